@@ -1,0 +1,31 @@
+# decent_module(<name> SOURCES .. DEPENDS ..): the static library decent_<name> (alias decent::<name>).
+# decent_unit_test(<module> SOURCES .. DEPENDS ..): one GoogleTest program and one ctest entry, unit.<module>.
+
+add_library(decent_warnings INTERFACE)
+target_compile_options(decent_warnings INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
+                                                 -Woverloaded-virtual)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  target_compile_options(decent_warnings INTERFACE -Wno-restrict)  # false alarms on "text" + string (GCC bug 105651)
+endif()
+if(DECENT_SANITIZE)
+  target_compile_options(decent_warnings INTERFACE -fsanitize=${DECENT_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(decent_warnings INTERFACE -fsanitize=${DECENT_SANITIZE})
+endif()
+
+function(decent_module name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(decent_${name} STATIC ${ARG_SOURCES})
+  add_library(decent::${name} ALIAS decent_${name})
+  target_include_directories(decent_${name} PUBLIC "${PROJECT_SOURCE_DIR}/lib")
+  target_link_libraries(decent_${name} PUBLIC ${ARG_DEPENDS} PRIVATE decent_warnings)
+endfunction()
+
+function(decent_unit_test module)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(unit_${module} ${ARG_SOURCES})
+  target_link_libraries(unit_${module} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main
+                                               decent_warnings)
+  add_test(NAME unit.${module} COMMAND unit_${module} --gtest_brief=1)
+  set_tests_properties(unit.${module} PROPERTIES
+    LABELS unit TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1;DECENT_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+endfunction()

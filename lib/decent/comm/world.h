@@ -1,0 +1,53 @@
+#pragma once
+// All workers of a run before and around training: the store through which they meet, and agreement
+// at the stages of starting up, so that a mistake that all of them see is reported once and all of
+// them leave together.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decent/comm/communicator.h"
+#include "decent/comm/launch.h"
+#include "decent/core/error.h"
+
+namespace decent {
+
+/// How one worker came out of a stage.
+struct Outcome {
+  ExitCode code = ExitCode::done;
+  std::string message;
+};
+
+/// Throws what a stage of all workers came to: nothing where all are done, else a SharedError with
+/// the first failed worker's code. Ranks that failed alike share one line; where not all failed
+/// alike each message names its ranks.
+void throw_if_failed(const std::vector<Outcome>& outcomes);
+
+class World {
+ public:
+  /// Meets the other workers at the launcher's store. Throws PeerLost where it cannot be reached.
+  explicit World(const Launch& launch);
+  ~World();
+  World(World&&) noexcept;
+
+  const Launch& launch() const { return launch_; }
+
+  /// Every worker tells how the stage `name` went for it and learns how it went for all, in the
+  /// order of ranks. Collective. Throws PeerLost naming the workers that did not answer.
+  std::vector<Outcome> share(const std::string& name, const Outcome& own);
+
+  /// Returns once rank 0 has called it too, or after some seconds: launchers end all workers when
+  /// the first one exits, and rank 0 is the one that tells the user why.
+  void leave_after_rank_0();
+
+  /// Connects all workers with each other. Collective.
+  std::shared_ptr<Communicator> communicator();
+
+ private:
+  struct Stores;
+  Launch launch_;
+  std::unique_ptr<Stores> stores_;  // null for a single worker
+};
+
+}  // namespace decent

@@ -1,0 +1,156 @@
+#pragma once
+// The names of the recipe's enums: one table each, used to parse, to print and to list what is
+// valid.
+
+#include <array>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/config/recipe.h"
+
+namespace decent {
+
+template <class E>
+struct Choice {
+  E value;
+  std::string_view name;
+};
+
+constexpr auto choices(LossName) {
+  using E = LossName;
+  return std::to_array<Choice<E>>({{E::cross_entropy, "cross_entropy"},
+                                   {E::nll, "nll"},
+                                   {E::mse, "mse"},
+                                   {E::l1, "l1"},
+                                   {E::huber, "huber"},
+                                   {E::bce_with_logits, "bce_with_logits"},
+                                   {E::output, "output"}});
+}
+
+constexpr auto choices(MemoryFormat) {
+  using E = MemoryFormat;
+  return std::to_array<Choice<E>>(
+      {{E::contiguous, "contiguous"}, {E::channels_last, "channels_last"}});
+}
+
+constexpr auto choices(DeviceName) {
+  using E = DeviceName;
+  return std::to_array<Choice<E>>({{E::automatic, "auto"}, {E::cpu, "cpu"}, {E::cuda, "cuda"}});
+}
+
+constexpr auto choices(SourceFormat) {
+  using E = SourceFormat;
+  return std::to_array<Choice<E>>({{E::builtin, "builtin"},
+                                   {E::safetensors, "safetensors"},
+                                   {E::npz, "npz"},
+                                   {E::idx, "idx"},
+                                   {E::images, "images"},
+                                   {E::csv, "csv"},
+                                   {E::tokens, "tokens"},
+                                   {E::text, "text"}});
+}
+
+constexpr auto choices(Split) {
+  return std::to_array<Choice<Split>>({{Split::train, "train"}, {Split::test, "test"}});
+}
+
+constexpr auto choices(HoldoutPart) {
+  using E = HoldoutPart;
+  return std::to_array<Choice<E>>({{E::train, "train"}, {E::eval, "eval"}});
+}
+
+constexpr auto choices(OnDataError) {
+  using E = OnDataError;
+  return std::to_array<Choice<E>>({{E::fail, "fail"}, {E::skip, "skip"}});
+}
+
+constexpr auto choices(OptimizerName) {
+  using E = OptimizerName;
+  return std::to_array<Choice<E>>({{E::adamw, "adamw"},
+                                   {E::adam, "adam"},
+                                   {E::sgd, "sgd"},
+                                   {E::accum_adam, "accum_adam"},
+                                   {E::accum_adamw, "accum_adamw"}});
+}
+
+constexpr auto choices(ScheduleName) {
+  using E = ScheduleName;
+  return std::to_array<Choice<E>>({{E::cosine_warmup, "cosine_warmup"}, {E::constant, "constant"}});
+}
+
+constexpr auto choices(TopologyName) {
+  using E = TopologyName;
+  return std::to_array<Choice<E>>({{E::complete, "complete"},
+                                   {E::ring, "ring"},
+                                   {E::one_peer_exp, "one-peer-exp"},
+                                   {E::alternating_exp_ring, "alternating-exp-ring"}});
+}
+
+constexpr auto choices(ClipScope) {
+  using E = ClipScope;
+  return std::to_array<Choice<E>>({{E::global, "global"}, {E::bucket, "bucket"}});
+}
+
+constexpr auto choices(UpdateMode) {
+  using E = UpdateMode;
+  return std::to_array<Choice<E>>({{E::automatic, "auto"},
+                                   {E::in_backward, "in_backward"},
+                                   {E::after_backward, "after_backward"}});
+}
+
+constexpr auto choices(CommDType) {
+  using E = CommDType;
+  return std::to_array<Choice<E>>({{E::fp32, "fp32"}, {E::bf16, "bf16"}});
+}
+
+constexpr auto choices(BackendName) {
+  using E = BackendName;
+  return std::to_array<Choice<E>>({{E::automatic, "auto"}, {E::gloo, "gloo"}, {E::nccl, "nccl"}});
+}
+
+constexpr auto choices(AmpDType) {
+  using E = AmpDType;
+  return std::to_array<Choice<E>>({{E::off, "off"}, {E::bf16, "bf16"}, {E::fp16, "fp16"}});
+}
+
+constexpr auto choices(ProgressStyle) {
+  using E = ProgressStyle;
+  return std::to_array<Choice<E>>(
+      {{E::automatic, "auto"}, {E::bar, "bar"}, {E::plain, "plain"}, {E::off, "off"}});
+}
+
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires(E value) {
+  choices(value);
+};
+
+/// The name that the recipe uses, e.g. "one-peer-exp".
+template <NamedEnum E>
+constexpr std::string_view name_of(E value) {
+  for (const auto& choice : choices(E{})) {
+    if (choice.value == value) return choice.name;
+  }
+  throw std::logic_error("an enum value without a name");
+}
+
+/// The value of that name, or nothing.
+template <NamedEnum E>
+constexpr std::optional<E> value_named(std::string_view name) {
+  for (const auto& choice : choices(E{})) {
+    if (choice.name == name) return choice.value;
+  }
+  return std::nullopt;
+}
+
+/// All names, in the order of the contract.
+template <NamedEnum E>
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const auto& choice : choices(E{})) names.emplace_back(choice.name);
+  return names;
+}
+
+}  // namespace decent

@@ -1,0 +1,112 @@
+#include "decent/config/codec.h"
+
+#include <algorithm>
+
+namespace decent::config {
+namespace {
+
+std::string bound(double number) { return number_text(number); }
+
+}  // namespace
+
+bool Interval::contains(double number) const {
+  if (low && (low_open ? number <= *low : number < *low)) return false;
+  if (high && (high_open ? number >= *high : number > *high)) return false;
+  return true;
+}
+
+std::string Interval::text() const {
+  if (low && high) {
+    return std::string(" in ") + (low_open ? "(" : "[") + bound(*low) + ", " + bound(*high) +
+           (high_open ? ")" : "]");
+  }
+  if (low) return (low_open ? " > " : " >= ") + bound(*low);
+  return "";
+}
+
+Interval at_least(double low) { return {.low = low, .high = {}}; }
+Interval above(double low) { return {.low = low, .high = {}, .low_open = true}; }
+Interval within(double low, double high) { return {.low = low, .high = high}; }
+Interval within_open(double low, double high) {
+  return {.low = low, .high = high, .low_open = true, .high_open = true};
+}
+Interval from_to_below(double low, double high) {
+  return {.low = low, .high = high, .high_open = true};
+}
+Interval above_up_to(double low, double high) {
+  return {.low = low, .high = high, .low_open = true};
+}
+
+bool Slot::mistake(const std::string& text) const {
+  if (value.kind != Value::Kind::broken) context.mistakes.add(value.where, path, text);
+  return false;
+}
+
+bool Slot::expected(const std::string& what) const {
+  return mistake("expected " + what + (nullable ? " or null" : "") + ", got " + shown(value));
+}
+
+std::string name_type(const std::vector<std::string>& names) {
+  if (names.empty()) return "a text";
+  return names.size() == 1 ? names.front() : "one of " + join(names);
+}
+
+bool read_name(const Slot& slot, const std::vector<std::string>& names, std::string& out) {
+  const auto text = to_text(slot.value);
+  const bool valid =
+      text && (names.empty() || std::find(names.begin(), names.end(), *text) != names.end());
+  if (!valid) {
+    return slot.mistake("expected " + name_type(names) + (slot.nullable ? " or null" : "") +
+                        ", got " + shown(slot.value) + (text ? suggestion(*text, names) : ""));
+  }
+  out = *text;
+  return true;
+}
+
+bool resolve_path(const Slot& slot, const std::string& text, std::filesystem::path& out) {
+  std::filesystem::path path = text;
+  if (slot.value.where.origin == 0) path = slot.context.folder / path;
+  if (path.is_relative()) {
+    std::error_code error;
+    path = std::filesystem::current_path(error) / path;
+    if (error) return slot.mistake("the working folder cannot be read: " + error.message());
+  }
+  path = path.lexically_normal();
+  // The printed recipe, which is YAML and so UTF-8, must name the same file.
+  if (!is_utf8(path.string())) return slot.mistake("the path is not valid UTF-8");
+  out = std::move(path);
+  return true;
+}
+
+bool Codec<std::int64_t>::read(const Slot& slot, std::int64_t& out) {
+  const auto number = to_integer(slot.value);
+  if (!number || !slot.limits.range.contains(static_cast<double>(*number))) {
+    return slot.expected(type(slot.limits));
+  }
+  out = *number;
+  return true;
+}
+
+bool Codec<double>::read(const Slot& slot, double& out) {
+  const auto number = to_number(slot.value);
+  if (!number || !slot.limits.range.contains(*number)) return slot.expected(type(slot.limits));
+  out = *number;
+  return true;
+}
+
+bool Codec<bool>::read(const Slot& slot, bool& out) {
+  const auto value = to_bool(slot.value);
+  if (!value) return slot.expected(type(slot.limits));
+  out = *value;
+  return true;
+}
+
+bool Codec<std::filesystem::path>::read(const Slot& slot, std::filesystem::path& out) {
+  const auto text = to_text(slot.value);
+  if (!text) return slot.expected(type(slot.limits));
+  if (!slot.limits.path_as_given) return resolve_path(slot, *text, out);
+  out = *text;
+  return true;
+}
+
+}  // namespace decent::config

@@ -1,0 +1,206 @@
+#include "decent/config/document.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <map>
+#include <sstream>
+#include <utility>
+
+namespace decent::config {
+namespace {
+
+// Far more than any recipe needs; bounds what a hostile text can cost.
+constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxNodes = 200'000;
+
+std::size_t count_nodes(const Value& value) {
+  std::size_t count = 1;
+  for (const Value& item : value.items) count += count_nodes(item);
+  for (const Entry& entry : value.entries) count += count_nodes(entry.value);
+  return count;
+}
+
+std::size_t depth_of(const Value& value) {
+  std::size_t below = 0;
+  for (const Value& item : value.items) below = std::max(below, depth_of(item));
+  for (const Entry& entry : value.entries) below = std::max(below, depth_of(entry.value));
+  const bool nests = value.kind == Value::Kind::list || value.kind == Value::Kind::mapping;
+  return below + (nests ? 1 : 0);
+}
+
+class Builder final : public YAML::EventHandler {
+ public:
+  explicit Builder(int origin) : origin_(origin) {}
+
+  Value take() { return std::move(root_); }
+  Where root_where() const { return root_.where; }
+
+  void OnDocumentStart(const YAML::Mark&) override {}
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    Value value;
+    value.where = at(mark);
+    complete(std::move(value), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) throw SyntaxMistake(at(mark), "an alias that contains itself");
+    if (open_.size() + depth_of(found->second) > kMaxDepth) throw too_deep(at(mark));
+    spend(count_nodes(found->second), at(mark));
+    complete(found->second, YAML::NullAnchor);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text) override {
+    Value value;
+    value.kind = Value::Kind::scalar;
+    value.where = at(mark);
+    value.text = text;
+    value.quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
+    if (!value.quoted) refuse_tag(tag, value.where);
+    complete(std::move(value), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    begin(Value::Kind::list, mark, tag, anchor);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    begin(Value::Kind::mapping, mark, tag, anchor);
+  }
+  void OnMapEnd() override { end(); }
+
+ private:
+  // A list or mapping whose end has not come yet.
+  struct Open {
+    Value value;
+    YAML::anchor_t anchor = YAML::NullAnchor;
+    bool has_key = false;  // mapping: the key came, its value is next
+    std::string key;
+    Where key_where;
+  };
+
+  Where at(const YAML::Mark& mark) const { return {origin_, mark.line + 1, mark.column + 1}; }
+
+  static SyntaxMistake too_deep(Where where) {
+    return {where, "nested deeper than " + std::to_string(kMaxDepth) + " levels"};
+  }
+
+  static void refuse_tag(const std::string& tag, Where where) {
+    if (tag.empty() || tag == "?") return;
+    throw SyntaxMistake(where, "the YAML tag " + abbreviate(tag) + " is not used in recipes");
+  }
+
+  void spend(std::size_t nodes, Where where) {
+    nodes_ += nodes;
+    if (nodes_ > kMaxNodes) {
+      throw SyntaxMistake(where, "more than " + std::to_string(kMaxNodes) + " values");
+    }
+  }
+
+  void begin(Value::Kind kind, const YAML::Mark& mark, const std::string& tag,
+             YAML::anchor_t anchor) {
+    Open open;
+    open.value.kind = kind;
+    open.value.where = at(mark);
+    open.anchor = anchor;
+    refuse_tag(tag, open.value.where);
+    if (open_.size() >= kMaxDepth) throw too_deep(open.value.where);
+    open_.push_back(std::move(open));
+  }
+
+  void end() {
+    Open closed = std::move(open_.back());
+    open_.pop_back();
+    complete(std::move(closed.value), closed.anchor);
+  }
+
+  void complete(Value value, YAML::anchor_t anchor) {
+    spend(1, value.where);
+    if (anchor != YAML::NullAnchor) {
+      spend(count_nodes(value), value.where);
+      anchors_[anchor] = value;
+    }
+    if (open_.empty()) {
+      root_ = std::move(value);
+    } else if (open_.back().value.kind == Value::Kind::list) {
+      open_.back().value.items.push_back(std::move(value));
+    } else {
+      add_to_mapping(open_.back(), std::move(value));
+    }
+  }
+
+  static void add_to_mapping(Open& open, Value value) {
+    if (!open.has_key) {
+      if (value.kind != Value::Kind::scalar && value.kind != Value::Kind::null) {
+        throw SyntaxMistake(value.where, "a key must be a name, not a list or a mapping");
+      }
+      open.key = value.kind == Value::Kind::null ? "null" : value.text;
+      open.key_where = value.where;
+      open.has_key = true;
+      return;
+    }
+    // The parser gives a value that is left out the position of whatever comes next.
+    const bool left_out = value.kind == Value::Kind::null && value.where.line > open.key_where.line;
+    if (left_out) value.where = open.key_where;
+    open.value.entries.push_back({std::move(open.key), open.key_where, std::move(value)});
+    open.has_key = false;
+  }
+
+  int origin_;
+  Value root_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, Value> anchors_;
+  std::size_t nodes_ = 0;
+};
+
+Value parse_stream(const std::string& text, int origin) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  Builder builder(origin);
+  if (!parser.HandleNextDocument(builder)) {
+    Value nothing;
+    nothing.where = {origin, 1, 1};
+    return nothing;
+  }
+  Builder second(origin);
+  if (parser.HandleNextDocument(second)) {
+    throw SyntaxMistake(second.root_where(),
+                        "more text after the end of the YAML document (a recipe is one document)");
+  }
+  return builder.take();
+}
+
+template <class Entries>
+auto* find_entry(Entries& entries, std::string_view key) {
+  for (auto& entry : entries) {
+    if (entry.key == key) return &entry;
+  }
+  return static_cast<decltype(&entries.front())>(nullptr);
+}
+
+}  // namespace
+
+const Entry* Value::find(std::string_view key) const { return find_entry(entries, key); }
+Entry* Value::find(std::string_view key) { return find_entry(entries, key); }
+
+Value parse_document(const std::string& text, int origin) {
+  if (text.size() > kMaxBytes) {
+    throw SyntaxMistake({origin, 1, 1}, "larger than 1 MiB, so not a recipe");
+  }
+  try {
+    return parse_stream(text, origin);
+  } catch (const YAML::Exception& error) {
+    const bool known = !error.mark.is_null();
+    const Where where =
+        known ? Where{origin, error.mark.line + 1, error.mark.column + 1} : Where{origin, 1, 1};
+    throw SyntaxMistake(where, "not valid YAML: " + abbreviate(error.msg, 200));
+  }
+}
+
+}  // namespace decent::config

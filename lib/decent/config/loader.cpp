@@ -1,0 +1,67 @@
+#include "decent/config/loader.h"
+
+#include "decent/config/environment.h"
+#include "decent/config/overrides.h"
+#include "decent/config/resolve.h"
+#include "decent/config/schema.h"
+#include "decent/core/file.h"
+
+namespace decent {
+namespace {
+
+using config::Value;
+
+// The document, which is a mapping; anything else is reported at once, for nothing more can be said
+// of it.
+Value parse_mapping(const std::string& text, config::Mistakes& mistakes) {
+  Value root;
+  try {
+    root = config::parse_document(text, 0);
+    if (root.kind == Value::Kind::null) {
+      mistakes.add(root.where, "", "the recipe is empty; expected at least model and data");
+    } else if (root.kind != Value::Kind::mapping) {
+      mistakes.add(root.where, "",
+                   "expected a recipe (sections such as model and data), got " + shown(root));
+    }
+  } catch (const config::SyntaxMistake& mistake) {
+    mistakes.add(mistake.where, "", mistake.what());
+  }
+  mistakes.throw_if_any();
+  return root;
+}
+
+std::vector<std::string> names(const std::vector<config::KeyInfo>& keys) {
+  std::vector<std::string> all;
+  all.reserve(keys.size());
+  for (const config::KeyInfo& key : keys) all.push_back(key.name);
+  return all;
+}
+
+}  // namespace
+
+Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
+                   const Environment& environment) {
+  return parse_recipe(read_text(file), file, overrides, environment);
+}
+
+Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
+                    std::span<const std::string> overrides, const Environment& environment) {
+  config::Mistakes mistakes(file, overrides);
+  Value root = parse_mapping(text, mistakes);
+  config::apply_overrides(root, overrides, mistakes);
+  config::expand_environment(root, environment, mistakes);
+
+  Recipe recipe;
+  config::Context context{mistakes, file.parent_path(), names(config::recipe_keys())};
+  config::recipe_table().read(root, {}, "", context, recipe);
+  config::check_together(recipe, root, mistakes);
+  config::resolve(recipe, file, mistakes);
+  mistakes.throw_if_any();
+  return recipe;
+}
+
+std::string print_recipe(const Recipe& recipe) {
+  return config::recipe_table().print_lines(recipe);
+}
+
+}  // namespace decent

@@ -1,0 +1,35 @@
+#pragma once
+// From the text of a recipe to a validated Recipe. Strict: every mistake is reported, all together.
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "decent/config/recipe.h"
+
+namespace decent {
+
+/// Where `${NAME}` is looked up; tests pass their own.
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+Environment process_environment();
+
+/// Loads the recipe at `file` and applies `overrides` ("a.b=VALUE", VALUE is YAML, later ones win).
+///
+/// Throws UserError with one line per mistake, "file:line:column: key: what is wrong, what would be
+/// valid", or
+/// "--set a.b=VALUE: .." for an override; at most five lines for one mistake.
+Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
+                   const Environment& environment = process_environment());
+
+/// The same for a text in memory; `file` gives the name in messages, the stem for `name`, the
+/// folder for paths.
+Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
+                    std::span<const std::string> overrides = {},
+                    const Environment& environment = process_environment());
+
+/// The recipe as YAML with every key; parse_recipe reads it back to an equal Recipe, from any
+/// folder.
+std::string print_recipe(const Recipe& recipe);
+
+}  // namespace decent

@@ -1,0 +1,17 @@
+#pragma once
+// --set a.b=VALUE: changes to the document of a recipe, before it is read.
+
+#include <span>
+#include <string>
+
+#include "decent/config/document.h"
+#include "decent/config/mistakes.h"
+
+namespace decent::config {
+
+/// Applies the overrides in order, the n-th with origin n in its positions; missing keys and
+/// sections are made. An override that cannot be applied is reported and skipped. `root` is a
+/// mapping.
+void apply_overrides(Value& root, std::span<const std::string> overrides, Mistakes& mistakes);
+
+}  // namespace decent::config

@@ -1,0 +1,39 @@
+#pragma once
+// Scalars: from a YAML value to a typed one and back. Strict in, exact out.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "decent/config/document.h"
+
+namespace decent::config {
+
+/// Nothing where the value is not a plain decimal integer of 64 bits.
+std::optional<std::int64_t> to_integer(const Value& value);
+
+/// Nothing where the value is not a plain finite decimal number that a double can hold.
+std::optional<double> to_number(const Value& value);
+
+/// true, True, TRUE, false, False, FALSE.
+std::optional<bool> to_bool(const Value& value);
+
+/// Any scalar, quoted or plain, that is not empty and holds no NUL.
+std::optional<std::string> to_text(const Value& value);
+
+/// The shortest decimal that reads back to the same bits.
+std::string number_text(double number);
+
+/// `text` as a YAML scalar that reads back as the same text, `${` escaped.
+std::string scalar_text(std::string_view text);
+
+/// The same for a key of a mapping, where `${` has no meaning.
+std::string key_text(std::string_view text);
+
+/// The value as a message shows it: 'abc', "3", null, [1, 2], a mapping.
+std::string shown(const Value& value);
+
+bool is_utf8(std::string_view text);
+
+}  // namespace decent::config

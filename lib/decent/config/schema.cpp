@@ -1,0 +1,304 @@
+#include "decent/config/schema.h"
+
+namespace decent::config {
+namespace {
+
+std::vector<std::string> metric_names() {
+  return {"loss", "accuracy", "top5", "perplexity", "mse", "mae", "r2"};
+}
+
+Table<ModelRecipe> make_model_table() {
+  using R = ModelRecipe;
+  Table<R> table;
+  table.required("path", &R::path).doc("Model file: `.pt` (TorchScript) or `.onnx`.");
+  table.key("inputs", &R::inputs, {{"", "x"}})
+      .doc("Data fields in the order of forward's arguments, or `{input name: field}`.");
+  table.key("target", &R::target, "y").doc("Data field that the loss compares with.");
+  table.key("output", &R::output, std::nullopt)
+      .not_yet()
+      .doc("Which output of the model, by name or index, where there are several.");
+  table.key("loss", &R::loss, LossName::cross_entropy)
+      .only(LossName::cross_entropy, LossName::mse)
+      .doc("Loss; with `output` the model's forward returns it.");
+  table.key("label_smoothing", &R::label_smoothing, 0.0)
+      .range(within(0, 1))
+      .not_yet()
+      .doc("Label smoothing of cross_entropy.");
+  table.key("ignore_index", &R::ignore_index, -100)
+      .not_yet()
+      .doc("Target value that cross_entropy leaves out.");
+  table.key("class_dim", &R::class_dim, -1)
+      .not_yet()
+      .doc("Dimension of the classes in the output.");
+  table.key("memory_format", &R::memory_format, MemoryFormat::contiguous)
+      .not_yet()
+      .doc("Memory layout of parameters and inputs.");
+  table.key("weights", &R::weights, std::nullopt)
+      .not_yet()
+      .doc("File of weights to start from: `.safetensors` or `.pt`.");
+  table.key("freeze", &R::freeze, {}).not_yet().doc("Globs over parameters that do not train.");
+  table.key("unfreeze", &R::unfreeze, {})
+      .not_yet()
+      .doc("Globs over tensors that train although the import of the model froze them.");
+  table.key("device", &R::device, DeviceName::automatic)
+      .only(DeviceName::automatic, DeviceName::cpu)
+      .doc("Where the model runs; `auto` is the CPU for now.");
+  return table;
+}
+
+Table<DataRecipe> make_data_table() {
+  using R = DataRecipe;
+  Table<R> table;
+  table.required("train", &R::train).doc("Source of the training data.");
+  table.key("eval", &R::eval, std::nullopt).doc("Source of the evaluation data; null: none.");
+  table.key("batch_size", &R::batch_size, 32)
+      .range(at_least(1))
+      .doc("Samples per worker and micro-batch.");
+  table.key("eval_batch_size", &R::eval_batch_size, 256)
+      .range(at_least(1))
+      .doc("Samples per worker and batch in evaluation.");
+  table.key("shuffle", &R::shuffle, true).doc("Shuffle the training data, anew each epoch.");
+  table.key("prefetch", &R::prefetch, 2).range(within(0, 1024)).doc("Batches read ahead.");
+  table.key("threads", &R::threads, 1)
+      .range(at_least(1))
+      .not_yet()
+      .doc("Threads that read data, per worker.");
+  table.key("on_error", &R::on_error, OnDataError::fail)
+      .not_yet()
+      .doc("What a sample that cannot be read does: end the run or be left out.");
+  table.unkept<AnyList>("transforms").not_yet().doc("Transforms of the training data.");
+  return table;
+}
+
+Table<TrainRecipe> make_train_table() {
+  using R = TrainRecipe;
+  Table<R> table;
+  table.key("epochs", &R::epochs, std::nullopt)
+      .range(at_least(1))
+      .doc("Passes over the training data; where steps is null too: 1.");
+  table.key("steps", &R::steps, std::nullopt)
+      .range(at_least(1))
+      .doc("Updates, over as many epochs as needed; wins over epochs.");
+  table.key("grad_accumulation", &R::grad_accumulation, 1)
+      .range(at_least(1))
+      .not_yet()
+      .doc("Micro-batches per update.");
+  return table;
+}
+
+Table<OptimizerRecipe> make_optimizer_table() {
+  using R = OptimizerRecipe;
+  Table<R> table;
+  table.key("name", &R::name, OptimizerName::adamw)
+      .only(OptimizerName::adamw, OptimizerName::adam, OptimizerName::sgd)
+      .doc("The update rule.");
+  table.key("lr", &R::lr, 1e-3).range(above(0)).doc("Learning rate at its peak.");
+  table.key("betas", &R::betas, {0.9, 0.999})
+      .range(from_to_below(0, 1))
+      .doc("Decay of the two running means of adam and its kin.");
+  table.key("eps", &R::eps, 1e-8).range(at_least(0)).doc("Added to adam's denominator.");
+  table.key("momentum", &R::momentum, 0.9).range(from_to_below(0, 1)).doc("Momentum of sgd.");
+  table.key("nesterov", &R::nesterov, false)
+      .doc("Nesterov's momentum in sgd; needs a momentum above 0.");
+  table.key("accum_iter", &R::accum_iter, 4)
+      .range(at_least(1))
+      .not_yet()
+      .doc("Steps over which accum_adam and accum_adamw accumulate.");
+  table.key("weight_decay", &R::weight_decay, std::nullopt)
+      .range(at_least(0))
+      .doc("Weight decay; null: 0.1 for adamw and accum_adamw, else 0.");
+  table.key("param_groups", &R::param_groups, {})
+      .not_yet()
+      .doc(
+          "Groups of parameters with their own settings, the first match wins; with none given, "
+          "tensors of fewer than 2 dimensions do not decay.");
+  return table;
+}
+
+Table<ScheduleRecipe> make_schedule_table() {
+  using R = ScheduleRecipe;
+  Table<R> table;
+  table.key("name", &R::name, ScheduleName::cosine_warmup).doc("Course of the learning rate.");
+  table.key("warmup_steps", &R::warmup_steps, 0)
+      .range(at_least(0))
+      .doc("Updates over which the learning rate rises to its peak.");
+  table.key("t_max", &R::t_max, std::nullopt)
+      .range(at_least(1))
+      .doc("Updates over which it falls; null: all updates after the warm-up.");
+  table.key("eta_min", &R::eta_min, 1e-6).range(at_least(0)).doc("Learning rate that it falls to.");
+  table.key("warmup_decay", &R::warmup_decay, 0.01)
+      .range(within(0, 1))
+      .doc("Share of the peak at which the warm-up starts.");
+  return table;
+}
+
+Table<ParallelRecipe> make_parallel_table() {
+  using R = ParallelRecipe;
+  Table<R> table;
+  table.key("topology", &R::topology, {TopologyName::complete, {}})
+      .only_if([](const TopologyRecipe& topology) { return topology.phases.empty(); },
+               join(names_of<TopologyName>()))
+      .doc(
+          "Who averages with whom: a name or `{phases: [[{ranks: [0, 1], weight: 0.5}, ..], "
+          "..]}`.");
+  table.key("local_world_size", &R::local_world_size, std::nullopt)
+      .range(at_least(1))
+      .doc("Workers per node for alternating-exp-ring; null: `LOCAL_WORLD_SIZE`.");
+  table.key("bucket_mb", &R::bucket_mb, 25)
+      .range(above(0))
+      .doc("Size of the buckets that are exchanged, in MiB; may be a fraction.");
+  table.key("gamma", &R::gamma, 1.0)
+      .range(within(0, 1))
+      .doc("Mixing strength: 0 keeps a worker's own weights, 1 takes the average.");
+  table.key("grad_clip_norm", &R::grad_clip_norm, 0.0)
+      .range(at_least(0))
+      .not_yet()
+      .doc("Gradients are clipped to this norm; 0 is off.");
+  table.key("grad_clip_scope", &R::grad_clip_scope, ClipScope::global)
+      .not_yet()
+      .doc("One norm over all parameters, or one per bucket.");
+  table.key("update", &R::update, UpdateMode::automatic)
+      .not_yet()
+      .doc(
+          "When a bucket is updated; `auto`: inside backward unless the whole gradient is needed.");
+  table.key("average_buffers", &R::average_buffers, true)
+      .doc("Floating-point buffers join the global average.");
+  table.key("comm_dtype", &R::comm_dtype, CommDType::fp32)
+      .not_yet()
+      .doc("Type in which weights are exchanged.");
+  table.key("backend", &R::backend, BackendName::automatic)
+      .only(BackendName::automatic, BackendName::gloo)
+      .doc("Communication library.");
+  table.key("timeout_s", &R::timeout_s, 60)
+      .range(above(0))
+      .not_yet()
+      .doc("Seconds of a peer's silence that end the run.");
+  return table;
+}
+
+Table<AmpRecipe> make_amp_table() {
+  using R = AmpRecipe;
+  Table<R> table;
+  table.key("dtype", &R::dtype, AmpDType::off).not_yet().doc("Type of the mixed precision.");
+  table.key("init_scale", &R::init_scale, 65536)
+      .range(above(0))
+      .not_yet()
+      .doc("First loss scale with fp16.");
+  table.key("growth_factor", &R::growth_factor, 2.0)
+      .range(above(1))
+      .not_yet()
+      .doc("Factor by which the scale grows.");
+  table.key("backoff_factor", &R::backoff_factor, 0.5)
+      .range(within_open(0, 1))
+      .not_yet()
+      .doc("Factor by which the scale falls after an overflow.");
+  table.key("growth_interval", &R::growth_interval, 2000)
+      .range(at_least(1))
+      .not_yet()
+      .doc("Updates without overflow after which the scale grows.");
+  return table;
+}
+
+Table<EvalRecipe> make_eval_table() {
+  using R = EvalRecipe;
+  Table<R> table;
+  table.key("every_steps", &R::every_steps, std::nullopt)
+      .range(at_least(1))
+      .doc("Evaluate after every so many updates; null: never for this reason.");
+  table.key("every_epochs", &R::every_epochs, 1)
+      .range(at_least(1))
+      .doc("Evaluate after every so many epochs; null: never for this reason.");
+  table.key("at_start", &R::at_start, false).not_yet().doc("Evaluate before the first update.");
+  table.key("metrics", &R::metrics, std::nullopt)
+      .one_of(metric_names())
+      .not_yet()
+      .doc("What is measured; null: loss, and accuracy for classification losses.");
+  return table;
+}
+
+Table<CheckpointRecipe> make_checkpoint_table() {
+  using R = CheckpointRecipe;
+  Table<R> table;
+  table.key("every_steps", &R::every_steps, std::nullopt)
+      .range(at_least(1))
+      .not_yet()
+      .doc("Save after every so many updates; null: never for this reason.");
+  table.key("every_epochs", &R::every_epochs, 1)
+      .range(at_least(1))
+      .not_yet(std::nullopt)
+      .doc("Save after every so many epochs; null: never for this reason.");
+  table.key("keep", &R::keep, 3).range(at_least(1)).not_yet().doc("How many are kept.");
+  table.key("keep_best", &R::keep_best, std::nullopt)
+      .one_of(metric_names())
+      .not_yet()
+      .doc("Also keep the best by this metric of the evaluation.");
+  table.key("background", &R::background, true).not_yet().doc("Write while training goes on.");
+  table.key("allow_missing", &R::allow_missing, false)
+      .not_yet()
+      .doc("Resume although replicas are missing.");
+  return table;
+}
+
+Table<LogRecipe> make_log_table() {
+  using R = LogRecipe;
+  Table<R> table;
+  table.key("every_steps", &R::every_steps, 10)
+      .range(at_least(1))
+      .doc("Log after every so many updates.");
+  table.key("progress", &R::progress, ProgressStyle::automatic)
+      .only(ProgressStyle::automatic, ProgressStyle::plain, ProgressStyle::off)
+      .doc("How progress is shown on the terminal.");
+  table.key("tensorboard", &R::tensorboard, true)
+      .not_yet(false)
+      .doc("Write TensorBoard event files.");
+  table.key("trace", &R::trace, std::nullopt)
+      .range(at_least(1))
+      .check([](const auto& trace) {
+        const bool ordered = !trace || (*trace)[0] <= (*trace)[1];
+        return ordered ? "" : "the first step comes after the last";
+      })
+      .not_yet()
+      .doc("Record a trace of the steps `[first, last]`.");
+  return table;
+}
+
+// The tables of sections without readers elsewhere: made once, never changed.
+template <class S, Table<S> (*make)()>
+const Table<S>& made_once() {
+  static const Table<S> table = make();
+  return table;
+}
+
+Table<Recipe> make_recipe_table() {
+  using R = Recipe;
+  Table<R> table;
+  table.key("name", &R::name, "").shown_default("<stem of the file>").doc("Name of the run.");
+  table.key("seed", &R::seed, 0).range(at_least(0)).doc("Seed of everything random.");
+  table.key("output", &R::output, "")
+      .path_as_given()
+      .shown_default("runs/<name>")
+      .doc("Folder of the run, relative to the working folder.");
+  table.section("model", &R::model, made_once<ModelRecipe, make_model_table>());
+  table.section("data", &R::data, made_once<DataRecipe, make_data_table>());
+  table.section("train", &R::train, made_once<TrainRecipe, make_train_table>());
+  table.section("optimizer", &R::optimizer, made_once<OptimizerRecipe, make_optimizer_table>());
+  table.section("schedule", &R::schedule, made_once<ScheduleRecipe, make_schedule_table>());
+  table.section("parallel", &R::parallel, made_once<ParallelRecipe, make_parallel_table>());
+  table.section("amp", &R::amp, made_once<AmpRecipe, make_amp_table>());
+  table.section("eval", &R::eval, made_once<EvalRecipe, make_eval_table>());
+  table.section("checkpoint", &R::checkpoint, made_once<CheckpointRecipe, make_checkpoint_table>());
+  table.section("log", &R::log, made_once<LogRecipe, make_log_table>());
+  return table;
+}
+
+}  // namespace
+
+const Table<Recipe>& recipe_table() { return made_once<Recipe, make_recipe_table>(); }
+
+std::vector<KeyInfo> recipe_keys() {
+  std::vector<KeyInfo> keys;
+  recipe_table().describe("", keys);
+  return keys;
+}
+
+}  // namespace decent::config

@@ -1,0 +1,135 @@
+// Values that are more than one scalar: model inputs, paths, sources, topologies.
+
+#include "decent/config/schema.h"
+
+namespace decent::config {
+namespace {
+
+// YAML readers stop recognising longer keys.
+constexpr std::size_t kMaxArgument = 255;
+
+bool read_field(const Slot& slot, const std::string& argument, std::vector<ModelInput>& out) {
+  ModelInput input;
+  input.argument = argument;
+  const Limits any;
+  const Slot field{slot.value, slot.path, slot.context, any, slot.section, false};
+  if (!Codec<std::string>::read(field, input.field)) return false;
+  out.push_back(std::move(input));
+  return true;
+}
+
+bool read_named_inputs(const Slot& slot, std::vector<ModelInput>& out) {
+  report_duplicates(slot.value, slot.path, slot.context);
+  bool good = true;
+  for (const Entry& entry : slot.value.entries) {
+    if (entry.key.empty() || entry.key.size() > kMaxArgument ||
+        entry.key.find('\0') != std::string::npos) {
+      slot.context.mistakes.add(entry.where, slot.path, "expected the name of an argument");
+      good = false;
+      continue;
+    }
+    const Slot field{
+        entry.value, dotted(slot.path, entry.key), slot.context, slot.limits, entry.where, false};
+    good = read_field(field, entry.key, out) && good;
+  }
+  return good;
+}
+
+}  // namespace
+
+bool Codec<AnyList>::read(const Slot& slot, AnyList& out) {
+  if (slot.value.kind != Value::Kind::list) return slot.expected(type(slot.limits));
+  out.is_empty = slot.value.items.empty();
+  return true;
+}
+
+bool Codec<std::vector<ModelInput>>::read(const Slot& slot, std::vector<ModelInput>& out) {
+  const bool is_list = slot.value.kind == Value::Kind::list && !slot.value.items.empty();
+  const bool is_mapping = slot.value.kind == Value::Kind::mapping && !slot.value.entries.empty();
+  if (is_mapping) return read_named_inputs(slot, out);
+  if (!is_list) return slot.expected(type(slot.limits));
+  bool good = true;
+  for (const Value& item : slot.value.items) good = read_field(slot.item(item), "", out) && good;
+  return good;
+}
+
+std::string Codec<std::vector<ModelInput>>::print(const std::vector<ModelInput>& inputs) {
+  const bool named = !inputs.empty() && !inputs.front().argument.empty();
+  std::vector<std::string> texts;
+  texts.reserve(inputs.size());
+  for (const ModelInput& input : inputs) {
+    texts.push_back((named ? key_text(input.argument) + ": " : "") + scalar_text(input.field));
+  }
+  return named ? "{" + join(texts) + "}" : "[" + join(texts) + "]";
+}
+
+std::string Codec<std::vector<ModelInput>>::type(const Limits&) {
+  return "a list of data fields or {input name: field}, not empty";
+}
+
+bool Codec<std::vector<std::filesystem::path>>::read(const Slot& slot,
+                                                     std::vector<std::filesystem::path>& out) {
+  const bool is_list = slot.value.kind == Value::Kind::list;
+  if (is_list && slot.value.items.empty()) return slot.expected(type(slot.limits));
+  if (!is_list && !to_text(slot.value)) return slot.expected(type(slot.limits));
+  if (!is_list) return Codec<std::filesystem::path>::read(slot, out.emplace_back());
+  bool good = true;
+  for (const Value& item : slot.value.items) {
+    good = Codec<std::filesystem::path>::read(slot.item(item), out.emplace_back()) && good;
+  }
+  return good;
+}
+
+std::string Codec<std::vector<std::filesystem::path>>::print(
+    const std::vector<std::filesystem::path>& paths) {
+  if (paths.size() == 1) return scalar_text(paths.front().string());
+  std::vector<std::string> texts;
+  texts.reserve(paths.size());
+  for (const auto& path : paths) texts.push_back(scalar_text(path.string()));
+  return "[" + join(texts) + "]";
+}
+
+bool Codec<SourceRecipe>::read(const Slot& slot, SourceRecipe& out) {
+  if (slot.value.kind != Value::Kind::mapping) return slot.expected(type(slot.limits));
+  const std::size_t before = slot.context.mistakes.size();
+  const Entry* entry = slot.value.find("format");
+  const auto text = entry != nullptr ? to_text(entry->value) : std::nullopt;
+  const auto format = text ? value_named<SourceFormat>(*text) : std::nullopt;
+  if (format) {
+    source_table(*format).read(slot.value, slot.section, slot.path, slot.context, out);
+  } else {
+    // Without its format nothing can be said of the other keys.
+    const auto& key = source_table(SourceFormat::builtin).front();
+    key.read(entry, slot.section, dotted(slot.path, key.name()), slot.context, out);
+  }
+  return slot.context.mistakes.size() == before;
+}
+
+std::string Codec<SourceRecipe>::print(const SourceRecipe& source) {
+  return source_table(source.format).print(source);
+}
+
+std::string Codec<SourceRecipe>::type(const Limits&) {
+  return "a source such as {format: builtin, name: digits, split: train}";
+}
+
+bool Codec<TopologyRecipe>::read(const Slot& slot, TopologyRecipe& out) {
+  if (slot.value.kind == Value::Kind::mapping) {
+    const std::size_t before = slot.context.mistakes.size();
+    custom_topology_table().read(slot.value, slot.section, slot.path, slot.context, out);
+    return slot.context.mistakes.size() == before;
+  }
+  if (!to_text(slot.value)) return slot.expected(type(slot.limits));
+  return Codec<TopologyName>::read(slot, out.name);
+}
+
+std::string Codec<TopologyRecipe>::print(const TopologyRecipe& topology) {
+  if (topology.phases.empty()) return Codec<TopologyName>::print(topology.name);
+  return custom_topology_table().print(topology);
+}
+
+std::string Codec<TopologyRecipe>::type(const Limits& limits) {
+  return Codec<TopologyName>::type(limits) + " or {phases: [..]}";
+}
+
+}  // namespace decent::config

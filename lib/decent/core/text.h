@@ -1,0 +1,25 @@
+#pragma once
+// Small text helpers for messages.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decent {
+
+/// The candidate with the smallest edit distance (Damerau-Levenshtein, case-folded) to `word`, or
+/// nothing where all are too far to be a misspelling: more than max(1, word.size() / 3) edits. The
+/// first of equals.
+std::optional<std::string> nearest_name(std::string_view word,
+                                        std::span<const std::string> candidates);
+
+/// "a, b, c".
+std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
+
+/// A shape as users write it: "[32, 1, 8, 8]".
+std::string shape_text(std::span<const std::int64_t> shape);
+
+}  // namespace decent

@@ -1,0 +1,49 @@
+#pragma once
+// Element types of files and of tensors, one into the other. The only header of this room that
+// needs LibTorch's: for those rooms that link it anyway.
+
+#include <c10/core/ScalarType.h>
+
+#include <string>
+
+#include "decent/core/dtype.h"
+#include "decent/core/error.h"
+
+namespace decent {
+
+/// PyTorch's name for an element type.
+inline c10::ScalarType scalar_type(DType dtype) {
+  switch (dtype) {
+    case DType::boolean:
+      return c10::ScalarType::Bool;
+    case DType::uint8:
+      return c10::ScalarType::Byte;
+    case DType::int8:
+      return c10::ScalarType::Char;
+    case DType::int16:
+      return c10::ScalarType::Short;
+    case DType::int32:
+      return c10::ScalarType::Int;
+    case DType::int64:
+      return c10::ScalarType::Long;
+    case DType::float16:
+      return c10::ScalarType::Half;
+    case DType::bfloat16:
+      return c10::ScalarType::BFloat16;
+    case DType::float32:
+      return c10::ScalarType::Float;
+    case DType::float64:
+      return c10::ScalarType::Double;
+  }
+  __builtin_unreachable();
+}
+
+/// The inverse. Throws UserError for element types that files cannot hold (complex, quantized, ..).
+inline DType dtype_of(c10::ScalarType type) {
+  for (int i = 0; i <= static_cast<int>(DType::float64); ++i) {
+    if (scalar_type(static_cast<DType>(i)) == type) return static_cast<DType>(i);
+  }
+  throw UserError(std::string("tensors of ") + c10::toString(type) + " cannot be stored in files");
+}
+
+}  // namespace decent

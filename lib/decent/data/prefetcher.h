@@ -1,0 +1,68 @@
+#pragma once
+// Reads batches ahead of the consumer, in one thread, in order.
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+#include "decent/data/batch.h"
+
+namespace decent {
+
+/// Hands out the batches first, first + 1, .. , last - 1 of a sequence, exactly those and in that
+/// order, whatever the depth. One consumer: next() and the destructor belong to one thread. The
+/// reader runs in a thread of the prefetcher's own (with depth 0 in the consumer's), one call at a
+/// time; it should copy, not compute, since PyTorch gives every thread that computes a pool of its
+/// own.
+class Prefetcher {
+ public:
+  using Reader = std::function<Batch(std::int64_t number)>;
+  /// For `last`: a sequence without end.
+  static constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+
+  /// At most `depth` batches are kept ready. Depth 0 starts no thread and reads when asked.
+  Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth);
+  /// Waits for the read under way, for no other, and drops what was read ahead.
+  ~Prefetcher();
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  /// The next batch, waiting for it. Where the reader threw, its exception comes in place of the
+  /// batch that failed, and again from every later call: nothing is read after a failure. Throws
+  /// std::logic_error past the last batch.
+  Batch next();
+
+  /// The number of the batch that next() gives.
+  std::int64_t number() const { return number_; }
+  bool done() const { return number_ == last_; }
+
+ private:
+  struct Result {
+    Batch batch;
+    std::exception_ptr error;  // null where the batch is good
+  };
+
+  Result read(std::int64_t number) const;
+  Result take();
+  void run(std::int64_t first);
+
+  Reader reader_;
+  std::int64_t number_;
+  std::int64_t last_;
+  std::size_t depth_;
+  std::exception_ptr failure_;  // the consumer's: what next() throws from now on
+
+  std::mutex mutex_;  // guards ready_ and stop_
+  std::condition_variable changed_;
+  std::deque<Result> ready_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace decent

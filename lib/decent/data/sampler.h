@@ -1,0 +1,59 @@
+#pragma once
+// Which samples a worker reads, when. Pure functions of the plan: no state, so that any update of a
+// run can be asked for, in any order, from any thread; resuming needs nothing but the number of the
+// update.
+
+#include <cstdint>
+#include <vector>
+
+namespace decent {
+
+/// How a training set is dealt out. All counts are >= 1; 0 <= rank < workers.
+struct BatchPlan {
+  std::int64_t samples = 0;       // in the training set
+  std::int64_t batch_size = 0;    // B: per worker and micro-batch
+  int workers = 1;                // N
+  int rank = 0;                   // r
+  std::int64_t accumulation = 1;  // A: micro-batches per update
+  bool shuffle = true;
+  std::uint64_t seed = 0;
+};
+
+/// The order of training. Epoch e is a permutation of the samples that (seed, e) alone determine
+/// (permutation.h), or the identity without shuffle. Each update takes the next A*N*B of its epoch,
+/// micro-batch a the a-th N*B of them, worker r every N-th of those from the r-th on. What is left
+/// at the end of an epoch, fewer than A*N*B, is dropped.
+class Sampler {
+ public:
+  /// Throws UserError where the set has fewer than A*N*B samples.
+  explicit Sampler(const BatchPlan& plan);
+
+  /// floor(samples / (A*N*B)), >= 1.
+  std::int64_t updates_per_epoch() const { return plan_.samples / update_samples_; }
+  /// A*N*B: what one update takes on all workers together.
+  std::int64_t update_samples() const { return update_samples_; }
+
+  /// The B samples of micro-batch `a` in [0, A) of update `update`, counted from 0 over the whole
+  /// run, for this worker.
+  std::vector<std::int64_t> micro_batch(std::int64_t update, std::int64_t a) const;
+
+  /// The same for an update that begins after `consumed` samples of epoch `epoch`, for a run that
+  /// goes on with another number of workers in the middle of an epoch. consumed + A*N*B <= samples.
+  std::vector<std::int64_t> micro_batch_at(std::int64_t epoch, std::int64_t consumed,
+                                           std::int64_t a) const;
+
+ private:
+  BatchPlan plan_;
+  std::int64_t update_samples_;
+};
+
+/// How many of `samples` worker `rank` of `workers` evaluates: every `workers`-th from the
+/// `rank`-th on. The parts of all workers cover each sample exactly once; a worker's part may be
+/// empty.
+std::int64_t evaluation_size(std::int64_t samples, int workers, int rank);
+
+/// Samples first, first + 1, .. of that part: `count` of them, fewer where the part ends.
+std::vector<std::int64_t> evaluation_indices(std::int64_t samples, int workers, int rank,
+                                             std::int64_t first, std::int64_t count);
+
+}  // namespace decent

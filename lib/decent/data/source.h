@@ -1,0 +1,49 @@
+#pragma once
+// Where samples come from. A source is a table: `size()` samples, each with the same named fields.
+// No torch here, so that readers compile fast and can be fuzzed; batches become tensors in batch.h.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/core/dtype.h"
+
+namespace decent {
+
+/// One column of a source. `shape` is that of one sample, without the batch dimension.
+struct Field {
+  std::string name;
+  DType dtype = DType::float32;
+  std::vector<std::int64_t> shape;
+
+  std::size_t sample_bytes() const {
+    std::size_t bytes = size_of(dtype);
+    for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
+    return bytes;
+  }
+};
+
+/// Random access to samples. Immutable after construction: all calls may come from any thread at
+/// once.
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  virtual const std::vector<Field>& fields() const = 0;
+  /// Number of samples.
+  virtual std::int64_t size() const = 0;
+  /// Copies field number `field` of the samples `indices` (each in [0, size())), back to back, to
+  /// `out`, which holds indices.size() * fields()[field].sample_bytes() bytes.
+  virtual void read(std::size_t field, std::span<const std::int64_t> indices,
+                    std::byte* out) const = 0;
+
+  /// The number of the field called `name`, or nothing.
+  std::optional<std::size_t> field_index(std::string_view name) const;
+};
+
+}  // namespace decent

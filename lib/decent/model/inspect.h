@@ -1,0 +1,22 @@
+#pragma once
+// What a model file is, before and after loading it; internal to this room.
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace decent {
+
+/// Throws UserError, saying what the file is and how to export it, where it is not one that
+/// torch.jit.save wrote.
+void check_is_torchscript(const std::filesystem::path& path);
+
+/// See TorchScriptModel::fixed_mode_operators.
+std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& module);
+
+/// The last line of a TorchScript error, without C++ and Python stack traces: what went wrong.
+std::string reason_of(const std::exception& error);
+
+}  // namespace decent

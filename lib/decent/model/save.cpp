@@ -1,0 +1,101 @@
+#include "decent/model/save.h"
+
+#include <ATen/core/grad_mode.h>
+#include <c10/util/Exception.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/core/safetensors.h"
+#include "decent/core/torch_dtype.h"
+#include "decent/model/inspect.h"
+
+namespace decent {
+namespace {
+
+// While it lives, every parameter has a storage of exactly its own size: TorchScript writes whole
+// storages, and a parameter in training is a view of a bucket.
+class CompactStorage {
+ public:
+  explicit CompactStorage(const TorchScriptModel::NamedTensors& parameters) {
+    const at::NoGradGuard no_grad;
+    for (const auto& [name, parameter] : parameters) {
+      tensors_.push_back(parameter);
+      views_.push_back(parameter.variable_data());
+      tensors_.back().set_data(parameter.detach().clone());
+    }
+  }
+  CompactStorage(const CompactStorage&) = delete;
+  CompactStorage& operator=(const CompactStorage&) = delete;
+  ~CompactStorage() {
+    for (std::size_t i = 0; i < tensors_.size(); ++i) tensors_[i].set_data(views_[i]);
+  }
+
+ private:
+  std::vector<at::Tensor> tensors_;
+  std::vector<at::Tensor> views_;
+};
+
+class EvalMode {
+ public:
+  explicit EvalMode(torch::jit::Module& module) : module_(module), training_(module.is_training()) {
+    module_.eval();
+  }
+  EvalMode(const EvalMode&) = delete;
+  EvalMode& operator=(const EvalMode&) = delete;
+  ~EvalMode() { module_.train(training_); }
+
+ private:
+  torch::jit::Module& module_;
+  bool training_;
+};
+
+void sync_to_disk(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const bool synced = fd >= 0 && ::fsync(fd) == 0;
+  const int error = errno;
+  if (fd >= 0) ::close(fd);
+  if (!synced) throw WriteError(std::strerror(error));
+}
+
+}  // namespace
+
+void save_torchscript(TorchScriptModel& model, const std::filesystem::path& path) {
+  const CompactStorage compact(model.parameters());
+  const EvalMode eval(model.module());
+  std::filesystem::path temporary = path;
+  temporary += ".tmp";
+  try {
+    model.module().save(temporary.string());
+    sync_to_disk(temporary);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) throw WriteError(std::strerror(errno));
+  } catch (const std::exception& error) {
+    ::unlink(temporary.c_str());
+    throw WriteError("cannot write '" + path.string() + "': " + reason_of(error));
+  }
+}
+
+void save_safetensors(const TorchScriptModel& model, const std::filesystem::path& path) {
+  std::vector<at::Tensor> contiguous;  // keeps the data alive
+  std::vector<TensorView> views;
+  for (const auto& [name, tensor] : model.state()) {
+    contiguous.push_back(tensor.detach().contiguous());
+    views.push_back({.name = name,
+                     .dtype = dtype_of(tensor.scalar_type()),
+                     .shape = tensor.sizes().vec(),
+                     .data = {static_cast<const std::byte*>(contiguous.back().const_data_ptr()),
+                              tensor.nbytes()}});
+  }
+  const std::string header = safetensors_header(views);
+  std::vector<std::string_view> pieces = {header};
+  for (const TensorView& view : views) {
+    pieces.emplace_back(reinterpret_cast<const char*>(view.data.data()), view.data.size());
+  }
+  write_file(path, pieces);
+}
+
+}  // namespace decent

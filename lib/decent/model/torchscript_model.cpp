@@ -1,0 +1,145 @@
+#include "decent/model/torchscript_model.h"
+
+#include <torch/csrc/jit/runtime/graph_executor.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <algorithm>
+#include <set>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/model/inspect.h"
+
+namespace decent {
+namespace {
+
+// Arguments of forward without self.
+std::vector<c10::Argument> arguments_of(const torch::jit::Module& module) {
+  const auto& all = module.get_method("forward").function().getSchema().arguments();
+  return {all.begin() + 1, all.end()};
+}
+
+std::string quoted_path(const std::filesystem::path& path) {
+  return "model '" + path.string() + "'";
+}
+
+}  // namespace
+
+void use_plain_executor() { torch::jit::setGraphExecutorOptimize(false); }
+
+TorchScriptModel::TorchScriptModel(const std::filesystem::path& path) : path_(path) {
+  check_is_torchscript(path);
+  try {
+    module_ = torch::jit::load(path.string(), at::kCPU);
+  } catch (const std::exception& error) {
+    throw UserError(quoted_path(path) + " cannot be loaded: " + reason_of(error));
+  }
+  if (!module_.find_method("forward"))
+    throw UserError(quoted_path(path) + " has no forward method");
+  collect_tensors();
+  check_trainable();
+  fixed_mode_operators_ = find_fixed_mode_operators(module_);
+}
+
+void TorchScriptModel::collect_tensors() {
+  std::set<const void*> seen;
+  const auto collect = [&](const auto& named, NamedTensors& unique) {
+    for (const auto& entry : named) {
+      if (!entry.value.defined()) continue;
+      state_.emplace_back(entry.name, entry.value);
+      if (seen.insert(entry.value.unsafeGetTensorImpl()).second)
+        unique.emplace_back(entry.name, entry.value);
+    }
+  };
+  collect(module_.named_parameters(), parameters_);
+  collect(module_.named_buffers(), buffers_);
+}
+
+void TorchScriptModel::check_trainable() const {
+  if (!module_.hasattr("training")) {
+    throw UserError(
+        quoted_path(path_) +
+        " was frozen for inference (torch.jit.freeze or optimize_for_inference): its parameters "
+        "became "
+        "constants.\nExport it before freezing: torch.jit.script(model).save(\"model.pt\")");
+  }
+  const bool trainable = std::any_of(parameters_.begin(), parameters_.end(), [](const auto& entry) {
+    return entry.second.requires_grad();
+  });
+  if (trainable) return;
+  throw UserError(quoted_path(path_) + " has no trainable parameter" +
+                  (parameters_.empty() ? "."
+                                       : ": requires_grad is False for all " +
+                                             std::to_string(parameters_.size()) + " of them.") +
+                  "\nIn Python, model.requires_grad_(True) before "
+                  "torch.jit.script(model).save(\"model.pt\") makes "
+                  "them trainable.");
+}
+
+std::string TorchScriptModel::signature() const {
+  std::vector<std::string> parts;
+  for (const c10::Argument& argument : arguments_of(module_)) {
+    parts.push_back(argument.name() + ": " + argument.type()->annotation_str());
+  }
+  return "forward(" + join(parts) + ")";
+}
+
+void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) const {
+  const std::vector<c10::Argument> arguments = arguments_of(module_);
+  const std::string about = quoted_path(path_) + " has " + signature();
+  std::vector<std::string> names;
+  for (const c10::Argument& argument : arguments) names.push_back(argument.name());
+  if (inputs.size() > arguments.size()) {
+    throw UserError(about + ": model.inputs gives it " + std::to_string(inputs.size()) + " inputs");
+  }
+  std::set<std::string> given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string& name = inputs[i].argument.empty() ? names[i] : inputs[i].argument;
+    const auto position = std::find(names.begin(), names.end(), name);
+    if (position == names.end()) {
+      const auto nearest = nearest_name(name, names);
+      throw UserError(about + ": it has no argument '" + name + "'" +
+                      (nearest ? "; did you mean '" + *nearest + "'?" : ""));
+    }
+    const c10::TypePtr& type = arguments[static_cast<std::size_t>(position - names.begin())].type();
+    if (!c10::TensorType::get()->isSubtypeOf(*type)) {
+      throw UserError(about + ": '" + name + "' is not a tensor, so data cannot feed it");
+    }
+    given.insert(name);
+  }
+  for (const c10::Argument& argument : arguments) {
+    if (given.count(argument.name()) == 0 && !argument.default_value()) {
+      throw UserError(about + ": nothing in model.inputs feeds '" + argument.name() + "'");
+    }
+  }
+}
+
+at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
+                                     std::span<const at::Tensor> tensors) {
+  std::vector<c10::IValue> positional;
+  torch::jit::Kwargs named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].argument.empty()) {
+      positional.emplace_back(tensors[i]);
+    } else {
+      named.emplace(inputs[i].argument, tensors[i]);
+    }
+  }
+  c10::IValue output;
+  try {
+    output = module_.forward(std::move(positional), named);
+  } catch (const std::exception& error) {
+    std::vector<std::string> shapes;
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      shapes.push_back(inputs[i].field + " " + c10::toString(tensors[i].scalar_type()) +
+                       shape_text(tensors[i].sizes()));
+    }
+    throw UserError(quoted_path(path_) + " fails on a batch of " + join(shapes) + ": " +
+                    reason_of(error));
+  }
+  if (output.isTensor()) return output.toTensor();
+  throw UserError(quoted_path(path_) + ": forward returns " + output.type()->repr_str() +
+                  ", not one tensor; choosing one with model.output is not supported yet");
+}
+
+}  // namespace decent

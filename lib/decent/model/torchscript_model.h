@@ -1,0 +1,74 @@
+#pragma once
+// A model as the rest of the program knows it: a TorchScript module with its parameters and
+// buffers.
+//
+// Threads: one thread uses a model, and it must be the one that called use_plain_executor().
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace decent {
+
+/// The optimizing TorchScript executor changes its plan after the first runs, so that resumed or
+/// interleaved runs would not be bit-exact. Thread-local: call it in every thread that runs a
+/// model.
+void use_plain_executor();
+
+/// Which data field feeds which argument of forward. With empty `argument`s: in forward's order.
+struct ForwardInput {
+  std::string argument;
+  std::string field;
+};
+
+class TorchScriptModel {
+ public:
+  using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+  /// Loads a file written by torch.jit.save. Throws UserError with the way out for anything else,
+  /// for a frozen module and for a module without a trainable parameter.
+  explicit TorchScriptModel(const std::filesystem::path& path);
+
+  torch::jit::Module& module() { return module_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  /// Parameters in order of registration, each tensor once, under its first name; frozen ones
+  /// (requires_grad = False) included.
+  const NamedTensors& parameters() const { return parameters_; }
+  /// All other tensors that the module holds as attributes, each once.
+  const NamedTensors& buffers() const { return buffers_; }
+  /// Every name of every parameter and buffer, as in Python's state_dict: tied tensors stand under
+  /// all their names.
+  const NamedTensors& state() const { return state_; }
+
+  /// Operators whose train/eval switch the file holds as a constant, e.g. "2 x dropout":
+  /// torch.jit.trace does that. train() and eval() do not reach them.
+  const std::vector<std::string>& fixed_mode_operators() const { return fixed_mode_operators_; }
+
+  /// Checks `inputs` against forward's signature. Throws UserError naming the arguments of forward.
+  void check_signature(std::span<const ForwardInput> inputs) const;
+
+  /// Runs forward on tensors given in the order of `inputs`. Throws UserError with the model's own
+  /// reason where it fails, or where it does not return one tensor.
+  at::Tensor forward(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
+
+  /// "forward(x: Tensor, mask: Tensor)".
+  std::string signature() const;
+
+ private:
+  void collect_tensors();
+  void check_trainable() const;
+
+  std::filesystem::path path_;
+  torch::jit::Module module_;
+  NamedTensors parameters_;
+  NamedTensors buffers_;
+  NamedTensors state_;
+  std::vector<std::string> fixed_mode_operators_;
+};
+
+}  // namespace decent

@@ -1,0 +1,69 @@
+#pragma once
+// The update of one flat bucket: mixing with what the neighbours sent and the optimizer's step, in
+// one pass over memory. Plain pointers, no torch: the same interface is served by the CPU loop here
+// and by kernels on other devices.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace decent {
+
+enum class Scalar { float32, float64 };
+
+/// z = self * x + other * received, elementwise. received == nullptr: z = x.
+struct Mixing {
+  double self = 1.0;
+  double other = 0.0;
+  const void* received = nullptr;  // as long as the bucket
+};
+
+/// One parameter inside a bucket.
+struct BucketSlice {
+  std::int64_t offset = 0;  // elements from the start of the bucket
+  std::int64_t numel = 0;
+  const void* grad = nullptr;  // numel elements in the bucket's memory order; nullptr: mix only
+  double weight_decay = 0.0;
+  double lr_scale = 1.0;
+  std::int64_t updates = 0;  // of this parameter, this one included (Adam's bias correction)
+};
+
+/// A bucket during one step: `x` and every state are flat arrays of the same length and layout.
+struct BucketStep {
+  void* x = nullptr;
+  std::span<void* const> states;
+  Scalar scalar = Scalar::float32;
+  Mixing mixing;
+  std::span<const BucketSlice> slices;
+  double lr = 0.0;
+};
+
+/// An optimizer as a function of one bucket; stateless, so one object serves all buckets.
+/// The result does not depend on the number of threads.
+class BucketUpdate {
+ public:
+  virtual ~BucketUpdate() = default;
+  /// Names of the flat state arrays, zero at the start, e.g. {"exp_avg", "exp_avg_sq"}.
+  virtual const std::vector<std::string>& state_names() const = 0;
+  virtual void apply(const BucketStep& step) const = 0;
+};
+
+/// torch.optim.SGD with dampening 0.
+struct SgdOptions {
+  double momentum = 0.0;
+  bool nesterov = false;
+};
+std::unique_ptr<BucketUpdate> make_sgd(const SgdOptions& options);
+
+/// torch.optim.Adam, or torch.optim.AdamW where `decoupled_weight_decay`.
+struct AdamOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  bool decoupled_weight_decay = false;
+};
+std::unique_ptr<BucketUpdate> make_adam(const AdamOptions& options);
+
+}  // namespace decent

@@ -1,0 +1,259 @@
+#include "decent/parallel/decentralized_data_parallel.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+
+namespace decent {
+namespace {
+
+NamedTensors select(const NamedTensors& tensors, bool trained) {
+  NamedTensors result;
+  for (const auto& entry : tensors) {
+    if (entry.second.requires_grad() == trained) result.push_back(entry);
+  }
+  return result;
+}
+
+// A gradient in the memory order of its parameter, which is what the update walks through.
+at::Tensor in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
+  bool same = true;
+  for (std::int64_t d = 0; d < parameter.dim(); ++d) {
+    same = same && (parameter.size(d) == 1 || parameter.stride(d) == grad.stride(d));
+  }
+  if (same) return grad;
+  return at::empty_strided(parameter.sizes(), parameter.strides(), grad.options()).copy_(grad);
+}
+
+Scalar scalar_of(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kDouble ? Scalar::float64 : Scalar::float32;
+}
+
+}  // namespace
+
+// Called by autograd once the gradient of one parameter is complete.
+class DecentralizedDataParallel::Hook : public torch::autograd::PostAccumulateGradHook {
+ public:
+  Hook(DecentralizedDataParallel& owner, std::size_t parameter)
+      : owner_(owner), parameter_(parameter) {}
+  void operator()(const at::Tensor&) override { owner_.on_gradient(parameter_); }
+
+ private:
+  DecentralizedDataParallel& owner_;
+  std::size_t parameter_;
+};
+
+DecentralizedDataParallel::DecentralizedDataParallel(const NamedTensors& parameters,
+                                                     const NamedTensors& buffers,
+                                                     std::shared_ptr<Communicator> world,
+                                                     DecentralizedOptions options)
+    : options_(std::move(options)), world_(std::move(world)) {
+  const NamedTensors trained = select(parameters, true);
+  const NamedTensors untrained = select(parameters, false);
+  if (trained.empty())
+    throw UserError("the model has no parameter to train: none requires a gradient");
+  validate_topology(options_.topology, world_->size());
+  NamedTensors others = untrained;
+  others.insert(others.end(), buffers.begin(), buffers.end());
+  check_storage(trained, others);
+
+  buckets_ = build_buckets(trained, options_.bucket_mb);
+  for (const auto& [name, tensor] : trained) {
+    parameters_.push_back({.name = name,
+                           .tensor = tensor,
+                           .weight_decay = tensor.dim() >= 2 ? options_.weight_decay : 0.0});
+  }
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    for (std::size_t p : buckets_[b].parameters) parameters_[p].bucket = b;
+  }
+  set_adaptive_factor(options_.gamma);
+  make_states();
+  gossip_ = std::make_unique<Gossip>(world_, options_.topology, buckets_.size());
+  std::vector<at::Tensor> flat;
+  for (const Bucket& bucket : buckets_) flat.push_back(bucket.x);
+  average_ =
+      std::make_unique<GlobalAverage>(world_, std::move(flat), buffers, options_.average_buffers);
+  broadcast_start(untrained, buffers);
+  install_hooks();
+}
+
+DecentralizedDataParallel::~DecentralizedDataParallel() {
+  for (Parameter& parameter : parameters_) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
+  }
+}
+
+std::int64_t DecentralizedDataParallel::parameter_count() const {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters_) count += parameter.tensor.numel();
+  return count;
+}
+
+void DecentralizedDataParallel::set_adaptive_factor(double gamma) {
+  if (!(gamma >= 0 && gamma <= 1))
+    throw UserError("gamma is " + std::to_string(gamma) + ": it must be in [0, 1]");
+  options_.gamma = gamma;
+}
+
+void DecentralizedDataParallel::broadcast_start(const NamedTensors& untrained,
+                                                const NamedTensors& buffers) {
+  const at::NoGradGuard no_grad;
+  for (const Bucket& bucket : buckets_) world_->broadcast(bucket.x, 0)->wait();
+  for (const NamedTensors* tensors : {&untrained, &buffers}) {
+    for (const auto& [name, tensor] : *tensors) {
+      const at::Tensor value = tensor.contiguous();  // a copy where the tensor has other strides
+      world_->broadcast(value, 0)->wait();
+      if (!value.is_same(tensor)) tensor.copy_(value);
+    }
+  }
+}
+
+void DecentralizedDataParallel::make_states() {
+  for (const Bucket& bucket : buckets_) {
+    OptimizerState state;
+    for (std::size_t i = 0; i < options_.update->state_names().size(); ++i) {
+      state.tensors.push_back(at::zeros_like(bucket.x));
+      state.pointers.push_back(state.tensors.back().data_ptr());
+    }
+    states_.push_back(std::move(state));
+  }
+}
+
+void DecentralizedDataParallel::install_hooks() {
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].tensor,
+                                                   std::make_unique<Hook>(*this, p));
+  }
+}
+
+void DecentralizedDataParallel::on_gradient(std::size_t parameter) {
+  if (accumulating_) return;
+  if (!step_open_) open_step();
+  Parameter& arrived = parameters_[parameter];
+  if (arrived.arrived) return;
+  arrived.arrived = true;
+  --missing_[arrived.bucket];
+  if (options_.update_time == UpdateTime::in_backward) handle_complete_buckets();
+}
+
+void DecentralizedDataParallel::open_step() {
+  if (average_->averaged()) {
+    throw std::logic_error(
+        "backward() on the global average: call revert_global_avg() first, or "
+        "global_avg(false) to go on from it");
+  }
+  step_open_ = true;
+  next_bucket_ = 0;
+  missing_.clear();
+  for (const Bucket& bucket : buckets_) missing_.push_back(bucket.parameters.size());
+  for (Parameter& parameter : parameters_) parameter.arrived = false;
+  torch::autograd::Engine::get_default_engine().queue_callback([this] { close_step(); });
+}
+
+void DecentralizedDataParallel::handle_complete_buckets() {
+  while (next_bucket_ < buckets_.size() && missing_[next_bucket_] == 0)
+    handle_bucket(next_bucket_++);
+}
+
+// What is left at the end of backward: buckets with a parameter that this step did not use, and
+// those behind them.
+void DecentralizedDataParallel::close_step() {
+  while (next_bucket_ < buckets_.size()) handle_bucket(next_bucket_++);
+  ++step_;
+  step_open_ = false;
+  warn_of_missing_gradients();
+}
+
+void DecentralizedDataParallel::handle_bucket(std::size_t index) {
+  const at::NoGradGuard no_grad;
+  const Bucket& bucket = buckets_[index];
+  const auto begin = std::chrono::steady_clock::now();
+  const Mixing mixing = gossip_->wait(index, options_.gamma);
+  wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+
+  std::vector<at::Tensor> keep_alive;
+  const std::vector<BucketSlice> slices = collect_slices(bucket, keep_alive);
+  options_.update->apply({.x = bucket.x.data_ptr(),
+                          .states = states_[index].pointers,
+                          .scalar = scalar_of(bucket.x),
+                          .mixing = mixing,
+                          .slices = slices,
+                          .lr = options_.schedule(step_ + 1)});
+  release_gradients(bucket);
+  // This is x^(t) with t = step_ + 1, mixed in step t + 1, whose phase is (t + 1 - 2) mod phases.
+  gossip_->start(index, bucket.x, step_ % gossip_->phases());
+}
+
+std::vector<BucketSlice> DecentralizedDataParallel::collect_slices(
+    const Bucket& bucket, std::vector<at::Tensor>& keep_alive) {
+  std::vector<BucketSlice> slices;
+  for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
+    Parameter& parameter = parameters_[bucket.parameters[i]];
+    BucketSlice slice{.offset = bucket.offsets[i],
+                      .numel = parameter.tensor.numel(),
+                      .weight_decay = parameter.weight_decay};
+    const at::Tensor& grad = parameter.tensor.grad();
+    if (!grad.defined()) {
+      without_gradient_.push_back(parameter.name);
+    } else if (grad.layout() != at::kStrided) {
+      throw UserError(
+          "the gradient of parameter '" + parameter.name +
+          "' is sparse: export the model with dense gradients (Embedding(.., sparse=False))");
+    } else {
+      keep_alive.push_back(in_memory_order_of(parameter.tensor, grad));
+      slice.grad = keep_alive.back().const_data_ptr();
+      slice.updates = ++parameter.updates;
+    }
+    slices.push_back(slice);
+  }
+  return slices;
+}
+
+void DecentralizedDataParallel::release_gradients(const Bucket& bucket) {
+  for (std::size_t p : bucket.parameters) {
+    at::Tensor& tensor = parameters_[p].tensor;
+    tensor.mutable_grad().reset();
+    // The write went through the bucket, which autograd does not connect with the parameter. It
+    // must refuse, not silently use, the new value where a part of backward that is still to come
+    // needs the old one.
+    tensor.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+void DecentralizedDataParallel::warn_of_missing_gradients() {
+  std::vector<std::string> fresh;
+  for (const std::string& name : without_gradient_) {
+    const auto parameter = std::find_if(parameters_.begin(), parameters_.end(),
+                                        [&](const Parameter& p) { return p.name == name; });
+    if (!std::exchange(parameter->warned, true)) fresh.push_back("'" + name + "'");
+  }
+  without_gradient_.clear();
+  if (fresh.empty()) return;
+  options_.warn("step " + std::to_string(step_) + " gave no gradient to " + join(fresh) +
+                ": averaged with the neighbours, but not updated, in such steps");
+}
+
+std::optional<double> DecentralizedDataParallel::global_avg(bool will_revert,
+                                                            bool return_distance) {
+  if (step_open_) throw std::logic_error("global_avg() inside backward()");
+  gossip_->settle();
+  const std::optional<double> distance = average_->average(will_revert, return_distance);
+  if (!will_revert) gossip_->drop();
+  return distance;
+}
+
+void DecentralizedDataParallel::revert_global_avg() { average_->revert(); }
+
+double DecentralizedDataParallel::take_wait_seconds() { return std::exchange(wait_seconds_, 0.0); }
+
+}  // namespace decent

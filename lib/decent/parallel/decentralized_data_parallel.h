@@ -1,0 +1,140 @@
+#pragma once
+// Decentralized data-parallel training (arXiv 2410.11998): every worker updates its own copy with
+// its own gradient and, while the next gradient is computed, averages its weights with one or a few
+// neighbours.
+//
+// Step t = 1, 2, .. of worker i, with x_i^0 the common start and W^(k) the mixing matrix of phase
+// k:
+//
+//     g_i   = gradient at x_i^(t-1)
+//     z_i   = x_i^0                                                    t = 1
+//           = (1-gamma) x_i^(t-1) + gamma sum_j W^(k)_ij x_j^(t-1)     t > 1,  k = (t-2) mod phases
+//     x_i^t = update(z_i, g_i, lr(t))
+//
+// Everything happens inside backward(): hooks on the parameters count a bucket's gradients down,
+// whatever order they come in; a complete bucket is mixed, updated, and its exchange for the next
+// step started. Users never call step().
+//
+// Threads: one object is used by one thread, the one that calls backward(). Collective:
+// constructor, backward (through the exchanges it waits for), global_avg.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/comm/communicator.h"
+#include "decent/optim/bucket_update.h"
+#include "decent/optim/schedule.h"
+#include "decent/parallel/global_average.h"
+#include "decent/parallel/gossip.h"
+#include "decent/parallel/replica.h"
+#include "decent/topology/topology.h"
+
+namespace decent {
+
+/// When buckets are updated: as soon as their gradients are there, or all at the end of backward.
+/// The results are the same bit for bit; in_backward overlaps better, and refuses a model that
+/// still needs a weight after its gradient is complete (one that is also used through detach()).
+enum class UpdateTime { in_backward, after_backward };
+
+struct DecentralizedOptions {
+  std::vector<Phase> topology;                 // see make_topology
+  std::shared_ptr<const BucketUpdate> update;  // see make_adam, make_sgd
+  Schedule schedule;                           // learning rate of step t = 1, 2, ..
+  double weight_decay = 0.0;    // of tensors with at least 2 dimensions; the others do not decay
+  double bucket_mb = 25.0;      // MiB
+  double gamma = 1.0;           // mixing strength, 0 to 1
+  bool average_buffers = true;  // floating-point buffers join the global average
+  UpdateTime update_time = UpdateTime::in_backward;
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
+};
+
+class DecentralizedDataParallel {
+ public:
+  /// Takes over the parameters that require a gradient (they become views of flat buckets); the
+  /// others and the buffers only take part in the start, when rank 0's values go to everyone.
+  /// Throws UserError for parameters that cannot be trained in place (see check_storage).
+  DecentralizedDataParallel(const NamedTensors& parameters, const NamedTensors& buffers,
+                            std::shared_ptr<Communicator> world, DecentralizedOptions options);
+  /// Removes the hooks. Does not communicate: after an orderly end, global_avg(false) has waited
+  /// for all that was under way.
+  ~DecentralizedDataParallel();
+  DecentralizedDataParallel(const DecentralizedDataParallel&) = delete;
+  DecentralizedDataParallel& operator=(const DecentralizedDataParallel&) = delete;
+
+  /// Updates done so far.
+  std::int64_t step() const { return step_; }
+  /// The learning rate of the next update.
+  double get_lr() const { return options_.schedule(step_ + 1); }
+  std::size_t bucket_count() const { return buckets_.size(); }
+  /// Elements of all trained parameters.
+  std::int64_t parameter_count() const;
+
+  /// While on, backward() only adds up gradients.
+  void set_accumulate_grad(bool enable) { accumulating_ = enable; }
+  /// gamma from the next mixing on. Throws UserError where it is not in [0, 1].
+  void set_adaptive_factor(double gamma);
+
+  /// Replaces parameters and buffers by the average over all workers; the learning state stays.
+  /// With `will_revert`, revert_global_avg() restores parameters, buffers and the exchange under
+  /// way bit for bit; without, that exchange is dropped and the next step does not mix. Returns the
+  /// consensus distance where it is asked for.
+  std::optional<double> global_avg(bool will_revert = true, bool return_distance = false);
+  /// Throws std::logic_error where there is nothing to revert.
+  void revert_global_avg();
+
+  /// Seconds that backward() has waited for exchanges since the last call.
+  double take_wait_seconds();
+
+ private:
+  class Hook;
+  struct Parameter {
+    std::string name;
+    at::Tensor tensor;
+    std::size_t bucket = 0;
+    double weight_decay = 0;
+    std::int64_t updates = 0;
+    bool arrived = false;  // in this step
+    bool warned = false;   // of a missing gradient
+  };
+  struct OptimizerState {
+    std::vector<at::Tensor> tensors;
+    std::vector<void*> pointers;
+  };
+
+  void broadcast_start(const NamedTensors& untrained, const NamedTensors& buffers);
+  void make_states();
+  void install_hooks();
+  void on_gradient(std::size_t parameter);
+  void open_step();
+  void close_step();
+  void handle_complete_buckets();
+  void handle_bucket(std::size_t bucket);
+  std::vector<BucketSlice> collect_slices(const Bucket& bucket,
+                                          std::vector<at::Tensor>& keep_alive);
+  void release_gradients(const Bucket& bucket);
+  void warn_of_missing_gradients();
+
+  DecentralizedOptions options_;
+  std::shared_ptr<Communicator> world_;
+  std::vector<Parameter> parameters_;  // in order of registration
+  std::vector<Bucket> buckets_;
+  std::vector<OptimizerState> states_;  // by bucket
+  std::unique_ptr<Gossip> gossip_;
+  std::unique_ptr<GlobalAverage> average_;
+
+  std::int64_t step_ = 0;
+  bool accumulating_ = false;
+  bool step_open_ = false;
+  std::vector<std::size_t> missing_;  // by bucket: gradients still to come in this step
+  std::size_t next_bucket_ = 0;       // buckets are handled in this order on every worker
+  std::vector<std::string> without_gradient_;
+  double wait_seconds_ = 0;
+};
+
+}  // namespace decent

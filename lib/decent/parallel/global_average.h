@@ -1,0 +1,52 @@
+#pragma once
+// The average of all workers' models, and the way back to each worker's own.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "decent/comm/communicator.h"
+#include "decent/parallel/replica.h"
+
+namespace decent {
+
+/// Averages bucket tensors and buffers in place over all workers. Not thread-safe; all calls are
+/// collective but revert().
+class GlobalAverage {
+ public:
+  /// The tensors are those that training goes on with. Floating-point buffers are averaged where
+  /// `average_buffers`; all others take rank 0's values, so that every worker holds the same model.
+  GlobalAverage(std::shared_ptr<Communicator> world, std::vector<at::Tensor> buckets,
+                const NamedTensors& buffers, bool average_buffers);
+
+  bool averaged() const { return averaged_; }
+
+  /// Replaces every tensor by the average. With `keep_backup`, revert() can bring the own ones
+  /// back. Returns the consensus distance sqrt(mean over workers of ||x_i - mean||^2) over all
+  /// parameters where it is asked for.
+  std::optional<double> average(bool keep_backup, bool return_distance);
+
+  /// Back to the own tensors, bit for bit. Needs averaged().
+  void revert();
+
+  /// Keeps the average for good. Needs averaged().
+  void commit();
+
+ private:
+  void average_buckets();
+  void average_buffers();
+  double distance_to(const std::vector<at::Tensor>& own) const;
+
+  std::shared_ptr<Communicator> world_;
+  std::vector<at::Tensor> buckets_;
+  std::vector<at::Tensor> averaged_buffers_;
+  std::vector<at::Tensor> copied_buffers_;
+  bool averaged_ = false;
+  double distance_ = 0;
+  std::vector<at::Tensor> bucket_backup_;
+  std::vector<at::Tensor> buffer_backup_;  // averaged_buffers_, then copied_buffers_
+};
+
+}  // namespace decent

@@ -1,0 +1,76 @@
+#include "decent/parallel/gossip.h"
+
+#include <ATen/ops/empty_like.h>
+
+#include <map>
+
+namespace decent {
+
+Gossip::Gossip(std::shared_ptr<Communicator> world, const std::vector<Phase>& phases,
+               std::size_t buckets)
+    : world_(std::move(world)), flights_(buckets) {
+  std::map<std::vector<int>, std::shared_ptr<Communicator>> groups;
+  // Phases in order, so that no two workers wait for each other in different groups.
+  for (const Phase& phase : phases) {
+    const Edge& edge = edge_of(phase, world_->rank());
+    Meeting meeting{.members = static_cast<int>(edge.ranks.size()), .weight = edge.weight};
+    if (meeting.members == 2) {
+      meeting.peer = edge.ranks[0] == world_->rank() ? edge.ranks[1] : edge.ranks[0];
+    } else if (meeting.members == world_->size()) {
+      meeting.group = world_;
+    } else if (meeting.members > 2) {
+      auto& group = groups[edge.ranks];
+      if (!group) group = world_->subgroup(edge.ranks);
+      meeting.group = group;
+    }
+    meetings_.push_back(std::move(meeting));
+  }
+}
+
+void Gossip::start(std::size_t bucket, const at::Tensor& x, std::int64_t phase) {
+  const Meeting& meeting = meetings_[static_cast<std::size_t>(phase)];
+  if (meeting.members == 1) return;
+  Flight& flight = flights_[bucket];
+  if (!flight.received.defined()) flight.received = at::empty_like(x);
+  if (meeting.peer >= 0) {
+    flight.work = world_->exchange(x, flight.received, meeting.peer, static_cast<int>(bucket));
+  } else {
+    flight.received.copy_(x);
+    flight.work = meeting.group->all_reduce_sum(flight.received);
+  }
+  flight.meeting = &meeting;
+}
+
+Mixing Gossip::mixing(const Flight& flight, double gamma) {
+  const Meeting& meeting = *flight.meeting;
+  const double others =
+      gamma * (1 - meeting.weight) / (meeting.members - 1);  // W_ij of each other member
+  double self = 1 - gamma + gamma * meeting.weight;
+  // A group received the sum over all its members, this worker included.
+  if (meeting.peer < 0) self -= others;
+  return {.self = self, .other = others, .received = flight.received.const_data_ptr()};
+}
+
+Mixing Gossip::wait(std::size_t bucket, double gamma) {
+  Flight& flight = flights_[bucket];
+  if (flight.meeting == nullptr) return {};
+  if (flight.work) flight.work->wait();
+  flight.work.reset();
+  const Mixing result = mixing(flight, gamma);
+  flight.meeting = nullptr;
+  return result;
+}
+
+void Gossip::settle() {
+  for (Flight& flight : flights_) {
+    if (flight.work) flight.work->wait();
+    flight.work.reset();
+  }
+}
+
+void Gossip::drop() {
+  settle();
+  for (Flight& flight : flights_) flight.meeting = nullptr;
+}
+
+}  // namespace decent

@@ -1,0 +1,64 @@
+#pragma once
+// The exchange of flat buckets with this worker's neighbours, phase by phase.
+//
+// A pair sends straight from the bucket and receives beside it, so nobody may write a bucket
+// between start() and wait(). Larger edges all-reduce a copy. Every worker starts the same buckets
+// in the same order.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "decent/comm/communicator.h"
+#include "decent/optim/bucket_update.h"
+#include "decent/topology/topology.h"
+
+namespace decent {
+
+class Gossip {
+ public:
+  /// Makes and connects the groups that this worker needs. Collective over `world`.
+  Gossip(std::shared_ptr<Communicator> world, const std::vector<Phase>& phases,
+         std::size_t buckets);
+
+  std::int64_t phases() const { return static_cast<std::int64_t>(meetings_.size()); }
+
+  /// Starts the exchange of bucket number `bucket`, flat tensor `x`, in phase `phase`.
+  void start(std::size_t bucket, const at::Tensor& x, std::int64_t phase);
+
+  /// Waits for the exchange of `bucket` and tells how to mix with what came: z = (1-gamma) x +
+  /// gamma sum_j W_ij x_j. The pointer in it is good until the next start(). Without an exchange: z
+  /// = x. Either way none is under way after.
+  Mixing wait(std::size_t bucket, double gamma);
+
+  /// Waits for everything under way but keeps what came, so that a later wait() still mixes with
+  /// it.
+  void settle();
+
+  /// Waits for everything under way and forgets it: the next wait() does not mix.
+  void drop();
+
+ private:
+  // What this worker does in one phase.
+  struct Meeting {
+    int members = 1;
+    double weight = 1.0;
+    int peer = -1;                                  // a pair: the other's rank
+    std::shared_ptr<Communicator> group = nullptr;  // more than two
+  };
+  struct Flight {
+    Pending work;                      // null once waited for
+    const Meeting* meeting = nullptr;  // null: nothing under way
+    at::Tensor received;  // a pair: the peer's bucket; a group: the sum over its members
+  };
+
+  static Mixing mixing(const Flight& flight, double gamma);
+
+  std::shared_ptr<Communicator> world_;
+  std::vector<Meeting> meetings_;  // by phase
+  std::vector<Flight> flights_;    // by bucket
+};
+
+}  // namespace decent

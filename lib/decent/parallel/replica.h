@@ -1,0 +1,32 @@
+#pragma once
+// One worker's copy of the model: named tensors, and their storage in flat buckets.
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decent/parallel/bucket_plan.h"
+
+namespace decent {
+
+/// Names and tensors, in order of registration.
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// A flat bucket and the parameters that are views of it.
+struct Bucket {
+  at::Tensor x;                         // [numel], zero between parameters
+  std::vector<std::size_t> parameters;  // index in `parameters` given to build_buckets
+  std::vector<std::int64_t> offsets;    // elements, of each of them
+};
+
+/// Checks that every parameter can be trained in place: floating point (float32 or float64), on the
+/// CPU, dense, not sharing memory with any other tensor. Throws UserError naming the tensors.
+void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors);
+
+/// Moves parameters into flat buckets of `bucket_mb` MiB: they become views at offsets aligned to
+/// 128 bytes, strides kept, through set_data, so that every holder of the tensor sees the move.
+std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb);
+
+}  // namespace decent

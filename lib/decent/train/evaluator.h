@@ -1,0 +1,43 @@
+#pragma once
+// Evaluation of the model as it stands, sharded over all workers: every sample exactly once.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "decent/comm/communicator.h"
+#include "decent/config/recipe.h"
+#include "decent/model/torchscript_model.h"
+#include "decent/train/criterion.h"
+#include "decent/train/sources.h"
+
+namespace decent {
+
+struct Evaluation {
+  double loss = 0;                 // mean over the elements that the loss averages over
+  std::optional<double> accuracy;  // fraction of right predictions, classification only
+  std::int64_t samples = 0;
+};
+
+class Evaluator {
+ public:
+  /// All references must outlive the evaluator.
+  Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
+            std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world);
+
+  /// Evaluates in eval mode without gradients, and leaves the model in train mode. Collective; the
+  /// same result on every worker. Buffers that the model itself changes while it runs stay changed.
+  Evaluation evaluate(std::int64_t step);
+
+ private:
+  EvaluationSums evaluate_own_part();
+
+  const Recipe& recipe_;
+  TorchScriptModel& model_;
+  const DataSet& data_;
+  std::span<const ForwardInput> inputs_;
+  std::shared_ptr<Communicator> world_;
+  Criterion criterion_;
+};
+
+}  // namespace decent

@@ -1,0 +1,42 @@
+#pragma once
+// What a run tells its user: lines on stdout and in run.log from rank 0, warnings on stderr.
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace spdlog {
+class logger;
+}
+
+namespace decent {
+
+enum class Verbosity { quiet, normal, verbose };
+
+class Log {
+ public:
+  /// Only rank 0 speaks. quiet: warnings only; verbose: details too. run.log always gets
+  /// everything.
+  Log(int rank, Verbosity verbosity);
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  /// From now on all lines also go to this file, with the time. Throws WriteError, as every later
+  /// line does that cannot be written there.
+  void open_file(const std::filesystem::path& path);
+
+  void detail(const std::string& line);
+  void info(const std::string& line);
+  void warn(const std::string& line);
+  /// Only to the file, for progress that the user turned off on the screen.
+  void file_only(const std::string& line);
+
+ private:
+  void write(int level, const std::string& line);  // level: spdlog's
+
+  std::unique_ptr<spdlog::logger> screen_;
+  std::unique_ptr<spdlog::logger> file_;
+};
+
+}  // namespace decent

@@ -1,0 +1,54 @@
+#pragma once
+// metrics.jsonl: one JSON object a line, numbers in full precision, non-finite ones as null.
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace decent {
+
+struct TrainMetrics {
+  std::int64_t step = 0;
+  double epoch = 0;
+  double loss = 0;  // of this step, mean over workers
+  double lr = 0;
+  // Means over the steps since the last such line, on rank 0:
+  double samples_per_s = 0;  // of all workers together
+  double step_ms = 0;        // per update, with waiting for data, without evaluation
+  double comm_wait_ms = 0;
+  double data_wait_ms = 0;
+};
+
+struct EvalMetrics {
+  std::int64_t step = 0;
+  double epoch = 0;
+  double loss = 0;
+  std::optional<double> accuracy;
+  std::int64_t samples = 0;
+  double consensus_distance = 0;
+};
+
+/// Every line is with the operating system when a call returns. Throws WriteError.
+class MetricsFile {
+ public:
+  explicit MetricsFile(const std::filesystem::path& path);
+
+  void write(const TrainMetrics& metrics);
+  void write(const EvalMetrics& metrics);
+  /// status: completed, stopped or failed.
+  void write_end(const std::string& status, std::int64_t step, double wall_s);
+
+ private:
+  void write_line(const std::string& line);
+
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace decent

@@ -1,0 +1,28 @@
+#pragma once
+// The output folder of a run.
+
+#include <filesystem>
+
+namespace decent {
+
+class RunFolder {
+ public:
+  explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
+
+  /// Throws UserError naming both ways out where the folder holds a run already (recipe.yaml,
+  /// metrics.jsonl or checkpoints/), or is not a folder. Writes nothing.
+  void check_free() const;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path recipe() const { return path_ / "recipe.yaml"; }
+  std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path log() const { return path_ / "run.log"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  std::filesystem::path model() const { return path_ / "model.pt"; }
+  std::filesystem::path weights() const { return path_ / "model.safetensors"; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace decent

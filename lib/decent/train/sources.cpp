@@ -1,0 +1,50 @@
+#include "decent/train/sources.h"
+
+#include <stdexcept>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/data/digits.h"
+#include "decent/data/safetensors_source.h"
+
+namespace decent {
+namespace {
+
+std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
+  switch (recipe.format) {
+    case SourceFormat::builtin:
+      return open_digits(recipe.split == Split::train);
+    case SourceFormat::safetensors:
+      return open_safetensors_source(recipe.paths.at(0));
+    default:
+      throw std::logic_error("the recipe loader let an unsupported data format pass");
+  }
+}
+
+std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {
+  if (const auto index = data.source->field_index(name)) return *index;
+  std::vector<std::string> names;
+  for (const Field& field : data.source->fields()) names.push_back(field.name);
+  const auto nearest = nearest_name(name, names);
+  throw UserError(data.key + " has no field '" + name + "', which " + wanted_by +
+                  " asks for; it has " + join(names) +
+                  (nearest ? "; did you mean '" + *nearest + "'?" : ""));
+}
+
+}  // namespace
+
+DataSet open_data_set(const std::string& key, const SourceRecipe& recipe,
+                      const ModelRecipe& model) {
+  DataSet data{.key = key, .source = nullptr, .fields = {}};
+  try {
+    data.source = open_source(recipe);
+  } catch (const UserError& error) {
+    throw UserError(key + ": " + error.what());
+  }
+  for (const ModelInput& input : model.inputs)
+    data.fields.push_back(find_field(data, input.field, "model.inputs"));
+  data.fields.push_back(find_field(data, model.target, "model.target"));
+  return data;
+}
+
+}  // namespace decent

@@ -1,0 +1,25 @@
+#pragma once
+// From the recipe's data section to open sources and the fields that the model reads.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "decent/config/recipe.h"
+#include "decent/data/source.h"
+
+namespace decent {
+
+/// A source and which of its fields go where.
+struct DataSet {
+  std::string key;  // "data.train" or "data.eval", for messages
+  std::unique_ptr<Source> source;
+  std::vector<std::size_t>
+      fields;  // the model's inputs in the order of model.inputs, then the target
+};
+
+/// Opens a source. Throws UserError naming `key` where it cannot be read or lacks a field that the
+/// model needs.
+DataSet open_data_set(const std::string& key, const SourceRecipe& recipe, const ModelRecipe& model);
+
+}  // namespace decent

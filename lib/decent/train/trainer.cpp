@@ -1,0 +1,257 @@
+#include "decent/train/trainer.h"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "decent/config/choices.h"
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/model/save.h"
+#include "decent/train/progress.h"
+#include "decent/train/random.h"
+
+namespace decent {
+namespace {
+
+std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
+  switch (recipe.name) {
+    case OptimizerName::sgd:
+      return make_sgd({.momentum = recipe.momentum, .nesterov = recipe.nesterov});
+    case OptimizerName::adam:
+    case OptimizerName::adamw:
+      return make_adam({.beta1 = recipe.betas[0],
+                        .beta2 = recipe.betas[1],
+                        .eps = recipe.eps,
+                        .decoupled_weight_decay = recipe.name == OptimizerName::adamw});
+    default:
+      throw std::logic_error("the recipe loader let an unsupported optimizer pass");
+  }
+}
+
+DecentralizedOptions parallel_options(const Setup& setup, Log& log) {
+  const ParallelRecipe& recipe = setup.recipe.parallel;
+  return {.topology = setup.topology,
+          .update = make_update(setup.recipe.optimizer),
+          .schedule = setup.schedule,
+          .weight_decay = setup.recipe.optimizer.weight_decay.value(),
+          .bucket_mb = recipe.bucket_mb,
+          .gamma = recipe.gamma,
+          .average_buffers = recipe.average_buffers,
+          .update_time = UpdateTime::in_backward,
+          .warn = [&log](const std::string& text) { log.warn(text); }};
+}
+
+std::string fixed_mode_warning(const std::string& model,
+                               const std::vector<std::string>& operators) {
+  return "'" + model + "' has its train or eval mode baked in (" + join(operators) +
+         "), as torch.jit.trace does: it behaves the same in training and in evaluation. "
+         "torch.jit.script(model).save(..) keeps the two apart.";
+}
+
+double seconds_since(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+// Autograd's own words for these cases speak of tensors that the user never sees.
+UserError explain_backward(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  if (text.find("modified by an inplace operation") != std::string::npos) {
+    return UserError(
+        "the model needs a weight again after its gradient is complete: one that it also uses "
+        "through detach() or "
+        ".data.\nUpdating weights while backward runs would change that result, and updating them "
+        "after it is not "
+        "supported yet; use the weight itself, or a clone() of it.");
+  }
+  return UserError("the backward pass of the model fails: " + text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Log& log, RunFolder folder)
+    : setup_(std::move(setup)),
+      world_(std::move(world)),
+      log_(log),
+      folder_(std::move(folder)),
+      criterion_(setup_.recipe.model.loss) {
+  if (main_worker()) metrics_ = std::make_unique<MetricsFile>(folder_.metrics());
+  parallel_ = std::make_unique<DecentralizedDataParallel>(
+      setup_.model->parameters(), setup_.model->buffers(), world_, parallel_options(setup_, log_));
+  const EvalRecipe& eval = setup_.recipe.eval;
+  if (setup_.eval && (eval.every_steps || eval.every_epochs)) {
+    evaluator_ = std::make_unique<Evaluator>(setup_.recipe, *setup_.model, *setup_.eval,
+                                             setup_.inputs, world_);
+  }
+  batches_ = std::make_unique<Prefetcher>(
+      [this](std::int64_t update) {
+        return read_batch(*setup_.train.source, setup_.train.fields,
+                          setup_.sampler->micro_batch(update, 0));
+      },
+      0, setup_.total_steps, static_cast<std::size_t>(setup_.recipe.data.prefetch));
+}
+
+double Trainer::epoch() const {
+  return static_cast<double>(step()) / static_cast<double>(setup_.sampler->updates_per_epoch());
+}
+
+void Trainer::run() {
+  announce();
+  setup_.model->module().train();
+  while (step() < setup_.total_steps) {
+    train_step();
+    if (step() % setup_.recipe.log.every_steps == 0) start_train_line();
+    finish_train_line(/*wait=*/false);
+    if (evaluation_is_due()) evaluate();
+  }
+  finish();
+}
+
+void Trainer::train_step() {
+  const auto begin = Clock::now();
+  const Batch batch = batches_->next();
+  interval_.data_wait_s += seconds_since(begin);
+  seed_generator(static_cast<std::uint64_t>(setup_.recipe.seed), world_->rank(), step() + 1,
+                 RandomStream::training);
+  const at::Tensor loss = forward_and_loss(batch);
+  backward(loss);
+  last_loss_ = loss.item<double>();
+  interval_.step_s += seconds_since(begin);
+  ++interval_.steps;
+}
+
+at::Tensor Trainer::forward_and_loss(const Batch& batch) {
+  const at::Tensor output =
+      setup_.model->forward(setup_.inputs, std::span(batch.fields).first(setup_.inputs.size()));
+  return criterion_.mean_loss(output, batch.fields.back());
+}
+
+// Mixing, update and the next exchange all happen in here.
+void Trainer::backward(const at::Tensor& loss) {
+  const std::int64_t before = step();
+  try {
+    loss.backward();
+  } catch (const c10::Error& error) {
+    throw explain_backward(error);
+  }
+  if (step() == before) {
+    throw UserError("no parameter of the model takes part in the loss of step " +
+                    std::to_string(before + 1));
+  }
+}
+
+void Trainer::start_train_line() {
+  finish_train_line(/*wait=*/true);
+  const double steps = static_cast<double>(interval_.steps);
+  const double step_s = interval_.step_s / steps;
+  const TrainMetrics metrics{
+      .step = step(),
+      .epoch = epoch(),
+      .lr = setup_.schedule(step()),
+      .samples_per_s = static_cast<double>(setup_.sampler->update_samples()) / step_s,
+      .step_ms = 1e3 * step_s,
+      .comm_wait_ms = 1e3 * parallel_->take_wait_seconds() / steps,
+      .data_wait_ms = 1e3 * interval_.data_wait_s / steps};
+  interval_ = {};
+  const at::Tensor loss = at::scalar_tensor(last_loss_, at::kDouble);
+  pending_line_ =
+      PendingLine{.metrics = metrics, .loss = loss, .work = world_->all_reduce_sum(loss)};
+}
+
+void Trainer::finish_train_line(bool wait) {
+  if (!pending_line_ || !(wait || pending_line_->work->done())) return;
+  pending_line_->work->wait();
+  TrainMetrics metrics = pending_line_->metrics;
+  metrics.loss = pending_line_->loss.item<double>() / world_->size();
+  pending_line_.reset();
+  if (main_worker()) report(metrics);
+}
+
+void Trainer::report(const TrainMetrics& metrics) {
+  metrics_->write(metrics);
+  const std::string line = progress_line(metrics, setup_.total_steps);
+  if (setup_.recipe.log.progress == ProgressStyle::off) {
+    log_.file_only(line);
+  } else {
+    log_.info(line);
+  }
+}
+
+bool Trainer::evaluation_is_due() const {
+  if (!evaluator_) return false;
+  const EvalRecipe& eval = setup_.recipe.eval;
+  const bool by_steps = eval.every_steps && step() % *eval.every_steps == 0;
+  const bool by_epochs =
+      eval.every_epochs && step() % (*eval.every_epochs * setup_.sampler->updates_per_epoch()) == 0;
+  return by_steps || by_epochs || step() == setup_.total_steps;
+}
+
+void Trainer::evaluate() {
+  finish_train_line(/*wait=*/true);
+  const std::optional<double> distance =
+      parallel_->global_avg(/*will_revert=*/true, /*return_distance=*/true);
+  const Evaluation evaluation = evaluator_->evaluate(step());
+  parallel_->revert_global_avg();
+  last_evaluation_ = EvalMetrics{.step = step(),
+                                 .epoch = epoch(),
+                                 .loss = evaluation.loss,
+                                 .accuracy = evaluation.accuracy,
+                                 .samples = evaluation.samples,
+                                 .consensus_distance = distance.value()};
+  if (!main_worker()) return;
+  metrics_->write(*last_evaluation_);
+  log_.info(evaluation_line(*last_evaluation_, world_->size()));
+}
+
+void Trainer::finish() {
+  finish_train_line(/*wait=*/true);
+  parallel_->global_avg(/*will_revert=*/false);
+  if (main_worker()) {
+    save_torchscript(*setup_.model, folder_.model());
+    save_safetensors(*setup_.model, folder_.weights());
+    metrics_->write_end("completed", step(), seconds_since(started_));
+    summarize();
+  }
+  world_->barrier();  // nobody closes connections that another still waits on
+}
+
+void Trainer::note_failure() {
+  if (!metrics_) return;
+  try {
+    metrics_->write_end("failed", step(), seconds_since(started_));
+  } catch (const WriteError&) {
+    // The failure that is being reported may be this very disk.
+  }
+}
+
+void Trainer::announce() {
+  const Recipe& recipe = setup_.recipe;
+  const Plan plan{
+      .workers = world_->size(),
+      .topology = std::string(name_of(recipe.parallel.topology.name)),
+      .phases = static_cast<std::int64_t>(setup_.topology.size()),
+      .model = recipe.model.path.string(),
+      .parameters = parallel_->parameter_count(),
+      .buckets = static_cast<std::int64_t>(parallel_->bucket_count()),
+      .train_samples = setup_.train.source->size(),
+      .eval_samples = setup_.eval ? std::optional(setup_.eval->source->size()) : std::nullopt,
+      .steps = setup_.total_steps,
+      .batch_size = recipe.data.batch_size,
+      .updates_per_epoch = setup_.sampler->updates_per_epoch(),
+      .optimizer = std::string(name_of(recipe.optimizer.name)),
+      .lr = recipe.optimizer.lr,
+      .output = recipe.output.string()};
+  for (const std::string& line : start_lines(plan)) log_.info(line);
+  const auto& fixed = setup_.model->fixed_mode_operators();
+  if (!fixed.empty()) log_.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
+}
+
+void Trainer::summarize() {
+  for (const std::string& line :
+       end_lines(folder_, last_evaluation_, step(), world_->size(), seconds_since(started_))) {
+    log_.info(line);
+  }
+}
+
+}  // namespace decent

@@ -1,0 +1,83 @@
+#pragma once
+// The training loop.
+//
+// One Trainer a worker; constructor and run() are collective. An exception leaves the object alive,
+// with exchanges perhaps under way: the caller reports it and ends the process without destroying
+// the trainer, whose peers may be gone.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "decent/comm/communicator.h"
+#include "decent/data/prefetcher.h"
+#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/train/criterion.h"
+#include "decent/train/evaluator.h"
+#include "decent/train/log.h"
+#include "decent/train/metrics_file.h"
+#include "decent/train/run_folder.h"
+#include "decent/train/setup.h"
+
+namespace decent {
+
+class Trainer {
+ public:
+  /// `folder` exists on rank 0, which alone writes there. `log` must outlive the trainer.
+  Trainer(Setup setup, std::shared_ptr<Communicator> world, Log& log, RunFolder folder);
+
+  /// Trains to the end and writes the averaged model.
+  void run();
+
+  /// For the caller of a run() that threw: notes it in metrics.jsonl, if that is still possible.
+  void note_failure();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // What went by since the last train line of the metrics.
+  struct Interval {
+    std::int64_t steps = 0;
+    double step_s = 0;
+    double data_wait_s = 0;
+  };
+  // A train line whose loss is still being averaged over the workers.
+  struct PendingLine {
+    TrainMetrics metrics;
+    at::Tensor loss;
+    Pending work;
+  };
+
+  std::int64_t step() const { return parallel_->step(); }
+  double epoch() const;
+  bool main_worker() const { return world_->rank() == 0; }
+
+  void announce();
+  void train_step();
+  at::Tensor forward_and_loss(const Batch& batch);
+  void backward(const at::Tensor& loss);
+  void start_train_line();
+  void finish_train_line(bool wait);
+  void report(const TrainMetrics& metrics);
+  bool evaluation_is_due() const;
+  void evaluate();
+  void finish();
+  void summarize();
+
+  Setup setup_;
+  std::shared_ptr<Communicator> world_;
+  Log& log_;
+  RunFolder folder_;
+  Criterion criterion_;
+  std::unique_ptr<MetricsFile> metrics_;  // rank 0
+  std::unique_ptr<DecentralizedDataParallel> parallel_;
+  std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
+  std::unique_ptr<Prefetcher> batches_;
+  Interval interval_;
+  double last_loss_ = 0;  // of this worker
+  std::optional<PendingLine> pending_line_;
+  std::optional<EvalMetrics> last_evaluation_;
+  Clock::time_point started_ = Clock::now();
+};
+
+}  // namespace decent

@@ -1,0 +1,163 @@
+"""Starts the peers and decent-train as processes on this machine, and cleans up after them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from cases import Case
+from data import data_file, read_safetensors
+
+HERE = Path(__file__).resolve().parent
+PROGRAM = Path(os.environ.get("DECENT_TRAIN", HERE.parent.parent / "build" / "bin" / "decent-train")).absolute()
+TIMEOUT_S = 240
+
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run"]
+PLAIN = "plain"  # no launcher, the variables set by hand: starts faster
+
+
+def _environment(**extra: object) -> dict[str, str]:
+    """This process's environment without a launcher's variables; all traffic stays on the loopback interface."""
+    launcher = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "MASTER_")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith((*launcher, "TORCHELASTIC_"))}
+    return {**kept, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **{k: str(v) for k, v in extra.items()}}
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def _run_all(commands: list[list[str]], environments: list[dict[str, str]], log_folder: Path) -> tuple[list[int], str]:
+    """Runs the processes side by side and leaves none behind, whatever happens.
+
+    Returns the exit codes (124: out of time) and the output, one process after the other.
+    """
+    logs = [log_folder / f"process-{i}.log" for i in range(len(commands))]
+    processes = []
+    try:
+        for command, environment, log in zip(commands, environments, logs):
+            with log.open("wb") as out:
+                processes.append(subprocess.Popen(command, env=environment, stdout=out, stderr=subprocess.STDOUT,
+                                                  cwd=log_folder, start_new_session=True))
+        deadline = time.monotonic() + TIMEOUT_S
+        codes = [_wait(p, deadline) for p in processes]
+    finally:
+        for p in processes:
+            _stop(p)
+    return codes, "\n".join(log.read_text(errors="replace") for log in logs)
+
+
+def _wait(process: subprocess.Popen, deadline: float) -> int:
+    try:
+        return process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return 124
+
+
+def _stop(process: subprocess.Popen) -> None:
+    """Ends a process that outlived its time. SIGTERM first: torchrun's workers are not in its process group, it ends
+    them itself, those that do not listen after 30 s.
+    """
+    if process.poll() is None:
+        process.terminate()
+        _wait(process, time.monotonic() + 40)
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+# ---- the Python peers ----------------------------------------------------------------------------------------------
+
+def peer_result_file(folder: Path, case: Case, peer: str) -> Path:
+    return folder / f"{case.name}.{peer}.npz"
+
+
+def run_peers(cases: list[Case], folder: Path) -> None:
+    """All cases (of one world size) in one launch, and once more what is missing: the peers abort now and then."""
+    output = ""
+    for _ in range(2):
+        missing = [c for c in cases if not all(peer_result_file(folder, c, p).exists() for p in c.peers)]
+        if not missing:
+            return
+        command = [*TORCHRUN, "--nproc-per-node", str(cases[0].workers), "--master-addr", "127.0.0.1",
+                   "--master-port", str(_free_port()), str(HERE / "peers.py"), str(folder)]
+        _, output = _run_all([command + [c.name for c in missing]], [_environment()], folder)
+    assert all(peer_result_file(folder, c, p).exists() for c in cases for p in c.peers), output
+
+
+# ---- decent-train --------------------------------------------------------------------------------------------------
+
+def recipe(case: Case, folder: Path, output: Path) -> dict:
+    return {
+        "name": case.name,
+        "output": str(output),
+        "model": {"path": str(folder / f"{case.model}.pt"), "inputs": ["x"], "target": "y", "loss": case.loss},
+        "data": {
+            "train": {"format": "safetensors", "path": str(data_file(folder, case.model, case.samples))},
+            "eval": None,
+            "batch_size": case.batch_size,
+            "shuffle": False,
+        },
+        "train": {"steps": case.steps},
+        "optimizer": case.optimizer,
+        "schedule": case.schedule,
+        "parallel": {
+            "topology": case.topology,
+            **({"local_world_size": case.local_world_size} if case.local_world_size else {}),
+            "bucket_mb": case.bucket_mb,
+            "gamma": case.gamma,
+        },
+        "eval": {"every_epochs": None},
+        "log": {"every_steps": 1},
+    }
+
+
+def run_decent_train(case: Case, folder: Path, output_folder: Path, launcher: str | list[str] = PLAIN) -> dict:
+    """Trains the case with the built program; launcher is PLAIN or torchrun's options. Returns the result."""
+    assert PROGRAM.exists(), f"{PROGRAM} is not there: build it first, or set DECENT_TRAIN to the program"
+    output = output_folder / "run"
+    config = output_folder / f"{case.name}.yaml"
+    config.write_text(json.dumps(recipe(case, folder, output), indent=2))  # JSON is YAML
+    program = [str(PROGRAM), "--config", str(config)]
+    n = case.workers
+    if launcher == PLAIN:
+        port = _free_port()
+        commands = [program] * n
+        environments = [_environment(RANK=r, WORLD_SIZE=n, LOCAL_RANK=r, LOCAL_WORLD_SIZE=n,
+                                     MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for r in range(n)]
+    else:
+        commands = [[*TORCHRUN, "--nproc-per-node", str(n), *launcher, "--no-python", *program]]
+        environments = [_environment()]
+    codes, log = _run_all(commands, environments, output_folder)
+    assert codes == [0] * len(commands), f"exit codes {codes}\n{log}"
+    return _read_run(output)
+
+
+def torchrun_options() -> dict[str, list[str]]:
+    """The two ways in which torchrun hands out its store: its own agent's, or one that rank 0 is to host."""
+    return {
+        "agent-store": ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"],
+        "static": ["--master-addr", "127.0.0.1", "--master-port", str(_free_port())],
+    }
+
+
+def _read_run(output: Path) -> dict[str, np.ndarray]:
+    """losses, and every tensor of the averaged model as tensor/<name>."""
+    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    train = [line for line in lines if line["kind"] == "train"]
+    assert [line["step"] for line in train] == list(range(1, len(train) + 1))
+    tensors = read_safetensors(output / "model.safetensors")
+    return {"losses": np.array([line["loss"] for line in train], dtype=np.float64),
+            **{f"tensor/{name}": t for name, t in tensors.items()}}

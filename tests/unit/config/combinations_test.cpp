@@ -1,0 +1,76 @@
+// Keys that depend on each other, and values with an inside: topologies, groups, traces.
+
+#include <gmock/gmock.h>
+
+#include "support.h"
+
+namespace decent {
+namespace {
+
+using test::kSmallest;
+using test::parse;
+using test::refusal;
+using test::refusal_of;
+using ::testing::HasSubstr;
+
+TEST(Combinations, NesterovNeedsMomentumInSgd) {
+  EXPECT_EQ(refusal(kSmallest + "optimizer:\n  name: sgd\n  momentum: 0\n  nesterov: true\n"),
+            "run.yaml:6:13: optimizer.nesterov: true needs optimizer.momentum > 0");
+  EXPECT_TRUE(parse(kSmallest, {"optimizer={momentum: 0, nesterov: true}"}).optimizer.nesterov);
+  EXPECT_TRUE(parse(kSmallest, {"optimizer={name: sgd, nesterov: true}"}).optimizer.nesterov);
+}
+
+TEST(Combinations, KeysThatAnotherChoiceMakesMeaninglessAreChecked) {
+  EXPECT_EQ(parse(kSmallest, {"optimizer.momentum=0.5"}).optimizer.momentum, 0.5);
+  EXPECT_THAT(refusal_of("optimizer.momentum=2"), HasSubstr("expected a number in [0, 1)"));
+}
+
+TEST(Combinations, Topologies) {
+  const std::vector<std::pair<std::string, TopologyName>> names = {
+      {"complete", TopologyName::complete},
+      {"ring", TopologyName::ring},
+      {"one-peer-exp", TopologyName::one_peer_exp},
+      {"alternating-exp-ring", TopologyName::alternating_exp_ring}};
+  for (const auto& [text, name] : names) {
+    EXPECT_EQ(parse(kSmallest, {"parallel.topology=" + text}).parallel.topology.name, name);
+  }
+  EXPECT_THAT(refusal_of("parallel.topology=one_peer_exp"),
+              HasSubstr("did you mean 'one-peer-exp'?"));
+}
+
+TEST(Combinations, CustomTopologiesAreCheckedThenRefused) {
+  const auto refused = [](const std::string& phases) {
+    return refusal_of("parallel.topology={phases: " + phases + "}");
+  };
+  EXPECT_THAT(refused("[[{ranks: [0, 1], weight: 1}]]"),
+              HasSubstr("parallel.topology: not supported yet"));
+  EXPECT_THAT(refused("[]"), HasSubstr("expected a list of phases, not empty"));
+  EXPECT_THAT(refused("[[]]"), HasSubstr("phase 0 has no edges"));
+  EXPECT_THAT(refused("[[{ranks: [], weight: 1}]]"), HasSubstr("an edge without ranks"));
+  EXPECT_THAT(
+      refused("[[{ranks: [0], weight: 1}], [{ranks: [1], weight: 1}, {ranks: [1], weight: 1}]]"),
+      HasSubstr("phase 1 has rank 1 twice"));
+  EXPECT_THAT(refused("[[{ranks: [0, -1], weight: 1}]]"),
+              HasSubstr("expected an integer >= 0, got '-1'"));
+  EXPECT_THAT(refused("[[{ranks: [0], weight: 0}]]"),
+              HasSubstr("expected a number in (0, 1], got '0'"));
+  EXPECT_THAT(refused("[[{ranks: [0]}]]"), HasSubstr("weight: missing"));
+  EXPECT_THAT(refused("[[{ranks: [0], wieght: 1, weight: 1}]]"),
+              HasSubstr("unknown key; did you mean 'weight'?"));
+  EXPECT_THAT(refused("3"), HasSubstr("parallel.topology.phases: expected a list of lists of"));
+  EXPECT_THAT(refusal_of("parallel.topology={phase: 3}"), HasSubstr("did you mean 'phases'?"));
+}
+
+TEST(Combinations, ParameterGroups) {
+  EXPECT_THAT(
+      refusal_of("optimizer.param_groups=[{match: a, lr_scale: -1}]"),
+      HasSubstr("optimizer.param_groups.lr_scale: expected a number >= 0 or null, got '-1'"));
+}
+
+TEST(Combinations, Traces) {
+  EXPECT_THAT(refusal_of("log.trace=[3, 2]"), HasSubstr("the first step comes after the last"));
+  EXPECT_THAT(refusal_of("log.trace=[1, 2, 3]"), HasSubstr("expected a list of 2 integers >= 1"));
+}
+
+}  // namespace
+}  // namespace decent

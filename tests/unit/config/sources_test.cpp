@@ -1,0 +1,119 @@
+// data.train and data.eval: the keys depend on the format. Also model.inputs.
+
+#include <gmock/gmock.h>
+
+#include "support.h"
+
+namespace decent {
+namespace {
+
+using test::kData;
+using test::kModel;
+using test::kSmallest;
+using test::parse;
+using test::refusal;
+using ::testing::HasSubstr;
+
+std::string refusal_of_source(const std::string& source) {
+  return refusal(kModel + "data:\n  train: " + source + "\n");
+}
+
+TEST(Sources, Builtin) {
+  const SourceRecipe source = parse(kSmallest).data.train;
+  EXPECT_EQ(source.format, SourceFormat::builtin);
+  EXPECT_EQ(source.name, "digits");
+  EXPECT_EQ(source.split, Split::train);
+  EXPECT_TRUE(source.paths.empty());
+}
+
+TEST(Sources, KeysOfAnotherFormatAreUnknown) {
+  EXPECT_EQ(refusal_of_source("{format: safetensors, path: a, split: train}"),
+            "run.yaml:3:41: data.train.split: unknown key; valid: format, path, limit, holdout");
+  EXPECT_EQ(refusal_of_source("{format: builtin, name: a, split: train, path: b}"),
+            "run.yaml:3:51: data.train.path: unknown key here; did you mean 'model.path'?");
+}
+
+TEST(Sources, MissingKeys) {
+  EXPECT_EQ(refusal_of_source("{format: safetensors}"),
+            "run.yaml:3:3: data.train.path: missing; expected a path or a list of paths");
+  EXPECT_EQ(refusal_of_source("{format: builtin}"),
+            "2 mistakes in run.yaml:\n"
+            "run.yaml:3:3: data.train.name: missing; expected a text\n"
+            "run.yaml:3:3: data.train.split: missing; expected one of train, test");
+  EXPECT_EQ(refusal_of_source("{path: a}"),
+            "run.yaml:3:3: data.train.format: missing; expected one of builtin, safetensors");
+}
+
+TEST(Sources, UnknownFormats) {
+  EXPECT_EQ(refusal_of_source("{format: safetensor, path: a}"),
+            "run.yaml:3:19: data.train.format: expected one of builtin, safetensors, got "
+            "'safetensor'; did you mean 'safetensors'?");
+}
+
+TEST(Sources, FormatsThatAreNotSupportedYet) {
+  const std::vector<std::string> sources = {
+      "{format: npz, path: a}",
+      "{format: idx, images: a, labels: b}",
+      "{format: images, path: a, size: [3, 3], channels: 3}",
+      "{format: csv, path: a, x: [0, 1], y: c, header: true, missing: nan}",
+      "{format: tokens, path: a, dtype: uint16, length: 8}",
+      "{format: text, path: a, length: 8}",
+  };
+  for (const std::string& source : sources) {
+    const std::string message = refusal_of_source(source);
+    EXPECT_THAT(message, HasSubstr("run.yaml:3:19: data.train.format: not supported yet: "));
+    EXPECT_THAT(message, HasSubstr("; for now only builtin, safetensors"));
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+  EXPECT_THAT(refusal_of_source("{format: text, path: a, length: 0}"),
+              HasSubstr("data.train.length: expected an integer >= 1, got '0'"));
+}
+
+TEST(Sources, ManyFilesAreNotSupportedYet) {
+  for (const std::string path : {"[a, b]", "'a-*.st'", "'a?.st'", "'[ab].st'"}) {
+    EXPECT_THAT(refusal_of_source("{format: safetensors, path: " + path + "}"),
+                HasSubstr("run.yaml:3:38: data.train.path: not supported yet"))
+        << path;
+  }
+  EXPECT_THAT(refusal_of_source("{format: safetensors, path: []}"), HasSubstr("expected a path"));
+  EXPECT_THAT(refusal_of_source("{format: safetensors, path: [a, 3, {}]}"),
+              HasSubstr("run.yaml:3:45: data.train.path: expected a path, got a mapping"));
+  const Recipe recipe = parse(kModel + "data: {train: {format: safetensors, path: [a]}}\n");
+  EXPECT_EQ(recipe.data.train.paths.size(), 1U);
+}
+
+TEST(Sources, LimitAndHoldoutAreCheckedAndNotSupportedYet) {
+  const std::string start = "{format: builtin, name: a, split: train, ";
+  EXPECT_THAT(refusal_of_source(start + "limit: 5}"), HasSubstr("limit: not supported yet: 5"));
+  EXPECT_THAT(refusal_of_source(start + "limit: 0}"), HasSubstr("limit: expected an integer >= 1"));
+  EXPECT_THAT(refusal_of_source(start + "holdout: {fraction: 0.1, part: eval}}"),
+              HasSubstr("data.train.holdout: not supported yet"));
+  EXPECT_THAT(refusal_of_source(start + "holdout: {fraction: 1, part: eval}}"),
+              HasSubstr("data.train.holdout.fraction: expected a number in (0, 1), got '1'"));
+  EXPECT_THAT(refusal_of_source(start + "holdout: {fraction: 0.1, prt: eval}}"),
+              HasSubstr("data.train.holdout.prt: unknown key; did you mean 'part'?"));
+}
+
+TEST(Inputs, ListAndMapping) {
+  EXPECT_EQ(parse(kData + "model: {path: a, inputs: [p, q]}\n").model.inputs,
+            (std::vector<ModelInput>{{"", "p"}, {"", "q"}}));
+  EXPECT_EQ(parse(kData + "model: {path: a, inputs: {ids: x, mask: m}}\n").model.inputs,
+            (std::vector<ModelInput>{{"ids", "x"}, {"mask", "m"}}));
+}
+
+TEST(Inputs, Mistakes) {
+  const std::string shape =
+      "expected a list of data fields or {input name: field}, not empty, got ";
+  const auto refused = [](const std::string& inputs) {
+    return refusal(kData + "model: {path: a, inputs: " + inputs + "}\n");
+  };
+  EXPECT_EQ(refused("x"), "run.yaml:2:26: model.inputs: " + shape + "'x'");
+  EXPECT_EQ(refused("{}"), "run.yaml:2:26: model.inputs: " + shape + "a mapping");
+  EXPECT_EQ(refused("[a, [b]]"), "run.yaml:2:30: model.inputs: expected a text, got [b]");
+  EXPECT_EQ(refused("{a: ''}"), "run.yaml:2:30: model.inputs.a: expected a text, got \"\" (text)");
+  EXPECT_EQ(refused("{a: x, a: y}"), "run.yaml:2:33: model.inputs.a: duplicate key");
+  EXPECT_EQ(refused("{'': x}"), "run.yaml:2:27: model.inputs: expected the name of an argument");
+}
+
+}  // namespace
+}  // namespace decent

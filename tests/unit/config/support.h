@@ -1,0 +1,51 @@
+#pragma once
+// Helpers for the tests of the recipe: a smallest valid recipe, and the message of what is refused.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/config/loader.h"
+#include "decent/core/error.h"
+
+namespace decent::test {
+
+/// What a recipe cannot do without.
+inline const std::string kModel = "model: {path: m.pt}\n";
+inline const std::string kData = "data: {train: {format: builtin, name: digits, split: train}}\n";
+inline const std::string kSmallest = kModel + kData;
+
+inline Environment variables(std::map<std::string, std::string> values) {
+  return [values](const std::string& name) -> std::optional<std::string> {
+    const auto found = values.find(name);
+    if (found == values.end()) return std::nullopt;
+    return found->second;
+  };
+}
+
+inline Recipe parse(const std::string& text, const std::vector<std::string>& overrides = {},
+                    std::map<std::string, std::string> environment = {}) {
+  return parse_recipe(text, "/recipes/run.yaml", overrides, variables(std::move(environment)));
+}
+
+/// The message of the UserError that the recipe ends in; a failure where there is none.
+inline std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {},
+                           std::map<std::string, std::string> environment = {}) {
+  try {
+    parse_recipe(text, "run.yaml", overrides, variables(std::move(environment)));
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "accepted:\n" << text;
+  return "";
+}
+
+/// The refusal of one override of the smallest recipe.
+inline std::string refusal_of(const std::string& override_text) {
+  return refusal(kSmallest, {override_text});
+}
+
+}  // namespace decent::test

@@ -1,0 +1,125 @@
+#include "decent/core/file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+
+#include "decent/core/error.h"
+#include "temporary_folder.h"
+
+namespace decent {
+namespace {
+
+using ::testing::HasSubstr;
+
+void put(const std::filesystem::path& path, std::string_view content) {
+  std::ofstream(path, std::ios::binary) << content;
+}
+
+std::size_t entries_in(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+template <typename Exception, typename Call>
+std::string message_of(Call call) {
+  try {
+    call();
+  } catch (const Exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(MappedFile, GivesTheBytesOfTheFile) {
+  const testing::TemporaryFolder folder;
+  const std::string content("a\0b\xFF\n", 5);
+  put(folder / "file", content);
+  const MappedFile file(folder / "file");
+  ASSERT_EQ(file.bytes().size(), content.size());
+  EXPECT_EQ(std::memcmp(file.bytes().data(), content.data(), content.size()), 0);
+  EXPECT_EQ(file.path(), folder / "file");
+}
+
+TEST(MappedFile, MapsAnEmptyFile) {
+  const testing::TemporaryFolder folder;
+  put(folder / "empty", "");
+  EXPECT_TRUE(MappedFile(folder / "empty").bytes().empty());
+}
+
+TEST(MappedFile, MovesItsMapping) {
+  const testing::TemporaryFolder folder;
+  put(folder / "one", "one");
+  put(folder / "three", "three");
+  MappedFile file(folder / "one");
+  MappedFile moved(std::move(file));
+  EXPECT_EQ(moved.bytes().size(), 3U);
+  moved = MappedFile(folder / "three");
+  EXPECT_EQ(moved.bytes().size(), 5U);
+  EXPECT_EQ(moved.path(), folder / "three");
+}
+
+TEST(MappedFile, NamesAFileThatCannotBeRead) {
+  const testing::TemporaryFolder folder;
+  const auto open_missing = [&] { MappedFile file(folder / "missing"); };
+  EXPECT_THAT(message_of<UserError>(open_missing), HasSubstr("missing': No such file"));
+  const auto open_folder = [&] { MappedFile file(folder.path()); };
+  EXPECT_THAT(message_of<UserError>(open_folder), HasSubstr("not a file"));
+}
+
+TEST(ReadText, ReadsWhatWasWritten) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "text", "name: digits\n");
+  EXPECT_EQ(read_text(folder / "text"), "name: digits\n");
+  write_file(folder / "text", "");
+  EXPECT_EQ(read_text(folder / "text"), "");
+}
+
+TEST(WriteFile, JoinsPiecesAndReplacesWhatWasThere) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "file", "a longer content than the next");
+  const std::array<std::string_view, 3> pieces = {"head", "", std::string_view("\0tail", 5)};
+  write_file(folder / "file", pieces);
+  EXPECT_EQ(read_text(folder / "file"), std::string("head\0tail", 9));
+  EXPECT_EQ(entries_in(folder.path()), 1U);  // no temporary file stays
+}
+
+TEST(WriteFile, NamesAFolderThatIsNotThere) {
+  const testing::TemporaryFolder folder;
+  const auto write = [&] { write_file(folder / "missing/file", "x"); };
+  EXPECT_THAT(message_of<WriteError>(write), HasSubstr("missing/file': No such file"));
+  EXPECT_EQ(entries_in(folder.path()), 0U);
+}
+
+TEST(WriteFile, LeavesTheTargetAndNoTemporaryFileWhereItCannotRename) {
+  const testing::TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "target/inside");
+  EXPECT_THROW(write_file(folder / "target", "x"), WriteError);
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "target/inside"));
+  EXPECT_EQ(entries_in(folder.path()), 1U);
+}
+
+TEST(CreateFolders, CreatesParentsAndAcceptsWhatIsThere) {
+  const testing::TemporaryFolder folder;
+  create_folders(folder / "a/b/c");
+  create_folders(folder / "a/b/c");
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
+}
+
+TEST(CreateFolders, FailsBelowAFile) {
+  const testing::TemporaryFolder folder;
+  put(folder / "file", "");
+  const auto create = [&] { create_folders(folder / "file/sub"); };
+  EXPECT_THAT(message_of<WriteError>(create), HasSubstr("file/sub'"));
+}
+
+TEST(Errors, CarryTheirExitCodes) {
+  EXPECT_EQ(UserError("").code(), ExitCode::user_error);
+  EXPECT_EQ(PeerLost("").code(), ExitCode::peer_lost);
+  EXPECT_EQ(WriteError("").code(), ExitCode::write_failed);
+}
+
+}  // namespace
+}  // namespace decent

@@ -1,0 +1,49 @@
+#include "decent/core/text.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace decent {
+namespace {
+
+const std::vector<std::string> kOptimizers = {"adam", "adamw", "sgd", "accum_adam"};
+
+TEST(NearestName, FindsMisspellings) {
+  EXPECT_EQ(nearest_name("adamww", kOptimizers), "adamw");          // insertion
+  EXPECT_EQ(nearest_name("sdg", kOptimizers), "sgd");               // swap of neighbours
+  EXPECT_EQ(nearest_name("acum_adam", kOptimizers), "accum_adam");  // deletion
+  EXPECT_EQ(nearest_name("sgb", kOptimizers), "sgd");               // substitution
+  EXPECT_EQ(nearest_name("AdamW", kOptimizers), "adamw");           // case
+}
+
+TEST(NearestName, TakesTheFirstOfEquals) {
+  EXPECT_EQ(nearest_name("ax", std::vector<std::string>{"ab", "ac"}), "ab");
+}
+
+TEST(NearestName, GivesNothingWhereAllAreFar) {
+  EXPECT_EQ(nearest_name("lamb", kOptimizers), std::nullopt);
+  EXPECT_EQ(nearest_name("x", {}), std::nullopt);
+  EXPECT_EQ(nearest_name("", kOptimizers), std::nullopt);
+}
+
+TEST(NearestName, AllowsAThirdOfTheWord) {
+  const std::vector<std::string> names = {"abcdefghi"};
+  EXPECT_EQ(nearest_name("xyzdefghi", names), "abcdefghi");   // 3 edits in 9
+  EXPECT_EQ(nearest_name("wxyzefghi", names), std::nullopt);  // 4 edits in 9
+}
+
+TEST(Join, PutsTheSeparatorBetween) {
+  EXPECT_EQ(join({}), "");
+  EXPECT_EQ(join(std::vector<std::string>{"a"}), "a");
+  EXPECT_EQ(join(std::vector<std::string>{"a", "b", "c"}), "a, b, c");
+  EXPECT_EQ(join(std::vector<std::string>{"a", "b"}, "|"), "a|b");
+}
+
+TEST(ShapeText, ReadsAsUsersWriteIt) {
+  EXPECT_EQ(shape_text({}), "[]");
+  EXPECT_EQ(shape_text(std::vector<std::int64_t>{32, 1, 8, 8}), "[32, 1, 8, 8]");
+}
+
+}  // namespace
+}  // namespace decent

@@ -1,0 +1,152 @@
+#include "decent/data/sampler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "decent/core/error.h"
+#include "decent/data/permutation.h"
+
+namespace decent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Indices = std::vector<std::int64_t>;
+
+constexpr std::int64_t kSamples = 103;
+constexpr std::int64_t kBatch = 3;
+
+BatchPlan plan_of(int workers, int rank, std::int64_t accumulation, bool shuffle) {
+  return {kSamples, kBatch, workers, rank, accumulation, shuffle, 11};
+}
+
+// The data order as documented, spelt out: the sample at a position of an epoch.
+std::int64_t sample_at(std::int64_t epoch, std::int64_t position, bool shuffle) {
+  if (!shuffle) return position;
+  const KeyedPermutation permutation(kSamples, 11, static_cast<std::uint64_t>(epoch));
+  return static_cast<std::int64_t>(permutation(static_cast<std::uint64_t>(position)));
+}
+
+TEST(Sampler, DealsOutAnExampleByHand) {
+  // 2 workers, batches of 3, 2 micro-batches: updates of 12 samples, 103 / 12 = 8 of them an epoch.
+  const Sampler rank0(plan_of(2, 0, 2, false));
+  const Sampler rank1(plan_of(2, 1, 2, false));
+  EXPECT_EQ(rank0.updates_per_epoch(), 8);
+  EXPECT_EQ(rank0.update_samples(), 12);
+  EXPECT_EQ(rank0.micro_batch(0, 0), (Indices{0, 2, 4}));
+  EXPECT_EQ(rank1.micro_batch(0, 0), (Indices{1, 3, 5}));
+  EXPECT_EQ(rank0.micro_batch(0, 1), (Indices{6, 8, 10}));
+  EXPECT_EQ(rank1.micro_batch(0, 1), (Indices{7, 9, 11}));
+  EXPECT_EQ(rank0.micro_batch(7, 1), (Indices{90, 92, 94}));
+  EXPECT_EQ(rank0.micro_batch(8, 0), (Indices{0, 2, 4}));  // the next epoch: 96 .. 102 were dropped
+}
+
+TEST(Sampler, GivesEachUpdateTheNextSamplesOfItsEpoch) {
+  for (const bool shuffle : {false, true}) {
+    for (const int workers : {1, 2, 3, 4}) {
+      for (const std::int64_t accumulation : {1, 2}) {
+        const std::int64_t share = workers * kBatch;
+        const std::int64_t per_epoch = kSamples / (accumulation * share);
+        for (std::int64_t update = 0; update < 2 * per_epoch + 1; ++update) {
+          Indices taken(static_cast<std::size_t>(accumulation * share));
+          for (int rank = 0; rank < workers; ++rank) {
+            const Sampler sampler(plan_of(workers, rank, accumulation, shuffle));
+            ASSERT_EQ(sampler.updates_per_epoch(), per_epoch);
+            for (std::int64_t a = 0; a < accumulation; ++a) {
+              const Indices batch = sampler.micro_batch(update, a);
+              ASSERT_EQ(batch.size(), static_cast<std::size_t>(kBatch));
+              for (std::int64_t i = 0; i < kBatch; ++i) {
+                taken[static_cast<std::size_t>(a * share + rank + i * workers)] =
+                    batch[static_cast<std::size_t>(i)];
+              }
+            }
+          }
+          const std::int64_t epoch = update / per_epoch;
+          const std::int64_t first = update % per_epoch * accumulation * share;
+          for (std::size_t i = 0; i < taken.size(); ++i) {
+            ASSERT_EQ(taken[i], sample_at(epoch, first + static_cast<std::int64_t>(i), shuffle))
+                << workers << " workers, accumulation " << accumulation << ", update " << update;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Sampler, ShufflesEveryEpochAnew) {
+  const Sampler sampler(plan_of(1, 0, 1, true));
+  const std::int64_t per_epoch = sampler.updates_per_epoch();
+  EXPECT_NE(sampler.micro_batch(0, 0), sampler.micro_batch(per_epoch, 0));
+  std::set<std::int64_t> seen;
+  for (std::int64_t update = 0; update < per_epoch; ++update) {
+    for (std::int64_t index : sampler.micro_batch(update, 0)) {
+      EXPECT_TRUE(seen.insert(index).second);
+    }
+  }
+  EXPECT_EQ(seen.size(), 102U);
+}
+
+TEST(Sampler, GoesOnInTheMiddleOfAnEpochWithOtherWorkers) {
+  const Sampler one(plan_of(1, 0, 1, true));
+  const Sampler second_of_two(plan_of(2, 1, 1, true));
+  // After 15 samples of epoch 2 worker 1 of 2 takes positions 16, 18 and 20.
+  EXPECT_EQ(second_of_two.micro_batch_at(2, 15, 0),
+            (Indices{sample_at(2, 16, true), sample_at(2, 18, true), sample_at(2, 20, true)}));
+  EXPECT_EQ(one.micro_batch_at(1, 9, 0), one.micro_batch(one.updates_per_epoch() + 3, 0));
+}
+
+TEST(Sampler, TakesASetOfExactlyOneUpdate) {
+  const Sampler sampler({12, 3, 2, 1, 2, false, 0});
+  EXPECT_EQ(sampler.updates_per_epoch(), 1);
+  EXPECT_EQ(sampler.micro_batch(5, 1), (Indices{7, 9, 11}));
+}
+
+TEST(Sampler, RefusesASetThatIsTooSmall) {
+  try {
+    Sampler({11, 3, 2, 0, 2, true, 0});
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("has 11 samples"), HasSubstr("takes 12"),
+                                    HasSubstr("batch_size 3"), HasSubstr("2 workers"),
+                                    HasSubstr("grad_accumulation 2"), HasSubstr("lower")));
+  }
+  EXPECT_THROW(Sampler({0, 1, 1, 0, 1, true, 0}), UserError);
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max() / 2;
+  EXPECT_THROW(Sampler({1000, kHuge, 4, 0, kHuge, true, 0}), UserError);
+}
+
+TEST(Evaluation, CoversEachSampleOnceWhateverTheWorkers) {
+  for (const std::int64_t samples : {0, 1, 5, 64, 103}) {
+    for (const int workers : {1, 2, 3, 4, 7, 200}) {
+      Indices times(static_cast<std::size_t>(samples));
+      for (int rank = 0; rank < workers; ++rank) {
+        constexpr std::int64_t kEvalBatch = 4;
+        const std::int64_t size = evaluation_size(samples, workers, rank);
+        std::int64_t read = 0;
+        for (std::int64_t first = 0; first < size; first += kEvalBatch) {
+          const Indices batch = evaluation_indices(samples, workers, rank, first, kEvalBatch);
+          ASSERT_EQ(batch.size(), static_cast<std::size_t>(std::min(kEvalBatch, size - first)));
+          for (std::int64_t index : batch) ++times.at(static_cast<std::size_t>(index));
+          read += static_cast<std::int64_t>(batch.size());
+        }
+        EXPECT_EQ(read, size);
+      }
+      EXPECT_EQ(times, Indices(times.size(), 1))
+          << samples << " samples, " << workers << " workers";
+    }
+  }
+}
+
+TEST(Evaluation, IsStrided) {
+  EXPECT_EQ(evaluation_indices(10, 3, 1, 0, 2), (Indices{1, 4}));
+  EXPECT_EQ(evaluation_indices(10, 3, 1, 2, 2), (Indices{7}));
+  EXPECT_EQ(evaluation_indices(10, 3, 1, 4, 2), Indices{});
+  EXPECT_EQ(evaluation_size(2, 4, 3), 0);
+}
+
+}  // namespace
+}  // namespace decent
