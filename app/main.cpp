@@ -72,7 +72,8 @@ void train(Program& program) {
   });
   program.trainer = std::make_unique<Trainer>(std::move(*setup), program.world->communicator(),
                                               *program.log, *folder);
-  program.trainer->run();
+  program.trainer->train();
+  agree(*program.world, "export", [&] { program.trainer->export_average(); });
 }
 
 void print_config(Program& program) {

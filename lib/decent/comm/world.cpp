@@ -14,8 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Peers may need that long to load a large model from a slow disk.
-constexpr auto kStartTimeout = 300s;
+// Peers may need that long to load a large model from a slow disk, or to write one to it.
+constexpr auto kStageTimeout = 600s;
 // How long the store's host waits for others to read the last answer before it leaves and takes the
 // store along.
 constexpr auto kLeaveTimeout = 10s;
@@ -31,7 +31,7 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch) {
   options.isServer = launch.hosts_store();
   options.numWorkers = static_cast<std::size_t>(launch.world_size);
   options.waitWorkers = false;
-  options.timeout = kStartTimeout;
+  options.timeout = kStageTimeout;
   try {
     return c10::make_intrusive<c10d::TCPStore>(launch.master_addr, options);
   } catch (const std::exception& error) {
@@ -113,7 +113,7 @@ std::vector<Outcome> World::share(const std::string& name, const Outcome& own) {
   std::vector<Outcome> outcomes;
   try {
     store.set(keys[static_cast<std::size_t>(launch_.rank)], to_bytes(encode(own)));
-    store.wait(keys, kStartTimeout);
+    store.wait(keys, kStageTimeout);
     for (const std::string& key : keys) outcomes.push_back(decode(store.get(key)));
     store.add(name + "/read", 1);
   } catch (const std::exception& error) {
@@ -122,10 +122,10 @@ std::vector<Outcome> World::share(const std::string& name, const Outcome& own) {
       missing = missing_workers(store, keys);
     } catch (const std::exception&) {
       throw PeerLost("the store at " + launch_.master_addr +
-                     " was lost while starting: " + first_line(error));
+                     " was lost (" + name + "): " + first_line(error));
     }
-    throw PeerLost("while starting (" + name + "), no word from worker " + missing + " within " +
-                   std::to_string(kStartTimeout.count()) + " s");
+    throw PeerLost(name + ": no word from worker " + missing + " within " +
+                   std::to_string(kStageTimeout.count()) + " s");
   }
   if (launch_.hosts_store()) {
     const auto deadline = std::chrono::steady_clock::now() + kLeaveTimeout;

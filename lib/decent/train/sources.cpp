@@ -13,6 +13,9 @@ namespace {
 std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
   switch (recipe.format) {
     case SourceFormat::builtin:
+      if (recipe.name != "digits") {
+        throw UserError("unknown builtin data set '" + recipe.name + "'; valid: digits");
+      }
       return open_digits(recipe.split == Split::train);
     case SourceFormat::safetensors:
       return open_safetensors_source(recipe.paths.at(0));

@@ -96,7 +96,7 @@ double Trainer::epoch() const {
   return static_cast<double>(step()) / static_cast<double>(setup_.sampler->updates_per_epoch());
 }
 
-void Trainer::run() {
+void Trainer::train() {
   announce();
   setup_.model->module().train();
   while (step() < setup_.total_steps) {
@@ -105,7 +105,8 @@ void Trainer::run() {
     finish_train_line(/*wait=*/false);
     if (evaluation_is_due()) evaluate();
   }
-  finish();
+  finish_train_line(/*wait=*/true);
+  parallel_->global_avg(/*will_revert=*/false);
 }
 
 void Trainer::train_step() {
@@ -204,16 +205,12 @@ void Trainer::evaluate() {
   log_.info(evaluation_line(*last_evaluation_, world_->size()));
 }
 
-void Trainer::finish() {
-  finish_train_line(/*wait=*/true);
-  parallel_->global_avg(/*will_revert=*/false);
-  if (main_worker()) {
-    save_torchscript(*setup_.model, folder_.model());
-    save_safetensors(*setup_.model, folder_.weights());
-    metrics_->write_end("completed", step(), seconds_since(started_));
-    summarize();
-  }
-  world_->barrier();  // nobody closes connections that another still waits on
+void Trainer::export_average() {
+  if (!main_worker()) return;
+  save_torchscript(*setup_.model, folder_.model());
+  save_safetensors(*setup_.model, folder_.weights());
+  metrics_->write_end("completed", step(), seconds_since(started_));
+  summarize();
 }
 
 void Trainer::note_failure() {

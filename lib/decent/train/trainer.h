@@ -1,7 +1,7 @@
 #pragma once
 // The training loop.
 //
-// One Trainer a worker; constructor and run() are collective. An exception leaves the object alive,
+// One Trainer a worker; constructor and train() are collective. An exception leaves the object alive,
 // with exchanges perhaps under way: the caller reports it and ends the process without destroying
 // the trainer, whose peers may be gone.
 
@@ -27,10 +27,13 @@ class Trainer {
   /// `folder` exists on rank 0, which alone writes there. `log` must outlive the trainer.
   Trainer(Setup setup, std::shared_ptr<Communicator> world, Log& log, RunFolder folder);
 
-  /// Trains to the end and writes the averaged model.
-  void run();
+  /// Trains to the end and leaves every worker with the average of all models. Collective.
+  void train();
 
-  /// For the caller of a run() that threw: notes it in metrics.jsonl, if that is still possible.
+  /// Writes the averaged model and the summary; rank 0 alone does something. Throws WriteError.
+  void export_average();
+
+  /// For the caller of a method that threw: notes it in metrics.jsonl, if that is still possible.
   void note_failure();
 
  private:
@@ -61,7 +64,6 @@ class Trainer {
   void report(const TrainMetrics& metrics);
   bool evaluation_is_due() const;
   void evaluate();
-  void finish();
   void summarize();
 
   Setup setup_;
