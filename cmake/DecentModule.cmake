@@ -26,6 +26,8 @@ function(decent_unit_test module)
   target_link_libraries(unit_${module} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main
                                                decent_warnings)
   add_test(NAME unit.${module} COMMAND unit_${module} --gtest_brief=1)
-  set_tests_properties(unit.${module} PROPERTIES
-    LABELS unit TIMEOUT 300 ENVIRONMENT "OMP_NUM_THREADS=1;DECENT_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
+  # c10d's flight recorder keeps a map of process groups without a lock (torch 2.11): with workers as threads of one
+  # process it is corrupted now and then, and a look-up never ends.
+  set_tests_properties(unit.${module} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT
+    "OMP_NUM_THREADS=1;TORCH_FR_BUFFER_SIZE=0;DECENT_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endfunction()

@@ -13,13 +13,10 @@ import launch
 import models
 import reference
 from cases import CASES, Case
-from data import data_file, make_data, write_safetensors
+from data import data_file, make_data
+from tensors import write_safetensors
 
 torch.set_num_threads(1)
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("filterwarnings", "ignore:.*torch.jit.*is deprecated:DeprecationWarning")
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from cases import Case
-from data import data_file, read_safetensors
+from data import data_file
+from tensors import read_safetensors
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = Path(os.environ.get("DECENT_TRAIN", HERE.parent.parent / "build" / "bin" / "decent-train")).absolute()

@@ -19,6 +19,8 @@ import torch.distributed as dist
 from loguru import logger
 from torch.optim.lr_scheduler import LambdaLR
 
+sys.path.append(str(Path(__file__).resolve().parent.parent / "support"))  # pytest.ini does it for the tests
+
 from cases import CASES, DECENT_DP, WRAPPER, Case
 from decent_dp.ddp import DecentralizedDataParallel
 from decent_dp.optim import lr_scheduler_fn_cosine_with_warmup

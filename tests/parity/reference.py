@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from cases import Case
-from data import data_file, read_safetensors
+from data import data_file
+from tensors import read_safetensors
 
 Phase = list[tuple[list[int], float]]  # edges: (ranks, weight that each member gives to itself)
 

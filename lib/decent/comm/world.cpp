@@ -62,6 +62,14 @@ std::string missing_workers(c10d::Store& store, const std::vector<std::string>& 
   return join(missing);
 }
 
+// For the store's host, which must not take it along while others still read from it.
+void wait_for_count(c10d::Store& store, const std::string& key, int count) {
+  const auto deadline = std::chrono::steady_clock::now() + kLeaveTimeout;
+  while (store.add(key, 0) < count && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(2ms);
+  }
+}
+
 }  // namespace
 
 struct World::Stores {
@@ -89,7 +97,9 @@ void throw_if_failed(const std::vector<Outcome>& outcomes) {
       told[j] = true;
       ranks.push_back(std::to_string(j));
     }
-    messages.push_back("rank " + join(ranks) + ": " + outcomes[i].message);
+    // What only rank 0 looks at (the output folder) needs no name.
+    const bool only_rank_0 = ranks.size() == 1 && i == 0;
+    messages.push_back((only_rank_0 ? "" : "rank " + join(ranks) + ": ") + outcomes[i].message);
   }
   throw SharedError(first->code, join(messages, "\n"));
 }
@@ -121,32 +131,29 @@ std::vector<Outcome> World::share(const std::string& name, const Outcome& own) {
     try {
       missing = missing_workers(store, keys);
     } catch (const std::exception&) {
-      throw PeerLost("the store at " + launch_.master_addr +
-                     " was lost (" + name + "): " + first_line(error));
+      throw PeerLost("the store at " + launch_.master_addr + " was lost (" + name +
+                     "): " + first_line(error));
     }
     throw PeerLost(name + ": no word from worker " + missing + " within " +
                    std::to_string(kStageTimeout.count()) + " s");
   }
-  if (launch_.hosts_store()) {
-    const auto deadline = std::chrono::steady_clock::now() + kLeaveTimeout;
-    while (store.add(name + "/read", 0) < launch_.world_size &&
-           std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(2ms);
-    }
-  }
+  if (launch_.hosts_store()) wait_for_count(store, name + "/read", launch_.world_size);
   return outcomes;
 }
 
 void World::leave_after_rank_0() {
   if (!stores_) return;
+  c10d::Store& store = *stores_->store;
   try {
     if (launch_.rank == 0) {
-      stores_->store->set("told", to_bytes("1"));
+      store.set("told", to_bytes("1"));
+      if (launch_.hosts_store()) wait_for_count(store, "left", launch_.world_size - 1);
     } else {
-      stores_->store->wait({"told"}, kLeaveTimeout);
+      store.wait({"told"}, kLeaveTimeout);
+      store.add("left", 1);
     }
   } catch (const std::exception&) {
-    // Rank 0 has left and taken the store along, so it has told.
+    // The others have left already: there is nobody to wait for.
   }
 }
 

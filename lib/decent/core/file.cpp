@@ -23,33 +23,12 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }
-  // Closing can report a failed write (quota, network file systems), so a writer asks for its
-  // result.
-  int close() { return ::close(std::exchange(fd_, -1)); }
 
  private:
   int fd_;
 };
 
 std::string reason(int error) { return std::strerror(error); }
-
-void write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      throw WriteError(reason(errno));
-    }
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
-void write_temporary(const std::filesystem::path& path, std::span<const std::string_view> pieces) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (file.get() < 0) throw WriteError(reason(errno));
-  for (std::string_view piece : pieces) write_all(file.get(), piece);
-  if (::fsync(file.get()) != 0 || file.close() != 0) throw WriteError(reason(errno));
-}
 
 }  // namespace
 
@@ -88,16 +67,45 @@ std::string read_text(const std::filesystem::path& path) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-void write_file(const std::filesystem::path& path, std::span<const std::string_view> pieces) {
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
-  try {
-    write_temporary(temporary, pieces);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) throw WriteError(reason(errno));
-  } catch (const WriteError& error) {
-    ::unlink(temporary.c_str());
-    throw WriteError("cannot write '" + path.string() + "': " + error.what());
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
+  temporary_ += ".tmp";
+  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) fail(errno);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) ::close(fd_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::write(std::string_view bytes) noexcept {
+  while (error_ == 0 && !bytes.empty()) {
+    const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
+    if (written >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno != EINTR) {
+      error_ = errno;
+    }
   }
+}
+
+void AtomicFile::commit() {
+  if (error_ != 0) fail(error_);
+  if (::fsync(fd_) != 0) fail(errno);
+  // Closing can report a failed write too (quota, network file systems).
+  if (::close(std::exchange(fd_, -1)) != 0) fail(errno);
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+  temporary_.clear();
+}
+
+void AtomicFile::fail(int error) const {
+  throw WriteError("cannot write '" + path_.string() + "': " + reason(error));
+}
+
+void write_file(const std::filesystem::path& path, std::span<const std::string_view> pieces) {
+  AtomicFile file(path);
+  for (std::string_view piece : pieces) file.write(piece);
+  file.commit();
 }
 
 void write_file(const std::filesystem::path& path, std::string_view content) {

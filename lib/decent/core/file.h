@@ -30,8 +30,33 @@ class MappedFile {
 /// The content of a text file. Throws UserError as MappedFile does.
 std::string read_text(const std::filesystem::path& path);
 
-/// Writes `path` so that it is whole or absent: a temporary file beside it, fsync, rename. Throws
-/// WriteError (the temporary file is removed).
+/// A file that is written piece by piece and appears under its name whole or not at all: a
+/// temporary file beside it, fsync, rename.
+class AtomicFile {
+ public:
+  /// Throws WriteError.
+  explicit AtomicFile(std::filesystem::path path);
+  /// Removes the temporary file where commit() was not reached.
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends. Never throws, for callers that cannot: the first failure is kept for commit(), and
+  /// nothing more is written after it.
+  void write(std::string_view bytes) noexcept;
+  /// Makes the file appear. Throws WriteError naming it where any of this failed.
+  void commit();
+
+ private:
+  [[noreturn]] void fail(int error) const;
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  int fd_ = -1;
+  int error_ = 0;  // errno of the first failed write
+};
+
+/// Writes a file in one go, as AtomicFile does. Throws WriteError.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> pieces);
 void write_file(const std::filesystem::path& path, std::string_view content);
 

@@ -46,4 +46,13 @@ inline DType dtype_of(c10::ScalarType type) {
   throw UserError(std::string("tensors of ") + c10::toString(type) + " cannot be stored in files");
 }
 
+/// "float32", as Python's PyTorch says it, for messages.
+inline std::string dtype_text(c10::ScalarType type) {
+  for (int i = 0; i <= static_cast<int>(DType::float64); ++i) {
+    const auto dtype = static_cast<DType>(i);
+    if (scalar_type(dtype) == type) return std::string(name_of(dtype));
+  }
+  return c10::toString(type);
+}
+
 }  // namespace decent

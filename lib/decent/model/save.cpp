@@ -1,18 +1,11 @@
 #include "decent/model/save.h"
 
 #include <ATen/core/grad_mode.h>
-#include <c10/util/Exception.h>
-#include <fcntl.h>
-#include <unistd.h>
+#include <torch/csrc/jit/serialization/export.h>
 
-#include <cerrno>
-#include <cstring>
-
-#include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"
 #include "decent/core/torch_dtype.h"
-#include "decent/model/inspect.h"
 
 namespace decent {
 namespace {
@@ -54,29 +47,18 @@ class EvalMode {
   bool training_;
 };
 
-void sync_to_disk(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool synced = fd >= 0 && ::fsync(fd) == 0;
-  const int error = errno;
-  if (fd >= 0) ::close(fd);
-  if (!synced) throw WriteError(std::strerror(error));
-}
-
 }  // namespace
 
 void save_torchscript(TorchScriptModel& model, const std::filesystem::path& path) {
   const CompactStorage compact(model.parameters());
   const EvalMode eval(model.module());
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
-  try {
-    model.module().save(temporary.string());
-    sync_to_disk(temporary);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) throw WriteError(std::strerror(errno));
-  } catch (const std::exception& error) {
-    ::unlink(temporary.c_str());
-    throw WriteError("cannot write '" + path.string() + "': " + reason_of(error));
-  }
+  AtomicFile file(path);
+  // A writer of our own: LibTorch's throws where the disk is full, from a destructor.
+  torch::jit::ExportModule(model.module(), [&file](const void* data, std::size_t size) {
+    file.write({static_cast<const char*>(data), size});
+    return size;
+  });
+  file.commit();
 }
 
 void save_safetensors(const TorchScriptModel& model, const std::filesystem::path& path) {

@@ -1,5 +1,6 @@
 #include "decent/model/torchscript_model.h"
 
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 #include <torch/csrc/jit/serialization/import.h>
 
@@ -8,6 +9,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
 #include "decent/model/inspect.h"
 
 namespace decent {
@@ -37,6 +39,7 @@ TorchScriptModel::TorchScriptModel(const std::filesystem::path& path) : path_(pa
   if (!module_.find_method("forward"))
     throw UserError(quoted_path(path) + " has no forward method");
   collect_tensors();
+  make_buffers_writable();
   check_trainable();
   fixed_mode_operators_ = find_fixed_mode_operators(module_);
 }
@@ -53,6 +56,20 @@ void TorchScriptModel::collect_tensors() {
   };
   collect(module_.named_parameters(), parameters_);
   collect(module_.named_buffers(), buffers_);
+}
+
+// A buffer made by expand() repeats the same memory, so that nothing can be written to it.
+void TorchScriptModel::make_buffers_writable() {
+  const at::NoGradGuard no_grad;
+  for (auto& [name, buffer] : buffers_) {
+    if (buffer.layout() != at::kStrided || buffer.is_non_overlapping_and_dense()) continue;
+    if (buffer.storage().use_count() > 1) {
+      throw UserError(quoted_path(path_) + ": buffer '" + name +
+                      "' repeats elements or skips some of memory that another tensor uses too. "
+                      "Export it as a tensor of its own (buffer.clone())");
+    }
+    buffer.set_data(buffer.contiguous());
+  }
 }
 
 void TorchScriptModel::check_trainable() const {
@@ -131,7 +148,7 @@ at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
   } catch (const std::exception& error) {
     std::vector<std::string> shapes;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      shapes.push_back(inputs[i].field + " " + c10::toString(tensors[i].scalar_type()) +
+      shapes.push_back(inputs[i].field + " " + dtype_text(tensors[i].scalar_type()) +
                        shape_text(tensors[i].sizes()));
     }
     throw UserError(quoted_path(path_) + " fails on a batch of " + join(shapes) + ": " +

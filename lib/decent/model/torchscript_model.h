@@ -61,6 +61,7 @@ class TorchScriptModel {
 
  private:
   void collect_tensors();
+  void make_buffers_writable();
   void check_trainable() const;
 
   std::filesystem::path path_;

@@ -35,6 +35,7 @@ std::optional<double> GlobalAverage::average(bool keep_backup, bool return_dista
   const at::NoGradGuard no_grad;
   const auto distance = [&] { return return_distance ? std::optional(distance_) : std::nullopt; };
   if (averaged_) {  // all copies are equal already
+    if (return_distance) distance_ = distance_to(bucket_backup_);
     if (!keep_backup) commit();
     return distance();
   }

@@ -7,6 +7,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
 
 namespace decent {
 namespace {
@@ -33,7 +34,7 @@ void check_one(const std::string& name, const at::Tensor& tensor) {
     throw UserError(what + " is on " + tensor.device().str() + ", not on the CPU");
   if (tensor.layout() != at::kStrided) throw UserError(what + " is not a dense tensor");
   if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble) {
-    throw UserError(what + " is " + c10::toString(tensor.scalar_type()) +
+    throw UserError(what + " is " + dtype_text(tensor.scalar_type()) +
                     ": float32 and float64 can be trained. Export the model after model.float()");
   }
   if (!tensor.is_non_overlapping_and_dense()) {

@@ -8,6 +8,7 @@
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
 
 namespace decent {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 constexpr std::int64_t kIgnoredClass = -100;
 
 std::string describe(const at::Tensor& tensor) {
-  return std::string(c10::toString(tensor.scalar_type())) + shape_text(tensor.sizes());
+  return dtype_text(tensor.scalar_type()) + shape_text(tensor.sizes());
 }
 
 [[noreturn]] void misfit(LossName loss, const at::Tensor& output, const at::Tensor& target,

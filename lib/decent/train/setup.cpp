@@ -3,11 +3,13 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/data/batch.h"
 #include "decent/parallel/replica.h"
+#include "decent/train/backward.h"
 #include "decent/train/criterion.h"
 #include "decent/train/random.h"
 
@@ -67,9 +69,19 @@ at::Tensor try_batch(Setup& setup, const DataSet& data, std::span<const std::int
 void try_training(Setup& setup) {
   setup.model->module().train();
   const at::Tensor loss = try_batch(setup, setup.train, setup.sampler->micro_batch(0, 0));
-  if (loss.requires_grad()) return;
-  throw UserError("the loss of model '" + setup.model->path().string() +
-                  "' does not depend on any of its trainable parameters");
+  if (!loss.requires_grad()) {
+    throw UserError("the loss of model '" + setup.model->path().string() +
+                    "' does not depend on any of its trainable parameters");
+  }
+  run_backward(loss);
+  for (const auto& [name, parameter] : setup.model->parameters()) {
+    const at::Tensor grad = std::exchange(at::Tensor(parameter).mutable_grad(), {});
+    if (grad.defined() && grad.layout() != at::kStrided) {
+      throw UserError(
+          "the gradient of parameter '" + name +
+          "' is sparse: export the model with dense gradients (Embedding(.., sparse=False))");
+    }
+  }
 }
 
 void try_evaluation(Setup& setup) {

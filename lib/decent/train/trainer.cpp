@@ -1,14 +1,14 @@
 #include "decent/train/trainer.h"
 
 #include <ATen/ops/scalar_tensor.h>
-#include <c10/util/Exception.h>
-
+#include <cmath>
 #include <utility>
 
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/model/save.h"
+#include "decent/train/backward.h"
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
 
@@ -52,20 +52,6 @@ std::string fixed_mode_warning(const std::string& model,
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-// Autograd's own words for these cases speak of tensors that the user never sees.
-UserError explain_backward(const c10::Error& error) {
-  const std::string text = error.what_without_backtrace();
-  if (text.find("modified by an inplace operation") != std::string::npos) {
-    return UserError(
-        "the model needs a weight again after its gradient is complete: one that it also uses "
-        "through detach() or "
-        ".data.\nUpdating weights while backward runs would change that result, and updating them "
-        "after it is not "
-        "supported yet; use the weight itself, or a clone() of it.");
-  }
-  return UserError("the backward pass of the model fails: " + text.substr(0, text.find('\n')));
 }
 
 }  // namespace
@@ -118,6 +104,7 @@ void Trainer::train_step() {
   const at::Tensor loss = forward_and_loss(batch);
   backward(loss);
   last_loss_ = loss.item<double>();
+  check_finite();
   interval_.step_s += seconds_since(begin);
   ++interval_.steps;
 }
@@ -131,15 +118,19 @@ at::Tensor Trainer::forward_and_loss(const Batch& batch) {
 // Mixing, update and the next exchange all happen in here.
 void Trainer::backward(const at::Tensor& loss) {
   const std::int64_t before = step();
-  try {
-    loss.backward();
-  } catch (const c10::Error& error) {
-    throw explain_backward(error);
-  }
+  run_backward(loss);
   if (step() == before) {
     throw UserError("no parameter of the model takes part in the loss of step " +
                     std::to_string(before + 1));
   }
+}
+
+void Trainer::check_finite() const {
+  if (std::isfinite(last_loss_)) return;
+  throw Error(ExitCode::diverged,
+              "training diverged: the loss of step " + std::to_string(step()) + " is " +
+                  std::to_string(last_loss_) +
+                  ". A smaller optimizer.lr or a longer schedule.warmup_steps may help.");
 }
 
 void Trainer::start_train_line() {

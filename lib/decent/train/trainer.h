@@ -1,9 +1,9 @@
 #pragma once
 // The training loop.
 //
-// One Trainer a worker; constructor and train() are collective. An exception leaves the object alive,
-// with exchanges perhaps under way: the caller reports it and ends the process without destroying
-// the trainer, whose peers may be gone.
+// One Trainer a worker; constructor and train() are collective. An exception leaves the object
+// alive, with exchanges perhaps under way: the caller reports it and ends the process without
+// destroying the trainer, whose peers may be gone.
 
 #include <chrono>
 #include <cstdint>
@@ -59,6 +59,7 @@ class Trainer {
   void train_step();
   at::Tensor forward_and_loss(const Batch& batch);
   void backward(const at::Tensor& loss);
+  void check_finite() const;
   void start_train_line();
   void finish_train_line(bool wait);
   void report(const TrainMetrics& metrics);

@@ -1,0 +1,114 @@
+"""Recipes, the runs they make and the errors they end in."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from program import ROOT, Ended, run_workers
+from tensors import read_safetensors
+
+DIGITS = {split: {"format": "builtin", "name": "digits", "split": split} for split in ("train", "test")}
+DIGITS_MLP = ROOT / "models" / "digits_mlp.pt"
+DIGITS_CNN = ROOT / "models" / "digits_cnn.pt"
+NO_EVALUATION = {"every_steps": None, "every_epochs": None}
+
+
+def merged(base: dict, changes: dict) -> dict:
+    """`base` with `changes`; sections are merged, sources replaced."""
+    result = dict(base)
+    for key, value in changes.items():
+        section = isinstance(value, dict) and isinstance(base.get(key), dict) and "format" not in value
+        result[key] = merged(base[key], value) if section else value
+    return result
+
+
+def recipe(model_file: Path = DIGITS_MLP, data_file: Path | None = None, /, **changes: Any) -> dict:
+    """A short run on a safetensors file (both to train and to evaluate), or on the digits."""
+    source = {"format": "safetensors", "path": str(data_file)} if data_file else None
+    base = {
+        "model": {"path": str(model_file)},
+        "data": {"train": source or DIGITS["train"], "eval": source or DIGITS["test"], "batch_size": 8},
+        "train": {"steps": 12},
+        "schedule": {"name": "constant"},
+        "eval": NO_EVALUATION,
+        "log": {"every_steps": 1},
+    }
+    return merged(base, changes)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that went well, in its output folder."""
+
+    folder: Path
+    ended: list[Ended]
+
+    @property
+    def metrics(self) -> list[dict]:
+        return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+
+    def lines(self, kind: str) -> list[dict]:
+        return [line for line in self.metrics if line["kind"] == kind]
+
+    @property
+    def losses(self) -> np.ndarray:
+        return np.array([line["loss"] for line in self.lines("train")])
+
+    @property
+    def evaluation(self) -> dict:
+        return self.lines("eval")[-1]
+
+    @property
+    def weights(self) -> dict[str, np.ndarray]:
+        return read_safetensors(self.folder / "model.safetensors")
+
+
+def attempt(folder: Path, recipe: dict, *flags: object, workers: int = 1, local: int | None = None,
+            **variables: object) -> list[Ended]:
+    """Runs the recipe with the output folder <folder>/run, whatever comes of it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    config = folder / "recipe.yaml"
+    config.write_text(json.dumps({"output": str(folder / "run"), **recipe}, indent=1))  # JSON is YAML
+    return run_workers(workers, "--config", config, *flags, local=local, cwd=folder, **variables)
+
+
+def train(folder: Path, recipe: dict, *flags: object, workers: int = 1, local: int | None = None,
+          **variables: object) -> Run:
+    """Runs the recipe with the output folder <folder>/run; it must go well."""
+    ended = attempt(folder, recipe, *flags, workers=workers, local=local, **variables)
+    assert [e.code for e in ended] == [0] * workers, "\n".join(e.err + e.out for e in ended)
+    return Run(folder / "run", ended)
+
+
+def error_message(ended: list[Ended] | Ended, code: int = 2, max_lines: int | None = 5) -> str:
+    """The one message of a run in which all workers ended with `code`, and none had anything else to say."""
+    ended = ended if isinstance(ended, list) else [ended]
+    text = "\n".join(f"rank {rank}, exit {e.code}:\n{e.err}{e.out}" for rank, e in enumerate(ended))
+    assert [e.code for e in ended] == [code] * len(ended), text
+    assert "".join(e.out for e in ended) == "", text
+    errors = [e.err for e in ended if e.err]
+    assert len(errors) == 1, text
+    message = errors[0]
+    assert message.startswith("decent-train: error: ") and message.count("decent-train: error:") == 1, text
+    assert max_lines is None or len(message.splitlines()) <= max_lines, text
+    for trace in ("Traceback", "Exception raised from", "frame #"):
+        assert trace not in message, text
+    return message
+
+
+def refused(folder: Path, recipe: dict, *flags: object, code: int = 2, workers: int = 1) -> str:
+    """The message of a recipe that ends with an error before anything is written."""
+    message = error_message(attempt(folder, recipe, *flags, workers=workers), code)
+    left = {path.name for path in folder.iterdir()} - {"recipe.yaml"}
+    assert not left, f"{message}\nleft behind: {left}"
+    return message
+
+
+def assert_says(message: str, *texts: object) -> None:
+    for text in texts:
+        assert str(text) in message, f"{text!r} is not in:\n{message}"

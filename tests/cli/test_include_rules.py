@@ -1,0 +1,130 @@
+"""Who may include whom: the picture of docs/architecture.md, checked on the sources."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from program import ROOT
+
+LIB = ROOT / "lib" / "decent"
+
+# Module -> the modules whose headers its files may include, besides its own.
+MAY_INCLUDE = {
+    "core": set(),
+    "config": {"core"},
+    "topology": {"core"},
+    "model": {"core"},
+    "data": {"core"},
+    "comm": {"core"},
+    "optim": {"core"},
+    "parallel": {"core", "optim", "topology", "comm"},
+    "train": {"core", "config", "topology", "model", "data", "comm", "optim", "parallel"},
+}
+
+# Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
+TORCH_FREE_MODULES = ("core", "config", "topology")
+TORCH_FREE_FILES = ("data/source", "data/digits", "data/safetensors_source", "data/permutation", "data/sampler")
+WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway
+TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")
+
+MOST_LINES = 400
+LONGER: dict[str, str] = {}  # file -> why it is longer
+SOURCE_FOLDERS = ("app", "lib", "cmake", "models", "tests", "tools")
+SOURCE_ENDINGS = (".h", ".cpp", ".cu", ".cuh", ".S", ".py", ".cmake")
+
+
+def includes(file: Path) -> list[tuple[str, str]]:
+    """(quote or bracket, path) of every #include."""
+    return re.findall(r'^\s*#\s*include\s*(["<])([^">]+)[">]', file.read_text(), re.MULTILINE)
+
+
+def sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".h", ".cpp", ".cu", ".cuh"))
+
+
+def module_of(included: str) -> str:
+    return included.split("/")[1]
+
+
+@cache
+def reached(file: Path) -> frozenset[str]:
+    """Everything that the file includes, directly or through headers of this project."""
+    found: set[str] = set()
+    for _, path in includes(file):
+        if path in found:
+            continue
+        found.add(path)
+        if path.startswith("decent/"):
+            found |= reached(ROOT / "lib" / path)
+    return frozenset(found)
+
+
+def test_every_module_is_known() -> None:
+    assert {path.name for path in LIB.iterdir() if path.is_dir()} == set(MAY_INCLUDE)
+    assert all(sources(LIB / module) for module in MAY_INCLUDE)
+
+
+@pytest.mark.parametrize("module", MAY_INCLUDE)
+def test_module_includes_only_what_it_may(module: str) -> None:
+    allowed = MAY_INCLUDE[module] | {module}
+    wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB / module)
+             for _, path in includes(file) if path.startswith("decent/") and module_of(path) not in allowed]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("module", MAY_INCLUDE)
+def test_module_links_only_what_it_may_include(module: str) -> None:
+    """CMake's DEPENDS say the same."""
+    text = (LIB / module / "CMakeLists.txt").read_text()
+    linked = set(re.findall(r"\bdecent::(\w+)", text)) & set(MAY_INCLUDE)
+    assert linked <= MAY_INCLUDE[module]
+    assert linked or module == "core"
+
+
+def test_headers_are_named_in_full() -> None:
+    """decent/<module>/<name>.h in quotes, in the tree as after install; and the file exists."""
+    wrong = []
+    for file in sources(LIB):
+        for mark, path in includes(file):
+            own = path.startswith("decent/")
+            good = own == (mark == '"') and (not own or (len(path.split("/")) == 3 and (ROOT / "lib" / path).exists()))
+            if not good:
+                wrong.append(f"{file.relative_to(ROOT)} includes {mark}{path}")
+    assert wrong == []
+
+
+def test_app_includes_the_library_and_its_flags() -> None:
+    for file in sources(ROOT / "app"):
+        for mark, path in includes(file):
+            assert mark == "<" or path == "flags.h" or path.startswith("decent/"), f"{file.name} includes {path}"
+            assert not TORCH.match(path), f"{file.name} includes {path}"
+
+
+def torch_free_sources() -> list[Path]:
+    files = [file for module in TORCH_FREE_MODULES for file in sources(LIB / module)]
+    files += [LIB / f"{name}{ending}" for name in TORCH_FREE_FILES for ending in (".h", ".cpp")]
+    return [file for file in files if str(file.relative_to(LIB)) not in WITH_TORCH]
+
+
+@pytest.mark.parametrize("file", torch_free_sources(), ids=lambda file: str(file.relative_to(LIB)))
+def test_no_torch_header_is_reached(file: Path) -> None:
+    assert [path for path in sorted(reached(file)) if TORCH.match(path)] == []
+
+
+def test_torch_is_noticed() -> None:
+    """The check above would see it: through a header of another module, too."""
+    assert any(TORCH.match(path) for path in reached(LIB / "train" / "setup.cpp"))
+    assert not any(TORCH.match(path) for _, path in includes(LIB / "train" / "setup.h"))
+    assert any(TORCH.match(path) for path in reached(LIB / "train" / "setup.h"))
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for folder in SOURCE_FOLDERS
+               for path in (ROOT / folder).rglob("*") if path.suffix in SOURCE_ENDINGS}
+    too_long = {file: lines for file, lines in lengths.items() if lines > MOST_LINES}
+    assert set(too_long) == set(LONGER), too_long
+    assert all(LONGER.values())

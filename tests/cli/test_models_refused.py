@@ -1,0 +1,211 @@
+"""Models that cannot train, and data that does not fit them: exit 2, one message, nothing written."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runs import DIGITS_MLP, assert_says, attempt, recipe, refused
+from tensors import write_safetensors
+
+TRAIN_ONLY = {"eval": None}  # the evaluation data is tried first
+
+@pytest.fixture
+def saved(zoo, tmp_path_factory: pytest.TempPathFactory):
+    """(what torch.save or torch.jit.save is to write, file name) -> path, outside of the run's folder."""
+    import torch
+
+    def save(thing: object, name: str = "model.pt") -> Path:
+        path = tmp_path_factory.mktemp("refused") / name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if isinstance(thing, bytes):
+                path.write_bytes(thing)
+            elif isinstance(thing, torch.jit.ScriptModule):
+                thing.save(str(path))
+            else:
+                torch.save(thing, path)
+        return path
+
+    return save
+
+
+@pytest.fixture
+def fields(zoo, tmp_path_factory: pytest.TempPathFactory):
+    """Fields that differ from the data set "blob" -> file."""
+    def write(**changes: np.ndarray) -> Path:
+        path = tmp_path_factory.mktemp("fields") / "data.safetensors"
+        write_safetensors(path, {**zoo.make_data("blob"), **changes})
+        return path
+
+    return write
+
+
+# ---- files that are no trainable TorchScript -----------------------------------------------------------------------
+
+def test_pickled_module(saved, zoo, data, tmp_path: Path) -> None:
+    path = saved(zoo.make_model("mlp"))
+    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "torch.save", "torch.jit.script(model)", "save(")
+
+
+def test_state_dict(saved, zoo, data, tmp_path: Path) -> None:
+    path = saved(zoo.make_model("mlp").state_dict())
+    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "state_dict", "torch.jit.script(model)", "save(")
+
+
+def test_frozen_by_torch_jit(saved, zoo, data, tmp_path: Path) -> None:
+    import torch
+
+    path = saved(torch.jit.freeze(torch.jit.script(zoo.make_model("mlp").eval())))
+    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "torch.jit.freeze", "torch.jit.script(model)")
+
+
+def test_nothing_requires_grad(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("all_frozen"), data("blob")))
+    assert_says(message, model("all_frozen"), "requires_grad", "no trainable parameter", "requires_grad_(True)")
+
+
+def test_missing_file(data, tmp_path: Path) -> None:
+    assert_says(refused(tmp_path, recipe(tmp_path / "nowhere.pt", data("blob"))), tmp_path / "nowhere.pt",
+                "does not exist")
+
+
+def test_folder(data, tmp_path: Path) -> None:
+    assert_says(refused(tmp_path, recipe(Path("/usr"), data("blob"))), "/usr", "not a file")
+
+
+@pytest.mark.parametrize("content", [b"weights: none\n", b"", b"PK\x03\x04 and no more", b"\x80\x02}q\x00."],
+                         ids=["text", "empty", "broken zip", "old pickle"])
+def test_other_files(content: bytes, saved, data, tmp_path: Path) -> None:
+    path = saved(content)
+    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "torch.jit.script(model)")
+
+
+def test_cut_short(saved, data, tmp_path: Path) -> None:
+    path = saved(DIGITS_MLP.read_bytes()[:40_000])
+    assert_says(refused(tmp_path, recipe(path)), path)
+
+
+def test_onnx(saved, data, tmp_path: Path) -> None:
+    path = saved(b"\x08\x07", "model.onnx")
+    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "ONNX", "not supported yet")
+
+
+def test_weights_only(data, tmp_path: Path) -> None:
+    assert_says(refused(tmp_path, recipe(data("blob"), data("blob"))), "weights only", "torch.jit.script(model)")
+
+
+# ---- tensors that share memory -------------------------------------------------------------------------------------
+
+def test_two_parameters_on_one_storage(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("shared_storage"), data("blob")))
+    assert_says(message, "'embed.weight'", "'again.weight'", "share memory")
+
+
+def test_buffer_on_a_parameters_storage(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("buffer_overlap"), data("blob")))
+    assert_says(message, "'fc1.weight'", "'first_row'", "share memory")
+
+
+# ---- inputs --------------------------------------------------------------------------------------------------------
+
+def test_too_many_inputs(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("mlp"), data("pairs"), model={"inputs": ["left", "right"]}))
+    assert_says(message, model("mlp"), "forward(x: Tensor)", "model.inputs")
+
+
+def test_too_few_inputs(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("two_inputs64"), data("pairs64"), model={"inputs": ["left"]}))
+    assert_says(message, "forward(left: Tensor, right: Tensor)", "'right'", "model.inputs")
+
+
+def test_unknown_argument(model, data, tmp_path: Path) -> None:
+    inputs = {"left": "left", "rihgt": "right"}
+    message = refused(tmp_path, recipe(model("two_inputs64"), data("pairs64"), model={"inputs": inputs}))
+    assert_says(message, "'rihgt'", "did you mean 'right'?")
+
+
+def test_unknown_field(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("two_inputs64"), data("pairs64"), model={"inputs": ["lefft", "right"]}))
+    assert_says(message, "data.train", "'lefft'", "model.inputs", "left, right", "did you mean 'left'?")
+
+
+def test_unknown_target(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("mlp"), data("blob"), model={"target": "yy"}))
+    assert_says(message, "data.train", "'yy'", "model.target", "did you mean 'y'?")
+
+
+def test_field_missing_in_the_evaluation_data(model, data, tmp_path: Path) -> None:
+    other = {"format": "safetensors", "path": str(data("pairs"))}
+    message = refused(tmp_path, recipe(model("mlp"), data("blob"), data={"eval": other}))
+    assert_says(message, "data.eval", "'x'", "model.inputs")
+
+
+@pytest.mark.parametrize("changed, shown", [({"x": np.zeros((200, 6))}, "float64[8, 6]"),
+                                            ({"x": np.zeros((200, 6), np.int64)}, "int64[8, 6]"),
+                                            ({"x": np.zeros((200, 5), np.float32)}, "float32[8, 5]"),
+                                            ({"x": np.zeros((200,), np.float32)}, "float32[8]")],
+                         ids=["float64", "int64", "width", "scalar"])
+def test_input_that_the_model_cannot_take(changed: dict, shown: str, model, fields, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("mlp"), fields(**changed), data=TRAIN_ONLY))
+    assert_says(message, "data.train", model("mlp"), "x " + shown)
+
+
+def test_input_that_only_the_evaluation_data_has_wrong(model, data, fields, tmp_path: Path) -> None:
+    other = {"format": "safetensors", "path": str(fields(x=np.zeros((200, 5), np.float32)))}
+    message = refused(tmp_path, recipe(model("mlp"), data("blob"), data={"eval": other}, eval={"every_steps": 100}))
+    assert_says(message, "data.eval", "x float32[", ", 5]")
+
+
+# ---- outputs and targets -------------------------------------------------------------------------------------------
+
+def test_tuple_output(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("two_outputs"), data("blob")))
+    assert_says(message, model("two_outputs"), "Tuple[Tensor, Tensor]", "model.output", "not supported yet")
+
+
+@pytest.mark.parametrize("target, shown", [(np.zeros((200, 3), np.int64), "int64[8, 3]"),
+                                           (np.zeros(200, np.float32), "float32[8]"),
+                                           (np.zeros((200, 1), np.int64), "int64[8, 1]")],
+                         ids=["shape", "float classes", "extra dimension"])
+def test_target_that_cross_entropy_cannot_take(target: np.ndarray, shown: str, model, fields, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("mlp"), fields(y=target), data=TRAIN_ONLY))
+    assert_says(message, "data.train", "float32[8, 3]", shown, "cross_entropy")
+
+
+@pytest.mark.parametrize("target, shown", [(np.zeros((200, 3), np.float32), "float32[8, 3]"),
+                                           (np.zeros(200, np.float32), "float32[8]"),
+                                           (np.zeros((200, 1), np.float32), "float32[8, 1]")],
+                         ids=["width", "scalar", "broadcast"])
+def test_target_that_mse_cannot_take(target: np.ndarray, shown: str, model, fields, tmp_path: Path) -> None:
+    settings = recipe(model("regressor"), fields(y=target), model={"loss": "mse"}, data=TRAIN_ONLY)
+    message = refused(tmp_path, settings)
+    assert_says(message, "data.train", "float32[8, 2]", shown, "mse")
+
+
+@pytest.mark.parametrize("wrong", [3, -1, 250])
+def test_class_out_of_range(wrong: int, model, fields, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("mlp"), fields(y=np.full(200, wrong, np.int64)), data=TRAIN_ONLY))
+    assert_says(message, "data.train", f"class {wrong}", "3 classes", "0 to 2")
+
+
+def test_class_out_of_range_in_a_later_step(model, fields, tmp_path: Path) -> None:
+    """Too late for "nothing written", but as clear."""
+    y = np.zeros(200, np.int64)
+    y[90] = 7
+    settings = recipe(model("mlp"), fields(y=y), data={"shuffle": False, "eval": None})
+    (ended,) = attempt(tmp_path, settings, "--quiet")
+    assert (ended.code, ended.out) == (2, "")
+    assert_says(ended.err, "class 7", "3 classes")
+    assert len(ended.err.splitlines()) <= 5
+    assert '"status":"failed","step":11' in (tmp_path / "run" / "metrics.jsonl").read_text()
+    assert not (tmp_path / "run" / "model.pt").exists()
+
+
+def test_refused_alike_by_three_workers(model, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(model("shared_storage"), data("blob")), workers=3)
+    assert_says(message, "share memory")
+    assert "rank" not in message

@@ -1,0 +1,121 @@
+"""The output folder: one that holds a run is left alone, and what cannot be written is told (exit 6)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from program import run_alone
+from runs import assert_says, attempt, error_message, recipe, train
+
+# ---- folders that hold something -----------------------------------------------------------------------------------
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+            for path in sorted(folder.rglob("*"))}
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_folder_that_holds_a_run(workers: int, tmp_path: Path) -> None:
+    run = train(tmp_path, recipe())
+    before = snapshot(run.folder)
+    message = error_message(attempt(tmp_path, recipe(seed=1), workers=workers))
+    assert_says(message, run.folder, "already holds a run", "--resume auto", "--set output=")
+    assert snapshot(run.folder) == before
+
+
+@pytest.mark.parametrize("name", ["recipe.yaml", "metrics.jsonl", "checkpoints"])
+def test_any_sign_of_a_run(name: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / name).mkdir() if name == "checkpoints" else (run / name).touch()
+    before = snapshot(run)
+    assert_says(error_message(attempt(tmp_path, recipe())), run, name, "--resume auto", "--set output=")
+    assert snapshot(run) == before
+
+
+def test_folder_with_other_files(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "notes.txt").write_text("mine")
+    assert train(tmp_path, recipe()).lines("end")
+    assert (tmp_path / "run" / "notes.txt").read_text() == "mine"
+
+
+def test_print_config_works_on_the_folder_of_a_run(tmp_path: Path) -> None:
+    run = train(tmp_path, recipe())
+    assert run_alone("--config", run.folder / "recipe.yaml", "--print-config", cwd=tmp_path).code == 0
+
+
+# ---- folders that cannot be made -----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_output_is_a_file(workers: int, tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("mine")
+    assert_says(error_message(attempt(tmp_path, recipe(), workers=workers)), tmp_path / "run", "file", "--set output=")
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_output_in_a_file(workers: int, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    settings = recipe(output=str(tmp_path / "file" / "run"))
+    assert_says(error_message(attempt(tmp_path, settings, workers=workers), code=6), tmp_path / "file" / "run")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_output_where_nothing_can_be_written(tmp_path: Path) -> None:
+    settings = recipe(output="/proc/decent-train-test/run")
+    assert_says(error_message(attempt(tmp_path, settings), code=6), "/proc/decent-train-test/run")
+
+
+# ---- a full disk ---------------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def small_disk(tmp_path_factory: pytest.TempPathFactory):
+    """size in bytes -> folder on a file system of that size."""
+    mounted = []
+
+    def mount(size: int) -> Path:
+        folder = tmp_path_factory.mktemp("disk")
+        if os.geteuid() != 0:
+            pytest.skip("mounting a small file system needs root")
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True)
+        if done.returncode != 0:
+            pytest.skip(f"no small file system can be mounted here: {done.stderr.decode().strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+# Pages of the disk -> the files that may be the first that cannot be written. Every file takes a page or more.
+FULL = {1: ["run.log", "metrics.jsonl"], 2: ["run.log", "metrics.jsonl"], 12: ["model.pt"], 30: ["model.safetensors"]}
+
+
+@pytest.mark.parametrize("pages", FULL)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_full_disk(pages: int, workers: int, small_disk, tmp_path: Path) -> None:
+    disk = small_disk(4096 * pages)
+    ended = attempt(tmp_path, recipe(output=str(disk / "run"), train={"steps": 5}), "--quiet", workers=workers)
+    text = "\n".join(f"exit {e.code}: {e.err}{e.out}" for e in ended)
+    message = ended[0].err
+    assert ended[0].code == 6 and message.startswith("decent-train: error: "), text
+    assert len(message.splitlines()) <= 5, text
+    named = [name for name in FULL[pages] if f"'{disk / 'run' / name}'" in message]
+    assert len(named) == 1, text
+    assert_says(message, "cannot write", "No space left on device")
+    left = {path.name for path in (disk / "run").iterdir()}
+    assert not [name for name in left if name.endswith(".tmp")]
+    assert "model.safetensors" not in left
+    assert ("model.pt" in left) == (named == ["model.safetensors"])
+    if "model.pt" in left:
+        import torch
+
+        torch.jit.load(str(disk / "run" / "model.pt"))  # it is whole
+    # Another worker hears of it, or loses worker 0.
+    assert all(e.code in (3, 6) for e in ended[1:]), text

@@ -1,0 +1,232 @@
+"""Models and data of the tests. Models of "blob" take x [B, 6] and give logits [B, 3]; see make_data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Tuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+FEATURES, CLASSES, SAMPLES = 6, 3, 200
+
+
+class Mlp(nn.Module):
+    def __init__(self, outputs: int = CLASSES) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(FEATURES, 10)
+        self.norm = nn.LayerNorm(10)
+        self.fc2 = nn.Linear(10, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(F.gelu(self.norm(self.fc1(x))))
+
+
+class Dropout(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(FEATURES, 10)
+        self.dropout = nn.Dropout(0.5)
+        self.fc2 = nn.Linear(10, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(self.dropout(F.gelu(self.fc1(x))))
+
+
+class DropoutNorm(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(FEATURES, 10)
+        self.norm = nn.BatchNorm1d(10)
+        self.dropout = nn.Dropout(0.5)
+        self.fc2 = nn.Linear(10, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.fc2(self.dropout(F.gelu(self.norm(self.fc1(x)))))
+
+
+class Tied(nn.Module):
+    """One parameter under two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(FEATURES, FEATURES, bias=False)
+        self.again = nn.Linear(FEATURES, FEATURES)
+        self.again.weight = self.embed.weight
+        self.head = nn.Linear(FEATURES, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(F.gelu(self.again(F.gelu(self.embed(x)))))
+
+
+class SharedStorage(Tied):
+    """Two parameters on the same memory, which PyTorch takes for two."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.again.weight = nn.Parameter(self.embed.weight.data)
+
+
+class BufferOverlap(Mlp):
+    """A buffer that looks at the memory of a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("first_row", self.fc1.weight.data[0])
+
+
+class Unused(Mlp):
+    """`extra` takes part in no step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.extra = nn.Linear(4, 4)
+
+
+class Alternating(nn.Module):
+    """Every other training step uses `odd`, the others `even`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.even = nn.Linear(FEATURES, 10)
+        self.odd = nn.Linear(FEATURES, 10)
+        self.head = nn.Linear(10, CLASSES)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.steps += 1
+        if int(self.steps) % 2 == 0:
+            return self.head(F.gelu(self.even(x)))
+        return self.head(F.gelu(self.odd(x)))
+
+
+class Branching(nn.Module):
+    """The sign of the batch's first number chooses the branch: another one on each worker and in each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.above = nn.Linear(FEATURES, 10)
+        self.below = nn.Linear(FEATURES, 10)
+        self.head = nn.Linear(10, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if float(x[0, 0]) > 0:
+            return self.head(F.gelu(self.above(x)))
+        return self.head(F.gelu(self.below(x)))
+
+
+class Recurrent(nn.Module):
+    """An LSTM keeps its weights in a list besides its parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(FEATURES, 8, batch_first=True)
+        self.head = nn.Linear(8, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden, _ = self.lstm(torch.stack([x, -x], dim=1))
+        return self.head(hidden[:, 1])
+
+
+class ExpandedBuffer(Mlp):
+    """A buffer whose elements are all the same memory, as broadcasting makes them. Nothing writes to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("scale", torch.full((1,), 0.5).expand(CLASSES))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * self.fc2(F.gelu(self.norm(self.fc1(x))))
+
+
+class TwoInputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = nn.Linear(FEATURES, 10)
+        self.right = nn.Linear(4, 10)
+        self.head = nn.Linear(10, CLASSES)
+
+    def forward(self, left: Tensor, right: Tensor) -> Tensor:
+        return self.head(F.gelu(self.left(left) - self.right(right)))
+
+
+class Conv(nn.Module):
+    """On images [B, 2, 5, 5]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3)
+        self.head = nn.Linear(4, CLASSES)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(F.gelu(self.conv(x)).mean(dim=(2, 3)))
+
+
+class TwoOutputs(Mlp):
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        y = self.fc2(F.gelu(self.norm(self.fc1(x))))
+        return y, y
+
+
+def frozen_first_layer() -> nn.Module:
+    model = Mlp()
+    model.fc1.requires_grad_(False)
+    return model
+
+
+MODELS = {
+    "mlp": Mlp,
+    "mlp64": lambda: Mlp().double(),
+    "regressor": lambda: Mlp(outputs=2),
+    "dropout": Dropout,
+    "dropout_norm": DropoutNorm,
+    "tied64": lambda: Tied().double(),
+    "tied": Tied,
+    "shared_storage": SharedStorage,
+    "buffer_overlap": BufferOverlap,
+    "unused": Unused,
+    "alternating64": lambda: Alternating().double(),
+    "branching64": lambda: Branching().double(),
+    "recurrent64": lambda: Recurrent().double(),
+    "expanded_buffer": ExpandedBuffer,
+    "two_inputs64": lambda: TwoInputs().double(),
+    "conv64": lambda: Conv().double(),
+    "conv_last64": lambda: Conv().double().to(memory_format=torch.channels_last),
+    "two_outputs": TwoOutputs,
+    "frozen_layer": frozen_first_layer,
+    "all_frozen": lambda: Mlp().requires_grad_(False),
+}
+
+
+def make_model(name: str) -> nn.Module:
+    torch.manual_seed(3)
+    return MODELS[name]()
+
+
+def make_data(name: str) -> dict[str, np.ndarray]:
+    """Data sets by name; ...64 are the same in float64, for models that train in it."""
+    rng = np.random.default_rng(5)
+    kind, real = (name.removesuffix("64"), np.float64) if name.endswith("64") else (name, np.float32)
+    y = rng.integers(CLASSES, size=SAMPLES)
+    x = rng.normal(size=(SAMPLES, FEATURES)) + rng.normal(size=(CLASSES, FEATURES))[y]
+    if kind == "blob":
+        return {"x": x.astype(real), "y": y.astype(np.int64)}
+    if kind == "targets":
+        return {"x": x.astype(real), "y": np.tanh(x[:, :2] - x[:, 2:4]).astype(real)}
+    if kind == "pairs":
+        return {"left": x.astype(real), "right": rng.normal(size=(SAMPLES, 4)).astype(real), "y": y.astype(np.int64)}
+    if kind == "images":
+        images = rng.normal(size=(SAMPLES, 2, 5, 5)) + rng.normal(size=(CLASSES, 2, 1, 1))[y]
+        return {"x": images.astype(real), "y": y.astype(np.int64)}
+    if kind == "signs":  # with two workers and batches of 8: the sign differs between workers and between steps
+        i = np.arange(SAMPLES)
+        x[:, 0] = np.where((i // 32 + i % 2) % 2 == 0, 1.0, -1.0)
+        return {"x": x.astype(real), "y": y.astype(np.int64)}
+    raise ValueError(name)
+
+
+def save_scripted(model: nn.Module, path: Path) -> None:
+    torch.jit.script(model.train()).save(str(path))

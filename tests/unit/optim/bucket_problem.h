@@ -1,0 +1,77 @@
+#pragma once
+// A bucket with random content: parameters of odd sizes, some longer than what one thread takes at
+// a time, gaps between them, two state arrays.
+
+#include <cstdint>
+#include <random>
+#include <type_traits>
+#include <vector>
+
+#include "decent/optim/bucket_update.h"
+
+namespace decent::testing {
+
+template <typename T>
+struct BucketProblem {
+  static constexpr T kGap = 123;  // fills what is no parameter's
+
+  explicit BucketProblem(const std::vector<std::int64_t>& sizes, unsigned seed = 1) {
+    std::int64_t numel = 5;
+    for (const std::int64_t size : sizes) {
+      slices.push_back({.offset = numel, .numel = size});
+      numel += size + 3;
+    }
+    const auto n = static_cast<std::size_t>(numel);
+    x = received = state0 = state1 = std::vector<T>(n, kGap);
+    std::mt19937 engine(seed);
+    std::normal_distribution<T> normal;
+    for (BucketSlice& slice : slices) {
+      std::vector<T>& grad = grads.emplace_back(static_cast<std::size_t>(slice.numel));
+      for (T& value : grad) value = normal(engine);
+      slice.grad = grad.data();
+      slice.updates = 1;
+      for (auto i = static_cast<std::size_t>(slice.offset);
+           i < static_cast<std::size_t>(slice.offset + slice.numel); ++i) {
+        x[i] = normal(engine);
+        received[i] = normal(engine);
+        state0[i] = normal(engine);
+        state1[i] = normal(engine) * normal(engine);
+        state1[i] *= state1[i];  // second moments are not negative
+      }
+    }
+  }
+  BucketProblem(const BucketProblem& other) { *this = other; }
+  BucketProblem& operator=(const BucketProblem& other) {
+    x = other.x, received = other.received, state0 = other.state0, state1 = other.state1;
+    grads = other.grads;
+    slices = other.slices;
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (slices[i].grad != nullptr) slices[i].grad = grads[i].data();
+    }
+    return *this;
+  }
+
+  void apply(const BucketUpdate& update, Mixing mixing, double lr) {
+    if (mixing.received != nullptr) mixing.received = received.data();
+    std::vector<void*> states = {state0.data(), state1.data()};
+    states.resize(update.state_names().size());
+    update.apply({.x = x.data(),
+                  .states = states,
+                  .scalar = std::is_same_v<T, double> ? Scalar::float64 : Scalar::float32,
+                  .mixing = mixing,
+                  .slices = slices,
+                  .lr = lr});
+  }
+
+  std::vector<T> x, received, state0, state1;
+  std::vector<std::vector<T>> grads;
+  std::vector<BucketSlice> slices;
+};
+
+/// Stands for "mix with what was received"; BucketProblem::apply fills in the pointer.
+inline Mixing mixing_of(double self, double other) {
+  static const char marker = 0;
+  return {.self = self, .other = other, .received = &marker};
+}
+
+}  // namespace decent::testing

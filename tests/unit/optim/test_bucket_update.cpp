@@ -1,0 +1,176 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "bucket_problem.h"
+
+namespace decent {
+namespace {
+
+using testing::BucketProblem;
+using testing::mixing_of;
+
+std::vector<std::shared_ptr<const BucketUpdate>> all_updates() {
+  return {make_sgd({}), make_sgd({.momentum = 0.9}), make_sgd({.momentum = 0.9, .nesterov = true}),
+          make_adam({}), make_adam({.decoupled_weight_decay = true})};
+}
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+template <typename T>
+bool same_bits(const BucketProblem<T>& a, const BucketProblem<T>& b) {
+  return same_bits(a.x, b.x) && same_bits(a.state0, b.state0) && same_bits(a.state1, b.state1);
+}
+
+TEST(BucketUpdate, NamesItsStatesAsTorchDoes) {
+  using ::testing::ElementsAre;
+  EXPECT_THAT(make_sgd({})->state_names(), ElementsAre("momentum_buffer"));
+  EXPECT_THAT(make_adam({})->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
+}
+
+template <typename T>
+class BucketUpdateOf : public ::testing::Test {};
+using ElementTypes = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(BucketUpdateOf, ElementTypes);
+
+TYPED_TEST(BucketUpdateOf, OnlyMixesWhereThereIsNoGradient) {
+  for (const auto& update : all_updates()) {
+    BucketProblem<TypeParam> problem({31, 40000, 7});
+    problem.slices[1].grad = nullptr;
+    problem.slices[1].weight_decay = 0.5;
+    const BucketProblem<TypeParam> before = problem;
+    problem.apply(*update, mixing_of(0.75, 0.25), 0.1);
+    const auto begin = static_cast<std::size_t>(problem.slices[1].offset);
+    for (std::size_t i = begin; i < begin + 40000; ++i) {
+      // Multiplications by these weights are exact: one rounding, of the sum.
+      ASSERT_EQ(problem.x[i], TypeParam(0.75) * before.x[i] + TypeParam(0.25) * before.received[i]);
+      ASSERT_EQ(problem.state0[i], before.state0[i]);
+      ASSERT_EQ(problem.state1[i], before.state1[i]);
+    }
+    EXPECT_NE(problem.x[begin - 4], before.x[begin - 4]);  // the parameter before was updated
+  }
+}
+
+TYPED_TEST(BucketUpdateOf, LeavesAloneWhatHasNeitherGradientNorMixing) {
+  for (const auto& update : all_updates()) {
+    BucketProblem<TypeParam> problem({7, 31});
+    for (BucketSlice& slice : problem.slices) slice.grad = nullptr;
+    const BucketProblem<TypeParam> before = problem;
+    problem.apply(*update, {}, 0.1);
+    EXPECT_TRUE(same_bits(problem, before));
+  }
+}
+
+TYPED_TEST(BucketUpdateOf, NeverWritesBetweenParameters) {
+  for (const auto& update : all_updates()) {
+    BucketProblem<TypeParam> problem({1, 7, 31, 1000, 40000, 0});
+    std::vector<bool> gap(problem.x.size(), true);
+    for (const BucketSlice& slice : problem.slices) {
+      for (std::int64_t i = 0; i < slice.numel; ++i) {
+        gap[static_cast<std::size_t>(slice.offset + i)] = false;
+      }
+    }
+    problem.apply(*update, mixing_of(0.5, 0.5), 0.1);
+    for (std::size_t i = 0; i < gap.size(); ++i) {
+      if (!gap[i]) continue;
+      ASSERT_EQ(problem.x[i], problem.kGap);
+      ASSERT_EQ(problem.state0[i], problem.kGap);
+      ASSERT_EQ(problem.state1[i], problem.kGap);
+    }
+  }
+}
+
+TYPED_TEST(BucketUpdateOf, MixesWithNothingExactlyAtGammaZero) {
+  for (const auto& update : all_updates()) {
+    BucketProblem<TypeParam> mixed({31, 1000});
+    BucketProblem<TypeParam> alone = mixed;
+    mixed.apply(*update, mixing_of(1, 0), 0.1);
+    alone.apply(*update, {}, 0.1);
+    EXPECT_TRUE(same_bits(mixed, alone));
+  }
+}
+
+TYPED_TEST(BucketUpdateOf, GivesTheSameBitsOnAnyNumberOfThreads) {
+  const int threads = omp_get_max_threads();
+  for (const auto& update : all_updates()) {
+    const BucketProblem<TypeParam> start({1, 40000, 7, 32768, 100001});
+    omp_set_num_threads(1);
+    BucketProblem<TypeParam> serial = start;
+    serial.apply(*update, mixing_of(0.5, 0.5), 0.1);
+    for (const int n : {2, 3}) {
+      omp_set_num_threads(n);
+      BucketProblem<TypeParam> parallel = start;
+      parallel.apply(*update, mixing_of(0.5, 0.5), 0.1);
+      EXPECT_TRUE(same_bits(parallel, serial)) << n << " threads";
+    }
+  }
+  omp_set_num_threads(threads);
+}
+
+// An element's result does not depend on where in a parameter it stands, nor on what else the
+// bucket holds.
+TYPED_TEST(BucketUpdateOf, TreatsEveryElementAlike) {
+  for (const auto& update : all_updates()) {
+    BucketProblem<TypeParam> whole({40000});
+    BucketProblem<TypeParam> parts = whole;
+    const BucketSlice all = parts.slices[0];
+    parts.slices.clear();
+    for (std::int64_t begin = 0, size = 1; begin < all.numel; begin += size, size = size * 3 + 2) {
+      BucketSlice part = all;
+      part.offset += begin;
+      part.numel = std::min(size, all.numel - begin);
+      part.grad = static_cast<const TypeParam*>(all.grad) + begin;
+      parts.slices.push_back(part);
+    }
+    whole.apply(*update, mixing_of(0.5, 0.5), 0.1);
+    parts.apply(*update, mixing_of(0.5, 0.5), 0.1);
+    EXPECT_TRUE(same_bits(whole, parts));
+  }
+}
+
+TYPED_TEST(BucketUpdateOf, PassesOnNanAndInfinityWhereTheyAre) {
+  using Limits = std::numeric_limits<TypeParam>;
+  for (const auto& update : all_updates()) {
+    BucketProblem<TypeParam> problem({100});
+    BucketProblem<TypeParam> clean = problem;
+    const auto at = static_cast<std::size_t>(problem.slices[0].offset);
+    problem.grads[0][3] = Limits::quiet_NaN();
+    problem.grads[0][40] = Limits::infinity();
+    problem.received[at + 77] = Limits::quiet_NaN();
+    problem.received[at + 99] = -Limits::infinity();
+    problem.apply(*update, mixing_of(0.5, 0.5), 0.1);
+    clean.apply(*update, mixing_of(0.5, 0.5), 0.1);
+    for (std::size_t i = 0; i < 100; ++i) {
+      const bool touched = i == 3 || i == 40 || i == 77 || i == 99;
+      if (touched) {
+        EXPECT_FALSE(std::isfinite(problem.x[at + i])) << i;
+      } else {
+        EXPECT_EQ(problem.x[at + i], clean.x[at + i]) << i;
+      }
+    }
+  }
+}
+
+TEST(BucketUpdate, FirstAdamStepIsTheLearningRate) {
+  // With zero state, m / sqrt(v) after bias correction is the sign of the gradient.
+  BucketProblem<double> problem({5});
+  problem.x.assign(problem.x.size(), 2.0);
+  problem.state0.assign(problem.x.size(), 0.0);
+  problem.state1.assign(problem.x.size(), 0.0);
+  problem.grads[0] = {1e-3, 1, 1e3, -5, -1e-2};
+  problem.apply(*make_adam({.eps = 0}), {}, 0.25);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const double sign = i < 3 ? 1 : -1;
+    EXPECT_NEAR(problem.x[5 + i], 2.0 - 0.25 * sign, 4e-15);  // some 20 roundings of 1.1e-16
+  }
+}
+
+}  // namespace
+}  // namespace decent
