@@ -27,7 +27,7 @@ cxxopts::Options make_options() {
       ("dry-run", "check everything without training (not supported yet)")
       ("print-config", "print the resolved recipe as YAML and exit")
       ("quiet", "only warnings and errors")
-      ("verbose", "more detail")
+      ("verbose", "who meets whom in each phase, and stack traces of bugs")
       ("version", "print the version and exit")
       ("help", "print this and exit");
   // clang-format on

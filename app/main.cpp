@@ -2,9 +2,9 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "decent/comm/world.h"
 #include "decent/config/loader.h"
@@ -30,6 +30,12 @@ struct Program {
   std::unique_ptr<Trainer> trainer;
 };
 
+std::string bug_message(const std::exception& error) {
+  // LibTorch's errors carry a C++ stack trace from the second line on.
+  const std::string text = error.what();
+  return "this is a bug in decent-train, please report it: " + text.substr(0, text.find('\n'));
+}
+
 /// Runs one stage of starting up on every worker and goes on only where all of them came through.
 template <typename Stage>
 void agree(World& world, const std::string& name, Stage stage) {
@@ -38,6 +44,8 @@ void agree(World& world, const std::string& name, Stage stage) {
     stage();
   } catch (const Error& error) {
     outcome = {error.code(), error.what()};
+  } catch (const std::exception& error) {
+    outcome = {ExitCode::bug, bug_message(error)};
   }
   std::vector<Outcome> outcomes;
   try {
@@ -66,12 +74,14 @@ void train(Program& program) {
     if (main_worker) folder->check_free();
     setup = prepare(recipe, program.launch);
   });
+  std::shared_ptr<Communicator> communicator;
+  agree(*program.world, "connect", [&] { communicator = program.world->communicator(); });
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   agree(*program.world, "output", [&] {
     if (main_worker) start_folder(setup->recipe, *folder, *program.log);
   });
-  program.trainer = std::make_unique<Trainer>(std::move(*setup), program.world->communicator(),
-                                              *program.log, *folder);
+  program.trainer =
+      std::make_unique<Trainer>(std::move(*setup), std::move(communicator), *program.log, *folder);
   program.trainer->train();
   agree(*program.world, "export", [&] { program.trainer->export_average(); });
 }
@@ -118,10 +128,8 @@ ExitCode report_error(Program& program) {
     print_error(program, error.what());
     return error.code();
   } catch (const std::exception& error) {
-    std::string text = error.what();
-    // LibTorch's errors carry a C++ stack trace from the second line on.
-    if (program.flags.verbosity != Verbosity::verbose) text = text.substr(0, text.find('\n'));
-    print_error(program, "this is a bug in decent-train, please report it: " + text);
+    const bool verbose = program.flags.verbosity == Verbosity::verbose;
+    print_error(program, verbose ? error.what() : bug_message(error));
     return ExitCode::bug;
   }
 }
@@ -139,5 +147,7 @@ int main(int argc, char** argv) {
     std::fflush(nullptr);
     std::_Exit(static_cast<int>(code));  // destructors might wait for peers that are gone
   }
-  return std::fflush(stdout) == 0 ? 0 : static_cast<int>(decent::ExitCode::write_failed);
+  if (std::fflush(stdout) == 0) return 0;
+  std::perror("decent-train: error: cannot write to stdout");
+  return static_cast<int>(decent::ExitCode::write_failed);
 }

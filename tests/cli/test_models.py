@@ -236,3 +236,39 @@ def test_traced_model_without_modes(data, zoo, plain, tmp_path: Path) -> None:
     run = train(tmp_path, in_order(file, data("blob"), optimizer=ADAMW))
     assert run.ended[0].err == ""
     assert_agrees(run, plain.train(file, zoo.make_data("blob"), ADAMW), FLOAT32)
+
+
+# ---- buffers and weights that a model handles in its own way -------------------------------------------------------
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_buffers_that_the_model_replaces(workers: int, model, data, tmp_path: Path) -> None:
+    """They are averaged and exported like those that are written in place, and evaluation leaves no trace in them."""
+    import torch
+
+    file, samples = model("replaced_buffers"), data("blob")
+    quiet = train(tmp_path / "quiet", in_order(file, samples), workers=workers)
+    evaluated = train(tmp_path / "evaluated", in_order(file, samples, eval={"every_steps": 3}), workers=workers)
+    assert not differing(quiet.weights, evaluated.weights)
+    exported = torch.jit.load(str(quiet.folder / "model.pt")).state_dict()
+    assert not differing(quiet.weights, {name: tensor.numpy() for name, tensor in exported.items()})
+    assert quiet.weights["count"] == 12
+
+    from tensors import read_safetensors
+
+    x = read_safetensors(samples)["x"].astype(np.float64)
+    mean = np.zeros(x.shape[1])  # the average of the workers' means is the mean's own recurrence over all their samples
+    batch = 8 * workers
+    for step in range(12):
+        first = step % (len(x) // batch) * batch
+        mean = 0.9 * mean + 0.1 * x[first : first + batch].mean(axis=0)
+    np.testing.assert_allclose(quiet.weights["mean"], mean, rtol=0, atol=1e-6)  # sums of a few float32 numbers near 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("stopped", ["stopped", "stopped_by_data"])
+def test_weights_used_without_gradient(stopped: str, workers: int, model, data, tmp_path: Path) -> None:
+    """However small the buckets, no weight changes before backward is done with it."""
+    runs = [train(tmp_path / name, in_order(model(name), data("blob"), optimizer=SGD, parallel={"bucket_mb": 0.0001}),
+                  workers=workers) for name in (stopped, "stopped_by_copy")]
+    assert list(runs[0].losses) == list(runs[1].losses)
+    assert not differing(runs[0].weights, runs[1].weights)

@@ -209,3 +209,7 @@ def test_refused_alike_by_three_workers(model, data, tmp_path: Path) -> None:
     message = refused(tmp_path, recipe(model("shared_storage"), data("blob")), workers=3)
     assert_says(message, "share memory")
     assert "rank" not in message
+
+
+def test_buffer_that_changes_its_shape(model, data, tmp_path: Path) -> None:
+    assert_says(refused(tmp_path, recipe(model("growing_buffer"), data("blob"))), "'seen'", "shape", "float32[0]")

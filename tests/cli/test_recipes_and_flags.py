@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from program import ROOT, run_alone, run_each, run_workers
-from runs import DIGITS, DIGITS_MLP, assert_says, error_message, merged, recipe, refused, train
+from runs import DIGITS, DIGITS_MLP, assert_says, attempt, error_message, merged, recipe, refused, train
 from tensors import safetensors_bytes
 
 CONFIG = ROOT / "configs" / "digits.yaml"
@@ -337,3 +337,20 @@ def test_mistake_of_one_worker(tmp_path: Path) -> None:
     assert_says(error_message(ended), "rank 1:", "/nowhere.pt")
     assert max(e.seconds for e in ended) < 30
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", ["train.epochs", "eval.every_epochs", "data.batch_size", "data.eval_batch_size",
+                                 "parallel.local_world_size", "eval.every_steps", "log.every_steps",
+                                 "schedule.warmup_steps", "schedule.t_max"])
+@pytest.mark.parametrize("value", [2**31 + 2, 2**62, 2**63 - 1])
+def test_numbers_that_are_too_large_do_not_wrap_around(key: str, value: int, tmp_path: Path) -> None:
+    """They are refused, or are what they say: a period that does not end, a schedule that has hardly begun."""
+    if key == "train.epochs" and value < 2**62:
+        pytest.skip("so many epochs are right, and take long")
+    changes = {"train": {"steps": None}} if key == "train.epochs" else {}
+    (ended,) = attempt(tmp_path, recipe(**changes), "--set", f"{key}={value}")
+    if ended.code == 0:
+        assert key.split(".")[1] in ("every_epochs", "every_steps", "warmup_steps", "t_max")
+        assert len((tmp_path / "run/metrics.jsonl").read_text().splitlines()) >= 1
+    else:
+        assert_says(error_message(ended), key)

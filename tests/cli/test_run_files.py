@@ -212,11 +212,12 @@ def digits_test():
 # ---- the screen and run.log ----------------------------------------------------------------------------------------
 
 def log_lines(run: Run) -> list[str]:
-    """run.log without time and level."""
+    """run.log without time, level and the details (D) that only --verbose shows on the screen."""
     lines = (run.folder / "run.log").read_text().splitlines()
     matches = [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ([A-Z]) (.*)", line) for line in lines]
     assert all(matches), lines
-    return [match[2] for match in matches]
+    assert any(match[1] == "D" for match in matches)
+    return [match[2] for match in matches if match[1] != "D"]
 
 
 @pytest.mark.parametrize("name", ["alone", "run", "three"])

@@ -142,6 +142,61 @@ class ExpandedBuffer(Mlp):
         return self.scale * self.fc2(F.gelu(self.norm(self.fc1(x))))
 
 
+class ReplacedBuffers(Mlp):
+    """Puts new tensors in the place of its buffers, where batch norm writes into its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(FEATURES))
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        shift = self.mean
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * x.mean(dim=0)
+            self.count = self.count + 1
+        return self.fc2(F.gelu(self.norm(self.fc1(x - shift))))
+
+
+class GrowingBuffer(Mlp):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen = torch.cat([self.seen, x[0]])
+        return self.fc2(F.gelu(self.norm(self.fc1(x))))
+
+
+class Stopped(nn.Module):
+    """Uses its second weight also without a gradient, in a way that backward needs after that weight's own gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc1 = nn.Linear(FEATURES, 10)
+        self.fc2 = nn.Linear(10, 10, bias=False)
+        self.head = nn.Linear(10, CLASSES)
+
+    def stopped(self, weight: Tensor) -> Tensor:
+        return weight.detach()
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = F.linear(F.gelu(self.fc1(x)), self.stopped(self.fc2.weight))
+        return self.head(self.fc2(F.gelu(hidden)))
+
+
+class StoppedByData(Stopped):
+    def stopped(self, weight: Tensor) -> Tensor:
+        return weight.data
+
+
+class StoppedByCopy(Stopped):
+    """The same function of its own copy, which no update can touch."""
+
+    def stopped(self, weight: Tensor) -> Tensor:
+        return weight.detach().clone()
+
+
 class TwoInputs(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -192,6 +247,11 @@ MODELS = {
     "branching64": lambda: Branching().double(),
     "recurrent64": lambda: Recurrent().double(),
     "expanded_buffer": ExpandedBuffer,
+    "replaced_buffers": ReplacedBuffers,
+    "growing_buffer": GrowingBuffer,
+    "stopped": Stopped,
+    "stopped_by_data": StoppedByData,
+    "stopped_by_copy": StoppedByCopy,
     "two_inputs64": lambda: TwoInputs().double(),
     "conv64": lambda: Conv().double(),
     "conv_last64": lambda: Conv().double().to(memory_format=torch.channels_last),

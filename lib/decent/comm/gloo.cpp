@@ -1,13 +1,15 @@
 #include "decent/comm/gloo.h"
 
 #include <ATen/ops/from_blob.h>
-#include <c10/util/Exception.h>
+#include <net/if.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
+#include <map>
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {
@@ -53,14 +55,25 @@ at::Tensor as_bytes(const at::Tensor& tensor) {
       at::kByte);
 }
 
+std::vector<std::string> interface_names() {
+  std::vector<std::string> names;
+  struct if_nameindex* list = ::if_nameindex();
+  if (list == nullptr) return names;
+  for (const struct if_nameindex* entry = list; entry->if_name != nullptr; ++entry) {
+    names.emplace_back(entry->if_name);
+  }
+  ::if_freenameindex(list);
+  return names;
+}
+
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> make_options(const GlooOptions& options) {
   auto result = c10d::ProcessGroupGloo::Options::create(options.timeout);
   for (const std::string& name : options.interfaces) {
     try {
       result->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(name));
-    } catch (const std::exception& error) {
+    } catch (const std::exception&) {
       throw UserError("GLOO_SOCKET_IFNAME: cannot use the network interface '" + name +
-                      "': " + short_reason(error));
+                      "'; this machine has " + join(interface_names()));
     }
   }
   if (result->devices.empty()) {
@@ -77,10 +90,9 @@ class GlooCommunicator : public Communicator {
   GlooCommunicator(c10::intrusive_ptr<c10d::Store> store, std::vector<int> ranks, int rank,
                    const GlooOptions& options)
       : store_(std::move(store)), ranks_(std::move(ranks)), rank_(rank), options_(options) {
-    auto prefixed = c10::make_intrusive<c10d::PrefixStore>("gloo/" + name(), store_);
     try {
-      group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(prefixed, rank_, size(),
-                                                           make_options(options));
+      group_ =
+          c10::make_intrusive<c10d::ProcessGroupGloo>(store_, rank_, size(), make_options(options));
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
@@ -92,26 +104,32 @@ class GlooCommunicator : public Communicator {
   int size() const override { return static_cast<int>(ranks_.size()); }
 
   Pending all_reduce_sum(const at::Tensor& tensor) override {
-    if (tensor.numel() == 0) return pending("all-reduce", {});
-    std::vector<at::Tensor> tensors = {tensor};
-    return pending("all-reduce", {group_->allreduce(tensors)});
+    return collective("all-reduce", [&]() -> std::vector<Work> {
+      if (tensor.numel() == 0) return {};
+      std::vector<at::Tensor> tensors = {tensor};
+      return {group_->allreduce(tensors)};
+    });
   }
 
   Pending broadcast(const at::Tensor& tensor, int root) override {
-    if (tensor.numel() == 0) return pending("broadcast", {});
-    std::vector<at::Tensor> tensors = {as_bytes(tensor)};
-    c10d::BroadcastOptions options;
-    options.rootRank = root;
-    return pending("broadcast", {group_->broadcast(tensors, options)});
+    return collective("broadcast", [&]() -> std::vector<Work> {
+      if (tensor.numel() == 0) return {};
+      std::vector<at::Tensor> tensors = {as_bytes(tensor)};
+      c10d::BroadcastOptions options;
+      options.rootRank = root;
+      return {group_->broadcast(tensors, options)};
+    });
   }
 
   Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
-    std::vector<at::Tensor> out = {as_bytes(send)};
-    std::vector<at::Tensor> in = {as_bytes(receive)};
     const std::string other = std::to_string(ranks_[static_cast<std::size_t>(peer)]);
-    return std::make_unique<GlooPending>(
-        "exchange of worker " + own_rank() + " with worker " + other,
-        std::vector<Work>{group_->recv(in, peer, tag), group_->send(out, peer, tag)});
+    return start("exchange of worker " + own_rank() + " with worker " + other, [&] {
+      std::vector<at::Tensor> out = {as_bytes(send)};
+      std::vector<at::Tensor> in = {as_bytes(receive)};
+      std::vector<Work> works = {group_->recv(in, peer, tag)};
+      works.push_back(group_->send(out, peer, tag));
+      return works;
+    });
   }
 
   std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
@@ -123,23 +141,40 @@ class GlooCommunicator : public Communicator {
     }
     if (own < 0) throw std::logic_error("subgroup(): called by a worker that is no member");
     if (ranks.size() == 1) return make_single_worker();
-    return std::make_shared<GlooCommunicator>(store_, std::move(ranks), own, options_);
+    // Keys of its own on the store, also where the same members make a group again.
+    const std::string key = "group/" + list(ranks) + "/" + std::to_string(made_[ranks]++);
+    return std::make_shared<GlooCommunicator>(c10::make_intrusive<c10d::PrefixStore>(key, store_),
+                                              std::move(ranks), own, options_);
   }
 
-  void barrier() override { pending("barrier", {group_->barrier()})->wait(); }
+  void barrier() override {
+    collective("barrier", [&] { return std::vector<Work>{group_->barrier()}; })->wait();
+  }
 
  private:
   std::string own_rank() const { return std::to_string(ranks_[static_cast<std::size_t>(rank_)]); }
 
-  std::string name() const {
+  static std::string list(const std::vector<int>& ranks) {
     std::string text;
-    for (int rank : ranks_) text += (text.empty() ? "" : ",") + std::to_string(rank);
+    for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
     return text;
   }
 
-  Pending pending(const std::string& operation, std::vector<Work> works) const {
-    return std::make_unique<GlooPending>(
-        operation + " of worker " + own_rank() + " with workers " + name(), std::move(works));
+  std::string name() const { return list(ranks_); }
+
+  // Posts an operation, which fails at once where the connection is closed already.
+  template <typename Post>
+  static Pending start(const std::string& what, const Post& post) {
+    try {
+      return std::make_unique<GlooPending>(what, post());
+    } catch (const std::exception& error) {
+      throw PeerLost(what + " failed: " + short_reason(error));
+    }
+  }
+
+  template <typename Post>
+  Pending collective(const std::string& operation, const Post& post) const {
+    return start(operation + " of worker " + own_rank() + " with workers " + name(), post);
   }
 
   c10::intrusive_ptr<c10d::Store> store_;
@@ -147,6 +182,7 @@ class GlooCommunicator : public Communicator {
   int rank_;
   GlooOptions options_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
+  std::map<std::vector<int>, int> made_;  // how many subgroups of these members
 };
 
 }  // namespace
@@ -156,7 +192,9 @@ std::shared_ptr<Communicator> connect_gloo(c10d::Store& store, int rank, int siz
   std::vector<int> ranks;
   for (int i = 0; i < size; ++i) ranks.push_back(i);
   auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(&store);
-  return std::make_shared<GlooCommunicator>(std::move(shared), std::move(ranks), rank, options);
+  return std::make_shared<GlooCommunicator>(
+      c10::make_intrusive<c10d::PrefixStore>("gloo", std::move(shared)), std::move(ranks), rank,
+      options);
 }
 
 }  // namespace decent

@@ -1,5 +1,6 @@
 #include "decent/comm/launch.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 

@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "decent/comm/gloo.h"
-
 namespace decent {
 
 /// One worker's place in the run. Without a launcher: the only worker.

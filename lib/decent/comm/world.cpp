@@ -7,6 +7,7 @@
 #include <chrono>
 #include <thread>
 
+#include "decent/comm/gloo.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -86,22 +87,21 @@ void throw_if_failed(const std::vector<Outcome>& outcomes) {
   });
   if (alike) throw SharedError(first->code, first->message);
 
-  std::vector<std::string> messages;  // each different message once, with the ranks that have it
-  std::vector<bool> told(outcomes.size());
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (!failed(outcomes[i]) || told[i]) continue;
-    std::vector<std::string> ranks;
-    for (std::size_t j = i; j < outcomes.size(); ++j) {
-      if (outcomes[j].code != outcomes[i].code || outcomes[j].message != outcomes[i].message)
-        continue;
-      told[j] = true;
-      ranks.push_back(std::to_string(j));
-    }
-    // What only rank 0 looks at (the output folder) needs no name.
-    const bool only_rank_0 = ranks.size() == 1 && i == 0;
-    messages.push_back((only_rank_0 ? "" : "rank " + join(ranks) + ": ") + outcomes[i].message);
+  // One mistake gets one message, though each worker may have met it in data of its own.
+  std::vector<std::string> like_first;
+  std::vector<std::string> others;
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    if (!failed(outcomes[rank])) continue;
+    const bool same =
+        outcomes[rank].code == first->code && outcomes[rank].message == first->message;
+    (same ? like_first : others).push_back(std::to_string(rank));
   }
-  throw SharedError(first->code, join(messages, "\n"));
+  // What only rank 0 looks at (the output folder) needs no name.
+  const bool only_rank_0 = others.empty() && like_first == std::vector<std::string>{"0"};
+  std::string message =
+      only_rank_0 ? first->message : "rank " + join(like_first) + ": " + first->message;
+  if (!others.empty()) message += "\n(failed too: rank " + join(others) + ")";
+  throw SharedError(first->code, message);
 }
 
 World::World(const Launch& launch) : launch_(launch) {

@@ -20,8 +20,8 @@ struct Outcome {
 };
 
 /// Throws what a stage of all workers came to: nothing where all are done, else a SharedError with
-/// the first failed worker's code. Ranks that failed alike share one line; where not all failed
-/// alike each message names its ranks.
+/// the first failed worker's code. Where not all failed alike, it names the
+/// ranks that it is about.
 void throw_if_failed(const std::vector<Outcome>& outcomes);
 
 class World {
@@ -30,8 +30,6 @@ class World {
   explicit World(const Launch& launch);
   ~World();
   World(World&&) noexcept;
-
-  const Launch& launch() const { return launch_; }
 
   /// Every worker tells how the stage `name` went for it and learns how it went for all, in the
   /// order of ranks. Collective. Throws PeerLost naming the workers that did not answer.

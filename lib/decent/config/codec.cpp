@@ -3,12 +3,6 @@
 #include <algorithm>
 
 namespace decent::config {
-namespace {
-
-std::string bound(double number) { return number_text(number); }
-
-}  // namespace
-
 bool Interval::contains(double number) const {
   if (low && (low_open ? number <= *low : number < *low)) return false;
   if (high && (high_open ? number >= *high : number > *high)) return false;
@@ -17,10 +11,10 @@ bool Interval::contains(double number) const {
 
 std::string Interval::text() const {
   if (low && high) {
-    return std::string(" in ") + (low_open ? "(" : "[") + bound(*low) + ", " + bound(*high) +
-           (high_open ? ")" : "]");
+    return std::string(" in ") + (low_open ? "(" : "[") + number_text(*low) + ", " +
+           number_text(*high) + (high_open ? ")" : "]");
   }
-  if (low) return (low_open ? " > " : " >= ") + bound(*low);
+  if (low) return (low_open ? " > " : " >= ") + number_text(*low);
   return "";
 }
 

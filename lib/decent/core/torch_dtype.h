@@ -4,6 +4,7 @@
 
 #include <c10/core/ScalarType.h>
 
+#include <optional>
 #include <string>
 
 #include "decent/core/dtype.h"
@@ -38,21 +39,24 @@ inline c10::ScalarType scalar_type(DType dtype) {
   __builtin_unreachable();
 }
 
-/// The inverse. Throws UserError for element types that files cannot hold (complex, quantized, ..).
-inline DType dtype_of(c10::ScalarType type) {
+/// The inverse; nothing for element types that files cannot hold (complex, quantized, ..).
+inline std::optional<DType> find_dtype(c10::ScalarType type) {
   for (int i = 0; i <= static_cast<int>(DType::float64); ++i) {
     if (scalar_type(static_cast<DType>(i)) == type) return static_cast<DType>(i);
   }
+  return std::nullopt;
+}
+
+/// The same. Throws UserError where there is none.
+inline DType dtype_of(c10::ScalarType type) {
+  if (const auto dtype = find_dtype(type)) return *dtype;
   throw UserError(std::string("tensors of ") + c10::toString(type) + " cannot be stored in files");
 }
 
 /// "float32", as Python's PyTorch says it, for messages.
 inline std::string dtype_text(c10::ScalarType type) {
-  for (int i = 0; i <= static_cast<int>(DType::float64); ++i) {
-    const auto dtype = static_cast<DType>(i);
-    if (scalar_type(dtype) == type) return std::string(name_of(dtype));
-  }
-  return c10::toString(type);
+  const auto dtype = find_dtype(type);
+  return dtype ? std::string(name_of(*dtype)) : c10::toString(type);
 }
 
 }  // namespace decent

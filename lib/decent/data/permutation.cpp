@@ -4,24 +4,10 @@
 #include <cmath>
 #include <utility>
 
+#include "decent/core/splitmix64.h"
+
 namespace decent {
 namespace {
-
-constexpr std::uint64_t kGolden =
-    0x9E3779B97F4A7C15;  // 2^64 / golden ratio: the step of SplitMix64
-
-// Output function of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number
-// Generators", 2014).
-std::uint64_t mix(std::uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-  return z ^ (z >> 31);
-}
-
-// The number `index` of the stream of SplitMix64 that begins at `key`.
-std::uint64_t stream(std::uint64_t key, std::uint64_t index) {
-  return mix(key + (index + 1) * kGolden);
-}
 
 std::uint64_t divide_up(std::uint64_t x, std::uint64_t y) { return x / y + (x % y != 0); }
 
@@ -39,8 +25,8 @@ std::uint64_t root_up(std::uint64_t n) {
 KeyedPermutation::KeyedPermutation(std::uint64_t n, std::uint64_t seed, std::uint64_t epoch)
     : n_(n), a_(root_up(n)), b_(divide_up(n, a_)) {
   assert(n >= 1 && n <= std::uint64_t{1} << 63);
-  const std::uint64_t key = stream(stream(0, seed), epoch);
-  for (std::size_t round = 0; round < kRounds; ++round) keys_[round] = stream(key, round);
+  const std::uint64_t key = splitmix64(splitmix64(0, seed), epoch);
+  for (std::size_t round = 0; round < kRounds; ++round) keys_[round] = splitmix64(key, round);
 }
 
 std::uint64_t KeyedPermutation::encipher(std::uint64_t value) const {
@@ -48,7 +34,7 @@ std::uint64_t KeyedPermutation::encipher(std::uint64_t value) const {
   std::uint64_t right = value / a_;
   for (std::size_t round = 0; round < kRounds; ++round) {
     const std::uint64_t modulus = round % 2 == 0 ? a_ : b_;  // the one that `left` lives in
-    left = (left + stream(keys_[round], right) % modulus) % modulus;
+    left = (left + splitmix64(keys_[round], right) % modulus) % modulus;
     std::swap(left, right);
   }
   return a_ * right + left;

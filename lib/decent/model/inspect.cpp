@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <string_view>
 
 #include "decent/core/error.h"
 
@@ -30,9 +32,8 @@ bool starts_with_zip(const std::filesystem::path& path) {
   return file && magic == std::array<char, 4>{'P', 'K', 3, 4};
 }
 
-bool has_suffix(const std::vector<std::string>& records, const std::string& suffix) {
-  return std::any_of(records.begin(), records.end(),
-                     [&](const std::string& name) { return name.ends_with(suffix); });
+bool has(const std::vector<std::string>& records, const std::string& name) {
+  return std::find(records.begin(), records.end(), name) != records.end();
 }
 
 void check_exists(const std::filesystem::path& path) {
@@ -46,18 +47,34 @@ void check_exists(const std::filesystem::path& path) {
     throw UserError("model '" + path.string() + "' cannot be read: permission denied");
 }
 
-void walk(const torch::jit::Block* block, std::map<std::string, int>& counts) {
+void walk(const torch::jit::Block* block,
+          const std::function<void(const torch::jit::Node*)>& visit) {
   for (const torch::jit::Node* node : block->nodes()) {
-    for (const torch::jit::Block* inner : node->blocks()) walk(inner, counts);
-    const torch::jit::FunctionSchema* schema = node->maybeSchema();
-    if (schema == nullptr) continue;
-    for (const char* argument : {"train", "training"}) {
-      const auto index = schema->argumentIndexWithName(argument);
-      if (!index || static_cast<std::size_t>(*index) >= node->inputs().size()) continue;
-      const torch::jit::Node* source = node->input(static_cast<std::size_t>(*index))->node();
-      if (source->kind() == c10::prim::Constant) ++counts[node->kind().toUnqualString()];
-    }
+    for (const torch::jit::Block* inner : node->blocks()) walk(inner, visit);
+    visit(node);
   }
+}
+
+// Every operator that forward may run, those of its submodules included.
+void visit_operators(const torch::jit::Module& module,
+                     const std::function<void(const torch::jit::Node*)>& visit) {
+  const auto method = module.find_method("forward");
+  if (!method) return;
+  const auto graph = method->graph()->copy();
+  torch::jit::Inline(*graph);
+  walk(graph->block(), visit);
+}
+
+bool has_constant_mode(const torch::jit::Node* node) {
+  const torch::jit::FunctionSchema* schema = node->maybeSchema();
+  if (schema == nullptr) return false;
+  for (const char* argument : {"train", "training"}) {
+    const auto index = schema->argumentIndexWithName(argument);
+    if (!index || static_cast<std::size_t>(*index) >= node->inputs().size()) continue;
+    const torch::jit::Node* source = node->input(static_cast<std::size_t>(*index))->node();
+    if (source->kind() == c10::prim::Constant) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -78,11 +95,10 @@ void check_is_torchscript(const std::filesystem::path& path) {
   } catch (const std::exception&) {
     refuse(path, "is damaged or not written by PyTorch: its archive cannot be read");
   }
-  if (has_suffix(records, "model.json") ||
-      has_suffix(records, "serialized_exported_program.json")) {
+  if (has(records, "models/model.json") || has(records, "serialized_exported_program.json")) {
     refuse(path, "is a torch.export archive (.pt2), which is not supported yet");
   }
-  if (!has_suffix(records, "constants.pkl")) {
+  if (!has(records, "constants.pkl")) {
     refuse(path,
            "is a pickled module or a state_dict, written by torch.save: it cannot run without its "
            "Python code");
@@ -90,15 +106,21 @@ void check_is_torchscript(const std::filesystem::path& path) {
 }
 
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& module) {
-  const auto method = module.find_method("forward");
-  if (!method) return {};
-  const auto graph = method->graph()->copy();
-  torch::jit::Inline(*graph);
   std::map<std::string, int> counts;
-  walk(graph->block(), counts);
+  visit_operators(module, [&](const torch::jit::Node* node) {
+    if (has_constant_mode(node)) ++counts[node->kind().toUnqualString()];
+  });
   std::vector<std::string> result;
   for (const auto& [name, count] : counts) result.push_back(std::to_string(count) + " x " + name);
   return result;
+}
+
+bool reads_data_of_tensors(const torch::jit::Module& module) {
+  bool found = false;
+  visit_operators(module, [&](const torch::jit::Node* node) {
+    found = found || std::string_view(node->kind().toUnqualString()) == "data";
+  });
+  return found;
 }
 
 std::string reason_of(const std::exception& error) {

@@ -16,6 +16,9 @@ void check_is_torchscript(const std::filesystem::path& path);
 /// See TorchScriptModel::fixed_mode_operators.
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& module);
 
+/// Whether forward reads tensors through .data, of which autograd keeps no account.
+bool reads_data_of_tensors(const torch::jit::Module& module);
+
 /// The last line of a TorchScript error, without C++ and Python stack traces: what went wrong.
 std::string reason_of(const std::exception& error);
 

@@ -33,18 +33,23 @@ class CompactStorage {
   std::vector<at::Tensor> views_;
 };
 
+// While it lives, every part of the module is in eval mode.
 class EvalMode {
  public:
-  explicit EvalMode(torch::jit::Module& module) : module_(module), training_(module.is_training()) {
-    module_.eval();
+  explicit EvalMode(torch::jit::Module& module) {
+    for (const torch::jit::Module& part : module.modules()) {
+      if (part.hasattr("training")) modes_.emplace_back(part, part.is_training());
+    }
+    module.eval();
   }
   EvalMode(const EvalMode&) = delete;
   EvalMode& operator=(const EvalMode&) = delete;
-  ~EvalMode() { module_.train(training_); }
+  ~EvalMode() {
+    for (auto& [part, training] : modes_) part.setattr("training", training);
+  }
 
  private:
-  torch::jit::Module& module_;
-  bool training_;
+  std::vector<std::pair<torch::jit::Module, bool>> modes_;
 };
 
 }  // namespace

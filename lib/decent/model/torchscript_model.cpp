@@ -40,8 +40,10 @@ TorchScriptModel::TorchScriptModel(const std::filesystem::path& path) : path_(pa
     throw UserError(quoted_path(path) + " has no forward method");
   collect_tensors();
   make_buffers_writable();
+  find_buffer_slots();
   check_trainable();
   fixed_mode_operators_ = find_fixed_mode_operators(module_);
+  reads_data_of_tensors_ = decent::reads_data_of_tensors(module_);
 }
 
 void TorchScriptModel::collect_tensors() {
@@ -69,6 +71,43 @@ void TorchScriptModel::make_buffers_writable() {
                       "Export it as a tensor of its own (buffer.clone())");
     }
     buffer.set_data(buffer.contiguous());
+  }
+}
+
+void TorchScriptModel::find_buffer_slots() {
+  for (const torch::jit::NameModule& part : module_.named_modules()) {
+    const torch::jit::ObjectPtr owner = part.value._ivalue();
+    const auto type = owner->type();
+    for (std::size_t slot = 0; slot < type->numAttributes(); ++slot) {
+      const bool is_tensor = type->getAttribute(slot)->isSubtypeOf(*c10::TensorType::get());
+      if (!is_tensor || type->is_parameter(slot)) continue;
+      const at::Tensor buffer = owner->getSlot(slot).toTensor();
+      const std::string prefix = part.name.empty() ? "" : part.name + ".";
+      if (buffer.defined()) {
+        buffer_slots_.push_back({owner, slot, prefix + type->getAttributeName(slot), buffer});
+      }
+    }
+  }
+}
+
+void TorchScriptModel::settle_buffers() {
+  const at::NoGradGuard no_grad;
+  // All values are taken before any is written: a buffer's new tensor may be another buffer.
+  std::vector<std::pair<const BufferSlot*, at::Tensor>> moved;
+  for (const BufferSlot& place : buffer_slots_) {
+    const at::Tensor current = place.owner->getSlot(place.slot).toTensor();
+    if (current.is_same(place.buffer)) continue;
+    if (!current.defined() || current.sizes() != place.buffer.sizes() ||
+        current.scalar_type() != place.buffer.scalar_type()) {
+      throw UserError(quoted_path(path_) + ": forward changes the shape or type of its buffer '" +
+                      place.name + "' from " + dtype_text(place.buffer.scalar_type()) +
+                      shape_text(place.buffer.sizes()) + ", so that workers cannot average it");
+    }
+    moved.emplace_back(&place, current.clone());
+  }
+  for (const auto& [place, value] : moved) {
+    place->buffer.copy_(value);
+    place->owner->setSlot(place->slot, place->buffer);
   }
 }
 

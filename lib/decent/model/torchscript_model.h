@@ -49,6 +49,15 @@ class TorchScriptModel {
   /// torch.jit.trace does that. train() and eval() do not reach them.
   const std::vector<std::string>& fixed_mode_operators() const { return fixed_mode_operators_; }
 
+  /// Whether forward reads tensors through .data, of which autograd keeps no account.
+  bool reads_data_of_tensors() const { return reads_data_of_tensors_; }
+
+  /// A model may put new tensors in the place of its buffers (self.mean = 0.9 * self.mean + ..).
+  /// Copies their values into the tensors of buffers() and puts those back, so that they stay the
+  /// model's buffers. For after each forward, and after its backward where there is one. Throws
+  /// UserError where a buffer changed its shape or element type.
+  void settle_buffers();
+
   /// Checks `inputs` against forward's signature. Throws UserError naming the arguments of forward.
   void check_signature(std::span<const ForwardInput> inputs) const;
 
@@ -60,7 +69,16 @@ class TorchScriptModel {
   std::string signature() const;
 
  private:
+  // Where the module holds one of buffers().
+  struct BufferSlot {
+    torch::jit::ObjectPtr owner;
+    std::size_t slot;
+    std::string name;
+    at::Tensor buffer;
+  };
+
   void collect_tensors();
+  void find_buffer_slots();
   void make_buffers_writable();
   void check_trainable() const;
 
@@ -69,7 +87,9 @@ class TorchScriptModel {
   NamedTensors parameters_;
   NamedTensors buffers_;
   NamedTensors state_;
+  std::vector<BufferSlot> buffer_slots_;
   std::vector<std::string> fixed_mode_operators_;
+  bool reads_data_of_tensors_ = false;
 };
 
 }  // namespace decent

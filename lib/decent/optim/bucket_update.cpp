@@ -135,7 +135,6 @@ class AdamUpdate : public TypedUpdate<AdamUpdate> {
             .other = static_cast<T>(step.mixing.other),
             .shrink = static_cast<T>(decoupled ? 1 - lr * slice.weight_decay : 1.0),
             .weight_decay = static_cast<T>(decoupled ? 0.0 : slice.weight_decay),
-            .beta1 = static_cast<T>(options_.beta1),
             .one_minus_beta1 = static_cast<T>(1 - options_.beta1),
             .beta2 = static_cast<T>(options_.beta2),
             .one_minus_beta2 = static_cast<T>(1 - options_.beta2),

@@ -19,7 +19,7 @@ struct Adam {
   T self, other;   // mixing
   T shrink;        // 1 - lr * weight decay (decoupled), or 1
   T weight_decay;  // added to the gradient (not decoupled), or 0
-  T beta1, one_minus_beta1, beta2, one_minus_beta2;
+  T one_minus_beta1, beta2, one_minus_beta2;
   T step_size;              // lr / (1 - beta1^s)
   T bias_correction2_sqrt;  // sqrt(1 - beta2^s)
   T eps;

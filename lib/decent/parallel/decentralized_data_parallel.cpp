@@ -7,23 +7,15 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
-#include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <utility>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 
 namespace decent {
 namespace {
-
-NamedTensors select(const NamedTensors& tensors, bool trained) {
-  NamedTensors result;
-  for (const auto& entry : tensors) {
-    if (entry.second.requires_grad() == trained) result.push_back(entry);
-  }
-  return result;
-}
 
 // A gradient in the memory order of its parameter, which is what the update walks through.
 at::Tensor in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
@@ -58,8 +50,8 @@ DecentralizedDataParallel::DecentralizedDataParallel(const NamedTensors& paramet
                                                      std::shared_ptr<Communicator> world,
                                                      DecentralizedOptions options)
     : options_(std::move(options)), world_(std::move(world)) {
-  const NamedTensors trained = select(parameters, true);
-  const NamedTensors untrained = select(parameters, false);
+  const NamedTensors trained = trained_part(parameters);
+  const NamedTensors untrained = untrained_part(parameters);
   if (trained.empty())
     throw UserError("the model has no parameter to train: none requires a gradient");
   validate_topology(options_.topology, world_->size());
@@ -204,7 +196,7 @@ std::vector<BucketSlice> DecentralizedDataParallel::collect_slices(
                       .weight_decay = parameter.weight_decay};
     const at::Tensor& grad = parameter.tensor.grad();
     if (!grad.defined()) {
-      without_gradient_.push_back(parameter.name);
+      without_gradient_.push_back(bucket.parameters[i]);
     } else if (grad.layout() != at::kStrided) {
       throw UserError(
           "the gradient of parameter '" + parameter.name +
@@ -232,10 +224,9 @@ void DecentralizedDataParallel::release_gradients(const Bucket& bucket) {
 
 void DecentralizedDataParallel::warn_of_missing_gradients() {
   std::vector<std::string> fresh;
-  for (const std::string& name : without_gradient_) {
-    const auto parameter = std::find_if(parameters_.begin(), parameters_.end(),
-                                        [&](const Parameter& p) { return p.name == name; });
-    if (!std::exchange(parameter->warned, true)) fresh.push_back("'" + name + "'");
+  for (std::size_t p : without_gradient_) {
+    if (!std::exchange(parameters_[p].warned, true))
+      fresh.push_back("'" + parameters_[p].name + "'");
   }
   without_gradient_.clear();
   if (fresh.empty()) return;

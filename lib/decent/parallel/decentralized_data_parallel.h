@@ -131,9 +131,9 @@ class DecentralizedDataParallel {
   std::int64_t step_ = 0;
   bool accumulating_ = false;
   bool step_open_ = false;
-  std::vector<std::size_t> missing_;  // by bucket: gradients still to come in this step
-  std::size_t next_bucket_ = 0;       // buckets are handled in this order on every worker
-  std::vector<std::string> without_gradient_;
+  std::vector<std::size_t> missing_;           // by bucket: gradients still to come in this step
+  std::size_t next_bucket_ = 0;                // buckets are handled in this order on every worker
+  std::vector<std::size_t> without_gradient_;  // parameters, in this step
   double wait_seconds_ = 0;
 };
 

@@ -52,7 +52,7 @@ void check_overlaps(std::vector<Extent> extents) {
   for (const Extent& extent : extents) {
     if (reach != nullptr && extent.begin < reach->end && (extent.trained || reach->trained)) {
       throw UserError("the tensors '" + *reach->name + "' and '" + *extent.name +
-                      "' of the model share memory in part, so that training one would change the "
+                      "' of the model share memory, so that training one would change the "
                       "other unseen.\n"
                       "Export the model with tensors of their own (tensor.clone()), or as one "
                       "parameter that both "
@@ -62,7 +62,18 @@ void check_overlaps(std::vector<Extent> extents) {
   }
 }
 
+NamedTensors select(const NamedTensors& tensors, bool trained) {
+  NamedTensors result;
+  for (const auto& entry : tensors) {
+    if (entry.second.requires_grad() == trained) result.push_back(entry);
+  }
+  return result;
+}
+
 }  // namespace
+
+NamedTensors trained_part(const NamedTensors& parameters) { return select(parameters, true); }
+NamedTensors untrained_part(const NamedTensors& parameters) { return select(parameters, false); }
 
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors) {
   std::vector<Extent> extents;

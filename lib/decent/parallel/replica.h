@@ -14,6 +14,10 @@ namespace decent {
 /// Names and tensors, in order of registration.
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
+/// Those that require a gradient, and the others, in the same order.
+NamedTensors trained_part(const NamedTensors& parameters);
+NamedTensors untrained_part(const NamedTensors& parameters);
+
 /// A flat bucket and the parameters that are views of it.
 struct Bucket {
   at::Tensor x;                         // [numel], zero between parameters

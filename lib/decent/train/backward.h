@@ -3,10 +3,19 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "decent/core/error.h"
+
 namespace decent {
 
-/// loss.backward(). Throws UserError where autograd cannot differentiate the model, or where the
-/// model needs a weight after it was updated; errors of hooks pass through.
+/// The model needs a weight again after its gradient is complete, as it also uses it through
+/// detach(): an update in backward would change the result.
+class WeightNeededLater : public UserError {
+ public:
+  using UserError::UserError;
+};
+
+/// loss.backward(). Throws WeightNeededLater where autograd finds a weight changed that it still
+/// needs, UserError where it cannot differentiate the model; errors of hooks pass through.
 void run_backward(const at::Tensor& loss);
 
 }  // namespace decent

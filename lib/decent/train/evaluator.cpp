@@ -53,6 +53,7 @@ EvaluationSums Evaluator::evaluate_own_part() {
     const at::Tensor output =
         model_.forward(inputs_, std::span(batch.fields).first(inputs_.size()));
     sums += criterion_.evaluate(output, batch.fields.back());
+    model_.settle_buffers();
   }
   return sums;
 }

@@ -1,8 +1,12 @@
 #include "decent/train/setup.h"
 
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 #include <utility>
 
 #include "decent/config/choices.h"
@@ -16,6 +20,22 @@
 namespace decent {
 namespace {
 
+// Counts that are multiplied with one another further on, where 64 bits must hold the product.
+void check_count(const std::string& key, std::int64_t value, std::int64_t most) {
+  if (value <= most) return;
+  throw UserError(key + ": " + std::to_string(value) +
+                  " is more than decent-train can do, which is " + std::to_string(most));
+}
+
+void check_counts(const Recipe& recipe) {
+  constexpr std::int64_t kMostSamples = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMostWorkers = 1 << 20;
+  check_count("data.batch_size", recipe.data.batch_size, kMostSamples);
+  check_count("data.eval_batch_size", recipe.data.eval_batch_size, kMostSamples);
+  check_count("parallel.local_world_size", recipe.parallel.local_world_size.value_or(1),
+              kMostWorkers);
+}
+
 std::vector<ForwardInput> forward_inputs(const ModelRecipe& recipe) {
   std::vector<ForwardInput> inputs;
   for (const ModelInput& input : recipe.inputs) inputs.push_back({input.argument, input.field});
@@ -24,7 +44,12 @@ std::vector<ForwardInput> forward_inputs(const ModelRecipe& recipe) {
 
 std::int64_t total_steps(const TrainRecipe& recipe, std::int64_t updates_per_epoch) {
   if (recipe.steps) return *recipe.steps;
-  return recipe.epochs.value() * updates_per_epoch;
+  std::int64_t steps = 0;
+  if (__builtin_mul_overflow(recipe.epochs.value(), updates_per_epoch, &steps)) {
+    throw UserError("train.epochs: " + std::to_string(*recipe.epochs) + " epochs of " +
+                    std::to_string(updates_per_epoch) + " updates are more than can be counted");
+  }
+  return steps;
 }
 
 Schedule make_schedule(const Recipe& recipe, std::int64_t steps) {
@@ -66,15 +91,32 @@ at::Tensor try_batch(Setup& setup, const DataSet& data, std::span<const std::int
   }
 }
 
-void try_training(Setup& setup) {
-  setup.model->module().train();
+// Marks a parameter as written once its gradient is there, which is what an update in backward
+// does.
+class MarkWritten : public torch::autograd::PostAccumulateGradHook {
+ public:
+  void operator()(const at::Tensor& parameter) override {
+    parameter.unsafeGetTensorImpl()->bump_version();
+  }
+};
+
+void try_backward(Setup& setup, bool updates_in_backward) {
   const at::Tensor loss = try_batch(setup, setup.train, setup.sampler->micro_batch(0, 0));
   if (!loss.requires_grad()) {
     throw UserError("the loss of model '" + setup.model->path().string() +
                     "' does not depend on any of its trainable parameters");
   }
+  for (const auto& [name, parameter] : trained_part(setup.model->parameters())) {
+    torch::autograd::impl::set_post_acc_grad_hooks(
+        parameter, updates_in_backward ? std::make_unique<MarkWritten>() : nullptr);
+  }
   run_backward(loss);
-  for (const auto& [name, parameter] : setup.model->parameters()) {
+  setup.model->settle_buffers();
+}
+
+void drop_trial_gradients(const NamedTensors& parameters) {
+  for (const auto& [name, parameter] : trained_part(parameters)) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
     const at::Tensor grad = std::exchange(at::Tensor(parameter).mutable_grad(), {});
     if (grad.defined() && grad.layout() != at::kStrided) {
       throw UserError(
@@ -84,33 +126,54 @@ void try_training(Setup& setup) {
   }
 }
 
-void try_evaluation(Setup& setup) {
-  const at::NoGradGuard no_grad;
-  setup.model->module().eval();
-  const std::int64_t size = std::min(setup.eval->source->size(), setup.recipe.data.eval_batch_size);
-  try_batch(setup, *setup.eval, evaluation_indices(setup.eval->source->size(), 1, 0, 0, size));
+void try_training(Setup& setup) {
+  setup.model->module().train();
+  // A weight read through .data escapes autograd's bookkeeping, so that a trial would not show it.
+  bool in_backward = !setup.model->reads_data_of_tensors();
+  try {
+    try_backward(setup, in_backward);
+  } catch (const WeightNeededLater&) {
+    in_backward = false;
+    try_backward(setup, in_backward);
+  }
+  drop_trial_gradients(setup.model->parameters());
+  setup.update_time = in_backward ? UpdateTime::in_backward : UpdateTime::after_backward;
 }
 
-void try_model(Setup& setup, int rank) {
+// The two batch sizes that this worker will evaluate: a full one, and the last.
+void try_evaluation(Setup& setup, const Launch& launch) {
+  const at::NoGradGuard no_grad;
+  setup.model->module().eval();
+  const std::int64_t samples = setup.eval->source->size();
+  const std::int64_t own = evaluation_size(samples, launch.world_size, launch.rank);
+  const std::int64_t full = std::min(own, setup.recipe.data.eval_batch_size);
+  if (own == 0) return;
+  for (std::int64_t first : std::set<std::int64_t>{0, (own - 1) / full * full}) {
+    try_batch(setup, *setup.eval,
+              evaluation_indices(samples, launch.world_size, launch.rank, first, full));
+    setup.model->settle_buffers();
+  }
+}
+
+void try_model(Setup& setup, const Launch& launch) {
   const BufferGuard guard(*setup.model);
-  seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), rank, 0, RandomStream::trial);
-  if (setup.eval) try_evaluation(setup);
+  seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), launch.rank, 0,
+                 RandomStream::trial);
+  if (setup.eval) try_evaluation(setup, launch);
   try_training(setup);
 }
 
 void check_model_storage(const TorchScriptModel& model) {
-  NamedTensors trained;
-  NamedTensors others = model.buffers();
-  for (const auto& entry : model.parameters()) {
-    (entry.second.requires_grad() ? trained : others).push_back(entry);
-  }
-  check_storage(trained, others);
+  NamedTensors others = untrained_part(model.parameters());
+  others.insert(others.end(), model.buffers().begin(), model.buffers().end());
+  check_storage(trained_part(model.parameters()), others);
 }
 
 }  // namespace
 
 Setup prepare(const Recipe& recipe, const Launch& launch) {
   Setup setup;
+  check_counts(recipe);
   setup.recipe = recipe;
   setup.inputs = forward_inputs(recipe.model);
   const int local =
@@ -131,7 +194,7 @@ Setup prepare(const Recipe& recipe, const Launch& launch) {
                                           .seed = static_cast<std::uint64_t>(recipe.seed)});
   setup.total_steps = total_steps(recipe.train, setup.sampler->updates_per_epoch());
   setup.schedule = make_schedule(recipe, setup.total_steps);
-  try_model(setup, launch.rank);
+  try_model(setup, launch);
   return setup;
 }
 

@@ -11,6 +11,7 @@
 #include "decent/data/sampler.h"
 #include "decent/model/torchscript_model.h"
 #include "decent/optim/schedule.h"
+#include "decent/parallel/decentralized_data_parallel.h"
 #include "decent/topology/topology.h"
 #include "decent/train/sources.h"
 
@@ -26,6 +27,7 @@ struct Setup {
   std::unique_ptr<Sampler> sampler;
   std::int64_t total_steps = 0;  // updates of the whole run
   Schedule schedule;
+  UpdateTime update_time = UpdateTime::in_backward;  // after_backward where the model needs it
 };
 
 /// Opens model and data, makes the plan, and tries one batch of each source through the model

@@ -39,8 +39,19 @@ DecentralizedOptions parallel_options(const Setup& setup, Log& log) {
           .bucket_mb = recipe.bucket_mb,
           .gamma = recipe.gamma,
           .average_buffers = recipe.average_buffers,
-          .update_time = UpdateTime::in_backward,
+          .update_time = setup.update_time,
           .warn = [&log](const std::string& text) { log.warn(text); }};
+}
+
+// "{0 1} {2 3}".
+std::string phase_text(const Phase& phase) {
+  std::string text;
+  for (const Edge& edge : phase) {
+    std::vector<std::string> ranks;
+    for (int rank : edge.ranks) ranks.push_back(std::to_string(rank));
+    text += (text.empty() ? "{" : " {") + join(ranks, " ") + "}";
+  }
+  return text;
 }
 
 std::string fixed_mode_warning(const std::string& model,
@@ -119,6 +130,7 @@ at::Tensor Trainer::forward_and_loss(const Batch& batch) {
 void Trainer::backward(const at::Tensor& loss) {
   const std::int64_t before = step();
   run_backward(loss);
+  setup_.model->settle_buffers();
   if (step() == before) {
     throw UserError("no parameter of the model takes part in the loss of step " +
                     std::to_string(before + 1));
@@ -174,8 +186,10 @@ bool Trainer::evaluation_is_due() const {
   if (!evaluator_) return false;
   const EvalRecipe& eval = setup_.recipe.eval;
   const bool by_steps = eval.every_steps && step() % *eval.every_steps == 0;
+  const std::int64_t per_epoch = setup_.sampler->updates_per_epoch();
+  const bool epoch_ends = step() % per_epoch == 0;
   const bool by_epochs =
-      eval.every_epochs && step() % (*eval.every_epochs * setup_.sampler->updates_per_epoch()) == 0;
+      eval.every_epochs && epoch_ends && step() / per_epoch % *eval.every_epochs == 0;
   return by_steps || by_epochs || step() == setup_.total_steps;
 }
 
@@ -231,6 +245,15 @@ void Trainer::announce() {
       .lr = recipe.optimizer.lr,
       .output = recipe.output.string()};
   for (const std::string& line : start_lines(plan)) log_.info(line);
+  for (std::size_t i = 0; i < setup_.topology.size(); ++i) {
+    log_.detail("phase " + std::to_string(i) + ": " + phase_text(setup_.topology[i]));
+  }
+  if (setup_.update_time == UpdateTime::after_backward) {
+    log_.info(
+        "note     the model uses weights after their gradients are complete: they are updated "
+        "after "
+        "backward, not in it");
+  }
   const auto& fixed = setup_.model->fixed_mode_operators();
   if (!fixed.empty()) log_.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
 }

@@ -111,7 +111,7 @@ class AgainstTorch : public ::testing::Test {
     BucketProblem<T> problem({1, 7, 31, 1000, 40000});
     for (std::size_t i = 0; i < problem.slices.size(); ++i) {
       problem.slices[i].weight_decay = 0.1 * static_cast<double>(i % 3);
-      problem.slices[i].lr_scale = i == 3 ? 0.25 : 1.0;
+      problem.slices[i].lr_scale = i == 1 || i == 4 ? 0.25 : 1.0;
       problem.slices[i].updates = std::vector<std::int64_t>{1, 2, 3, 100, 7}[i];
     }
     const double lr = 0.3;  // large, so that the update counts as much as x

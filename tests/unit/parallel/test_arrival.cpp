@@ -56,7 +56,13 @@ TEST(Arrival, OrderMayDifferInEveryStepAndOnEveryWorker) {
                  std::mt19937(static_cast<unsigned>(100 * rank + static_cast<int>(t))));
     return order;
   });
-  for (const double bucket_mb : kBucketSizes) expect_definition(pairs(3, bucket_mb), problem);
+  for (const double bucket_mb : kBucketSizes) {
+    expect_definition(pairs(3, bucket_mb), problem);
+    // Groups of three have no tags: their all-reduces meet in the order in which they were started.
+    Settings group = pairs(3, bucket_mb);
+    group.topology = make_topology("complete", 3, 1);
+    expect_definition(group, problem);
+  }
 }
 
 TEST(Arrival, BranchesMayAlternate) {

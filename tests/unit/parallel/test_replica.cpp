@@ -60,9 +60,13 @@ TEST(CheckStorage, NamesOverlappingTensors) {
   EXPECT_THAT(refusal({{"left", left}}, {{"right", right}}), both);
 }
 
-// Sorted by start, an overlap need not be with the tensor just before.
-TEST(CheckStorage, SeesATensorInsideAnother) {
+// Sorted by start, an overlap need not be with the first tensor, nor with the one just before.
+TEST(CheckStorage, SeesOverlapsAmongMany) {
   const at::Tensor base = floats({20});
+  EXPECT_THAT(refusal({{"first", base.narrow(0, 0, 5)},
+                       {"left", base.narrow(0, 5, 10)},
+                       {"right", base.narrow(0, 12, 8)}}),
+              AllOf(HasSubstr("'left'"), HasSubstr("'right'")));
   EXPECT_THAT(refusal({{"outer", base}},
                       {{"first", base.narrow(0, 1, 2)}, {"second", base.narrow(0, 15, 2)}}),
               HasSubstr("'outer'"));

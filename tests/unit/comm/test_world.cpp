@@ -1,0 +1,115 @@
+#include "decent/comm/world.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "workers.h"
+
+namespace decent {
+namespace {
+
+std::string verdict(const std::vector<Outcome>& outcomes, ExitCode* code = nullptr) {
+  try {
+    throw_if_failed(outcomes);
+  } catch (const SharedError& error) {
+    if (code != nullptr) *code = error.code();
+    return error.what();
+  }
+  return "fine";
+}
+
+const Outcome kFine = {};
+
+TEST(ThrowIfFailed, IsSilentWhereAllIsWell) {
+  EXPECT_EQ(verdict({}), "fine");
+  EXPECT_EQ(verdict({kFine}), "fine");
+  EXPECT_EQ(verdict({kFine, kFine, kFine}), "fine");
+}
+
+TEST(ThrowIfFailed, SaysOnceWhatAllSay) {
+  const Outcome wrong = {ExitCode::user_error, "lr must be positive"};
+  ExitCode code = ExitCode::done;
+  EXPECT_EQ(verdict({wrong}, &code), "lr must be positive");
+  EXPECT_EQ(code, ExitCode::user_error);
+  EXPECT_EQ(verdict({wrong, wrong, wrong}), "lr must be positive");
+}
+
+TEST(ThrowIfFailed, NamesTheRanksThatDiffer) {
+  const Outcome missing = {ExitCode::user_error, "no file"};
+  const Outcome full = {ExitCode::write_failed, "disk full"};
+  EXPECT_EQ(verdict({kFine, missing, kFine, missing}), "rank 1, 3: no file");
+  ExitCode code = ExitCode::done;
+  EXPECT_EQ(verdict({full, missing, full, kFine}, &code),
+            "rank 0, 2: disk full\n(failed too: rank 1)");
+  EXPECT_EQ(code, ExitCode::write_failed);
+  EXPECT_EQ(verdict({full, missing, missing}), "rank 0: disk full\n(failed too: rank 1, 2)");
+  // The same words with another code are another mistake.
+  EXPECT_EQ(verdict({kFine, missing, {ExitCode::bug, "no file"}}),
+            "rank 1: no file\n(failed too: rank 2)");
+}
+
+// Some stages are rank 0's alone (the output folder): no other worker could have failed in them.
+TEST(ThrowIfFailed, NeedNotNameRankZeroAlone) {
+  EXPECT_EQ(verdict({{ExitCode::write_failed, "disk full"}, kFine, kFine}), "disk full");
+}
+
+int free_port() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof address;
+  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
+  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+TEST(World, OfOneAsksNobody) {
+  World world{Launch{}};
+  const auto outcomes = world.share("start", {ExitCode::user_error, "two\nlines"});
+  ASSERT_EQ(outcomes.size(), 1U);
+  EXPECT_EQ(outcomes[0].message, "two\nlines");
+  EXPECT_EQ(world.communicator()->size(), 1);
+  world.leave_after_rank_0();
+}
+
+TEST(World, SharesOutcomesAndConnects) {
+  testing::turn_off_flight_recorder();
+  const int port = free_port();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([rank, port] {
+      World world(Launch{.rank = rank,
+                         .world_size = 3,
+                         .local_rank = rank,
+                         .local_world_size = 3,
+                         .master_addr = "127.0.0.1",
+                         .master_port = port,
+                         .store_prefix = "attempt",
+                         .interfaces = {}});
+      const std::string own = "two\nlines of " + std::to_string(rank);
+      for (const char* stage : {"first", "second"}) {
+        const auto outcomes = world.share(stage, {static_cast<ExitCode>(rank), stage + own});
+        for (int i = 0; i < 3; ++i) {
+          const Outcome& outcome = outcomes.at(static_cast<std::size_t>(i));
+          EXPECT_EQ(outcome.code, static_cast<ExitCode>(i));
+          EXPECT_EQ(outcome.message, stage + ("two\nlines of " + std::to_string(i)));
+        }
+      }
+      const auto communicator = world.communicator();
+      EXPECT_EQ(communicator->rank(), rank);
+      EXPECT_EQ(communicator->size(), 3);
+      communicator->barrier();
+      world.leave_after_rank_0();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace decent

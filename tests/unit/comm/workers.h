@@ -1,0 +1,73 @@
+#pragma once
+// N workers as N threads of this process, connected over 127.0.0.1.
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <type_traits>
+#include <vector>
+
+#include "decent/comm/gloo.h"
+#include "decent/core/error.h"
+
+namespace decent::testing {
+
+using Worker = std::shared_ptr<Communicator>;
+
+/// torch 2.11's record of recent operations is one map for the whole process, written without a
+/// lock by every thread that starts one (c10d::FlightRecorder::recordWithResetEnabled): off, before
+/// its first use.
+inline void turn_off_flight_recorder() { ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1); }
+
+/// Runs `work(communicator)` on every worker and returns what each gave, by rank. Where one throws,
+/// its connections close, so that the others do not wait for it; throws what failed first in itself
+/// rather than by losing a peer.
+template <typename Work>
+auto run_workers(int workers, Work work,
+                 std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  using Result = std::invoke_result_t<Work, Worker>;
+  turn_off_flight_recorder();
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  store->setTimeout(timeout);
+  const auto size = static_cast<std::size_t>(workers);
+  std::vector<Result> results(size);
+  std::vector<std::exception_ptr> failures(size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < workers; ++rank) {
+    threads.emplace_back([&, rank] {
+      const auto i = static_cast<std::size_t>(rank);
+      try {
+        const GlooOptions options{.interfaces = {}, .loopback = true, .timeout = timeout};
+        const Worker world =
+            workers == 1 ? make_single_worker() : connect_gloo(*store, rank, workers, options);
+        results[i] = work(world);
+        world->barrier();  // nobody closes connections that another still uses
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::exception_ptr first;
+  for (const std::exception_ptr& failure : failures) {
+    if (failure == nullptr) continue;
+    if (first == nullptr) first = failure;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const PeerLost&) {
+    } catch (...) {
+      first = failure;
+      break;
+    }
+  }
+  if (first != nullptr) std::rethrow_exception(first);
+  return results;
+}
+
+}  // namespace decent::testing

@@ -1,0 +1,96 @@
+// Models that put new tensors in the place of their buffers.
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "modules.h"
+
+namespace decent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::Module;
+using testing::Saved;
+
+at::Tensor filled(float value) { return at::full({2}, value); }
+
+// A submodule with the buffers `cur` = 1 and `prev` = 0, in this order, whose forward begins with
+// `body`.
+Module module_with_buffers(const std::string& body) {
+  Module inner = testing::plain_module("Inner");
+  inner.register_buffer("cur", filled(1));
+  inner.register_buffer("prev", filled(0));
+  inner.define("def forward(self, x):\n" + body + "    return x\n");
+  Module module = testing::plain_module();
+  module.register_parameter("w", testing::weight({2}), false);
+  module.register_module("inner", inner);
+  module.define("def forward(self, x):\n    return self.inner.forward(x) * self.w\n");
+  return module;
+}
+
+class SettleBuffers : public ::testing::Test {
+ protected:
+  void run(const std::string& body) {
+    model_ = std::make_unique<TorchScriptModel>(Saved(module_with_buffers(body)).load());
+    use_plain_executor();
+    const std::vector<ForwardInput> inputs = {{"", "x"}};
+    model_->forward(inputs, std::vector<at::Tensor>{at::ones({2})}).sum().backward();
+    model_->settle_buffers();
+  }
+  // The buffer that the wrapper knows, which must be the one in the module.
+  at::Tensor buffer(std::size_t number, const std::string& name) {
+    const at::Tensor known = model_->buffers().at(number).second;
+    EXPECT_TRUE(known.is_same(model_->module().attr("inner").toModule().attr(name).toTensor()));
+    return known;
+  }
+  std::unique_ptr<TorchScriptModel> model_;
+};
+
+TEST_F(SettleBuffers, KeepsBuffersThatAreWrittenInPlace) {
+  run("    self.cur += 4\n");
+  EXPECT_TRUE(at::equal(buffer(0, "cur"), filled(5)));
+}
+
+TEST_F(SettleBuffers, TakesTheValuesOfNewTensors) {
+  run("    self.cur = 0.5 * self.cur + 3 * x\n");
+  EXPECT_TRUE(at::equal(buffer(0, "cur"), filled(3.5)));
+  EXPECT_TRUE(at::equal(buffer(1, "prev"), filled(0)));
+}
+
+// One buffer's tensor in the place of another: every value is taken before any is overwritten.
+TEST_F(SettleBuffers, LetsBuffersMoveOn) {
+  run("    self.prev = self.cur\n    self.cur = 7 * x\n");
+  EXPECT_TRUE(at::equal(buffer(0, "cur"), filled(7)));
+  EXPECT_TRUE(at::equal(buffer(1, "prev"), filled(1)));
+}
+
+TEST_F(SettleBuffers, LetsBuffersChangePlaces) {
+  run("    other = self.prev\n    self.prev = self.cur\n    self.cur = other\n");
+  EXPECT_TRUE(at::equal(buffer(0, "cur"), filled(0)));
+  EXPECT_TRUE(at::equal(buffer(1, "prev"), filled(1)));
+}
+
+TEST_F(SettleBuffers, RefusesAnotherShapeOrType) {
+  EXPECT_THAT(testing::refusal([&] { run("    self.cur = torch.cat([self.cur, x])\n"); }),
+              AllOf(HasSubstr("'inner.cur'"), HasSubstr("float32[2]")));
+  EXPECT_THAT(testing::refusal([&] { run("    self.prev = self.prev.double()\n"); }),
+              HasSubstr("'inner.prev'"));
+}
+
+TEST(ReadsDataOfTensors, SeesIt) {
+  const auto reads = [](const std::string& body) {
+    return Saved(testing::module_with("def forward(self, x):\n    return " + body + "\n"))
+        .load()
+        .reads_data_of_tensors();
+  };
+  EXPECT_TRUE(reads("torch.linear(x, self.w.data)"));
+  EXPECT_FALSE(reads("torch.linear(x, self.w.detach())"));
+}
+
+}  // namespace
+}  // namespace decent

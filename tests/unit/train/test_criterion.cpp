@@ -1,0 +1,178 @@
+#include "decent/train/criterion.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "decent/core/error.h"
+
+namespace decent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const Criterion kCrossEntropy(LossName::cross_entropy);
+const Criterion kMse(LossName::mse);
+
+at::Tensor logits_of(at::IntArrayRef sizes) {
+  std::int64_t n = 1;
+  for (const std::int64_t size : sizes) n *= size;
+  return at::arange(n, at::kDouble).mul_(1.7).sin_().mul_(3).view(sizes);
+}
+
+at::Tensor classes_of(const std::vector<std::int64_t>& classes) {
+  return at::tensor(classes, at::kLong);
+}
+
+// -log softmax(row)[c], as the definition reads.
+double negative_log_likelihood(const at::Tensor& row, std::int64_t c) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < row.size(0); ++i) sum += std::exp(row[i].item<double>());
+  return std::log(sum) - row[c].item<double>();
+}
+
+std::string refusal(const Criterion& criterion, const at::Tensor& output,
+                    const at::Tensor& target) {
+  try {
+    criterion.mean_loss(output, target);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+constexpr double kRounding = 1e-14;  // some 20 roundings of 1.1e-16 of values below 10
+
+TEST(CrossEntropy, IsTheMeanOverSamples) {
+  const at::Tensor logits = logits_of({4, 5});
+  const std::vector<std::int64_t> classes = {0, 4, 2, 2};
+  double expected = 0;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    expected += negative_log_likelihood(logits[i], classes[static_cast<std::size_t>(i)]) / 4;
+  }
+  const at::Tensor loss = kCrossEntropy.mean_loss(logits, classes_of(classes));
+  EXPECT_EQ(loss.dim(), 0);
+  EXPECT_NEAR(loss.item<double>(), expected, kRounding);
+}
+
+TEST(CrossEntropy, TakesClassesOfAnyIntegerType) {
+  const at::Tensor logits = logits_of({3, 4});
+  const at::Tensor classes = classes_of({3, 0, 1});
+  const double expected = kCrossEntropy.mean_loss(logits, classes).item<double>();
+  for (const at::ScalarType dtype : {at::kByte, at::kChar, at::kShort, at::kInt}) {
+    EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.to(dtype)).item<double>(), expected);
+  }
+}
+
+TEST(CrossEntropy, TreatsEveryPositionAsASample) {
+  const at::Tensor logits = logits_of({2, 3, 7});
+  const at::Tensor classes = classes_of({6, 0, 3, 1, 1, 5});
+  EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.view({2, 3})).item<double>(),
+            kCrossEntropy.mean_loss(logits.view({6, 7}), classes).item<double>());
+  EXPECT_NEAR(kCrossEntropy.mean_loss(logits[0][1], classes[1]).item<double>(),
+              negative_log_likelihood(logits[0][1], 0), kRounding);
+}
+
+TEST(CrossEntropy, LeavesOutIgnoredClasses) {
+  const at::Tensor logits = logits_of({4, 5});
+  const at::Tensor classes = classes_of({0, -100, 2, -100});
+  const double first = negative_log_likelihood(logits[0], 0);
+  const double third = negative_log_likelihood(logits[2], 2);
+  EXPECT_NEAR(kCrossEntropy.mean_loss(logits, classes).item<double>(), (first + third) / 2,
+              kRounding);
+  const EvaluationSums sums = kCrossEntropy.evaluate(logits, classes);
+  EXPECT_NEAR(sums.loss, first + third, kRounding);
+  EXPECT_EQ(sums.elements, 2);
+  EXPECT_EQ(sums.labels, 2);
+}
+
+TEST(CrossEntropy, CountsRightPredictions) {
+  EXPECT_TRUE(kCrossEntropy.classifies());
+  const at::Tensor logits =
+      at::tensor({1.0, 3.0, 2.0, 9.0, 0.0, 0.0, -1.0, -3.0, -0.5, 0.0, 0.0, 1.0}).view({4, 3});
+  const EvaluationSums sums = kCrossEntropy.evaluate(logits, classes_of({1, 0, 0, -100}));
+  EXPECT_EQ(sums.correct, 2);  // classes 1, 0, 2 are predicted; the last does not count
+  EXPECT_EQ(sums.labels, 3);
+}
+
+TEST(CrossEntropy, SumsAddUpToTheMean) {
+  const at::Tensor logits = logits_of({6, 5});
+  const at::Tensor classes = classes_of({0, 4, -100, 2, 1, 1});
+  EvaluationSums sums;
+  for (const auto& [begin, length] : {std::pair(0, 1), {1, 3}, {4, 2}}) {
+    sums +=
+        kCrossEntropy.evaluate(logits.narrow(0, begin, length), classes.narrow(0, begin, length));
+  }
+  EXPECT_NEAR(sums.loss / sums.elements, kCrossEntropy.mean_loss(logits, classes).item<double>(),
+              kRounding);
+  EXPECT_EQ(sums.elements, 5);
+}
+
+TEST(CrossEntropy, HasAGradient) {
+  const at::Tensor logits = logits_of({2, 3}).requires_grad_();
+  kCrossEntropy.mean_loss(logits, classes_of({1, 2})).backward();
+  // softmax minus one-hot: every row sums to zero.
+  EXPECT_LT(logits.grad().sum(1).abs().max().item<double>(), kRounding);
+  EXPECT_GT(logits.grad().abs().max().item<double>(), 0.1);
+}
+
+TEST(CrossEntropy, NamesAClassOutOfRange) {
+  const at::Tensor logits = logits_of({3, 4});
+  EXPECT_THAT(refusal(kCrossEntropy, logits, classes_of({0, 4, 1})),
+              AllOf(HasSubstr("class 4"), HasSubstr("4 classes: 0 to 3")));
+  EXPECT_THAT(refusal(kCrossEntropy, logits, classes_of({0, -1, 9})), HasSubstr("class -1"));
+  EXPECT_THAT(refusal(kCrossEntropy, logits, classes_of({-100, 5, -100})), HasSubstr("class 5"));
+}
+
+TEST(CrossEntropy, NamesWhatDoesNotFit) {
+  const auto misfit = [](const at::Tensor& output, const at::Tensor& target) {
+    return refusal(kCrossEntropy, output, target);
+  };
+  EXPECT_THAT(misfit(logits_of({4, 5}), classes_of({0, 1, 2})),
+              AllOf(HasSubstr("float64[4, 5]"), HasSubstr("int64[3]"), HasSubstr("cross_entropy")));
+  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3, 1}, at::kLong)), HasSubstr("int64[3, 1]"));
+  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3})), HasSubstr("float32[3]"));
+  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3}, at::kBool)), HasSubstr("bool"));
+  EXPECT_THAT(misfit(at::zeros({3, 5}, at::kLong), classes_of({0, 1, 2})),
+              HasSubstr("int64[3, 5]"));
+  EXPECT_THAT(misfit(at::full({}, 1.0), at::zeros({}, at::kLong)), HasSubstr("do not fit"));
+}
+
+TEST(Mse, IsTheMeanOfSquares) {
+  EXPECT_FALSE(kMse.classifies());
+  const at::Tensor output = at::tensor({1.0, 2.0, 4.0, -1.0}, at::kDouble).view({2, 2});
+  const at::Tensor target = at::tensor({1.5, 2.0, 2.0, 1.0}, at::kDouble).view({2, 2});
+  EXPECT_EQ(kMse.mean_loss(output, target).item<double>(), (0.25 + 0 + 4 + 4) / 4);
+  const EvaluationSums sums = kMse.evaluate(output, target);
+  EXPECT_EQ(sums.loss, 8.25);
+  EXPECT_EQ(sums.elements, 4);
+  EXPECT_EQ(sums.labels, 0);
+}
+
+TEST(Mse, TakesNumbersOfAnyType) {
+  const at::Tensor output = at::tensor({1.0, 5.0}, at::kFloat);
+  for (const at::ScalarType dtype : {at::kByte, at::kLong, at::kDouble, at::kHalf}) {
+    const at::Tensor loss = kMse.mean_loss(output, at::tensor({2, 3}).to(dtype));
+    EXPECT_EQ(loss.item<double>(), 2.5);
+    EXPECT_EQ(loss.scalar_type(), at::kFloat);
+  }
+}
+
+TEST(Mse, NamesWhatDoesNotFit) {
+  EXPECT_THAT(refusal(kMse, at::zeros({4, 1}), at::zeros({4})),  // would broadcast to [4, 4]
+              AllOf(HasSubstr("float32[4, 1]"), HasSubstr("float32[4]"), HasSubstr("mse")));
+  EXPECT_THAT(refusal(kMse, at::zeros({4}, at::kLong), at::zeros({4})), HasSubstr("int64[4]"));
+  EXPECT_THAT(refusal(kMse, at::zeros({4}), at::zeros({4}, at::kBool)), HasSubstr("bool[4]"));
+  EXPECT_THAT(refusal(kMse, at::zeros({4}), at::zeros({4}, at::kComplexFloat)),
+              HasSubstr("do not fit"));
+}
+
+}  // namespace
+}  // namespace decent

@@ -1,0 +1,114 @@
+#include "decent/train/progress.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace decent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::AnyOf;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Plan plan() {
+  return {.workers = 4,
+          .topology = "ring",
+          .phases = 2,
+          .model = "m.pt",
+          .parameters = 1000,
+          .buckets = 3,
+          .train_samples = 500,
+          .eval_samples = 100,
+          .steps = 60,
+          .batch_size = 32,
+          .updates_per_epoch = 3,
+          .optimizer = "adamw",
+          .lr = 0.001,
+          .output = "runs/m"};
+}
+
+std::string text_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+TEST(StartLines, TellThePlan) {
+  const auto lines = start_lines(plan());
+  EXPECT_THAT(lines, Each(Not(AnyOf(::testing::IsEmpty(), HasSubstr("\n")))));
+  EXPECT_THAT(text_of(lines),
+              AllOf(HasSubstr("4 on the CPU"), HasSubstr("ring (2 phases)"),
+                    HasSubstr("m.pt: 1000 parameters"), HasSubstr("3 buckets"),
+                    HasSubstr("500 samples to train on"), HasSubstr("100 samples to evaluate on"),
+                    HasSubstr("60 updates of 4 x 32 samples"), HasSubstr("adamw at lr 0.001"),
+                    HasSubstr("runs/m")));
+}
+
+TEST(StartLines, CountOneAsOne) {
+  Plan one = plan();
+  one.phases = one.parameters = one.buckets = one.train_samples = one.steps = 1;
+  one.eval_samples = 1;
+  const std::string text = text_of(start_lines(one));
+  EXPECT_THAT(text, AllOf(HasSubstr("(1 phase)"), HasSubstr("1 parameter to"),
+                          HasSubstr("1 bucket\n"), HasSubstr("1 sample to train on"),
+                          HasSubstr("1 sample to evaluate on"), HasSubstr("1 update of")));
+}
+
+TEST(StartLines, SayThatThereIsNothingToEvaluateOn) {
+  Plan blind = plan();
+  blind.eval_samples.reset();
+  EXPECT_THAT(text_of(start_lines(blind)), HasSubstr("none to evaluate on"));
+}
+
+TEST(ProgressLine, TellsWhereTheRunIs) {
+  const TrainMetrics metrics = {.step = 50,
+                                .epoch = 1.25,
+                                .loss = 0.12345,
+                                .lr = 0.00025,
+                                .samples_per_s = 1234.4,
+                                .step_ms = 100,
+                                .comm_wait_ms = 0,
+                                .data_wait_ms = 0};
+  // 950 steps of 0.1 s are left.
+  EXPECT_EQ(progress_line(metrics, 1000),
+            "step   50/1000  epoch 1.25  loss 0.1235  lr 2.50e-04  1234 samples/s  left 1:35");
+  EXPECT_THAT(progress_line(metrics, 50), ::testing::EndsWith("left 0:00"));
+  EXPECT_THAT(progress_line(metrics, 50 + 36610), ::testing::EndsWith("left 1:01:01"));
+}
+
+EvalMetrics evaluation() {
+  return {.step = 9,
+          .epoch = 1,
+          .loss = 0.5,
+          .accuracy = 0.98765,
+          .samples = 355,
+          .consensus_distance = 0.01234};
+}
+
+TEST(EvaluationLine, TellsScoresAndDistance) {
+  EXPECT_THAT(
+      evaluation_line(evaluation(), 4),
+      AllOf(HasSubstr("step 9"), HasSubstr("average of 4 models"), HasSubstr("accuracy 98.7"),
+            HasSubstr("loss 0.5000"), HasSubstr("355 samples"), HasSubstr("distance 0.0123")));
+  EXPECT_THAT(evaluation_line(evaluation(), 1),
+              AllOf(Not(HasSubstr("average")), Not(HasSubstr("distance"))));
+  EvalMetrics regression = evaluation();
+  regression.accuracy.reset();
+  EXPECT_THAT(evaluation_line(regression, 2), Not(HasSubstr("accuracy")));
+}
+
+TEST(EndLines, NameResultAndFiles) {
+  const auto lines = end_lines(RunFolder("runs/m"), evaluation(), 60, 4, 12.34);
+  EXPECT_THAT(lines, Each(Not(::testing::IsEmpty())));
+  EXPECT_THAT(
+      text_of(lines),
+      AllOf(HasSubstr("60 updates in 12.3 s"), HasSubstr("98.7"), HasSubstr("runs/m/model.pt"),
+            HasSubstr("runs/m/model.safetensors"), HasSubstr("runs/m/metrics.jsonl")));
+  const std::string single = text_of(end_lines(RunFolder("r"), std::nullopt, 1, 1, 1));
+  EXPECT_THAT(single, AllOf(HasSubstr("1 update in"), Not(HasSubstr("accuracy"))));
+}
+
+}  // namespace
+}  // namespace decent
