@@ -1,5 +1,6 @@
 // decent-train: flags, the one place where errors end the program, nothing else.
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -138,6 +139,9 @@ ExitCode report_error(Program& program) {
 }  // namespace decent
 
 int main(int argc, char** argv) {
+  // A peer or store that closes its connection is an error of the write (exit 3), not the end of
+  // this process. Python does the same, so that all ways to start the program behave alike.
+  std::signal(SIGPIPE, SIG_IGN);
   decent::Program program;
   try {
     decent::run(program, argc, argv);

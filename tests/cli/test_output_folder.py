@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from program import run_alone
+from program import PROGRAM, run_alone
 from runs import assert_says, attempt, error_message, recipe, train
 
 # ---- folders that hold something -----------------------------------------------------------------------------------
@@ -119,3 +119,13 @@ def test_full_disk(pages: int, workers: int, small_disk, tmp_path: Path) -> None
         torch.jit.load(str(disk / "run" / "model.pt"))  # it is whole
     # Another worker hears of it, or loses worker 0.
     assert all(e.code in (3, 6) for e in ended[1:]), text
+
+
+def test_closed_pipe_is_an_error_not_a_death(tmp_path: Path) -> None:
+    """SIGPIPE would end a worker with the wrong exit code when a peer, or a reader of its output, goes away."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    ended = subprocess.run([PROGRAM, "--help"], stdout=writer, stderr=subprocess.PIPE, text=True, timeout=60)
+    os.close(writer)
+    assert ended.returncode == 6, ended.stderr
+    assert "cannot write to stdout" in ended.stderr
