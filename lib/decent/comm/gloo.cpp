@@ -1,13 +1,13 @@
 #include "decent/comm/gloo.h"
 
 #include <ATen/ops/from_blob.h>
-#include <net/if.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include <map>
 #include <utility>
 
+#include "decent/comm/address.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 
@@ -55,31 +55,17 @@ at::Tensor as_bytes(const at::Tensor& tensor) {
       at::kByte);
 }
 
-std::vector<std::string> interface_names() {
-  std::vector<std::string> names;
-  struct if_nameindex* list = ::if_nameindex();
-  if (list == nullptr) return names;
-  for (const struct if_nameindex* entry = list; entry->if_name != nullptr; ++entry) {
-    names.emplace_back(entry->if_name);
-  }
-  ::if_freenameindex(list);
-  return names;
-}
-
 c10::intrusive_ptr<c10d::ProcessGroupGloo::Options> make_options(const GlooOptions& options) {
   auto result = c10d::ProcessGroupGloo::Options::create(options.timeout);
   for (const std::string& name : options.interfaces) {
     try {
       result->devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(name));
     } catch (const std::exception&) {
-      throw UserError("GLOO_SOCKET_IFNAME: cannot use the network interface '" + name +
-                      "'; this machine has " + join(interface_names()));
+      refuse_interface(name);
     }
   }
   if (result->devices.empty()) {
-    result->devices.push_back(options.loopback
-                                  ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
-                                  : c10d::ProcessGroupGloo::createDefaultDevice());
+    result->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(options.address));
   }
   return result;
 }

@@ -15,10 +15,11 @@ class Store;
 namespace decent {
 
 struct GlooOptions {
-  /// Network interfaces to use, as in GLOO_SOCKET_IFNAME; empty: see loopback.
+  /// Network interfaces to use, as in GLOO_SOCKET_IFNAME; empty: see address.
   std::vector<std::string> interfaces;
-  /// All workers run on this machine: talk over 127.0.0.1, whatever the machine's name resolves to.
-  bool loopback = false;
+  /// This machine's address that the others can reach. gloo's own choice, what the machine's name
+  /// resolves to, is often a loopback address.
+  std::string address = "127.0.0.1";
   /// How long an operation waits for its peers.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 };

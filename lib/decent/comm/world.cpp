@@ -3,20 +3,30 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <random>
+#include <system_error>
 #include <thread>
 
+#include "decent/comm/address.h"
 #include "decent/comm/gloo.h"
+#include "decent/comm/mesh.h"
 #include "decent/core/text.h"
+#include "decent/core/version.h"
 
 namespace decent {
 namespace {
 
 using namespace std::chrono_literals;
 
-// Peers may need that long to load a large model from a slow disk, or to write one to it.
-constexpr auto kStageTimeout = 600s;
+// Once the control plane is up it is the one that gives up on peers, not the store.
+constexpr auto kForever = std::chrono::milliseconds(24h);
+// Under this key a worker that gives up on others says so.
+const std::string kGivenUp = "given up";
 // How long the store's host waits for others to read the last answer before it leaves and takes the
 // store along.
 constexpr auto kLeaveTimeout = 10s;
@@ -26,13 +36,14 @@ std::string first_line(const std::exception& error) {
   return text.substr(0, text.find('\n'));
 }
 
-c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch) {
+c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
+                                              std::chrono::milliseconds patience) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.master_port);
   options.isServer = launch.hosts_store();
   options.numWorkers = static_cast<std::size_t>(launch.world_size);
   options.waitWorkers = false;
-  options.timeout = kStageTimeout;
+  options.timeout = patience;
   try {
     return c10::make_intrusive<c10d::TCPStore>(launch.master_addr, options);
   } catch (const std::exception& error) {
@@ -55,12 +66,103 @@ Outcome decode(const std::vector<std::uint8_t>& bytes) {
 
 std::vector<std::uint8_t> to_bytes(const std::string& text) { return {text.begin(), text.end()}; }
 
-std::string missing_workers(c10d::Store& store, const std::vector<std::string>& keys) {
+std::chrono::milliseconds to_milliseconds(std::chrono::duration<double> time) {
+  return std::chrono::ceil<std::chrono::milliseconds>(
+      std::min(time, std::chrono::duration<double>(kForever)));
+}
+
+std::string machine_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string random_token() {
+  std::random_device device;
+  std::string token;
+  for (int i = 0; i < 8; ++i) token += std::to_string(device());
+  return token;
+}
+
+std::string own_build() {
+  return std::string(version()) + " (build " + std::string(build_id()) + ")";
+}
+
+std::string take_line(std::string& text) {
+  const std::size_t newline = text.find('\n');
+  const std::string line = text.substr(0, newline);
+  text.erase(0, newline == std::string::npos ? newline : newline + 1);
+  return line;
+}
+
+// The first thing that workers tell each other; the build before all, since the rest depends on it.
+struct Hello {
+  std::string build;
+  std::string host;
+  std::string route;  // its address on the way to the store
+};
+
+void check_builds(const std::vector<std::string>& builds) {
+  for (std::size_t rank = 1; rank < builds.size(); ++rank) {
+    if (builds[rank] == builds[0]) continue;
+    throw SharedError(ExitCode::user_error, "rank " + std::to_string(rank) + " runs decent-train " +
+                                                builds[rank] + ", rank 0 runs " + builds[0] +
+                                                ": all workers need the same program");
+  }
+}
+
+std::vector<Hello> take_hellos(std::vector<Outcome> outcomes) {
+  std::vector<std::string> builds;
+  for (Outcome& outcome : outcomes) builds.push_back(take_line(outcome.message));
+  check_builds(builds);
+  std::vector<Hello> hellos;
+  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
+    std::string& text = outcomes[rank].message;
+    Hello hello{.build = builds[rank], .host = take_line(text), .route = take_line(text)};
+    hellos.push_back(std::move(hello));
+  }
+  throw_if_failed(outcomes);
+  return hellos;
+}
+
+std::vector<std::string> rank_keys(const std::string& name, int workers) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < workers; ++rank) keys.push_back(name + "/" + std::to_string(rank));
+  return keys;
+}
+
+/// Whether all keys were there in time. A worker that has given up has told why under kGivenUp:
+/// the others then leave without a word of their own.
+bool wait_for_keys(c10d::Store& store, const std::vector<std::string>& keys,
+                   std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  auto pause = 1ms;
+  while (!store.check(keys)) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    if (store.check({kGivenUp})) {
+      const std::vector<std::uint8_t> text = store.get(kGivenUp);
+      throw SharedError(ExitCode::peer_lost, std::string(text.begin(), text.end()));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+[[noreturn]] void report_missing(c10d::Store& store, const Launch& launch,
+                                 const std::vector<std::string>& keys,
+                                 std::chrono::milliseconds patience) {
   std::vector<std::string> missing;
   for (std::size_t rank = 0; rank < keys.size(); ++rank) {
     if (!store.check({keys[rank]})) missing.push_back(std::to_string(rank));
   }
-  return join(missing);
+  const std::string message = "worker " + join(missing) + " of " +
+                              std::to_string(launch.world_size) + " has not shown up within " +
+                              seconds_text(patience) + " (parallel.timeout_s)";
+  store.set(kGivenUp, to_bytes(message));
+  // Those that still wait shall read it before the store goes.
+  if (launch.hosts_store()) std::this_thread::sleep_for(500ms);
+  throw PeerLost(message);
 }
 
 // For the store's host, which must not take it along while others still read from it.
@@ -69,6 +171,44 @@ void wait_for_count(c10d::Store& store, const std::string& key, int count) {
   while (store.add(key, 0) < count && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(2ms);
   }
+}
+
+using Share = std::function<std::vector<Outcome>(const std::string& name, const Outcome& own)>;
+
+// Runs a stage on every worker; all of them go on or all throw. Returns what each stage gave.
+std::vector<Outcome> agree(const Share& share, const std::string& name,
+                           const std::function<std::string()>& stage) {
+  Outcome outcome;
+  try {
+    outcome.message = stage();
+  } catch (const Error& error) {
+    outcome = {error.code(), error.what()};
+  } catch (const std::system_error& error) {
+    outcome = {ExitCode::peer_lost, error.what()};
+  }
+  std::vector<Outcome> outcomes = share(name, outcome);
+  throw_if_failed(outcomes);
+  return outcomes;
+}
+
+std::vector<Hello> exchange_hellos(const Launch& launch, const Share& share) {
+  Outcome outcome;
+  Hello hello{.build = own_build(), .host = machine_name(), .route = {}};
+  try {
+    hello.route = route_address(launch);
+  } catch (const UserError& error) {
+    outcome = {error.code(), error.what()};
+  }
+  outcome.message = hello.build + "\n" + hello.host + "\n" + hello.route + "\n" + outcome.message;
+  return take_hellos(share("hello", outcome));
+}
+
+// Where all workers come to the store by a loopback address they are all on its machine.
+std::string choose_address(const Launch& launch, const std::vector<Hello>& hellos) {
+  const std::string& own = hellos[static_cast<std::size_t>(launch.rank)].route;
+  const bool all_local = std::all_of(hellos.begin(), hellos.end(),
+                                     [](const Hello& hello) { return is_loopback(hello.route); });
+  return is_loopback(own) && !all_local ? address_for_others(launch) : own;
 }
 
 }  // namespace
@@ -104,38 +244,82 @@ void throw_if_failed(const std::vector<Outcome>& outcomes) {
   throw SharedError(first->code, message);
 }
 
-World::World(const Launch& launch) : launch_(launch) {
-  if (launch.world_size == 1) return;
-  auto root = connect_store(launch);
+World::World(const Launch& launch, WorldOptions options) : launch_(launch) {
+  if (launch.world_size == 1) {
+    control_ =
+        std::make_unique<Control>(ControlOptions{.rank = 0,
+                                                 .hosts = {machine_name()},
+                                                 .connections = std::vector<Socket>(1),
+                                                 .timeout = options.timeout,
+                                                 .on_failure = std::move(options.on_failure)});
+    return;
+  }
+  auto root = connect_store(launch, to_milliseconds(options.timeout));
   auto prefixed = c10::make_intrusive<c10d::PrefixStore>(launch.store_prefix + "/decent", root);
   stores_ = std::make_unique<Stores>(Stores{std::move(root), std::move(prefixed)});
+  meet(std::move(options));
 }
 
 World::~World() = default;
-World::World(World&&) noexcept = default;
+
+void World::meet(WorldOptions options) {
+  const auto patience = to_milliseconds(options.timeout);
+  const Deadline deadline = std::chrono::steady_clock::now() + patience;
+  const auto share = [&](const std::string& name, const Outcome& own) {
+    return share_within(name, own, patience);
+  };
+  if (launch_.rank == 0) stores_->store->set("token", to_bytes(random_token()));
+  const std::vector<Hello> hellos = exchange_hellos(launch_, share);
+
+  Socket listener;
+  const auto listening = agree(share, "listen", [&] {
+    address_ = choose_address(launch_, hellos);
+    listener = listen_on(address_);
+    return address_ + "\n" + std::to_string(port_of(listener));
+  });
+  std::vector<Endpoint> endpoints;
+  for (Outcome outcome : listening) {
+    const std::string address = take_line(outcome.message);
+    endpoints.push_back({address, std::stoi(outcome.message)});
+  }
+  const std::vector<std::uint8_t> token = stores_->store->get("token");
+  std::vector<Socket> connections;
+  agree(share, "mesh", [&] {
+    connections = connect_mesh(launch_.rank, endpoints, listener,
+                               std::string(token.begin(), token.end()), deadline);
+    return std::string();
+  });
+  std::vector<std::string> hosts;
+  for (const Hello& hello : hellos) hosts.push_back(hello.host);
+  control_ = std::make_unique<Control>(ControlOptions{.rank = launch_.rank,
+                                                      .hosts = std::move(hosts),
+                                                      .connections = std::move(connections),
+                                                      .timeout = options.timeout,
+                                                      .on_failure = std::move(options.on_failure)});
+}
 
 std::vector<Outcome> World::share(const std::string& name, const Outcome& own) {
+  return share_within(name, own, kForever);
+}
+
+std::vector<Outcome> World::share_within(const std::string& name, const Outcome& own,
+                                         std::chrono::milliseconds patience) {
   if (!stores_) return {own};
   c10d::Store& store = *stores_->store;
-  std::vector<std::string> keys;
-  for (int rank = 0; rank < launch_.world_size; ++rank)
-    keys.push_back(name + "/" + std::to_string(rank));
+  const std::vector<std::string> keys = rank_keys(name, launch_.world_size);
   std::vector<Outcome> outcomes;
   try {
     store.set(keys[static_cast<std::size_t>(launch_.rank)], to_bytes(encode(own)));
-    store.wait(keys, kStageTimeout);
+    if (!wait_for_keys(store, keys, patience)) report_missing(store, launch_, keys, patience);
     for (const std::string& key : keys) outcomes.push_back(decode(store.get(key)));
     store.add(name + "/read", 1);
+  } catch (const Error&) {
+    throw;
   } catch (const std::exception& error) {
-    std::string missing;
-    try {
-      missing = missing_workers(store, keys);
-    } catch (const std::exception&) {
-      throw PeerLost("the store at " + launch_.master_addr + " was lost (" + name +
-                     "): " + first_line(error));
-    }
-    throw PeerLost(name + ": no word from worker " + missing + " within " +
-                   std::to_string(kStageTimeout.count()) + " s");
+    throw PeerLost("the store at " + launch_.master_addr + ":" +
+                   std::to_string(launch_.master_port) + ", which " +
+                   (launch_.agent_store ? "torchrun" : "worker 0") + " hosts, was lost (" + name +
+                   "): " + first_line(error));
   }
   if (launch_.hosts_store()) wait_for_count(store, name + "/read", launch_.world_size);
   return outcomes;
@@ -159,7 +343,8 @@ void World::leave_after_rank_0() {
 
 std::shared_ptr<Communicator> World::communicator() {
   if (!stores_) return make_single_worker();
-  const GlooOptions options{.interfaces = launch_.interfaces, .loopback = launch_.one_machine()};
+  const GlooOptions options{
+      .interfaces = launch_.interfaces, .address = address_, .timeout = kForever};
   return connect_gloo(*stores_->store, launch_.rank, launch_.world_size, options);
 }
 

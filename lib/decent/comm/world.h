@@ -3,11 +3,14 @@
 // at the stages of starting up, so that a mistake that all of them see is reported once and all of
 // them leave together.
 
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "decent/comm/communicator.h"
+#include "decent/comm/control.h"
 #include "decent/comm/launch.h"
 #include "decent/core/error.h"
 
@@ -24,15 +27,28 @@ struct Outcome {
 /// ranks that it is about.
 void throw_if_failed(const std::vector<Outcome>& outcomes);
 
+struct WorldOptions {
+  /// How long a peer may be silent, also before it has shown up.
+  std::chrono::duration<double> timeout{60};
+  /// See ControlOptions.
+  std::function<void(const Failure&, bool reports)> on_failure;
+};
+
 class World {
  public:
-  /// Meets the other workers at the launcher's store. Throws PeerLost where it cannot be reached.
-  explicit World(const Launch& launch);
+  /// Meets the other workers at the launcher's store and connects their control planes. Collective.
+  /// Throws PeerLost where the store or a worker cannot be reached, SharedError where a worker is
+  /// of another build or has no address that others can reach.
+  World(const Launch& launch, WorldOptions options);
   ~World();
-  World(World&&) noexcept;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Control& control() { return *control_; }
 
   /// Every worker tells how the stage `name` went for it and learns how it went for all, in the
-  /// order of ranks. Collective. Throws PeerLost naming the workers that did not answer.
+  /// order of ranks. Collective; waits for as long as the others are alive. Throws PeerLost where
+  /// the store is lost.
   std::vector<Outcome> share(const std::string& name, const Outcome& own);
 
   /// Returns once rank 0 has called it too, or after some seconds: launchers end all workers when
@@ -44,8 +60,14 @@ class World {
 
  private:
   struct Stores;
+  void meet(WorldOptions options);
+  std::vector<Outcome> share_within(const std::string& name, const Outcome& own,
+                                    std::chrono::milliseconds patience);
+
   Launch launch_;
+  std::string address_;             // this machine's, for other workers
   std::unique_ptr<Stores> stores_;  // null for a single worker
+  std::unique_ptr<Control> control_;
 };
 
 }  // namespace decent

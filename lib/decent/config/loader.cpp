@@ -64,4 +64,10 @@ std::string print_recipe(const Recipe& recipe) {
   return config::recipe_table().print_lines(recipe);
 }
 
+std::vector<std::pair<std::string, std::string>> recipe_values(const Recipe& recipe) {
+  std::vector<std::pair<std::string, std::string>> values;
+  config::recipe_table().values(recipe, "", values);
+  return values;
+}
+
 }  // namespace decent

@@ -5,6 +5,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "decent/config/recipe.h"
 
@@ -31,5 +33,8 @@ Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
 /// The recipe as YAML with every key; parse_recipe reads it back to an equal Recipe, from any
 /// folder.
 std::string print_recipe(const Recipe& recipe);
+
+/// Every dotted key with its value on one line, in the order of the reference.
+std::vector<std::pair<std::string, std::string>> recipe_values(const Recipe& recipe);
 
 }  // namespace decent

@@ -171,7 +171,6 @@ Table<ParallelRecipe> make_parallel_table() {
       .doc("Communication library.");
   table.key("timeout_s", &R::timeout_s, 60)
       .range(above(0))
-      .not_yet()
       .doc("Seconds of a peer's silence that end the run.");
   return table;
 }

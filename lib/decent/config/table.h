@@ -49,6 +49,11 @@ class Key {
     return name_ + ": " + print(section) + "\n";
   }
   virtual void describe(const std::string& prefix, std::vector<KeyInfo>& out) const = 0;
+  /// Every dotted key below `prefix` with its value on one line.
+  virtual void values(const S& section, const std::string& prefix,
+                      std::vector<std::pair<std::string, std::string>>& out) const {
+    out.emplace_back(prefix + name_, print(section));
+  }
 
  private:
   std::string name_;
@@ -270,6 +275,11 @@ class Table {
     for (const auto& key : keys_) key->describe(prefix, out);
   }
 
+  void values(const S& section, const std::string& prefix,
+              std::vector<std::pair<std::string, std::string>>& out) const {
+    for (const auto& key : keys_) key->values(section, prefix, out);
+  }
+
  private:
   std::vector<std::string> names() const {
     std::vector<std::string> all;
@@ -334,6 +344,11 @@ class SectionKey final : public Key<S> {
 
   void describe(const std::string& prefix, std::vector<KeyInfo>& out) const override {
     table_.describe(prefix + this->name() + ".", out);
+  }
+
+  void values(const S& section, const std::string& prefix,
+              std::vector<std::pair<std::string, std::string>>& out) const override {
+    table_.values(section.*member_, prefix + this->name() + ".", out);
   }
 
  private:

@@ -1,7 +1,9 @@
 #include "decent/core/text.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdio>
 
 namespace decent {
 namespace {
@@ -48,6 +50,14 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
     text += part;
   }
   return text;
+}
+
+std::string seconds_text(std::chrono::duration<double> time) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.1f", time.count());
+  std::string result = text.data();
+  if (result.ends_with(".0")) result.resize(result.size() - 2);
+  return result + " s";
 }
 
 std::string shape_text(std::span<const std::int64_t> shape) {

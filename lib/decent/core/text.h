@@ -1,6 +1,7 @@
 #pragma once
 // Small text helpers for messages.
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +19,9 @@ std::optional<std::string> nearest_name(std::string_view word,
 
 /// "a, b, c".
 std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
+
+/// "12 s", "0.3 s": a tenth of a second at the finest.
+std::string seconds_text(std::chrono::duration<double> time);
 
 /// A shape as users write it: "[32, 1, 8, 8]".
 std::string shape_text(std::span<const std::int64_t> shape);

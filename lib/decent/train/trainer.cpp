@@ -67,9 +67,11 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Log& log, RunFolder folder)
+Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& control, Log& log,
+                 RunFolder folder)
     : setup_(std::move(setup)),
       world_(std::move(world)),
+      control_(control),
       log_(log),
       folder_(std::move(folder)),
       criterion_(setup_.recipe.model.loss) {
@@ -93,21 +95,28 @@ double Trainer::epoch() const {
   return static_cast<double>(step()) / static_cast<double>(setup_.sampler->updates_per_epoch());
 }
 
-void Trainer::train() {
+TrainingEnd Trainer::train() {
   announce();
   setup_.model->module().train();
   while (step() < setup_.total_steps) {
+    if (!control_.begin_step(step() + 1)) {
+      finish_train_line(/*wait=*/true);
+      return TrainingEnd::stopped;
+    }
     train_step();
     if (step() % setup_.recipe.log.every_steps == 0) start_train_line();
     finish_train_line(/*wait=*/false);
     if (evaluation_is_due()) evaluate();
   }
   finish_train_line(/*wait=*/true);
+  control_.report(Operation::averaging);
   parallel_->global_avg(/*will_revert=*/false);
+  return TrainingEnd::completed;
 }
 
 void Trainer::train_step() {
   const auto begin = Clock::now();
+  control_.report(Operation::waiting_for_data);
   const Batch batch = batches_->next();
   interval_.data_wait_s += seconds_since(begin);
   seed_generator(static_cast<std::uint64_t>(setup_.recipe.seed), world_->rank(), step() + 1,
@@ -121,6 +130,7 @@ void Trainer::train_step() {
 }
 
 at::Tensor Trainer::forward_and_loss(const Batch& batch) {
+  control_.report(Operation::forward);
   const at::Tensor output =
       setup_.model->forward(setup_.inputs, std::span(batch.fields).first(setup_.inputs.size()));
   return criterion_.mean_loss(output, batch.fields.back());
@@ -128,6 +138,7 @@ at::Tensor Trainer::forward_and_loss(const Batch& batch) {
 
 // Mixing, update and the next exchange all happen in here.
 void Trainer::backward(const at::Tensor& loss) {
+  control_.report(Operation::backward);
   const std::int64_t before = step();
   run_backward(loss);
   setup_.model->settle_buffers();
@@ -195,6 +206,7 @@ bool Trainer::evaluation_is_due() const {
 
 void Trainer::evaluate() {
   finish_train_line(/*wait=*/true);
+  control_.report(Operation::evaluating);
   const std::optional<double> distance =
       parallel_->global_avg(/*will_revert=*/true, /*return_distance=*/true);
   const Evaluation evaluation = evaluator_->evaluate(step());
@@ -211,6 +223,7 @@ void Trainer::evaluate() {
 }
 
 void Trainer::export_average() {
+  control_.report(Operation::exporting);
   if (!main_worker()) return;
   save_torchscript(*setup_.model, folder_.model());
   save_safetensors(*setup_.model, folder_.weights());
@@ -218,10 +231,10 @@ void Trainer::export_average() {
   summarize();
 }
 
-void Trainer::note_failure() {
+void Trainer::note_end(const std::string& status) {
   if (!metrics_) return;
   try {
-    metrics_->write_end("failed", step(), seconds_since(started_));
+    metrics_->write_end(status, step(), seconds_since(started_));
   } catch (const WriteError&) {
     // The failure that is being reported may be this very disk.
   }

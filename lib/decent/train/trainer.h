@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "decent/comm/communicator.h"
+#include "decent/comm/control.h"
 #include "decent/data/prefetcher.h"
 #include "decent/parallel/decentralized_data_parallel.h"
 #include "decent/train/criterion.h"
@@ -22,19 +23,25 @@
 
 namespace decent {
 
+enum class TrainingEnd { completed, stopped };
+
 class Trainer {
  public:
-  /// `folder` exists on rank 0, which alone writes there. `log` must outlive the trainer.
-  Trainer(Setup setup, std::shared_ptr<Communicator> world, Log& log, RunFolder folder);
+  /// `folder` exists on rank 0, which alone writes there. `control` and `log` must outlive the
+  /// trainer.
+  Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& control, Log& log,
+          RunFolder folder);
 
-  /// Trains to the end and leaves every worker with the average of all models. Collective.
-  void train();
+  /// Trains to the end and leaves every worker with the average of all models, or stops after the
+  /// step that all workers have agreed on. Collective.
+  TrainingEnd train();
 
   /// Writes the averaged model and the summary; rank 0 alone does something. Throws WriteError.
   void export_average();
 
-  /// For the caller of a method that threw: notes it in metrics.jsonl, if that is still possible.
-  void note_failure();
+  /// Notes in metrics.jsonl how the run ended, if that is still possible: stopped or failed. Any
+  /// thread.
+  void note_end(const std::string& status);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -69,6 +76,7 @@ class Trainer {
 
   Setup setup_;
   std::shared_ptr<Communicator> world_;
+  Control& control_;
   Log& log_;
   RunFolder folder_;
   Criterion criterion_;

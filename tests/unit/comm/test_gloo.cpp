@@ -271,8 +271,9 @@ TEST(ConnectGloo, GivesUpOnAWorkerThatNeverComes) {
   const auto store = c10::make_intrusive<c10d::HashStore>();
   const auto timeout = std::chrono::seconds(1);
   store->setTimeout(timeout);
-  EXPECT_THROW(connect_gloo(*store, 0, 2, {.interfaces = {}, .loopback = true, .timeout = timeout}),
-               PeerLost);
+  EXPECT_THROW(
+      connect_gloo(*store, 0, 2, {.interfaces = {}, .address = "127.0.0.1", .timeout = timeout}),
+      PeerLost);
 }
 
 }  // namespace

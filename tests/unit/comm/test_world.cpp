@@ -13,6 +13,8 @@
 namespace decent {
 namespace {
 
+using namespace std::chrono_literals;
+
 std::string verdict(const std::vector<Outcome>& outcomes, ExitCode* code = nullptr) {
   try {
     throw_if_failed(outcomes);
@@ -69,8 +71,21 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
+Launch launch_of(int rank, int workers, int port) {
+  return {.rank = rank,
+          .world_size = workers,
+          .local_rank = rank,
+          .local_world_size = workers,
+          .master_addr = "127.0.0.1",
+          .master_port = port,
+          .store_prefix = "attempt",
+          .interfaces = {}};
+}
+
+void no_failure(const Failure& failure, bool) { ADD_FAILURE() << failure.message; }
+
 TEST(World, OfOneAsksNobody) {
-  World world{Launch{}};
+  World world(Launch{}, {});
   const auto outcomes = world.share("start", {ExitCode::user_error, "two\nlines"});
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].message, "two\nlines");
@@ -84,14 +99,7 @@ TEST(World, SharesOutcomesAndConnects) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([rank, port] {
-      World world(Launch{.rank = rank,
-                         .world_size = 3,
-                         .local_rank = rank,
-                         .local_world_size = 3,
-                         .master_addr = "127.0.0.1",
-                         .master_port = port,
-                         .store_prefix = "attempt",
-                         .interfaces = {}});
+      World world(launch_of(rank, 3, port), {.timeout = 20s, .on_failure = no_failure});
       const std::string own = "two\nlines of " + std::to_string(rank);
       for (const char* stage : {"first", "second"}) {
         const auto outcomes = world.share(stage, {static_cast<ExitCode>(rank), stage + own});
@@ -106,9 +114,45 @@ TEST(World, SharesOutcomesAndConnects) {
       EXPECT_EQ(communicator->size(), 3);
       communicator->barrier();
       world.leave_after_rank_0();
+      world.control().leave();
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// One of those that wait tells who is missing; the others know it from that one.
+TEST(World, NamesWhoDoesNotShowUp) {
+  testing::turn_off_flight_recorder();
+  const int port = free_port();
+  std::vector<std::string> messages(3);
+  std::vector<std::thread> threads;
+  for (int rank : {0, 2}) {
+    threads.emplace_back([&messages, rank, port] {
+      std::string& message = messages.at(static_cast<std::size_t>(rank));
+      try {
+        World world(launch_of(rank, 3, port), {.timeout = 300ms, .on_failure = no_failure});
+      } catch (const SharedError& error) {
+        EXPECT_EQ(error.code(), ExitCode::peer_lost);
+        message = std::string("shared: ") + error.what();
+      } catch (const PeerLost& error) {
+        message = std::string("own: ") + error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const std::string text = "worker 1 of 3 has not shown up within 0.3 s (parallel.timeout_s)";
+  EXPECT_THAT(messages[0], ::testing::AnyOf("own: " + text, "shared: " + text));
+  EXPECT_THAT(messages[2], ::testing::AnyOf("own: " + text, "shared: " + text));
+  EXPECT_TRUE(messages[0].starts_with("own") || messages[2].starts_with("own"));
+}
+
+TEST(World, GivesUpOnAStoreThatIsNotThere) {
+  try {
+    World world(launch_of(1, 2, free_port()), {.timeout = 300ms, .on_failure = no_failure});
+    FAIL();
+  } catch (const PeerLost& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("cannot reach the store at 127.0.0.1"));
+  }
 }
 
 }  // namespace

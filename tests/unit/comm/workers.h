@@ -43,7 +43,7 @@ auto run_workers(int workers, Work work,
     threads.emplace_back([&, rank] {
       const auto i = static_cast<std::size_t>(rank);
       try {
-        const GlooOptions options{.interfaces = {}, .loopback = true, .timeout = timeout};
+        const GlooOptions options{.interfaces = {}, .address = "127.0.0.1", .timeout = timeout};
         const Worker world =
             workers == 1 ? make_single_worker() : connect_gloo(*store, rank, workers, options);
         results[i] = work(world);

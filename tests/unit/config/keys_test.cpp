@@ -79,7 +79,7 @@ const std::vector<KeyCase>& key_cases() {
       {"parallel.average_buffers", "FALSE", "'true'", "", ""},
       {"parallel.comm_dtype", "fp32", "16", "", "bf16"},
       {"parallel.backend", "gloo", "mpi", "", "nccl"},
-      {"parallel.timeout_s", "60", "1m", "0", "30"},
+      {"parallel.timeout_s", "5.5", "1m", "0", ""},
       {"amp.dtype", "off", "false", "", "bf16"},
       {"amp.init_scale", "65536", "2^16", "0", "1024"},
       {"amp.growth_factor", "2", "null", "1", "4"},

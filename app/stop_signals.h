@@ -1,0 +1,11 @@
+#pragma once
+// SIGTERM, SIGINT and SIGUSR1 ask a run to stop.
+
+#include "decent/comm/control.h"
+
+namespace decent {
+
+/// From now on these signals are requests to `control`, which must live until the process ends.
+void stop_on_signals(Control& control);
+
+}  // namespace decent

@@ -1,0 +1,170 @@
+#pragma once
+// What holds the workers of a run together besides their weights: heartbeats, the news that one
+// failed or was lost, and the agreement to stop after the same step.
+//
+// A thread of its own watches one connection to each peer (mesh.h). A process that dies closes its
+// connections, so that all others learn at once who went first, in whatever state their training
+// is; one that hangs or is cut off is given up after `timeout` of silence. A worker that ends
+// because of another says so before it closes its connections, so that it is not taken for the
+// first.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "decent/comm/socket.h"
+#include "decent/core/error.h"
+
+namespace decent {
+
+/// What a worker is doing, for the message about its loss.
+enum class Operation : std::uint8_t {
+  starting,
+  waiting_for_data,
+  forward,
+  backward,
+  averaging,
+  evaluating,
+  exporting,
+};
+/// "in forward", "evaluating".
+std::string_view text_of(Operation operation);
+
+/// Why a run ends for all its workers.
+struct Failure {
+  ExitCode code = ExitCode::bug;
+  int rank = 0;       // whose failure it is
+  bool lost = false;  // gone or silent, rather than failed with a message of its own
+  std::string message;
+};
+
+/// A stop that was asked for by a signal.
+struct Stop {
+  int signal = 0;
+  int rank = 0;                     // which worker got it first
+  std::int64_t last_step = 0;       // the step after which all workers stop
+  std::string signal_text() const;  // "SIGTERM"
+};
+
+struct ControlOptions {
+  int rank = 0;
+  std::vector<std::string> hosts;   // names of the workers' machines, by rank
+  std::vector<Socket> connections;  // by rank, the own one closed
+  std::chrono::duration<double> timeout{60};
+  /// Called once, in the control thread, when the run has failed; `reports` on the one worker that
+  /// should tell the user. All peers have been told before. It may end the process.
+  std::function<void(const Failure&, bool reports)> on_failure;
+};
+
+/// Threads: all methods may be called by the training thread; request_stop by signal handlers too.
+class Control {
+ public:
+  explicit Control(ControlOptions options);
+  /// Closes the connections: peers that were not told by leave() take this worker for lost.
+  ~Control();
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  /// Silence of a peer that ends the run.
+  void set_timeout(std::chrono::duration<double> timeout);
+
+  /// What this worker is doing, for the others' messages. Costs next to nothing.
+  void report(Operation operation) { operation_.store(operation, std::memory_order_relaxed); }
+
+  /// Before step t = 1, 2, ..: whether it is to be done. Waits for the other workers' control
+  /// threads where a stop was asked for and its last step is not agreed on yet.
+  bool begin_step(std::int64_t t);
+  /// The agreed stop, once begin_step has returned false.
+  Stop stop() const;
+
+  /// Asks all workers to stop after the same step. A second request at least 3 s after the first
+  /// ends the run at once. Async-signal-safe.
+  void request_stop(int signal) noexcept;
+
+  /// Tells everyone that this worker failed; the first failure of a run counts. Does not return
+  /// where on_failure ends the process, else when it was called.
+  void fail(Failure failure);
+
+  /// For an error of an operation with peers: gives the control thread a moment to see who was
+  /// lost, which is the better message, and fails with `failure` where nobody was.
+  void fail_after_loss(Failure failure);
+
+  /// Says goodbye: the connections that close from now on are nobody's loss. Ends the thread.
+  void leave();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Peer {
+    std::string host;
+    Socket connection;
+    std::string inbox;   // received, not yet a whole frame
+    std::string outbox;  // not yet taken by the kernel
+    Clock::time_point heard;
+    Clock::duration quiet{};  // silence while this worker itself was awake
+    Operation operation = Operation::starting;
+    std::int64_t step = 0;
+    bool left = false;      // said goodbye, or that it ends because of a failure
+    bool alive = true;      // its connection is open, or it left in order
+    std::int64_t cap = -1;  // the step in progress when it learned of a stop
+  };
+  enum class End { none, leave, abandon };
+
+  void run();
+  void listen(std::chrono::milliseconds most);
+  void receive(std::size_t rank);
+  void take_frames(std::size_t rank);
+  void handle(std::size_t rank, std::string_view frame);
+  void lose(std::size_t rank, const std::string& how);
+  void check_silence();
+  void beat_if_due();
+  void pass_on_signals();
+  void join_stop(int signal, int rank);
+  void settle_stop();
+  void send(Peer& peer, const std::string& frame);
+  void send_to_all(const std::string& frame);
+  void flush(Peer& peer);
+  void set_failure(Failure failure);
+  void announce_failure(const Failure& failure);
+  bool reports(const Failure& failure) const;
+  void stop_thread(End end);
+  void wake() const noexcept;
+  Clock::duration beat_interval() const;
+  End end() const;
+
+  int rank_;
+  std::vector<Peer> peers_;  // by rank; the control thread's own
+  std::function<void(const Failure&, bool)> on_failure_;
+  Socket wake_;  // an eventfd
+  Clock::time_point next_beat_ = Clock::now();
+  Clock::time_point last_check_ = Clock::now();
+  Clock::time_point first_signal_;
+  int signals_seen_ = 0;
+
+  std::atomic<double> timeout_s_;
+  std::atomic<Operation> operation_{Operation::starting};
+  std::atomic<int> signals_{0};
+  std::atomic<int> last_signal_{0};
+  static_assert(std::atomic<int>::is_always_lock_free);  // for signal handlers
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  End end_ = End::none;
+  std::optional<Failure> failure_;
+  bool failure_told_ = false;
+  std::int64_t in_progress_ = 0;  // the step that was begun last
+  std::optional<Stop> stop_;
+  bool stop_agreed_ = false;
+
+  std::thread thread_;
+};
+
+}  // namespace decent

@@ -1,0 +1,91 @@
+#include "decent/comm/control_frames.h"
+
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+namespace decent::frames {
+namespace {
+
+// Messages are a few lines; one that carries more is cut.
+constexpr std::size_t kLongestMessage = 8192;
+
+std::string framed(const std::string& content) {
+  const auto size = static_cast<std::uint32_t>(content.size());
+  std::string bytes(sizeof size, '\0');
+  std::memcpy(bytes.data(), &size, sizeof size);
+  return bytes + content;
+}
+
+// Takes the next number of "12 3 ..".
+std::int64_t take_number(std::string_view& text) {
+  std::int64_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (text.starts_with(' ')) text.remove_prefix(1);
+  return value;
+}
+
+std::optional<std::string_view> after(char kind, std::string_view content) {
+  if (!content.starts_with(kind)) return std::nullopt;
+  return content.substr(1);
+}
+
+std::string numbers(char kind, std::int64_t a, std::int64_t b) {
+  return kind + std::to_string(a) + " " + std::to_string(b);
+}
+
+}  // namespace
+
+std::string beat(const Beat& beat) {
+  return framed(numbers('B', static_cast<int>(beat.operation), beat.step));
+}
+std::string stop(const StopRequest& stop) { return framed(numbers('S', stop.signal, stop.rank)); }
+std::string cap(std::int64_t step) { return framed("C" + std::to_string(step)); }
+std::string leave() { return framed("L"); }
+
+std::string failure(const Failure& failure) {
+  return framed(numbers('F', static_cast<int>(failure.code), failure.rank) + " " +
+                (failure.lost ? "1 " : "0 ") + failure.message.substr(0, kLongestMessage));
+}
+
+std::optional<Frame> next(std::string_view bytes) {
+  std::uint32_t size = 0;
+  if (bytes.size() < sizeof size) return std::nullopt;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  if (bytes.size() - sizeof size < size) return std::nullopt;
+  return Frame{bytes.substr(sizeof size, size), sizeof size + size};
+}
+
+std::optional<Beat> read_beat(std::string_view content) {
+  auto text = after('B', content);
+  if (!text) return std::nullopt;
+  const auto operation = static_cast<Operation>(take_number(*text));
+  return Beat{operation, take_number(*text)};
+}
+
+std::optional<StopRequest> read_stop(std::string_view content) {
+  auto text = after('S', content);
+  if (!text) return std::nullopt;
+  const auto signal = static_cast<int>(take_number(*text));
+  return StopRequest{signal, static_cast<int>(take_number(*text))};
+}
+
+std::optional<std::int64_t> read_cap(std::string_view content) {
+  auto text = after('C', content);
+  if (!text) return std::nullopt;
+  return take_number(*text);
+}
+
+std::optional<Failure> read_failure(std::string_view content) {
+  auto text = after('F', content);
+  if (!text) return std::nullopt;
+  Failure failure;
+  failure.code = static_cast<ExitCode>(take_number(*text));
+  failure.rank = static_cast<int>(take_number(*text));
+  failure.lost = take_number(*text) != 0;
+  failure.message = *text;
+  return failure;
+}
+
+}  // namespace decent::frames

@@ -1,0 +1,42 @@
+#pragma once
+// What workers tell each other on control connections: frames of a length and a text, internal to
+// this room. All workers of a run are of one build (world.cpp checks it), so there is no version.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "decent/comm/control.h"
+
+namespace decent::frames {
+
+struct Beat {
+  Operation operation = Operation::starting;
+  std::int64_t step = 0;
+};
+struct StopRequest {
+  int signal = 0;
+  int rank = 0;
+};
+
+std::string beat(const Beat& beat);
+std::string stop(const StopRequest& stop);
+std::string cap(std::int64_t step);
+std::string failure(const Failure& failure);
+std::string leave();
+
+struct Frame {
+  std::string_view content;
+  std::size_t bytes = 0;  // with its length
+};
+/// The first frame of `bytes`, or nothing where it is not whole yet.
+std::optional<Frame> next(std::string_view bytes);
+
+/// Nothing where the frame is of another kind.
+std::optional<Beat> read_beat(std::string_view content);
+std::optional<StopRequest> read_stop(std::string_view content);
+std::optional<std::int64_t> read_cap(std::string_view content);
+std::optional<Failure> read_failure(std::string_view content);
+
+}  // namespace decent::frames

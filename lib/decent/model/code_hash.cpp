@@ -1,0 +1,42 @@
+#include "decent/model/code_hash.h"
+
+#include <c10/util/hash.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/passes/inliner.h>
+
+#include <sstream>
+
+namespace decent {
+namespace {
+
+std::string code_text(const torch::jit::Module& module) {
+  const auto method = module.find_method("forward");
+  if (!method) return "";
+  const auto graph = method->graph()->copy();
+  torch::jit::Inline(*graph);
+  return graph->toString(/*print_source_locations=*/false);
+}
+
+// Numbers and texts that a model keeps as attributes steer its code (self.eps, self.heads). The
+// train/eval switch is the trainer's.
+std::string attributes_text(const torch::jit::Module& module) {
+  std::ostringstream text;
+  for (const auto& [path, part] : module.named_modules()) {
+    for (const auto& attribute : part.named_attributes(/*recurse=*/false)) {
+      const c10::IValue& value = attribute.value;
+      const bool plain = value.isInt() || value.isDouble() || value.isBool() || value.isString() ||
+                         value.isIntList() || value.isDoubleList() || value.isBoolList();
+      if (!plain || attribute.name == "training") continue;
+      text << path << '.' << attribute.name << '=' << value << '\n';
+    }
+  }
+  return text.str();
+}
+
+}  // namespace
+
+std::string code_hash(const torch::jit::Module& module) {
+  return c10::sha1(code_text(module) + attributes_text(module)).str();
+}
+
+}  // namespace decent

@@ -1,0 +1,30 @@
+#pragma once
+// What all workers must have in common before the first step.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decent/comm/world.h"
+#include "decent/train/setup.h"
+
+namespace decent {
+
+/// Topics and their values, e.g. {"optimizer.lr", "0.001"}: the keys of the recipe that shape
+/// training, names, shapes and dtypes of parameters and buffers, the model's code, the phases of
+/// the topology, and of each source the fields and the number of samples.
+using Fingerprint = std::vector<std::pair<std::string, std::string>>;
+
+Fingerprint fingerprint_of(const Setup& setup);
+
+/// What to tell the user where the fingerprints of the workers, in the order of ranks, differ:
+/// which rank differs from the most common one, and in what; at most five lines. Empty where all
+/// agree.
+std::string difference_text(const std::vector<Fingerprint>& fingerprints);
+
+/// Compares this worker's setup with all others'. Collective. Throws SharedError naming what
+/// differs. Settings that every worker needs alike but may be given differently are taken from rank
+/// 0 (log.every_steps: losses are averaged over workers on logged steps).
+void compare_workers(World& world, Setup& setup);
+
+}  // namespace decent

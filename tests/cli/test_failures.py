@@ -1,0 +1,210 @@
+"""A worker that dies, hangs or fails: the others end with exit code 3 (or its own), in time, and the right one is named."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from program import PROGRAM, ROOT, TORCHRUN, environment, free_port, launcher_variables
+
+CONFIG = ROOT / "configs" / "digits.yaml"
+TIMEOUT_S = 5
+# Beyond timeout_s: two cores, with other tests beside this one.
+GRACE_S = 2
+SLOW = ("--set", "train.steps=1000000", "--set", f"parallel.timeout_s={TIMEOUT_S}", "--set", "log.every_steps=100")
+
+
+class Started:
+    """The workers of a run that goes on until something is done to it, with or without torchrun."""
+
+    def __init__(self, workers: int, folder: Path, torchrun: bool = False, *flags: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        command = ["--config", str(CONFIG), "--set", f"output={folder / 'run'}", *SLOW, *flags]
+        self.files = []
+        self.processes = []
+        if torchrun:
+            self._start([str(TORCHRUN), "--nproc-per-node", str(workers), str(PROGRAM), *command],
+                        environment(PET_MASTER_PORT=free_port()))
+        else:
+            port = free_port()
+            for rank in range(workers):
+                self._start([str(PROGRAM), *command], environment(**launcher_variables(rank, workers, port)))
+
+    def _start(self, command: list[str], variables: dict[str, str]) -> None:
+        files = [(self.folder / f"{len(self.processes)}.{stream}").open("w+") for stream in ("out", "err")]
+        self.files.append(files)
+        self.processes.append(subprocess.Popen(command, env=variables, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                               stdout=files[0], stderr=files[1]))
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pid in [p.pid for p in self.processes if p.poll() is None] + self.workers_of_torchrun():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for process, files in zip(self.processes, self.files):
+            process.wait()
+            for file in files:
+                file.close()
+
+    def workers_of_torchrun(self) -> list[int]:
+        """Process ids of this run's workers, by what they write: torchrun's children."""
+        mark = f"output={self.folder / 'run'}".encode()
+        pids = {}
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError, ValueError):
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                if mark in arguments and arguments[0].endswith(b"decent-train"):
+                    rank = re.search(rb"(?:^|\0)RANK=(\d+)\0", (entry / "environ").read_bytes())
+                    pids[int(rank.group(1)) if rank else 0] = int(entry.name)
+        return [pids[rank] for rank in sorted(pids)]
+
+    def wait_until_it_trains(self) -> None:
+        metrics = self.folder / "run" / "metrics.jsonl"
+        deadline = time.monotonic() + 60
+        while not (metrics.exists() and metrics.stat().st_size):
+            assert all(p.poll() is None for p in self.processes), self.said()
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.01)
+
+    def wait(self, seconds: float, without: int | None = None) -> list[int]:
+        """Exit codes of all processes but one, which must have ended in that time."""
+        deadline = time.monotonic() + seconds
+        codes = []
+        for rank, process in enumerate(self.processes):
+            if rank == without:
+                continue
+            try:
+                codes.append(process.wait(max(0.01, deadline - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                pytest.fail(f"process {rank} still runs after {seconds} s:\n{self.said()}")
+        return codes
+
+    def said(self, stream: int = 1) -> str:
+        return "".join(Path(files[stream].name).read_text(errors="replace") for files in self.files)
+
+    def last_metrics_line(self) -> str:
+        return (self.folder / "run" / "metrics.jsonl").read_text().splitlines()[-1]
+
+
+def check_names(text: str, rank: int) -> None:
+    """One message, which says who was lost, where, and what it was at."""
+    errors = [line for line in text.splitlines() if line.startswith("decent-train: error:")]
+    assert len(errors) == 1, text
+    host = os.uname().nodename
+    assert errors[0].startswith(f"decent-train: error: lost worker {rank} on '{host}': "), text
+    assert re.search(r"It was last heard of [\d.]+ s ago, in step \d+, (waiting for data|in \w+|evaluating|starting)",
+                     errors[0]), text
+
+
+@pytest.mark.parametrize("torchrun", [False, True], ids=["alone", "torchrun"])
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_killed_worker(victim: int, torchrun: bool, tmp_path: Path) -> None:
+    """kill -9 at random moments."""
+    rounds = int(os.environ.get("DECENT_KILL_ROUNDS", "1"))
+    for round_ in range(rounds):
+        with Started(3, tmp_path / str(round_), torchrun) as run:
+            run.wait_until_it_trains()
+            time.sleep(random.Random(100 * round_ + 10 * victim + torchrun).uniform(0, 1.0))
+            pids = run.workers_of_torchrun() if torchrun else [p.pid for p in run.processes]
+            os.kill(pids[victim], signal.SIGKILL)
+            # torchrun itself takes up to 30 s to be done; what it started must be gone before that.
+            codes = run.wait(40 if torchrun else TIMEOUT_S + GRACE_S, without=None if torchrun else victim)
+            assert codes == ([1] if torchrun else [3, 3]), run.said()
+            check_names(run.said(), victim)
+            if torchrun:
+                survivors = re.findall(r"exitcode\s*:\s*(-?\d+)", run.said())
+                assert set(survivors) <= {"-9", "3"}, run.said()
+            assert run.workers_of_torchrun() == []
+            if victim != 0:
+                assert '"status":"failed"' in run.last_metrics_line()
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_stopped_process(victim: int, tmp_path: Path) -> None:
+    """SIGSTOP: the others give it up after timeout_s; it ends, too, once it goes on."""
+    with Started(3, tmp_path) as run:
+        run.wait_until_it_trains()
+        os.kill(run.processes[victim].pid, signal.SIGSTOP)
+        assert run.wait(TIMEOUT_S + GRACE_S, without=victim) == [3, 3], run.said()
+        check_names(run.said(), victim)
+        assert f"silent for {TIMEOUT_S}" in run.said()
+        os.kill(run.processes[victim].pid, signal.SIGCONT)
+        assert run.processes[victim].wait(TIMEOUT_S + GRACE_S) == 3, run.said()
+        assert run.said().count(f"lost worker {victim}") == 2  # it, too, says why it ends
+
+
+def test_slow_is_not_silent(tmp_path: Path) -> None:
+    """Heartbeats come from a thread of their own: a worker that computes for long is not given up."""
+    with Started(2, tmp_path, False, "--set", "parallel.timeout_s=1", "--set", "eval.every_steps=1") as run:
+        run.wait_until_it_trains()
+        time.sleep(3)
+        assert [p.poll() for p in run.processes] == [None, None], run.said()
+
+
+def test_peer_that_never_comes(tmp_path: Path) -> None:
+    """Two of three workers are started."""
+    port = free_port()
+    files = [(tmp_path / f"{rank}.err").open("w+") for rank in range(2)]
+    begin = time.monotonic()
+    processes = [subprocess.Popen([str(PROGRAM), "--config", str(CONFIG), "--set", f"output={tmp_path / 'run'}",
+                                   "--set", "parallel.timeout_s=3"],
+                                  env=environment(**launcher_variables(rank, 3, port)), stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=files[rank]) for rank in range(2)]
+    assert [p.wait(30) for p in processes] == [3, 3]
+    assert time.monotonic() - begin < 3 + GRACE_S + 3  # loading the program comes on top
+    said = [Path(file.name).read_text() for file in files]
+    assert sum(bool(text) for text in said) == 1, said
+    assert "worker 2 of 3 has not shown up within 3 s (parallel.timeout_s)" in "".join(said)
+    assert not (tmp_path / "run").exists()
+
+
+# ---- signals --------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("workers", "rank", "name"), [(1, 0, "SIGINT"), (1, 0, "SIGTERM"), (3, 0, "SIGTERM"),
+                                                       (3, 2, "SIGINT"), (3, 1, "SIGUSR1")])
+def test_signal_stops_all_after_the_same_step(workers: int, rank: int, name: str, tmp_path: Path) -> None:
+    with Started(workers, tmp_path) as run:
+        run.wait_until_it_trains()
+        os.kill(run.processes[rank].pid, getattr(signal, name))
+        assert run.wait(10) == [75] * workers, run.said()
+        said = re.fullmatch(rf"decent-train: stopped after step (\d+) by {name} to worker {rank}. "
+                            r"Nothing was saved: checkpoints are not supported yet.\n", run.said())
+        assert said, run.said()
+        assert f'"kind":"end","status":"stopped","step":{said.group(1)},' in run.last_metrics_line()
+
+
+def test_signal_to_torchrun(tmp_path: Path) -> None:
+    """Ctrl-C: torchrun passes it on."""
+    with Started(2, tmp_path, True) as run:
+        run.wait_until_it_trains()
+        run.processes[0].send_signal(signal.SIGINT)
+        run.wait(40)
+        assert "decent-train: stopped after step" in run.said()
+        assert "error:" not in [line[:20] for line in run.said().splitlines() if line.startswith("decent-train")]
+        assert '"status":"stopped"' in run.last_metrics_line()
+
+
+def test_second_signal_stops_at_once(tmp_path: Path) -> None:
+    """A worker that cannot come to the end of its step, since its peer hangs, still ends on a second signal."""
+    with Started(2, tmp_path, False, "--set", "parallel.timeout_s=60") as run:
+        run.wait_until_it_trains()
+        os.kill(run.processes[1].pid, signal.SIGSTOP)
+        run.processes[0].send_signal(signal.SIGTERM)
+        time.sleep(3.2)
+        assert run.processes[0].poll() is None
+        run.processes[0].send_signal(signal.SIGTERM)
+        assert run.processes[0].wait(3) == 75
+        assert "second signal" in run.said()
+        os.kill(run.processes[1].pid, signal.SIGCONT)
+        assert run.processes[1].wait(5) == 75
