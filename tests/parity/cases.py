@@ -27,14 +27,32 @@ class Case:
     batch_size: int = 8
     steps: int = 24
     own_schedule: bool = False  # drive decent-dp with its own cosine scheduler, not with the closed form
+    phases: list | None = None  # custom: [[(ranks, weight), ..], ..], in place of topology
+    clip: float = 0.0
+    clip_scope: str = "global"
+    accumulation: int = 1
+    freeze: tuple[str, ...] = ()
+    param_groups: tuple[dict[str, Any], ...] = ()
+    update: str = "auto"
+    loss_name: str | None = None
+    loss_options: dict[str, Any] = field(default_factory=dict)  # keys of the recipe's model section
 
     @property
     def loss(self) -> str:
-        return "mse" if self.model == "regressor" else "cross_entropy"
+        return self.loss_name or ("mse" if self.model == "regressor" else "cross_entropy")
 
     @property
     def peers(self) -> list[str]:
-        """decent-optim-wrapper has no mixing strength."""
+        """Those that have what the case asks for. decent-optim-wrapper has no mixing strength; neither has custom phases,
+        accumulation of micro-batches or groups in their mixing step that the reference would not show as well. decent-dp
+        clips inside its hooks: one bucket makes its bucket norm the global one.
+        """
+        if self.phases or self.accumulation > 1 or self.freeze or self.param_groups or self.loss_options:
+            return []
+        if self.clip:
+            return [DECENT_DP] if self.clip_scope == "bucket" and self.min_buckets == 1 else []
+        if self.optimizer["name"].startswith("accum_"):
+            return [DECENT_DP]
         return [DECENT_DP, WRAPPER] if self.gamma == 1.0 else [DECENT_DP]
 
 
@@ -74,7 +92,53 @@ def _cases() -> list[Case]:
         # 200 samples are 12 updates of 2 * 8; the 8 samples left over are dropped, and a second epoch follows.
         Case("epochs-ring-mlp-n2", 2, "mlp", "ring", samples=200),
     ]
+    return cases + _update_cases() + _topology_cases()
+
+
+def _update_cases() -> list[Case]:
+    cases = [
+        Case(f"{name}-{k}-{topology}-{model}-n{workers}", workers, model, topology, bucket_mb=bucket_mb, gamma=gamma,
+             optimizer={"name": name, "lr": 3e-3, "weight_decay": 0.05, "accum_iter": k})
+        for name, k, topology, model, workers, bucket_mb, gamma in (
+            ("accum_adamw", 1, "ring", "mlp", 2, 25.0, 1.0), ("accum_adamw", 3, "ring", "cnn", 2, 0.0005, 1.0),
+            ("accum_adamw", 4, "one-peer-exp", "mlp", 4, 25.0, 0.5), ("accum_adam", 1, "complete", "cnn", 2, 25.0, 1.0),
+            ("accum_adam", 3, "ring", "mlp", 4, 25.0, 1.0), ("accum_adam", 4, "ring", "mlp", 2, 25.0, 0.5))
+    ]
+    # The norms of these gradients lie around the one that is allowed: some steps clip and some do not (checked).
+    cases += [
+        Case("clip-global-mlp-n2", 2, "mlp", "ring", SGD, clip=1.5, bucket_mb=0.0005, min_buckets=3),
+        Case("clip-global-cnn-n4", 4, "cnn", "one-peer-exp", clip=1.0, bucket_mb=0.0005, min_buckets=3),
+        Case("clip-bucket-one-mlp-n2", 2, "mlp", "ring", SGD, clip=1.5, clip_scope="bucket"),
+        Case("clip-bucket-cnn-n2", 2, "cnn", "ring", SGD, clip=0.7, clip_scope="bucket", bucket_mb=0.0005,
+             min_buckets=3),
+    ]
+    cases += [
+        Case(f"accumulation-{a}-ring-{model}-n2", 2, model, "ring", accumulation=a, samples=2000,
+             clip=1.5 if a == 3 else 0.0)
+        for a, model in ((2, "mlp"), (2, "cnn"), (3, "mlp"))
+    ]
+    cases += [
+        Case("freeze-ring-mlp-n2", 2, "mlp", "ring", freeze=("fc1.*", "*norm?.bias")),
+        Case("groups-ring-mlp-n2", 2, "mlp", "ring", param_groups=(
+            {"match": "fc1.*", "lr_scale": 0.3}, {"match": "*.bias", "weight_decay": 0.5},
+            {"match": "head.weight", "weight_decay": 0.0, "lr_scale": 2.0})),
+    ]
     return cases
+
+
+def _topology_cases() -> list[Case]:
+    """Edges of 1, 2, 3 and 4 members with unequal weights, against dense mixing matrices."""
+    phases = [
+        [([0, 3], 0.7), ([1], 1.0), ([2], 1.0)],
+        [([0, 1, 2], 0.2), ([3], 1.0)],
+        [([2, 3], 0.45), ([0, 1], 0.9)],
+        [([0, 1, 2, 3], 0.4)],
+    ]
+    return [
+        Case("phases-mlp-n4", 4, "mlp", phases=phases, bucket_mb=0.0005, min_buckets=3),
+        Case("phases-gamma-cnn-n4", 4, "cnn", phases=phases, gamma=0.7, optimizer=SGD),
+        Case("phases-two-mlp-n2", 2, "mlp", phases=[[([0, 1], 0.8)], [([0], 1.0), ([1], 1.0)]]),
+    ]
 
 
 CASES = {case.name: case for case in _cases()}

@@ -100,25 +100,35 @@ def run_peers(cases: list[Case], folder: Path) -> None:
 
 # ---- decent-train --------------------------------------------------------------------------------------------------
 
+def topology(case: Case) -> str | dict:
+    if not case.phases:
+        return case.topology
+    return {"phases": [[{"ranks": ranks, "weight": weight} for ranks, weight in phase] for phase in case.phases]}
+
+
 def recipe(case: Case, folder: Path, output: Path) -> dict:
     return {
         "name": case.name,
         "output": str(output),
-        "model": {"path": str(folder / f"{case.model}.pt"), "inputs": ["x"], "target": "y", "loss": case.loss},
+        "model": {"path": str(folder / f"{case.model}.pt"), "inputs": ["x"], "target": "y", "loss": case.loss,
+                  "freeze": list(case.freeze), **case.loss_options},
         "data": {
             "train": {"format": "safetensors", "path": str(data_file(folder, case.model, case.samples))},
             "eval": None,
             "batch_size": case.batch_size,
             "shuffle": False,
         },
-        "train": {"steps": case.steps},
-        "optimizer": case.optimizer,
+        "train": {"steps": case.steps, "grad_accumulation": case.accumulation},
+        "optimizer": {**case.optimizer, "param_groups": list(case.param_groups)},
         "schedule": case.schedule,
         "parallel": {
-            "topology": case.topology,
+            "topology": topology(case),
             **({"local_world_size": case.local_world_size} if case.local_world_size else {}),
             "bucket_mb": case.bucket_mb,
             "gamma": case.gamma,
+            "grad_clip_norm": case.clip,
+            "grad_clip_scope": case.clip_scope,
+            "update": case.update,
         },
         "eval": {"every_epochs": None},
         "log": {"every_steps": 1},
@@ -128,6 +138,7 @@ def recipe(case: Case, folder: Path, output: Path) -> dict:
 def run_decent_train(case: Case, folder: Path, output_folder: Path, launcher: str | list[str] = PLAIN) -> dict:
     """Trains the case with the built program; launcher is PLAIN or torchrun's options. Returns the result."""
     assert PROGRAM.exists(), f"{PROGRAM} is not there: build it first, or set DECENT_TRAIN to the program"
+    output_folder.mkdir(exist_ok=True)
     output = output_folder / "run"
     config = output_folder / f"{case.name}.yaml"
     config.write_text(json.dumps(recipe(case, folder, output), indent=2))  # JSON is YAML
@@ -161,4 +172,5 @@ def _read_run(output: Path) -> dict[str, np.ndarray]:
     assert [line["step"] for line in train] == list(range(1, len(train) + 1))
     tensors = read_safetensors(output / "model.safetensors")
     return {"losses": np.array([line["loss"] for line in train], dtype=np.float64),
+            "norms": np.array([line["grad_norm"] for line in train if "grad_norm" in line], dtype=np.float64),
             **{f"tensor/{name}": t for name, t in tensors.items()}}

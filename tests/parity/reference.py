@@ -6,6 +6,7 @@ independent programs (decent-train, decent-dp, decent-optim-wrapper) can be chec
 
 from __future__ import annotations
 
+import fnmatch
 import math
 from pathlib import Path
 
@@ -105,16 +106,73 @@ def lr_at(case: Case, t: int) -> float:
     return eta_min + (lr - eta_min) * (1 + math.cos(math.pi * min(u - warmup, t_max) / t_max)) / 2
 
 
-def make_optimizer(case: Case, params: list[Tensor]) -> torch.optim.Optimizer:
-    """PyTorch's optimizer; tensors of fewer than two dimensions do not decay."""
+class AccumAdam(torch.optim.Optimizer):
+    """The definition of accum_adam and accum_adamw that decent-train documents, one tensor at a time."""
+
+    def __init__(self, params, lr, accum_iter, decoupled, weight_decay=0.0, betas=(0.9, 0.999), eps=1e-8) -> None:
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "betas": betas, "eps": eps})
+        self.accum_iter = accum_iter
+        self.decoupled = decoupled
+
+    @torch.no_grad()
+    def step(self) -> None:
+        k = self.accum_iter
+        for group in self.param_groups:
+            (b1, b2), lr, wd = group["betas"], group["lr"], group["weight_decay"]
+            for p in group["params"]:
+                state = self.state[p]
+                if not state:
+                    state.update(s=0, m=torch.zeros_like(p), v=torch.zeros_like(p), a=torch.zeros_like(p))
+                state["s"] += 1
+                m, v, a, g = state["m"], state["v"], state["a"], p.grad.clone()
+                if self.decoupled:
+                    p.mul_(1 - lr * wd)
+                else:
+                    g += wd * p
+                a += g / k
+                n = math.ceil(state["s"] / k)
+                denominator = (v + (1 - b2) * g * g).sqrt() / math.sqrt(1 - b2**n) + group["eps"]
+                p -= lr / (1 - b1**n) * (m + (1 - b1) * g) / denominator
+                if state["s"] % k == 0:
+                    m.copy_(b1 * (m + (1 - b1) * a))
+                    v.copy_(b2 * (v + (1 - b2) * a * a))
+                    a.zero_()
+
+
+KINDS = {
+    "adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD,
+    "accum_adamw": lambda groups, **o: AccumAdam(groups, decoupled=True, **o),
+    "accum_adam": lambda groups, **o: AccumAdam(groups, decoupled=False, **o),
+}
+
+
+def settings_of(case: Case, name: str, param: Tensor) -> tuple[float, float]:
+    """Weight decay and factor of the learning rate. Without groups tensors of fewer than two dimensions do not decay."""
+    decay = case.optimizer["weight_decay"]
+    if not case.param_groups:
+        return (decay if param.dim() >= 2 else 0.0), 1.0
+    for group in case.param_groups:
+        if fnmatch.fnmatchcase(name, group["match"]):
+            return group.get("weight_decay", decay), group.get("lr_scale", 1.0)
+    return decay, 1.0
+
+
+def make_optimizer(case: Case, params: list[tuple[str, Tensor]]) -> torch.optim.Optimizer:
+    """PyTorch's optimizer, one group for each pair of settings; "lr_scale" is ours to apply."""
     options = dict(case.optimizer)
-    kind = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD}[options.pop("name")]
-    decay = options.pop("weight_decay")
-    groups = [
-        {"params": [p for p in params if p.dim() >= 2], "weight_decay": decay},
-        {"params": [p for p in params if p.dim() < 2], "weight_decay": 0.0},
-    ]
-    return kind([group for group in groups if group["params"]], **options)
+    kind = KINDS[options.pop("name")]
+    options.pop("weight_decay")
+    groups: dict[tuple[float, float], dict] = {}
+    for name, param in params:
+        settings = settings_of(case, name, param)
+        group = groups.setdefault(settings, {"params": [], "weight_decay": settings[0], "lr_scale": settings[1]})
+        group["params"].append(param)
+    return kind(list(groups.values()), **options)
+
+
+def trained(case: Case, model: torch.nn.Module) -> list[tuple[str, Tensor]]:
+    return [(name, p) for name, p in model.named_parameters()
+            if not any(fnmatch.fnmatchcase(name, glob) for glob in case.freeze)]
 
 
 def loss_of(case: Case, output: Tensor, target: Tensor) -> Tensor:
@@ -124,18 +182,21 @@ def loss_of(case: Case, output: Tensor, target: Tensor) -> Tensor:
 # ---- data ----------------------------------------------------------------------------------------------------------
 
 class Batches:
-    """Update t takes the next N*B samples; worker r every N-th of them, from the r-th on. Epochs drop what is left."""
+    """Update t takes the next A*N*B samples of its epoch, micro-batch a the a-th N*B of them, worker r every N-th of
+    those, from the r-th on. Epochs drop what is left.
+    """
 
     def __init__(self, case: Case, folder: Path) -> None:
         fields = read_safetensors(data_file(folder, case.model, case.samples))
         self.x = torch.from_numpy(fields["x"].copy())
         self.y = torch.from_numpy(fields["y"].copy())
         self.workers = case.workers
-        self.per_update = case.workers * case.batch_size
+        self.per_batch = case.workers * case.batch_size
+        self.per_update = self.per_batch * case.accumulation
 
-    def get(self, t: int, rank: int) -> tuple[Tensor, Tensor]:
-        start = (t - 1) % (len(self.x) // self.per_update) * self.per_update
-        rows = slice(start + rank, start + self.per_update, self.workers)
+    def get(self, t: int, rank: int, a: int = 0) -> tuple[Tensor, Tensor]:
+        start = (t - 1) % (len(self.x) // self.per_update) * self.per_update + a * self.per_batch
+        rows = slice(start + rank, start + self.per_batch, self.workers)
         return self.x[rows], self.y[rows]
 
 
@@ -169,27 +230,56 @@ def result(case: Case, folder: Path, losses, params: dict[str, Tensor], buffers:
 def train(case: Case, folder: Path) -> dict[str, np.ndarray]:
     batches = Batches(case, folder)
     replicas = [load_model(case, folder) for _ in range(case.workers)]
-    optimizers = [make_optimizer(case, list(m.parameters())) for m in replicas]
-    matrices = [mixing_matrix(p, case.workers)
-                for p in phases(case.topology, case.workers, case.local_world_size or case.workers)]
-    losses = []
+    optimizers = [make_optimizer(case, trained(case, m)) for m in replicas]
+    rounds = case.phases or phases(case.topology, case.workers, case.local_world_size or case.workers)
+    matrices = [mixing_matrix(p, case.workers) for p in rounds]
+    losses, norms = [], []
     for t in range(1, case.steps + 1):
-        losses.append(np.mean([_backward(case, m, *batches.get(t, r)) for r, m in enumerate(replicas)]))
+        losses.append(np.mean([_backward(case, m, batches, t, r) for r, m in enumerate(replicas)]))
+        if case.clip:
+            norms.append(np.mean([_clip(case, trained(case, m)) for m in replicas]))
         if t > 1:  # x^(t-1) is mixed only now, after the gradients were taken at it
             _mix(replicas, matrices[(t - 2) % len(matrices)], case.gamma)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = lr_at(case, t)
+                group["lr"] = lr_at(case, t) * group["lr_scale"]
             optimizer.step()
             optimizer.zero_grad()
-    return result(case, folder, losses, _mean([dict(m.named_parameters()) for m in replicas]),
-                  _mean([float_buffers(m) for m in replicas]))
+    outcome = result(case, folder, losses, _mean([dict(m.named_parameters()) for m in replicas]),
+                     _mean([float_buffers(m) for m in replicas]))
+    return {**outcome, "norms": np.asarray(norms)}
 
 
-def _backward(case: Case, model: torch.nn.Module, x: Tensor, y: Tensor) -> float:
-    loss = loss_of(case, model(x), y)
-    loss.backward()
-    return loss.item()
+def _backward(case: Case, model: torch.nn.Module, batches: Batches, t: int, rank: int) -> float:
+    """Mean over the micro-batches, of the loss and of the gradient."""
+    losses = []
+    for a in range(case.accumulation):
+        x, y = batches.get(t, rank, a)
+        loss = loss_of(case, model(x), y)
+        (loss / case.accumulation).backward()
+        losses.append(loss.item())
+    return float(np.mean(losses))
+
+
+def _clip(case: Case, params: list[tuple[str, Tensor]]) -> float:
+    """Clips as torch does, over everything or bucket by bucket. Returns the norm over everything, before."""
+    tensors = [p for _, p in params]
+    norm = torch.nn.utils.get_total_norm([p.grad for p in tensors]).item()
+    for bucket in [tensors] if case.clip_scope == "global" else buckets(case, tensors):
+        torch.nn.utils.clip_grad_norm_(bucket, case.clip)
+    return norm
+
+
+def buckets(case: Case, params: list[Tensor]) -> list[list[Tensor]]:
+    """In reverse order of registration, a bucket closed once its size reaches bucket_mb; tensors start at multiples of
+    128 bytes, as in decent-dp.
+    """
+    result: list[list[Tensor]] = [[]]
+    for p in reversed(params):
+        if sum(math.ceil(q.numel() / 32) * 128 for q in result[-1]) >= case.bucket_mb * 2**20:
+            result.append([])
+        result[-1].append(p)
+    return result
 
 
 @torch.no_grad()

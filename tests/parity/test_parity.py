@@ -4,6 +4,9 @@ hyperparameters must give the same loss at every step and the same averaged mode
 
 from __future__ import annotations
 
+import dataclasses
+import fnmatch
+
 import numpy as np
 import pytest
 
@@ -52,17 +55,30 @@ def compare_tensors(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) 
         compare_tensor(name, ours[name], theirs_tensor, start)
 
 
+def compare_norms(case: Case, ours: np.ndarray, theirs: dict[str, np.ndarray]) -> None:
+    """grad_norm of the train lines; a float32 norm of a few thousand elements, and gradients as far apart as losses."""
+    assert len(ours) == (case.steps if case.clip else 0)
+    if "norms" in theirs and case.clip:
+        np.testing.assert_allclose(ours, theirs["norms"], rtol=LOSS_TOLERANCE)
+        assert (ours < case.clip).any() and (ours > case.clip).any(), "the case clips always, or never"
+
+
 def tensors_of(result: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {key.split("/", 1)[1]: t for key, t in result.items() if key.startswith(("param/", "buffer/"))}
 
 
-def check_that_training_moved(result: dict[str, np.ndarray]) -> None:
+def frozen(case: Case, name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, glob) for glob in case.freeze)
+
+
+def check_that_training_moved(case: Case, result: dict[str, np.ndarray]) -> None:
     """Without this, two programs that do nothing would agree."""
     losses = result["losses"]
     assert losses[-4:].mean() < 0.9 * losses[:4].mean()
     for key in result:
         if key.startswith("param/"):
-            assert np.linalg.norm(result[key] - result[key.replace("param/", "start/")]) > 0, key
+            moved = np.linalg.norm(result[key] - result[key.replace("param/", "start/")])
+            assert (moved == 0) == frozen(case, key.removeprefix("param/")), key
 
 
 @pytest.mark.parametrize("name", names())
@@ -70,7 +86,7 @@ def test_peers_agree_with_reference(name: str, peer_result, reference_result) ->
     """If this fails, the yardstick is bent: do not look for the mistake in decent-train."""
     case = CASES[name]
     theirs = reference_result(case)
-    check_that_training_moved(theirs)
+    check_that_training_moved(case, theirs)
     for peer in case.peers:
         ours = peer_result(case, peer)
         compare_losses(ours["losses"], theirs["losses"])
@@ -80,10 +96,11 @@ def test_peers_agree_with_reference(name: str, peer_result, reference_result) ->
 def check_decent_train(case: Case, run: dict[str, np.ndarray], references: list[dict[str, np.ndarray]]) -> None:
     ours = {key.removeprefix("tensor/"): t for key, t in run.items() if key.startswith("tensor/")}
     for theirs in references:
-        check_that_training_moved(theirs)
+        check_that_training_moved(case, theirs)
         assert len(theirs["losses"]) == case.steps
         compare_losses(run["losses"], theirs["losses"])
         compare_tensors(ours, theirs)
+        compare_norms(case, run["norms"], theirs)
 
 
 @pytest.mark.parametrize("name", names())
@@ -91,6 +108,18 @@ def test_decent_train_agrees(name: str, folder, tmp_path, peer_result, reference
     case = CASES[name]
     run = launch.run_decent_train(case, folder, tmp_path)
     check_decent_train(case, run, [reference_result(case), *(peer_result(case, peer) for peer in case.peers)])
+
+
+@pytest.mark.parametrize("name", ["adamw-ring-mlp-n2", "clip-bucket-cnn-n2", "accumulation-2-ring-cnn-n2"])
+def test_in_backward_and_after_backward_are_the_same(name: str, folder, tmp_path) -> None:
+    """Bit for bit."""
+    runs = []
+    for update in ("in_backward", "after_backward"):
+        case = dataclasses.replace(CASES[name], update=update)
+        runs.append(launch.run_decent_train(case, folder, (tmp_path / update)))
+    assert runs[0].keys() == runs[1].keys()
+    for key in runs[0]:
+        np.testing.assert_array_equal(runs[0][key], runs[1][key], err_msg=key)
 
 
 @pytest.mark.parametrize("launcher", ["agent-store", "static"])

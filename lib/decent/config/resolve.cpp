@@ -26,6 +26,13 @@ void check_together(const Recipe& recipe, const Value& root, Mistakes& mistakes)
     mistakes.add(where_of(root, "optimizer", "nesterov"), "optimizer.nesterov",
                  "true needs optimizer.momentum > 0");
   }
+  const ParallelRecipe& parallel = recipe.parallel;
+  if (parallel.update == UpdateMode::in_backward && parallel.grad_clip_norm > 0 &&
+      parallel.grad_clip_scope == ClipScope::global) {
+    mistakes.add(where_of(root, "parallel", "update"), "parallel.update",
+                 "in_backward updates weights before the whole gradient is known, which "
+                 "grad_clip_norm needs; use after_backward, or grad_clip_scope: bucket");
+  }
 }
 
 void resolve(Recipe& recipe, const std::filesystem::path& file, Mistakes& mistakes) {

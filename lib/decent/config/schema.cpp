@@ -36,7 +36,7 @@ Table<ModelRecipe> make_model_table() {
   table.key("weights", &R::weights, std::nullopt)
       .not_yet()
       .doc("File of weights to start from: `.safetensors` or `.pt`.");
-  table.key("freeze", &R::freeze, {}).not_yet().doc("Globs over parameters that do not train.");
+  table.key("freeze", &R::freeze, {}).doc("Globs over parameters that do not train.");
   table.key("unfreeze", &R::unfreeze, {})
       .not_yet()
       .doc("Globs over tensors that train although the import of the model froze them.");
@@ -81,7 +81,6 @@ Table<TrainRecipe> make_train_table() {
       .doc("Updates, over as many epochs as needed; wins over epochs.");
   table.key("grad_accumulation", &R::grad_accumulation, 1)
       .range(at_least(1))
-      .not_yet()
       .doc("Micro-batches per update.");
   return table;
 }
@@ -89,9 +88,7 @@ Table<TrainRecipe> make_train_table() {
 Table<OptimizerRecipe> make_optimizer_table() {
   using R = OptimizerRecipe;
   Table<R> table;
-  table.key("name", &R::name, OptimizerName::adamw)
-      .only(OptimizerName::adamw, OptimizerName::adam, OptimizerName::sgd)
-      .doc("The update rule.");
+  table.key("name", &R::name, OptimizerName::adamw).doc("The update rule.");
   table.key("lr", &R::lr, 1e-3).range(above(0)).doc("Learning rate at its peak.");
   table.key("betas", &R::betas, {0.9, 0.999})
       .range(from_to_below(0, 1))
@@ -102,13 +99,11 @@ Table<OptimizerRecipe> make_optimizer_table() {
       .doc("Nesterov's momentum in sgd; needs a momentum above 0.");
   table.key("accum_iter", &R::accum_iter, 4)
       .range(at_least(1))
-      .not_yet()
       .doc("Steps over which accum_adam and accum_adamw accumulate.");
   table.key("weight_decay", &R::weight_decay, std::nullopt)
       .range(at_least(0))
       .doc("Weight decay; null: 0.1 for adamw and accum_adamw, else 0.");
   table.key("param_groups", &R::param_groups, {})
-      .not_yet()
       .doc(
           "Groups of parameters with their own settings, the first match wins; with none given, "
           "tensors of fewer than 2 dimensions do not decay.");
@@ -136,8 +131,6 @@ Table<ParallelRecipe> make_parallel_table() {
   using R = ParallelRecipe;
   Table<R> table;
   table.key("topology", &R::topology, {TopologyName::complete, {}})
-      .only_if([](const TopologyRecipe& topology) { return topology.phases.empty(); },
-               join(names_of<TopologyName>()))
       .doc(
           "Who averages with whom: a name or `{phases: [[{ranks: [0, 1], weight: 0.5}, ..], "
           "..]}`.");
@@ -152,13 +145,10 @@ Table<ParallelRecipe> make_parallel_table() {
       .doc("Mixing strength: 0 keeps a worker's own weights, 1 takes the average.");
   table.key("grad_clip_norm", &R::grad_clip_norm, 0.0)
       .range(at_least(0))
-      .not_yet()
       .doc("Gradients are clipped to this norm; 0 is off.");
   table.key("grad_clip_scope", &R::grad_clip_scope, ClipScope::global)
-      .not_yet()
       .doc("One norm over all parameters, or one per bucket.");
   table.key("update", &R::update, UpdateMode::automatic)
-      .not_yet()
       .doc(
           "When a bucket is updated; `auto`: inside backward unless the whole gradient is needed.");
   table.key("average_buffers", &R::average_buffers, true)

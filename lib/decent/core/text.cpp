@@ -43,6 +43,28 @@ std::optional<std::string> nearest_name(std::string_view word,
   return best;
 }
 
+bool glob_matches(std::string_view pattern, std::string_view text) {
+  // Where the last * stood, and how much of the text it has taken so far: all that a mismatch needs
+  // to go back to.
+  std::size_t p = 0, t = 0;
+  std::size_t star = std::string_view::npos, taken = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = t;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == text[t])) {
+      ++p, ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++taken;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') ++p;
+  return p == pattern.size();
+}
+
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   std::string text;
   for (const std::string& part : parts) {

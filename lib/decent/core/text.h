@@ -17,6 +17,10 @@ namespace decent {
 std::optional<std::string> nearest_name(std::string_view word,
                                         std::span<const std::string> candidates);
 
+/// Whether a shell pattern matches the whole of `text`: * is any text, dots and slashes too, ? one
+/// character; all else stands for itself.
+bool glob_matches(std::string_view pattern, std::string_view text);
+
 /// "a, b, c".
 std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
 

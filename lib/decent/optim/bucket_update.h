@@ -38,6 +38,7 @@ struct BucketStep {
   Mixing mixing;
   std::span<const BucketSlice> slices;
   double lr = 0.0;
+  double grad_scale = 1.0;  // of every gradient before anything else: clipping
 };
 
 /// An optimizer as a function of one bucket; stateless, so one object serves all buckets.
@@ -65,5 +66,18 @@ struct AdamOptions {
   bool decoupled_weight_decay = false;
 };
 std::unique_ptr<BucketUpdate> make_adam(const AdamOptions& options);
+
+/// decent-dp's AccumAdam and AccumAdamW: Adam whose moments move once in `accum_iter` updates K, by
+/// the mean gradient of those, while every update steps with its own gradient on top of them:
+///
+///     x -= lr * wd * x (decoupled), or g += wd * x
+///     a += g / K;   m' = m + (1-b1) g;   v' = v + (1-b2) g^2
+///     n = ceil(s / K);   x -= lr / (1-b1^n) * m' / (sqrt(v') / sqrt(1-b2^n) + eps)
+///     K divides s:  m = b1 (m + (1-b1) a),  v = b2 (v + (1-b2) a^2),  a = 0
+struct AccumAdamOptions {
+  AdamOptions adam = {};
+  std::int64_t accum_iter = 4;  // K >= 1
+};
+std::unique_ptr<BucketUpdate> make_accum_adam(const AccumAdamOptions& options);
 
 }  // namespace decent

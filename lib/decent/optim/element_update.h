@@ -36,4 +36,25 @@ inline __attribute__((always_inline)) void adam_element(T& x, T g, T& m, T& v, c
   x -= c.step_size * (m / denominator);
 }
 
+// decent-dp's accum_adam_foreach and accum_adamw_foreach. m and v only move where a round ends.
+template <typename T>
+inline __attribute__((always_inline)) void accum_adam_element(T& x, T g, T& m, T& v, T& a,
+                                                              const AccumAdam<T>& c) {
+  x *= c.shrink;
+  g += c.weight_decay * x;
+  a += c.share * g;
+  const T first = m + c.one_minus_beta1 * g;
+  const T second = v + c.one_minus_beta2 * g * g;
+  const T denominator = std::sqrt(second) / c.bias_correction2_sqrt + c.eps;
+  x -= c.step_size * (first / denominator);
+}
+
+template <typename T>
+inline __attribute__((always_inline)) void accum_adam_end_round(T& m, T& v, T& a,
+                                                                const AccumAdam<T>& c) {
+  m = c.beta1 * (m + c.one_minus_beta1 * a);
+  v = c.beta2 * (v + c.one_minus_beta2 * a * a);
+  a = 0;
+}
+
 }  // namespace decent::kernels

@@ -8,23 +8,22 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/optim/gradient_norm.h"
 
 namespace decent {
 namespace {
 
-// A gradient in the memory order of its parameter, which is what the update walks through.
-at::Tensor in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
-  bool same = true;
+bool in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
   for (std::int64_t d = 0; d < parameter.dim(); ++d) {
-    same = same && (parameter.size(d) == 1 || parameter.stride(d) == grad.stride(d));
+    if (parameter.size(d) != 1 && parameter.stride(d) != grad.stride(d)) return false;
   }
-  if (same) return grad;
-  return at::empty_strided(parameter.sizes(), parameter.strides(), grad.options()).copy_(grad);
+  return true;
 }
 
 Scalar scalar_of(const at::Tensor& tensor) {
@@ -61,9 +60,12 @@ DecentralizedDataParallel::DecentralizedDataParallel(const NamedTensors& paramet
 
   buckets_ = build_buckets(trained, options_.bucket_mb);
   for (const auto& [name, tensor] : trained) {
-    parameters_.push_back({.name = name,
-                           .tensor = tensor,
-                           .weight_decay = tensor.dim() >= 2 ? options_.weight_decay : 0.0});
+    const ParameterSettings by_rule{.weight_decay =
+                                        tensor.dim() >= 2 ? options_.weight_decay : 0.0};
+    parameters_.push_back(
+        {.name = name,
+         .tensor = tensor,
+         .settings = options_.settings ? options_.settings(name, tensor) : by_rule});
   }
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (std::size_t p : buckets_[b].parameters) parameters_[p].bucket = b;
@@ -135,7 +137,11 @@ void DecentralizedDataParallel::on_gradient(std::size_t parameter) {
   if (arrived.arrived) return;
   arrived.arrived = true;
   --missing_[arrived.bucket];
-  if (options_.update_time == UpdateTime::in_backward) handle_complete_buckets();
+  if (updates_in_backward()) handle_complete_buckets();
+}
+
+bool DecentralizedDataParallel::updates_in_backward() const {
+  return options_.update_time == UpdateTime::in_backward && !options_.clip.needs_whole_gradient();
 }
 
 void DecentralizedDataParallel::open_step() {
@@ -146,6 +152,8 @@ void DecentralizedDataParallel::open_step() {
   }
   step_open_ = true;
   next_bucket_ = 0;
+  squares_ = 0;
+  whole_scale_ = 1;
   missing_.clear();
   for (const Bucket& bucket : buckets_) missing_.push_back(bucket.parameters.size());
   for (Parameter& parameter : parameters_) parameter.arrived = false;
@@ -160,7 +168,9 @@ void DecentralizedDataParallel::handle_complete_buckets() {
 // What is left at the end of backward: buckets with a parameter that this step did not use, and
 // those behind them.
 void DecentralizedDataParallel::close_step() {
+  if (options_.clip.needs_whole_gradient()) measure_whole_gradient();
   while (next_bucket_ < buckets_.size()) handle_bucket(next_bucket_++);
+  if (options_.clip.norm > 0) grad_norm_ = std::sqrt(squares_);
   ++step_;
   step_open_ = false;
   warn_of_missing_gradients();
@@ -173,42 +183,87 @@ void DecentralizedDataParallel::handle_bucket(std::size_t index) {
   const Mixing mixing = gossip_->wait(index, options_.gamma);
   wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  std::vector<at::Tensor> keep_alive;
-  const std::vector<BucketSlice> slices = collect_slices(bucket, keep_alive);
+  const std::vector<BucketSlice> slices = collect_slices(bucket);
+  const double scale = clip_scale(bucket, slices);
   options_.update->apply({.x = bucket.x.data_ptr(),
                           .states = states_[index].pointers,
                           .scalar = scalar_of(bucket.x),
                           .mixing = mixing,
                           .slices = slices,
-                          .lr = options_.schedule(step_ + 1)});
+                          .lr = options_.schedule(step_ + 1),
+                          .grad_scale = scale});
+  count_updates(bucket);
   release_gradients(bucket);
   // This is x^(t) with t = step_ + 1, mixed in step t + 1, whose phase is (t + 1 - 2) mod phases.
   gossip_->start(index, bucket.x, step_ % gossip_->phases());
 }
 
-std::vector<BucketSlice> DecentralizedDataParallel::collect_slices(
-    const Bucket& bucket, std::vector<at::Tensor>& keep_alive) {
+// Changes nothing but the layout of gradients, so that it may be called twice in a step.
+std::vector<BucketSlice> DecentralizedDataParallel::collect_slices(const Bucket& bucket) {
   std::vector<BucketSlice> slices;
   for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
-    Parameter& parameter = parameters_[bucket.parameters[i]];
+    const Parameter& parameter = parameters_[bucket.parameters[i]];
     BucketSlice slice{.offset = bucket.offsets[i],
                       .numel = parameter.tensor.numel(),
-                      .weight_decay = parameter.weight_decay};
-    const at::Tensor& grad = parameter.tensor.grad();
-    if (!grad.defined()) {
-      without_gradient_.push_back(bucket.parameters[i]);
-    } else if (grad.layout() != at::kStrided) {
-      throw UserError(
-          "the gradient of parameter '" + parameter.name +
-          "' is sparse: export the model with dense gradients (Embedding(.., sparse=False))");
-    } else {
-      keep_alive.push_back(in_memory_order_of(parameter.tensor, grad));
-      slice.grad = keep_alive.back().const_data_ptr();
-      slice.updates = ++parameter.updates;
+                      .weight_decay = parameter.settings.weight_decay,
+                      .lr_scale = parameter.settings.lr_scale};
+    at::Tensor& grad = at::Tensor(parameter.tensor).mutable_grad();
+    if (grad.defined()) {
+      check_dense(parameter.name, grad);
+      // The update walks through memory in the order of the parameter.
+      if (!in_memory_order_of(parameter.tensor, grad)) {
+        grad =
+            at::empty_strided(parameter.tensor.sizes(), parameter.tensor.strides(), grad.options())
+                .copy_(grad);
+      }
+      slice.grad = grad.const_data_ptr();
+      slice.updates = parameter.updates + 1;
     }
     slices.push_back(slice);
   }
   return slices;
+}
+
+void DecentralizedDataParallel::count_updates(const Bucket& bucket) {
+  for (std::size_t p : bucket.parameters) {
+    if (parameters_[p].tensor.grad().defined()) {
+      ++parameters_[p].updates;
+    } else {
+      without_gradient_.push_back(p);
+    }
+  }
+}
+
+double DecentralizedDataParallel::clip_scale(const Bucket& bucket,
+                                             const std::vector<BucketSlice>& slices) {
+  if (options_.clip.norm == 0 || !options_.clip.each_bucket) return whole_scale_;
+  const double squares = sum_of_squares(slices, scalar_of(bucket.x));
+  check_finite(squares, bucket, slices);
+  squares_ += squares;
+  return clip_coefficient(std::sqrt(squares), options_.clip.norm);
+}
+
+void DecentralizedDataParallel::measure_whole_gradient() {
+  const at::NoGradGuard no_grad;
+  for (const Bucket& bucket : buckets_) {
+    const std::vector<BucketSlice> slices = collect_slices(bucket);
+    const double squares = sum_of_squares(slices, scalar_of(bucket.x));
+    check_finite(squares, bucket, slices);
+    squares_ += squares;
+  }
+  whole_scale_ = clip_coefficient(std::sqrt(squares_), options_.clip.norm);
+}
+
+// Clipping would spread one bad element over all parameters.
+void DecentralizedDataParallel::check_finite(double squares, const Bucket& bucket,
+                                             const std::vector<BucketSlice>& slices) const {
+  if (std::isfinite(squares)) return;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (std::isfinite(sum_of_squares({&slices[i], 1}, scalar_of(bucket.x)))) continue;
+    throw Error(ExitCode::diverged, "training diverged: the gradient of parameter '" +
+                                        parameters_[bucket.parameters[i]].name + "' in step " +
+                                        std::to_string(step_ + 1) + " is not finite");
+  }
 }
 
 void DecentralizedDataParallel::release_gradients(const Bucket& bucket) {

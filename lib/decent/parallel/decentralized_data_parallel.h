@@ -42,14 +42,32 @@ namespace decent {
 /// still needs a weight after its gradient is complete (one that is also used through detach()).
 enum class UpdateTime { in_backward, after_backward };
 
+/// What a parameter has of its own; torch's parameter groups, one parameter each.
+struct ParameterSettings {
+  double weight_decay = 0.0;
+  double lr_scale = 1.0;  // times the schedule's learning rate
+};
+
+/// Norm that gradients are clipped to, as torch.nn.utils.clip_grad_norm_ does.
+struct ClipOptions {
+  double norm = 0.0;         // L2, of one worker's gradients; 0 is off
+  bool each_bucket = false;  // a norm for each bucket, instead of one over all parameters
+  /// The whole gradient must be known before the first update.
+  bool needs_whole_gradient() const { return norm > 0 && !each_bucket; }
+};
+
 struct DecentralizedOptions {
   std::vector<Phase> topology;                 // see make_topology
-  std::shared_ptr<const BucketUpdate> update;  // see make_adam, make_sgd
+  std::shared_ptr<const BucketUpdate> update;  // see make_adam, make_sgd, make_accum_adam
   Schedule schedule;                           // learning rate of step t = 1, 2, ..
-  double weight_decay = 0.0;    // of tensors with at least 2 dimensions; the others do not decay
+  double weight_decay = 0.0;  // of tensors with at least 2 dimensions; the others do not decay
+  /// Takes the place of weight_decay where it is given: called once for each parameter.
+  std::function<ParameterSettings(const std::string& name, const at::Tensor& parameter)> settings =
+      nullptr;
   double bucket_mb = 25.0;      // MiB
   double gamma = 1.0;           // mixing strength, 0 to 1
   bool average_buffers = true;  // floating-point buffers join the global average
+  ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
   UpdateTime update_time = UpdateTime::in_backward;
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
@@ -77,6 +95,7 @@ class DecentralizedDataParallel {
 
   /// While on, backward() only adds up gradients.
   void set_accumulate_grad(bool enable) { accumulating_ = enable; }
+  bool accumulates_grad() const { return accumulating_; }
   /// gamma from the next mixing on. Throws UserError where it is not in [0, 1].
   void set_adaptive_factor(double gamma);
 
@@ -88,6 +107,10 @@ class DecentralizedDataParallel {
   /// Throws std::logic_error where there is nothing to revert.
   void revert_global_avg();
 
+  /// Norm of the last step's gradient over all parameters of this worker, before clipping; nothing
+  /// where clipping is off.
+  std::optional<double> grad_norm() const { return grad_norm_; }
+
   /// Seconds that backward() has waited for exchanges since the last call.
   double take_wait_seconds();
 
@@ -97,7 +120,7 @@ class DecentralizedDataParallel {
     std::string name;
     at::Tensor tensor;
     std::size_t bucket = 0;
-    double weight_decay = 0;
+    ParameterSettings settings;
     std::int64_t updates = 0;
     bool arrived = false;  // in this step
     bool warned = false;   // of a missing gradient
@@ -115,8 +138,13 @@ class DecentralizedDataParallel {
   void close_step();
   void handle_complete_buckets();
   void handle_bucket(std::size_t bucket);
-  std::vector<BucketSlice> collect_slices(const Bucket& bucket,
-                                          std::vector<at::Tensor>& keep_alive);
+  std::vector<BucketSlice> collect_slices(const Bucket& bucket);
+  void count_updates(const Bucket& bucket);
+  double clip_scale(const Bucket& bucket, const std::vector<BucketSlice>& slices);
+  void measure_whole_gradient();
+  void check_finite(double squares, const Bucket& bucket,
+                    const std::vector<BucketSlice>& slices) const;
+  bool updates_in_backward() const;
   void release_gradients(const Bucket& bucket);
   void warn_of_missing_gradients();
 
@@ -134,6 +162,9 @@ class DecentralizedDataParallel {
   std::vector<std::size_t> missing_;           // by bucket: gradients still to come in this step
   std::size_t next_bucket_ = 0;                // buckets are handled in this order on every worker
   std::vector<std::size_t> without_gradient_;  // parameters, in this step
+  double squares_ = 0;      // of this step's gradients, as far as they are measured
+  double whole_scale_ = 1;  // what this step's whole gradient is multiplied with
+  std::optional<double> grad_norm_;
   double wait_seconds_ = 0;
 };
 

@@ -114,4 +114,11 @@ std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_
   return buckets;
 }
 
+void check_dense(const std::string& name, const at::Tensor& grad) {
+  if (grad.layout() == at::kStrided) return;
+  throw UserError(
+      "the gradient of parameter '" + name +
+      "' is sparse: export the model with dense gradients (Embedding(.., sparse=False))");
+}
+
 }  // namespace decent

@@ -29,6 +29,9 @@ struct Bucket {
 /// CPU, dense, not sharing memory with any other tensor. Throws UserError naming the tensors.
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors);
 
+/// Throws UserError where the gradient of the parameter `name` is sparse.
+void check_dense(const std::string& name, const at::Tensor& grad);
+
 /// Moves parameters into flat buckets of `bucket_mb` MiB: they become views at offsets aligned to
 /// 128 bytes, strides kept, through set_data, so that every holder of the tensor sees the move.
 std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <numeric>
 
 #include "decent/core/error.h"
@@ -189,6 +190,31 @@ void validate_topology(std::span<const Phase> phases, int world_size) {
                       std::to_string(missing - seen.begin()) + " stands in no edge");
     }
   }
+}
+
+std::vector<std::vector<int>> connected_parts(std::span<const Phase> phases, int world_size) {
+  // Every rank points at a smaller one that it is connected with, or at itself.
+  std::vector<int> root(static_cast<std::size_t>(world_size));
+  std::iota(root.begin(), root.end(), 0);
+  const auto find = [&](int rank) {
+    while (root[static_cast<std::size_t>(rank)] != rank)
+      rank = root[static_cast<std::size_t>(rank)];
+    return rank;
+  };
+  for (const Phase& phase : phases) {
+    for (const Edge& edge : phase) {
+      for (int rank : edge.ranks) {
+        const int a = find(edge.ranks.front());
+        const int b = find(rank);
+        root[static_cast<std::size_t>(std::max(a, b))] = std::min(a, b);
+      }
+    }
+  }
+  std::map<int, std::vector<int>> parts;
+  for (int rank = 0; rank < world_size; ++rank) parts[find(rank)].push_back(rank);
+  std::vector<std::vector<int>> result;
+  for (auto& [first, ranks] : parts) result.push_back(std::move(ranks));
+  return result;
 }
 
 const Edge& edge_of(const Phase& phase, int rank) {

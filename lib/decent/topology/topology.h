@@ -38,6 +38,10 @@ std::vector<Phase> make_topology(std::string_view name, int world_size, int loca
 /// in exactly one edge of each, weights in (0, 1]. Throws UserError naming phase and rank.
 void validate_topology(std::span<const Phase> phases, int world_size);
 
+/// The groups of ranks that `phases` connect with one another, each sorted, in the order of their
+/// smallest ranks: one where information of every worker reaches every other.
+std::vector<std::vector<int>> connected_parts(std::span<const Phase> phases, int world_size);
+
 /// The edge of `phase` that `rank` stands in.
 const Edge& edge_of(const Phase& phase, int rank);
 

@@ -19,16 +19,17 @@ MetricsFile::MetricsFile(const std::filesystem::path& path)
 }
 
 void MetricsFile::write(const TrainMetrics& m) {
-  write_line(Json({{"kind", "train"},
-                   {"step", m.step},
-                   {"epoch", m.epoch},
-                   {"loss", m.loss},
-                   {"lr", m.lr},
-                   {"samples_per_s", m.samples_per_s},
-                   {"step_ms", m.step_ms},
-                   {"comm_wait_ms", m.comm_wait_ms},
-                   {"data_wait_ms", m.data_wait_ms}})
-                 .dump());
+  Json line = {{"kind", "train"},
+               {"step", m.step},
+               {"epoch", m.epoch},
+               {"loss", m.loss},
+               {"lr", m.lr},
+               {"samples_per_s", m.samples_per_s},
+               {"step_ms", m.step_ms},
+               {"comm_wait_ms", m.comm_wait_ms},
+               {"data_wait_ms", m.data_wait_ms}};
+  if (m.grad_norm) line["grad_norm"] = *m.grad_norm;
+  write_line(line.dump());
 }
 
 void MetricsFile::write(const EvalMetrics& m) {

@@ -20,6 +20,7 @@ struct TrainMetrics {
   double step_ms = 0;        // per update, with waiting for data, without evaluation
   double comm_wait_ms = 0;
   double data_wait_ms = 0;
+  std::optional<double> grad_norm = {};  // of this step, before clipping, mean over workers
 };
 
 struct EvalMetrics {

@@ -15,6 +15,7 @@
 #include "decent/parallel/replica.h"
 #include "decent/train/backward.h"
 #include "decent/train/criterion.h"
+#include "decent/train/param_groups.h"
 #include "decent/train/random.h"
 
 namespace decent {
@@ -60,6 +61,29 @@ Schedule make_schedule(const Recipe& recipe, std::int64_t steps) {
                         .t_max = recipe.schedule.t_max.value_or(after_warmup),
                         .eta_min = recipe.schedule.eta_min,
                         .warmup_decay = recipe.schedule.warmup_decay});
+}
+
+std::vector<Phase> topology_of(const TopologyRecipe& recipe, int workers, int local) {
+  if (recipe.phases.empty()) return make_topology(name_of(recipe.name), workers, local);
+  std::vector<Phase> phases;
+  for (const std::vector<EdgeRecipe>& edges : recipe.phases) {
+    Phase& phase = phases.emplace_back();
+    for (const EdgeRecipe& edge : edges) {
+      // Ranks that do not fit an int do not exist either; the check below says so.
+      std::vector<int> ranks;
+      for (std::int64_t rank : edge.ranks) {
+        ranks.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, 1 << 30)));
+      }
+      std::sort(ranks.begin(), ranks.end());
+      phase.push_back({std::move(ranks), edge.weight});
+    }
+  }
+  try {
+    validate_topology(phases, workers);
+  } catch (const UserError& error) {
+    throw UserError(std::string("parallel.topology: ") + error.what());
+  }
+  return phases;
 }
 
 // The model's buffers as they were, whatever a trial does to them.
@@ -118,26 +142,34 @@ void drop_trial_gradients(const NamedTensors& parameters) {
   for (const auto& [name, parameter] : trained_part(parameters)) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
     const at::Tensor grad = std::exchange(at::Tensor(parameter).mutable_grad(), {});
-    if (grad.defined() && grad.layout() != at::kStrided) {
-      throw UserError(
-          "the gradient of parameter '" + name +
-          "' is sparse: export the model with dense gradients (Embedding(.., sparse=False))");
-    }
+    if (grad.defined()) check_dense(name, grad);
   }
+}
+
+void refuse_in_backward(const Setup& setup) {
+  if (setup.recipe.parallel.update != UpdateMode::in_backward) return;
+  throw UserError("the model '" + setup.model->path().string() +
+                  "' uses a weight after its gradient is complete (through detach() or .data), so "
+                  "that it cannot be updated while backward runs.\nSet parallel.update: "
+                  "after_backward, or auto");
 }
 
 void try_training(Setup& setup) {
   setup.model->module().train();
+  const ParallelRecipe& parallel = setup.recipe.parallel;
   // A weight read through .data escapes autograd's bookkeeping, so that a trial would not show it.
-  bool in_backward = !setup.model->reads_data_of_tensors();
+  bool later = setup.model->reads_data_of_tensors();
+  const bool after = parallel.update == UpdateMode::after_backward;
   try {
-    try_backward(setup, in_backward);
+    try_backward(setup, !later && !after);
   } catch (const WeightNeededLater&) {
-    in_backward = false;
-    try_backward(setup, in_backward);
+    later = true;
+    try_backward(setup, false);
   }
   drop_trial_gradients(setup.model->parameters());
-  setup.update_time = in_backward ? UpdateTime::in_backward : UpdateTime::after_backward;
+  if (later) refuse_in_backward(setup);
+  setup.weights_needed_later = later;
+  setup.update_time = later || after ? UpdateTime::after_backward : UpdateTime::in_backward;
 }
 
 // The two batch sizes that this worker will evaluate: a full one, and the last.
@@ -178,8 +210,10 @@ Setup prepare(const Recipe& recipe, const Launch& launch) {
   setup.inputs = forward_inputs(recipe.model);
   const int local =
       static_cast<int>(recipe.parallel.local_world_size.value_or(launch.local_world_size));
-  setup.topology = make_topology(name_of(recipe.parallel.topology.name), launch.world_size, local);
+  setup.topology = topology_of(recipe.parallel.topology, launch.world_size, local);
   setup.model = std::make_unique<TorchScriptModel>(recipe.model.path);
+  freeze_parameters(setup.model->parameters(), recipe.model.freeze);
+  check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);
   check_model_storage(*setup.model);
   setup.train = open_data_set("data.train", recipe.data.train, recipe.model);

@@ -27,7 +27,8 @@ struct Setup {
   std::unique_ptr<Sampler> sampler;
   std::int64_t total_steps = 0;  // updates of the whole run
   Schedule schedule;
-  UpdateTime update_time = UpdateTime::in_backward;  // after_backward where the model needs it
+  UpdateTime update_time = UpdateTime::in_backward;
+  bool weights_needed_later = false;  // the model's reason for after_backward
 };
 
 /// Opens model and data, makes the plan, and tries one batch of each source through the model

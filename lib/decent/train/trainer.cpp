@@ -1,6 +1,7 @@
 #include "decent/train/trainer.h"
 
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
+
 #include <cmath>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "decent/core/text.h"
 #include "decent/model/save.h"
 #include "decent/train/backward.h"
+#include "decent/train/param_groups.h"
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
 
@@ -16,18 +18,25 @@ namespace decent {
 namespace {
 
 std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
+  const auto adam = [&](bool decoupled) {
+    return AdamOptions{.beta1 = recipe.betas[0],
+                       .beta2 = recipe.betas[1],
+                       .eps = recipe.eps,
+                       .decoupled_weight_decay = decoupled};
+  };
   switch (recipe.name) {
     case OptimizerName::sgd:
       return make_sgd({.momentum = recipe.momentum, .nesterov = recipe.nesterov});
     case OptimizerName::adam:
+      return make_adam(adam(false));
     case OptimizerName::adamw:
-      return make_adam({.beta1 = recipe.betas[0],
-                        .beta2 = recipe.betas[1],
-                        .eps = recipe.eps,
-                        .decoupled_weight_decay = recipe.name == OptimizerName::adamw});
-    default:
-      throw std::logic_error("the recipe loader let an unsupported optimizer pass");
+      return make_adam(adam(true));
+    case OptimizerName::accum_adam:
+      return make_accum_adam({.adam = adam(false), .accum_iter = recipe.accum_iter});
+    case OptimizerName::accum_adamw:
+      return make_accum_adam({.adam = adam(true), .accum_iter = recipe.accum_iter});
   }
+  throw std::logic_error("an optimizer without an update");
 }
 
 DecentralizedOptions parallel_options(const Setup& setup, Log& log) {
@@ -35,12 +44,22 @@ DecentralizedOptions parallel_options(const Setup& setup, Log& log) {
   return {.topology = setup.topology,
           .update = make_update(setup.recipe.optimizer),
           .schedule = setup.schedule,
-          .weight_decay = setup.recipe.optimizer.weight_decay.value(),
+          .settings =
+              [optimizer = setup.recipe.optimizer](const std::string& name,
+                                                   const at::Tensor& parameter) {
+                return settings_of(optimizer, name, parameter);
+              },
           .bucket_mb = recipe.bucket_mb,
           .gamma = recipe.gamma,
           .average_buffers = recipe.average_buffers,
+          .clip = {.norm = recipe.grad_clip_norm,
+                   .each_bucket = recipe.grad_clip_scope == ClipScope::bucket},
           .update_time = setup.update_time,
           .warn = [&log](const std::string& text) { log.warn(text); }};
+}
+
+std::string topology_name(const TopologyRecipe& recipe) {
+  return recipe.phases.empty() ? std::string(name_of(recipe.name)) : "custom";
 }
 
 // "{0 1} {2 3}".
@@ -52,6 +71,13 @@ std::string phase_text(const Phase& phase) {
     text += (text.empty() ? "{" : " {") + join(ranks, " ") + "}";
   }
   return text;
+}
+
+std::string disconnected_warning(const std::vector<std::vector<int>>& parts) {
+  Phase groups;
+  for (const std::vector<int>& ranks : parts) groups.push_back({ranks, 1.0});
+  return "parallel.topology: the phases together do not connect all workers; " +
+         phase_text(groups) + " never hear of one another";
 }
 
 std::string fixed_mode_warning(const std::string& model,
@@ -83,12 +109,14 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& cont
     evaluator_ = std::make_unique<Evaluator>(setup_.recipe, *setup_.model, *setup_.eval,
                                              setup_.inputs, world_);
   }
+  const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   batches_ = std::make_unique<Prefetcher>(
-      [this](std::int64_t update) {
-        return read_batch(*setup_.train.source, setup_.train.fields,
-                          setup_.sampler->micro_batch(update, 0));
+      [this, accumulation](std::int64_t number) {
+        return read_batch(
+            *setup_.train.source, setup_.train.fields,
+            setup_.sampler->micro_batch(number / accumulation, number % accumulation));
       },
-      0, setup_.total_steps, static_cast<std::size_t>(setup_.recipe.data.prefetch));
+      0, setup_.total_steps * accumulation, static_cast<std::size_t>(setup_.recipe.data.prefetch));
 }
 
 double Trainer::epoch() const {
@@ -116,17 +144,29 @@ TrainingEnd Trainer::train() {
 
 void Trainer::train_step() {
   const auto begin = Clock::now();
-  control_.report(Operation::waiting_for_data);
-  const Batch batch = batches_->next();
-  interval_.data_wait_s += seconds_since(begin);
+  const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   seed_generator(static_cast<std::uint64_t>(setup_.recipe.seed), world_->rank(), step() + 1,
                  RandomStream::training);
-  const at::Tensor loss = forward_and_loss(batch);
-  backward(loss);
-  last_loss_ = loss.item<double>();
+  last_loss_ = 0;
+  for (std::int64_t a = 1; a <= accumulation; ++a) {
+    parallel_->set_accumulate_grad(a < accumulation);
+    last_loss_ += micro_step() / static_cast<double>(accumulation);
+  }
   check_finite();
   interval_.step_s += seconds_since(begin);
   ++interval_.steps;
+}
+
+// One micro-batch: its share of the gradient, and with the last one the update. Returns its loss.
+double Trainer::micro_step() {
+  const auto begin = Clock::now();
+  control_.report(Operation::waiting_for_data);
+  const Batch batch = batches_->next();
+  interval_.data_wait_s += seconds_since(begin);
+  const at::Tensor loss = forward_and_loss(batch);
+  const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
+  backward(accumulation == 1 ? loss : loss.div(accumulation));
+  return loss.item<double>();
 }
 
 at::Tensor Trainer::forward_and_loss(const Batch& batch) {
@@ -142,7 +182,7 @@ void Trainer::backward(const at::Tensor& loss) {
   const std::int64_t before = step();
   run_backward(loss);
   setup_.model->settle_buffers();
-  if (step() == before) {
+  if (step() == before && !parallel_->accumulates_grad()) {
     throw UserError("no parameter of the model takes part in the loss of step " +
                     std::to_string(before + 1));
   }
@@ -167,18 +207,21 @@ void Trainer::start_train_line() {
       .samples_per_s = static_cast<double>(setup_.sampler->update_samples()) / step_s,
       .step_ms = 1e3 * step_s,
       .comm_wait_ms = 1e3 * parallel_->take_wait_seconds() / steps,
-      .data_wait_ms = 1e3 * interval_.data_wait_s / steps};
+      .data_wait_ms = 1e3 * interval_.data_wait_s / steps,
+      .grad_norm = parallel_->grad_norm()};
   interval_ = {};
-  const at::Tensor loss = at::scalar_tensor(last_loss_, at::kDouble);
+  const at::Tensor sums = at::tensor({last_loss_, metrics.grad_norm.value_or(0.0)}, at::kDouble);
   pending_line_ =
-      PendingLine{.metrics = metrics, .loss = loss, .work = world_->all_reduce_sum(loss)};
+      PendingLine{.metrics = metrics, .sums = sums, .work = world_->all_reduce_sum(sums)};
 }
 
 void Trainer::finish_train_line(bool wait) {
   if (!pending_line_ || !(wait || pending_line_->work->done())) return;
   pending_line_->work->wait();
   TrainMetrics metrics = pending_line_->metrics;
-  metrics.loss = pending_line_->loss.item<double>() / world_->size();
+  const double* sums = pending_line_->sums.const_data_ptr<double>();
+  metrics.loss = sums[0] / world_->size();
+  if (metrics.grad_norm) metrics.grad_norm = sums[1] / world_->size();
   pending_line_.reset();
   if (main_worker()) report(metrics);
 }
@@ -244,7 +287,7 @@ void Trainer::announce() {
   const Recipe& recipe = setup_.recipe;
   const Plan plan{
       .workers = world_->size(),
-      .topology = std::string(name_of(recipe.parallel.topology.name)),
+      .topology = topology_name(recipe.parallel.topology),
       .phases = static_cast<std::int64_t>(setup_.topology.size()),
       .model = recipe.model.path.string(),
       .parameters = parallel_->parameter_count(),
@@ -261,11 +304,12 @@ void Trainer::announce() {
   for (std::size_t i = 0; i < setup_.topology.size(); ++i) {
     log_.detail("phase " + std::to_string(i) + ": " + phase_text(setup_.topology[i]));
   }
-  if (setup_.update_time == UpdateTime::after_backward) {
+  const auto parts = connected_parts(setup_.topology, world_->size());
+  if (parts.size() > 1) log_.warn(disconnected_warning(parts));
+  if (setup_.weights_needed_later && recipe.parallel.update == UpdateMode::automatic) {
     log_.info(
         "note     the model uses weights after their gradients are complete: they are updated "
-        "after "
-        "backward, not in it");
+        "after backward, not in it");
   }
   const auto& fixed = setup_.model->fixed_mode_operators();
   if (!fixed.empty()) log_.warn(fixed_mode_warning(recipe.model.path.string(), fixed));

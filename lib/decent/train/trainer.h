@@ -51,10 +51,10 @@ class Trainer {
     double step_s = 0;
     double data_wait_s = 0;
   };
-  // A train line whose loss is still being averaged over the workers.
+  // A train line whose loss and norm are still being averaged over the workers.
   struct PendingLine {
     TrainMetrics metrics;
-    at::Tensor loss;
+    at::Tensor sums;  // [2], float64
     Pending work;
   };
 
@@ -64,6 +64,7 @@ class Trainer {
 
   void announce();
   void train_step();
+  double micro_step();
   at::Tensor forward_and_loss(const Batch& batch);
   void backward(const at::Tensor& loss);
   void check_finite() const;
@@ -85,7 +86,7 @@ class Trainer {
   std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
   std::unique_ptr<Prefetcher> batches_;
   Interval interval_;
-  double last_loss_ = 0;  // of this worker
+  double last_loss_ = 0;  // of this worker, mean over micro-batches
   std::optional<PendingLine> pending_line_;
   std::optional<EvalMetrics> last_evaluation_;
   Clock::time_point started_ = Clock::now();

@@ -38,12 +38,24 @@ TEST(Combinations, Topologies) {
               HasSubstr("did you mean 'one-peer-exp'?"));
 }
 
-TEST(Combinations, CustomTopologiesAreCheckedThenRefused) {
+TEST(Combinations, AGlobalClipNeedsTheWholeGradient) {
+  EXPECT_THAT(refusal_of("parallel={update: in_backward, grad_clip_norm: 1}"),
+              HasSubstr("parallel.update: in_backward updates weights before"));
+  for (const std::string fine :
+       {"parallel={update: in_backward, grad_clip_norm: 1, grad_clip_scope: bucket}",
+        "parallel={update: in_backward}", "parallel={update: after_backward, grad_clip_norm: 1}"}) {
+    EXPECT_NO_THROW(parse(kSmallest, {fine})) << fine;
+  }
+}
+
+TEST(Combinations, CustomTopologiesAreChecked) {
   const auto refused = [](const std::string& phases) {
     return refusal_of("parallel.topology={phases: " + phases + "}");
   };
-  EXPECT_THAT(refused("[[{ranks: [0, 1], weight: 1}]]"),
-              HasSubstr("parallel.topology: not supported yet"));
+  const TopologyRecipe topology =
+      parse(kSmallest, {"parallel.topology={phases: [[{ranks: [1, 0], weight: 0.25}]]}"})
+          .parallel.topology;
+  EXPECT_EQ(topology.phases.at(0).at(0), (EdgeRecipe{.ranks = {1, 0}, .weight = 0.25}));
   EXPECT_THAT(refused("[]"), HasSubstr("expected a list of phases, not empty"));
   EXPECT_THAT(refused("[[]]"), HasSubstr("phase 0 has no edges"));
   EXPECT_THAT(refused("[[{ranks: [], weight: 1}]]"), HasSubstr("an edge without ranks"));

@@ -45,5 +45,37 @@ TEST(ShapeText, ReadsAsUsersWriteIt) {
   EXPECT_EQ(shape_text(std::vector<std::int64_t>{32, 1, 8, 8}), "[32, 1, 8, 8]");
 }
 
+TEST(GlobMatches, WholeTexts) {
+  for (const auto& [pattern, text] :
+       std::vector<std::pair<std::string, std::string>>{{"*", ""},
+                                                        {"*", "a.b"},
+                                                        {"fc.weight", "fc.weight"},
+                                                        {"fc.*", "fc.weight"},
+                                                        {"*.bias", "a.b.bias"},
+                                                        {"layers.?.w*", "layers.3.weight"},
+                                                        {"a*b*c", "aXbXbXc"},
+                                                        {"**", "x"},
+                                                        {"", ""},
+                                                        {"a[0]", "a[0]"}}) {
+    EXPECT_TRUE(glob_matches(pattern, text)) << pattern << " " << text;
+  }
+  for (const auto& [pattern, text] :
+       std::vector<std::pair<std::string, std::string>>{{"", "a"},
+                                                        {"fc", "fc.weight"},
+                                                        {"weight", "fc.weight"},
+                                                        {"fc.?", "fc.10"},
+                                                        {"*.bias", "bias"},
+                                                        {"a*b*c", "aXbX"},
+                                                        {"FC.*", "fc.weight"},
+                                                        {"?", ""}}) {
+    EXPECT_FALSE(glob_matches(pattern, text)) << pattern << " " << text;
+  }
+}
+
+TEST(SecondsText, IsShort) {
+  EXPECT_EQ(seconds_text(std::chrono::seconds(60)), "60 s");
+  EXPECT_EQ(seconds_text(std::chrono::milliseconds(320)), "0.3 s");
+}
+
 }  // namespace
 }  // namespace decent

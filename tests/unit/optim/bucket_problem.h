@@ -1,6 +1,6 @@
 #pragma once
 // A bucket with random content: parameters of odd sizes, some longer than what one thread takes at
-// a time, gaps between them, two state arrays.
+// a time, gaps between them, three state arrays.
 
 #include <cstdint>
 #include <random>
@@ -22,7 +22,7 @@ struct BucketProblem {
       numel += size + 3;
     }
     const auto n = static_cast<std::size_t>(numel);
-    x = received = state0 = state1 = std::vector<T>(n, kGap);
+    x = received = state0 = state1 = state2 = std::vector<T>(n, kGap);
     std::mt19937 engine(seed);
     std::normal_distribution<T> normal;
     for (BucketSlice& slice : slices) {
@@ -36,6 +36,7 @@ struct BucketProblem {
         received[i] = normal(engine);
         state0[i] = normal(engine);
         state1[i] = normal(engine) * normal(engine);
+        state2[i] = normal(engine);
         state1[i] *= state1[i];  // second moments are not negative
       }
     }
@@ -43,6 +44,7 @@ struct BucketProblem {
   BucketProblem(const BucketProblem& other) { *this = other; }
   BucketProblem& operator=(const BucketProblem& other) {
     x = other.x, received = other.received, state0 = other.state0, state1 = other.state1;
+    state2 = other.state2;
     grads = other.grads;
     slices = other.slices;
     for (std::size_t i = 0; i < slices.size(); ++i) {
@@ -53,7 +55,7 @@ struct BucketProblem {
 
   void apply(const BucketUpdate& update, Mixing mixing, double lr) {
     if (mixing.received != nullptr) mixing.received = received.data();
-    std::vector<void*> states = {state0.data(), state1.data()};
+    std::vector<void*> states = {state0.data(), state1.data(), state2.data()};
     states.resize(update.state_names().size());
     update.apply({.x = x.data(),
                   .states = states,
@@ -63,7 +65,7 @@ struct BucketProblem {
                   .lr = lr});
   }
 
-  std::vector<T> x, received, state0, state1;
+  std::vector<T> x, received, state0, state1, state2;
   std::vector<std::vector<T>> grads;
   std::vector<BucketSlice> slices;
 };

@@ -7,6 +7,8 @@
 #include <limits>
 
 #include "bucket_problem.h"
+#include "decent/core/error.h"
+#include "decent/optim/gradient_norm.h"
 
 namespace decent {
 namespace {
@@ -15,8 +17,14 @@ using testing::BucketProblem;
 using testing::mixing_of;
 
 std::vector<std::shared_ptr<const BucketUpdate>> all_updates() {
-  return {make_sgd({}), make_sgd({.momentum = 0.9}), make_sgd({.momentum = 0.9, .nesterov = true}),
-          make_adam({}), make_adam({.decoupled_weight_decay = true})};
+  return {make_sgd({}),
+          make_sgd({.momentum = 0.9}),
+          make_sgd({.momentum = 0.9, .nesterov = true}),
+          make_adam({}),
+          make_adam({.decoupled_weight_decay = true}),
+          make_accum_adam({.accum_iter = 1}),
+          make_accum_adam({.accum_iter = 3}),
+          make_accum_adam({.adam = {.decoupled_weight_decay = true}, .accum_iter = 2})};
 }
 
 template <typename T>
@@ -26,13 +34,16 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 
 template <typename T>
 bool same_bits(const BucketProblem<T>& a, const BucketProblem<T>& b) {
-  return same_bits(a.x, b.x) && same_bits(a.state0, b.state0) && same_bits(a.state1, b.state1);
+  return same_bits(a.x, b.x) && same_bits(a.state0, b.state0) && same_bits(a.state1, b.state1) &&
+         same_bits(a.state2, b.state2);
 }
 
 TEST(BucketUpdate, NamesItsStatesAsTorchDoes) {
   using ::testing::ElementsAre;
   EXPECT_THAT(make_sgd({})->state_names(), ElementsAre("momentum_buffer"));
   EXPECT_THAT(make_adam({})->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(make_accum_adam({})->state_names(),
+              ElementsAre("exp_avg", "exp_avg_sq", "accum_grad"));
 }
 
 template <typename T>
@@ -170,6 +181,65 @@ TEST(BucketUpdate, FirstAdamStepIsTheLearningRate) {
     const double sign = i < 3 ? 1 : -1;
     EXPECT_NEAR(problem.x[5 + i], 2.0 - 0.25 * sign, 4e-15);  // some 20 roundings of 1.1e-16
   }
+}
+
+TEST(BucketUpdate, RefusesAnEmptyRound) {
+  EXPECT_THROW(make_accum_adam({.accum_iter = 0}), UserError);
+}
+
+// With rounds of one update accum_adam is Adam but for where beta1 stands: by hand, from zero
+// states.
+TEST(BucketUpdate, AccumAdamByHand) {
+  BucketProblem<double> problem({1});
+  const auto at = static_cast<std::size_t>(problem.slices[0].offset);
+  problem.x[at] = 2, problem.grads[0][0] = 3;
+  problem.state0[at] = problem.state1[at] = problem.state2[at] = 0;
+  problem.slices[0].weight_decay = 0.5;
+  problem.slices[0].updates = 2;
+  const auto update =
+      make_accum_adam({.adam = {.beta1 = 0.5, .beta2 = 0.75, .eps = 0}, .accum_iter = 2});
+  problem.apply(*update, {}, 0.25);
+  // g = 3 + 0.5 * 2 = 4, a = 2; m' = 2, v' = 4, n = 1: x -= 0.25 / 0.5 * 2 / (2 / 0.5) = 0.25.
+  EXPECT_DOUBLE_EQ(problem.x[at], 1.75);
+  // The round ends: m = 0.5 * 0.5 * 2, v = 0.75 * 0.25 * 4.
+  EXPECT_DOUBLE_EQ(problem.state0[at], 0.5);
+  EXPECT_DOUBLE_EQ(problem.state1[at], 0.75);
+  EXPECT_DOUBLE_EQ(problem.state2[at], 0.0);
+}
+
+TEST(GradientNorm, AddsUpAllGradientsOnAnyNumberOfThreads) {
+  BucketProblem<float> problem({1, 100000, 17, 33});
+  problem.slices[2].grad = nullptr;
+  long double sum = 0;
+  for (std::size_t i : {0, 1, 3}) {
+    for (float g : problem.grads[i]) sum += static_cast<long double>(g) * g;
+  }
+  omp_set_num_threads(1);
+  const double one = sum_of_squares(problem.slices, Scalar::float32);
+  omp_set_num_threads(3);
+  const double three = sum_of_squares(problem.slices, Scalar::float32);
+  omp_set_num_threads(1);
+  EXPECT_EQ(one, three);
+  // Some 100000 / 16 additions a lane, each off by 1.1e-16 of at most the sum.
+  EXPECT_NEAR(one, static_cast<double>(sum), 1e-12 * static_cast<double>(sum));
+}
+
+TEST(GradientNorm, ShowsWhatIsNotFinite) {
+  for (float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    BucketProblem<float> problem({40, 70});
+    problem.grads[1][69] = bad;
+    EXPECT_FALSE(std::isfinite(sum_of_squares(problem.slices, Scalar::float32)));
+  }
+  // The largest float squares without overflow in double.
+  BucketProblem<float> large({1});
+  large.grads[0][0] = std::numeric_limits<float>::max();
+  EXPECT_TRUE(std::isfinite(sum_of_squares(large.slices, Scalar::float32)));
+}
+
+TEST(GradientNorm, ClipsAsTorchDoes) {
+  EXPECT_EQ(clip_coefficient(0.5, 1.0), 1.0);
+  EXPECT_DOUBLE_EQ(clip_coefficient(2.0, 1.0), 1.0 / (2.0 + 1e-6));
+  EXPECT_EQ(clip_coefficient(0.0, 1.0), 1.0);
 }
 
 }  // namespace

@@ -77,5 +77,15 @@ TEST(MakeTopology, RefusesNoWorkers) {
   EXPECT_THROW(make_topology("ring", 4, 0), UserError);
 }
 
+TEST(ConnectedParts, FollowsEdgesOfAllPhases) {
+  using Parts = std::vector<std::vector<int>>;
+  const std::vector<Phase> chain = {{{{0, 1}, 0.5}, {{2, 3}, 0.5}},
+                                    {{{1, 2}, 0.5}, {{0}, 1}, {{3}, 1}}};
+  EXPECT_EQ(connected_parts(chain, 4), (Parts{{0, 1, 2, 3}}));
+  const std::vector<Phase> apart = {{{{0, 3}, 0.5}, {{1}, 1}, {{2, 4}, 0.5}}};
+  EXPECT_EQ(connected_parts(apart, 5), (Parts{{0, 3}, {1}, {2, 4}}));
+  EXPECT_EQ(connected_parts(make_topology("ring", 1, 1), 1), (Parts{{0}}));
+}
+
 }  // namespace
 }  // namespace decent

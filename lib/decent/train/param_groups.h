@@ -1,0 +1,25 @@
+#pragma once
+// The recipe's globs over parameter names: model.freeze and optimizer.param_groups.
+
+#include <span>
+#include <string>
+
+#include "decent/config/recipe.h"
+#include "decent/parallel/decentralized_data_parallel.h"
+
+namespace decent {
+
+/// Parameters whose names match one of `globs` no longer require a gradient. Throws UserError where
+/// a glob matches no parameter (naming near ones), and where nothing is left to train.
+void freeze_parameters(const NamedTensors& parameters, std::span<const std::string> globs);
+
+/// Throws UserError where a group matches no parameter that trains.
+void check_param_groups(const NamedTensors& parameters, std::span<const ParamGroupRecipe> groups);
+
+/// Weight decay and learning rate of one parameter: those of the first group that matches, and the
+/// optimizer's own where that group, or no group, says nothing. Without any groups tensors of fewer
+/// than 2 dimensions do not decay.
+ParameterSettings settings_of(const OptimizerRecipe& recipe, const std::string& name,
+                              const at::Tensor& parameter);
+
+}  // namespace decent
