@@ -24,11 +24,16 @@ std::string average_name(int workers) {
   return workers == 1 ? "model" : fmt::format("average of {} models", workers);
 }
 
+std::string score_text(const Score& score) {
+  const bool is_share = score.name == "accuracy" || score.name == "top5";
+  return is_share ? fmt::format("{} {:.2f}%  ", score.name, 100 * score.value)
+                  : fmt::format("{} {:.4f}  ", score.name, score.value);
+}
+
 std::string scores(const EvalMetrics& metrics) {
-  const std::string accuracy =
-      metrics.accuracy ? fmt::format("accuracy {:.2f}%  ", 100 * *metrics.accuracy) : "";
-  return fmt::format("{}loss {:.4f}  on {}", accuracy, metrics.loss,
-                     plural(metrics.samples, "sample"));
+  std::string text;
+  for (const Score& score : metrics.scores) text += score_text(score);
+  return fmt::format("{}loss {:.4f}  on {}", text, metrics.loss, plural(metrics.samples, "sample"));
 }
 
 }  // namespace

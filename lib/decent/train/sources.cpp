@@ -38,7 +38,7 @@ std::size_t find_field(const DataSet& data, const std::string& name, const std::
 
 DataSet open_data_set(const std::string& key, const SourceRecipe& recipe,
                       const ModelRecipe& model) {
-  DataSet data{.key = key, .source = nullptr, .fields = {}};
+  DataSet data{.key = key, .source = nullptr, .fields = {}, .has_target = true};
   try {
     data.source = open_source(recipe);
   } catch (const UserError& error) {
@@ -46,7 +46,8 @@ DataSet open_data_set(const std::string& key, const SourceRecipe& recipe,
   }
   for (const ModelInput& input : model.inputs)
     data.fields.push_back(find_field(data, input.field, "model.inputs"));
-  data.fields.push_back(find_field(data, model.target, "model.target"));
+  data.has_target = model.loss != LossName::output;
+  if (data.has_target) data.fields.push_back(find_field(data, model.target, "model.target"));
   return data;
 }
 

@@ -10,6 +10,7 @@
 #include "decent/core/text.h"
 #include "decent/model/save.h"
 #include "decent/train/backward.h"
+#include "decent/train/non_finite.h"
 #include "decent/train/param_groups.h"
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
@@ -100,12 +101,12 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& cont
       control_(control),
       log_(log),
       folder_(std::move(folder)),
-      criterion_(setup_.recipe.model.loss) {
+      criterion_(setup_.recipe.model) {
   if (main_worker()) metrics_ = std::make_unique<MetricsFile>(folder_.metrics());
   parallel_ = std::make_unique<DecentralizedDataParallel>(
       setup_.model->parameters(), setup_.model->buffers(), world_, parallel_options(setup_, log_));
   const EvalRecipe& eval = setup_.recipe.eval;
-  if (setup_.eval && (eval.every_steps || eval.every_epochs)) {
+  if (setup_.eval && (eval.every_steps || eval.every_epochs || eval.at_start)) {
     evaluator_ = std::make_unique<Evaluator>(setup_.recipe, *setup_.model, *setup_.eval,
                                              setup_.inputs, world_);
   }
@@ -126,6 +127,7 @@ double Trainer::epoch() const {
 TrainingEnd Trainer::train() {
   announce();
   setup_.model->module().train();
+  if (evaluator_ && setup_.recipe.eval.at_start) evaluate();
   while (step() < setup_.total_steps) {
     if (!control_.begin_step(step() + 1)) {
       finish_train_line(/*wait=*/true);
@@ -152,7 +154,6 @@ void Trainer::train_step() {
     parallel_->set_accumulate_grad(a < accumulation);
     last_loss_ += micro_step() / static_cast<double>(accumulation);
   }
-  check_finite();
   interval_.step_s += seconds_since(begin);
   ++interval_.steps;
 }
@@ -164,16 +165,29 @@ double Trainer::micro_step() {
   const Batch batch = batches_->next();
   interval_.data_wait_s += seconds_since(begin);
   const at::Tensor loss = forward_and_loss(batch);
+  const auto value = loss.item<double>();
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   backward(accumulation == 1 ? loss : loss.div(accumulation));
-  return loss.item<double>();
+  return value;
 }
 
 at::Tensor Trainer::forward_and_loss(const Batch& batch) {
   control_.report(Operation::forward);
   const at::Tensor output =
       setup_.model->forward(setup_.inputs, std::span(batch.fields).first(setup_.inputs.size()));
-  return criterion_.mean_loss(output, batch.fields.back());
+  const at::Tensor loss = criterion_.mean_loss(output, setup_.train.target_in(batch.fields));
+  if (!std::isfinite(loss.item<double>())) diverge(batch, output, loss.item<double>());
+  return loss;
+}
+
+// Before the update of that step, which would make all parameters alike.
+void Trainer::diverge(const Batch& batch, const at::Tensor& output, double loss) const {
+  throw Error(
+      ExitCode::diverged,
+      "training diverged: the loss of step " + std::to_string(step() + 1) + " is " +
+          std::to_string(loss) + "; " +
+          describe_non_finite(setup_.model->parameters(), setup_.inputs, batch.fields, output) +
+          ".\nA smaller optimizer.lr or a longer schedule.warmup_steps may help.");
 }
 
 // Mixing, update and the next exchange all happen in here.
@@ -186,14 +200,6 @@ void Trainer::backward(const at::Tensor& loss) {
     throw UserError("no parameter of the model takes part in the loss of step " +
                     std::to_string(before + 1));
   }
-}
-
-void Trainer::check_finite() const {
-  if (std::isfinite(last_loss_)) return;
-  throw Error(ExitCode::diverged,
-              "training diverged: the loss of step " + std::to_string(step()) + " is " +
-                  std::to_string(last_loss_) +
-                  ". A smaller optimizer.lr or a longer schedule.warmup_steps may help.");
 }
 
 void Trainer::start_train_line() {
@@ -257,7 +263,7 @@ void Trainer::evaluate() {
   last_evaluation_ = EvalMetrics{.step = step(),
                                  .epoch = epoch(),
                                  .loss = evaluation.loss,
-                                 .accuracy = evaluation.accuracy,
+                                 .scores = evaluation.scores,
                                  .samples = evaluation.samples,
                                  .consensus_distance = distance.value()};
   if (!main_worker()) return;

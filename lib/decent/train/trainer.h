@@ -67,7 +67,7 @@ class Trainer {
   double micro_step();
   at::Tensor forward_and_loss(const Batch& batch);
   void backward(const at::Tensor& loss);
-  void check_finite() const;
+  [[noreturn]] void diverge(const Batch& batch, const at::Tensor& output, double loss) const;
   void start_train_line();
   void finish_train_line(bool wait);
   void report(const TrainMetrics& metrics);

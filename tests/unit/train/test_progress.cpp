@@ -82,7 +82,7 @@ EvalMetrics evaluation() {
   return {.step = 9,
           .epoch = 1,
           .loss = 0.5,
-          .accuracy = 0.98765,
+          .scores = {{"accuracy", 0.98765}},
           .samples = 355,
           .consensus_distance = 0.01234};
 }
@@ -95,7 +95,7 @@ TEST(EvaluationLine, TellsScoresAndDistance) {
   EXPECT_THAT(evaluation_line(evaluation(), 1),
               AllOf(Not(HasSubstr("average")), Not(HasSubstr("distance"))));
   EvalMetrics regression = evaluation();
-  regression.accuracy.reset();
+  regression.scores.clear();
   EXPECT_THAT(evaluation_line(regression, 2), Not(HasSubstr("accuracy")));
 }
 
