@@ -5,7 +5,9 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/digits.h"
+#include "decent/data/npz_source.h"
 #include "decent/data/safetensors_source.h"
+#include "decent/data/shards.h"
 
 namespace decent {
 namespace {
@@ -18,7 +20,9 @@ std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
       }
       return open_digits(recipe.split == Split::train);
     case SourceFormat::safetensors:
-      return open_safetensors_source(recipe.paths.at(0));
+      return open_shards(expand_globs(recipe.paths), open_safetensors_source);
+    case SourceFormat::npz:
+      return open_shards(expand_globs(recipe.paths), open_npz_source);
     default:
       throw std::logic_error("the recipe loader let an unsupported data format pass");
   }
