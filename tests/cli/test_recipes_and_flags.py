@@ -76,7 +76,7 @@ def test_flags_that_make_no_sense(flags: list, text: str) -> None:
 
 
 @pytest.mark.parametrize("flags", [["--resume", "auto"], ["--eval-only"], ["--checkpoint", "none"],
-                                   ["--export", "x.pt"], ["--dry-run"]], ids=lambda flags: flags[0])
+                                   ["--export", "x.pt"]], ids=lambda flags: flags[0])
 def test_flags_to_come(flags: list[str]) -> None:
     assert_says(flag_error("--config", CONFIG, *flags), flags[0], "not supported yet")
 
@@ -196,7 +196,7 @@ TO_COME = [
         "amp": {"dtype": "bf16", "init_scale": 2, "growth_factor": 3.0, "backoff_factor": 0.25, "growth_interval": 5},
         "checkpoint": {"every_steps": 5, "every_epochs": 1, "keep": 1, "keep_best": "loss", "background": False,
                        "allow_missing": True},
-        "log": {"progress": "bar", "tensorboard": True, "trace": [1, 2]},
+        "log": {"trace": [1, 2]},
     },
     {"data": {"eval": {"format": "csv", "path": "a.csv"}}, "amp": {"dtype": "fp16"}},
     {"data": {"eval": {**DIGITS["test"], "limit": 5}}},

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "decent/data/npz.h"
 #include "decent/core/error.h"
+#include "decent/data/npz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

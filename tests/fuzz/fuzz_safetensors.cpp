@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "decent/core/safetensors.h"
 #include "decent/core/error.h"
+#include "decent/core/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

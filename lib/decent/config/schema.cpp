@@ -227,11 +227,8 @@ Table<LogRecipe> make_log_table() {
       .range(at_least(1))
       .doc("Log after every so many updates.");
   table.key("progress", &R::progress, ProgressStyle::automatic)
-      .only(ProgressStyle::automatic, ProgressStyle::plain, ProgressStyle::off)
       .doc("How progress is shown on the terminal.");
-  table.key("tensorboard", &R::tensorboard, true)
-      .not_yet(false)
-      .doc("Write TensorBoard event files.");
+  table.key("tensorboard", &R::tensorboard, true).doc("Write TensorBoard event files.");
   table.key("trace", &R::trace, std::nullopt)
       .range(at_least(1))
       .check([](const auto& trace) {

@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMostDimensions = 32;  // numpy's own limit until 2.0
 
-// Reads the Python dictionary of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// Reads the Python dictionary of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
+// 4), }
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
@@ -103,8 +104,9 @@ class HeaderReader {
   void read_value(const std::string& key) {
     if (key == "descr") {
       if (peek() == '[') {
-        throw UserError(std::string(name_) + ": records are not supported; save each field as an "
-                                             "array of its own");
+        throw UserError(std::string(name_) +
+                        ": records are not supported; save each field as an "
+                        "array of its own");
       }
       descr_ = quoted();
     } else if (key == "fortran_order") {
@@ -124,12 +126,12 @@ class HeaderReader {
     const auto found = known.find(descr);
     if (found != known.end()) return found->second;
     const bool big_endian = descr.starts_with('>');
-    throw UserError(std::string(name_) + ": elements of type '" + descr.substr(0, 40) +
-                    "' are not supported" +
-                    (big_endian ? " (big-endian; array.astype('<" + descr.substr(1, 10) +
-                                      "') can be saved instead)"
-                                : "; valid: bool, uint8, int8, int16, int32, int64, float16, "
-                                  "float32, float64"));
+    throw UserError(
+        std::string(name_) + ": elements of type '" + descr.substr(0, 40) + "' are not supported" +
+        (big_endian
+             ? " (big-endian; array.astype('<" + descr.substr(1, 10) + "') can be saved instead)"
+             : "; valid: bool, uint8, int8, int16, int32, int64, float16, "
+               "float32, float64"));
   }
 
   std::size_t bytes_of(const NpyHeader& header) const {

@@ -92,8 +92,8 @@ Npz read_npz(std::span<const std::byte> bytes, const std::string& file) {
   const Archive archive = open_archive(bytes, file);
   Npz npz;
   std::set<std::string> names;
-  const auto count = static_cast<zip_uint64_t>(std::max<zip_int64_t>(
-      0, zip_get_num_entries(archive.get(), 0)));
+  const auto count =
+      static_cast<zip_uint64_t>(std::max<zip_int64_t>(0, zip_get_num_entries(archive.get(), 0)));
   npz.storage.reserve(count);  // the views below point into the elements
   for (zip_uint64_t index = 0; index < count; ++index) {
     zip_stat_t stat;

@@ -1,5 +1,6 @@
 #pragma once
-// The .npz format: a zip archive of .npy arrays, as numpy.savez and savez_compressed write. No torch.
+// The .npz format: a zip archive of .npy arrays, as numpy.savez and savez_compressed write. No
+// torch.
 
 #include <cstddef>
 #include <span>
@@ -16,9 +17,9 @@ struct Npz {
   std::vector<TensorView> arrays;  // row-major
 };
 
-/// Reads a whole archive, entries stored or deflated. Throws UserError naming `file`, and the entry,
-/// for damaged or encrypted archives, entries that are no arrays, duplicate names, sizes that
-/// disagree with headers, or that the compressed data cannot hold.
+/// Reads a whole archive, entries stored or deflated. Throws UserError naming `file`, and the
+/// entry, for damaged or encrypted archives, entries that are no arrays, duplicate names, sizes
+/// that disagree with headers, or that the compressed data cannot hold.
 Npz read_npz(std::span<const std::byte> bytes, const std::string& file);
 
 }  // namespace decent

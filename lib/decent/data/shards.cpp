@@ -23,8 +23,7 @@ std::string described(const Source& source) {
 
 class ShardedSource final : public Source {
  public:
-  explicit ShardedSource(std::vector<std::unique_ptr<Source>> shards)
-      : shards_(std::move(shards)) {
+  explicit ShardedSource(std::vector<std::unique_ptr<Source>> shards) : shards_(std::move(shards)) {
     for (const auto& shard : shards_) ends_.push_back((size_ += shard->size()));
   }
 

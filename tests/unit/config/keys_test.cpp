@@ -97,8 +97,8 @@ const std::vector<KeyCase>& key_cases() {
       {"checkpoint.background", "true", "on", "", "false"},
       {"checkpoint.allow_missing", "false", "no", "", "true"},
       {"log.every_steps", "1", "null", "0", ""},
-      {"log.progress", "off", "false", "", "bar"},
-      {"log.tensorboard", "false", "null", "", "true"},
+      {"log.progress", "bar", "3", "", ""},
+      {"log.tensorboard", "false", "2", "", ""},
       {"log.trace", "null", "3", "[0, 2]", "[1, 2]"},
   };
   return cases;
