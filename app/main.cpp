@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "allocator.h"
 #include "decent/comm/world.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
@@ -236,6 +237,7 @@ void run(Program& program, int argc, char** argv) {
 }  // namespace decent
 
 int main(int argc, char** argv) {
+  decent::keep_freed_memory();
   // A peer or store that closes its connection is an error of the write (exit 3), not the end of
   // this process. Python does the same, so that all ways to start the program behave alike.
   std::signal(SIGPIPE, SIG_IGN);

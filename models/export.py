@@ -1,48 +1,77 @@
 #!/usr/bin/env python3
-"""Exports every model of this folder to models/*.pt:  python models/export.py
+"""Exports the models of this folder:
+    python models/export.py                                 # all that are kept in models/*.pt
+    python models/export.py gpt_11m --folder build/models   # these, to that folder
 
 Your own model takes two lines (decent-train trains what forward does; leave the module in train mode):
     import torch
     torch.jit.script(MyModel()).save("my_model.pt")
 
 The weights come from a fixed seed and TorchScript's text from a fixed hash seed, so running this again gives the
-same files, byte for byte (with the same version of PyTorch).
+same files, byte for byte (with the same version of PyTorch), whichever models are asked for.
 """
 
+import argparse
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import torch
 from torch import nn
 
+from char_gpt import char_gpt, gpt_11m
 from digits import DigitsCNN, DigitsMLP
 
 FOLDER = Path(__file__).resolve().parent
-MODELS = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN}
+KEPT = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN, "char_gpt": char_gpt}
+MODELS = {**KEPT, "gpt_11m": gpt_11m}  # 44 MB: made where it is needed
 
 
 def export(model: nn.Module, path: Path) -> None:
     """Saves the scripted model, without debug records: they hold the paths of this machine's Python files."""
     torch.jit.script(model.train()).save(str(path))
     reader = torch._C.PyTorchFileReader(str(path))
-    names = [n for n in reader.get_all_records() if not n.endswith(".debug_pkl") and not n.startswith(".data/")]
-    records = {n: reader.get_record(n) for n in names if n != "version"}
+    names = reader.get_all_records()
+    version = next(n for n in ("version", ".data/version") if n in names)  # its place depends on its value
+    kept = [n for n in names if not n.endswith(".debug_pkl") and not n.startswith(".data/") and n != version]
+    records = {n: reader.get_record(n) for n in kept}
+    operators_version = int(reader.get_record(version))  # what the operators in the text mean
     del reader
     writer = torch._C.PyTorchFileWriter(str(path))
+    writer.set_min_version(operators_version)
     for name, data in records.items():
         writer.write_record(name, data, len(data))
     writer.write_end_of_file()
 
 
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Exports models as TorchScript.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MODELS)}")
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="where to write them (default: models)")
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.names if name not in MODELS]
+    if unknown:
+        parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(MODELS)}")
+    return arguments
+
+
 def main() -> None:
-    if os.environ.get("PYTHONHASHSEED") != "0":  # TorchScript writes constants in the order of a Python set
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, "PYTHONHASHSEED": "0"})
-    for name, make in MODELS.items():
-        torch.manual_seed(0)
-        model = make()
-        export(model, FOLDER / f"{name}.pt")
-        print(f"models/{name}.pt: {sum(p.numel() for p in model.parameters())} parameters")
+    arguments = parse_arguments()
+    names = arguments.names or list(KEPT)
+    if len(names) > 1 or os.environ.get("PYTHONHASHSEED") != "0":
+        # A process for each model, and hashes that do not vary: TorchScript's names for classes depend on what was
+        # scripted before, and it writes constants in the order of a Python set.
+        for name in names:
+            command = [sys.executable, __file__, name, "--folder", str(arguments.folder)]
+            subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "0"}, check=True)
+        return
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(0)
+    model = MODELS[names[0]]()
+    path = arguments.folder / f"{names[0]}.pt"
+    export(model, path)
+    print(f"{path}: {sum(p.numel() for p in model.parameters())} parameters")
 
 
 if __name__ == "__main__":

@@ -89,6 +89,19 @@ def test_cut_short(saved, data, tmp_path: Path) -> None:
     assert_says(refused(tmp_path, recipe(path)), path)
 
 
+def test_operator_that_torch_lacks(saved, model, data, tmp_path: Path) -> None:
+    """LibTorch's message begins with an empty line; what the user sees does not."""
+    import zipfile
+
+    path = saved(b"")
+    with zipfile.ZipFile(model("mlp")) as whole, zipfile.ZipFile(path, "w") as changed:
+        for name in whole.namelist():
+            content = whole.read(name)
+            is_code = "/code/" in name and name.endswith(".py")
+            changed.writestr(name, content.replace(b"torch.linear", b"torch.liinear") if is_code else content)
+    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "cannot be loaded", "aten::liinear")
+
+
 def test_onnx(saved, data, tmp_path: Path) -> None:
     path = saved(b"\x08\x07", "model.onnx")
     assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "ONNX", "not supported yet")

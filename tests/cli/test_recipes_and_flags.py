@@ -83,7 +83,7 @@ def test_flags_to_come(flags: list[str]) -> None:
 
 # ---- --print-config and --set --------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["digits", "digits_cnn"])
+@pytest.mark.parametrize("name", ["digits", "digits_cnn", "char_gpt"])
 def test_printed_recipe_loads_to_the_same(name: str, tmp_path: Path) -> None:
     first = run_alone("--config", ROOT / "configs" / f"{name}.yaml", "--print-config", cwd=tmp_path)
     assert (first.code, first.err) == (0, "")

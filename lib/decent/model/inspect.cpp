@@ -140,6 +140,7 @@ std::string reason_of(const std::exception& error) {
   // The interpreter puts its own traceback first and the reason last.
   if (text.find("Traceback of TorchScript") != std::string::npos)
     text = text.substr(text.rfind('\n') + 1);
+  text.erase(0, text.find_first_not_of(" \n"));  // complaints about code begin with an empty line
   return text.substr(0, text.find('\n'));
 }
 

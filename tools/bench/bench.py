@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Measures decent-train against PyTorch programs, a bare LibTorch loop, and its goals for start-up and memory.
+
+    .venv/bin/python tools/bench/bench.py step|bare|start|all [--write]
+
+step   whole training steps of three models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, no communication
+bare   one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
+start  seconds from the start of the process to the end of the first step, and peak memory
+all    the three of them
+
+All programs take the same TorchScript files, data, batches, AdamW and float32, one thread a worker, and alternate: each
+round runs every one of them once. A round's result is the median of its samples (means over windows of some steps); the
+tables show medians over rounds with the least and the greatest, and ratios of the same round. --write puts the tables
+into docs/performance.md. Needs what tools/setup --tests installs, and a build (tools/build).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+
+import starting
+from programs import CONTENDERS, MODELS, OURS, ROOT, Model, prepare, run_bare, run_contender, run_ours
+
+PAGE = ROOT / "docs" / "performance.md"
+RING_NEEDS_TWO = ("decent-dp", "decent-dp fused", "decent-optim-wrapper")  # their ring needs an even number of workers
+
+
+def number(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def spread(values: list[float], show: Callable[[float], str]) -> str:
+    return f"{show(median(values))} ({show(min(values))} to {show(max(values))})"
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def rounds_of(programs: dict[str, Callable[[], list[float]]], rounds: int, title: str) -> dict[str, list[float]]:
+    """Each program's median of each round. The order turns from round to round."""
+    results: dict[str, list[float]] = {name: [] for name in programs}
+    for number_of_round in range(rounds):
+        names = list(programs)[:: 1 if number_of_round % 2 == 0 else -1]
+        for name in names:
+            results[name].append(median(programs[name]()))
+            say(f"{title}, round {number_of_round + 1}: {name} {results[name][-1]:.1f} ms")
+    return results
+
+
+def ratios(results: dict[str, list[float]], name: str, base: str) -> list[float]:
+    return [a / b for a, b in zip(results[name], results[base])]
+
+
+# ---- step ----------------------------------------------------------------------------------------------------------
+
+def step_programs(model: Model, workers: int, folder: Path) -> dict[str, Callable[[], list[float]]]:
+    programs: dict[str, Callable[[], list[float]]] = {OURS: lambda: run_ours(model, workers, folder)}
+    for name in CONTENDERS:
+        if workers > 1 or name not in RING_NEEDS_TWO:
+            programs[name] = lambda name=name: run_contender(name, model, workers, folder)
+    if workers == 1:
+        # Whether TorchScript's optimizing executor, which decent-train does without, would help the others.
+        programs["no communication, optimizing"] = (
+            lambda: run_contender("no communication", model, workers, folder, optimizing=True))
+    return programs
+
+
+def bench_step(arguments: argparse.Namespace, folder: Path) -> str:
+    parts = []
+    for model in (MODELS[name] for name in arguments.models):
+        for workers in arguments.workers:
+            title = f"{model.name}, {workers} worker{'s' * (workers > 1)}"
+            results = rounds_of(step_programs(model, workers, folder), arguments.rounds, title)
+            rows = [[name, spread(values, number), spread(ratios(results, name, OURS), "{:.2f}".format)]
+                    for name, values in results.items()]
+            parts.append(f"{title}, batch {model.batch_size} a worker:\n\n" +
+                         table(["", "ms a step", "times decent-train's"], rows))
+    return "\n\n".join(parts)
+
+
+# ---- bare ----------------------------------------------------------------------------------------------------------
+
+def bench_bare(arguments: argparse.Namespace, folder: Path) -> str:
+    rows = []
+    for model in (MODELS[name] for name in arguments.models):
+        results = rounds_of({OURS: lambda: run_ours(model, 1, folder),
+                             "bare": lambda: run_bare(model, folder)["windows"]}, 2 * arguments.rounds, model.name)
+        rows.append([model.name, spread(results[OURS], number), spread(results["bare"], number),
+                     spread(ratios(results, OURS, "bare"), "{:.3f}".format)])
+    return table(["", "decent-train, ms a step", "bare loop", "ratio"], rows)
+
+
+# ---- start ---------------------------------------------------------------------------------------------------------
+
+def bench_start(arguments: argparse.Namespace, folder: Path) -> str:
+    starting.first_step(MODELS["digits_cnn"], folder)  # from here on all files are in memory
+    idle = starting.idle_kib()
+    rows = []
+    for model in (MODELS[name] for name in arguments.models):
+        runs = [starting.first_step(model, folder) for _ in range(2 * arguments.rounds + 1)]
+        activations = run_bare(model, folder)["activation_bytes"]
+        peak = max(run.peak_kib for run in runs)
+        allowed = runs[0].parameters * 20 + activations + 400e6
+        rows.append([model.name, spread([run.seconds for run in runs], "{:.2f}".format), f"{peak / 1024:.0f}",
+                     f"{(peak - idle) / 1024:.0f}", f"{allowed / 2**20:.0f}", f"{activations / 2**20:.1f}"])
+    libraries = starting.cuda_libraries(MODELS["digits_cnn"], folder)
+    text = table(["", "s to the end of step 1", "peak MiB", "above LibTorch alone", "allowed", "activations"], rows)
+    return (f"{text}\n\nLibTorch alone (a program that links it and does nothing): {idle / 1024:.0f} MiB. "
+            f"CUDA libraries that the program maps: {', '.join(libraries) or 'none'}.")
+
+
+# ---- all -----------------------------------------------------------------------------------------------------------
+
+BENCHMARKS = {"step": bench_step, "bare": bench_bare, "start": bench_start}
+
+
+def circumstances(kind: str, arguments: argparse.Namespace) -> str:
+    cpu = next(line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+               if line.startswith("model name"))
+    cores = subprocess.run(["nproc"], capture_output=True, text=True, check=True).stdout.strip()
+    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "decent-dp", "decent-optim-wrapper"))
+    own = subprocess.run([ROOT / "build" / "bin" / "decent-train", "--version"], capture_output=True, text=True,
+                         check=True).stdout.strip()
+    load = Path("/proc/loadavg").read_text().split()[0]
+    return (f"*{datetime.date.today()}: {cpu}, {cores} cores, {platform.system()} {platform.release().split('-')[0]}, "
+            f"load before the run {load}. {own}; {packages}. {arguments.rounds} rounds: "
+            f"`tools/bench/bench.py {kind}`.*")
+
+
+def write_into_page(kind: str, text: str) -> None:
+    page = PAGE.read_text()
+    begin, end = f"<!-- {kind}: begin -->\n", f"<!-- {kind}: end -->"
+    head, rest = page.split(begin)
+    _, tail = rest.split(end)
+    PAGE.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=[*BENCHMARKS, "all"])
+    parser.add_argument("--write", action="store_true", help="also write the tables into docs/performance.md")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
+    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
+    arguments = parser.parse_args()
+    prepare(["decent-train", "bench_bare", "bench_idle"])
+    for kind in BENCHMARKS if arguments.kind == "all" else [arguments.kind]:
+        about = circumstances(kind, arguments)
+        with tempfile.TemporaryDirectory() as folder:
+            text = f"{BENCHMARKS[kind](arguments, Path(folder))}\n\n{about}"
+        print(text)
+        if arguments.write:
+            write_into_page(kind, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""The programs that are measured: how each is started and what it reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = ROOT / "build"
+FILES = BUILD / "bench"  # models and data, made by prepare.py
+PROGRAM = BUILD / "bin" / "decent-train"
+TIMEOUT_S = 600
+
+
+@dataclass(frozen=True)
+class Model:
+    name: str
+    file: Path
+    data: Path
+    batch_size: int  # per worker
+    steps: int
+    warm_up: int  # of these steps, left out of the measurement
+    window: int  # steps whose mean is one sample
+
+
+MODELS = {m.name: m for m in (
+    Model("digits_cnn", ROOT / "models" / "digits_cnn.pt", FILES / "digits.safetensors", 16, 240, 40, 20),
+    Model("char_gpt", ROOT / "models" / "char_gpt.pt", FILES / "passages_128.safetensors", 4, 50, 10, 5),
+    Model("gpt_11m", FILES / "gpt_11m.pt", FILES / "passages_256.safetensors", 2, 9, 2, 1),
+)}
+
+OURS = "decent-train"
+CONTENDERS = ("decent-dp", "decent-dp fused", "decent-optim-wrapper", "DDP", "no communication")
+
+
+def prepare(targets: list[str]) -> None:
+    """Models, data and programs."""
+    subprocess.run([sys.executable, HERE / "prepare.py", FILES], check=True, stdout=sys.stderr)
+    subprocess.run(["cmake", "--build", BUILD, "--target", *targets], check=True, stdout=sys.stderr)
+
+
+def environment(rank: int = 0, workers: int = 1, port: int = 0) -> dict[str, str]:
+    """One thread a worker; one worker of ours needs no launcher, the others meet at the port."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHELASTIC_", "MASTER_", "LOCAL_"))}
+    launcher = {"RANK": rank, "WORLD_SIZE": workers, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": workers,
+                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return {**kept, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **{k: str(v) for k, v in launcher.items()}}
+
+
+def _free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def _run_workers(command: list, workers: int, folder: Path) -> str:
+    """Runs one process a worker; returns what rank 0 printed. None is left behind, whatever happens."""
+    port = _free_port()
+    processes = []
+    try:
+        for rank in range(workers):
+            with (folder / f"rank-{rank}.out").open("wb") as out:
+                processes.append(subprocess.Popen(command, env=environment(rank, workers, port), stdout=out,
+                                                  stderr=subprocess.STDOUT, cwd=folder, start_new_session=True))
+        codes = [p.wait(TIMEOUT_S) for p in processes]
+    finally:
+        for p in processes:
+            if p.poll() is None:
+                os.killpg(p.pid, signal.SIGKILL)
+                p.wait()
+    texts = [(folder / f"rank-{rank}.out").read_text(errors="replace") for rank in range(workers)]
+    if any(codes):
+        raise RuntimeError(f"{command[:3]} ended with {codes}:\n" + "\n".join(texts))
+    return texts[0]
+
+
+def recipe(model: Model, steps: int, every: int) -> dict:
+    return {
+        "model": {"path": str(model.file)},
+        "data": {"train": {"format": "safetensors", "path": str(model.data)}, "batch_size": model.batch_size,
+                 "shuffle": False},
+        "train": {"steps": steps},
+        "optimizer": {"name": "adamw", "lr": 1e-3},
+        "schedule": {"name": "constant"},
+        "parallel": {"topology": "ring"},
+        "log": {"every_steps": every},
+    }
+
+
+def _windows(milliseconds: list[float], size: int) -> list[float]:
+    return [sum(milliseconds[i : i + size]) / size for i in range(0, len(milliseconds) - size + 1, size)]
+
+
+def run_ours(model: Model, workers: int, folder: Path) -> list[float]:
+    config = folder / "recipe.yaml"
+    config.write_text(json.dumps(recipe(model, model.steps, model.window)))  # JSON is YAML
+    output = Path(tempfile.mkdtemp(dir=folder)) / "run"
+    _run_workers([PROGRAM, "--config", config, "--set", f"output={output}"], workers, folder)
+    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    return [line["step_ms"] for line in lines if line["kind"] == "train" and line["step"] > model.warm_up]
+
+
+def run_contender(name: str, model: Model, workers: int, folder: Path, optimizing: bool = False) -> list[float]:
+    command = [sys.executable, HERE / "contender.py", name, model.file, model.data, str(model.batch_size),
+               str(model.steps), str(model.warm_up), str(int(optimizing))]
+    return _windows(json.loads(_run_workers(command, workers, folder).splitlines()[-1]), model.window)
+
+
+def run_bare(model: Model, folder: Path) -> dict:
+    """Milliseconds of each window, and bytes of activations."""
+    command = [BUILD / "bin" / "bench_bare", model.file, model.data, str(model.batch_size), str(model.steps)]
+    result = json.loads(_run_workers(command, 1, folder))
+    return {"windows": _windows(result["step_ms"][model.warm_up :], model.window),
+            "activation_bytes": result["activation_bytes"]}
