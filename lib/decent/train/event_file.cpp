@@ -9,18 +9,13 @@
 #include <cstring>
 
 #include "decent/core/error.h"
+#include "decent/core/host.h"
 
 namespace decent {
 namespace {
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string machine_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 template <typename T>
@@ -82,7 +77,7 @@ std::uint32_t crc32c(const std::string& bytes) {
 
 EventFile::EventFile(const std::filesystem::path& folder)
     : path_(folder / ("events.out.tfevents." + std::to_string(static_cast<std::int64_t>(now_s())) +
-                      "." + machine_name() + "." + std::to_string(::getpid()) + ".0")),
+                      "." + host_name() + "." + std::to_string(::getpid()) + ".0")),
       file_(std::fopen(path_.c_str(), "wbe")) {
   if (!file_) throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
   write_record(event_start(0) + bytes_field(3, "brain.Event:2"));
