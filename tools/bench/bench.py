@@ -99,10 +99,13 @@ def bench_bare(arguments: argparse.Namespace, folder: Path) -> str:
     rows = []
     for model in (MODELS[name] for name in arguments.models):
         results = rounds_of({OURS: lambda: run_ours(model, 1, folder),
-                             "bare": lambda: run_bare(model, folder)["windows"]}, 2 * arguments.rounds, model.name)
-        rows.append([model.name, spread(results[OURS], number), spread(results["bare"], number),
-                     spread(ratios(results, OURS, "bare"), "{:.3f}".format)])
-    return table(["", "decent-train, ms a step", "bare loop", "ratio"], rows)
+                             "bare": lambda: run_bare(model, folder)["windows"],
+                             "keeping": lambda: run_bare(model, folder, keeps_memory=True)["windows"]},
+                            2 * arguments.rounds, model.name)
+        rows.append([model.name, *(spread(values, number) for values in results.values()),
+                     *(spread(ratios(results, OURS, base), "{:.3f}".format) for base in ("bare", "keeping"))])
+    return table(["", "decent-train, ms a step", "bare loop", "bare loop, memory kept", "ratio to bare",
+                  "ratio to memory kept"], rows)
 
 
 # ---- start ---------------------------------------------------------------------------------------------------------
@@ -114,7 +117,7 @@ def bench_start(arguments: argparse.Namespace, folder: Path) -> str:
     for model in (MODELS[name] for name in arguments.models):
         runs = [starting.first_step(model, folder) for _ in range(2 * arguments.rounds + 1)]
         activations = run_bare(model, folder)["activation_bytes"]
-        peak = max(run.peak_kib for run in runs)
+        peak = max(*(run.peak_kib for run in runs), starting.peak_kib(model, 2, folder))
         allowed = runs[0].parameters * 20 + activations + 400e6
         rows.append([model.name, spread([run.seconds for run in runs], "{:.2f}".format), f"{peak / 1024:.0f}",
                      f"{(peak - idle) / 1024:.0f}", f"{allowed / 2**20:.0f}", f"{activations / 2**20:.1f}"])

@@ -37,6 +37,9 @@ MODELS = {m.name: m for m in (
     Model("gpt_11m", FILES / "gpt_11m.pt", FILES / "passages_256.safetensors", 2, 9, 2, 1),
 )}
 
+# What app/allocator.cpp sets.
+KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
+
 OURS = "decent-train"
 CONTENDERS = ("decent-dp", "decent-dp fused", "decent-optim-wrapper", "DDP", "no communication")
 
@@ -55,21 +58,22 @@ def environment(rank: int = 0, workers: int = 1, port: int = 0) -> dict[str, str
     return {**kept, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **{k: str(v) for k, v in launcher.items()}}
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
 
 
-def _run_workers(command: list, workers: int, folder: Path) -> str:
+def _run_workers(command: list, workers: int, folder: Path, variables: dict[str, str] | None = None) -> str:
     """Runs one process a worker; returns what rank 0 printed. None is left behind, whatever happens."""
-    port = _free_port()
+    port = free_port()
     processes = []
     try:
         for rank in range(workers):
             with (folder / f"rank-{rank}.out").open("wb") as out:
-                processes.append(subprocess.Popen(command, env=environment(rank, workers, port), stdout=out,
-                                                  stderr=subprocess.STDOUT, cwd=folder, start_new_session=True))
+                own = {**environment(rank, workers, port), **(variables or {})}
+                processes.append(subprocess.Popen(command, env=own, stdout=out, stderr=subprocess.STDOUT, cwd=folder,
+                                                  start_new_session=True))
         codes = [p.wait(TIMEOUT_S) for p in processes]
     finally:
         for p in processes:
@@ -114,9 +118,9 @@ def run_contender(name: str, model: Model, workers: int, folder: Path, optimizin
     return _windows(json.loads(_run_workers(command, workers, folder).splitlines()[-1]), model.window)
 
 
-def run_bare(model: Model, folder: Path) -> dict:
-    """Milliseconds of each window, and bytes of activations."""
+def run_bare(model: Model, folder: Path, keeps_memory: bool = False) -> dict:
+    """Milliseconds of each window, and bytes of activations. keeps_memory: with decent-train's settings of malloc."""
     command = [BUILD / "bin" / "bench_bare", model.file, model.data, str(model.batch_size), str(model.steps)]
-    result = json.loads(_run_workers(command, 1, folder))
+    result = json.loads(_run_workers(command, 1, folder, KEEPS_MEMORY if keeps_memory else {}))
     return {"windows": _windows(result["step_ms"][model.warm_up :], model.window),
             "activation_bytes": result["activation_bytes"]}

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from programs import BUILD, PROGRAM, Model, environment, recipe
+from programs import BUILD, PROGRAM, Model, environment, free_port, recipe
 
 
 FIRST = re.compile(r"step +1/")
@@ -20,16 +20,16 @@ FIRST = re.compile(r"step +1/")
 @dataclass(frozen=True)
 class FirstStep:
     seconds: float  # from the start of the process to the line of step 1
-    peak_kib: int  # of the whole run, which has a second step and the export
+    peak_kib: int  # of the whole run: two steps and the export
     parameters: int
 
 
-def _start(model: Model, steps: int, folder: Path) -> subprocess.Popen:
-    config = folder / "recipe.yaml"
+def _start(model: Model, steps: int, folder: Path, rank: int = 0, workers: int = 1, port: int = 0) -> subprocess.Popen:
+    config = folder / f"recipe-{rank}.yaml"
     config.write_text(json.dumps(recipe(model, steps, 1)))  # JSON is YAML
     output = Path(tempfile.mkdtemp(dir=folder)) / "run"
-    return subprocess.Popen([PROGRAM, "--config", config, "--set", f"output={output}"], env=environment(),
-                            stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([PROGRAM, "--config", config, "--set", f"output={output}"],
+                            env=environment(rank, workers, port), stdout=subprocess.PIPE, text=True)
 
 
 def _end(process: subprocess.Popen) -> int:
@@ -51,6 +51,13 @@ def first_step(model: Model, folder: Path) -> FirstStep:
         if found := re.search(r"(\d+) parameters to train", line):
             parameters = int(found[1])
     return FirstStep(seconds, _end(process), parameters)
+
+
+def peak_kib(model: Model, workers: int, folder: Path) -> int:
+    """The most that one of the workers ever took, in a run of three steps."""
+    port = free_port()
+    processes = [_start(model, 3, folder, rank, workers, port) for rank in range(workers)]
+    return max(_end(process) for process in processes)
 
 
 def idle_kib() -> int:
