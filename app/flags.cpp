@@ -10,7 +10,7 @@
 namespace decent {
 namespace {
 
-constexpr const char* kNotYet[] = {"resume", "eval-only", "checkpoint", "export", "dry-run"};
+constexpr const char* kNotYet[] = {"resume", "eval-only", "checkpoint", "export"};
 
 cxxopts::Options make_options() {
   cxxopts::Options options("decent-train",
@@ -24,7 +24,7 @@ cxxopts::Options make_options() {
       ("eval-only", "evaluate a checkpoint's average (not supported yet)")
       ("checkpoint", "which checkpoint to read (not supported yet)", cxxopts::value<std::string>(), "auto|DIR|none")
       ("export", "write the averaged model (not supported yet)", cxxopts::value<std::string>(), "FILE")
-      ("dry-run", "check everything without training (not supported yet)")
+      ("dry-run", "check everything without training, print a summary and exit")
       ("print-config", "print the resolved recipe as YAML and exit")
       ("quiet", "only warnings and errors")
       ("verbose", "who meets whom in each phase, and stack traces of bugs")
@@ -71,6 +71,7 @@ Flags parse_flags(int argc, char** argv) {
   flags.help = given.count("help") > 0;
   flags.version = given.count("version") > 0;
   flags.print_config = given.count("print-config") > 0;
+  flags.dry_run = given.count("dry-run") > 0;
   if (given.count("quiet") > 0) flags.verbosity = Verbosity::quiet;
   if (given.count("verbose") > 0) flags.verbosity = Verbosity::verbose;
   if (given.count("quiet") > 0 && given.count("verbose") > 0) {

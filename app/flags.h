@@ -13,6 +13,7 @@ struct Flags {
   std::string config;
   std::vector<std::string> overrides;  // --set, in the order given
   bool print_config = false;
+  bool dry_run = false;
   bool version = false;
   bool help = false;
   Verbosity verbosity = Verbosity::normal;

@@ -15,6 +15,7 @@
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/version.h"
+#include "decent/train/dry_run.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/log.h"
 #include "decent/train/run_folder.h"
@@ -109,6 +110,20 @@ void train(Program& program) {
   agree(world, "export", [&] { program.trainer->export_average(); });
 }
 
+void dry_run(Program& program) {
+  use_plain_executor();
+  World& world = *program.world;
+  std::optional<Setup> setup;
+  agree(world, "setup", [&] {
+    setup = prepare(load_recipe(program.flags.config, program.flags.overrides), program.launch);
+  });
+  compare_workers(world, *setup);
+  if (program.launch.rank != 0) return;
+  for (const std::string& line : dry_run_lines(dry_run_facts(*setup, program.launch))) {
+    std::printf("%s\n", line.c_str());
+  }
+}
+
 void print_config(Program& program) {
   std::string text;
   agree(*program.world, "recipe",
@@ -135,10 +150,10 @@ void print_error(const Program& program, const std::string& message, int rank) {
 /// Ends the process because of a failure that all workers have been told of; in the control thread,
 /// whatever the training thread is waiting for.
 void end_failed(Program& program, const Failure& failure, bool reports) {
-  if (reports) print_error(program, failure.message, failure.lost ? -1 : failure.rank);
   if (Trainer* trainer = program.training.load()) {
     trainer->note_end(failure.code == ExitCode::stopped ? "stopped" : "failed");
   }
+  if (reports) print_error(program, failure.message, failure.lost ? -1 : failure.rank);
   std::_Exit(static_cast<int>(failure.code));
 }
 
@@ -173,6 +188,8 @@ void run(Program& program, int argc, char** argv) {
       std::printf("decent-train %s (build %s)\n", version().data(), build_id().data());
   } else if (program.flags.print_config) {
     print_config(program);
+  } else if (program.flags.dry_run) {
+    dry_run(program);
   } else {
     train(program);
   }

@@ -177,7 +177,7 @@ def test_input_that_only_the_evaluation_data_has_wrong(model, data, fields, tmp_
 
 def test_tuple_output(model, data, tmp_path: Path) -> None:
     message = refused(tmp_path, recipe(model("two_outputs"), data("blob")))
-    assert_says(message, model("two_outputs"), "Tuple[Tensor, Tensor]", "model.output", "not supported yet")
+    assert_says(message, model("two_outputs"), "2 outputs", "model.output", "0, 1")
 
 
 @pytest.mark.parametrize("target, shown", [(np.zeros((200, 3), np.int64), "int64[8, 3]"),

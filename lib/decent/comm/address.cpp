@@ -5,7 +5,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 
 #include "decent/comm/socket.h"
 #include "decent/core/error.h"
+#include "decent/core/host.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -66,12 +66,6 @@ std::optional<std::string> address_towards(const Addresses& target) {
     return numeric_text(address, size);
   }
   return std::nullopt;
-}
-
-std::string machine_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 std::string list_interfaces() {
@@ -126,7 +120,7 @@ bool is_loopback(const std::string& address) {
 }
 
 std::string address_for_others(const Launch& launch) {
-  const std::string name = machine_name();
+  const std::string name = host_name();
   const auto found = address_towards(resolve(name, launch.master_port));
   if (found && !is_loopback(*found)) return *found;
   throw UserError(

@@ -3,10 +3,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <random>
 #include <system_error>
@@ -15,6 +12,7 @@
 #include "decent/comm/address.h"
 #include "decent/comm/gloo.h"
 #include "decent/comm/mesh.h"
+#include "decent/core/host.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 
@@ -69,12 +67,6 @@ std::vector<std::uint8_t> to_bytes(const std::string& text) { return {text.begin
 std::chrono::milliseconds to_milliseconds(std::chrono::duration<double> time) {
   return std::chrono::ceil<std::chrono::milliseconds>(
       std::min(time, std::chrono::duration<double>(kForever)));
-}
-
-std::string machine_name() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 std::string random_token() {
@@ -193,7 +185,7 @@ std::vector<Outcome> agree(const Share& share, const std::string& name,
 
 std::vector<Hello> exchange_hellos(const Launch& launch, const Share& share) {
   Outcome outcome;
-  Hello hello{.build = own_build(), .host = machine_name(), .route = {}};
+  Hello hello{.build = own_build(), .host = host_name(), .route = {}};
   try {
     hello.route = route_address(launch);
   } catch (const UserError& error) {
@@ -248,7 +240,7 @@ World::World(const Launch& launch, WorldOptions options) : launch_(launch) {
   if (launch.world_size == 1) {
     control_ =
         std::make_unique<Control>(ControlOptions{.rank = 0,
-                                                 .hosts = {machine_name()},
+                                                 .hosts = {host_name()},
                                                  .connections = std::vector<Socket>(1),
                                                  .timeout = options.timeout,
                                                  .on_failure = std::move(options.on_failure)});
@@ -296,6 +288,9 @@ void World::meet(WorldOptions options) {
                                                       .connections = std::move(connections),
                                                       .timeout = options.timeout,
                                                       .on_failure = std::move(options.on_failure)});
+  // From here on the control plane gives up on peers, and gloo's look-ups wait for as long as they
+  // live.
+  stores_->root->setTimeout(kForever);
 }
 
 std::vector<Outcome> World::share(const std::string& name, const Outcome& own) {

@@ -15,26 +15,19 @@ Table<ModelRecipe> make_model_table() {
       .doc("Data fields in the order of forward's arguments, or `{input name: field}`.");
   table.key("target", &R::target, "y").doc("Data field that the loss compares with.");
   table.key("output", &R::output, std::nullopt)
-      .not_yet()
       .doc("Which output of the model, by name or index, where there are several.");
   table.key("loss", &R::loss, LossName::cross_entropy)
-      .only(LossName::cross_entropy, LossName::mse)
       .doc("Loss; with `output` the model's forward returns it.");
   table.key("label_smoothing", &R::label_smoothing, 0.0)
       .range(within(0, 1))
-      .not_yet()
       .doc("Label smoothing of cross_entropy.");
   table.key("ignore_index", &R::ignore_index, -100)
-      .not_yet()
       .doc("Target value that cross_entropy leaves out.");
-  table.key("class_dim", &R::class_dim, -1)
-      .not_yet()
-      .doc("Dimension of the classes in the output.");
+  table.key("class_dim", &R::class_dim, -1).doc("Dimension of the classes in the output.");
   table.key("memory_format", &R::memory_format, MemoryFormat::contiguous)
       .not_yet()
       .doc("Memory layout of parameters and inputs.");
   table.key("weights", &R::weights, std::nullopt)
-      .not_yet()
       .doc("File of weights to start from: `.safetensors` or `.pt`.");
   table.key("freeze", &R::freeze, {}).doc("Globs over parameters that do not train.");
   table.key("unfreeze", &R::unfreeze, {})
@@ -197,10 +190,9 @@ Table<EvalRecipe> make_eval_table() {
   table.key("every_epochs", &R::every_epochs, 1)
       .range(at_least(1))
       .doc("Evaluate after every so many epochs; null: never for this reason.");
-  table.key("at_start", &R::at_start, false).not_yet().doc("Evaluate before the first update.");
+  table.key("at_start", &R::at_start, false).doc("Evaluate before the first update.");
   table.key("metrics", &R::metrics, std::nullopt)
       .one_of(metric_names())
-      .not_yet()
       .doc("What is measured; null: loss, and accuracy for classification losses.");
   return table;
 }
@@ -235,11 +227,8 @@ Table<LogRecipe> make_log_table() {
       .range(at_least(1))
       .doc("Log after every so many updates.");
   table.key("progress", &R::progress, ProgressStyle::automatic)
-      .only(ProgressStyle::automatic, ProgressStyle::plain, ProgressStyle::off)
       .doc("How progress is shown on the terminal.");
-  table.key("tensorboard", &R::tensorboard, true)
-      .not_yet(false)
-      .doc("Write TensorBoard event files.");
+  table.key("tensorboard", &R::tensorboard, true).doc("Write TensorBoard event files.");
   table.key("trace", &R::trace, std::nullopt)
       .range(at_least(1))
       .check([](const auto& trace) {

@@ -8,14 +8,8 @@
 namespace decent::config {
 namespace {
 
-bool is_one_plain_path(const std::vector<std::filesystem::path>& paths) {
-  return paths.size() == 1 && paths.front().string().find_first_of("*?[") == std::string::npos;
-}
-
 void add_path(Table<SourceRecipe>& table, const std::string& meaning) {
-  table.required("path", &SourceRecipe::paths)
-      .only_if(is_one_plain_path, "one path without wildcards")
-      .doc(meaning);
+  table.required("path", &SourceRecipe::paths).doc(meaning);
 }
 
 // The keys that only this format has. Those of formats that do not work yet are checked as far as
@@ -73,7 +67,7 @@ void add_keys_of(SourceFormat format, Table<SourceRecipe>& table) {
 Table<SourceRecipe> make_source_table(SourceFormat format) {
   Table<SourceRecipe> table;
   table.required("format", &SourceRecipe::format)
-      .only(SourceFormat::builtin, SourceFormat::safetensors)
+      .only(SourceFormat::builtin, SourceFormat::safetensors, SourceFormat::npz)
       .doc("Format of the data; the other keys depend on it.");
   add_keys_of(format, table);
   table.key("limit", &SourceRecipe::limit, std::nullopt)

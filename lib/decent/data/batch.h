@@ -15,6 +15,8 @@ namespace decent {
 /// One tensor of shape [B, sample shape ..] per field, contiguous, on the CPU.
 struct Batch {
   std::vector<at::Tensor> fields;
+
+  std::int64_t samples() const { return fields.front().size(0); }
 };
 
 /// Reads the samples `indices` (B of them, each in [0, source.size())) of the chosen fields, in the

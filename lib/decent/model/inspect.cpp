@@ -105,6 +105,15 @@ void check_is_torchscript(const std::filesystem::path& path) {
   }
 }
 
+bool holds_torchscript(const std::filesystem::path& path) {
+  try {
+    return has(caffe2::serialize::PyTorchStreamReader(path.string()).getAllRecords(),
+               "constants.pkl");
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& module) {
   std::map<std::string, int> counts;
   visit_operators(module, [&](const torch::jit::Node* node) {

@@ -13,6 +13,9 @@ namespace decent {
 /// torch.jit.save wrote.
 void check_is_torchscript(const std::filesystem::path& path);
 
+/// Whether a file is one that torch.jit.save wrote; throws nothing.
+bool holds_torchscript(const std::filesystem::path& path);
+
 /// See TorchScriptModel::fixed_mode_operators.
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& module);
 

@@ -11,6 +11,7 @@
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/model/inspect.h"
+#include "decent/model/output.h"
 
 namespace decent {
 namespace {
@@ -193,9 +194,11 @@ at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
     throw UserError(quoted_path(path_) + " fails on a batch of " + join(shapes) + ": " +
                     reason_of(error));
   }
-  if (output.isTensor()) return output.toTensor();
-  throw UserError(quoted_path(path_) + ": forward returns " + output.type()->repr_str() +
-                  ", not one tensor; choosing one with model.output is not supported yet");
+  try {
+    return select_output(output, output_);
+  } catch (const UserError& error) {
+    throw UserError(quoted_path(path_) + ": " + error.what());
+  }
 }
 
 }  // namespace decent

@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -61,8 +62,11 @@ class TorchScriptModel {
   /// Checks `inputs` against forward's signature. Throws UserError naming the arguments of forward.
   void check_signature(std::span<const ForwardInput> inputs) const;
 
+  /// Which of several outputs forward() gives; see select_output.
+  void choose_output(std::optional<std::string> choice) { output_ = std::move(choice); }
+
   /// Runs forward on tensors given in the order of `inputs`. Throws UserError with the model's own
-  /// reason where it fails, or where it does not return one tensor.
+  /// reason where it fails, or where the output is not there.
   at::Tensor forward(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
 
   /// "forward(x: Tensor, mask: Tensor)".
@@ -90,6 +94,7 @@ class TorchScriptModel {
   std::vector<BufferSlot> buffer_slots_;
   std::vector<std::string> fixed_mode_operators_;
   bool reads_data_of_tensors_ = false;
+  std::optional<std::string> output_;
 };
 
 }  // namespace decent

@@ -1,8 +1,11 @@
 #include "decent/train/criterion.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
 
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "decent/config/choices.h"
@@ -12,9 +15,6 @@
 
 namespace decent {
 namespace {
-
-// Targets with this class do not count, as in torch.nn.CrossEntropyLoss.
-constexpr std::int64_t kIgnoredClass = -100;
 
 std::string describe(const at::Tensor& tensor) {
   return dtype_text(tensor.scalar_type()) + shape_text(tensor.sizes());
@@ -26,94 +26,192 @@ std::string describe(const at::Tensor& tensor) {
                   " do not fit the loss " + std::string(name_of(loss)) + ": " + wanted);
 }
 
-struct Flattened {
-  at::Tensor logits;   // [n, C]
-  at::Tensor classes;  // [n], int64
-};
-
-Flattened flatten_classes(const at::Tensor& output, const at::Tensor& target) {
-  const bool integers = at::isIntegralType(target.scalar_type(), /*includeBool=*/false);
-  const bool shapes_fit =
-      output.dim() >= 1 && output.sizes().slice(0, output.dim() - 1) == target.sizes();
-  if (!output.is_floating_point() || !integers || !shapes_fit) {
-    misfit(LossName::cross_entropy, output, target,
-           "it wants floating-point logits [.., classes] and integer classes [..]");
-  }
-  return {output.reshape({-1, output.size(-1)}), target.reshape({-1}).to(at::kLong)};
+at::Tensor own_loss(const at::Tensor& output) {
+  if (output.numel() == 1 && output.is_floating_point()) return output.reshape({});
+  throw UserError(
+      "model.loss: with 'output' forward must return the loss, one floating-point "
+      "number; it returns " +
+      describe(output));
 }
 
-// Out of range classes only show inside the loss; looking for them each step would cost a pass over
-// the targets.
-[[noreturn]] void explain_failure(const Flattened& flat, const std::exception& error) {
-  const at::Tensor counted = flat.classes.masked_select(flat.classes.ne(kIgnoredClass));
-  if (counted.numel() > 0) {
-    const auto least = counted.min().item<std::int64_t>();
-    const auto most = counted.max().item<std::int64_t>();
-    const std::int64_t classes = flat.logits.size(-1);
-    if (least < 0 || most >= classes) {
-      throw UserError("the target has class " + std::to_string(least < 0 ? least : most) +
-                      ", the model's output has " + std::to_string(classes) + " classes: 0 to " +
-                      std::to_string(classes - 1));
-    }
-  }
-  const std::string text = error.what();
-  throw UserError("the loss cross_entropy fails: " + text.substr(0, text.find('\n')));
-}
-
-at::Tensor cross_entropy(const Flattened& flat, std::int64_t reduction) {
-  try {
-    return at::cross_entropy_loss(flat.logits, flat.classes, {}, reduction, kIgnoredClass);
-  } catch (const std::exception& error) {
-    explain_failure(flat, error);
-  }
-}
-
-at::Tensor mse(const at::Tensor& output, const at::Tensor& target, std::int64_t reduction) {
-  const bool numbers = !target.is_complex() && target.scalar_type() != at::kBool;
-  if (!output.is_floating_point() || !numbers || output.sizes() != target.sizes()) {
-    misfit(LossName::mse, output, target,
-           "it wants a floating-point output and numbers of the same shape");
-  }
-  return at::mse_loss(output, target.to(output.scalar_type()), reduction);
+void count_numbers(const at::Tensor& output, const at::Tensor& target, EvaluationSums& sums) {
+  const at::Tensor truth = target.to(at::kDouble);
+  const at::Tensor error = output.to(at::kDouble) - truth;
+  sums.numbers = static_cast<double>(target.numel());
+  if (target.numel() == 0) return;
+  sums.squared_error = error.square().sum().item<double>();
+  sums.absolute_error = error.abs().sum().item<double>();
+  sums.target_mean = truth.mean().item<double>();
+  sums.target_squares = (truth - sums.target_mean).square().sum().item<double>();
 }
 
 }  // namespace
+
+// Logits or log probabilities, the classes, and the loss for messages.
+struct Criterion::Flattened {
+  at::Tensor scores;   // [n, C]
+  at::Tensor classes;  // [n], int64
+};
 
 EvaluationSums& EvaluationSums::operator+=(const EvaluationSums& other) {
   loss += other.loss;
   elements += other.elements;
   correct += other.correct;
+  correct5 += other.correct5;
   labels += other.labels;
+  squared_error += other.squared_error;
+  absolute_error += other.absolute_error;
+  if (other.numbers == 0) return *this;
+  const double both = numbers + other.numbers;
+  const double apart = other.target_mean - target_mean;
+  target_squares += other.target_squares + apart * apart * numbers * other.numbers / both;
+  target_mean += apart * other.numbers / both;
+  numbers = both;
   return *this;
+}
+
+Criterion::Criterion(const ModelRecipe& recipe)
+    : options_{.loss = recipe.loss,
+               .label_smoothing = recipe.label_smoothing,
+               .ignore_index = recipe.ignore_index,
+               .class_dim = recipe.class_dim} {}
+
+bool Criterion::has_classes() const {
+  return options_.loss == LossName::cross_entropy || options_.loss == LossName::nll;
+}
+
+bool Criterion::classifies() const {
+  return has_classes() || options_.loss == LossName::bce_with_logits;
+}
+
+bool Criterion::regresses() const {
+  return options_.loss == LossName::mse || options_.loss == LossName::l1 ||
+         options_.loss == LossName::huber;
+}
+
+Criterion::Flattened Criterion::flatten_classes(const at::Tensor& output,
+                                                const at::Tensor& target) const {
+  const std::int64_t dims = output.dim();
+  const std::int64_t dim = options_.class_dim < 0 ? options_.class_dim + dims : options_.class_dim;
+  const bool integers = at::isIntegralType(target.scalar_type(), /*includeBool=*/false);
+  std::vector<std::int64_t> without_classes = output.sizes().vec();
+  const bool has_dim = dim >= 0 && dim < dims;
+  if (has_dim) without_classes.erase(without_classes.begin() + dim);
+  if (!has_dim || !output.is_floating_point() || !integers || target.sizes() != without_classes) {
+    misfit(options_.loss, output, target,
+           "it wants floating-point scores with the classes in dimension " +
+               std::to_string(options_.class_dim) +
+               " (model.class_dim) and integer classes of the same shape without it");
+  }
+  return {output.movedim(dim, -1).reshape({-1, output.size(dim)}),
+          target.reshape({-1}).to(at::kLong)};
+}
+
+namespace {
+
+// Out of range classes only show inside the loss; looking for them each step would cost a pass over
+// the targets.
+[[noreturn]] void explain_failure(LossName loss, const at::Tensor& scores,
+                                  const at::Tensor& classes, std::int64_t ignored,
+                                  const std::exception& error) {
+  const at::Tensor counted = classes.masked_select(classes.ne(ignored));
+  if (counted.numel() > 0) {
+    const auto least = counted.min().item<std::int64_t>();
+    const auto most = counted.max().item<std::int64_t>();
+    const std::int64_t count = scores.size(-1);
+    if (least < 0 || most >= count) {
+      throw UserError("the target has class " + std::to_string(least < 0 ? least : most) +
+                      ", the model's output has " + std::to_string(count) + " classes: 0 to " +
+                      std::to_string(count - 1));
+    }
+  }
+  const std::string text = error.what();
+  throw UserError("the loss " + std::string(name_of(loss)) +
+                  " fails: " + text.substr(0, text.find('\n')));
+}
+
+}  // namespace
+
+at::Tensor Criterion::class_loss(const Flattened& flat, std::int64_t reduction) const {
+  try {
+    if (options_.loss == LossName::nll) {
+      return at::nll_loss_nd(flat.scores, flat.classes, {}, reduction, options_.ignore_index);
+    }
+    return at::cross_entropy_loss(flat.scores, flat.classes, {}, reduction, options_.ignore_index,
+                                  options_.label_smoothing);
+  } catch (const std::exception& error) {
+    explain_failure(options_.loss, flat.scores, flat.classes, options_.ignore_index, error);
+  }
+}
+
+at::Tensor Criterion::number_loss(const at::Tensor& output, const at::Tensor& target,
+                                  std::int64_t reduction) const {
+  const bool binary = options_.loss == LossName::bce_with_logits;
+  const bool numbers = !target.is_complex() && (binary || target.scalar_type() != at::kBool);
+  if (!output.is_floating_point() || !numbers || output.sizes() != target.sizes()) {
+    misfit(options_.loss, output, target,
+           binary ? "it wants floating-point logits and targets of 0 to 1 of the same shape"
+                  : "it wants a floating-point output and numbers of the same shape");
+  }
+  const at::Tensor truth = target.to(output.scalar_type());
+  switch (options_.loss) {
+    case LossName::mse:
+      return at::mse_loss(output, truth, reduction);
+    case LossName::l1:
+      return at::l1_loss(output, truth, reduction);
+    case LossName::huber:
+      return at::huber_loss(output, truth, reduction, /*delta=*/1.0);
+    default:
+      return at::binary_cross_entropy_with_logits(output, truth, {}, {}, reduction);
+  }
 }
 
 at::Tensor Criterion::reduced_loss(const at::Tensor& output, const at::Tensor& target,
                                    std::int64_t reduction) const {
-  switch (loss_) {
-    case LossName::cross_entropy:
-      return cross_entropy(flatten_classes(output, target), reduction);
-    case LossName::mse:
-      return mse(output, target, reduction);
-    default:
-      throw std::logic_error("the recipe loader let an unsupported loss pass");
-  }
+  if (!needs_target()) return own_loss(output);
+  if (!has_classes()) return number_loss(output, target, reduction);
+  const Flattened flat = flatten_classes(output, target);
+  const at::Tensor loss = class_loss(flat, reduction);
+  // PyTorch divides 0 by 0 where all targets are ignored.
+  const bool nothing_counts = reduction == at::Reduction::Mean && std::isnan(loss.item<double>()) &&
+                              flat.classes.eq(options_.ignore_index).all().item<bool>();
+  return nothing_counts ? class_loss(flat, at::Reduction::Sum) : loss;
 }
 
 at::Tensor Criterion::mean_loss(const at::Tensor& output, const at::Tensor& target) const {
   return reduced_loss(output, target, at::Reduction::Mean);
 }
 
-EvaluationSums Criterion::evaluate(const at::Tensor& output, const at::Tensor& target) const {
-  EvaluationSums sums;
-  sums.loss = reduced_loss(output, target, at::Reduction::Sum).item<double>();
-  sums.elements = static_cast<double>(target.numel());
-  if (!classifies()) return sums;
+void Criterion::count_classes(const at::Tensor& output, const at::Tensor& target,
+                              EvaluationSums& sums) const {
   const Flattened flat = flatten_classes(output, target);
-  const at::Tensor counts = flat.classes.ne(kIgnoredClass);
-  const at::Tensor right = flat.logits.argmax(-1).eq(flat.classes).logical_and(counts);
+  const at::Tensor counts = flat.classes.ne(options_.ignore_index);
   sums.labels = counts.sum().item<double>();
   sums.elements = sums.labels;
+  const at::Tensor right = flat.scores.argmax(-1).eq(flat.classes).logical_and(counts);
   sums.correct = right.sum().item<double>();
+  const std::int64_t most = std::min<std::int64_t>(5, flat.scores.size(-1));
+  const at::Tensor highest = std::get<1>(flat.scores.topk(most, -1));
+  const at::Tensor among = highest.eq(flat.classes.unsqueeze(-1)).any(-1).logical_and(counts);
+  sums.correct5 = among.sum().item<double>();
+}
+
+EvaluationSums Criterion::evaluate(const at::Tensor& output, const at::Tensor& target,
+                                   std::int64_t samples) const {
+  EvaluationSums sums;
+  sums.loss = reduced_loss(output, target, at::Reduction::Sum).item<double>();
+  if (!needs_target()) {
+    sums.elements = static_cast<double>(samples);
+    sums.loss *= sums.elements;
+    return sums;
+  }
+  sums.elements = static_cast<double>(target.numel());
+  if (has_classes()) count_classes(output, target, sums);
+  if (regresses()) count_numbers(output, target, sums);
+  if (options_.loss == LossName::bce_with_logits) {
+    sums.labels = sums.elements;
+    sums.correct = output.gt(0).eq(target.to(at::kDouble).gt(0.5)).sum().item<double>();
+  }
   return sums;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Losses and metrics of model.loss.
+// Losses of model.loss, and the sums over batches that evaluation needs.
 
 #include <ATen/core/Tensor.h>
 
@@ -14,31 +14,71 @@ struct EvaluationSums {
   double loss = 0;      // over the elements that the loss averages over
   double elements = 0;  // how many these are
   double correct = 0;   // classification: predictions that are right
+  double correct5 = 0;  // right within the five highest
   double labels = 0;    // classification: predictions that count
+  // Regression, over all numbers of the targets:
+  double numbers = 0;
+  double squared_error = 0;
+  double absolute_error = 0;
+  double target_mean = 0;
+  double target_squares = 0;  // of the distances from that mean
 
+  /// Means and squares are merged as Chan, Golub and LeVeque do ("Updating formulae and a pairwise
+  /// algorithm for computing sample variances", 1979), which loses no digits to large means.
   EvaluationSums& operator+=(const EvaluationSums& other);
 };
 
+struct CriterionOptions {
+  LossName loss = LossName::cross_entropy;
+  double label_smoothing = 0;        // cross_entropy
+  std::int64_t ignore_index = -100;  // cross_entropy, nll: targets of this class do not count
+  std::int64_t class_dim = -1;       // cross_entropy, nll: of the output
+};
+
+/// PyTorch's losses of these names with their default options; `output` is a model that returns its
+/// loss.
 class Criterion {
  public:
-  explicit Criterion(LossName loss) : loss_(loss) {}
+  explicit Criterion(LossName loss) : options_{.loss = loss} {}
+  explicit Criterion(const ModelRecipe& recipe);
 
-  /// Whether there is an accuracy.
-  bool classifies() const { return loss_ == LossName::cross_entropy; }
+  /// Whether predictions are classes, right or wrong: cross_entropy, nll, bce_with_logits.
+  bool classifies() const;
+  /// Whether the target is one class of several: cross_entropy, nll.
+  bool has_classes() const;
+  /// Whether predictions are numbers: mse, l1, huber.
+  bool regresses() const;
+  /// Whether there is a target; the model's own loss has none.
+  bool needs_target() const { return options_.loss != LossName::output; }
 
-  /// Mean loss, a scalar with gradient. `output`: for cross_entropy logits [.., C] and `target`
-  /// integer classes [..]; for mse floating [..] and numbers [..] of the same shape. Throws
-  /// UserError saying both shapes and dtypes where they do not fit together.
+  /// Mean loss, a scalar with gradient. Throws UserError saying both shapes and dtypes where output
+  /// and target do not fit together.
+  ///
+  ///   cross_entropy, nll: output [.., C, ..] with C in dimension class_dim, logits or log
+  ///                       probabilities; target integer classes, the same shape without C. Where
+  ///                       all targets are ignored there is nothing to learn: 0, with gradient 0.
+  ///   mse, l1, huber:     output floating [..], target numbers of the same shape
+  ///   bce_with_logits:    the same; targets are probabilities, 0 to 1
+  ///   output:             the model's output is the loss, one number; target is not looked at
   at::Tensor mean_loss(const at::Tensor& output, const at::Tensor& target) const;
 
-  /// The same as sums, and what the metrics need. No gradient.
-  EvaluationSums evaluate(const at::Tensor& output, const at::Tensor& target) const;
+  /// The same as sums, and what the metrics need; `samples` in the batch are the elements of a loss
+  /// that the model gives itself. No gradient.
+  EvaluationSums evaluate(const at::Tensor& output, const at::Tensor& target,
+                          std::int64_t samples) const;
 
  private:
+  struct Flattened;
+  Flattened flatten_classes(const at::Tensor& output, const at::Tensor& target) const;
+  at::Tensor class_loss(const Flattened& flat, std::int64_t reduction) const;
+  at::Tensor number_loss(const at::Tensor& output, const at::Tensor& target,
+                         std::int64_t reduction) const;
   at::Tensor reduced_loss(const at::Tensor& output, const at::Tensor& target,
                           std::int64_t reduction) const;
+  void count_classes(const at::Tensor& output, const at::Tensor& target,
+                     EvaluationSums& sums) const;
 
-  LossName loss_;
+  CriterionOptions options_;
 };
 
 }  // namespace decent

@@ -1,10 +1,14 @@
 #include "decent/train/evaluator.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <cstring>
+#include <type_traits>
 
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
+#include "decent/train/metrics.h"
 #include "decent/train/random.h"
 
 namespace decent {
@@ -16,7 +20,8 @@ Evaluator::Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSe
       data_(data),
       inputs_(inputs),
       world_(std::move(world)),
-      criterion_(recipe.model.loss) {}
+      criterion_(recipe.model),
+      metrics_(metrics_of(recipe)) {}
 
 Evaluation Evaluator::evaluate(std::int64_t step) {
   seed_generator(static_cast<std::uint64_t>(recipe_.seed), world_->rank(), step,
@@ -26,14 +31,27 @@ Evaluation Evaluator::evaluate(std::int64_t step) {
   const EvaluationSums own = evaluate_own_part();
   model_.module().train();
 
-  const at::Tensor total =
-      at::tensor({own.loss, own.elements, own.correct, own.labels}, at::kDouble);
-  world_->all_reduce_sum(total)->wait();
-  const double* sums = total.const_data_ptr<double>();
-  Evaluation result{
-      .loss = sums[0] / sums[1], .accuracy = std::nullopt, .samples = data_.source->size()};
-  if (criterion_.classifies()) result.accuracy = sums[2] / sums[3];
-  return result;
+  const EvaluationSums total = add_up(own);
+  return {.loss = total.loss / total.elements,
+          .scores = scores_of(metrics_, total),
+          .samples = data_.source->size()};
+}
+
+// Every worker's sums to everyone, added up in the order of ranks: means do not just add up.
+EvaluationSums Evaluator::add_up(const EvaluationSums& own) {
+  constexpr std::int64_t kColumns = sizeof(EvaluationSums) / sizeof(double);
+  static_assert(std::is_trivially_copyable_v<EvaluationSums>);
+  const at::Tensor table = at::zeros({world_->size(), kColumns}, at::kDouble);
+  double* rows = table.mutable_data_ptr<double>();
+  std::memcpy(rows + world_->rank() * kColumns, &own, sizeof own);
+  world_->all_reduce_sum(table)->wait();
+  EvaluationSums total;
+  for (int rank = 0; rank < world_->size(); ++rank) {
+    EvaluationSums part;
+    std::memcpy(static_cast<void*>(&part), rows + rank * kColumns, sizeof part);
+    total += part;
+  }
+  return total;
 }
 
 EvaluationSums Evaluator::evaluate_own_part() {
@@ -52,7 +70,7 @@ EvaluationSums Evaluator::evaluate_own_part() {
     const Batch batch = batches.next();
     const at::Tensor output =
         model_.forward(inputs_, std::span(batch.fields).first(inputs_.size()));
-    sums += criterion_.evaluate(output, batch.fields.back());
+    sums += criterion_.evaluate(output, data_.target_in(batch.fields), batch.samples());
     model_.settle_buffers();
   }
   return sums;

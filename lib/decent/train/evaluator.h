@@ -9,13 +9,14 @@
 #include "decent/config/recipe.h"
 #include "decent/model/torchscript_model.h"
 #include "decent/train/criterion.h"
+#include "decent/train/metrics_file.h"
 #include "decent/train/sources.h"
 
 namespace decent {
 
 struct Evaluation {
-  double loss = 0;                 // mean over the elements that the loss averages over
-  std::optional<double> accuracy;  // fraction of right predictions, classification only
+  double loss = 0;            // mean over the elements that the loss averages over
+  std::vector<Score> scores;  // eval.metrics
   std::int64_t samples = 0;
 };
 
@@ -31,6 +32,7 @@ class Evaluator {
 
  private:
   EvaluationSums evaluate_own_part();
+  EvaluationSums add_up(const EvaluationSums& own);
 
   const Recipe& recipe_;
   TorchScriptModel& model_;
@@ -38,6 +40,7 @@ class Evaluator {
   std::span<const ForwardInput> inputs_;
   std::shared_ptr<Communicator> world_;
   Criterion criterion_;
+  std::vector<std::string> metrics_;
 };
 
 }  // namespace decent

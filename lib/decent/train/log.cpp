@@ -78,6 +78,8 @@ void Log::open_file(const std::filesystem::path& path) {
   });
 }
 
+bool Log::quiet() const { return screen_->level() > spdlog::level::info; }
+
 void Log::detail(const std::string& line) { write(spdlog::level::debug, line); }
 
 void Log::info(const std::string& line) { write(spdlog::level::info, line); }
@@ -90,6 +92,7 @@ void Log::file_only(const std::string& line) {
 
 void Log::write(int level, const std::string& line) {
   const auto spdlog_level = static_cast<spdlog::level::level_enum>(level);
+  if (before_line_ && screen_->should_log(spdlog_level)) before_line_();
   screen_->log(spdlog_level, spdlog::string_view_t(line));
   if (file_) file_->log(spdlog_level, spdlog::string_view_t(line));
 }

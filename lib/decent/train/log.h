@@ -2,6 +2,7 @@
 // What a run tells its user: lines on stdout and in run.log from rank 0, warnings on stderr.
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,9 +27,12 @@ class Log {
   /// line does that cannot be written there.
   void open_file(const std::filesystem::path& path);
 
+  bool quiet() const;
   void detail(const std::string& line);
   void info(const std::string& line);
   void warn(const std::string& line);
+  /// Called before a line goes to the screen, by whoever draws there; null: nobody.
+  void before_line(std::function<void()> clear) { before_line_ = std::move(clear); }
   /// Only to the file, for progress that the user turned off on the screen.
   void file_only(const std::string& line);
 
@@ -37,6 +41,7 @@ class Log {
 
   std::unique_ptr<spdlog::logger> screen_;
   std::unique_ptr<spdlog::logger> file_;
+  std::function<void()> before_line_;
 };
 
 }  // namespace decent

@@ -38,7 +38,7 @@ void MetricsFile::write(const EvalMetrics& m) {
                {"epoch", m.epoch},
                {"model", "average"},
                {"loss", m.loss}};
-  if (m.accuracy) line["accuracy"] = *m.accuracy;
+  for (const Score& score : m.scores) line[score.name] = score.value;
   line["samples"] = m.samples;
   line["consensus_distance"] = m.consensus_distance;
   write_line(line.dump());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace decent {
 
@@ -23,11 +24,18 @@ struct TrainMetrics {
   std::optional<double> grad_norm = {};  // of this step, before clipping, mean over workers
 };
 
+/// A metric of an evaluation besides the loss.
+struct Score {
+  std::string name;  // as in eval.metrics
+  double value = 0;
+  bool operator==(const Score&) const = default;
+};
+
 struct EvalMetrics {
   std::int64_t step = 0;
   double epoch = 0;
   double loss = 0;
-  std::optional<double> accuracy;
+  std::vector<Score> scores = {};
   std::int64_t samples = 0;
   double consensus_distance = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "decent/core/version.h"
@@ -13,25 +14,30 @@ std::string plural(std::int64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string average_name(int workers) {
+  return workers == 1 ? "model" : fmt::format("average of {} models", workers);
+}
+
+std::string score_text(const Score& score) {
+  const bool is_share = score.name == "accuracy" || score.name == "top5";
+  return is_share ? fmt::format("{} {:.2f}%  ", score.name, 100 * score.value)
+                  : fmt::format("{} {:.4f}  ", score.name, score.value);
+}
+
+std::string scores(const EvalMetrics& metrics) {
+  std::string text;
+  for (const Score& score : metrics.scores) text += score_text(score);
+  return fmt::format("{}loss {:.4f}  on {}", text, metrics.loss, plural(metrics.samples, "sample"));
+}
+
+}  // namespace
+
 std::string duration_text(double seconds) {
   const auto total = static_cast<std::int64_t>(std::llround(seconds));
   if (total >= 3600)
     return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
-
-std::string average_name(int workers) {
-  return workers == 1 ? "model" : fmt::format("average of {} models", workers);
-}
-
-std::string scores(const EvalMetrics& metrics) {
-  const std::string accuracy =
-      metrics.accuracy ? fmt::format("accuracy {:.2f}%  ", 100 * *metrics.accuracy) : "";
-  return fmt::format("{}loss {:.4f}  on {}", accuracy, metrics.loss,
-                     plural(metrics.samples, "sample"));
-}
-
-}  // namespace
 
 std::vector<std::string> start_lines(const Plan& plan) {
   const std::string evaluated = plan.eval_samples
@@ -65,17 +71,38 @@ std::string evaluation_line(const EvalMetrics& metrics, int workers) {
                      scores(metrics), distance);
 }
 
-std::vector<std::string> end_lines(const RunFolder& folder,
-                                   const std::optional<EvalMetrics>& evaluation, std::int64_t steps,
-                                   int workers, double wall_s) {
+std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summary) {
+  const auto row = [](const std::string& label, const std::string& text) {
+    return fmt::format("  {:<12}{}", label, text);
+  };
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("done: {} in {:.1f} s", plural(steps, "update"), wall_s));
-  if (evaluation)
-    lines.push_back(fmt::format("{}: {}", average_name(workers), scores(*evaluation)));
   lines.push_back(
-      fmt::format("  {}  TorchScript, eval mode: torch.jit.load", folder.model().string()));
-  lines.push_back(fmt::format("  {}  its parameters and buffers", folder.weights().string()));
-  lines.push_back(fmt::format("  {}  every figure of this run", folder.metrics().string()));
+      fmt::format("done: {} in {:.1f} s", plural(summary.steps, "update"), summary.wall_s));
+  if (summary.evaluation) {
+    const EvalMetrics& evaluation = *summary.evaluation;
+    lines.push_back(row(
+        summary.workers == 1 ? "model" : "average",
+        (summary.workers == 1 ? "" : average_name(summary.workers) + ": ") + scores(evaluation)));
+    if (summary.workers > 1) {
+      lines.push_back(
+          row("apart", fmt::format("consensus distance {:.3g}", evaluation.consensus_distance)));
+    }
+  }
+  if (summary.train) {
+    const TrainMetrics& train = *summary.train;
+    lines.push_back(row("training", fmt::format("loss {:.4f} at step {}, epoch {:.2f}", train.loss,
+                                                train.step, train.epoch)));
+    lines.push_back(
+        row("an update", fmt::format("{:.2f} ms, of which {:.2f} waiting for peers and "
+                                     "{:.2f} for data",
+                                     train.step_ms, train.comm_wait_ms, train.data_wait_ms)));
+  }
+  lines.push_back(row(
+      "speed", fmt::format("{:.0f} samples/s overall",
+                           static_cast<double>(summary.samples) / std::max(summary.wall_s, 1e-9))));
+  lines.push_back(row("TorchScript", folder.model().string()));
+  lines.push_back(row("weights", folder.weights().string()));
+  lines.push_back(row("figures", folder.metrics().string()));
   return lines;
 }
 

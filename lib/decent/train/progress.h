@@ -32,8 +32,21 @@ struct Plan {
 std::vector<std::string> start_lines(const Plan& plan);
 std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps);
 std::string evaluation_line(const EvalMetrics& metrics, int workers);
-std::vector<std::string> end_lines(const RunFolder& folder,
-                                   const std::optional<EvalMetrics>& evaluation, std::int64_t steps,
-                                   int workers, double wall_s);
+
+/// What a run came to.
+struct Summary {
+  std::int64_t steps = 0;
+  int workers = 1;
+  double wall_s = 0;
+  std::int64_t samples = 0;  // trained on, by all workers, repeats counted
+  std::optional<TrainMetrics> train = {};
+  std::optional<EvalMetrics> evaluation = {};
+};
+
+/// A small table, and the files that the run leaves in `folder`.
+std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summary);
+
+/// "1:35", "1:01:01".
+std::string duration_text(double seconds);
 
 }  // namespace decent

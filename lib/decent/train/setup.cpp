@@ -12,9 +12,11 @@
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/data/batch.h"
+#include "decent/model/weights.h"
 #include "decent/parallel/replica.h"
 #include "decent/train/backward.h"
 #include "decent/train/criterion.h"
+#include "decent/train/metrics.h"
 #include "decent/train/param_groups.h"
 #include "decent/train/random.h"
 
@@ -109,7 +111,7 @@ at::Tensor try_batch(Setup& setup, const DataSet& data, std::span<const std::int
   try {
     const at::Tensor output =
         setup.model->forward(setup.inputs, std::span(batch.fields).first(setup.inputs.size()));
-    return Criterion(setup.recipe.model.loss).mean_loss(output, batch.fields.back());
+    return Criterion(setup.recipe.model).mean_loss(output, data.target_in(batch.fields));
   } catch (const UserError& error) {
     throw UserError(data.key + ": " + error.what());
   }
@@ -212,9 +214,12 @@ Setup prepare(const Recipe& recipe, const Launch& launch) {
       static_cast<int>(recipe.parallel.local_world_size.value_or(launch.local_world_size));
   setup.topology = topology_of(recipe.parallel.topology, launch.world_size, local);
   setup.model = std::make_unique<TorchScriptModel>(recipe.model.path);
+  setup.model->choose_output(recipe.model.output);
+  if (recipe.model.weights) load_weights(*setup.model, *recipe.model.weights);
   freeze_parameters(setup.model->parameters(), recipe.model.freeze);
   check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);
+  metrics_of(recipe);  // which throws where one does not fit the loss
   check_model_storage(*setup.model);
   setup.train = open_data_set("data.train", recipe.data.train, recipe.model);
   if (recipe.data.eval) setup.eval = open_data_set("data.eval", *recipe.data.eval, recipe.model);

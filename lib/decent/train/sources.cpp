@@ -5,7 +5,9 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/digits.h"
+#include "decent/data/npz_source.h"
 #include "decent/data/safetensors_source.h"
+#include "decent/data/shards.h"
 
 namespace decent {
 namespace {
@@ -18,7 +20,9 @@ std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
       }
       return open_digits(recipe.split == Split::train);
     case SourceFormat::safetensors:
-      return open_safetensors_source(recipe.paths.at(0));
+      return open_shards(expand_globs(recipe.paths), open_safetensors_source);
+    case SourceFormat::npz:
+      return open_shards(expand_globs(recipe.paths), open_npz_source);
     default:
       throw std::logic_error("the recipe loader let an unsupported data format pass");
   }
@@ -38,7 +42,7 @@ std::size_t find_field(const DataSet& data, const std::string& name, const std::
 
 DataSet open_data_set(const std::string& key, const SourceRecipe& recipe,
                       const ModelRecipe& model) {
-  DataSet data{.key = key, .source = nullptr, .fields = {}};
+  DataSet data{.key = key, .source = nullptr, .fields = {}, .has_target = true};
   try {
     data.source = open_source(recipe);
   } catch (const UserError& error) {
@@ -46,7 +50,8 @@ DataSet open_data_set(const std::string& key, const SourceRecipe& recipe,
   }
   for (const ModelInput& input : model.inputs)
     data.fields.push_back(find_field(data, input.field, "model.inputs"));
-  data.fields.push_back(find_field(data, model.target, "model.target"));
+  data.has_target = model.loss != LossName::output;
+  if (data.has_target) data.fields.push_back(find_field(data, model.target, "model.target"));
   return data;
 }
 

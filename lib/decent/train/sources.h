@@ -1,6 +1,8 @@
 #pragma once
 // From the recipe's data section to open sources and the fields that the model reads.
 
+#include <ATen/core/Tensor.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,7 +17,13 @@ struct DataSet {
   std::string key;  // "data.train" or "data.eval", for messages
   std::unique_ptr<Source> source;
   std::vector<std::size_t>
-      fields;  // the model's inputs in the order of model.inputs, then the target
+      fields;  // the model's inputs in the order of model.inputs, then the target if there is one
+  bool has_target = true;
+
+  /// The target among the fields of a batch; undefined where the model gives its loss itself.
+  at::Tensor target_in(const std::vector<at::Tensor>& batch) const {
+    return has_target ? batch.back() : at::Tensor();
+  }
 };
 
 /// Opens a source. Throws UserError naming `key` where it cannot be read or lacks a field that the

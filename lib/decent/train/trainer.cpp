@@ -10,74 +10,43 @@
 #include "decent/core/text.h"
 #include "decent/model/save.h"
 #include "decent/train/backward.h"
-#include "decent/train/param_groups.h"
+#include "decent/train/dry_run_text.h"
+#include "decent/train/non_finite.h"
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
+#include "decent/train/updates.h"
 
 namespace decent {
 namespace {
 
-std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
-  const auto adam = [&](bool decoupled) {
-    return AdamOptions{.beta1 = recipe.betas[0],
-                       .beta2 = recipe.betas[1],
-                       .eps = recipe.eps,
-                       .decoupled_weight_decay = decoupled};
-  };
-  switch (recipe.name) {
-    case OptimizerName::sgd:
-      return make_sgd({.momentum = recipe.momentum, .nesterov = recipe.nesterov});
-    case OptimizerName::adam:
-      return make_adam(adam(false));
-    case OptimizerName::adamw:
-      return make_adam(adam(true));
-    case OptimizerName::accum_adam:
-      return make_accum_adam({.adam = adam(false), .accum_iter = recipe.accum_iter});
-    case OptimizerName::accum_adamw:
-      return make_accum_adam({.adam = adam(true), .accum_iter = recipe.accum_iter});
+ProgressDisplay display_of(ProgressStyle style) {
+  switch (style) {
+    case ProgressStyle::automatic:
+      return ProgressBar::fits_stdout() ? ProgressDisplay::bar : ProgressDisplay::plain;
+    case ProgressStyle::bar:
+      return ProgressDisplay::bar;
+    case ProgressStyle::plain:
+      return ProgressDisplay::plain;
+    case ProgressStyle::off:
+      return ProgressDisplay::off;
   }
-  throw std::logic_error("an optimizer without an update");
+  throw std::logic_error("a progress style without a display");
 }
 
-DecentralizedOptions parallel_options(const Setup& setup, Log& log) {
-  const ParallelRecipe& recipe = setup.recipe.parallel;
-  return {.topology = setup.topology,
-          .update = make_update(setup.recipe.optimizer),
-          .schedule = setup.schedule,
-          .settings =
-              [optimizer = setup.recipe.optimizer](const std::string& name,
-                                                   const at::Tensor& parameter) {
-                return settings_of(optimizer, name, parameter);
-              },
-          .bucket_mb = recipe.bucket_mb,
-          .gamma = recipe.gamma,
-          .average_buffers = recipe.average_buffers,
-          .clip = {.norm = recipe.grad_clip_norm,
-                   .each_bucket = recipe.grad_clip_scope == ClipScope::bucket},
-          .update_time = setup.update_time,
-          .warn = [&log](const std::string& text) { log.warn(text); }};
-}
-
-std::string topology_name(const TopologyRecipe& recipe) {
-  return recipe.phases.empty() ? std::string(name_of(recipe.name)) : "custom";
-}
-
-// "{0 1} {2 3}".
-std::string phase_text(const Phase& phase) {
-  std::string text;
-  for (const Edge& edge : phase) {
-    std::vector<std::string> ranks;
-    for (int rank : edge.ranks) ranks.push_back(std::to_string(rank));
-    text += (text.empty() ? "{" : " {") + join(ranks, " ") + "}";
-  }
-  return text;
+ReporterOptions reporter_options(const Setup& setup, int workers, bool quiet) {
+  const LogRecipe& recipe = setup.recipe.log;
+  return {.workers = workers,
+          .total_steps = setup.total_steps,
+          .update_samples = setup.sampler->update_samples(),
+          .display = quiet ? ProgressDisplay::off : display_of(recipe.progress),
+          .tensorboard = recipe.tensorboard};
 }
 
 std::string disconnected_warning(const std::vector<std::vector<int>>& parts) {
   Phase groups;
   for (const std::vector<int>& ranks : parts) groups.push_back({ranks, 1.0});
   return "parallel.topology: the phases together do not connect all workers; " +
-         phase_text(groups) + " never hear of one another";
+         phase_text(groups, 200) + " never hear of one another";
 }
 
 std::string fixed_mode_warning(const std::string& model,
@@ -100,12 +69,16 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& cont
       control_(control),
       log_(log),
       folder_(std::move(folder)),
-      criterion_(setup_.recipe.model.loss) {
-  if (main_worker()) metrics_ = std::make_unique<MetricsFile>(folder_.metrics());
+      criterion_(setup_.recipe.model) {
+  if (main_worker()) {
+    reporter_ = std::make_unique<Reporter>(folder_, log_,
+                                           reporter_options(setup_, world_->size(), log_.quiet()));
+  }
   parallel_ = std::make_unique<DecentralizedDataParallel>(
-      setup_.model->parameters(), setup_.model->buffers(), world_, parallel_options(setup_, log_));
+      setup_.model->parameters(), setup_.model->buffers(), world_,
+      parallel_options(setup_, [this](const std::string& text) { log_.warn(text); }));
   const EvalRecipe& eval = setup_.recipe.eval;
-  if (setup_.eval && (eval.every_steps || eval.every_epochs)) {
+  if (setup_.eval && (eval.every_steps || eval.every_epochs || eval.at_start)) {
     evaluator_ = std::make_unique<Evaluator>(setup_.recipe, *setup_.model, *setup_.eval,
                                              setup_.inputs, world_);
   }
@@ -126,12 +99,14 @@ double Trainer::epoch() const {
 TrainingEnd Trainer::train() {
   announce();
   setup_.model->module().train();
+  if (evaluator_ && setup_.recipe.eval.at_start) evaluate();
   while (step() < setup_.total_steps) {
     if (!control_.begin_step(step() + 1)) {
       finish_train_line(/*wait=*/true);
       return TrainingEnd::stopped;
     }
     train_step();
+    if (reporter_) reporter_->step(step(), epoch());
     if (step() % setup_.recipe.log.every_steps == 0) start_train_line();
     finish_train_line(/*wait=*/false);
     if (evaluation_is_due()) evaluate();
@@ -152,7 +127,6 @@ void Trainer::train_step() {
     parallel_->set_accumulate_grad(a < accumulation);
     last_loss_ += micro_step() / static_cast<double>(accumulation);
   }
-  check_finite();
   interval_.step_s += seconds_since(begin);
   ++interval_.steps;
 }
@@ -164,16 +138,29 @@ double Trainer::micro_step() {
   const Batch batch = batches_->next();
   interval_.data_wait_s += seconds_since(begin);
   const at::Tensor loss = forward_and_loss(batch);
+  const auto value = loss.item<double>();
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   backward(accumulation == 1 ? loss : loss.div(accumulation));
-  return loss.item<double>();
+  return value;
 }
 
 at::Tensor Trainer::forward_and_loss(const Batch& batch) {
   control_.report(Operation::forward);
   const at::Tensor output =
       setup_.model->forward(setup_.inputs, std::span(batch.fields).first(setup_.inputs.size()));
-  return criterion_.mean_loss(output, batch.fields.back());
+  const at::Tensor loss = criterion_.mean_loss(output, setup_.train.target_in(batch.fields));
+  if (!std::isfinite(loss.item<double>())) diverge(batch, output, loss.item<double>());
+  return loss;
+}
+
+// Before the update of that step, which would make all parameters alike.
+void Trainer::diverge(const Batch& batch, const at::Tensor& output, double loss) const {
+  throw Error(
+      ExitCode::diverged,
+      "training diverged: the loss of step " + std::to_string(step() + 1) + " is " +
+          std::to_string(loss) + "; " +
+          describe_non_finite(setup_.model->parameters(), setup_.inputs, batch.fields, output) +
+          ".\nA smaller optimizer.lr or a longer schedule.warmup_steps may help.");
 }
 
 // Mixing, update and the next exchange all happen in here.
@@ -186,14 +173,6 @@ void Trainer::backward(const at::Tensor& loss) {
     throw UserError("no parameter of the model takes part in the loss of step " +
                     std::to_string(before + 1));
   }
-}
-
-void Trainer::check_finite() const {
-  if (std::isfinite(last_loss_)) return;
-  throw Error(ExitCode::diverged,
-              "training diverged: the loss of step " + std::to_string(step()) + " is " +
-                  std::to_string(last_loss_) +
-                  ". A smaller optimizer.lr or a longer schedule.warmup_steps may help.");
 }
 
 void Trainer::start_train_line() {
@@ -223,17 +202,7 @@ void Trainer::finish_train_line(bool wait) {
   metrics.loss = sums[0] / world_->size();
   if (metrics.grad_norm) metrics.grad_norm = sums[1] / world_->size();
   pending_line_.reset();
-  if (main_worker()) report(metrics);
-}
-
-void Trainer::report(const TrainMetrics& metrics) {
-  metrics_->write(metrics);
-  const std::string line = progress_line(metrics, setup_.total_steps);
-  if (setup_.recipe.log.progress == ProgressStyle::off) {
-    log_.file_only(line);
-  } else {
-    log_.info(line);
-  }
+  if (reporter_) reporter_->train(metrics);
 }
 
 bool Trainer::evaluation_is_due() const {
@@ -254,15 +223,13 @@ void Trainer::evaluate() {
       parallel_->global_avg(/*will_revert=*/true, /*return_distance=*/true);
   const Evaluation evaluation = evaluator_->evaluate(step());
   parallel_->revert_global_avg();
-  last_evaluation_ = EvalMetrics{.step = step(),
-                                 .epoch = epoch(),
-                                 .loss = evaluation.loss,
-                                 .accuracy = evaluation.accuracy,
-                                 .samples = evaluation.samples,
-                                 .consensus_distance = distance.value()};
-  if (!main_worker()) return;
-  metrics_->write(*last_evaluation_);
-  log_.info(evaluation_line(*last_evaluation_, world_->size()));
+  if (!reporter_) return;
+  reporter_->evaluation({.step = step(),
+                         .epoch = epoch(),
+                         .loss = evaluation.loss,
+                         .scores = evaluation.scores,
+                         .samples = evaluation.samples,
+                         .consensus_distance = distance.value()});
 }
 
 void Trainer::export_average() {
@@ -270,17 +237,11 @@ void Trainer::export_average() {
   if (!main_worker()) return;
   save_torchscript(*setup_.model, folder_.model());
   save_safetensors(*setup_.model, folder_.weights());
-  metrics_->write_end("completed", step(), seconds_since(started_));
-  summarize();
+  reporter_->complete(step());
 }
 
 void Trainer::note_end(const std::string& status) {
-  if (!metrics_) return;
-  try {
-    metrics_->write_end(status, step(), seconds_since(started_));
-  } catch (const WriteError&) {
-    // The failure that is being reported may be this very disk.
-  }
+  if (reporter_) reporter_->end(status, step());
 }
 
 void Trainer::announce() {
@@ -302,7 +263,7 @@ void Trainer::announce() {
       .output = recipe.output.string()};
   for (const std::string& line : start_lines(plan)) log_.info(line);
   for (std::size_t i = 0; i < setup_.topology.size(); ++i) {
-    log_.detail("phase " + std::to_string(i) + ": " + phase_text(setup_.topology[i]));
+    log_.detail("phase " + std::to_string(i) + ": " + phase_text(setup_.topology[i], 1000));
   }
   const auto parts = connected_parts(setup_.topology, world_->size());
   if (parts.size() > 1) log_.warn(disconnected_warning(parts));
@@ -313,13 +274,6 @@ void Trainer::announce() {
   }
   const auto& fixed = setup_.model->fixed_mode_operators();
   if (!fixed.empty()) log_.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
-}
-
-void Trainer::summarize() {
-  for (const std::string& line :
-       end_lines(folder_, last_evaluation_, step(), world_->size(), seconds_since(started_))) {
-    log_.info(line);
-  }
 }
 
 }  // namespace decent

@@ -17,7 +17,7 @@
 #include "decent/train/criterion.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/log.h"
-#include "decent/train/metrics_file.h"
+#include "decent/train/reporter.h"
 #include "decent/train/run_folder.h"
 #include "decent/train/setup.h"
 
@@ -67,13 +67,11 @@ class Trainer {
   double micro_step();
   at::Tensor forward_and_loss(const Batch& batch);
   void backward(const at::Tensor& loss);
-  void check_finite() const;
+  [[noreturn]] void diverge(const Batch& batch, const at::Tensor& output, double loss) const;
   void start_train_line();
   void finish_train_line(bool wait);
-  void report(const TrainMetrics& metrics);
   bool evaluation_is_due() const;
   void evaluate();
-  void summarize();
 
   Setup setup_;
   std::shared_ptr<Communicator> world_;
@@ -81,15 +79,13 @@ class Trainer {
   Log& log_;
   RunFolder folder_;
   Criterion criterion_;
-  std::unique_ptr<MetricsFile> metrics_;  // rank 0
+  std::unique_ptr<Reporter> reporter_;  // rank 0
   std::unique_ptr<DecentralizedDataParallel> parallel_;
   std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
   std::unique_ptr<Prefetcher> batches_;
   Interval interval_;
   double last_loss_ = 0;  // of this worker, mean over micro-batches
   std::optional<PendingLine> pending_line_;
-  std::optional<EvalMetrics> last_evaluation_;
-  Clock::time_point started_ = Clock::now();
 };
 
 }  // namespace decent

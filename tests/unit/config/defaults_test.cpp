@@ -141,7 +141,6 @@ TEST(Defaults, FeaturesThatAreNotThereYetAreOff) {
   EXPECT_EQ(recipe.checkpoint.keep_best, std::nullopt);
   EXPECT_TRUE(recipe.checkpoint.background);
   EXPECT_FALSE(recipe.checkpoint.allow_missing);
-  EXPECT_FALSE(recipe.log.tensorboard);
 }
 
 }  // namespace

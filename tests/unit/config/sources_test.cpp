@@ -41,18 +41,17 @@ TEST(Sources, MissingKeys) {
             "run.yaml:3:3: data.train.name: missing; expected a text\n"
             "run.yaml:3:3: data.train.split: missing; expected one of train, test");
   EXPECT_EQ(refusal_of_source("{path: a}"),
-            "run.yaml:3:3: data.train.format: missing; expected one of builtin, safetensors");
+            "run.yaml:3:3: data.train.format: missing; expected one of builtin, safetensors, npz");
 }
 
 TEST(Sources, UnknownFormats) {
   EXPECT_EQ(refusal_of_source("{format: safetensor, path: a}"),
-            "run.yaml:3:19: data.train.format: expected one of builtin, safetensors, got "
+            "run.yaml:3:19: data.train.format: expected one of builtin, safetensors, npz, got "
             "'safetensor'; did you mean 'safetensors'?");
 }
 
 TEST(Sources, FormatsThatAreNotSupportedYet) {
   const std::vector<std::string> sources = {
-      "{format: npz, path: a}",
       "{format: idx, images: a, labels: b}",
       "{format: images, path: a, size: [3, 3], channels: 3}",
       "{format: csv, path: a, x: [0, 1], y: c, header: true, missing: nan}",
@@ -62,18 +61,20 @@ TEST(Sources, FormatsThatAreNotSupportedYet) {
   for (const std::string& source : sources) {
     const std::string message = refusal_of_source(source);
     EXPECT_THAT(message, HasSubstr("run.yaml:3:19: data.train.format: not supported yet: "));
-    EXPECT_THAT(message, HasSubstr("; for now only builtin, safetensors"));
+    EXPECT_THAT(message, HasSubstr("; for now only builtin, safetensors, npz"));
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
   }
   EXPECT_THAT(refusal_of_source("{format: text, path: a, length: 0}"),
               HasSubstr("data.train.length: expected an integer >= 1, got '0'"));
 }
 
-TEST(Sources, ManyFilesAreNotSupportedYet) {
-  for (const std::string path : {"[a, b]", "'a-*.st'", "'a?.st'", "'[ab].st'"}) {
-    EXPECT_THAT(refusal_of_source("{format: safetensors, path: " + path + "}"),
-                HasSubstr("run.yaml:3:38: data.train.path: not supported yet"))
-        << path;
+TEST(Sources, ManyFiles) {
+  const auto paths = [](const std::string& path) {
+    return parse(kModel + "data: {train: {format: npz, path: " + path + "}}\n").data.train.paths;
+  };
+  EXPECT_EQ(paths("[a, b]").size(), 2U);
+  for (const std::string glob : {"'a-*.st'", "'a?.st'", "'[ab].st'"}) {
+    EXPECT_EQ(paths(glob).size(), 1U) << glob;
   }
   EXPECT_THAT(refusal_of_source("{format: safetensors, path: []}"), HasSubstr("expected a path"));
   EXPECT_THAT(refusal_of_source("{format: safetensors, path: [a, 3, {}]}"),

@@ -35,7 +35,7 @@ const TrainMetrics kTrain = {.step = 10,
 const EvalMetrics kEval = {.step = 20,
                            .epoch = 1.5,
                            .loss = 0.5,
-                           .accuracy = 0.875,
+                           .scores = {{"accuracy", 0.875}},
                            .samples = 360,
                            .consensus_distance = 0.0625};
 
@@ -57,7 +57,7 @@ TEST(MetricsFile, WritesTheLinesOfTheContract) {
 
 TEST(MetricsFile, HasNoAccuracyWhereThereIsNone) {
   EvalMetrics metrics = kEval;
-  metrics.accuracy.reset();
+  metrics.scores.clear();
   EXPECT_THAT(written([&](MetricsFile& f) { f.write(metrics); }),
               ::testing::Not(::testing::HasSubstr("accuracy")));
 }

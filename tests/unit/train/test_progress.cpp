@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "decent/train/dry_run_text.h"
+#include "decent/train/event_file.h"
+#include "decent/train/progress_bar.h"
+
 namespace decent {
 namespace {
 
@@ -82,7 +86,7 @@ EvalMetrics evaluation() {
   return {.step = 9,
           .epoch = 1,
           .loss = 0.5,
-          .accuracy = 0.98765,
+          .scores = {{"accuracy", 0.98765}},
           .samples = 355,
           .consensus_distance = 0.01234};
 }
@@ -95,19 +99,63 @@ TEST(EvaluationLine, TellsScoresAndDistance) {
   EXPECT_THAT(evaluation_line(evaluation(), 1),
               AllOf(Not(HasSubstr("average")), Not(HasSubstr("distance"))));
   EvalMetrics regression = evaluation();
-  regression.accuracy.reset();
+  regression.scores.clear();
   EXPECT_THAT(evaluation_line(regression, 2), Not(HasSubstr("accuracy")));
 }
 
 TEST(EndLines, NameResultAndFiles) {
-  const auto lines = end_lines(RunFolder("runs/m"), evaluation(), 60, 4, 12.34);
+  const auto lines = end_lines(
+      RunFolder("runs/m"),
+      {.steps = 60, .workers = 4, .wall_s = 12.34, .samples = 1234, .evaluation = evaluation()});
   EXPECT_THAT(lines, Each(Not(::testing::IsEmpty())));
-  EXPECT_THAT(
-      text_of(lines),
-      AllOf(HasSubstr("60 updates in 12.3 s"), HasSubstr("98.7"), HasSubstr("runs/m/model.pt"),
-            HasSubstr("runs/m/model.safetensors"), HasSubstr("runs/m/metrics.jsonl")));
-  const std::string single = text_of(end_lines(RunFolder("r"), std::nullopt, 1, 1, 1));
+  EXPECT_THAT(text_of(lines),
+              AllOf(HasSubstr("60 updates in 12.3 s"), HasSubstr("98.7"),
+                    HasSubstr("100 samples/s overall"), HasSubstr("distance 0.0123"),
+                    HasSubstr("runs/m/model.pt"), HasSubstr("runs/m/model.safetensors"),
+                    HasSubstr("runs/m/metrics.jsonl")));
+  const std::string single =
+      text_of(end_lines(RunFolder("r"), {.steps = 1, .workers = 1, .wall_s = 1}));
   EXPECT_THAT(single, AllOf(HasSubstr("1 update in"), Not(HasSubstr("accuracy"))));
+}
+
+TEST(ProgressBarText, NeverReachesTheEdge) {
+  const Progress progress = {.step = 1234,
+                             .total_steps = 5000,
+                             .epoch = 3.5,
+                             .samples_per_s = 12345,
+                             .seconds_left = 95,
+                             .loss = 0.1234,
+                             .accuracy = 0.987};
+  for (std::size_t width = 0; width < 200; ++width) {
+    EXPECT_LE(progress_bar_text(progress, width).size(), width == 0 ? 0 : width - 1) << width;
+  }
+  // A quarter of 26 columns.
+  EXPECT_EQ(progress_bar_text(progress, 110),
+            "[======                    ]  1234/5000  left 1:35  loss 0.1234  "
+            "accuracy 98.70%  12345 samples/s  epoch 3.50");
+  EXPECT_EQ(progress_bar_text(progress, 24), "1234/5000  left 1:35");
+  EXPECT_EQ(progress_bar_text(progress, 12), "1234/5000");
+  Progress done = progress;
+  done.step = 5000;
+  EXPECT_THAT(progress_bar_text(done, 60), HasSubstr("=]  5000/5000"));
+}
+
+TEST(DryRunText, Bytes) {
+  EXPECT_EQ(bytes_text(512), "512 B");
+  EXPECT_EQ(bytes_text(1536), "1.5 KiB");
+  EXPECT_EQ(bytes_text(3.5 * 1024 * 1024), "3.5 MiB");
+}
+
+TEST(DryRunText, Phases) {
+  EXPECT_EQ(phase_text({{{0, 1}, 0.5}, {{2}, 1}}, 80), "{0 1} {2}");
+  EXPECT_EQ(phase_text({{{0, 1}, 0.5}, {{2, 3}, 0.5}, {{4, 5}, 0.5}}, 8), "{0 1} {2 .. (3 edges)");
+}
+
+// RFC 3720, appendix B.4.
+TEST(Crc32c, OfTheRfc) {
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8a9136aaU);
+  EXPECT_EQ(crc32c(std::string(32, '\xff')), 0x62a8ab43U);
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283U);
 }
 
 }  // namespace

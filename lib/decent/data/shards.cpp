@@ -1,0 +1,90 @@
+#include "decent/data/shards.h"
+
+#include <glob.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+
+namespace decent {
+namespace {
+
+std::string described(const Source& source) {
+  std::vector<std::string> fields;
+  for (const Field& field : source.fields()) {
+    fields.push_back(field.name + " " + std::string(name_of(field.dtype)) +
+                     shape_text(field.shape));
+  }
+  return join(fields);
+}
+
+class ShardedSource final : public Source {
+ public:
+  explicit ShardedSource(std::vector<std::unique_ptr<Source>> shards) : shards_(std::move(shards)) {
+    for (const auto& shard : shards_) ends_.push_back((size_ += shard->size()));
+  }
+
+  const std::vector<Field>& fields() const override { return shards_.front()->fields(); }
+  std::int64_t size() const override { return size_; }
+
+  void read(std::size_t field, std::span<const std::int64_t> indices,
+            std::byte* out) const override {
+    const std::size_t row = fields()[field].sample_bytes();
+    for (const std::int64_t index : indices) {
+      const auto end = std::upper_bound(ends_.begin(), ends_.end(), index);
+      const auto shard = static_cast<std::size_t>(end - ends_.begin());
+      const std::int64_t inside = index - (shard == 0 ? 0 : ends_[shard - 1]);
+      shards_[shard]->read(field, {&inside, 1}, out);
+      out += row;
+    }
+  }
+
+ private:
+  std::vector<std::unique_ptr<Source>> shards_;
+  std::vector<std::int64_t> ends_;  // the number of the first sample after each shard
+  std::int64_t size_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem::path> paths) {
+  std::vector<std::filesystem::path> files;
+  for (const std::filesystem::path& path : paths) {
+    // A file may be called so itself.
+    if (path.string().find_first_of("*?[") == std::string::npos || std::filesystem::exists(path)) {
+      files.push_back(path);
+      continue;
+    }
+    glob_t found{};
+    if (::glob(path.c_str(), 0, nullptr, &found) == 0) {
+      files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    }
+    const bool any = found.gl_pathc > 0;
+    ::globfree(&found);
+    if (!any) throw UserError("'" + path.string() + "' matches no file");
+  }
+  return files;
+}
+
+std::unique_ptr<Source> open_shards(
+    std::span<const std::filesystem::path> files,
+    const std::function<std::unique_ptr<Source>(const std::filesystem::path&)>& open) {
+  if (files.empty()) throw UserError("path: expected at least one file");
+  std::vector<std::unique_ptr<Source>> shards;
+  for (const std::filesystem::path& file : files) {
+    shards.push_back(open(file));
+    const std::string own = described(*shards.back());
+    const std::string first = described(*shards.front());
+    if (own != first) {
+      throw UserError("'" + file.string() + "' has the fields " + own + ", '" +
+                      files.front().string() + "' has " + first);
+    }
+  }
+  if (shards.size() == 1) return std::move(shards.front());
+  return std::make_unique<ShardedSource>(std::move(shards));
+}
+
+}  // namespace decent

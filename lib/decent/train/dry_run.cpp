@@ -1,0 +1,118 @@
+#include "decent/train/dry_run.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <string>
+
+#include "decent/config/choices.h"
+#include "decent/core/error.h"
+#include "decent/parallel/bucket_plan.h"
+#include "decent/parallel/replica.h"
+#include "decent/train/run_folder.h"
+#include "decent/train/updates.h"
+
+namespace decent {
+namespace {
+
+std::int64_t elements_of(const NamedTensors& tensors) {
+  std::int64_t count = 0;
+  for (const auto& [name, tensor] : tensors) count += tensor.numel();
+  return count;
+}
+
+std::int64_t bytes_of(const NamedTensors& tensors) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+std::vector<std::int64_t> bucket_bytes(const NamedTensors& trained, double bucket_mb) {
+  std::vector<ParameterSize> sizes;
+  for (const auto& [name, tensor] : trained) {
+    sizes.push_back({.numel = tensor.numel(),
+                     .element_bytes = static_cast<int>(tensor.element_size()),
+                     .dtype = static_cast<int>(tensor.scalar_type())});
+  }
+  std::vector<std::int64_t> bytes;
+  for (const PlannedBucket& bucket : plan_buckets(sizes, bucket_mb)) {
+    bytes.push_back(bucket.numel * bucket.element_bytes);
+  }
+  return bytes;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> largest(const NamedTensors& trained) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::pair<std::string, std::int64_t>> all;
+  for (const auto& [name, tensor] : trained) all.emplace_back(name, tensor.numel());
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  all.resize(std::min(all.size(), kShown));
+  return all;
+}
+
+// The first step, the end of the warm-up, the middle and the last.
+std::vector<std::pair<std::int64_t, double>> learning_rates(const Setup& setup) {
+  std::vector<std::int64_t> steps = {1, setup.recipe.schedule.warmup_steps + 1,
+                                     (1 + setup.total_steps) / 2, setup.total_steps};
+  if (setup.recipe.schedule.name == ScheduleName::constant) steps = {1};
+  std::sort(steps.begin(), steps.end());
+  steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
+  std::vector<std::pair<std::int64_t, double>> rates;
+  for (std::int64_t step : steps) {
+    if (step <= setup.total_steps) rates.emplace_back(step, setup.schedule(step));
+  }
+  return rates;
+}
+
+std::string note_on(const RunFolder& folder) {
+  try {
+    folder.check_free();
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+double peak_bytes() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return 1024.0 * static_cast<double>(usage.ru_maxrss);
+}
+
+}  // namespace
+
+DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch) {
+  const Recipe& recipe = setup.recipe;
+  const NamedTensors trained = trained_part(setup.model->parameters());
+  const bool meets = std::any_of(setup.topology.begin(), setup.topology.end(), [&](const Phase& p) {
+    return edge_of(p, launch.rank).ranks.size() > 1;
+  });
+  return {.model = recipe.model.path.string(),
+          .trained_parameters = elements_of(trained),
+          .frozen_parameters = elements_of(untrained_part(setup.model->parameters())),
+          .trained_bytes = bytes_of(trained),
+          .largest = largest(trained),
+          .buffers = static_cast<std::int64_t>(setup.model->buffers().size()),
+          .buffer_bytes = bytes_of(setup.model->buffers()),
+          .bucket_bytes = bucket_bytes(trained, recipe.parallel.bucket_mb),
+          .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
+          .exchanges = meets,
+          .peak_bytes = peak_bytes(),
+          .in_backward = updates_in_backward(setup),
+          .topology = topology_name(recipe.parallel.topology),
+          .workers = launch.world_size,
+          .gamma = recipe.parallel.gamma,
+          .phases = setup.topology,
+          .train_samples = setup.train.source->size(),
+          .eval_samples = setup.eval ? std::optional(setup.eval->source->size()) : std::nullopt,
+          .update_samples = setup.sampler->update_samples(),
+          .updates_per_epoch = setup.sampler->updates_per_epoch(),
+          .total_steps = setup.total_steps,
+          .optimizer = std::string(name_of(recipe.optimizer.name)),
+          .learning_rates = learning_rates(setup),
+          .output = recipe.output.string(),
+          .output_note = note_on(RunFolder(recipe.output))};
+}
+
+}  // namespace decent

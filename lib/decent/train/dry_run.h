@@ -1,0 +1,13 @@
+#pragma once
+// --dry-run: what a prepared run would do.
+
+#include "decent/comm/launch.h"
+#include "decent/train/dry_run_text.h"
+#include "decent/train/setup.h"
+
+namespace decent {
+
+/// Everything that --dry-run shows. Writes nothing.
+DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch);
+
+}  // namespace decent

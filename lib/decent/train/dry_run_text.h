@@ -1,0 +1,53 @@
+#pragma once
+// What --dry-run prints: figures in, lines out.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decent/topology/topology.h"
+
+namespace decent {
+
+struct DryRunFacts {
+  std::string model;
+  std::int64_t trained_parameters = 0;  // elements
+  std::int64_t frozen_parameters = 0;
+  std::int64_t trained_bytes = 0;
+  std::vector<std::pair<std::string, std::int64_t>> largest;  // names and elements
+  std::int64_t buffers = 0;                                   // tensors
+  std::int64_t buffer_bytes = 0;
+  std::vector<std::int64_t> bucket_bytes;  // with padding
+  int optimizer_states = 0;                // per parameter
+  bool exchanges = false;                  // whether this worker ever receives anything
+  double peak_bytes = 0;                   // of this process so far, the trial step included
+  bool in_backward = true;
+
+  std::string topology;
+  int workers = 1;
+  double gamma = 1;
+  std::vector<Phase> phases;
+
+  std::int64_t train_samples = 0;
+  std::optional<std::int64_t> eval_samples;
+  std::int64_t update_samples = 0;
+  std::int64_t updates_per_epoch = 0;
+  std::int64_t total_steps = 0;
+  std::string optimizer;
+  std::vector<std::pair<std::int64_t, double>> learning_rates;  // step and rate
+
+  std::string output;
+  std::string output_note;  // what is in the way of a run there, or empty
+};
+
+std::vector<std::string> dry_run_lines(const DryRunFacts& facts);
+
+/// "12.3 MiB", "512 B".
+std::string bytes_text(double bytes);
+
+/// "{0 1} {2 3}", shortened to about `most` characters.
+std::string phase_text(const Phase& phase, std::size_t most);
+
+}  // namespace decent

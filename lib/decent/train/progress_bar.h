@@ -1,0 +1,43 @@
+#pragma once
+// One line at the bottom of a terminal that shows how far a run is.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace decent {
+
+/// What the line shows.
+struct Progress {
+  std::int64_t step = 0;
+  std::int64_t total_steps = 1;
+  double epoch = 0;
+  double samples_per_s = 0;
+  double seconds_left = 0;
+  std::optional<double> loss;      // the last that was logged
+  std::optional<double> accuracy;  // of the last evaluation
+};
+
+/// The line for a terminal of `width` columns, shorter than it: a narrow one loses the less
+/// important figures, then the bar.
+std::string progress_bar_text(const Progress& progress, std::size_t width);
+
+/// Draws on stdout. Not thread-safe; hidden until the first draw.
+class ProgressBar {
+ public:
+  /// Whether stdout is a terminal that can redraw a line.
+  static bool fits_stdout();
+
+  /// Redraws, ten times a second at the most; the terminal's width is asked for each time.
+  void update(const Progress& progress);
+  /// Takes the line away, so that something else can be written; the next update draws again.
+  void clear();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point next_draw_;
+  bool shown_ = false;
+};
+
+}  // namespace decent

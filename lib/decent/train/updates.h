@@ -1,0 +1,25 @@
+#pragma once
+// From the recipe to what updates the weights.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "decent/optim/bucket_update.h"
+#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/train/setup.h"
+
+namespace decent {
+
+std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe);
+
+DecentralizedOptions parallel_options(const Setup& setup,
+                                      std::function<void(const std::string&)> warn);
+
+/// Whether buckets are updated while backward runs.
+bool updates_in_backward(const Setup& setup);
+
+/// The topology's name, or "custom".
+std::string topology_name(const TopologyRecipe& recipe);
+
+}  // namespace decent
