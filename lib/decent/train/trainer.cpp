@@ -56,6 +56,14 @@ std::string fixed_mode_warning(const std::string& model,
          "torch.jit.script(model).save(..) keeps the two apart.";
 }
 
+// Batches of the whole run; more than can be counted are never reached either.
+std::int64_t batch_count(const Setup& setup) {
+  std::int64_t count = 0;
+  const bool too_many =
+      __builtin_mul_overflow(setup.total_steps, setup.recipe.train.grad_accumulation, &count);
+  return too_many ? Prefetcher::kEndless : count;
+}
+
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
@@ -89,7 +97,7 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& cont
             *setup_.train.source, setup_.train.fields,
             setup_.sampler->micro_batch(number / accumulation, number % accumulation));
       },
-      0, setup_.total_steps * accumulation, static_cast<std::size_t>(setup_.recipe.data.prefetch));
+      0, batch_count(setup_), static_cast<std::size_t>(setup_.recipe.data.prefetch));
 }
 
 double Trainer::epoch() const {
