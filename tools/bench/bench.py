@@ -22,7 +22,7 @@ import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -80,17 +80,19 @@ def step_programs(model: Model, workers: int, folder: Path) -> dict[str, Callabl
     return programs
 
 
-def bench_step(arguments: argparse.Namespace, folder: Path) -> str:
+def bench_step(model: Model, arguments: argparse.Namespace, folder: Path) -> str:
     parts = []
-    for model in (MODELS[name] for name in arguments.models):
-        for workers in arguments.workers:
-            title = f"{model.name}, {workers} worker{'s' * (workers > 1)}"
-            results = rounds_of(step_programs(model, workers, folder), arguments.rounds, title)
-            rows = [[name, spread(values, number), spread(ratios(results, name, OURS), "{:.2f}".format)]
-                    for name, values in results.items()]
-            parts.append(f"{title}, batch {model.batch_size} a worker:\n\n" +
-                         table(["", "ms a step", "times decent-train's"], rows))
+    for workers in arguments.workers:
+        title = f"{model.name}, {workers} worker{'s' * (workers > 1)}"
+        results = rounds_of(step_programs(model, workers, folder), arguments.rounds, title)
+        parts.append(step_table(title, model, results))
     return "\n\n".join(parts)
+
+
+def step_table(title: str, model: Model, results: dict[str, list[float]]) -> str:
+    rows = [[name, spread(values, number), spread(ratios(results, name, OURS), "{:.2f}".format)]
+            for name, values in results.items()]
+    return f"{title}, batch {model.batch_size} a worker:\n\n" + table(["", "ms a step", "times decent-train's"], rows)
 
 
 # ---- bare ----------------------------------------------------------------------------------------------------------
@@ -129,7 +131,16 @@ def bench_start(arguments: argparse.Namespace, folder: Path) -> str:
 
 # ---- all -----------------------------------------------------------------------------------------------------------
 
-BENCHMARKS = {"step": bench_step, "bare": bench_bare, "start": bench_start}
+BENCHMARKS = ("step", "bare", "start")
+
+
+def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str]]:
+    """Parts of the page, by the names of their places in it, each as soon as it is measured."""
+    if kind == "step":
+        for name in arguments.models:
+            yield f"step {name}", bench_step(MODELS[name], arguments, folder)
+    else:
+        yield kind, {"bare": bench_bare, "start": bench_start}[kind](arguments, folder)
 
 
 def circumstances(kind: str, arguments: argparse.Namespace) -> str:
@@ -145,9 +156,9 @@ def circumstances(kind: str, arguments: argparse.Namespace) -> str:
             f"`tools/bench/bench.py {kind}`.*")
 
 
-def write_into_page(kind: str, text: str) -> None:
+def write_into_page(place: str, text: str) -> None:
     page = PAGE.read_text()
-    begin, end = f"<!-- {kind}: begin -->\n", f"<!-- {kind}: end -->"
+    begin, end = f"<!-- {place}: begin -->\n", f"<!-- {place}: end -->"
     head, rest = page.split(begin)
     _, tail = rest.split(end)
     PAGE.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}")
@@ -165,10 +176,11 @@ def main() -> None:
     for kind in BENCHMARKS if arguments.kind == "all" else [arguments.kind]:
         about = circumstances(kind, arguments)
         with tempfile.TemporaryDirectory() as folder:
-            text = f"{BENCHMARKS[kind](arguments, Path(folder))}\n\n{about}"
-        print(text)
-        if arguments.write:
-            write_into_page(kind, text)
+            for place, measured in sections(kind, arguments, Path(folder)):
+                text = f"{measured}\n\n{about}"
+                print(text, flush=True)
+                if arguments.write:
+                    write_into_page(place, text)
 
 
 if __name__ == "__main__":
