@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <random>
 #include <system_error>
 #include <thread>
@@ -23,7 +24,7 @@ using namespace std::chrono_literals;
 
 // Once the control plane is up it is the one that gives up on peers, not the store.
 constexpr auto kForever = std::chrono::milliseconds(24h);
-// Under this key a worker that gives up on others says so.
+// Under this key the first worker that gives up on others says who tells the user, and what.
 const std::string kGivenUp = "given up";
 // How long the store's host waits for others to read the last answer before it leaves and takes the
 // store along.
@@ -123,18 +124,26 @@ std::vector<std::string> rank_keys(const std::string& name, int workers) {
   return keys;
 }
 
-/// Whether all keys were there in time. A worker that has given up has told why under kGivenUp:
-/// the others then leave without a word of their own.
-bool wait_for_keys(c10d::Store& store, const std::vector<std::string>& keys,
+// The same words from whoever gives up, and one worker that says them: the lowest rank that is
+// there.
+[[noreturn]] void give_up(c10d::Store& store, const Launch& launch) {
+  const std::vector<std::uint8_t> bytes = store.get(kGivenUp);
+  std::string message(bytes.begin(), bytes.end());
+  const int reporter = std::stoi(take_line(message));
+  // Those that still wait shall read it before the store goes.
+  if (launch.hosts_store()) std::this_thread::sleep_for(500ms);
+  if (reporter == launch.rank) throw PeerLost(message);
+  throw SharedError(ExitCode::peer_lost, message);
+}
+
+/// Whether all keys were there in time. Throws where another worker has given up.
+bool wait_for_keys(c10d::Store& store, const Launch& launch, const std::vector<std::string>& keys,
                    std::chrono::milliseconds patience) {
   const auto deadline = std::chrono::steady_clock::now() + patience;
   auto pause = 1ms;
   while (!store.check(keys)) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
-    if (store.check({kGivenUp})) {
-      const std::vector<std::uint8_t> text = store.get(kGivenUp);
-      throw SharedError(ExitCode::peer_lost, std::string(text.begin(), text.end()));
-    }
+    if (store.check({kGivenUp})) give_up(store, launch);
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(50));
   }
@@ -144,17 +153,23 @@ bool wait_for_keys(c10d::Store& store, const std::vector<std::string>& keys,
 [[noreturn]] void report_missing(c10d::Store& store, const Launch& launch,
                                  const std::vector<std::string>& keys,
                                  std::chrono::milliseconds patience) {
-  std::vector<std::string> missing;
-  for (std::size_t rank = 0; rank < keys.size(); ++rank) {
-    if (!store.check({keys[rank]})) missing.push_back(std::to_string(rank));
+  // Several workers may run out of patience at the same moment; the first one's words count.
+  if (store.add(kGivenUp + "/count", 1) == 1) {
+    std::vector<std::string> missing;
+    std::optional<std::size_t> reporter;
+    for (std::size_t rank = 0; rank < keys.size(); ++rank) {
+      if (!store.check({keys[rank]})) {
+        missing.push_back(std::to_string(rank));
+      } else if (!reporter) {
+        reporter = rank;
+      }
+    }
+    store.set(kGivenUp,
+              to_bytes(std::to_string(reporter.value()) + "\nworker " + join(missing) + " of " +
+                       std::to_string(launch.world_size) + " has not shown up within " +
+                       seconds_text(patience) + " (parallel.timeout_s)"));
   }
-  const std::string message = "worker " + join(missing) + " of " +
-                              std::to_string(launch.world_size) + " has not shown up within " +
-                              seconds_text(patience) + " (parallel.timeout_s)";
-  store.set(kGivenUp, to_bytes(message));
-  // Those that still wait shall read it before the store goes.
-  if (launch.hosts_store()) std::this_thread::sleep_for(500ms);
-  throw PeerLost(message);
+  give_up(store, launch);
 }
 
 // For the store's host, which must not take it along while others still read from it.
@@ -305,7 +320,9 @@ std::vector<Outcome> World::share_within(const std::string& name, const Outcome&
   std::vector<Outcome> outcomes;
   try {
     store.set(keys[static_cast<std::size_t>(launch_.rank)], to_bytes(encode(own)));
-    if (!wait_for_keys(store, keys, patience)) report_missing(store, launch_, keys, patience);
+    if (!wait_for_keys(store, launch_, keys, patience)) {
+      report_missing(store, launch_, keys, patience);
+    }
     for (const std::string& key : keys) outcomes.push_back(decode(store.get(key)));
     store.add(name + "/read", 1);
   } catch (const Error&) {
