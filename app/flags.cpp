@@ -3,14 +3,13 @@
 // --set optimizer.betas=[0.9, 0.99] is one value.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <cxxopts.hpp>
+#include <filesystem>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 
 namespace decent {
 namespace {
-
-constexpr const char* kNotYet[] = {"resume", "eval-only", "checkpoint", "export"};
 
 cxxopts::Options make_options() {
   cxxopts::Options options("decent-train",
@@ -20,10 +19,10 @@ cxxopts::Options make_options() {
       ("config", "the recipe, a YAML file (required)", cxxopts::value<std::string>(), "FILE")
       ("set", "override one key of the recipe; VALUE is YAML; may repeat",
        cxxopts::value<std::vector<std::string>>(), "a.b=VALUE")
-      ("resume", "continue from a checkpoint (not supported yet)", cxxopts::value<std::string>(), "auto|DIR")
-      ("eval-only", "evaluate a checkpoint's average (not supported yet)")
-      ("checkpoint", "which checkpoint to read (not supported yet)", cxxopts::value<std::string>(), "auto|DIR|none")
-      ("export", "write the averaged model (not supported yet)", cxxopts::value<std::string>(), "FILE")
+      ("resume", "continue from a checkpoint: the newest whole one of the output folder, or this one", cxxopts::value<std::string>(), "auto|DIR")
+      ("eval-only", "evaluate the average of a checkpoint's replicas and exit")
+      ("checkpoint", "which checkpoint --eval-only and --export read; none: the model file as it is", cxxopts::value<std::string>(), "auto|DIR|none")
+      ("export", "write the averaged model, .pt or .safetensors, and exit", cxxopts::value<std::string>(), "FILE")
       ("dry-run", "check everything without training, print a summary and exit")
       ("print-config", "print the resolved recipe as YAML and exit")
       ("quiet", "only warnings and errors")
@@ -52,6 +51,31 @@ std::vector<std::string> flag_names(const cxxopts::Options& options) {
                   (nearest ? "; did you mean '" + *nearest + "'?" : "; valid: " + join(names)));
 }
 
+void check_export(const std::string& file) {
+  const std::string ending = std::filesystem::path(file).extension().string();
+  if (ending == ".pt" || ending == ".safetensors") return;
+  if (ending == ".onnx") throw UserError("--export '" + file + "': .onnx is not supported yet");
+  throw UserError("--export '" + file + "': the file's name must end in .pt or .safetensors");
+}
+
+void check_together(const Flags& flags, bool has_checkpoint) {
+  const bool reads = flags.eval_only || flags.export_file;
+  if (flags.resume && reads) {
+    throw UserError(
+        "--resume trains, --eval-only and --export do not; --checkpoint says which "
+        "checkpoint those read");
+  }
+  if (flags.dry_run && reads) {
+    throw UserError("--dry-run and --eval-only or --export exclude each other");
+  }
+  if (has_checkpoint && !reads) {
+    throw UserError(
+        "--checkpoint is for --eval-only and --export; training continues from a "
+        "checkpoint with --resume auto|DIR");
+  }
+  if (flags.export_file) check_export(*flags.export_file);
+}
+
 }  // namespace
 
 Flags parse_flags(int argc, char** argv) {
@@ -64,14 +88,12 @@ Flags parse_flags(int argc, char** argv) {
     throw UserError(std::string(error.what()) + "; see --help");
   }
   if (!given.unmatched().empty()) refuse_unknown(given.unmatched().front(), options);
-  for (const char* flag : kNotYet) {
-    if (given.count(flag) > 0) throw UserError("--" + std::string(flag) + " is not supported yet");
-  }
   Flags flags;
   flags.help = given.count("help") > 0;
   flags.version = given.count("version") > 0;
   flags.print_config = given.count("print-config") > 0;
   flags.dry_run = given.count("dry-run") > 0;
+  flags.eval_only = given.count("eval-only") > 0;
   if (given.count("quiet") > 0) flags.verbosity = Verbosity::quiet;
   if (given.count("verbose") > 0) flags.verbosity = Verbosity::verbose;
   if (given.count("quiet") > 0 && given.count("verbose") > 0) {
@@ -82,6 +104,14 @@ Flags parse_flags(int argc, char** argv) {
   if (given.count("config") == 0) throw UserError("a recipe is needed: --config FILE (see --help)");
   if (given.count("config") > 1) throw UserError("--config is given more than once");
   flags.config = given["config"].as<std::string>();
+  for (const char* once : {"resume", "checkpoint", "export"}) {
+    if (given.count(once) > 1)
+      throw UserError("--" + std::string(once) + " is given more than once");
+  }
+  if (given.count("resume") > 0) flags.resume = given["resume"].as<std::string>();
+  if (given.count("checkpoint") > 0) flags.checkpoint = given["checkpoint"].as<std::string>();
+  if (given.count("export") > 0) flags.export_file = given["export"].as<std::string>();
+  check_together(flags, given.count("checkpoint") > 0);
   return flags;
 }
 

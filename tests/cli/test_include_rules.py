@@ -15,6 +15,7 @@ LIB = ROOT / "lib" / "decent"
 # Module -> the modules whose headers its files may include, besides its own.
 MAY_INCLUDE = {
     "core": set(),
+    "checkpoint": {"core"},
     "config": {"core"},
     "topology": {"core"},
     "model": {"core"},
@@ -22,11 +23,11 @@ MAY_INCLUDE = {
     "comm": {"core"},
     "optim": {"core"},
     "parallel": {"core", "optim", "topology", "comm"},
-    "train": {"core", "config", "topology", "model", "data", "comm", "optim", "parallel"},
+    "train": {"core", "checkpoint", "config", "topology", "model", "data", "comm", "optim", "parallel"},
 }
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
-TORCH_FREE_MODULES = ("core", "config", "topology")
+TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/safetensors_source", "data/permutation", "data/sampler")
 WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway
 TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")

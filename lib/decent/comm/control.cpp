@@ -53,6 +53,10 @@ std::string_view text_of(Operation operation) {
       return "evaluating";
     case Operation::exporting:
       return "exporting";
+    case Operation::saving:
+      return "saving a checkpoint";
+    case Operation::loading:
+      return "loading a checkpoint";
   }
   return "at work";
 }

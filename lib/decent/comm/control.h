@@ -35,6 +35,8 @@ enum class Operation : std::uint8_t {
   averaging,
   evaluating,
   exporting,
+  saving,
+  loading,
 };
 /// "in forward", "evaluating".
 std::string_view text_of(Operation operation);

@@ -202,21 +202,16 @@ Table<CheckpointRecipe> make_checkpoint_table() {
   Table<R> table;
   table.key("every_steps", &R::every_steps, std::nullopt)
       .range(at_least(1))
-      .not_yet()
       .doc("Save after every so many updates; null: never for this reason.");
   table.key("every_epochs", &R::every_epochs, 1)
       .range(at_least(1))
-      .not_yet(std::nullopt)
       .doc("Save after every so many epochs; null: never for this reason.");
-  table.key("keep", &R::keep, 3).range(at_least(1)).not_yet().doc("How many are kept.");
+  table.key("keep", &R::keep, 3).range(at_least(1)).doc("How many are kept.");
   table.key("keep_best", &R::keep_best, std::nullopt)
       .one_of(metric_names())
-      .not_yet()
       .doc("Also keep the best by this metric of the evaluation.");
-  table.key("background", &R::background, true).not_yet().doc("Write while training goes on.");
-  table.key("allow_missing", &R::allow_missing, false)
-      .not_yet()
-      .doc("Resume although replicas are missing.");
+  table.key("background", &R::background, true).doc("Write while training goes on.");
+  table.key("allow_missing", &R::allow_missing, false).doc("Resume although replicas are missing.");
   return table;
 }
 

@@ -49,6 +49,13 @@ class PeerLost : public Error {
   explicit PeerLost(const std::string& message) : Error(ExitCode::peer_lost, message) {}
 };
 
+/// A checkpoint is not what was saved: cut short, changed, or a part of it is gone.
+class CheckpointDamaged : public Error {
+ public:
+  explicit CheckpointDamaged(const std::string& message)
+      : Error(ExitCode::checkpoint_damaged, message) {}
+};
+
 /// A file could not be written: disk full, permission.
 class WriteError : public Error {
  public:

@@ -30,6 +30,10 @@ class Descriptor {
 
 std::string reason(int error) { return std::strerror(error); }
 
+std::filesystem::path folder_of(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
@@ -96,6 +100,7 @@ void AtomicFile::commit() {
   if (::close(std::exchange(fd_, -1)) != 0) fail(errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
   temporary_.clear();
+  sync_folder(folder_of(path_));
 }
 
 void AtomicFile::fail(int error) const {
@@ -117,6 +122,22 @@ void create_folders(const std::filesystem::path& path) {
   std::filesystem::create_directories(path, failed);
   if (failed)
     throw WriteError("cannot create the folder '" + path.string() + "': " + failed.message());
+}
+
+void sync_folder(const std::filesystem::path& path) {
+  const Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const int error = folder.get() < 0 ? errno : ::fsync(folder.get()) != 0 ? errno : 0;
+  // Some file systems (FUSE, SMB) have no fsync for folders: nothing more can be done there.
+  if (error == 0 || error == EINVAL || error == ENOTSUP) return;
+  throw WriteError("cannot write to the folder '" + path.string() + "': " + reason(error));
+}
+
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    throw WriteError("cannot rename '" + from.string() + "' to '" + to.string() +
+                     "': " + reason(errno));
+  }
+  sync_folder(folder_of(to));
 }
 
 }  // namespace decent

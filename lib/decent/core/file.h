@@ -31,7 +31,7 @@ class MappedFile {
 std::string read_text(const std::filesystem::path& path);
 
 /// A file that is written piece by piece and appears under its name whole or not at all: a
-/// temporary file beside it, fsync, rename.
+/// temporary file beside it, fsync, rename, fsync of the folder.
 class AtomicFile {
  public:
   /// Throws WriteError.
@@ -62,5 +62,12 @@ void write_file(const std::filesystem::path& path, std::string_view content);
 
 /// Creates the folder and its parents. Throws WriteError.
 void create_folders(const std::filesystem::path& path);
+
+/// Makes the folder's list of names durable (fsync). Throws WriteError.
+void sync_folder(const std::filesystem::path& path);
+
+/// Renames a file or folder within one file system, and makes it durable. An empty folder or a file
+/// of the new name is replaced. Throws WriteError.
+void rename_durably(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace decent

@@ -34,22 +34,58 @@ Sampler::Sampler(const BatchPlan& plan) : plan_(plan), update_samples_(samples_o
                     std::to_string(plan.accumulation) +
                     "\nlower data.batch_size or train.grad_accumulation, or use fewer workers");
   }
+  if (plan.first_position.consumed > plan.samples) {
+    throw UserError("the training data has " + std::to_string(plan.samples) + " samples, but " +
+                    std::to_string(plan.first_position.consumed) +
+                    " of the epoch to go on with are taken already");
+  }
+  if (updates_left(plan_.first_position) == 0) {
+    plan_.first_position = {plan_.first_position.epoch + 1, 0};
+  }
+}
+
+// In the epoch of `position`.
+std::int64_t Sampler::updates_left(DataPosition position) const {
+  return (plan_.samples - position.consumed) / update_samples_;
+}
+
+DataPosition Sampler::position(std::int64_t update) const {
+  assert(update >= plan_.first_update);
+  const std::int64_t done = update - plan_.first_update;
+  const DataPosition& first = plan_.first_position;
+  const std::int64_t left = updates_left(first);
+  if (done < left) return {first.epoch, first.consumed + done * update_samples_};
+  const std::int64_t later = done - left;
+  return {first.epoch + 1 + later / updates_per_epoch(),
+          later % updates_per_epoch() * update_samples_};
+}
+
+// A quotient of whole numbers, so that it is the same whatever first_update is.
+double Sampler::epochs_done(std::int64_t update) const {
+  const DataPosition place = position(update);
+  const auto epoch_samples = static_cast<double>(updates_per_epoch() * update_samples_);
+  const double samples = static_cast<double>(place.epoch) * epoch_samples;
+  return (samples + static_cast<double>(place.consumed)) / epoch_samples;
+}
+
+std::int64_t Sampler::updates_until(std::int64_t epoch) const {
+  const DataPosition& first = plan_.first_position;
+  if (epoch <= first.epoch) return plan_.first_update;
+  std::int64_t updates = 0;
+  if (__builtin_mul_overflow(epoch - first.epoch - 1, updates_per_epoch(), &updates) ||
+      __builtin_add_overflow(updates, plan_.first_update + updates_left(first), &updates)) {
+    return std::numeric_limits<std::int64_t>::max();
+  }
+  return updates;
 }
 
 std::vector<std::int64_t> Sampler::micro_batch(std::int64_t update, std::int64_t a) const {
-  assert(update >= 0);
-  return micro_batch_at(update / updates_per_epoch(),
-                        update % updates_per_epoch() * update_samples_, a);
-}
-
-std::vector<std::int64_t> Sampler::micro_batch_at(std::int64_t epoch, std::int64_t consumed,
-                                                  std::int64_t a) const {
-  assert(epoch >= 0 && consumed >= 0 && consumed <= plan_.samples - update_samples_);
   assert(a >= 0 && a < plan_.accumulation);
+  const DataPosition place = position(update);
   const KeyedPermutation shuffled(static_cast<std::uint64_t>(plan_.samples), plan_.seed,
-                                  static_cast<std::uint64_t>(epoch));
+                                  static_cast<std::uint64_t>(place.epoch));
   std::vector<std::int64_t> indices(static_cast<std::size_t>(plan_.batch_size));
-  std::int64_t position = consumed + a * plan_.workers * plan_.batch_size + plan_.rank;
+  std::int64_t position = place.consumed + a * plan_.workers * plan_.batch_size + plan_.rank;
   for (std::int64_t& index : indices) {
     index = plan_.shuffle
                 ? static_cast<std::int64_t>(shuffled(static_cast<std::uint64_t>(position)))

@@ -8,6 +8,14 @@
 
 namespace decent {
 
+/// A place in the training data: the next update takes its samples from `epoch`, after `consumed`
+/// samples of it.
+struct DataPosition {
+  std::int64_t epoch = 0;
+  std::int64_t consumed = 0;
+  bool operator==(const DataPosition&) const = default;
+};
+
 /// How a training set is dealt out. All counts are >= 1; 0 <= rank < workers.
 struct BatchPlan {
   std::int64_t samples = 0;       // in the training set
@@ -17,6 +25,10 @@ struct BatchPlan {
   std::int64_t accumulation = 1;  // A: micro-batches per update
   bool shuffle = true;
   std::uint64_t seed = 0;
+  // A run that goes on: so many updates were done before, and they ended here. Their number of
+  // workers need not have been the same.
+  std::int64_t first_update = 0;
+  DataPosition first_position = {};
 };
 
 /// The order of training. Epoch e is a permutation of the samples that (seed, e) alone determine
@@ -25,7 +37,8 @@ struct BatchPlan {
 /// at the end of an epoch, fewer than A*N*B, is dropped.
 class Sampler {
  public:
-  /// Throws UserError where the set has fewer than A*N*B samples.
+  /// Throws UserError where the set has fewer than A*N*B samples, or fewer than first_position says
+  /// were taken.
   explicit Sampler(const BatchPlan& plan);
 
   /// floor(samples / (A*N*B)), >= 1.
@@ -33,16 +46,23 @@ class Sampler {
   /// A*N*B: what one update takes on all workers together.
   std::int64_t update_samples() const { return update_samples_; }
 
-  /// The B samples of micro-batch `a` in [0, A) of update `update`, counted from 0 over the whole
-  /// run, for this worker.
+  /// Where update `update` takes its samples, counted from 0 over the whole run; not before
+  /// first_update. Where the rest of an epoch is too small, the start of the next.
+  DataPosition position(std::int64_t update) const;
+
+  /// Epochs done before update `update`, with a fraction: updates over updates per epoch.
+  double epochs_done(std::int64_t update) const;
+
+  /// The number of updates of the whole run until the start of epoch `epoch`; first_update where
+  /// that has passed. The largest number where it cannot be counted.
+  std::int64_t updates_until(std::int64_t epoch) const;
+
+  /// The B samples of micro-batch `a` in [0, A) of update `update` for this worker.
   std::vector<std::int64_t> micro_batch(std::int64_t update, std::int64_t a) const;
 
-  /// The same for an update that begins after `consumed` samples of epoch `epoch`, for a run that
-  /// goes on with another number of workers in the middle of an epoch. consumed + A*N*B <= samples.
-  std::vector<std::int64_t> micro_batch_at(std::int64_t epoch, std::int64_t consumed,
-                                           std::int64_t a) const;
-
  private:
+  std::int64_t updates_left(DataPosition position) const;
+
   BatchPlan plan_;
   std::int64_t update_samples_;
 };

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -9,6 +10,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -194,8 +196,44 @@ void DecentralizedDataParallel::handle_bucket(std::size_t index) {
                           .grad_scale = scale});
   count_updates(bucket);
   release_gradients(bucket);
-  // This is x^(t) with t = step_ + 1, mixed in step t + 1, whose phase is (t + 1 - 2) mod phases.
-  gossip_->start(index, bucket.x, step_ % gossip_->phases());
+  start_exchange(index, step_ + 1);
+}
+
+// The bucket holds x^(t) with t = step. It is mixed in step t + 1, whose phase is (t + 1 - 2) mod
+// phases.
+void DecentralizedDataParallel::start_exchange(std::size_t bucket, std::int64_t step) {
+  gossip_->start(bucket, buckets_[bucket].x, (step - 1) % gossip_->phases());
+}
+
+NamedTensors DecentralizedDataParallel::training_state() const {
+  NamedTensors state;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const Bucket& bucket = buckets_[b];
+    for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
+      const Parameter& parameter = parameters_[bucket.parameters[i]];
+      const at::Tensor& x = parameter.tensor;
+      state.emplace_back("model." + parameter.name, x.detach());
+      const std::string prefix = "optimizer." + parameter.name + ".";
+      for (std::size_t s = 0; s < states_[b].tensors.size(); ++s) {
+        state.emplace_back(
+            prefix + options_.update->state_names()[s],
+            states_[b].tensors[s].as_strided(x.sizes(), x.strides(), bucket.offsets[i]));
+      }
+      state.emplace_back(prefix + "step", at::scalar_tensor(parameter.updates, at::kLong));
+    }
+  }
+  return state;
+}
+
+void DecentralizedDataParallel::continue_from(std::int64_t step, const NamedTensors& state) {
+  const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
+  for (Parameter& parameter : parameters_) {
+    parameter.updates = by_name.at("optimizer." + parameter.name + ".step").item<std::int64_t>();
+  }
+  gossip_->drop();
+  step_ = step;
+  if (step == 0) return;  // the first step does not mix
+  for (std::size_t b = 0; b < buckets_.size(); ++b) start_exchange(b, step);
 }
 
 // Changes nothing but the layout of gradients, so that it may be called twice in a step.

@@ -107,6 +107,17 @@ class DecentralizedDataParallel {
   /// Throws std::logic_error where there is nothing to revert.
   void revert_global_avg();
 
+  /// What this worker's training goes on from, with the names that checkpoints give it: every
+  /// trained parameter as "model.<name>", its optimizer states as "optimizer.<name>.exp_avg" and so
+  /// on, in its shape, and the number of its own updates as "optimizer.<name>.step" (int64 scalar).
+  /// Views of live memory, but for the counts, which are copies.
+  NamedTensors training_state() const;
+
+  /// Goes on after step `step`, once training_state()'s tensors have been given the values of that
+  /// step; `state` is that list, for its counts. Starts the exchange that was under way then.
+  /// Collective.
+  void continue_from(std::int64_t step, const NamedTensors& state);
+
   /// Norm of the last step's gradient over all parameters of this worker, before clipping; nothing
   /// where clipping is off.
   std::optional<double> grad_norm() const { return grad_norm_; }
@@ -145,6 +156,7 @@ class DecentralizedDataParallel {
   void check_finite(double squares, const Bucket& bucket,
                     const std::vector<BucketSlice>& slices) const;
   bool updates_in_backward() const;
+  void start_exchange(std::size_t bucket, std::int64_t step);
   void release_gradients(const Bucket& bucket);
   void warn_of_missing_gradients();
 

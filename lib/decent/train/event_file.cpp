@@ -41,7 +41,8 @@ std::string bytes_field(int field, const std::string& content) {
   return key(field, kBytes) + varint(content.size()) + content;
 }
 
-// Event.wall_time = 1, step = 2, file_version = 3, summary = 5.
+// Event.wall_time = 1, step = 2, file_version = 3, summary = 5, session_log = 7;
+// SessionLog.status = 1.
 std::string event_start(std::int64_t step) {
   return key(1, kFixed64) + little_endian(now_s()) + key(2, kVarint) +
          varint(static_cast<std::uint64_t>(step));
@@ -81,6 +82,11 @@ EventFile::EventFile(const std::filesystem::path& folder)
       file_(std::fopen(path_.c_str(), "wbe")) {
   if (!file_) throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
   write_record(event_start(0) + bytes_field(3, "brain.Event:2"));
+}
+
+void EventFile::write_start(std::int64_t step) {
+  constexpr std::uint64_t kStart = 1;
+  write_record(event_start(step) + bytes_field(7, key(1, kVarint) + varint(kStart)));
 }
 
 void EventFile::write(std::int64_t step,

@@ -20,6 +20,10 @@ class EventFile {
   /// Makes a file named as TensorFlow does, events.out.tfevents.<seconds>.<host>.<pid>.0.
   explicit EventFile(const std::filesystem::path& folder);
 
+  /// A run starts (again) with this step: readers forget what other files say of it and of later
+  /// ones.
+  void write_start(std::int64_t step);
+
   /// Tags, e.g. "train/loss", and values of one step.
   void write(std::int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
 

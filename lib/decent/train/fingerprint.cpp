@@ -121,15 +121,20 @@ std::vector<std::string> differences(const Fingerprint& own, const Fingerprint& 
 }  // namespace
 
 Fingerprint fingerprint_of(const Setup& setup) {
-  Fingerprint lines;
-  for (auto& [key, value] : recipe_values(setup.recipe)) {
-    if (!may_differ(key)) lines.emplace_back(key, value);
-  }
+  Fingerprint lines = facts_of(setup);
+  lines.erase(std::remove_if(lines.begin(), lines.end(),
+                             [](const auto& line) { return may_differ(line.first); }),
+              lines.end());
+  return lines;
+}
+
+Fingerprint facts_of(const Setup& setup) {
+  Fingerprint lines = recipe_values(setup.recipe);
   add_tensors("parameter", setup.model->parameters(), lines);
   add_tensors("buffer", setup.model->buffers(), lines);
   lines.emplace_back("the code of the model", code_hash(setup.model->module()));
   lines.emplace_back("the topology", topology_text(setup.topology));
-  add_data(setup.train, lines);
+  if (setup.train.source) add_data(setup.train, lines);
   if (setup.eval) add_data(*setup.eval, lines);
   return lines;
 }

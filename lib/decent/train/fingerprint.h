@@ -17,6 +17,10 @@ using Fingerprint = std::vector<std::pair<std::string, std::string>>;
 
 Fingerprint fingerprint_of(const Setup& setup);
 
+/// The same with every key of the recipe: what a checkpoint keeps, so that a run that goes on from
+/// it can tell what has changed.
+Fingerprint facts_of(const Setup& setup);
+
 /// What to tell the user where the fingerprints of the workers, in the order of ranks, differ:
 /// which rank differs from the most common one, and in what; at most five lines. Empty where all
 /// agree.

@@ -50,6 +50,9 @@ class MetricsFile {
   /// status: completed, stopped or failed.
   void write_end(const std::string& status, std::int64_t step, double wall_s);
 
+  /// Makes all lines durable (fsync). Any thread.
+  void sync();
+
  private:
   void write_line(const std::string& line);
 
@@ -59,5 +62,13 @@ class MetricsFile {
   std::filesystem::path path_;
   std::unique_ptr<std::FILE, Close> file_;
 };
+
+/// Leaves the lines of steps up to `step` and no end line, as if the run had just come there. What
+/// is no whole line (the program was killed while it wrote) goes too. Throws WriteError.
+void cut_metrics(const std::filesystem::path& path, std::int64_t step);
+
+/// Whether the last line says that the run came to its end, and at which step; nothing where there
+/// is no such file.
+std::optional<std::int64_t> completed_step(const std::filesystem::path& path);
 
 }  // namespace decent

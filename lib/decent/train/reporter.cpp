@@ -46,7 +46,11 @@ std::optional<double> accuracy_of(const std::optional<EvalMetrics>& evaluation) 
 
 Reporter::Reporter(const RunFolder& folder, Log& log, const ReporterOptions& options)
     : folder_(folder), log_(log), options_(options), metrics_(folder.metrics()) {
-  if (options.tensorboard) events_.emplace(folder.path());
+  measured_step_ = options.first_step;
+  if (options.tensorboard) {
+    events_.emplace(folder.path());
+    if (options.first_step > 0) events_->write_start(options.first_step + 1);
+  }
   if (options.display != ProgressDisplay::bar) return;
   bar_ = std::make_unique<ProgressBar>();
   log_.before_line([this] { bar_->clear(); });
@@ -118,7 +122,7 @@ void Reporter::complete(std::int64_t step) {
   const Summary summary{.steps = step,
                         .workers = options_.workers,
                         .wall_s = wall_s(),
-                        .samples = step * options_.update_samples,
+                        .samples = (step - options_.first_step) * options_.update_samples,
                         .train = last_train_,
                         .evaluation = last_evaluation_};
   for (const std::string& line : end_lines(folder_, summary)) log_.info(line);

@@ -21,13 +21,14 @@ enum class ProgressDisplay { bar, plain, off };
 
 struct ReporterOptions {
   int workers = 1;
+  std::int64_t first_step = 0;  // that the run goes on from
   std::int64_t total_steps = 0;
   std::int64_t update_samples = 0;  // of one update, on all workers
   ProgressDisplay display = ProgressDisplay::plain;
   bool tensorboard = true;
 };
 
-/// Threads: end() may be called by any thread, the others by the training thread.
+/// Threads: end() and sync() may be called by any thread, the others by the training thread.
 class Reporter {
  public:
   /// `folder` exists; `log` must outlive the reporter. Throws WriteError, as do the other methods.
@@ -38,6 +39,8 @@ class Reporter {
   void step(std::int64_t step, double epoch);
   void train(const TrainMetrics& metrics);
   void evaluation(const EvalMetrics& metrics);
+  /// Makes the lines of metrics.jsonl durable. Any thread.
+  void sync() { metrics_.sync(); }
   /// The last line of metrics.jsonl: completed, stopped or failed, and the display is cleared.
   /// Never throws and never waits long: the disk may be what failed, and the training thread may
   /// hang.

@@ -12,11 +12,10 @@ void RunFolder::check_free() const {
   }
   for (const std::filesystem::path& file : {recipe(), metrics(), checkpoints()}) {
     if (!std::filesystem::exists(file, failed)) continue;
-    throw UserError("output folder '" + path_.string() + "' already holds a run (" +
-                    file.filename().string() +
-                    ").\nStart afresh in another folder with --set output=DIR; continuing that run "
-                    "with --resume auto "
-                    "is not supported yet.");
+    throw UserError(
+        "output folder '" + path_.string() + "' already holds a run (" + file.filename().string() +
+        ").\nContinue that run with --resume auto, or start afresh in another folder with "
+        "--set output=DIR.");
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/data/batch.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/replica.h"
@@ -45,12 +46,13 @@ std::vector<ForwardInput> forward_inputs(const ModelRecipe& recipe) {
   return inputs;
 }
 
-std::int64_t total_steps(const TrainRecipe& recipe, std::int64_t updates_per_epoch) {
+std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
   if (recipe.steps) return *recipe.steps;
-  std::int64_t steps = 0;
-  if (__builtin_mul_overflow(recipe.epochs.value(), updates_per_epoch, &steps)) {
+  const std::int64_t steps = sampler.updates_until(recipe.epochs.value());
+  if (steps == std::numeric_limits<std::int64_t>::max()) {
     throw UserError("train.epochs: " + std::to_string(*recipe.epochs) + " epochs of " +
-                    std::to_string(updates_per_epoch) + " updates are more than can be counted");
+                    std::to_string(sampler.updates_per_epoch()) +
+                    " updates are more than can be counted");
   }
   return steps;
 }
@@ -189,12 +191,12 @@ void try_evaluation(Setup& setup, const Launch& launch) {
   }
 }
 
-void try_model(Setup& setup, const Launch& launch) {
+void try_model(Setup& setup, const Launch& launch, Purpose purpose) {
   const BufferGuard guard(*setup.model);
   seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), launch.rank, 0,
                  RandomStream::trial);
   if (setup.eval) try_evaluation(setup, launch);
-  try_training(setup);
+  if (purpose == Purpose::training) try_training(setup);
 }
 
 void check_model_storage(const TorchScriptModel& model) {
@@ -203,26 +205,29 @@ void check_model_storage(const TorchScriptModel& model) {
   check_storage(trained_part(model.parameters()), others);
 }
 
-}  // namespace
-
-Setup prepare(const Recipe& recipe, const Launch& launch) {
-  Setup setup;
-  check_counts(recipe);
-  setup.recipe = recipe;
-  setup.inputs = forward_inputs(recipe.model);
-  const int local =
-      static_cast<int>(recipe.parallel.local_world_size.value_or(launch.local_world_size));
-  setup.topology = topology_of(recipe.parallel.topology, launch.world_size, local);
+void open_model(Setup& setup) {
+  const Recipe& recipe = setup.recipe;
   setup.model = std::make_unique<TorchScriptModel>(recipe.model.path);
   setup.model->choose_output(recipe.model.output);
   if (recipe.model.weights) load_weights(*setup.model, *recipe.model.weights);
   freeze_parameters(setup.model->parameters(), recipe.model.freeze);
   check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);
-  metrics_of(recipe);  // which throws where one does not fit the loss
   check_model_storage(*setup.model);
-  setup.train = open_data_set("data.train", recipe.data.train, recipe.model);
-  if (recipe.data.eval) setup.eval = open_data_set("data.eval", *recipe.data.eval, recipe.model);
+}
+
+// Each metric must fit the loss, and the one that chooses the best checkpoint must be measured.
+void check_metrics(const Recipe& recipe) {
+  std::vector<std::string> measured = metrics_of(recipe);
+  measured.insert(measured.begin(), "loss");
+  const std::optional<std::string>& best = recipe.checkpoint.keep_best;
+  if (!best || std::find(measured.begin(), measured.end(), *best) != measured.end()) return;
+  throw UserError("checkpoint.keep_best: evaluations do not measure " + *best +
+                  " (eval.metrics); they measure " + join(measured));
+}
+
+void plan_run(Setup& setup, const Launch& launch, std::int64_t step, DataPosition position) {
+  const Recipe& recipe = setup.recipe;
   setup.sampler =
       std::make_unique<Sampler>(BatchPlan{.samples = setup.train.source->size(),
                                           .batch_size = recipe.data.batch_size,
@@ -230,10 +235,38 @@ Setup prepare(const Recipe& recipe, const Launch& launch) {
                                           .rank = launch.rank,
                                           .accumulation = recipe.train.grad_accumulation,
                                           .shuffle = recipe.data.shuffle,
-                                          .seed = static_cast<std::uint64_t>(recipe.seed)});
-  setup.total_steps = total_steps(recipe.train, setup.sampler->updates_per_epoch());
+                                          .seed = static_cast<std::uint64_t>(recipe.seed),
+                                          .first_update = step,
+                                          .first_position = position});
+  setup.first_step = step;
+  setup.total_steps = total_steps(recipe.train, *setup.sampler);
   setup.schedule = make_schedule(recipe, setup.total_steps);
-  try_model(setup, launch);
+}
+
+}  // namespace
+
+void plan_to_go_on(Setup& setup, const Launch& launch, std::int64_t step, DataPosition position) {
+  plan_run(setup, launch, step, position);
+  setup.goes_on = true;
+}
+
+Setup prepare(const Recipe& recipe, const Launch& launch, Purpose purpose) {
+  const bool training = purpose == Purpose::training;
+  Setup setup;
+  check_counts(recipe);
+  setup.recipe = recipe;
+  setup.inputs = forward_inputs(recipe.model);
+  const int local =
+      static_cast<int>(recipe.parallel.local_world_size.value_or(launch.local_world_size));
+  if (training) setup.topology = topology_of(recipe.parallel.topology, launch.world_size, local);
+  open_model(setup);
+  check_metrics(setup.recipe);
+  if (training) setup.train = open_data_set("data.train", recipe.data.train, recipe.model);
+  if (recipe.data.eval && purpose != Purpose::model) {
+    setup.eval = open_data_set("data.eval", *recipe.data.eval, recipe.model);
+  }
+  if (training) plan_run(setup, launch, 0, {});
+  try_model(setup, launch, purpose);
   return setup;
 }
 

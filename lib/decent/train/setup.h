@@ -21,18 +21,28 @@ struct Setup {
   Recipe recipe;
   std::vector<ForwardInput> inputs;
   std::unique_ptr<TorchScriptModel> model;
-  DataSet train;
+  DataSet train;  // without a source where the setup is not for training; no plan then either
   std::optional<DataSet> eval;
   std::vector<Phase> topology;
   std::unique_ptr<Sampler> sampler;
+  bool goes_on = false;          // from a checkpoint
+  std::int64_t first_step = 0;   // updates done before it
   std::int64_t total_steps = 0;  // updates of the whole run
   Schedule schedule;
   UpdateTime update_time = UpdateTime::in_backward;
   bool weights_needed_later = false;  // the model's reason for after_backward
 };
 
+/// What a setup is for: only training needs the training data and a topology, only training and
+/// evaluation need any data.
+enum class Purpose { training, evaluation, model };
+
 /// Opens model and data, makes the plan, and tries one batch of each source through the model
 /// (whose buffers are as before after it). Throws UserError.
-Setup prepare(const Recipe& recipe, const Launch& launch);
+Setup prepare(const Recipe& recipe, const Launch& launch, Purpose purpose = Purpose::training);
+
+/// Makes the plan anew for a run that goes on after `step` updates, which ended at `position` of
+/// the training data: sampler, number of steps, schedule. Throws UserError.
+void plan_to_go_on(Setup& setup, const Launch& launch, std::int64_t step, DataPosition position);
 
 }  // namespace decent

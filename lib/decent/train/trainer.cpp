@@ -6,14 +6,18 @@
 #include <utility>
 
 #include "decent/config/choices.h"
+#include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/core/version.h"
 #include "decent/model/save.h"
 #include "decent/train/backward.h"
 #include "decent/train/dry_run_text.h"
+#include "decent/train/fingerprint.h"
 #include "decent/train/non_finite.h"
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
+#include "decent/train/replica_loader.h"
 #include "decent/train/updates.h"
 
 namespace decent {
@@ -36,6 +40,7 @@ ProgressDisplay display_of(ProgressStyle style) {
 ReporterOptions reporter_options(const Setup& setup, int workers, bool quiet) {
   const LogRecipe& recipe = setup.recipe.log;
   return {.workers = workers,
+          .first_step = setup.first_step,
           .total_steps = setup.total_steps,
           .update_samples = setup.sampler->update_samples(),
           .display = quiet ? ProgressDisplay::off : display_of(recipe.progress),
@@ -70,11 +75,11 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 }  // namespace
 
-Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& control, Log& log,
-                 RunFolder folder)
+Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& workers, Log& log,
+                 RunFolder folder, bool leads_folder)
     : setup_(std::move(setup)),
       world_(std::move(world)),
-      control_(control),
+      control_(workers.control()),
       log_(log),
       folder_(std::move(folder)),
       criterion_(setup_.recipe.model) {
@@ -97,18 +102,59 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& cont
             *setup_.train.source, setup_.train.fields,
             setup_.sampler->micro_batch(number / accumulation, number % accumulation));
       },
-      0, batch_count(setup_), static_cast<std::size_t>(setup_.recipe.data.prefetch));
+      setup_.first_step * accumulation, batch_count(setup_),
+      static_cast<std::size_t>(setup_.recipe.data.prefetch));
+  checkpointer_ = make_checkpointer(workers, leads_folder);
 }
 
-double Trainer::epoch() const {
-  return static_cast<double>(step()) / static_cast<double>(setup_.sampler->updates_per_epoch());
+std::unique_ptr<Checkpointer> Trainer::make_checkpointer(World& workers, bool leads_folder) {
+  return std::make_unique<Checkpointer>(CheckpointerOptions{
+      .rank = world_->rank(),
+      .leads = leads_folder,
+      .folder = CheckpointFolder(folder_.checkpoints()),
+      .recipe = setup_.recipe.checkpoint,
+      .manifest = {.program = std::string(version()) + " (build " + std::string(build_id()) + ")",
+                   .world_size = world_->size(),
+                   .recipe = print_recipe(setup_.recipe),
+                   .facts = facts_of(setup_)},
+      .share = [&workers](const std::string& name,
+                          const Outcome& own) { return workers.share(name, own); },
+      .before_publishing =
+          [this] {
+            if (reporter_) reporter_->sync();
+          }});
+}
+
+NamedTensors Trainer::state() const {
+  NamedTensors state = parallel_->training_state();
+  for (const auto& [name, tensor] : untrained_part(setup_.model->parameters())) {
+    state.emplace_back("model." + name, tensor);
+  }
+  for (const auto& [name, tensor] : setup_.model->buffers()) {
+    state.emplace_back("buffer." + name, tensor);
+  }
+  return state;
+}
+
+void Trainer::go_on_from(FoundCheckpoint& found) {
+  control_.report(Operation::loading);
+  const NamedTensors targets = state();
+  if (found.whole() && found.manifest.world_size == world_->size()) {
+    load_replica(found, *world_, targets);
+  } else {
+    average_replicas(found, *world_, targets,
+                     {.average_buffers = setup_.recipe.parallel.average_buffers});
+  }
+  parallel_->continue_from(found.manifest.step, targets);
+  checkpointer_->went_on_from(found.manifest.step);
 }
 
 TrainingEnd Trainer::train() {
   announce();
   setup_.model->module().train();
-  if (evaluator_ && setup_.recipe.eval.at_start) evaluate();
+  if (evaluator_ && setup_.recipe.eval.at_start && !setup_.goes_on) evaluate();
   while (step() < setup_.total_steps) {
+    checkpointer_->check();
     if (!control_.begin_step(step() + 1)) {
       finish_train_line(/*wait=*/true);
       return TrainingEnd::stopped;
@@ -118,6 +164,7 @@ TrainingEnd Trainer::train() {
     if (step() % setup_.recipe.log.every_steps == 0) start_train_line();
     finish_train_line(/*wait=*/false);
     if (evaluation_is_due()) evaluate();
+    if (checkpoint_is_due()) save(/*may_go_on=*/true);
   }
   finish_train_line(/*wait=*/true);
   control_.report(Operation::averaging);
@@ -213,15 +260,49 @@ void Trainer::finish_train_line(bool wait) {
   if (reporter_) reporter_->train(metrics);
 }
 
-bool Trainer::evaluation_is_due() const {
-  if (!evaluator_) return false;
-  const EvalRecipe& eval = setup_.recipe.eval;
-  const bool by_steps = eval.every_steps && step() % *eval.every_steps == 0;
-  const std::int64_t per_epoch = setup_.sampler->updates_per_epoch();
-  const bool epoch_ends = step() % per_epoch == 0;
+// Always after the last update, where it is on at all.
+bool Trainer::is_due(std::optional<std::int64_t> every_steps,
+                     std::optional<std::int64_t> every_epochs) const {
+  if (!every_steps && !every_epochs) return false;
+  const bool by_steps = every_steps && step() % *every_steps == 0;
+  const DataPosition position = setup_.sampler->position(step());
   const bool by_epochs =
-      eval.every_epochs && epoch_ends && step() / per_epoch % *eval.every_epochs == 0;
+      every_epochs && position.consumed == 0 && position.epoch % *every_epochs == 0;
   return by_steps || by_epochs || step() == setup_.total_steps;
+}
+
+bool Trainer::evaluation_is_due() const {
+  const EvalRecipe& eval = setup_.recipe.eval;
+  if (!evaluator_) return false;
+  // at_start alone also asks for an evaluation at the end.
+  return is_due(eval.every_steps, eval.every_epochs) || step() == setup_.total_steps;
+}
+
+bool Trainer::checkpoint_is_due() const {
+  return is_due(setup_.recipe.checkpoint.every_steps, setup_.recipe.checkpoint.every_epochs);
+}
+
+void Trainer::save(bool may_go_on) {
+  finish_train_line(/*wait=*/true);  // lines up to this step are on disk before its checkpoint
+  control_.report(Operation::saving);
+  const DataPosition position = setup_.sampler->position(step());
+  Checkpointer::Moment moment{.step = step(),
+                              .epoch = position.epoch,
+                              .consumed = position.consumed,
+                              .epochs_done = epoch()};
+  if (last_evaluation_ && last_evaluation_->step == step()) {
+    moment.metrics.emplace_back("loss", last_evaluation_->loss);
+    for (const Score& score : last_evaluation_->scores) {
+      moment.metrics.emplace_back(score.name, score.value);
+    }
+  }
+  checkpointer_->save(moment, state(), may_go_on);
+}
+
+std::filesystem::path Trainer::save_stopped() {
+  finish_saving();
+  if (checkpointer_->last_step() != step()) save(/*may_go_on=*/false);
+  return CheckpointFolder(folder_.checkpoints()).path_of(step());
 }
 
 void Trainer::evaluate() {
@@ -231,13 +312,13 @@ void Trainer::evaluate() {
       parallel_->global_avg(/*will_revert=*/true, /*return_distance=*/true);
   const Evaluation evaluation = evaluator_->evaluate(step());
   parallel_->revert_global_avg();
-  if (!reporter_) return;
-  reporter_->evaluation({.step = step(),
-                         .epoch = epoch(),
-                         .loss = evaluation.loss,
-                         .scores = evaluation.scores,
-                         .samples = evaluation.samples,
-                         .consensus_distance = distance.value()});
+  last_evaluation_ = EvalMetrics{.step = step(),
+                                 .epoch = epoch(),
+                                 .loss = evaluation.loss,
+                                 .scores = evaluation.scores,
+                                 .samples = evaluation.samples,
+                                 .consensus_distance = distance.value()};
+  if (reporter_) reporter_->evaluation(*last_evaluation_);
 }
 
 void Trainer::export_average() {

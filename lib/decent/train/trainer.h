@@ -11,9 +11,11 @@
 #include <optional>
 
 #include "decent/comm/communicator.h"
-#include "decent/comm/control.h"
+#include "decent/comm/world.h"
 #include "decent/data/prefetcher.h"
 #include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/train/checkpoint_search.h"
+#include "decent/train/checkpointer.h"
 #include "decent/train/criterion.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/log.h"
@@ -27,14 +29,28 @@ enum class TrainingEnd { completed, stopped };
 
 class Trainer {
  public:
-  /// `folder` exists on rank 0, which alone writes there. `control` and `log` must outlive the
-  /// trainer.
-  Trainer(Setup setup, std::shared_ptr<Communicator> world, Control& control, Log& log,
-          RunFolder folder);
+  /// `folder` exists on every worker; rank 0 writes there, and every worker its checkpoints, of
+  /// which `leads_folder` says whether this one puts them in order: the lowest rank of those that
+  /// share the folder. `workers` and `log` must outlive the trainer.
+  Trainer(Setup setup, std::shared_ptr<Communicator> world, World& workers, Log& log,
+          RunFolder folder, bool leads_folder);
+
+  /// Takes over the state of a checkpoint, whose step and place in the data the setup's plan
+  /// begins with. With another number of workers than it had, or where replicas are missing, all
+  /// workers take the average. Before train(). Collective.
+  void go_on_from(FoundCheckpoint& found);
 
   /// Trains to the end and leaves every worker with the average of all models, or stops after the
-  /// step that all workers have agreed on. Collective.
+  /// step that all workers have agreed on. Collective. Throws also what went wrong with a
+  /// checkpoint that was being written meanwhile.
   TrainingEnd train();
+
+  /// Waits until the last checkpoint is durable. Collective. Throws what went wrong with it.
+  void finish_saving() { checkpointer_->wait(); }
+
+  /// Saves where the run has stopped, unless it is saved already, and gives the folder of the
+  /// checkpoint. Collective.
+  std::filesystem::path save_stopped();
 
   /// Writes the averaged model and the summary; rank 0 alone does something. Throws WriteError.
   void export_average();
@@ -59,7 +75,7 @@ class Trainer {
   };
 
   std::int64_t step() const { return parallel_->step(); }
-  double epoch() const;
+  double epoch() const { return setup_.sampler->epochs_done(step()); }
   bool main_worker() const { return world_->rank() == 0; }
 
   void announce();
@@ -70,8 +86,14 @@ class Trainer {
   [[noreturn]] void diverge(const Batch& batch, const at::Tensor& output, double loss) const;
   void start_train_line();
   void finish_train_line(bool wait);
+  bool is_due(std::optional<std::int64_t> every_steps,
+              std::optional<std::int64_t> every_epochs) const;
   bool evaluation_is_due() const;
   void evaluate();
+  bool checkpoint_is_due() const;
+  void save(bool may_go_on);
+  NamedTensors state() const;
+  std::unique_ptr<Checkpointer> make_checkpointer(World& workers, bool leads_folder);
 
   Setup setup_;
   std::shared_ptr<Communicator> world_;
@@ -82,10 +104,12 @@ class Trainer {
   std::unique_ptr<Reporter> reporter_;  // rank 0
   std::unique_ptr<DecentralizedDataParallel> parallel_;
   std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
+  std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<Prefetcher> batches_;
   Interval interval_;
   double last_loss_ = 0;  // of this worker, mean over micro-batches
   std::optional<PendingLine> pending_line_;
+  std::optional<EvalMetrics> last_evaluation_;
 };
 
 }  // namespace decent

@@ -90,13 +90,52 @@ TEST(Sampler, ShufflesEveryEpochAnew) {
   EXPECT_EQ(seen.size(), 102U);
 }
 
+BatchPlan later_plan(int workers, int rank, std::int64_t update, DataPosition position) {
+  BatchPlan plan = plan_of(workers, rank, 1, true);
+  plan.first_update = update;
+  plan.first_position = position;
+  return plan;
+}
+
 TEST(Sampler, GoesOnInTheMiddleOfAnEpochWithOtherWorkers) {
-  const Sampler one(plan_of(1, 0, 1, true));
-  const Sampler second_of_two(plan_of(2, 1, 1, true));
   // After 15 samples of epoch 2 worker 1 of 2 takes positions 16, 18 and 20.
-  EXPECT_EQ(second_of_two.micro_batch_at(2, 15, 0),
+  const Sampler second_of_two(later_plan(2, 1, 40, {2, 15}));
+  EXPECT_EQ(second_of_two.micro_batch(40, 0),
             (Indices{sample_at(2, 16, true), sample_at(2, 18, true), sample_at(2, 20, true)}));
-  EXPECT_EQ(one.micro_batch_at(1, 9, 0), one.micro_batch(one.updates_per_epoch() + 3, 0));
+  EXPECT_EQ(second_of_two.position(41), (DataPosition{2, 21}));
+  // 103 - 15 samples are 14 more updates of 6; then an epoch of 17.
+  EXPECT_EQ(second_of_two.position(53), (DataPosition{2, 93}));
+  EXPECT_EQ(second_of_two.position(54), (DataPosition{3, 0}));
+  EXPECT_EQ(second_of_two.position(54 + 17 + 2), (DataPosition{4, 12}));
+  EXPECT_EQ(second_of_two.updates_until(3), 54);
+  EXPECT_EQ(second_of_two.updates_until(5), 54 + 2 * 17);
+  EXPECT_EQ(second_of_two.updates_until(2), 40);
+  EXPECT_DOUBLE_EQ(second_of_two.epochs_done(54), 3.0);
+  EXPECT_DOUBLE_EQ(second_of_two.epochs_done(40), 2 + 15.0 / 102);
+}
+
+TEST(Sampler, GoesOnAsIfItHadNeverStopped) {
+  const Sampler whole(plan_of(2, 1, 1, true));
+  for (std::int64_t update : {0, 1, 16, 17, 18, 34, 50}) {
+    const Sampler later(later_plan(2, 1, update, whole.position(update)));
+    for (std::int64_t u = update; u < update + 40; ++u) {
+      ASSERT_EQ(later.micro_batch(u, 0), whole.micro_batch(u, 0)) << update << " " << u;
+      ASSERT_EQ(later.position(u), whole.position(u)) << update << " " << u;
+      ASSERT_EQ(later.epochs_done(u), static_cast<double>(u) / 17) << update << " " << u;
+      ASSERT_EQ(later.epochs_done(u), whole.epochs_done(u)) << update << " " << u;
+    }
+    EXPECT_EQ(later.updates_until(9), whole.updates_until(9));
+  }
+}
+
+TEST(Sampler, LeavesARestThatIsTooSmallForAnUpdate) {
+  const Sampler sampler(later_plan(4, 0, 7, {1, 95}));  // 8 samples are left, an update takes 12
+  EXPECT_EQ(sampler.position(7), (DataPosition{2, 0}));
+  EXPECT_EQ(sampler.updates_until(2), 7);
+}
+
+TEST(Sampler, RefusesAPlaceBehindTheEnd) {
+  EXPECT_THROW(Sampler(later_plan(1, 0, 7, {1, 104})), UserError);
 }
 
 TEST(Sampler, TakesASetOfExactlyOneUpdate) {

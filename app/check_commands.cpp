@@ -1,0 +1,32 @@
+// --dry-run and --print-config: nothing is trained or written.
+
+#include <cstdio>
+
+#include "commands.h"
+#include "decent/config/loader.h"
+#include "decent/train/dry_run.h"
+#include "resume.h"
+
+namespace decent {
+
+void dry_run(Program& program) {
+  Setup setup = prepare_together(program, Purpose::training);
+  if (program.flags.resume) {
+    program.log.emplace(program.launch.rank, program.flags.verbosity);
+    const bool found = find_start(program, setup).has_value();
+    if (!found) program.log->info("no checkpoint to resume from: the run would start afresh");
+  }
+  if (!program.main_worker()) return;
+  for (const std::string& line : dry_run_lines(dry_run_facts(setup, program.launch))) {
+    std::printf("%s\n", line.c_str());
+  }
+}
+
+void print_config(Program& program) {
+  std::string text;
+  agree(*program.world, "recipe",
+        [&] { text = print_recipe(load_recipe(program.flags.config, program.flags.overrides)); });
+  if (program.main_worker()) std::fputs(text.c_str(), stdout);
+}
+
+}  // namespace decent

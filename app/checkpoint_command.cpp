@@ -1,0 +1,110 @@
+// --eval-only and --export: no training, and nothing is written but what was asked for.
+
+#include <string>
+#include <utility>
+
+#include "commands.h"
+#include "decent/core/error.h"
+#include "decent/model/save.h"
+#include "decent/train/compatibility.h"
+#include "decent/train/evaluator.h"
+#include "decent/train/metrics_file.h"
+#include "decent/train/progress.h"
+#include "decent/train/replica_loader.h"
+#include "decent/train/run_folder.h"
+#include "resume.h"
+
+namespace decent {
+namespace {
+
+// Which model was put into setup.model.
+struct Averaged {
+  std::int64_t step = 0;
+  double epochs_done = 0;
+  int replicas = 1;
+  double distance = 0;  // of the replicas; see average_replicas
+};
+
+NamedTensors tensors_of(const TorchScriptModel& model) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : model.parameters()) {
+    tensors.emplace_back("model." + name, tensor);
+  }
+  for (const auto& [name, tensor] : model.buffers()) tensors.emplace_back("buffer." + name, tensor);
+  return tensors;
+}
+
+Averaged load_average(Program& program, Setup& setup, Communicator& communicator) {
+  if (program.flags.checkpoint == "none") return {};
+  const auto found = find_checkpoint(program, setup, program.flags.checkpoint);
+  if (!found) {
+    throw SharedError(ExitCode::user_error,
+                      "there is no checkpoint in '" +
+                          RunFolder(setup.recipe.output).checkpoints().string() +
+                          "'. --checkpoint DIR names one elsewhere, --checkpoint none takes the "
+                          "model file as it is");
+  }
+  agree(*program.world, "same model", [&] { check_same_model(found->manifest, facts_of(setup)); });
+  const double distance =
+      average_replicas(*found, communicator, tensors_of(*setup.model),
+                       {.average_buffers = setup.recipe.parallel.average_buffers});
+  program.log->info("the average of " + std::to_string(found->manifest.world_size) +
+                    " replicas in '" + found->folder.string() + "'");
+  return {.step = found->manifest.step,
+          .epochs_done = found->manifest.epochs_done,
+          .replicas = static_cast<int>(found->manifest.world_size),
+          .distance = distance};
+}
+
+void evaluate(Program& program, Setup& setup, const Averaged& model,
+              const std::shared_ptr<Communicator>& communicator) {
+  program.world->control().report(Operation::evaluating);
+  Evaluator evaluator(setup.recipe, *setup.model, *setup.eval, setup.inputs, communicator);
+  const Evaluation evaluation = evaluator.evaluate(model.step);
+  const EvalMetrics metrics{.step = model.step,
+                            .epoch = model.epochs_done,
+                            .loss = evaluation.loss,
+                            .scores = evaluation.scores,
+                            .samples = evaluation.samples,
+                            .consensus_distance = model.distance};
+  agree(*program.world, "evaluated", [&] {
+    if (!program.main_worker()) return;
+    const std::filesystem::path file = RunFolder(setup.recipe.output).metrics();
+    if (std::filesystem::exists(file)) MetricsFile(file).write(metrics);
+  });
+  program.log->info(evaluation_line(metrics, model.replicas));
+}
+
+void export_model(Program& program, Setup& setup) {
+  agree(*program.world, "exported", [&] {
+    if (!program.main_worker()) return;
+    const std::filesystem::path path = *program.flags.export_file;
+    if (path.extension() == ".pt") {
+      save_torchscript(*setup.model, path);
+    } else {
+      save_safetensors(*setup.model, path);
+    }
+  });
+  program.log->info("exported '" + *program.flags.export_file + "'");
+}
+
+}  // namespace
+
+void use_checkpoint(Program& program) {
+  const bool evaluates = program.flags.eval_only;
+  Setup setup = prepare_together(program, evaluates ? Purpose::evaluation : Purpose::model);
+  World& world = *program.world;
+  if (evaluates && !setup.eval) {
+    throw SharedError(ExitCode::user_error,
+                      "--eval-only: data.eval is null, so that there is nothing to evaluate on");
+  }
+  world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
+  std::shared_ptr<Communicator> communicator;
+  agree(world, "connect", [&] { communicator = world.communicator(); });
+  program.log.emplace(program.launch.rank, program.flags.verbosity);
+  const Averaged model = load_average(program, setup, *communicator);
+  if (evaluates) evaluate(program, setup, model, communicator);
+  if (program.flags.export_file) export_model(program, setup);
+}
+
+}  // namespace decent

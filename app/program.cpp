@@ -1,0 +1,50 @@
+#include "program.h"
+
+#include <vector>
+
+#include "decent/config/loader.h"
+#include "decent/core/error.h"
+#include "decent/train/fingerprint.h"
+
+namespace decent {
+
+std::string bug_message(const std::exception& error) {
+  // LibTorch's errors carry a C++ stack trace from the second line on.
+  const std::string text = error.what();
+  return "this is a bug in decent-train, please report it: " + text.substr(0, text.find('\n'));
+}
+
+void agree(World& world, const std::string& name, const std::function<void()>& stage) {
+  Outcome outcome;
+  try {
+    stage();
+  } catch (const Error& error) {
+    outcome = {error.code(), error.what()};
+  } catch (const std::exception& error) {
+    outcome = {ExitCode::bug, bug_message(error)};
+  }
+  std::vector<Outcome> outcomes;
+  try {
+    outcomes = world.share(name, outcome);
+  } catch (const PeerLost&) {
+    if (outcome.code != ExitCode::done) throw Error(outcome.code, outcome.message);
+    throw;
+  }
+  throw_if_failed(outcomes);
+}
+
+Setup prepare_together(Program& program, Purpose purpose) {
+  use_plain_executor();
+  std::optional<Setup> setup;
+  agree(*program.world, "setup", [&] {
+    const Recipe recipe = load_recipe(program.flags.config, program.flags.overrides);
+    const bool new_run =
+        purpose == Purpose::training && !program.flags.resume && !program.flags.dry_run;
+    if (new_run) RunFolder(recipe.output).check_free();
+    setup = prepare(recipe, program.launch, purpose);
+  });
+  compare_workers(*program.world, *setup);
+  return std::move(*setup);
+}
+
+}  // namespace decent

@@ -1,0 +1,42 @@
+#pragma once
+// What all commands of the program share.
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "decent/comm/launch.h"
+#include "decent/comm/world.h"
+#include "decent/train/log.h"
+#include "decent/train/trainer.h"
+#include "flags.h"
+
+namespace decent {
+
+// Lives outside of the try block: after an error nothing is destroyed that may still have work
+// under way with peers.
+struct Program {
+  Flags flags;
+  Launch launch;
+  std::optional<Log> log;
+  std::unique_ptr<World> world;
+  std::unique_ptr<Trainer> trainer;
+  // For the control thread, once there is something to note.
+  std::atomic<Trainer*> training = nullptr;
+
+  bool main_worker() const { return launch.rank == 0; }
+};
+
+/// Runs one stage on every worker and goes on only where all of them came through; else all throw
+/// the same SharedError.
+void agree(World& world, const std::string& name, const std::function<void()>& stage);
+
+/// Any error as a bug of this program.
+std::string bug_message(const std::exception& error);
+
+/// Loads the recipe and prepares for `purpose` on every worker, which all must prepare the same.
+Setup prepare_together(Program& program, Purpose purpose);
+
+}  // namespace decent

@@ -1,0 +1,30 @@
+#pragma once
+// The start of a run that goes on from a checkpoint.
+
+#include <optional>
+
+#include "decent/train/checkpoint_search.h"
+#include "decent/train/setup.h"
+#include "program.h"
+
+namespace decent {
+
+/// Finds the checkpoint of --resume and makes `setup`'s plan go on from it; nothing where `auto`
+/// finds none. Tells the user what it found and what has changed. Throws SharedError where the
+/// recipe is not one that can go on from it. Collective.
+std::optional<FoundCheckpoint> find_start(Program& program, Setup& setup);
+
+/// Whether the run in the output folder came to its end already, so that nothing is left to do.
+/// Collective.
+bool is_complete(Program& program, const Setup& setup, const FoundCheckpoint* found);
+
+/// Makes the output folder that of a run after `setup.first_step` steps: later lines of the metrics
+/// go, later checkpoints are set aside. Returns whether this worker leads those that share the
+/// folder. Collective.
+bool open_output(Program& program, const Setup& setup);
+
+/// A checkpoint given by --resume or --checkpoint, `auto` or a folder.
+std::optional<FoundCheckpoint> find_checkpoint(Program& program, const Setup& setup,
+                                               const std::string& choice);
+
+}  // namespace decent

@@ -1,0 +1,53 @@
+#include "commands.h"
+#include "decent/core/error.h"
+#include "decent/train/run_folder.h"
+#include "resume.h"
+
+namespace decent {
+namespace {
+
+/// All workers stop after the same step, so that none is taken for lost by those behind it.
+[[noreturn]] void end_stopped(Program& program, const Stop& stop) {
+  std::filesystem::path saved;
+  agree(*program.world, "stop", [&] {
+    saved = program.trainer->save_stopped();
+    program.trainer->note_end("stopped");
+  });
+  throw SharedError(ExitCode::stopped, "stopped after step " + std::to_string(stop.last_step) +
+                                           " by " + stop.signal_text() + " to worker " +
+                                           std::to_string(stop.rank) + ". Saved '" +
+                                           saved.string() + "'; go on with --resume auto");
+}
+
+}  // namespace
+
+void train(Program& program) {
+  World& world = *program.world;
+  Setup setup = prepare_together(program, Purpose::training);
+  world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
+  std::shared_ptr<Communicator> communicator;
+  agree(world, "connect", [&] { communicator = world.communicator(); });
+  program.log.emplace(program.launch.rank, program.flags.verbosity);
+  std::optional<FoundCheckpoint> found;
+  if (program.flags.resume) {
+    found = find_start(program, setup);
+    if (is_complete(program, setup, found ? &*found : nullptr)) return;
+    if (!found) program.log->info("no checkpoint to resume from: the run starts afresh");
+  }
+  const RunFolder folder(setup.recipe.output);
+  const bool leads = open_output(program, setup);
+  program.trainer = std::make_unique<Trainer>(std::move(setup), std::move(communicator), world,
+                                              *program.log, folder, leads);
+  program.training = program.trainer.get();
+  if (found) {
+    program.trainer->go_on_from(*found);
+    found.reset();  // its files need not stay mapped
+  }
+  if (program.trainer->train() == TrainingEnd::stopped) {
+    end_stopped(program, world.control().stop());
+  }
+  agree(world, "save", [&] { program.trainer->finish_saving(); });
+  agree(world, "export", [&] { program.trainer->export_average(); });
+}
+
+}  // namespace decent

@@ -1,0 +1,32 @@
+#pragma once
+// Checksums against damage by disks, transfers and programs; not against people who mean it.
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace decent {
+
+/// XXH3 with 128 bits (https://xxhash.com) of bytes that come piece by piece.
+class Checksum {
+ public:
+  Checksum();
+  ~Checksum();
+  Checksum(Checksum&&) noexcept = default;
+  Checksum& operator=(Checksum&&) noexcept = default;
+
+  void add(std::string_view bytes);
+
+  /// Of all bytes so far: 32 hexadecimal digits, as xxhash.xxh3_128_hexdigest in Python.
+  std::string hex() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string checksum_of(std::string_view bytes);
+
+}  // namespace decent

@@ -1,0 +1,181 @@
+#include "decent/checkpoint/manifest.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "decent/checkpoint/checksum.h"
+#include "decent/core/error.h"
+
+namespace decent {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kFormat = "decent-train checkpoint";
+constexpr int kVersion = 1;
+// The first line around the checksum, which covers every byte after it.
+constexpr std::string_view kBegin = "{\"checksum\": \"";
+constexpr std::string_view kEnd = "\",\n";
+constexpr std::size_t kChecksumDigits = 32;
+
+// Reads fields of one object; what does not fit is damage.
+class Reader {
+ public:
+  Reader(const Json& object, std::string_view file) : object_(object), file_(file) {
+    if (!object.is_object()) fail("an object was expected");
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw CheckpointDamaged("'" + std::string(file_) + "' is damaged: " + what);
+  }
+
+  const Json& field(const char* key) const {
+    const auto found = object_.find(key);
+    if (found == object_.end()) fail(std::string(key) + " is missing");
+    return *found;
+  }
+
+  std::string text(const char* key) const {
+    const Json& value = field(key);
+    if (!value.is_string()) fail(std::string(key) + " is not a text");
+    return value.get<std::string>();
+  }
+
+  // Counts are at least `least`.
+  std::int64_t count(const char* key, std::int64_t least = 0) const {
+    const Json& value = field(key);
+    const bool fits = value.is_number_integer() &&
+                      (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT64_MAX);
+    if (!fits || value.get<std::int64_t>() < least) fail(std::string(key) + " is not a count");
+    return value.get<std::int64_t>();
+  }
+
+  double number(const char* key) const {
+    const Json& value = field(key);
+    if (!value.is_number()) fail(std::string(key) + " is not a number");
+    return value.get<double>();
+  }
+
+  const Json& list(const char* key) const {
+    const Json& value = field(key);
+    if (!value.is_array()) fail(std::string(key) + " is not a list");
+    return value;
+  }
+
+ private:
+  const Json& object_;
+  std::string_view file_;
+};
+
+// The text without its first line. Throws where the checksum in there is not that of the rest.
+std::string_view checked_body(std::string_view text, std::string_view file) {
+  const auto fail = [&](const std::string& what) {
+    throw CheckpointDamaged("'" + std::string(file) + "' is damaged: " + what);
+  };
+  const std::size_t head = kBegin.size() + kChecksumDigits + kEnd.size();
+  if (text.size() < head || !text.starts_with(kBegin) ||
+      text.substr(head - kEnd.size(), kEnd.size()) != kEnd) {
+    fail("it does not begin with a checksum");
+  }
+  const std::string_view body = text.substr(head);
+  if (checksum_of(body) != text.substr(kBegin.size(), kChecksumDigits)) {
+    fail("its checksum does not fit");
+  }
+  return body;
+}
+
+void read_metrics(const Reader& reader, Manifest& manifest) {
+  const Json& metrics = reader.field("metrics");
+  if (!metrics.is_object()) reader.fail("metrics is not an object");
+  for (const auto& [name, value] : metrics.items()) {
+    if (value.is_null()) continue;  // not finite
+    if (!value.is_number()) reader.fail("metrics holds more than numbers");
+    manifest.metrics.emplace_back(name, value.get<double>());
+  }
+}
+
+void read_facts(const Reader& reader, Manifest& manifest) {
+  const Json& facts = reader.field("facts");
+  if (!facts.is_object()) reader.fail("facts is not an object");
+  for (const auto& [topic, value] : facts.items()) {
+    if (!value.is_string()) reader.fail("facts holds more than texts");
+    manifest.facts.emplace_back(topic, value.get<std::string>());
+  }
+}
+
+void read_files(const Reader& reader, std::string_view file, Manifest& manifest) {
+  for (const Json& entry : reader.list("files")) {
+    const Reader fields(entry, file);
+    const CheckpointFile listed{.name = fields.text("name"),
+                                .bytes = static_cast<std::uint64_t>(fields.count("bytes")),
+                                .checksum = fields.text("xxh3_128")};
+    // A name from a file never becomes a path of its own making.
+    if (listed.name != replica_file_name(static_cast<std::int64_t>(manifest.files.size()))) {
+      reader.fail("files are not those of the ranks in their order");
+    }
+    manifest.files.push_back(listed);
+  }
+  if (manifest.files.size() != static_cast<std::size_t>(manifest.world_size)) {
+    reader.fail("files does not have one file for each of world_size workers");
+  }
+}
+
+}  // namespace
+
+std::string replica_file_name(std::int64_t rank) {
+  char name[48];
+  std::snprintf(name, sizeof name, "rank-%04lld.safetensors", static_cast<long long>(rank));
+  return name;
+}
+
+std::string print_manifest(const Manifest& manifest) {
+  Json metrics = Json::object();
+  for (const auto& [name, value] : manifest.metrics) metrics[name] = value;
+  Json facts = Json::object();
+  for (const auto& [topic, value] : manifest.facts) facts[topic] = value;
+  Json files = Json::array();
+  for (const CheckpointFile& file : manifest.files) {
+    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}});
+  }
+  const Json json = {{"format", kFormat},
+                     {"version", kVersion},
+                     {"program", manifest.program},
+                     {"step", manifest.step},
+                     {"epoch", manifest.epoch},
+                     {"consumed", manifest.consumed},
+                     {"epochs_done", manifest.epochs_done},
+                     {"world_size", manifest.world_size},
+                     {"metrics", metrics},
+                     {"files", files},
+                     {"recipe", manifest.recipe},
+                     {"facts", facts}};
+  // Values come from recipes and names of tensors, which need not be UTF-8.
+  const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
+  const std::string body = text.substr(text.find('\n') + 1) + "\n";  // without the brace
+  return std::string(kBegin) + checksum_of(body) + std::string(kEnd) + body;
+}
+
+Manifest parse_manifest(std::string_view text, std::string_view file) {
+  const std::string_view body = checked_body(text, file);
+  const Json json = Json::parse("{" + std::string(body), nullptr, /*allow_exceptions=*/false);
+  const Reader reader(json, file);
+  if (reader.text("format") != kFormat) reader.fail("it is not a checkpoint of decent-train");
+  if (reader.count("version") != kVersion) {
+    throw UserError("'" + std::string(file) + "' has version " +
+                    std::to_string(reader.count("version")) +
+                    " of the format; this program reads version " + std::to_string(kVersion));
+  }
+  Manifest manifest{.program = reader.text("program"),
+                    .step = reader.count("step"),
+                    .epoch = reader.count("epoch"),
+                    .consumed = reader.count("consumed"),
+                    .epochs_done = reader.number("epochs_done"),
+                    .world_size = reader.count("world_size", 1),
+                    .recipe = reader.text("recipe")};
+  read_metrics(reader, manifest);
+  read_facts(reader, manifest);
+  read_files(reader, file, manifest);
+  return manifest;
+}
+
+}  // namespace decent

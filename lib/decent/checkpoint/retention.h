@@ -1,0 +1,25 @@
+#pragma once
+// Which checkpoints stay.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace decent {
+
+/// A checkpoint, and its evaluation by the metric of checkpoint.keep_best where there was one.
+struct Kept {
+  std::int64_t step = 0;
+  std::optional<double> score;
+};
+
+/// Whether more of a metric is better: accuracy, top5 and r2 are, losses and errors are not.
+bool higher_is_better(std::string_view metric);
+
+/// The steps to remove, lowest first: all but the `keep` latest and the best of those with a score,
+/// the later of equals.
+std::vector<std::int64_t> superfluous(std::vector<Kept> checkpoints, std::int64_t keep,
+                                      bool higher_is_better);
+
+}  // namespace decent

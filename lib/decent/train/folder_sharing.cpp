@@ -1,0 +1,47 @@
+#include "decent/train/folder_sharing.h"
+
+#include <random>
+#include <string>
+#include <system_error>
+
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+
+namespace decent {
+namespace {
+
+// Nobody has asked for this name before, so that network file systems cannot have remembered that
+// it is not there.
+std::string new_name(int rank) {
+  std::random_device device;
+  std::string name = ".worker-" + std::to_string(rank);
+  for (int i = 0; i < 4; ++i) name += "-" + std::to_string(device());
+  return name;
+}
+
+}  // namespace
+
+std::vector<int> workers_sharing(World& world, int rank, const std::filesystem::path& folder) {
+  Outcome own{ExitCode::done, new_name(rank)};
+  const std::filesystem::path file = folder / own.message;
+  try {
+    create_folders(folder);
+    write_file(file, "");
+  } catch (const Error& error) {
+    own = {error.code(), error.what()};
+  }
+  const std::vector<Outcome> outcomes = world.share("folder", own);
+  std::error_code failed;
+  std::vector<int> sharing;
+  for (std::size_t other = 0; other < outcomes.size(); ++other) {
+    if (std::filesystem::exists(folder / outcomes[other].message, failed)) {
+      sharing.push_back(static_cast<int>(other));
+    }
+  }
+  world.share("folder/seen", {});
+  std::filesystem::remove(file, failed);
+  throw_if_failed(outcomes);
+  return sharing;
+}
+
+}  // namespace decent

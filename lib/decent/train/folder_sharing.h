@@ -1,0 +1,16 @@
+#pragma once
+// Which workers see the same folder: all of one machine, all of a shared file system, or each its
+// own.
+
+#include <filesystem>
+#include <vector>
+
+#include "decent/comm/world.h"
+
+namespace decent {
+
+/// Makes the folder where it is not there, and finds the workers, this one included, whose files in
+/// it this worker sees. Collective. Throws SharedError where a worker cannot write to it.
+std::vector<int> workers_sharing(World& world, int rank, const std::filesystem::path& folder);
+
+}  // namespace decent

@@ -1,0 +1,48 @@
+#pragma once
+// One worker's file of a checkpoint, in memory: a copy of its state that training cannot change
+// any more, in the bytes that go to disk.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/checkpoint/manifest.h"
+#include "decent/core/safetensors.h"
+#include "decent/parallel/replica.h"
+
+namespace decent {
+
+class ReplicaImage {
+ public:
+  /// Copies all tensors, row-major. Every call must give the same names, shapes and types: memory
+  /// is laid out once.
+  void copy(const NamedTensors& tensors);
+
+  /// A safetensors file.
+  std::string_view bytes() const { return {memory_.get(), size_}; }
+
+  /// The name of a trained parameter that holds a NaN or an infinity, if there is one.
+  std::optional<std::string> non_finite() const;
+
+ private:
+  struct Place {
+    std::string name;
+    char* data;
+    std::size_t bytes;
+  };
+  void lay_out(const NamedTensors& tensors);
+
+  std::unique_ptr<char[]> memory_;
+  std::size_t size_ = 0;
+  std::vector<Place> places_;        // in the order that copy() gets tensors
+  std::vector<TensorView> trained_;  // the parameters among them that have an optimizer state
+};
+
+/// Writes a replica's file into `folder`, durably. Throws WriteError.
+CheckpointFile write_replica(const std::filesystem::path& folder, int rank, std::string_view bytes);
+
+}  // namespace decent

@@ -1,0 +1,172 @@
+#include "decent/train/replica_loader.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
+
+namespace decent {
+namespace {
+
+// One broadcast carries at most so many bytes of a file.
+constexpr std::int64_t kPiece = std::int64_t{1} << 28;
+
+// The tensor in memory of its own: in the file it need not be aligned. Undefined where the file has
+// none of that name.
+at::Tensor read_tensor(const ReplicaFile& file, const std::string& name, const at::Tensor& like) {
+  const TensorView* view = file.find(name);
+  if (view == nullptr) return {};
+  if (view->shape != like.sizes().vec() || scalar_type(view->dtype) != like.scalar_type()) {
+    throw CheckpointDamaged("the checkpoint is damaged: '" + name + "' is " +
+                            dtype_text(scalar_type(view->dtype)) + shape_text(view->shape) +
+                            ", not " + dtype_text(like.scalar_type()) + shape_text(like.sizes()));
+  }
+  const at::Tensor tensor = at::empty(like.sizes(), like.options().requires_grad(false));
+  if (!view->data.empty()) {
+    std::memcpy(tensor.mutable_data_ptr(), view->data.data(), view->data.size());
+  }
+  return tensor;
+}
+
+void copy_from(const ReplicaFile& file, const NamedTensors& targets) {
+  for (const auto& [name, target] : targets) {
+    const at::Tensor tensor = read_tensor(file, name, target);
+    if (tensor.defined()) target.copy_(tensor);
+  }
+}
+
+// The bytes of a replica from the worker that has them, on every worker.
+std::string broadcast_file(const FoundCheckpoint& found, Communicator& world, int replica) {
+  const int reader = found.readers[static_cast<std::size_t>(replica)];
+  const auto size =
+      static_cast<std::int64_t>(found.manifest.files[static_cast<std::size_t>(replica)].bytes);
+  std::string bytes(static_cast<std::size_t>(size), '\0');
+  if (reader == world.rank()) bytes = found.own.at(replica).bytes();
+  for (std::int64_t first = 0; first < size; first += kPiece) {
+    const std::int64_t count = std::min(kPiece, size - first);
+    world.broadcast(at::from_blob(bytes.data() + first, {count}, at::kByte), reader)->wait();
+  }
+  return bytes;
+}
+
+bool is_update_count(const std::string& name, const at::Tensor& tensor) {
+  return name.starts_with("optimizer.") && tensor.scalar_type() == at::kLong;
+}
+
+// Averages one tensor after another, all workers in step. A worker adds up the replicas that it
+// reads, and all sums are added up.
+class Averager {
+ public:
+  Averager(const FoundCheckpoint& found, Communicator& world, const AverageRules& rules)
+      : found_(found), world_(world), rules_(rules) {}
+
+  void fill(const std::string& name, const at::Tensor& target) {
+    if (is_update_count(name, target)) {
+      highest(name, target);
+    } else if (!target.is_floating_point() ||
+               (name.starts_with("buffer.") && !rules_.average_buffers)) {
+      first_replicas(name, target);
+    } else {
+      average(name, target);
+    }
+  }
+
+  double distance() const {
+    const at::Tensor total = at::scalar_tensor(squares_, at::kDouble);
+    world_.all_reduce_sum(total)->wait();
+    const auto replicas = std::count_if(found_.readers.begin(), found_.readers.end(),
+                                        [](int reader) { return reader >= 0; });
+    return std::sqrt(total.item<double>() / static_cast<double>(replicas));
+  }
+
+ private:
+  std::vector<at::Tensor> own(const std::string& name, const at::Tensor& like) const {
+    std::vector<at::Tensor> tensors;
+    for (const auto& [replica, file] : found_.own) {
+      at::Tensor tensor = read_tensor(file, name, like);
+      if (tensor.defined()) tensors.push_back(std::move(tensor));
+    }
+    return tensors;
+  }
+
+  // Parameters that were frozen have no optimizer state: what no replica has stays as it is.
+  void average(const std::string& name, const at::Tensor& target) {
+    const std::vector<at::Tensor> tensors = own(name, target);
+    const at::Tensor sum = at::zeros({target.numel() + 1}, at::kDouble);
+    const at::Tensor values = sum.narrow(0, 0, target.numel()).view(target.sizes());
+    for (const at::Tensor& tensor : tensors) values.add_(tensor.to(at::kDouble));
+    sum[target.numel()].fill_(static_cast<double>(tensors.size()));
+    world_.all_reduce_sum(sum)->wait();
+    const double count = sum[target.numel()].item<double>();
+    if (count == 0) return;
+    values.div_(count);
+    target.copy_(values);
+    if (!name.starts_with("model.")) return;
+    for (const at::Tensor& tensor : tensors) {
+      squares_ += tensor.to(at::kDouble).sub_(values).square_().sum().item<double>();
+    }
+  }
+
+  void highest(const std::string& name, const at::Tensor& target) {
+    const at::Tensor counts =
+        at::zeros({static_cast<std::int64_t>(found_.readers.size())}, at::kLong);
+    for (const auto& [replica, file] : found_.own) {
+      const at::Tensor count = read_tensor(file, name, target);
+      if (count.defined()) counts[replica].copy_(count);
+    }
+    world_.all_reduce_sum(counts)->wait();
+    target.copy_(counts.max());
+  }
+
+  void first_replicas(const std::string& name, const at::Tensor& target) {
+    const int replica = found_.first_replica();
+    const int reader = found_.readers[static_cast<std::size_t>(replica)];
+    at::Tensor value = target.contiguous();
+    if (reader == world_.rank()) {
+      const at::Tensor read = read_tensor(found_.own.at(replica), name, target);
+      if (read.defined()) value = read;
+    }
+    world_.broadcast(value, reader)->wait();
+    if (!value.is_same(target)) target.copy_(value);
+  }
+
+  const FoundCheckpoint& found_;
+  Communicator& world_;
+  AverageRules rules_;
+  double squares_ = 0;  // of this worker's replicas
+};
+
+}  // namespace
+
+void load_replica(FoundCheckpoint& found, Communicator& world, const NamedTensors& targets) {
+  const at::NoGradGuard no_grad;
+  for (int replica = 0; replica < world.size(); ++replica) {
+    if (found.readers[static_cast<std::size_t>(replica)] == replica) continue;
+    std::string bytes = broadcast_file(found, world, replica);
+    if (replica != world.rank()) continue;
+    found.own.erase(replica);
+    found.own.emplace(
+        replica,
+        ReplicaFile(std::move(bytes), found.manifest.files[static_cast<std::size_t>(replica)]));
+  }
+  copy_from(found.own.at(world.rank()), targets);
+}
+
+double average_replicas(const FoundCheckpoint& found, Communicator& world,
+                        const NamedTensors& targets, const AverageRules& rules) {
+  const at::NoGradGuard no_grad;
+  Averager averager(found, world, rules);
+  for (const auto& [name, target] : targets) averager.fill(name, target);
+  return averager.distance();
+}
+
+}  // namespace decent
