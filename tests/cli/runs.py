@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from program import ROOT, Ended, run_workers
-from tensors import read_safetensors
+from tensors import differing, read_safetensors
 
 DIGITS = {split: {"format": "builtin", "name": "digits", "split": split} for split in ("train", "test")}
 DIGITS_MLP = ROOT / "models" / "digits_mlp.pt"
 DIGITS_CNN = ROOT / "models" / "digits_cnn.pt"
 NO_EVALUATION = {"every_steps": None, "every_epochs": None}
+NO_CHECKPOINTS = {"every_steps": None, "every_epochs": None}
+TIMES = {"samples_per_s", "step_ms", "comm_wait_ms", "data_wait_ms", "wall_s"}
 
 
 def merged(base: dict, changes: dict) -> dict:
@@ -36,6 +38,7 @@ def recipe(model_file: Path = DIGITS_MLP, data_file: Path | None = None, /, **ch
         "train": {"steps": 12},
         "schedule": {"name": "constant"},
         "eval": NO_EVALUATION,
+        "checkpoint": NO_CHECKPOINTS,
         "log": {"every_steps": 1},
     }
     return merged(base, changes)
@@ -54,6 +57,18 @@ class Run:
 
     def lines(self, kind: str) -> list[dict]:
         return [line for line in self.metrics if line["kind"] == kind]
+
+    @property
+    def metrics_without_times(self) -> list[dict]:
+        return [{key: value for key, value in line.items() if key not in TIMES} for line in self.metrics]
+
+    @property
+    def checkpoints(self) -> list[int]:
+        """Steps of the checkpoints in their place."""
+        return sorted(int(path.name.removeprefix("step-")) for path in (self.folder / "checkpoints").glob("step-*"))
+
+    def checkpoint(self, step: int) -> Path:
+        return self.folder / "checkpoints" / f"step-{step:08}"
 
     @property
     def losses(self) -> np.ndarray:
@@ -83,6 +98,17 @@ def train(folder: Path, recipe: dict, *flags: object, workers: int = 1, local: i
     ended = attempt(folder, recipe, *flags, workers=workers, local=local, **variables)
     assert [e.code for e in ended] == [0] * workers, "\n".join(e.err + e.out for e in ended)
     return Run(folder / "run", ended)
+
+
+def assert_same_weights(a: Run, b: Run) -> None:
+    assert differing(a.weights, b.weights) == []
+    assert (a.folder / "model.safetensors").read_bytes() == (b.folder / "model.safetensors").read_bytes()
+
+
+def assert_same_run(a: Run, b: Run) -> None:
+    """Bit for bit, times apart."""
+    assert_same_weights(a, b)
+    assert a.metrics_without_times == b.metrics_without_times
 
 
 def error_message(ended: list[Ended] | Ended, code: int = 2, max_lines: int | None = 5) -> str:

@@ -6,20 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runs import DIGITS_CNN, DIGITS_MLP, NO_EVALUATION, Run, recipe, train
+from runs import DIGITS_CNN, DIGITS_MLP, NO_EVALUATION, assert_same_run, assert_same_weights, recipe, train
 from tensors import differing
 
-TIMES = {"samples_per_s", "step_ms", "comm_wait_ms", "data_wait_ms", "wall_s"}
 MODELS = {"cnn_batch_norm": DIGITS_CNN, "mlp_layer_norm": DIGITS_MLP}
-
-
-def without_times(run: Run) -> list[dict]:
-    return [{key: value for key, value in line.items() if key not in TIMES} for line in run.metrics]
-
-
-def assert_same_weights(a: Run, b: Run) -> None:
-    assert differing(a.weights, b.weights) == []
-    assert (a.folder / "model.safetensors").read_bytes() == (b.folder / "model.safetensors").read_bytes()
 
 
 @pytest.mark.parametrize("topology", ["ring", "complete"])
@@ -41,8 +31,7 @@ def test_evaluation_changes_nothing(name: str, workers: int, topology: str, tmp_
 def test_two_runs_are_the_same(workers: int, tmp_path: Path) -> None:
     same = recipe(DIGITS_CNN, eval={"every_steps": 5}, parallel={"topology": "ring"})
     first, second = (train(tmp_path / name, same, workers=workers) for name in ("first", "second"))
-    assert_same_weights(first, second)
-    assert without_times(first) == without_times(second)
+    assert_same_run(first, second)
 
 
 # ---- random numbers in the model -----------------------------------------------------------------------------------
@@ -57,9 +46,8 @@ def test_dropout_is_the_same_again(model, data, tmp_path: Path) -> None:
     first = train(tmp_path / "first", dropout, workers=2)
     second = train(tmp_path / "second", dropout, workers=2)
     evaluated = train(tmp_path / "evaluated", {**dropout, "eval": {"every_steps": 3}}, workers=2)
-    assert_same_weights(first, second)
+    assert_same_run(first, second)
     assert_same_weights(first, evaluated)
-    assert without_times(first) == without_times(second)
 
 
 def test_dropout_acts(model, data, tmp_path: Path) -> None:
@@ -76,8 +64,7 @@ def test_prefetch_changes_nothing(tmp_path: Path) -> None:
     runs = [train(tmp_path / str(ahead), recipe(data={"prefetch": ahead}, eval={"every_steps": 5}), workers=2)
             for ahead in (0, 1, 4)]
     for other in runs[1:]:
-        assert_same_weights(runs[0], other)
-        assert without_times(runs[0]) == without_times(other)
+        assert_same_run(runs[0], other)
 
 
 def test_shuffle(tmp_path: Path) -> None:

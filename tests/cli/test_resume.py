@@ -1,0 +1,250 @@
+"""A run that was stopped and goes on is the run that was never stopped: weights and metrics, bit for bit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from program import PROGRAM, environment, free_port, launcher_variables
+from runs import (DIGITS_CNN, DIGITS_MLP, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
+                  recipe, train)
+
+OPTIMIZERS = {
+    "adamw": {"name": "adamw", "lr": 0.003},
+    "adam": {"name": "adam", "lr": 0.003, "weight_decay": 0.01},
+    "sgd": {"name": "sgd", "lr": 0.02, "nesterov": True},
+    "accum_adam": {"name": "accum_adam", "lr": 0.003, "accum_iter": 3},
+    "accum_adamw": {"name": "accum_adamw", "lr": 0.003, "accum_iter": 4},
+}
+CUSTOM = {"phases": [[{"ranks": [0, 1, 2], "weight": 0.5}, {"ranks": [3], "weight": 1.0}],
+                     [{"ranks": [0, 3], "weight": 0.7}, {"ranks": [1, 2], "weight": 0.4}]]}
+TOPOLOGIES = [("ring", 2), ("complete", 2), ("ring", 4), ("complete", 4), ("one-peer-exp", 4),
+              ("alternating-exp-ring", 4), (CUSTOM, 4)]
+# Every optimizer with every topology takes minutes: on demand.
+ALL = "DECENT_ALL_COMBINATIONS" in os.environ
+COMBINATIONS = [(optimizer, topology, workers) for optimizer in OPTIMIZERS for topology, workers in TOPOLOGIES
+                if ALL or optimizer == "accum_adamw" or (topology, workers) == ("ring", 2)]
+COMBINED = pytest.mark.parametrize(("optimizer", "topology", "workers"), COMBINATIONS,
+                                   ids=lambda value: "custom" if isinstance(value, dict) else str(value))
+
+
+def of(optimizer: str, topology: object, **changes: object) -> dict:
+    """Small buckets, so that there are several; two micro-batches; evaluations; no checkpoints but those asked for."""
+    base = recipe(DIGITS_MLP, optimizer=OPTIMIZERS[optimizer], train={"grad_accumulation": 2},
+                  parallel={"topology": topology, "bucket_mb": 0.02, "gamma": 0.9}, eval={"every_steps": 40},
+                  data={"batch_size": 4})
+    return merged(base, changes)
+
+
+def stop_on_the_way(folder: Path, recipe: dict, workers: int, local: int, rank: int) -> int:
+    """Starts the recipe, sends SIGTERM to one worker once it trains, and returns the step that it stopped after."""
+    folder.mkdir(parents=True)
+    config = folder / "recipe.yaml"
+    config.write_text(json.dumps({"output": str(folder / "run"), **recipe}))
+    port, metrics = free_port(), folder / "run" / "metrics.jsonl"
+    with (folder / "err").open("w+") as err:
+        processes = [subprocess.Popen([str(PROGRAM), "--config", str(config)], cwd=folder, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=err,
+                                      env=environment(**launcher_variables(i, workers, port, local)))
+                     for i in range(workers)]
+        try:
+            deadline = time.monotonic() + 60
+            while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
+                time.sleep(0.002)
+            os.kill(processes[rank].pid, signal.SIGTERM)
+            codes = [p.wait(60) for p in processes]
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        said = (folder / "err").read_text()
+    assert codes == [75] * workers, said
+    run = Run(folder / "run", [])
+    step = run.metrics[-1]["step"]
+    assert run.metrics[-1] == {**run.metrics[-1], "kind": "end", "status": "stopped"}
+    assert said == (f"decent-train: stopped after step {step} by SIGTERM to worker {rank}. Saved "
+                    f"'{run.checkpoint(step)}'; go on with --resume auto\n")
+    assert run.checkpoint(step).is_dir()
+    return step
+
+
+@COMBINED
+def test_stopped_by_a_signal(optimizer: str, topology: object, workers: int, tmp_path: Path) -> None:
+    whole = of(optimizer, topology, train={"steps": 200}, log={"every_steps": 7},
+               schedule={"name": "cosine_warmup", "warmup_steps": 20})
+    local = 2 if workers == 4 else workers
+    undisturbed = train(tmp_path / "whole", whole, workers=workers, local=local)
+    step = stop_on_the_way(tmp_path / "stopped", whole, workers, local, rank=workers - 1)
+    assert 0 < step < 200
+    resumed = train(tmp_path / "stopped", whole, "--resume", "auto", workers=workers, local=local)
+    assert_same_run(undisturbed, resumed)
+    assert f"resuming from '{resumed.checkpoint(step)}', after step {step} of 200" in resumed.ended[0].out
+
+
+@COMBINED
+def test_more_steps(optimizer: str, topology: object, workers: int, tmp_path: Path) -> None:
+    """N steps, then 2N; N is in the middle of accum_iter."""
+    local = 2 if workers == 4 else workers
+    half, double = ({"train": {"steps": steps}, "checkpoint": {"every_steps": 13}, "eval": {"every_steps": 13}}
+                    for steps in (13, 26))
+    undisturbed = train(tmp_path / "double", of(optimizer, topology, **double), workers=workers, local=local)
+    train(tmp_path / "half", of(optimizer, topology, **half), workers=workers, local=local)
+    resumed = train(tmp_path / "half", of(optimizer, topology, **double), "--resume", "auto", workers=workers,
+                    local=local)
+    assert_same_run(undisturbed, resumed)
+    assert "changed since: train.steps was 13, is 26" in resumed.ended[0].out
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_batch_norm_and_epochs(workers: int, tmp_path: Path) -> None:
+    """Running statistics, epochs and a schedule over all of them; every checkpoint of the run is gone on from."""
+    whole = recipe(DIGITS_CNN, train={"steps": None, "epochs": 2}, data={"batch_size": 60}, checkpoint={"every_steps": 3, "keep": 99},
+                   eval={"every_epochs": 1}, schedule={"name": "cosine_warmup", "warmup_steps": 3})
+    undisturbed = train(tmp_path / "whole", whole, workers=workers)
+    per_epoch = 1442 // (60 * workers)
+    assert undisturbed.checkpoints == sorted({*range(3, 2 * per_epoch + 1, 3), 2 * per_epoch})
+    for step in undisturbed.checkpoints[-3::-2]:
+        resumed = train(tmp_path / "whole", whole, "--resume", undisturbed.checkpoint(step), "--set",
+                        f"output={tmp_path / str(step)}", workers=workers)
+        again = Run(tmp_path / str(step), resumed.ended)
+        assert_same_weights(undisturbed, again)
+        later = [line for line in undisturbed.metrics_without_times if line["step"] > step or line["kind"] == "end"]
+        assert again.metrics_without_times == later
+
+
+def test_dropout(model, data, tmp_path: Path) -> None:
+    random = recipe(model("dropout_norm"), data("blob"), train={"steps": 20}, checkpoint={"every_steps": 9})
+    undisturbed = train(tmp_path / "whole", random, workers=2)
+    train(tmp_path / "half", merged(random, {"train": {"steps": 9}}), workers=2)
+    assert_same_weights(undisturbed, train(tmp_path / "half", random, "--resume", "auto", workers=2))
+
+
+@pytest.mark.parametrize("name", ["unused", "alternating64", "replaced_buffers", "frozen_layer", "tied"])
+def test_unusual_models(name: str, model, data, tmp_path: Path) -> None:
+    """Parameters with fewer updates than others, buffers that the model replaces, frozen and tied parameters."""
+    kind = "signs64" if name.endswith("64") else "blob"
+    whole = recipe(model(name), data(kind), train={"steps": 20}, checkpoint={"every_steps": 9},
+                   parallel={"bucket_mb": 0.001})
+    undisturbed = train(tmp_path / "whole", whole, workers=2)
+    train(tmp_path / "half", merged(whole, {"train": {"steps": 9}}), workers=2)
+    assert_same_weights(undisturbed, train(tmp_path / "half", whole, "--resume", "auto", workers=2))
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_saving_changes_nothing(background: bool, tmp_path: Path) -> None:
+    without = recipe(train={"steps": 30}, parallel={"topology": "ring"})
+    with_ = merged(without, {"checkpoint": {"every_steps": 1, "background": background}})
+    assert_same_run(train(tmp_path / "without", without, workers=2), train(tmp_path / "with", with_, workers=2))
+
+
+# ---- another number of workers --------------------------------------------------------------------------------------
+
+def test_other_numbers_of_workers(tmp_path: Path) -> None:
+    """4 -> 2 -> 3 -> 4 workers: each goes on exactly where the last one came in the data, and learns on."""
+    def until(steps: int) -> dict:
+        return recipe(train={"steps": steps}, data={"batch_size": 10}, checkpoint={"every_steps": 1000},
+                      eval={"every_steps": 1000}, parallel={"topology": "ring"})
+
+    run = train(tmp_path, until(30), workers=4)
+    consumed, evaluations = 30 * 40, [run.evaluation]
+    assert run.evaluation["epoch"] == 30 / 36
+    for steps, workers, before in ((50, 2, 4), (70, 3, 2), (100, 4, 3)):
+        run = train(tmp_path, until(steps), "--resume", "auto", workers=workers)
+        assert (f"the checkpoint is of {before} workers, this run has {workers}: all of them start from the average"
+                in run.ended[0].out)
+        evaluations.append(run.evaluation)
+        manifest = json.loads((run.checkpoint(steps) / "manifest.json").read_text())
+        for _ in range(manifest["step"] - evaluations[-2]["step"]):
+            if 1442 % 10000 - consumed % 10000 < 10 * workers:  # the rest of an epoch is dropped
+                consumed += 10000 - consumed % 10000
+            consumed += 10 * workers
+        rest = 1442 - consumed % 10000
+        assert [manifest["epoch"], manifest["consumed"]] == ([consumed // 10000, consumed % 10000]
+                                                             if rest >= 10 * workers else [consumed // 10000 + 1, 0])
+        assert manifest["world_size"] == workers
+    assert [line["step"] for line in run.lines("train")] == list(range(1, 101))
+    losses = [evaluation["loss"] for evaluation in evaluations]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+def test_all_start_from_the_average(tmp_path: Path) -> None:
+    """The first evaluation of three workers that go on, at a vanishing learning rate, is that of the two before."""
+    run = train(tmp_path, recipe(train={"steps": 20}, checkpoint={"every_steps": 20}, eval={"every_steps": 20}), workers=2)
+    before = run.evaluation
+    still = recipe(train={"steps": 21}, optimizer={"lr": 1e-30}, checkpoint={"every_steps": 21}, eval={"every_steps": 21})
+    after = train(tmp_path, still, "--resume", "auto", workers=3).evaluation
+    assert after["loss"] == pytest.approx(before["loss"], rel=1e-6)  # one rounding of each weight
+    assert before["consensus_distance"] > 1e-4 and after["consensus_distance"] < 1e-5
+
+
+def test_epochs_are_counted_anew(tmp_path: Path) -> None:
+    """2 epochs: what is left of the first one, and all of the second, in the updates of the new number of workers."""
+    def run(workers: int, *flags: object, **changes: object) -> Run:
+        epochs = recipe(train={"steps": None, "epochs": 2}, data={"batch_size": 10}, checkpoint={"every_steps": 30}, **changes)
+        return train(tmp_path, epochs, *flags, workers=workers)
+
+    train(tmp_path, recipe(train={"steps": 30}, data={"batch_size": 10}, checkpoint={"every_steps": 30}), workers=4)
+    end = run(2, "--resume", "auto").metrics[-1]
+    assert end["kind"] == "end" and end["step"] == 30 + (1442 - 1200) // 20 + 1442 // 20
+
+
+# ---- what may change, and what not ----------------------------------------------------------------------------------
+
+REFUSED = {
+    "optimizer.name was adamw, is sgd": {"optimizer": {"name": "sgd"}},
+    "parallel.topology was complete, is ring": {"parallel": {"topology": "ring"}},
+    "data.batch_size was 8, is 9": {"data": {"batch_size": 9}},
+    "train.grad_accumulation was 1, is 2": {"train": {"grad_accumulation": 2}},
+    "seed was 0, is 1": {"seed": 1},
+    "data.shuffle was true, is false": {"data": {"shuffle": False}},
+    "parameter ": {"model": {"path": str(DIGITS_CNN)}},
+    "the number of samples of data.train was 1442, is 355":
+        {"data": {"train": {"format": "builtin", "name": "digits", "split": "test"}}},
+}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Two workers, checkpoints after steps 5 and 10."""
+    return train(tmp_path_factory.mktemp("saved"), recipe(train={"steps": 10}, checkpoint={"every_steps": 5}), workers=2)
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused(what: str, saved: Run, tmp_path: Path) -> None:
+    other = recipe(**merged({"train": {"steps": 20}}, REFUSED[what]))
+    message = error_message(attempt(tmp_path, other, "--resume", saved.checkpoint(10), workers=2))
+    assert "the checkpoint of step 10 cannot be continued with this recipe" in message and what in message, message
+    assert not (tmp_path / "run").exists()
+
+
+def test_other_accum_iter(tmp_path: Path) -> None:
+    accum = recipe(optimizer={"name": "accum_adam", "accum_iter": 4}, checkpoint={"every_steps": 12})
+    train(tmp_path, accum)
+    other = merged(accum, {"optimizer": {"accum_iter": 5}, "train": {"steps": 20}})
+    message = error_message(attempt(tmp_path, other, "--resume", "auto"))
+    assert "optimizer.accum_iter was 4, is 5" in message
+
+
+def test_what_changes_is_said(saved: Run, tmp_path: Path) -> None:
+    other = recipe(train={"steps": 20}, optimizer={"lr": 0.5, "accum_iter": 7}, name="renamed",
+                   log={"every_steps": 2}, parallel={"timeout_s": 7}, data={"prefetch": 1})
+    out = train(tmp_path, other, "--resume", saved.checkpoint(10), workers=2).ended[0].out
+    said = [line.removeprefix("changed since: ") for line in out.splitlines() if line.startswith("changed since")]
+    assert said == ["train.steps was 10, is 20", "optimizer.lr was 0.001, is 0.5", "optimizer.accum_iter was 4, is 7",
+                    "checkpoint.every_steps was 5, is null"]
+
+
+def test_frozen_parameters_may_change(tmp_path: Path) -> None:
+    """What trains anew starts with an empty optimizer state."""
+    first = recipe(model={"freeze": ["*bias"]}, checkpoint={"every_steps": 12})
+    train(tmp_path, first, workers=2)
+    for freeze, steps in (([], 20), (["*bias"], 28)):
+        out = train(tmp_path, merged(first, {"model": {"freeze": freeze}, "train": {"steps": steps}}), "--resume", "auto",
+                    workers=2 if freeze else 3).ended[0].out
+        assert "changed since: model.freeze was" in out
