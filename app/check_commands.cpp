@@ -13,8 +13,11 @@ void dry_run(Program& program) {
   Setup setup = prepare_together(program, Purpose::training);
   if (program.flags.resume) {
     program.log.emplace(program.launch.rank, program.flags.verbosity);
-    const bool found = find_start(program, setup).has_value();
-    if (!found) program.log->info("no checkpoint to resume from: the run would start afresh");
+    if (const auto start = find_start(program, setup)) {
+      for (const std::string& line : start->lines) program.log->info(line);
+    } else {
+      program.log->info("no checkpoint to resume from: the run would start afresh");
+    }
   }
   if (!program.main_worker()) return;
   for (const std::string& line : dry_run_lines(dry_run_facts(setup, program.launch))) {

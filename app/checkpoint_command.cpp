@@ -48,8 +48,9 @@ Averaged load_average(Program& program, Setup& setup, Communicator& communicator
   const double distance =
       average_replicas(*found, communicator, tensors_of(*setup.model),
                        {.average_buffers = setup.recipe.parallel.average_buffers});
-  program.log->info("the average of " + std::to_string(found->manifest.world_size) +
-                    " replicas in '" + found->folder.string() + "'");
+  const std::string replicas = std::to_string(found->manifest.world_size);
+  program.log->info((replicas == "1" ? "the model" : "the average of " + replicas + " replicas") +
+                    " in '" + found->folder.string() + "'");
   return {.step = found->manifest.step,
           .epochs_done = found->manifest.epochs_done,
           .replicas = static_cast<int>(found->manifest.world_size),

@@ -1,7 +1,7 @@
 #include "resume.h"
 
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
@@ -20,17 +20,19 @@ std::filesystem::path without_slash(const std::string& text) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-void tell_start(Log& log, const FoundCheckpoint& found, const Setup& setup, int workers,
-                const std::vector<std::string>& changes) {
+std::vector<std::string> lines_on(const FoundCheckpoint& found, const Setup& setup, int workers,
+                                  const std::vector<std::string>& changes) {
   const Manifest& manifest = found.manifest;
-  log.info("resuming from '" + found.folder.string() + "', after step " +
-           std::to_string(manifest.step) + " of " + std::to_string(setup.total_steps));
-  if (manifest.world_size != workers || !found.whole()) {
-    log.info("the checkpoint is of " + std::to_string(manifest.world_size) +
-             " workers, this run has " + std::to_string(workers) +
-             ": all of them start from the average of the replicas and optimizer states");
+  std::vector<std::string> lines;
+  lines.push_back("resuming from '" + found.folder.string() + "', after step " +
+                  std::to_string(manifest.step) + " of " + std::to_string(setup.total_steps));
+  if (manifest.world_size != workers) {
+    lines.push_back("the checkpoint is of " + std::to_string(manifest.world_size) +
+                    " workers, this run has " + std::to_string(workers) +
+                    ": all of them start from the average of the replicas and optimizer states");
   }
-  for (const std::string& change : changes) log.info("changed since: " + change);
+  for (const std::string& change : changes) lines.push_back("changed since: " + change);
+  return lines;
 }
 
 // What only rank 0 writes.
@@ -70,7 +72,7 @@ std::optional<FoundCheckpoint> find_checkpoint(Program& program, const Setup& se
                                 RunFolder(setup.recipe.output).checkpoints(), search);
 }
 
-std::optional<FoundCheckpoint> find_start(Program& program, Setup& setup) {
+std::optional<StartingPoint> find_start(Program& program, Setup& setup) {
   std::optional<FoundCheckpoint> found = find_checkpoint(program, setup, *program.flags.resume);
   if (!found) return std::nullopt;
   const int workers = program.launch.world_size;
@@ -80,16 +82,16 @@ std::optional<FoundCheckpoint> find_start(Program& program, Setup& setup) {
     plan_to_go_on(setup, program.launch, found->manifest.step,
                   {found->manifest.epoch, found->manifest.consumed});
   });
-  tell_start(*program.log, *found, setup, workers, changes);
-  return found;
+  std::vector<std::string> lines = lines_on(*found, setup, workers, changes);
+  return StartingPoint{std::move(*found), std::move(lines)};
 }
 
-bool is_complete(Program& program, const Setup& setup, const FoundCheckpoint* found) {
+bool is_complete(Program& program, const Setup& setup, const std::optional<StartingPoint>& start) {
   Outcome own;
   const RunFolder folder(setup.recipe.output);
   if (program.main_worker()) {
     const auto step = completed_step(folder.metrics());
-    const std::int64_t from = found != nullptr ? found->manifest.step : step.value_or(0);
+    const std::int64_t from = start ? start->checkpoint.manifest.step : step.value_or(0);
     const bool complete = step && *step >= setup.total_steps && from >= setup.total_steps &&
                           std::filesystem::exists(folder.model());
     if (complete) own.message = std::to_string(*step);

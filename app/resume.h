@@ -2,6 +2,8 @@
 // The start of a run that goes on from a checkpoint.
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "decent/train/checkpoint_search.h"
 #include "decent/train/setup.h"
@@ -9,14 +11,18 @@
 
 namespace decent {
 
+struct StartingPoint {
+  FoundCheckpoint checkpoint;
+  std::vector<std::string> lines;  // for the user: where the run goes on, and what has changed
+};
+
 /// Finds the checkpoint of --resume and makes `setup`'s plan go on from it; nothing where `auto`
-/// finds none. Tells the user what it found and what has changed. Throws SharedError where the
-/// recipe is not one that can go on from it. Collective.
-std::optional<FoundCheckpoint> find_start(Program& program, Setup& setup);
+/// finds none. Throws SharedError where the recipe is not one that can go on from it. Collective.
+std::optional<StartingPoint> find_start(Program& program, Setup& setup);
 
 /// Whether the run in the output folder came to its end already, so that nothing is left to do.
 /// Collective.
-bool is_complete(Program& program, const Setup& setup, const FoundCheckpoint* found);
+bool is_complete(Program& program, const Setup& setup, const std::optional<StartingPoint>& start);
 
 /// Makes the output folder that of a run after `setup.first_step` steps: later lines of the metrics
 /// go, later checkpoints are set aside. Returns whether this worker leads those that share the

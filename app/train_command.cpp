@@ -28,20 +28,22 @@ void train(Program& program) {
   std::shared_ptr<Communicator> communicator;
   agree(world, "connect", [&] { communicator = world.communicator(); });
   program.log.emplace(program.launch.rank, program.flags.verbosity);
-  std::optional<FoundCheckpoint> found;
+  std::optional<StartingPoint> start;
   if (program.flags.resume) {
-    found = find_start(program, setup);
-    if (is_complete(program, setup, found ? &*found : nullptr)) return;
-    if (!found) program.log->info("no checkpoint to resume from: the run starts afresh");
+    start = find_start(program, setup);
+    if (is_complete(program, setup, start)) return;
   }
   const RunFolder folder(setup.recipe.output);
   const bool leads = open_output(program, setup);
   program.trainer = std::make_unique<Trainer>(std::move(setup), std::move(communicator), world,
                                               *program.log, folder, leads);
   program.training = program.trainer.get();
-  if (found) {
-    program.trainer->go_on_from(*found);
-    found.reset();  // its files need not stay mapped
+  if (start) {
+    for (const std::string& line : start->lines) program.log->info(line);
+    program.trainer->go_on_from(start->checkpoint);
+    start.reset();  // its files need not stay mapped
+  } else if (program.flags.resume) {
+    program.log->info("no checkpoint to resume from: the run starts afresh");
   }
   if (program.trainer->train() == TrainingEnd::stopped) {
     end_stopped(program, world.control().stop());

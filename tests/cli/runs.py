@@ -83,12 +83,18 @@ class Run:
         return read_safetensors(self.folder / "model.safetensors")
 
 
-def attempt(folder: Path, recipe: dict, *flags: object, workers: int = 1, local: int | None = None,
-            **variables: object) -> list[Ended]:
-    """Runs the recipe with the output folder <folder>/run, whatever comes of it."""
+def write_recipe(folder: Path, recipe: dict) -> Path:
+    """<folder>/recipe.yaml, with the output folder <folder>/run."""
     folder.mkdir(parents=True, exist_ok=True)
     config = folder / "recipe.yaml"
     config.write_text(json.dumps({"output": str(folder / "run"), **recipe}, indent=1))  # JSON is YAML
+    return config
+
+
+def attempt(folder: Path, recipe: dict, *flags: object, workers: int = 1, local: int | None = None,
+            **variables: object) -> list[Ended]:
+    """Runs the recipe with the output folder <folder>/run, whatever comes of it."""
+    config = write_recipe(folder, recipe)
     return run_workers(workers, "--config", config, *flags, local=local, cwd=folder, **variables)
 
 

@@ -179,8 +179,9 @@ def test_signal_stops_all_after_the_same_step(workers: int, rank: int, name: str
         os.kill(run.processes[rank].pid, getattr(signal, name))
         assert run.wait(10) == [75] * workers, run.said()
         said = re.fullmatch(rf"decent-train: stopped after step (\d+) by {name} to worker {rank}. "
-                            r"Nothing was saved: checkpoints are not supported yet.\n", run.said())
-        assert said, run.said()
+                            rf"Saved '{tmp_path}/run/checkpoints/step-(\d+)'; go on with --resume auto\n", run.said())
+        assert said and int(said.group(1)) == int(said.group(2)), run.said()
+        assert (tmp_path / "run" / "checkpoints" / f"step-{said.group(2)}" / "manifest.json").exists()
         assert f'"kind":"end","status":"stopped","step":{said.group(1)},' in run.last_metrics_line()
 
 

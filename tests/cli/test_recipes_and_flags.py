@@ -75,10 +75,18 @@ def test_flags_that_make_no_sense(flags: list, text: str) -> None:
     assert_says(flag_error(*flags), text)
 
 
-@pytest.mark.parametrize("flags", [["--resume", "auto"], ["--eval-only"], ["--checkpoint", "none"],
-                                   ["--export", "x.pt"]], ids=lambda flags: flags[0])
-def test_flags_to_come(flags: list[str]) -> None:
-    assert_says(flag_error("--config", CONFIG, *flags), flags[0], "not supported yet")
+@pytest.mark.parametrize("flags, texts", [
+    (["--resume", "auto", "--eval-only"], ["--resume", "--eval-only", "--checkpoint"]),
+    (["--resume", "auto", "--export", "x.pt"], ["--resume", "--export"]),
+    (["--resume", "auto", "--resume", "x"], ["--resume is given more than once"]),
+    (["--resume"], ["resume"]),
+    (["--checkpoint", "none"], ["--checkpoint", "--eval-only", "--resume auto|DIR"]),
+    (["--dry-run", "--eval-only"], ["--dry-run", "--eval-only"]),
+    (["--export", "model.onnx"], ["model.onnx", "not supported yet"]),
+    (["--export", "model.bin"], ["model.bin", ".pt", ".safetensors"]),
+], ids=lambda value: " ".join(value))
+def test_flags_on_checkpoints(flags: list[str], texts: list[str]) -> None:
+    assert_says(flag_error("--config", CONFIG, *flags), *texts)
 
 
 # ---- --print-config and --set --------------------------------------------------------------------------------------
@@ -194,8 +202,6 @@ TO_COME = [
                  "transforms": ["normalize"]},
         "parallel": {"comm_dtype": "bf16", "backend": "nccl"},
         "amp": {"dtype": "bf16", "init_scale": 2, "growth_factor": 3.0, "backoff_factor": 0.25, "growth_interval": 5},
-        "checkpoint": {"every_steps": 5, "every_epochs": 1, "keep": 1, "keep_best": "loss", "background": False,
-                       "allow_missing": True},
         "log": {"trace": [1, 2]},
     },
     {"data": {"eval": {"format": "csv", "path": "a.csv"}}, "amp": {"dtype": "fp16"}},

@@ -13,7 +13,7 @@ import pytest
 
 from program import PROGRAM, environment, free_port, launcher_variables
 from runs import (DIGITS_CNN, DIGITS_MLP, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
-                  recipe, train)
+                  recipe, train, write_recipe)
 
 OPTIMIZERS = {
     "adamw": {"name": "adamw", "lr": 0.003},
@@ -44,9 +44,7 @@ def of(optimizer: str, topology: object, **changes: object) -> dict:
 
 def stop_on_the_way(folder: Path, recipe: dict, workers: int, local: int, rank: int) -> int:
     """Starts the recipe, sends SIGTERM to one worker once it trains, and returns the step that it stopped after."""
-    folder.mkdir(parents=True)
-    config = folder / "recipe.yaml"
-    config.write_text(json.dumps({"output": str(folder / "run"), **recipe}))
+    config = write_recipe(folder, recipe)
     port, metrics = free_port(), folder / "run" / "metrics.jsonl"
     with (folder / "err").open("w+") as err:
         processes = [subprocess.Popen([str(PROGRAM), "--config", str(config)], cwd=folder, stdin=subprocess.DEVNULL,

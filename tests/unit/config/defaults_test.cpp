@@ -132,11 +132,10 @@ TEST(Defaults, EvalAndLog) {
   EXPECT_EQ(recipe.log.trace, std::nullopt);
 }
 
-// The contract's defaults are on; what does not work yet is off all the same.
-TEST(Defaults, FeaturesThatAreNotThereYetAreOff) {
+TEST(Defaults, Checkpoint) {
   const Recipe recipe = parse(kSmallest);
   EXPECT_EQ(recipe.checkpoint.every_steps, std::nullopt);
-  EXPECT_EQ(recipe.checkpoint.every_epochs, std::nullopt);
+  EXPECT_EQ(recipe.checkpoint.every_epochs, 1);
   EXPECT_EQ(recipe.checkpoint.keep, 3);
   EXPECT_EQ(recipe.checkpoint.keep_best, std::nullopt);
   EXPECT_TRUE(recipe.checkpoint.background);
