@@ -30,9 +30,9 @@ def start(config: Path, workers: int, err: object) -> list[subprocess.Popen]:
 
 
 def kill_some(processes: list[subprocess.Popen], chance: random.Random, seconds: float) -> None:
-    """One of them or all, after a random part of the time that a whole run takes."""
+    """One of them or all, at a random moment of the first 70% of the time that a whole run takes."""
     victims = processes if chance.random() < 0.5 else [chance.choice(processes)]
-    time.sleep(chance.uniform(0, seconds))
+    time.sleep(chance.uniform(0, 0.7 * seconds))
     for process in victims:
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGKILL)

@@ -19,8 +19,7 @@ from pathlib import Path
 import pytest
 
 from program import ROOT, Ended
-from runs import Run, assert_says, attempt, error_message, recipe, train
-from test_determinism import assert_same_weights, without_times
+from runs import Run, assert_same_run, assert_says, attempt, error_message, recipe, train
 
 STEPS = 12
 FIRST, SECOND, LAST = SAVES = 4, 8, 12  # steps after which the run saves
@@ -172,8 +171,7 @@ def check(folder: Path, fault: Fault, library: Path, reference: Run) -> None:
     check_what_stands(folder / "run", call, reference)
     gone_on = train(folder, setting.recipe, "--resume", "auto", workers=setting.workers)
     check_begin(gone_on.ended[0].out, max(call.standing, default=0))
-    assert_same_weights(gone_on, reference)
-    assert without_times(gone_on) == without_times(reference)
+    assert_same_run(gone_on, reference)
     kept = SAVES[-setting.keep:]
     check_checkpoints(gone_on.folder, kept, reference)
     check_names(gone_on.folder, {name_of(step) for step in kept}, set())

@@ -78,6 +78,7 @@ void CheckpointFolder::publish(const Manifest& manifest) const {
     rename_durably(place, temporary(manifest.step, kRemoving));
   }
   rename_durably(folder, place);
+  sync_folder(path_ / "..");  // which has the name of this folder, perhaps a new one
   remove_tree(temporary(manifest.step, kRemoving));
 }
 

@@ -20,7 +20,7 @@ constexpr const char* kManifest = "manifest.json";
 // What one worker sees of one checkpoint.
 struct Sight {
   std::int64_t step = 0;
-  std::string digest;              // of its manifest; empty where that is damaged
+  std::string digest;              // see identity_of; empty where its manifest is damaged
   std::string error;               // why
   bool unreadable = false;         // rather than damaged: a later version's, or no checkpoint
   std::vector<int> replicas = {};  // whose files are there in their full size
@@ -46,6 +46,13 @@ std::string read_manifest(const std::filesystem::path& folder) {
   throw UserError("'" + folder.string() + "' is no checkpoint: it has no manifest.json");
 }
 
+// The same on all machines that have a part of it, whose recipes may name other paths.
+std::string identity_of(const Manifest& manifest) {
+  std::string text = std::to_string(manifest.step);
+  for (const CheckpointFile& file : manifest.files) text += " " + file.checksum;
+  return checksum_of(text);
+}
+
 // `step`: what its name promises; -1: nothing.
 Sight look_at(const std::filesystem::path& folder, std::int64_t step) {
   Sight sight{.step = step, .digest = {}, .error = {}};
@@ -58,7 +65,7 @@ Sight look_at(const std::filesystem::path& folder, std::int64_t step) {
                               std::to_string(manifest.step));
     }
     sight.step = manifest.step;
-    sight.digest = checksum_of(text);
+    sight.digest = identity_of(manifest);
     for (std::size_t replica = 0; replica < manifest.files.size(); ++replica) {
       std::error_code failed;
       const auto size = std::filesystem::file_size(folder / manifest.files[replica].name, failed);

@@ -73,15 +73,16 @@ void Checkpointer::save(const Moment& moment, const NamedTensors& state, bool ma
 void Checkpointer::write(const Moment& moment) noexcept {
   try {
     Manifest manifest = options_.manifest;
-    if (!write_parts(moment, manifest)) {
-      if (options_.leads) options_.folder.discard(moment.step);  // makes room on a full disk
-      return;
+    const bool published = write_parts(moment, manifest) && agree("published", [&] {
+                             if (options_.leads) options_.folder.publish(manifest);
+                             return std::string();
+                           });
+    if (!options_.leads) return;
+    if (published) {
+      prune();
+    } else {
+      options_.folder.discard(moment.step);  // makes room on a full disk
     }
-    const bool published = agree("published", [&] {
-      if (options_.leads) options_.folder.publish(manifest);
-      return std::string();
-    });
-    if (published && options_.leads) prune();
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::current_exception();
