@@ -1,7 +1,5 @@
 // decent-train: flags, the one place where errors end the program, nothing else.
 
-#include <c10/util/Logging.h>
-
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -126,10 +124,7 @@ void run(Program& program, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   decent::keep_freed_memory();
-  // Warnings of c10d, with C++ stack traces, about what this program tells in its own words. The
-  // environment's choice counts where there is one.
-  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
-  c10::initLogging();
+  decent::silence_c10d_warnings();
   // A peer or store that closes its connection is an error of the write (exit 3), not the end of
   // this process. Python does the same, so that all ways to start the program behave alike.
   std::signal(SIGPIPE, SIG_IGN);

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measures decent-train against PyTorch programs, a bare LibTorch loop, and its goals for start-up and memory.
 
-    .venv/bin/python tools/bench/bench.py step|bare|start|all [--write]
+    .venv/bin/python tools/bench/bench.py step|bare|start|save|all [--write]
 
 step   whole training steps of three models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, no communication
 bare   one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
 start  seconds from the start of the process to the end of the first step, and peak memory
-all    the three of them
+save   what a checkpoint adds to a step, and how fast it is written, beside dd with an fsync
+all    the four of them
 
 All programs take the same TorchScript files, data, batches, AdamW and float32, one thread a worker, and alternate: each
 round runs every one of them once. A round's result is the median of its samples (means over windows of some steps); the
@@ -27,6 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
+import saving
 import starting
 from programs import CONTENDERS, MODELS, OURS, ROOT, Model, prepare, run_bare, run_contender, run_ours
 
@@ -129,9 +131,36 @@ def bench_start(arguments: argparse.Namespace, folder: Path) -> str:
             f"CUDA libraries that the program maps: {', '.join(libraries) or 'none'}.")
 
 
+# ---- save ----------------------------------------------------------------------------------------------------------
+
+SAVED_MB = (10, 130, 500)  # about the state of char_gpt, of gpt_11m, and of 40M parameters
+
+
+def bench_save(arguments: argparse.Namespace, folder: Path) -> str:
+    rows = []
+    for name in [name for name in arguments.models if name != "digits_cnn"]:
+        model = MODELS[name]
+        results = rounds_of({"without": lambda: [saving.step_ms(model, folder, None)],
+                             "background": lambda: [saving.step_ms(model, folder, 10)],
+                             "foreground": lambda: [saving.step_ms(model, folder, 10, background=False)]},
+                            arguments.rounds, name)
+        rows.append([name, *(spread(values, number) for values in results.values()),
+                     *(spread(ratios(results, kind, "without"), "{:.3f}".format)
+                       for kind in ("background", "foreground"))])
+    steps = table(["", "no checkpoints, ms a step", "every 10 steps, background", "every 10 steps, foreground",
+                   "ratio, background", "ratio, foreground"], rows)
+    rows = []
+    for size in SAVED_MB:
+        results = rounds_of({"save": lambda: [1e3 * saving.save_s(size, folder)],
+                             "dd": lambda: [1e3 * saving.dd_s(size, folder)]}, 2 * arguments.rounds + 1, f"{size} MB")
+        rows.append([f"{size} MB", *(spread(values, number) for values in results.values()),
+                     spread(ratios(results, "dd", "save"), "{:.2f}".format)])
+    return steps + "\n\n" + table(["", "a checkpoint, ms", "dd conv=fsync, ms", "its speed over dd's"], rows)
+
+
 # ---- all -----------------------------------------------------------------------------------------------------------
 
-BENCHMARKS = ("step", "bare", "start")
+BENCHMARKS = ("step", "bare", "start", "save")
 
 
 def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str]]:
@@ -140,7 +169,7 @@ def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator
         for name in arguments.models:
             yield f"step {name}", bench_step(MODELS[name], arguments, folder)
     else:
-        yield kind, {"bare": bench_bare, "start": bench_start}[kind](arguments, folder)
+        yield kind, {"bare": bench_bare, "start": bench_start, "save": bench_save}[kind](arguments, folder)
 
 
 def circumstances(kind: str, arguments: argparse.Namespace) -> str:
@@ -172,7 +201,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
     arguments = parser.parse_args()
-    prepare(["decent-train", "bench_bare", "bench_idle"])
+    prepare(["decent-train", "bench_bare", "bench_idle", "bench_save"])
     for kind in BENCHMARKS if arguments.kind == "all" else [arguments.kind]:
         about = circumstances(kind, arguments)
         with tempfile.TemporaryDirectory() as folder:

@@ -95,6 +95,7 @@ def recipe(model: Model, steps: int, every: int) -> dict:
         "optimizer": {"name": "adamw", "lr": 1e-3},
         "schedule": {"name": "constant"},
         "parallel": {"topology": "ring"},
+        "checkpoint": {"every_steps": None, "every_epochs": None},
         "log": {"every_steps": every},
     }
 

@@ -1,10 +1,12 @@
 #include "decent/comm/world.h"
 
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <random>
 #include <system_error>
@@ -219,6 +221,11 @@ std::string choose_address(const Launch& launch, const std::vector<Hello>& hello
 }
 
 }  // namespace
+
+void silence_c10d_warnings() {
+  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  c10::initLogging();
+}
 
 struct World::Stores {
   c10::intrusive_ptr<c10d::Store> root;

@@ -27,6 +27,10 @@ struct Outcome {
 /// ranks that it is about.
 void throw_if_failed(const std::vector<Outcome>& outcomes);
 
+/// c10d warns, with C++ stack traces, of what this program tells in its own words.
+/// TORCH_CPP_LOG_LEVEL in the environment counts where it is set. Before the first World.
+void silence_c10d_warnings();
+
 struct WorldOptions {
   /// How long a peer may be silent, also before it has shown up.
   std::chrono::duration<double> timeout{60};
