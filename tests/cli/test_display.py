@@ -44,6 +44,20 @@ def test_event_file(tmp_path: Path) -> None:
     assert {"train/loss", "train/grad_norm", "eval/top5", "eval/consensus_distance"} <= found.keys()
 
 
+def test_tensorboard_of_a_resumed_run(tmp_path: Path) -> None:
+    """Steps that were done again stand there once, as the resumed run did them."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    whole = recipe(checkpoint={"every_steps": 4, "keep": 9})
+    train(tmp_path, whole)
+    run = train(tmp_path, {**whole, "optimizer": {"lr": 0.1}}, "--resume", tmp_path / "run" / "checkpoints" / "step-00000004")
+    events = EventAccumulator(str(run.folder), size_guidance={"scalars": 0}).Reload()
+    assert len(list(run.folder.glob("events.out.tfevents.*"))) == 2
+    losses = {event.step: event.value for event in events.Scalars("train/loss")}
+    assert [event.step for event in events.Scalars("train/loss")] == list(range(1, 13))
+    assert losses == {line["step"]: np.float32(line["loss"]) for line in run.lines("train")}
+
+
 def test_without_event_file(tmp_path: Path) -> None:
     run = train(tmp_path, recipe(log={"tensorboard": False}))
     assert not list(run.folder.glob("events*"))

@@ -110,5 +110,59 @@ TEST(MetricsFile, FailsWithWriteError) {
   }
 }
 
+// ---- resuming ----------------------------------------------------------------------------------
+
+constexpr const char* kLines =
+    R"({"kind":"train","step":10,"loss":1.0}
+{"kind":"eval","step":10,"loss":2.0}
+{"kind":"end","status":"stopped","step":10,"wall_s":1.0}
+{"kind":"train","step":11,"loss":3.0}
+{"kind":"end","status":"completed","step":11,"wall_s":1.0}
+{"kind":"eval","step":11,"loss":4.0}
+)";
+
+TEST(CutMetrics, LeavesWhatWasThereAtThatStep) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl", kLines);
+  cut_metrics(folder / "metrics.jsonl", 11);
+  EXPECT_EQ(read_text(folder / "metrics.jsonl"), R"({"kind":"train","step":10,"loss":1.0}
+{"kind":"eval","step":10,"loss":2.0}
+{"kind":"train","step":11,"loss":3.0}
+{"kind":"eval","step":11,"loss":4.0}
+)");
+  cut_metrics(folder / "metrics.jsonl", 10);
+  EXPECT_EQ(read_text(folder / "metrics.jsonl"), R"({"kind":"train","step":10,"loss":1.0}
+{"kind":"eval","step":10,"loss":2.0}
+)");
+  cut_metrics(folder / "metrics.jsonl", 9);
+  EXPECT_EQ(read_text(folder / "metrics.jsonl"), "");
+}
+
+TEST(CutMetrics, DropsALineThatWasNotWrittenToItsEnd) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl",
+             "{\"kind\":\"train\",\"step\":10}\n{\"kind\":\"train\",\"st");
+  cut_metrics(folder / "metrics.jsonl", 20);
+  EXPECT_EQ(read_text(folder / "metrics.jsonl"), "{\"kind\":\"train\",\"step\":10}\n");
+}
+
+TEST(CutMetrics, NeedsNoFile) {
+  const testing::TemporaryFolder folder;
+  cut_metrics(folder / "metrics.jsonl", 20);
+  EXPECT_FALSE(std::filesystem::exists(folder / "metrics.jsonl"));
+}
+
+TEST(CompletedStep, IsThatOfARunThatCameToItsEnd) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  EXPECT_EQ(completed_step(file), std::nullopt);
+  write_file(file, kLines);
+  EXPECT_EQ(completed_step(file), 11);
+  cut_metrics(file, 11);
+  EXPECT_EQ(completed_step(file), std::nullopt);
+  write_file(file, "{\"kind\":\"end\",\"status\":\"stopped\",\"step\":10,\"wall_s\":1.0}\n");
+  EXPECT_EQ(completed_step(file), std::nullopt);
+}
+
 }  // namespace
 }  // namespace decent
