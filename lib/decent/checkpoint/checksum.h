@@ -14,8 +14,8 @@ class Checksum {
  public:
   Checksum();
   ~Checksum();
-  Checksum(Checksum&&) noexcept = default;
-  Checksum& operator=(Checksum&&) noexcept = default;
+  Checksum(const Checksum&) = delete;
+  Checksum& operator=(const Checksum&) = delete;
 
   void add(std::string_view bytes);
 
