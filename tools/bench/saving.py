@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import tempfile
 import time
@@ -29,19 +30,26 @@ def step_ms(model: Model, folder: Path, every: int | None, background: bool = Tr
     return 1e3 * (times[-1] - times[0]).total_seconds() / (STEPS - WARM_UP)
 
 
+def settle() -> None:
+    """Leaves nothing of an earlier measurement for the disk to do."""
+    os.sync()
+    time.sleep(1)
+
+
 def save_s(megabytes: int, folder: Path) -> float:
     """Writing one checkpoint of one worker, from memory to durable."""
+    settle()
     out = subprocess.run([BUILD / "bin" / "bench_save", folder / "checkpoints", str(megabytes), "1"], check=True,
                          capture_output=True, text=True).stdout
     return float(out)
 
 
 def dd_s(megabytes: int, folder: Path) -> float:
-    """dd of as many bytes, with an fsync at the end, from a file in memory."""
-    source, target = Path("/dev/shm") / f"decent-bench-{megabytes}", folder / "dd"
-    if not source.exists() or source.stat().st_size != megabytes * 1_000_000:
-        source.write_bytes(b"\x5a" * (megabytes * 1_000_000))
+    """dd of as many bytes, with an fsync at the end, from a file in memory; random ones, as weights are."""
+    source, target = Path("/dev/shm") / f"decent-bench-{os.getpid()}", folder / "dd"
+    source.write_bytes(os.urandom(megabytes * 1_000_000))
     try:
+        settle()
         begin = time.monotonic()
         subprocess.run(["dd", f"if={source}", f"of={target}", "bs=1M", "conv=fsync"], check=True, capture_output=True)
         return time.monotonic() - begin

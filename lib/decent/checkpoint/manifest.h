@@ -28,7 +28,7 @@ struct Manifest {
   std::int64_t world_size = 1;
   /// The evaluation of this very step, {"loss", 0.1}, ..; empty where there was none.
   std::vector<std::pair<std::string, double>> metrics = {};
-  std::string recipe;  // resolved, YAML
+  std::string recipe = {};  // resolved, YAML
   /// Topics and values that resuming compares: see fingerprint.h.
   std::vector<std::pair<std::string, std::string>> facts = {};
   std::vector<CheckpointFile> files = {};  // by rank
