@@ -36,7 +36,7 @@ NamedTensors tensors_of(const TorchScriptModel& model) {
 
 Averaged load_average(Program& program, Setup& setup, Communicator& communicator) {
   if (program.flags.checkpoint == "none") return {};
-  const auto found = find_checkpoint(program, setup, program.flags.checkpoint);
+  const auto found = find_checkpoint(program, setup, program.flags.checkpoint, true);
   if (!found) {
     throw SharedError(ExitCode::user_error,
                       "there is no checkpoint in '" +

@@ -55,6 +55,37 @@ std::chrono::duration<double> timeout_of(int argc, char** argv) {
   return WorldOptions{}.timeout;
 }
 
+// What the workers are to do together; folders may have another name on each machine.
+std::string command_of(const Flags& flags) {
+  std::string text;
+  const auto add = [&](bool given, const std::string& flag) {
+    if (given) text += (text.empty() ? "" : " ") + flag;
+  };
+  add(flags.help, "--help");
+  add(flags.version, "--version");
+  add(flags.print_config, "--print-config");
+  add(flags.dry_run, "--dry-run");
+  add(flags.resume.has_value(), "--resume " + std::string(flags.resume == "auto" ? "auto" : "DIR"));
+  add(flags.eval_only, "--eval-only");
+  add(flags.export_file.has_value(), "--export FILE");
+  const bool named = flags.checkpoint == "auto" || flags.checkpoint == "none";
+  add(flags.eval_only || flags.export_file,
+      "--checkpoint " + (named ? flags.checkpoint : std::string("DIR")));
+  return text.empty() ? "no such flag" : text;
+}
+
+void check_same_command(Program& program) {
+  const auto commands =
+      program.world->share("command", {ExitCode::done, command_of(program.flags)});
+  for (std::size_t rank = 1; rank < commands.size(); ++rank) {
+    if (commands[rank].message == commands[0].message) continue;
+    throw SharedError(ExitCode::user_error, "rank " + std::to_string(rank) + " was started with " +
+                                                commands[rank].message + ", rank 0 with " +
+                                                commands[0].message +
+                                                ": all workers need the same flags");
+  }
+}
+
 void run(Program& program, int argc, char** argv) {
   program.launch = read_launch();
   program.world = std::make_unique<World>(
@@ -62,9 +93,9 @@ void run(Program& program, int argc, char** argv) {
                                    .on_failure = [&program](const Failure& failure, bool reports) {
                                      end_failed(program, failure, reports);
                                    }});
-  stop_on_signals(program.world->control());
   agree(*program.world, "flags", [&] { program.flags = parse_flags(argc, argv); });
   const Flags& flags = program.flags;
+  check_same_command(program);
   if (flags.help) {
     if (program.main_worker()) std::fputs(help_text().c_str(), stdout);
   } else if (flags.version) {
@@ -77,6 +108,7 @@ void run(Program& program, int argc, char** argv) {
   } else if (flags.eval_only || flags.export_file) {
     use_checkpoint(program);
   } else {
+    stop_on_signals(program.world->control());
     train(program);
   }
   program.world->control().leave();
@@ -105,6 +137,9 @@ void run(Program& program, int argc, char** argv) {
   try {
     throw;
   } catch (const SharedError& error) {
+    if (program.training && error.code() != ExitCode::stopped) {
+      program.trainer->note_end("failed");
+    }
     if (program.launch.rank == 0) print_shared(error);
     if (program.world) {
       program.world->leave_after_rank_0();

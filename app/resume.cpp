@@ -1,6 +1,7 @@
 #include "resume.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "decent/config/loader.h"
@@ -39,31 +40,66 @@ std::vector<std::string> lines_on(const FoundCheckpoint& found, const Setup& set
 void open_run_files(Program& program, const Setup& setup, const RunFolder& folder) {
   if (setup.goes_on) {
     cut_metrics(folder.metrics(), setup.first_step);
-  } else {
-    std::filesystem::remove(folder.metrics());
+  } else if (std::filesystem::exists(folder.metrics())) {
+    rename_durably(folder.metrics(), folder.path() / "metrics.previous.jsonl");
   }
   write_file(folder.recipe(), print_recipe(setup.recipe));
   program.log->open_file(folder.log());
 }
 
+// Whether the run goes on from the checkpoint that stands in the output folder for its step.
+bool holds_start(const CheckpointFolder& checkpoints, const std::optional<StartingPoint>& start) {
+  if (!start) return false;
+  const FoundCheckpoint& found = start->checkpoint;
+  std::error_code failed;
+  return std::filesystem::equivalent(found.folder, checkpoints.path_of(found.manifest.step),
+                                     failed);
+}
+
+// The other machine of a run was killed after this one was ready to give the checkpoint its name,
+// and had done so itself.
+void finish_start(const CheckpointFolder& checkpoints, const std::optional<StartingPoint>& start) {
+  if (!start) return;
+  const FoundCheckpoint& found = start->checkpoint;
+  const std::int64_t step = found.manifest.step;
+  const bool here = found.folder == checkpoints.path_of(step);
+  if (!here || std::filesystem::exists(found.folder)) return;
+  if (std::filesystem::exists(checkpoints.writing_path_of(step))) {
+    checkpoints.publish(found.manifest);
+  }
+}
+
 // Later ones belong to a past that this run leaves: with them in place `auto` would go back there.
 std::vector<std::string> set_later_aside(const CheckpointFolder& checkpoints, std::int64_t step,
-                                         bool afresh) {
+                                         bool keeps_step) {
   std::vector<std::string> lines;
   for (std::int64_t later : checkpoints.steps()) {
-    if (later < step || (later == step && !afresh)) continue;
+    if (later < step || (later == step && keeps_step)) continue;
     lines.push_back("checkpoint '" + checkpoints.path_of(later).string() +
                     "' is set aside: it is now '" + checkpoints.set_aside(later).string() + "'");
   }
   return lines;
 }
 
+// What workers_sharing() leaves where it is killed.
+void remove_markers(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> markers;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().filename().string().starts_with(kMarkerPrefix)) {
+      markers.push_back(entry.path());
+    }
+  }
+  std::error_code ignored;
+  for (const std::filesystem::path& marker : markers) std::filesystem::remove(marker, ignored);
+}
+
 }  // namespace
 
 std::optional<FoundCheckpoint> find_checkpoint(Program& program, const Setup& setup,
-                                               const std::string& choice) {
+                                               const std::string& choice, bool must_find) {
   program.world->control().report(Operation::loading);
   const CheckpointSearch search{.allow_missing = setup.recipe.checkpoint.allow_missing,
+                                .must_find = must_find,
                                 .warn = [&](const std::string& text) { program.log->warn(text); }};
   if (choice != "auto") {
     return open_checkpoint(*program.world, program.launch.rank, without_slash(choice), search);
@@ -73,7 +109,8 @@ std::optional<FoundCheckpoint> find_checkpoint(Program& program, const Setup& se
 }
 
 std::optional<StartingPoint> find_start(Program& program, Setup& setup) {
-  std::optional<FoundCheckpoint> found = find_checkpoint(program, setup, *program.flags.resume);
+  std::optional<FoundCheckpoint> found =
+      find_checkpoint(program, setup, *program.flags.resume, false);
   if (!found) return std::nullopt;
   const int workers = program.launch.world_size;
   std::vector<std::string> changes;
@@ -103,23 +140,34 @@ bool is_complete(Program& program, const Setup& setup, const std::optional<Start
   return true;
 }
 
-bool open_output(Program& program, const Setup& setup) {
+Output open_output(Program& program, const Setup& setup,
+                   const std::optional<StartingPoint>& start) {
   World& world = *program.world;
   const RunFolder folder(setup.recipe.output);
+  const CheckpointFolder checkpoints(folder.checkpoints());
   const std::vector<int> sharing = workers_sharing(world, program.launch.rank, folder.path());
-  const bool leads = sharing.front() == program.launch.rank;
-  std::vector<std::string> lines;
-  agree(world, "output", [&] {
-    if (program.main_worker()) open_run_files(program, setup, folder);
-    if (!leads) return;
-    const CheckpointFolder checkpoints(folder.checkpoints());
+  Output output{.leads = sharing.front() == program.launch.rank};
+  // All later checkpoints go before any line of the metrics does: whenever this is cut short, what
+  // is left is one run up to one step.
+  agree(world, "checkpoints", [&] {
+    if (!output.leads) return;
+    remove_markers(folder.path());
+    finish_start(checkpoints, start);
     checkpoints.clear_leftovers();
-    if (program.flags.resume) {
-      lines = set_later_aside(checkpoints, setup.first_step, !setup.goes_on);
+    if (!program.flags.resume) return;
+    for (const std::string& line :
+         set_later_aside(checkpoints, setup.first_step, holds_start(checkpoints, start))) {
+      program.log->warn(line);
     }
   });
-  for (const std::string& line : lines) program.log->warn(line);
-  return leads;
+  agree(world, "output", [&] {
+    if (program.main_worker()) open_run_files(program, setup, folder);
+  });
+  const std::string here = holds_start(checkpoints, start) ? "yes" : "no";
+  const auto answers = world.share("has start", {ExitCode::done, here});
+  output.has_start = std::all_of(answers.begin(), answers.end(),
+                                 [](const Outcome& answer) { return answer.message == "yes"; });
+  return output;
 }
 
 }  // namespace decent

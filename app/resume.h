@@ -24,13 +24,18 @@ std::optional<StartingPoint> find_start(Program& program, Setup& setup);
 /// Collective.
 bool is_complete(Program& program, const Setup& setup, const std::optional<StartingPoint>& start);
 
-/// Makes the output folder that of a run after `setup.first_step` steps: later lines of the metrics
-/// go, later checkpoints are set aside. Returns whether this worker leads those that share the
-/// folder. Collective.
-bool open_output(Program& program, const Setup& setup);
+struct Output {
+  bool leads = true;       // this worker, among those that share the folder
+  bool has_start = false;  // the checkpoint that the run goes on from is one of this folder's
+};
 
-/// A checkpoint given by --resume or --checkpoint, `auto` or a folder.
+/// Makes the output folder that of a run after `setup.first_step` steps: later checkpoints are set
+/// aside, later lines of the metrics go. Collective.
+Output open_output(Program& program, const Setup& setup, const std::optional<StartingPoint>& start);
+
+/// A checkpoint given by --resume or --checkpoint, `auto` or a folder. `must_find`: see
+/// CheckpointSearch.
 std::optional<FoundCheckpoint> find_checkpoint(Program& program, const Setup& setup,
-                                               const std::string& choice);
+                                               const std::string& choice, bool must_find);
 
 }  // namespace decent

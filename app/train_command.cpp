@@ -8,11 +8,10 @@ namespace {
 
 /// All workers stop after the same step, so that none is taken for lost by those behind it.
 [[noreturn]] void end_stopped(Program& program, const Stop& stop) {
-  std::filesystem::path saved;
-  agree(*program.world, "stop", [&] {
-    saved = program.trainer->save_stopped();
-    program.trainer->note_end("stopped");
-  });
+  // Not as a stage of agree(): saving is collective itself, and what goes wrong with it on one
+  // worker must reach the others while they are in it.
+  const std::filesystem::path saved = program.trainer->save_stopped();
+  agree(*program.world, "stop", [&] { program.trainer->note_end("stopped"); });
   throw SharedError(ExitCode::stopped, "stopped after step " + std::to_string(stop.last_step) +
                                            " by " + stop.signal_text() + " to worker " +
                                            std::to_string(stop.rank) + ". Saved '" +
@@ -34,13 +33,13 @@ void train(Program& program) {
     if (is_complete(program, setup, start)) return;
   }
   const RunFolder folder(setup.recipe.output);
-  const bool leads = open_output(program, setup);
+  const Output output = open_output(program, setup, start);
   program.trainer = std::make_unique<Trainer>(std::move(setup), std::move(communicator), world,
-                                              *program.log, folder, leads);
+                                              *program.log, folder, output.leads);
   program.training = program.trainer.get();
   if (start) {
     for (const std::string& line : start->lines) program.log->info(line);
-    program.trainer->go_on_from(start->checkpoint);
+    program.trainer->go_on_from(start->checkpoint, output.has_start);
     start.reset();  // its files need not stay mapped
   } else if (program.flags.resume) {
     program.log->info("no checkpoint to resume from: the run starts afresh");
@@ -48,7 +47,7 @@ void train(Program& program) {
   if (program.trainer->train() == TrainingEnd::stopped) {
     end_stopped(program, world.control().stop());
   }
-  agree(world, "save", [&] { program.trainer->finish_saving(); });
+  program.trainer->finish_saving();
   agree(world, "export", [&] { program.trainer->export_average(); });
 }
 

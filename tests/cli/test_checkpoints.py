@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from program import ROOT, run_alone
-from runs import (DIGITS_CNN, NO_CHECKPOINTS, NO_EVALUATION, Run, assert_same_run, assert_says, attempt, error_message,
-                  merged, recipe, train)
+from program import ROOT, Ended, run_alone, run_each
+from runs import (DIGITS_CNN, NO_CHECKPOINTS, NO_EVALUATION, Run, assert_same_run, assert_same_weights, assert_says,
+                  attempt, error_message, merged, recipe, train, write_recipe)
 from tensors import read_safetensors
 
 
@@ -172,6 +172,65 @@ def test_resume_from_an_older_one(tmp_path: Path) -> None:
     assert again.ended[0].err.count("is set aside") == 2
     assert all(np.array_equal(undisturbed[name], weight) for name, weight in again.weights.items())
     assert [line["step"] for line in again.lines("train")] == list(range(1, 13))
+
+
+def test_resume_into_the_folder_of_another_run(tmp_path: Path) -> None:
+    """A checkpoint of the same step, but of another past, does not stay where auto would find it."""
+    whole = recipe(checkpoint={"every_steps": 4, "keep": 9})
+    other = train(tmp_path / "other", merged(whole, {"optimizer": {"lr": 0.01}}))
+    run = train(tmp_path / "run", whole)
+    from_other = run.checkpoint(4)
+    own = contents(other.checkpoint(4))
+    again = train(tmp_path / "other", whole, "--resume", from_other)
+    assert contents(again.folder / "checkpoints" / "set-aside" / "step-00000004") == own
+    assert again.checkpoints == [8, 12]
+    assert all(np.array_equal(run.weights[name], weight) for name, weight in again.weights.items())
+
+
+def on_each(folder: Path, recipe: dict, *flags: object, outputs: tuple[str, ...] = ("a", "b")) -> list[Ended]:
+    """One worker for each output folder, as on machines without a shared file system."""
+    config = write_recipe(folder, recipe)
+    return run_each([["--config", config, "--set", f"output={folder / name}", *flags] for name in outputs], cwd=folder)
+
+
+def test_killed_when_only_one_machine_had_given_the_name(tmp_path: Path) -> None:
+    """The other one has all of its files in the temporary folder: the checkpoint is whole."""
+    whole = recipe(checkpoint={"every_steps": 4}, parallel={"topology": "ring"})
+    undisturbed = train(tmp_path / "whole", whole, workers=2)
+    ended = on_each(tmp_path, merged(whole, {"train": {"steps": 4}}))
+    assert [e.code for e in ended] == [0, 0], ended
+    b = Run(tmp_path / "b", [])
+    (b.checkpoint(4) / "manifest.json").unlink()
+    b.checkpoint(4).rename(b.folder / "checkpoints" / ".step-00000004.writing")
+    ended = on_each(tmp_path, whole, "--resume", "auto")
+    assert [e.code for e in ended] == [0, 0], ended
+    assert "after step 4 of 12" in ended[0].out
+    assert_same_weights(undisturbed, Run(tmp_path / "a", ended))
+    assert b.checkpoints == [4, 8, 12]
+    assert (b.checkpoint(4) / "manifest.json").exists() and not list((b.folder / "checkpoints").glob(".*"))
+
+
+def test_a_manifest_is_damaged_on_one_machine(tmp_path: Path) -> None:
+    """The other one has it; the files are good."""
+    whole = recipe(checkpoint={"every_steps": 12})
+    assert [e.code for e in on_each(tmp_path, whole)] == [0, 0]
+    manifest_file = Run(tmp_path / "b", []).checkpoint(12) / "manifest.json"
+    manifest_file.write_text(manifest_file.read_text()[:100])
+    ended = on_each(tmp_path, merged(whole, {"train": {"steps": 14}}), "--resume", "auto")
+    assert [e.code for e in ended] == [0, 0], ended
+    assert_says(ended[0].err, manifest_file, "is damaged")
+
+
+@pytest.mark.parametrize(("flags", "texts"), [
+    (([], ["--resume", "auto"]), ["rank 1 was started with --resume auto, rank 0 with no such flag"]),
+    ((["--eval-only", "--checkpoint", "none"], ["--eval-only"]), ["--checkpoint auto", "--checkpoint none"]),
+    ((["--dry-run"], []), ["--dry-run"]),
+], ids=["resume", "checkpoint", "dry run"])
+def test_workers_with_other_flags(flags: tuple[list, list], texts: list[str], tmp_path: Path) -> None:
+    config = write_recipe(tmp_path, recipe())
+    ended = run_each([["--config", config, *own] for own in flags], cwd=tmp_path)
+    assert_says(error_message(ended), *texts)
+    assert not (tmp_path / "run").exists()
 
 
 def test_dry_run_checks_a_checkpoint(tmp_path: Path) -> None:

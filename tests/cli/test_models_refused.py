@@ -118,6 +118,12 @@ def test_two_parameters_on_one_storage(model, data, tmp_path: Path) -> None:
     assert_says(message, "'embed.weight'", "'again.weight'", "share memory")
 
 
+def test_tensor_that_no_checkpoint_can_hold(model, data, tmp_path: Path) -> None:
+    """Found before training, not when the first checkpoint is saved."""
+    message = refused(tmp_path, recipe(model("complex_buffer"), data("blob")), workers=2)
+    assert_says(message, "'rotations' is complex64", "torch.view_as_real")
+
+
 def test_buffer_on_a_parameters_storage(model, data, tmp_path: Path) -> None:
     message = refused(tmp_path, recipe(model("buffer_overlap"), data("blob")))
     assert_says(message, "'fc1.weight'", "'first_row'", "share memory")

@@ -9,11 +9,13 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from program import PROGRAM, environment, free_port, launcher_variables
 from runs import (DIGITS_CNN, DIGITS_MLP, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
                   recipe, train, write_recipe)
+from tensors import read_safetensors
 
 OPTIMIZERS = {
     "adamw": {"name": "adamw", "lr": 0.003},
@@ -246,3 +248,17 @@ def test_frozen_parameters_may_change(tmp_path: Path) -> None:
         out = train(tmp_path, merged(first, {"model": {"freeze": freeze}, "train": {"steps": steps}}), "--resume", "auto",
                     workers=2 if freeze else 3).ended[0].out
         assert "changed since: model.freeze was" in out
+
+
+def test_parameters_that_are_frozen_now_are_the_same_everywhere(tmp_path: Path) -> None:
+    """Workers exchange only what trains: their copies of what trained before would stay apart for good."""
+    first = recipe(parallel={"topology": "ring"}, optimizer={"lr": 0.01}, checkpoint={"every_steps": 12})
+    train(tmp_path, first, workers=4)
+    frozen = merged(first, {"model": {"freeze": ["*weight"]}, "train": {"steps": 20}, "eval": {"every_steps": 20}})
+    run = train(tmp_path, frozen, "--resume", "auto", workers=4)
+    replicas = [read_safetensors(run.checkpoint(20) / f"rank-{rank:04}.safetensors") for rank in range(4)]
+    weights = [name for name in replicas[0] if name.startswith("model.") and name.endswith("weight")]
+    assert weights
+    for name in weights:
+        assert all(np.array_equal(replicas[0][name], other[name]) for other in replicas[1:])
+        assert np.array_equal(replicas[0][name], run.weights[name.removeprefix("model.")])

@@ -169,6 +169,9 @@ def check(folder: Path, fault: Fault, library: Path, reference: Run) -> None:
     ended = start(folder, setting, library, FAULT_KIND=fault.kind, FAULT_CALL=call.name, FAULT_AT=call.number)
     check_codes(ended, fault)
     check_what_stands(folder / "run", call, reference)
+    if fault.kind != "kill":
+        last = json.loads((folder / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+        assert (last["kind"], last["status"]) == ("end", "failed")
     gone_on = train(folder, setting.recipe, "--resume", "auto", workers=setting.workers)
     check_begin(gone_on.ended[0].out, max(call.standing, default=0))
     assert_same_run(gone_on, reference)

@@ -142,6 +142,17 @@ class ExpandedBuffer(Mlp):
         return self.scale * self.fc2(F.gelu(self.norm(self.fc1(x))))
 
 
+class ComplexBuffer(Mlp):
+    """As rotary position embeddings have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("rotations", torch.polar(torch.ones(CLASSES), torch.arange(CLASSES) * 0.1))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rotations.real * self.fc2(F.gelu(self.norm(self.fc1(x))))
+
+
 class ReplacedBuffers(Mlp):
     """Puts new tensors in the place of its buffers, where batch norm writes into its own."""
 
@@ -248,6 +259,7 @@ MODELS = {
     "recurrent64": lambda: Recurrent().double(),
     "expanded_buffer": ExpandedBuffer,
     "replaced_buffers": ReplacedBuffers,
+    "complex_buffer": ComplexBuffer,
     "growing_buffer": GrowingBuffer,
     "stopped": Stopped,
     "stopped_by_data": StoppedByData,

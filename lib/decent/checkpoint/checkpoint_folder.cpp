@@ -1,5 +1,8 @@
 #include "decent/checkpoint/checkpoint_folder.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
@@ -21,6 +24,35 @@ void remove_tree(const std::filesystem::path& path) {
   std::error_code failed;
   std::filesystem::remove_all(path, failed);
   if (failed) throw WriteError("cannot remove '" + path.string() + "': " + failed.message());
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    names.push_back(entry->path().filename().string());
+  }
+  return names;
+}
+
+// The step in ".step-00000600.writing"; -1 in any other name.
+std::int64_t step_in_temporary_name(const std::string& name, std::string_view doing) {
+  if (!name.starts_with('.') || !name.ends_with(doing)) return -1;
+  return step_in_name(name.substr(1, name.size() - 1 - doing.size()));
+}
+
+// Two folders get each other's names, in one moment where the file system can do that.
+void exchange(const std::filesystem::path& a, const std::filesystem::path& b) {
+  if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) {
+    sync_folder(b.parent_path());
+    return;
+  }
+  std::filesystem::path aside = b;
+  aside += ".replaced";
+  rename_durably(b, aside);
+  rename_durably(a, b);
+  rename_durably(aside, a);
 }
 
 }  // namespace
@@ -50,14 +82,25 @@ std::filesystem::path CheckpointFolder::temporary(std::int64_t step, std::string
 
 std::vector<std::int64_t> CheckpointFolder::steps() const {
   std::vector<std::int64_t> steps;
-  std::error_code failed;
-  for (std::filesystem::directory_iterator entry(path_, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    const std::int64_t step = step_in_name(entry->path().filename().string());
+  for (const std::string& name : names_in(path_)) {
+    const std::int64_t step = step_in_name(name);
     if (step >= 0) steps.push_back(step);
   }
   std::sort(steps.begin(), steps.end(), std::greater<>());
   return steps;
+}
+
+std::vector<std::int64_t> CheckpointFolder::steps_being_written() const {
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : names_in(path_)) {
+    const std::int64_t step = step_in_temporary_name(name, kWriting);
+    if (step >= 0) steps.push_back(step);
+  }
+  return steps;
+}
+
+std::filesystem::path CheckpointFolder::writing_path_of(std::int64_t step) const {
+  return temporary(step, kWriting);
 }
 
 std::filesystem::path CheckpointFolder::begin(std::int64_t step) const {
@@ -72,14 +115,14 @@ void CheckpointFolder::publish(const Manifest& manifest) const {
   // Other workers' files were made durable by them; their names are by this.
   sync_folder(folder);
   const std::filesystem::path place = path_of(manifest.step);
-  if (std::filesystem::exists(place)) {
-    // Between the two renames the one that is replaced is not there; earlier ones are.
-    remove_tree(temporary(manifest.step, kRemoving));
-    rename_durably(place, temporary(manifest.step, kRemoving));
+  std::error_code failed;
+  if (std::filesystem::exists(place, failed)) {
+    exchange(folder, place);
+    remove_tree(folder);  // now the one that was replaced
+  } else {
+    rename_durably(folder, place);
   }
-  rename_durably(folder, place);
   sync_folder(path_ / "..");  // which has the name of this folder, perhaps a new one
-  remove_tree(temporary(manifest.step, kRemoving));
 }
 
 void CheckpointFolder::discard(std::int64_t step) const noexcept {
@@ -107,19 +150,11 @@ std::filesystem::path CheckpointFolder::set_aside(std::int64_t step) const {
 }
 
 void CheckpointFolder::clear_leftovers() const {
-  std::vector<std::filesystem::path> leftovers;
-  std::error_code failed;
-  for (std::filesystem::directory_iterator entry(path_, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    const std::string name = entry->path().filename().string();
-    if (!name.starts_with('.')) continue;
-    for (std::string_view doing : {kWriting, kRemoving}) {
-      if (!name.ends_with(doing)) continue;
-      const std::string inner = name.substr(1, name.size() - 1 - doing.size());
-      if (step_in_name(inner) >= 0) leftovers.push_back(entry->path());
-    }
+  for (const std::string& name : names_in(path_)) {
+    const bool leftover =
+        step_in_temporary_name(name, kWriting) >= 0 || step_in_temporary_name(name, kRemoving) >= 0;
+    if (leftover) remove_tree(path_ / name);
   }
-  for (const std::filesystem::path& path : leftovers) remove_tree(path);
 }
 
 }  // namespace decent

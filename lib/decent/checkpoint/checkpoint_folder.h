@@ -30,6 +30,10 @@ class CheckpointFolder {
   /// Steps of everything that stands here under a checkpoint's name, highest first.
   std::vector<std::int64_t> steps() const;
 
+  /// Steps of checkpoints that were being written and never got their name, and where they are.
+  std::vector<std::int64_t> steps_being_written() const;
+  std::filesystem::path writing_path_of(std::int64_t step) const;
+
   /// The folder that the files of a checkpoint are written to, made where it is not there yet.
   /// Throws WriteError.
   std::filesystem::path begin(std::int64_t step) const;

@@ -1,5 +1,6 @@
 #include "decent/checkpoint/manifest.h"
 
+#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -126,6 +127,16 @@ std::string replica_file_name(std::int64_t rank) {
   char name[48];
   std::snprintf(name, sizeof name, "rank-%04lld.safetensors", static_cast<long long>(rank));
   return name;
+}
+
+int replica_in_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "rank-";
+  if (!name.starts_with(kPrefix)) return -1;
+  const std::string_view digits = name.substr(kPrefix.size());
+  int rank = 0;
+  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  if (failed != std::errc() || end == digits.data() || rank < 0) return -1;
+  return replica_file_name(rank) == name ? rank : -1;
 }
 
 std::string print_manifest(const Manifest& manifest) {

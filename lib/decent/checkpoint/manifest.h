@@ -42,7 +42,10 @@ std::string print_manifest(const Manifest& manifest);
 /// UserError where it is of a format that a later version of this program brought.
 Manifest parse_manifest(std::string_view text, std::string_view file);
 
-/// "rank-0003.safetensors".
+constexpr const char* kManifestName = "manifest.json";
+
+/// "rank-0003.safetensors", and the rank in such a name; -1 in any other.
 std::string replica_file_name(std::int64_t rank);
+int replica_in_name(std::string_view name);
 
 }  // namespace decent

@@ -104,6 +104,11 @@ void Control::wake() const noexcept {
 
 // ---- called by the training thread ----------------------------------------------------------
 
+void Control::go_on_from(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  in_progress_ = step;
+}
+
 bool Control::begin_step(std::int64_t t) {
   std::unique_lock lock(mutex_);
   if (stop_) {

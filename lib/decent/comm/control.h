@@ -82,6 +82,9 @@ class Control {
   /// What this worker is doing, for the others' messages. Costs next to nothing.
   void report(Operation operation) { operation_.store(operation, std::memory_order_relaxed); }
 
+  /// Step `step` is done already: the run goes on from there.
+  void go_on_from(std::int64_t step);
+
   /// Before step t = 1, 2, ..: whether it is to be done. Waits for the other workers' control
   /// threads where a stop was asked for and its last step is not agreed on yet.
   bool begin_step(std::int64_t t);

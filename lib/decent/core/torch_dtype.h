@@ -56,6 +56,8 @@ inline DType dtype_of(c10::ScalarType type) {
 /// "float32", as Python's PyTorch says it, for messages.
 inline std::string dtype_text(c10::ScalarType type) {
   const auto dtype = find_dtype(type);
+  if (type == c10::ScalarType::ComplexFloat) return "complex64";
+  if (type == c10::ScalarType::ComplexDouble) return "complex128";
   return dtype ? std::string(name_of(*dtype)) : c10::toString(type);
 }
 

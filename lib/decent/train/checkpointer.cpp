@@ -95,8 +95,10 @@ bool Checkpointer::agree(const std::string& stage, const std::function<std::stri
   Outcome own;
   try {
     own.message = work();
-  } catch (const Error& error) {
-    own = {error.code(), error.what()};
+  } catch (const std::exception& error) {
+    // Whatever it is, the others must hear of it: they wait.
+    const auto* known = dynamic_cast<const Error*>(&error);
+    own = {known != nullptr ? known->code() : ExitCode::bug, error.what()};
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
   }

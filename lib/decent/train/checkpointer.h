@@ -68,14 +68,14 @@ class Checkpointer {
   /// Waits for the save under way and does the same.
   void wait();
 
-  /// The step of the last checkpoint that was begun, or that the run went on from; -1 without one.
+  /// The step of the last checkpoint that was begun, or that stands in the folder already; -1
+  /// without one.
   std::int64_t last_step() const { return last_step_; }
-  void went_on_from(std::int64_t step) { last_step_ = step; }
+  void stands_already(std::int64_t step) { last_step_ = step; }
 
  private:
   void write(const Moment& moment) noexcept;
   bool write_parts(const Moment& moment, Manifest& manifest);
-  void publish(const Manifest& manifest);
   void prune() const;
   bool agree(const std::string& stage, const std::function<std::string()>& work,
              std::vector<Outcome>* outcomes = nullptr);

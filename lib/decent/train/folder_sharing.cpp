@@ -14,7 +14,7 @@ namespace {
 // it is not there.
 std::string new_name(int rank) {
   std::random_device device;
-  std::string name = ".worker-" + std::to_string(rank);
+  std::string name = kMarkerPrefix + std::to_string(rank);
   for (int i = 0; i < 4; ++i) name += "-" + std::to_string(device());
   return name;
 }

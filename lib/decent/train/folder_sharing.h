@@ -9,6 +9,9 @@
 
 namespace decent {
 
+/// The workers show each other files of such names.
+constexpr const char* kMarkerPrefix = ".worker-";
+
 /// Makes the folder where it is not there, and finds the workers, this one included, whose files in
 /// it this worker sees. Collective. Throws SharedError where a worker cannot write to it.
 std::vector<int> workers_sharing(World& world, int rank, const std::filesystem::path& folder);

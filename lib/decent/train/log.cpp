@@ -76,6 +76,7 @@ void Log::open_file(const std::filesystem::path& path) {
   file_->set_error_handler([name](const std::string& reason) {
     throw WriteError("cannot write '" + name + "': " + reason);
   });
+  for (const auto& [level, line] : std::exchange(early_, {})) write_to_file(level, line);
 }
 
 bool Log::quiet() const { return screen_->level() > spdlog::level::info; }
@@ -86,15 +87,21 @@ void Log::info(const std::string& line) { write(spdlog::level::info, line); }
 
 void Log::warn(const std::string& line) { write(spdlog::level::warn, line); }
 
-void Log::file_only(const std::string& line) {
-  if (file_) file_->log(spdlog::level::info, spdlog::string_view_t(line));
-}
+void Log::file_only(const std::string& line) { write_to_file(spdlog::level::info, line); }
 
 void Log::write(int level, const std::string& line) {
   const auto spdlog_level = static_cast<spdlog::level::level_enum>(level);
   if (before_line_ && screen_->should_log(spdlog_level)) before_line_();
   screen_->log(spdlog_level, spdlog::string_view_t(line));
-  if (file_) file_->log(spdlog_level, spdlog::string_view_t(line));
+  write_to_file(level, line);
+}
+
+void Log::write_to_file(int level, const std::string& line) {
+  if (file_) {
+    file_->log(static_cast<spdlog::level::level_enum>(level), spdlog::string_view_t(line));
+  } else {
+    early_.emplace_back(level, line);
+  }
 }
 
 }  // namespace decent

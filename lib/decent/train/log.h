@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace spdlog {
 class logger;
@@ -23,8 +25,8 @@ class Log {
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  /// From now on all lines also go to this file, with the time. Throws WriteError, as every later
-  /// line does that cannot be written there.
+  /// From now on all lines also go to this file, with the time, and those before do now. Throws
+  /// WriteError, as every later line does that cannot be written there.
   void open_file(const std::filesystem::path& path);
 
   bool quiet() const;
@@ -38,9 +40,11 @@ class Log {
 
  private:
   void write(int level, const std::string& line);  // level: spdlog's
+  void write_to_file(int level, const std::string& line);
 
   std::unique_ptr<spdlog::logger> screen_;
   std::unique_ptr<spdlog::logger> file_;
+  std::vector<std::pair<int, std::string>> early_;  // lines before there was a file
   std::function<void()> before_line_;
 };
 

@@ -15,6 +15,26 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+struct Line {
+  std::string kind;
+  std::string status;  // of an end line
+  std::int64_t step = 0;
+};
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Nothing where it is no line of this file.
+std::optional<Line> read_line(const std::string& text) {
+  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+  const auto step = object.find("step");
+  if (step == object.end() || !step->is_number_integer()) return std::nullopt;
+  return Line{text_in(object, "kind"), text_in(object, "status"), step->get<std::int64_t>()};
+}
+
 }  // namespace
 
 MetricsFile::MetricsFile(const std::filesystem::path& path)
@@ -69,9 +89,8 @@ void cut_metrics(const std::filesystem::path& path, std::int64_t step) {
   std::istringstream all(read_text(path));
   std::string kept;
   for (std::string line; std::getline(all, line);) {
-    const Json entry = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!entry.is_object() || entry.value("kind", "") == "end") continue;
-    if (entry.value("step", std::int64_t{0}) <= step) kept += line + "\n";
+    const auto entry = read_line(line);
+    if (entry && entry->kind != "end" && entry->step <= step) kept += line + "\n";
   }
   write_file(path, kept);
 }
@@ -81,17 +100,10 @@ std::optional<std::int64_t> completed_step(const std::filesystem::path& path) {
   std::istringstream all(read_text(path));
   std::optional<std::int64_t> completed;
   for (std::string line; std::getline(all, line);) {
-    const Json entry = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!entry.is_object()) continue;
+    const auto entry = read_line(line);
     // Evaluations of a run that is over may follow its end.
-    if (entry.value("kind", "") == "end") {
-      completed = std::nullopt;
-      if (entry.value("status", "") == "completed") {
-        completed = entry.value("step", std::int64_t{0});
-      }
-    } else if (entry.value("kind", "") == "train") {
-      completed = std::nullopt;
-    }
+    if (!entry || entry->kind == "eval") continue;
+    completed = entry->status == "completed" ? std::optional(entry->step) : std::nullopt;
   }
   return completed;
 }

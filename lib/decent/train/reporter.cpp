@@ -49,7 +49,8 @@ Reporter::Reporter(const RunFolder& folder, Log& log, const ReporterOptions& opt
   measured_step_ = options.first_step;
   if (options.tensorboard) {
     events_.emplace(folder.path());
-    if (options.first_step > 0) events_->write_start(options.first_step + 1);
+    // An evaluation at the start of a new run is of step 0.
+    events_->write_start(options.first_step > 0 ? options.first_step + 1 : 0);
   }
   if (options.display != ProgressDisplay::bar) return;
   bar_ = std::make_unique<ProgressBar>();

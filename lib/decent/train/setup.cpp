@@ -12,6 +12,7 @@
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
 #include "decent/data/batch.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/replica.h"
@@ -205,6 +206,20 @@ void check_model_storage(const TorchScriptModel& model) {
   check_storage(trained_part(model.parameters()), others);
 }
 
+// What cannot be stored would only show when the first checkpoint is saved.
+void check_can_be_saved(const TorchScriptModel& model) {
+  for (const auto* tensors : {&model.parameters(), &model.buffers()}) {
+    for (const auto& [name, tensor] : *tensors) {
+      if (tensor.layout() == at::kStrided && find_dtype(tensor.scalar_type())) continue;
+      throw UserError("model '" + model.path().string() + "': '" + name + "' is " +
+                      dtype_text(tensor.scalar_type()) +
+                      (tensor.layout() == at::kStrided ? "" : " and not dense") +
+                      ", which safetensors files cannot hold, so that it could be neither saved "
+                      "nor exported.\nA complex tensor can be kept as torch.view_as_real(tensor)");
+    }
+  }
+}
+
 void open_model(Setup& setup) {
   const Recipe& recipe = setup.recipe;
   setup.model = std::make_unique<TorchScriptModel>(recipe.model.path);
@@ -214,6 +229,7 @@ void open_model(Setup& setup) {
   check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);
   check_model_storage(*setup.model);
+  check_can_be_saved(*setup.model);
 }
 
 // Each metric must fit the loss, and the one that chooses the best checkpoint must be measured.

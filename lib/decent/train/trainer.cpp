@@ -2,6 +2,7 @@
 
 #include <ATen/ops/tensor.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -136,17 +137,31 @@ NamedTensors Trainer::state() const {
   return state;
 }
 
-void Trainer::go_on_from(FoundCheckpoint& found) {
+// Parameters that the checkpoint's run trained and this one does not.
+NamedTensors Trainer::newly_frozen(const FoundCheckpoint& found) const {
+  NamedTensors frozen;
+  const ReplicaFile& replica = found.own.at(world_->rank());
+  for (const auto& [name, tensor] : untrained_part(setup_.model->parameters())) {
+    const bool trained = replica.find("optimizer." + name + ".step") != nullptr;
+    if (trained) frozen.emplace_back("model." + name, tensor);
+  }
+  return frozen;
+}
+
+void Trainer::go_on_from(FoundCheckpoint& found, bool in_its_place) {
   control_.report(Operation::loading);
   const NamedTensors targets = state();
+  const AverageRules rules{.average_buffers = setup_.recipe.parallel.average_buffers};
   if (found.whole() && found.manifest.world_size == world_->size()) {
     load_replica(found, *world_, targets);
+    // Nothing would ever bring the workers' copies of these together again.
+    average_replicas(found, *world_, newly_frozen(found), rules);
   } else {
-    average_replicas(found, *world_, targets,
-                     {.average_buffers = setup_.recipe.parallel.average_buffers});
+    average_replicas(found, *world_, targets, rules);
   }
   parallel_->continue_from(found.manifest.step, targets);
-  checkpointer_->went_on_from(found.manifest.step);
+  control_.go_on_from(found.manifest.step);
+  if (in_its_place) checkpointer_->stands_already(found.manifest.step);
 }
 
 TrainingEnd Trainer::train() {
@@ -330,7 +345,7 @@ void Trainer::export_average() {
 }
 
 void Trainer::note_end(const std::string& status) {
-  if (reporter_) reporter_->end(status, step());
+  if (reporter_) reporter_->end(status, std::max(step(), setup_.first_step));
 }
 
 void Trainer::announce() {

@@ -37,8 +37,9 @@ class Trainer {
 
   /// Takes over the state of a checkpoint, whose step and place in the data the setup's plan
   /// begins with. With another number of workers than it had, or where replicas are missing, all
-  /// workers take the average. Before train(). Collective.
-  void go_on_from(FoundCheckpoint& found);
+  /// workers take the average. `in_its_place`: it is the output folder's own checkpoint of that
+  /// step, on all workers. Before train(). Collective.
+  void go_on_from(FoundCheckpoint& found, bool in_its_place);
 
   /// Trains to the end and leaves every worker with the average of all models, or stops after the
   /// step that all workers have agreed on. Collective. Throws also what went wrong with a
@@ -93,6 +94,7 @@ class Trainer {
   bool checkpoint_is_due() const;
   void save(bool may_go_on);
   NamedTensors state() const;
+  NamedTensors newly_frozen(const FoundCheckpoint& found) const;
   std::unique_ptr<Checkpointer> make_checkpointer(World& workers, bool leads_folder);
 
   Setup setup_;

@@ -1,0 +1,44 @@
+#pragma once
+// What the workers of a run have of which checkpoints, put together.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "decent/comm/world.h"
+
+namespace decent {
+
+/// What one worker sees of one checkpoint.
+struct Sight {
+  std::int64_t step = -1;          // -1: of one that was named, whose manifest cannot be read
+  std::string digest = {};         // the same wherever the checkpoint is; empty without a manifest
+  std::string error = {};          // why there is none; empty where nothing is wrong with that
+  bool unreadable = false;         // rather than damaged: a later version's, or no checkpoint
+  std::vector<int> replicas = {};  // whose files are there
+};
+
+/// Every checkpoint in `checkpoints` under its own name, and those that were being written: where
+/// another machine has the manifest, all parts were durable.
+std::vector<Sight> look_into(const std::filesystem::path& checkpoints);
+
+/// The checkpoint in `folder`; nothing where that is no folder.
+std::vector<Sight> look_at_one(const std::filesystem::path& folder);
+
+/// Everybody's, by rank. Collective.
+std::vector<std::vector<Sight>> share_sights(World& world, const std::vector<Sight>& own);
+
+/// A checkpoint as all workers together have it.
+struct Candidate {
+  std::int64_t step = 0;
+  std::string digest;
+  std::vector<int> with_manifest = {};           // workers
+  std::map<int, std::vector<int>> holders = {};  // replica -> workers
+};
+
+/// Newest first; of one step the one that more workers have.
+std::vector<Candidate> candidates_in(const std::vector<std::vector<Sight>>& sights);
+
+}  // namespace decent
