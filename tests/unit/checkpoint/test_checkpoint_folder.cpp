@@ -125,7 +125,6 @@ TEST_F(CheckpointFolderTest, MakesItsFolder) {
 
 TEST_F(CheckpointFolderTest, ReplacesACheckpointOfTheSameStep) {
   make("step-00000004", "old");
-  make(".step-00000004.removing", "older");  // from a program that was killed
   save(8, "later");
   save(4, "new");
   EXPECT_EQ(names(), Names({"step-00000004", "step-00000004/manifest.json",

@@ -57,14 +57,24 @@ TEST(Log, OnlySpeaksOnRankZero) {
 TEST(Log, WritesEverythingToItsFile) {
   const testing::TemporaryFolder folder;
   const Screen screen = shown(0, Verbosity::quiet, [&](Log& log) {
-    log.info("before the file");
     log.open_file(folder / "run.log");
     say_all(log);
   });
   EXPECT_EQ(screen.out, "");
   EXPECT_THAT(read_text(folder / "run.log"),
               AllOf(HasSubstr("a {detail}\n"), HasSubstr("some info\n"), HasSubstr("a danger\n"),
-                    HasSubstr("for the file\n"), Not(HasSubstr("before the file"))));
+                    HasSubstr("for the file\n")));
+}
+
+TEST(Log, KeepsWhatWasSaidBeforeItHadAFile) {
+  const testing::TemporaryFolder folder;
+  shown(0, Verbosity::quiet, [&](Log& log) {
+    log.info("before the file");
+    log.open_file(folder / "run.log");
+    log.info("in the file");
+  });
+  EXPECT_THAT(read_text(folder / "run.log"),
+              ::testing::ContainsRegex("before the file\n.*in the file\n"));
 }
 
 TEST(Log, FailsWithWriteError) {
