@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/optim/chunks.h"
 #include "decent/optim/kernels.h"
 
@@ -121,21 +122,54 @@ class AccumAdamUpdate : public TypedUpdate<AccumAdamUpdate> {
   AccumAdamOptions options_;
 };
 
+void check_fraction(const char* name, double value) {
+  if (value >= 0 && value < 1) return;  // not so for NaN
+  throw UserError(std::string(name) + " is " + std::to_string(value) + ": it must be in [0, 1)");
+}
+
+void check_adam(const AdamOptions& options) {
+  check_fraction("beta1", options.beta1);
+  check_fraction("beta2", options.beta2);
+  if (!(options.eps >= 0))
+    throw UserError("eps is " + std::to_string(options.eps) + ": it must be >= 0");
+}
+
 }  // namespace
 
 std::unique_ptr<BucketUpdate> make_sgd(const SgdOptions& options) {
+  check_fraction("momentum", options.momentum);
+  if (options.nesterov && options.momentum == 0)
+    throw UserError("nesterov needs a momentum greater than 0");
   return std::make_unique<SgdUpdate>(options);
 }
 
 std::unique_ptr<BucketUpdate> make_adam(const AdamOptions& options) {
+  check_adam(options);
   return std::make_unique<AdamUpdate>(options);
 }
 
 std::unique_ptr<BucketUpdate> make_accum_adam(const AccumAdamOptions& options) {
+  check_adam(options.adam);
   if (options.accum_iter < 1) {
     throw UserError("accum_iter is " + std::to_string(options.accum_iter) + ": it must be >= 1");
   }
   return std::make_unique<AccumAdamUpdate>(options);
+}
+
+std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& options) {
+  AdamOptions adam{.beta1 = options.beta1, .beta2 = options.beta2, .eps = options.eps};
+  if (name == "sgd") return make_sgd({options.momentum, options.nesterov});
+  adam.decoupled_weight_decay = name.ends_with('w');
+  if (name == "adam" || name == "adamw") return make_adam(adam);
+  if (name == "accum_adam" || name == "accum_adamw")
+    return make_accum_adam({adam, options.accum_iter});
+  throw UserError("unknown update '" + std::string(name) + "'; valid: " + join(update_names()));
+}
+
+std::span<const std::string> update_names() {
+  static const std::vector<std::string> names = {"sgd", "adam", "adamw", "accum_adam",
+                                                 "accum_adamw"};
+  return names;
 }
 
 }  // namespace decent

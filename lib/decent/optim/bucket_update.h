@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace decent {
@@ -30,9 +31,11 @@ struct BucketSlice {
   std::int64_t updates = 0;  // of this parameter, this one included (Adam's bias correction)
 };
 
-/// A bucket during one step: `x` and every state are flat arrays of the same length and layout.
+/// A bucket during one step: `x`, what was received and every state are flat arrays of `numel`
+/// elements and the same layout, zero between parameters.
 struct BucketStep {
   void* x = nullptr;
+  std::int64_t numel = 0;
   std::span<void* const> states;
   Scalar scalar = Scalar::float32;
   Mixing mixing;
@@ -42,7 +45,8 @@ struct BucketStep {
 };
 
 /// An optimizer as a function of one bucket; stateless, so one object serves all buckets.
-/// The result does not depend on the number of threads.
+/// The result does not depend on the number of threads. Whoever writes another one mixes first (see
+/// mix.h), then updates each slice that has a gradient.
 class BucketUpdate {
  public:
   virtual ~BucketUpdate() = default;
@@ -51,14 +55,16 @@ class BucketUpdate {
   virtual void apply(const BucketStep& step) const = 0;
 };
 
-/// torch.optim.SGD with dampening 0.
+/// torch.optim.SGD with dampening 0. Throws UserError where momentum is not in [0, 1), or nesterov
+/// has none.
 struct SgdOptions {
   double momentum = 0.0;
   bool nesterov = false;
 };
 std::unique_ptr<BucketUpdate> make_sgd(const SgdOptions& options);
 
-/// torch.optim.Adam, or torch.optim.AdamW where `decoupled_weight_decay`.
+/// torch.optim.Adam, or torch.optim.AdamW where `decoupled_weight_decay`. Throws UserError for
+/// betas outside [0, 1) and a negative eps.
 struct AdamOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
@@ -79,5 +85,20 @@ struct AccumAdamOptions {
   std::int64_t accum_iter = 4;  // K >= 1
 };
 std::unique_ptr<BucketUpdate> make_accum_adam(const AccumAdamOptions& options);
+
+/// What make_update's optimizers take; each looks at its own.
+struct UpdateOptions {
+  double momentum = 0.0;  // sgd
+  bool nesterov = false;  // sgd
+  double beta1 = 0.9;     // all but sgd, as the next two
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  std::int64_t accum_iter = 4;  // accum_adam, accum_adamw
+};
+
+/// sgd, adam, adamw, accum_adam or accum_adamw. Throws UserError for another name, and as the
+/// functions above do for options out of range.
+std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& options = {});
+std::span<const std::string> update_names();
 
 }  // namespace decent

@@ -3,10 +3,24 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
+
+#include "decent/core/error.h"
 
 namespace decent {
+namespace {
+
+void check(bool valid, const char* name, std::int64_t value, const char* range) {
+  if (valid) return;
+  throw UserError("schedule: " + std::string(name) + " is " + std::to_string(value) +
+                  ": it must be " + range);
+}
+
+}  // namespace
 
 Schedule cosine_warmup(const CosineWarmup& options) {
+  check(options.warmup_steps >= 0, "warmup_steps", options.warmup_steps, ">= 0");
+  check(options.t_max >= 1, "t_max", options.t_max, ">= 1");
   return [o = options](std::int64_t t) {
     const std::int64_t u = t - 1;
     if (u < o.warmup_steps) {
@@ -21,6 +35,12 @@ Schedule cosine_warmup(const CosineWarmup& options) {
 
 Schedule constant_lr(double lr) {
   return [lr](std::int64_t) { return lr; };
+}
+
+Schedule make_schedule(std::string_view name, const CosineWarmup& options) {
+  if (name == "constant") return constant_lr(options.lr);
+  if (name == "cosine_warmup") return cosine_warmup(options);
+  throw UserError("unknown schedule '" + std::string(name) + "'; valid: constant, cosine_warmup");
 }
 
 }  // namespace decent

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 
 namespace decent {
 
@@ -17,6 +18,7 @@ struct CosineWarmup {
   double warmup_decay = 0.01;  // the first step's fraction of lr
 };
 
+/// Throws UserError where the options are out of range.
 /// Linear warm-up, then half a cosine down to eta_min, then eta_min. With u = t - 1 and d =
 /// warmup_decay: u < warmup_steps: lr * (d + (1-d) * u / warmup_steps); after it eta_min + (lr -
 /// eta_min) * (1 + cos(pi * min(u - warmup_steps, t_max) / t_max)) / 2. Up to the end of the cosine
@@ -25,5 +27,8 @@ Schedule cosine_warmup(const CosineWarmup& options);
 
 /// The same learning rate in every step.
 Schedule constant_lr(double lr);
+
+/// constant (which looks at `lr` alone) or cosine_warmup. Throws UserError for another name.
+Schedule make_schedule(std::string_view name, const CosineWarmup& options);
 
 }  // namespace decent

@@ -1,5 +1,9 @@
 #include "decent/parallel/bucket_plan.h"
 
+#include <string>
+
+#include "decent/core/error.h"
+
 namespace decent {
 namespace {
 
@@ -15,6 +19,10 @@ std::int64_t aligned(std::int64_t numel, int element_bytes) {
 
 std::vector<PlannedBucket> plan_buckets(std::span<const ParameterSize> parameters,
                                         double bucket_mb) {
+  if (!(bucket_mb > 0)) {
+    throw UserError("the bucket size is " + std::to_string(bucket_mb) +
+                    " MiB: it must be greater than 0 (25 is usual)");
+  }
   const double capacity = bucket_mb * 1024 * 1024;
   std::vector<PlannedBucket> buckets;
   bool open = false;

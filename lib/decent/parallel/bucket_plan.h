@@ -29,6 +29,7 @@ struct PlannedBucket {
 
 /// Parameters in reverse order of registration, which is about the order in which gradients arrive;
 /// a bucket is closed once it holds `bucket_mb` MiB or more, and where the element type changes.
+/// Throws UserError for a bucket size that is not positive.
 std::vector<PlannedBucket> plan_buckets(std::span<const ParameterSize> parameters,
                                         double bucket_mb);
 

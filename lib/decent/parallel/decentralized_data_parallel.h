@@ -1,183 +1,128 @@
 #pragma once
-// Decentralized data-parallel training (arXiv 2410.11998): every worker updates its own copy with
-// its own gradient and, while the next gradient is computed, averages its weights with one or a few
-// neighbours.
+// Decentralized data-parallel training of a module: torch::jit::Module, a torch::nn module holder
+// (TORCH_MODULE) or a std::shared_ptr to a torch::nn::Module.
 //
-// Step t = 1, 2, .. of worker i, with x_i^0 the common start and W^(k) the mixing matrix of phase
-// k:
+//     decent::DecentralizedDataParallel model(std::make_shared<Net>(), workers.communicator(),
+//                                             {.topology = "ring",
+//                                              .update = decent::make_update("adamw"),
+//                                              .schedule = decent::constant_lr(1e-3)});
+//     loss(model.forward(x), y).backward();   // averages with the neighbours and updates, too
 //
-//     g_i   = gradient at x_i^(t-1)
-//     z_i   = x_i^0                                                    t = 1
-//           = (1-gamma) x_i^(t-1) + gamma sum_j W^(k)_ij x_j^(t-1)     t > 1,  k = (t-2) mod phases
-//     x_i^t = update(z_i, g_i, lr(t))
-//
-// Everything happens inside backward(): hooks on the parameters count a bucket's gradients down,
-// whatever order they come in; a complete bucket is mixed, updated, and its exchange for the next
-// step started. Users never call step().
-//
-// Threads: one object is used by one thread, the one that calls backward(). Collective:
-// constructor, backward (through the exchanges it waits for), global_avg.
+// This header includes nothing of torch::nn or torch::jit: whoever has such a module has its
+// header.
 
-#include <ATen/core/Tensor.h>
-
-#include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
+#include <set>
 #include <string>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
-#include "decent/comm/communicator.h"
-#include "decent/optim/bucket_update.h"
-#include "decent/optim/schedule.h"
-#include "decent/parallel/global_average.h"
-#include "decent/parallel/gossip.h"
-#include "decent/parallel/replica.h"
-#include "decent/topology/topology.h"
+#include "decent/parallel/decentralized_parameters.h"
+
+namespace torch::nn {
+class Module;
+}
 
 namespace decent {
 
-/// When buckets are updated: as soon as their gradients are there, or all at the end of backward.
-/// The results are the same bit for bit; in_backward overlaps better, and refuses a model that
-/// still needs a weight after its gradient is complete (one that is also used through detach()).
-enum class UpdateTime { in_backward, after_backward };
+namespace detail {
 
-/// What a parameter has of its own; torch's parameter groups, one parameter each.
-struct ParameterSettings {
-  double weight_decay = 0.0;
-  double lr_scale = 1.0;  // times the schedule's learning rate
-};
+// Holders and pointers lead to the module, a torch::jit::Module is one.
+template <typename Module>
+decltype(auto) module_of(Module& module) {
+  if constexpr (requires { module->named_parameters(); }) {
+    return *module;
+  } else {
+    return (module);
+  }
+}
 
-/// Norm that gradients are clipped to, as torch.nn.utils.clip_grad_norm_ does.
-struct ClipOptions {
-  double norm = 0.0;         // L2, of one worker's gradients; 0 is off
-  bool each_bucket = false;  // a norm for each bucket, instead of one over all parameters
-  /// The whole gradient must be known before the first update.
-  bool needs_whole_gradient() const { return norm > 0 && !each_bucket; }
-};
+// Names and tensors of torch::jit's lists and of torch::nn's dictionaries, each tensor once, under
+// its first name.
+template <typename List>
+NamedTensors named_once(const List& list) {
+  NamedTensors tensors;
+  std::set<const void*> seen;
+  for (const auto& entry : list) {
+    const auto& [name, tensor] = [&]() -> std::pair<std::string, at::Tensor> {
+      if constexpr (requires { entry.key(); }) {
+        return {entry.key(), entry.value()};
+      } else {
+        return {entry.name, entry.value};
+      }
+    }();
+    if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
+      tensors.emplace_back(name, tensor);
+    }
+  }
+  return tensors;
+}
 
-struct DecentralizedOptions {
-  std::vector<Phase> topology;                 // see make_topology
-  std::shared_ptr<const BucketUpdate> update;  // see make_adam, make_sgd, make_accum_adam
-  Schedule schedule;                           // learning rate of step t = 1, 2, ..
-  double weight_decay = 0.0;  // of tensors with at least 2 dimensions; the others do not decay
-  /// Takes the place of weight_decay where it is given: called once for each parameter.
-  std::function<ParameterSettings(const std::string& name, const at::Tensor& parameter)> settings =
-      nullptr;
-  double bucket_mb = 25.0;      // MiB
-  double gamma = 1.0;           // mixing strength, 0 to 1
-  bool average_buffers = true;  // floating-point buffers join the global average
-  ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
-  UpdateTime update_time = UpdateTime::in_backward;
-  std::function<void(const std::string&)> warn = [](const std::string&) {};
-};
+}  // namespace detail
 
-class DecentralizedDataParallel {
+/// See DecentralizedParameters for step(), get_lr(), set_accumulate_grad(), set_adaptive_factor(),
+/// global_avg(), revert_global_avg(), and for threads and what is collective.
+template <typename Module>
+class DecentralizedDataParallel : public DecentralizedParameters {
  public:
-  /// Takes over the parameters that require a gradient (they become views of flat buckets); the
-  /// others and the buffers only take part in the start, when rank 0's values go to everyone.
-  /// Throws UserError for parameters that cannot be trained in place (see check_storage).
-  DecentralizedDataParallel(const NamedTensors& parameters, const NamedTensors& buffers,
-                            std::shared_ptr<Communicator> world, DecentralizedOptions options);
-  /// Removes the hooks. Does not communicate: after an orderly end, global_avg(false) has waited
-  /// for all that was under way.
-  ~DecentralizedDataParallel();
-  DecentralizedDataParallel(const DecentralizedDataParallel&) = delete;
-  DecentralizedDataParallel& operator=(const DecentralizedDataParallel&) = delete;
+  /// Collective. Throws UserError as DecentralizedParameters does.
+  DecentralizedDataParallel(Module module, std::shared_ptr<Communicator> world,
+                            DecentralizedOptions options)
+      : DecentralizedDataParallel(buffers_of(module), std::move(module), std::move(world),
+                                  std::move(options)) {}
 
-  /// Updates done so far.
-  std::int64_t step() const { return step_; }
-  /// The learning rate of the next update.
-  double get_lr() const { return options_.schedule(step_ + 1); }
-  std::size_t bucket_count() const { return buckets_.size(); }
-  /// Elements of all trained parameters.
-  std::int64_t parameter_count() const;
+  /// As DecentralizedParameters has them. Buffers that the module's forward replaces by others
+  /// (self.count = self.count + 1 in TorchScript) are averaged and restored, too.
+  std::optional<double> global_avg(bool will_revert = true, bool return_distance = false) {
+    settle_buffers(buffers_, named_buffers());
+    return DecentralizedParameters::global_avg(will_revert, return_distance);
+  }
+  void revert_global_avg() {
+    settle_buffers(buffers_, named_buffers());
+    DecentralizedParameters::revert_global_avg();
+  }
 
-  /// While on, backward() only adds up gradients.
-  void set_accumulate_grad(bool enable) { accumulating_ = enable; }
-  bool accumulates_grad() const { return accumulating_; }
-  /// gamma from the next mixing on. Throws UserError where it is not in [0, 1].
-  void set_adaptive_factor(double gamma);
+  /// The module's own forward.
+  template <typename... Arguments>
+  auto forward(Arguments&&... arguments) {
+    return detail::module_of(module_).forward(std::forward<Arguments>(arguments)...);
+  }
 
-  /// Replaces parameters and buffers by the average over all workers; the learning state stays.
-  /// With `will_revert`, revert_global_avg() restores parameters, buffers and the exchange under
-  /// way bit for bit; without, that exchange is dropped and the next step does not mix. Returns the
-  /// consensus distance where it is asked for.
-  std::optional<double> global_avg(bool will_revert = true, bool return_distance = false);
-  /// Throws std::logic_error where there is nothing to revert.
-  void revert_global_avg();
+  void train(bool on = true) { detail::module_of(module_).train(on); }
+  void eval() { detail::module_of(module_).eval(); }
 
-  /// What this worker's training goes on from, with the names that checkpoints give it: every
-  /// trained parameter as "model.<name>", its optimizer states as "optimizer.<name>.exp_avg" and so
-  /// on, in its shape, and the number of its own updates as "optimizer.<name>.step" (int64 scalar).
-  /// Views of live memory, but for the counts, which are copies.
-  NamedTensors training_state() const;
+  /// Every parameter once, trained or not, in order of registration.
+  NamedTensors named_parameters() const {
+    return detail::named_once(detail::module_of(module_).named_parameters());
+  }
+  NamedTensors named_buffers() const { return buffers_of(module_); }
+  std::vector<at::Tensor> parameters() const {
+    std::vector<at::Tensor> tensors;
+    for (auto& [name, tensor] : named_parameters()) tensors.push_back(tensor);
+    return tensors;
+  }
 
-  /// Goes on after step `step`, once training_state()'s tensors have been given the values of that
-  /// step; `state` is that list, for its counts. Starts the exchange that was under way then.
-  /// Collective.
-  void continue_from(std::int64_t step, const NamedTensors& state);
-
-  /// Norm of the last step's gradient over all parameters of this worker, before clipping; nothing
-  /// where clipping is off.
-  std::optional<double> grad_norm() const { return grad_norm_; }
-
-  /// Seconds that backward() has waited for exchanges since the last call.
-  double take_wait_seconds();
+  /// What was given to the constructor; it shares its tensors with this object.
+  Module& module() { return module_; }
 
  private:
-  class Hook;
-  struct Parameter {
-    std::string name;
-    at::Tensor tensor;
-    std::size_t bucket = 0;
-    ParameterSettings settings;
-    std::int64_t updates = 0;
-    bool arrived = false;  // in this step
-    bool warned = false;   // of a missing gradient
-  };
-  struct OptimizerState {
-    std::vector<at::Tensor> tensors;
-    std::vector<void*> pointers;
-  };
+  static_assert(!std::is_base_of_v<torch::nn::Module, Module>,
+                "a torch::nn::Module is not copied: give a std::shared_ptr to it, or its holder "
+                "(TORCH_MODULE)");
 
-  void broadcast_start(const NamedTensors& untrained, const NamedTensors& buffers);
-  void make_states();
-  void install_hooks();
-  void on_gradient(std::size_t parameter);
-  void open_step();
-  void close_step();
-  void handle_complete_buckets();
-  void handle_bucket(std::size_t bucket);
-  std::vector<BucketSlice> collect_slices(const Bucket& bucket);
-  void count_updates(const Bucket& bucket);
-  double clip_scale(const Bucket& bucket, const std::vector<BucketSlice>& slices);
-  void measure_whole_gradient();
-  void check_finite(double squares, const Bucket& bucket,
-                    const std::vector<BucketSlice>& slices) const;
-  bool updates_in_backward() const;
-  void start_exchange(std::size_t bucket, std::int64_t step);
-  void release_gradients(const Bucket& bucket);
-  void warn_of_missing_gradients();
+  static NamedTensors buffers_of(const Module& module) {
+    return detail::named_once(detail::module_of(module).named_buffers());
+  }
 
-  DecentralizedOptions options_;
-  std::shared_ptr<Communicator> world_;
-  std::vector<Parameter> parameters_;  // in order of registration
-  std::vector<Bucket> buckets_;
-  std::vector<OptimizerState> states_;  // by bucket
-  std::unique_ptr<Gossip> gossip_;
-  std::unique_ptr<GlobalAverage> average_;
+  DecentralizedDataParallel(NamedTensors buffers, Module module,
+                            std::shared_ptr<Communicator> world, DecentralizedOptions options)
+      : DecentralizedParameters(detail::named_once(detail::module_of(module).named_parameters()),
+                                buffers, std::move(world), std::move(options)),
+        module_(std::move(module)),
+        buffers_(std::move(buffers)) {}
 
-  std::int64_t step_ = 0;
-  bool accumulating_ = false;
-  bool step_open_ = false;
-  std::vector<std::size_t> missing_;           // by bucket: gradients still to come in this step
-  std::size_t next_bucket_ = 0;                // buckets are handled in this order on every worker
-  std::vector<std::size_t> without_gradient_;  // parameters, in this step
-  double squares_ = 0;      // of this step's gradients, as far as they are measured
-  double whole_scale_ = 1;  // what this step's whole gradient is multiplied with
-  std::optional<double> grad_norm_;
-  double wait_seconds_ = 0;
+  Module module_;
+  NamedTensors buffers_;  // as they were taken over
 };
 
 }  // namespace decent

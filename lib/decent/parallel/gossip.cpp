@@ -3,8 +3,21 @@
 #include <ATen/ops/empty_like.h>
 
 #include <map>
+#include <string>
+
+#include "decent/comm/launch.h"
+#include "decent/core/error.h"
 
 namespace decent {
+
+std::vector<Phase> phases_of(const Topology& topology, int world_size, int local_world_size) {
+  if (local_world_size < 0) {
+    throw UserError("local_world_size is " + std::to_string(local_world_size) +
+                    ": it must be >= 1, or 0 for what the launcher says");
+  }
+  return topology.phases(world_size,
+                         local_world_size > 0 ? local_world_size : read_launch().local_world_size);
+}
 
 Gossip::Gossip(std::shared_ptr<Communicator> world, const std::vector<Phase>& phases,
                std::size_t buckets)
@@ -13,7 +26,8 @@ Gossip::Gossip(std::shared_ptr<Communicator> world, const std::vector<Phase>& ph
   // Phases in order, so that no two workers wait for each other in different groups.
   for (const Phase& phase : phases) {
     const Edge& edge = edge_of(phase, world_->rank());
-    Meeting meeting{.members = static_cast<int>(edge.ranks.size()), .weight = edge.weight};
+    Meeting meeting{
+        .edge = edge, .members = static_cast<int>(edge.ranks.size()), .weight = edge.weight};
     if (meeting.members == 2) {
       meeting.peer = edge.ranks[0] == world_->rank() ? edge.ranks[1] : edge.ranks[0];
     } else if (meeting.members == world_->size()) {
@@ -59,6 +73,16 @@ Mixing Gossip::wait(std::size_t bucket, double gamma) {
   const Mixing result = mixing(flight, gamma);
   flight.meeting = nullptr;
   return result;
+}
+
+std::optional<Received> Gossip::peek(std::size_t bucket, const at::Tensor& x) {
+  Flight& flight = flights_[bucket];
+  if (flight.meeting == nullptr) return std::nullopt;
+  if (flight.work) flight.work->wait();
+  flight.work.reset();
+  const Meeting& meeting = *flight.meeting;
+  if (meeting.peer >= 0) return Received{&meeting.edge, flight.received};
+  return Received{&meeting.edge, flight.received.sub(x).div_(meeting.members - 1)};
 }
 
 void Gossip::settle() {

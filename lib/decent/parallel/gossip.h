@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "decent/comm/communicator.h"
@@ -16,6 +17,16 @@
 #include "decent/topology/topology.h"
 
 namespace decent {
+
+/// What came from a worker's neighbours, before it is averaged with its own.
+struct Received {
+  const Edge* edge = nullptr;  // who meets in this phase, this worker among them, and the weight
+  at::Tensor others;  // flat: a pair: the peer's bucket; else the mean of the other members'
+};
+
+/// The phases of `topology`, with `local_world_size` workers per node, or what the launcher says
+/// where that is 0. Throws UserError as Topology::phases and read_launch do.
+std::vector<Phase> phases_of(const Topology& topology, int world_size, int local_world_size);
 
 class Gossip {
  public:
@@ -33,6 +44,10 @@ class Gossip {
   /// = x. Either way none is under way after.
   Mixing wait(std::size_t bucket, double gamma);
 
+  /// Waits for the exchange of `bucket`, flat tensor `x`, and gives what came, for whoever wants to
+  /// see it before wait() mixes with it; nothing without an exchange.
+  std::optional<Received> peek(std::size_t bucket, const at::Tensor& x);
+
   /// Waits for everything under way but keeps what came, so that a later wait() still mixes with
   /// it.
   void settle();
@@ -43,6 +58,7 @@ class Gossip {
  private:
   // What this worker does in one phase.
   struct Meeting {
+    Edge edge = {};
     int members = 1;
     double weight = 1.0;
     int peer = -1;                                  // a pair: the other's rank

@@ -29,6 +29,11 @@ struct Bucket {
 /// CPU, dense, not sharing memory with any other tensor. Throws UserError naming the tensors.
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors);
 
+/// `held` are a module's buffers as they were taken over, `now` as it has them. Where forward put
+/// another tensor in a buffer's place (self.count = self.count + 1), the held memory gets its value
+/// and the new tensor that memory. Throws UserError where shape or type changed.
+void settle_buffers(const NamedTensors& held, const NamedTensors& now);
+
 /// Throws UserError where the gradient of the parameter `name` is sparse.
 void check_dense(const std::string& name, const at::Tensor& grad);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <mutex>
 #include <numeric>
 
 #include "decent/core/error.h"
@@ -129,16 +130,50 @@ std::vector<Phase> alternating_exp_ring(int n, int local) {
 
 struct Entry {
   std::string name;
-  std::vector<Phase> (*make)(int world_size, int local_world_size);
+  TopologyFunction make;
 };
 
-const std::vector<Entry>& entries() {
-  static const std::vector<Entry> table = {{"complete", complete},
-                                           {"ring", ring},
-                                           {"one-peer-exp", one_peer_exp},
-                                           {"alternating-exp-ring", alternating_exp_ring}};
-  return table;
-}
+// Ours and those that the process registered.
+class Registry {
+ public:
+  static Registry& get() {
+    static Registry registry;
+    return registry;
+  }
+
+  void add(Entry entry) {
+    const std::lock_guard lock(mutex_);
+    if (find_unlocked(entry.name) != nullptr)
+      throw UserError("there is a topology '" + entry.name + "' already: choose another name");
+    entries_.push_back(std::move(entry));
+  }
+
+  TopologyFunction find(std::string_view name) const {
+    const std::lock_guard lock(mutex_);
+    const Entry* entry = find_unlocked(name);
+    return entry ? entry->make : nullptr;
+  }
+
+  std::vector<std::string> names() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::string> list;
+    for (const Entry& entry : entries_) list.push_back(entry.name);
+    return list;
+  }
+
+ private:
+  const Entry* find_unlocked(std::string_view name) const {
+    const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const Entry& entry) { return entry.name == name; });
+    return found == entries_.end() ? nullptr : &*found;
+  }
+
+  mutable std::mutex mutex_;
+  std::vector<Entry> entries_ = {{"complete", complete},
+                                 {"ring", ring},
+                                 {"one-peer-exp", one_peer_exp},
+                                 {"alternating-exp-ring", alternating_exp_ring}};
+};
 
 void check_edge(const Edge& edge, std::size_t phase, int world_size, std::vector<bool>& seen) {
   const std::string where = "topology phase " + std::to_string(phase) + ": ";
@@ -159,24 +194,48 @@ void check_edge(const Edge& edge, std::size_t phase, int world_size, std::vector
   }
 }
 
+std::vector<Phase> checked(std::vector<Phase> phases, int world_size) {
+  validate_topology(phases, world_size);
+  for (Phase& phase : phases) {
+    for (Edge& edge : phase) std::sort(edge.ranks.begin(), edge.ranks.end());
+  }
+  return phases;
+}
+
 }  // namespace
 
-std::span<const std::string> topology_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> list;
-    for (const Entry& entry : entries()) list.push_back(entry.name);
-    return list;
-  }();
-  return names;
+void register_topology(const std::string& name, TopologyFunction function) {
+  if (name.empty()) throw UserError("a topology needs a name");
+  if (!function) throw UserError("topology '" + name + "': the function is empty");
+  Registry::get().add({name, std::move(function)});
 }
+
+std::vector<std::string> topology_names() { return Registry::get().names(); }
 
 std::vector<Phase> make_topology(std::string_view name, int world_size, int local_world_size) {
   if (world_size < 1 || local_world_size < 1)
     throw UserError("a topology needs at least one worker");
-  for (const Entry& entry : entries()) {
-    if (entry.name == name) return entry.make(world_size, local_world_size);
+  if (const TopologyFunction make = Registry::get().find(name)) {
+    std::vector<Phase> phases = make(world_size, local_world_size);
+    try {
+      return checked(std::move(phases), world_size);
+    } catch (const UserError& error) {
+      throw UserError("'" + std::string(name) + "': " + error.what());
+    }
   }
   throw UserError("unknown topology '" + std::string(name) + "'; valid: " + join(topology_names()));
+}
+
+Topology::Topology(std::string name)
+    : function_([name = std::move(name)](int world_size, int local_world_size) {
+        return make_topology(name, world_size, local_world_size);
+      }) {}
+
+Topology::Topology(std::vector<Phase> phases)
+    : function_([phases = std::move(phases)](int, int) { return phases; }) {}
+
+std::vector<Phase> Topology::phases(int world_size, int local_world_size) const {
+  return checked(function_(world_size, local_world_size), world_size);
 }
 
 void validate_topology(std::span<const Phase> phases, int world_size) {

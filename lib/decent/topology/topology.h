@@ -8,9 +8,12 @@
 // then a symmetric, doubly stochastic matrix, which is what keeps the average of all models
 // unchanged by mixing (arXiv 2410.11998).
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace decent {
@@ -25,18 +28,44 @@ struct Edge {
 /// Every rank stands in exactly one edge of a phase.
 using Phase = std::vector<Edge>;
 
-/// The names that make_topology knows.
-std::span<const std::string> topology_names();
+/// Makes the phases for `world_size` workers, `local_world_size` of them on each node.
+using TopologyFunction = std::function<std::vector<Phase>(int world_size, int local_world_size)>;
+
+/// Makes a topology known by a name of its own, for this process; all workers register the same.
+/// Throws UserError for an empty name, one that is taken, and an empty function. Any thread.
+void register_topology(const std::string& name, TopologyFunction function);
+
+/// The names that make_topology knows: ours, then those that were registered.
+std::vector<std::string> topology_names();
 
 /// The phases of a topology for `world_size` workers, `local_world_size` of them on each node (only
 /// alternating-exp-ring looks at that).
-/// Throws UserError for an unknown name and where the topology cannot do this number of workers;
-/// the message says which numbers it can.
+/// Throws UserError for an unknown name, where the topology cannot do this number of workers (the
+/// message says which numbers it can), and where a registered function gives no valid phases.
 std::vector<Phase> make_topology(std::string_view name, int world_size, int local_world_size);
 
 /// Checks that phases are what the header says: at least one phase, every rank of [0, world_size)
 /// in exactly one edge of each, weights in (0, 1]. Throws UserError naming phase and rank.
 void validate_topology(std::span<const Phase> phases, int world_size);
+
+/// A topology as users choose it: by its name, as phases, or as a function.
+class Topology {
+ public:
+  Topology() : Topology("complete") {}
+  Topology(std::string name);  // of make_topology
+  Topology(const char* name) : Topology(std::string(name)) {}
+  Topology(std::vector<Phase> phases);
+  template <typename Function>
+  requires std::is_invocable_r_v < std::vector<Phase>, Function,
+  int, int > Topology(Function function) : function_(std::move(function)) {}
+
+  /// The phases, valid ones, with every edge's ranks sorted. Throws UserError as make_topology and
+  /// validate_topology do.
+  std::vector<Phase> phases(int world_size, int local_world_size) const;
+
+ private:
+  TopologyFunction function_;
+};
 
 /// The groups of ranks that `phases` connect with one another, each sorted, in the order of their
 /// smallest ranks: one where information of every worker reaches every other.

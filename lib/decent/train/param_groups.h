@@ -5,7 +5,7 @@
 #include <string>
 
 #include "decent/config/recipe.h"
-#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/parallel/decentralized_parameters.h"
 
 namespace decent {
 

@@ -58,10 +58,10 @@ std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
   return steps;
 }
 
-Schedule make_schedule(const Recipe& recipe, std::int64_t steps) {
-  if (recipe.schedule.name == ScheduleName::constant) return constant_lr(recipe.optimizer.lr);
+Schedule schedule_of(const Recipe& recipe, std::int64_t steps) {
   const std::int64_t after_warmup = std::max<std::int64_t>(1, steps - recipe.schedule.warmup_steps);
-  return cosine_warmup({.lr = recipe.optimizer.lr,
+  return make_schedule(name_of(recipe.schedule.name),
+                       {.lr = recipe.optimizer.lr,
                         .warmup_steps = recipe.schedule.warmup_steps,
                         .t_max = recipe.schedule.t_max.value_or(after_warmup),
                         .eta_min = recipe.schedule.eta_min,
@@ -256,7 +256,7 @@ void plan_run(Setup& setup, const Launch& launch, std::int64_t step, DataPositio
                                           .first_position = position});
   setup.first_step = step;
   setup.total_steps = total_steps(recipe.train, *setup.sampler);
-  setup.schedule = make_schedule(recipe, setup.total_steps);
+  setup.schedule = schedule_of(recipe, setup.total_steps);
 }
 
 }  // namespace

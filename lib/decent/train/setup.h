@@ -11,7 +11,7 @@
 #include "decent/data/sampler.h"
 #include "decent/model/torchscript_model.h"
 #include "decent/optim/schedule.h"
-#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/parallel/decentralized_parameters.h"
 #include "decent/topology/topology.h"
 #include "decent/train/sources.h"
 

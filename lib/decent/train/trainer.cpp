@@ -88,7 +88,7 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(setup_, world_->size(), log_.quiet()));
   }
-  parallel_ = std::make_unique<DecentralizedDataParallel>(
+  parallel_ = std::make_unique<DecentralizedParameters>(
       setup_.model->parameters(), setup_.model->buffers(), world_,
       parallel_options(setup_, [this](const std::string& text) { log_.warn(text); }));
   const EvalRecipe& eval = setup_.recipe.eval;

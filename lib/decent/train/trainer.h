@@ -13,7 +13,7 @@
 #include "decent/comm/communicator.h"
 #include "decent/comm/world.h"
 #include "decent/data/prefetcher.h"
-#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/parallel/decentralized_parameters.h"
 #include "decent/train/checkpoint_search.h"
 #include "decent/train/checkpointer.h"
 #include "decent/train/criterion.h"
@@ -104,7 +104,7 @@ class Trainer {
   RunFolder folder_;
   Criterion criterion_;
   std::unique_ptr<Reporter> reporter_;  // rank 0
-  std::unique_ptr<DecentralizedDataParallel> parallel_;
+  std::unique_ptr<DecentralizedParameters> parallel_;
   std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<Prefetcher> batches_;

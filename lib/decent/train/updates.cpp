@@ -1,6 +1,5 @@
 #include "decent/train/updates.h"
 
-#include <stdexcept>
 #include <utility>
 
 #include "decent/config/choices.h"
@@ -9,25 +8,12 @@
 namespace decent {
 
 std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
-  const auto adam = [&](bool decoupled) {
-    return AdamOptions{.beta1 = recipe.betas[0],
-                       .beta2 = recipe.betas[1],
-                       .eps = recipe.eps,
-                       .decoupled_weight_decay = decoupled};
-  };
-  switch (recipe.name) {
-    case OptimizerName::sgd:
-      return make_sgd({.momentum = recipe.momentum, .nesterov = recipe.nesterov});
-    case OptimizerName::adam:
-      return make_adam(adam(false));
-    case OptimizerName::adamw:
-      return make_adam(adam(true));
-    case OptimizerName::accum_adam:
-      return make_accum_adam({.adam = adam(false), .accum_iter = recipe.accum_iter});
-    case OptimizerName::accum_adamw:
-      return make_accum_adam({.adam = adam(true), .accum_iter = recipe.accum_iter});
-  }
-  throw std::logic_error("an optimizer without an update");
+  return make_update(name_of(recipe.name), {.momentum = recipe.momentum,
+                                            .nesterov = recipe.nesterov,
+                                            .beta1 = recipe.betas[0],
+                                            .beta2 = recipe.betas[1],
+                                            .eps = recipe.eps,
+                                            .accum_iter = recipe.accum_iter});
 }
 
 DecentralizedOptions parallel_options(const Setup& setup,

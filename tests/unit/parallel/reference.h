@@ -12,7 +12,7 @@
 #include <stdexcept>
 
 #include "decent/optim/bucket_update.h"
-#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/parallel/decentralized_parameters.h"
 #include "problem.h"
 
 namespace decent::testing {

@@ -110,7 +110,7 @@ TEST(MissingGradient, IsWarnedOfOnce) {
     std::vector<at::Tensor> x = problem.parameters();
     DecentralizedOptions options = pairs().options();
     options.warn = [&text](const std::string& warning) { text += warning + "\n"; };
-    DecentralizedDataParallel parallel(testing::named(x), {}, world, options);
+    DecentralizedParameters parallel(testing::named(x), {}, world, options);
     for (std::int64_t t = 1; t <= 7; ++t) problem.loss(x, world->rank(), t).backward();
     parallel.global_avg(false);
     return text;
@@ -141,7 +141,7 @@ TEST(Accumulation, AddsUpAndMixesOnce) {
     settings.update_time = time;
     const auto models = testing::run_workers(2, [&](const testing::Worker& world) {
       std::vector<at::Tensor> x = micro.parameters();
-      DecentralizedDataParallel parallel(testing::named(x), {}, world, settings.options());
+      DecentralizedParameters parallel(testing::named(x), {}, world, settings.options());
       for (std::int64_t t = 1; t <= 6; ++t) {
         const std::vector<at::Tensor> before = testing::copies(x);
         parallel.set_accumulate_grad(true);
@@ -192,8 +192,8 @@ TEST(WeightUsedThroughDetach, IsRightAfterBackward) {
 TEST(Hooks, GoWithTheWrapper) {
   std::vector<at::Tensor> x = testing::perceptron().parameters();
   {
-    DecentralizedDataParallel parallel(testing::named(x), {}, make_single_worker(),
-                                       pairs(1).options());
+    DecentralizedParameters parallel(testing::named(x), {}, make_single_worker(),
+                                     pairs(1).options());
     testing::perceptron().loss(x, 0, 1).backward();
   }
   const auto before = testing::copies(x);

@@ -59,7 +59,7 @@ template <typename Act>
 std::vector<Seen> after_four_steps(const Settings& settings, const Act& act) {
   return testing::run_workers(settings.workers, [&](const testing::Worker& world) {
     std::vector<at::Tensor> x = kProblem.parameters();
-    DecentralizedDataParallel parallel(testing::named(x), {}, world, settings.options());
+    DecentralizedParameters parallel(testing::named(x), {}, world, settings.options());
     for (std::int64_t t = 1; t <= 4; ++t) kProblem.loss(x, world->rank(), t).backward();
     Seen seen{.before = testing::copies(x), .average = {}, .after = {}, .distance = {}};
     act(parallel, x, seen);
@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, GlobalAverageOf,
 
 TEST_P(GlobalAverageOf, IsTheMeanAndGoesBack) {
   const auto seen = after_four_steps(
-      settings(), [](DecentralizedDataParallel& parallel, std::vector<at::Tensor>& x, Seen& s) {
+      settings(), [](DecentralizedParameters& parallel, std::vector<at::Tensor>& x, Seen& s) {
         s.distance = parallel.global_avg(true, true);
         s.average = testing::copies(x);
         parallel.revert_global_avg();
@@ -139,7 +139,7 @@ const Settings kPair = settings_of("ring", 2);
 
 TEST(GlobalAverage, AgainChangesNothing) {
   const auto seen = after_four_steps(
-      kPair, [](DecentralizedDataParallel& parallel, std::vector<at::Tensor>& x, Seen& s) {
+      kPair, [](DecentralizedParameters& parallel, std::vector<at::Tensor>& x, Seen& s) {
         const auto first = parallel.global_avg(true, true);
         s.average = testing::copies(x);
         EXPECT_EQ(parallel.global_avg(true, true), first);
@@ -152,7 +152,7 @@ TEST(GlobalAverage, AgainChangesNothing) {
 
 TEST(GlobalAverage, TellsTheDistanceWhenAskedTheSecondTime) {
   const auto seen = after_four_steps(
-      kPair, [](DecentralizedDataParallel& parallel, std::vector<at::Tensor>&, Seen& s) {
+      kPair, [](DecentralizedParameters& parallel, std::vector<at::Tensor>&, Seen& s) {
         EXPECT_FALSE(parallel.global_avg(true, false).has_value());
         s.distance = parallel.global_avg(true, true);
         parallel.revert_global_avg();
@@ -181,7 +181,7 @@ TEST(GlobalAverage, BeforeTheFirstStepChangesNothing) {
   const auto distances = testing::run_workers(2, [&](const testing::Worker& world) {
     std::vector<at::Tensor> x = kProblem.parameters();
     const auto before = testing::copies(x);
-    DecentralizedDataParallel parallel(testing::named(x), {}, world, kPair.options());
+    DecentralizedParameters parallel(testing::named(x), {}, world, kPair.options());
     const auto distance = parallel.global_avg(true, true);
     testing::expect_same_bits({x}, {before});  // (a + a) / 2 is exact
     parallel.revert_global_avg();
@@ -192,8 +192,8 @@ TEST(GlobalAverage, BeforeTheFirstStepChangesNothing) {
 
 TEST(GlobalAverage, RevertNeedsAnAverage) {
   std::vector<at::Tensor> x = kProblem.parameters();
-  DecentralizedDataParallel parallel(testing::named(x), {}, make_single_worker(),
-                                     settings_of("ring", 1).options());
+  DecentralizedParameters parallel(testing::named(x), {}, make_single_worker(),
+                                   settings_of("ring", 1).options());
   EXPECT_THROW(parallel.revert_global_avg(), std::logic_error);
   parallel.global_avg(false);
   EXPECT_THROW(parallel.revert_global_avg(), std::logic_error);
@@ -204,8 +204,8 @@ TEST(GlobalAverage, RevertNeedsAnAverage) {
 
 TEST(GlobalAverage, IsNotTrained) {
   std::vector<at::Tensor> x = kProblem.parameters();
-  DecentralizedDataParallel parallel(testing::named(x), {}, make_single_worker(),
-                                     settings_of("ring", 1).options());
+  DecentralizedParameters parallel(testing::named(x), {}, make_single_worker(),
+                                   settings_of("ring", 1).options());
   parallel.global_avg(true);
   try {
     kProblem.loss(x, 0, 1).backward();
@@ -237,7 +237,7 @@ TEST_P(BufferAverage, AveragesFloatsOrTakesRankZeros) {
     const NamedTensors buffers = buffers_of(0);
     DecentralizedOptions options = settings_of("ring", kWorkers).options();
     options.average_buffers = GetParam();
-    DecentralizedDataParallel parallel(testing::named(x), buffers, world, options);
+    DecentralizedParameters parallel(testing::named(x), buffers, world, options);
     const NamedTensors own = buffers_of(world->rank());
     for (std::size_t i = 0; i < own.size(); ++i) buffers[i].second.copy_(own[i].second);
     parallel.global_avg(true);

@@ -34,7 +34,7 @@ TEST(Start, GivesRankZerosTensorsToEveryone) {
   const auto all = testing::run_workers(3, [](const testing::Worker& world) {
     Parts parts = parts_of(world->rank());
     Settings settings{.topology = make_topology("complete", 3, 1)};
-    DecentralizedDataParallel parallel(parts.parameters, parts.buffers, world, settings.options());
+    DecentralizedParameters parallel(parts.parameters, parts.buffers, world, settings.options());
     return parts;
   });
   const Parts expected = parts_of(0);
@@ -54,8 +54,8 @@ TEST(Start, GivesRankZerosTensorsToEveryone) {
 TEST(Start, TellsWhatIsTrained) {
   const Parts parts = parts_of(0);
   Settings settings = alone();
-  DecentralizedDataParallel parallel(parts.parameters, parts.buffers, make_single_worker(),
-                                     settings.options());
+  DecentralizedParameters parallel(parts.parameters, parts.buffers, make_single_worker(),
+                                   settings.options());
   EXPECT_EQ(parallel.parameter_count(), 16);
   EXPECT_EQ(parallel.bucket_count(), 2U);  // float64 and float32
   EXPECT_EQ(parallel.step(), 0);
@@ -65,8 +65,8 @@ TEST(Start, TellsWhatIsTrained) {
 TEST(Start, FrozenParametersStay) {
   const Parts parts = parts_of(0);
   Settings settings = alone();
-  DecentralizedDataParallel parallel(parts.parameters, parts.buffers, make_single_worker(),
-                                     settings.options());
+  DecentralizedParameters parallel(parts.parameters, parts.buffers, make_single_worker(),
+                                   settings.options());
   for (int t = 1; t <= 3; ++t) {
     const auto& p = parts.parameters;
     (p[0].second.sum() * p[1].second.sum() + p[2].second.square().sum()).backward();
@@ -82,7 +82,7 @@ std::string refusal(const Change& change, NamedTensors parameters = parts_of(0).
   DecentralizedOptions options = settings.options();
   change(options);
   try {
-    DecentralizedDataParallel parallel(parameters, {}, make_single_worker(), options);
+    DecentralizedParameters parallel(parameters, {}, make_single_worker(), options);
   } catch (const UserError& error) {
     return error.what();
   }
@@ -111,8 +111,7 @@ TEST(Start, RefusesGammaOutOfRange) {
 TEST(AdaptiveFactor, MustBeBetweenZeroAndOne) {
   const Parts parts = parts_of(0);
   Settings settings = alone();
-  DecentralizedDataParallel parallel(parts.parameters, {}, make_single_worker(),
-                                     settings.options());
+  DecentralizedParameters parallel(parts.parameters, {}, make_single_worker(), settings.options());
   for (const double gamma : {-1e-9, 1.0000001, HUGE_VAL, std::nan("")}) {
     EXPECT_THROW(parallel.set_adaptive_factor(gamma), UserError) << gamma;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Trains a problem with DecentralizedDataParallel on N threads.
+// Trains a problem with DecentralizedParameters on N threads.
 
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ using Models = std::vector<std::vector<at::Tensor>>;  // by rank, by parameter
 
 /// What a test may do between two steps.
 struct Session {
-  DecentralizedDataParallel& parallel;
+  DecentralizedParameters& parallel;
   Communicator& world;
   std::vector<at::Tensor>& parameters;
   std::int64_t t;  // the step just done
@@ -25,7 +25,7 @@ inline Models train(
     const AfterStep& after_step = [](const Session&) {}) {
   return run_workers(settings.workers, [&](const Worker& world) {
     std::vector<at::Tensor> parameters = problem.parameters();
-    DecentralizedDataParallel parallel(named(parameters), {}, world, settings.options());
+    DecentralizedParameters parallel(named(parameters), {}, world, settings.options());
     for (std::int64_t t = 1; t <= steps; ++t) {
       problem.loss(parameters, world->rank(), t).backward();
       EXPECT_EQ(parallel.step(), t);

@@ -1,4 +1,4 @@
-#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/parallel/decentralized_parameters.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
@@ -35,27 +35,29 @@ Scalar scalar_of(const at::Tensor& tensor) {
 }  // namespace
 
 // Called by autograd once the gradient of one parameter is complete.
-class DecentralizedDataParallel::Hook : public torch::autograd::PostAccumulateGradHook {
+class DecentralizedParameters::Hook : public torch::autograd::PostAccumulateGradHook {
  public:
-  Hook(DecentralizedDataParallel& owner, std::size_t parameter)
+  Hook(DecentralizedParameters& owner, std::size_t parameter)
       : owner_(owner), parameter_(parameter) {}
   void operator()(const at::Tensor&) override { owner_.on_gradient(parameter_); }
 
  private:
-  DecentralizedDataParallel& owner_;
+  DecentralizedParameters& owner_;
   std::size_t parameter_;
 };
 
-DecentralizedDataParallel::DecentralizedDataParallel(const NamedTensors& parameters,
-                                                     const NamedTensors& buffers,
-                                                     std::shared_ptr<Communicator> world,
-                                                     DecentralizedOptions options)
+DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
+                                                 const NamedTensors& buffers,
+                                                 std::shared_ptr<Communicator> world,
+                                                 DecentralizedOptions options)
     : options_(std::move(options)), world_(std::move(world)) {
+  check_options();
+  const std::vector<Phase> phases =
+      phases_of(options_.topology, world_->size(), options_.local_world_size);
   const NamedTensors trained = trained_part(parameters);
   const NamedTensors untrained = untrained_part(parameters);
   if (trained.empty())
     throw UserError("the model has no parameter to train: none requires a gradient");
-  validate_topology(options_.topology, world_->size());
   NamedTensors others = untrained;
   others.insert(others.end(), buffers.begin(), buffers.end());
   check_storage(trained, others);
@@ -74,7 +76,7 @@ DecentralizedDataParallel::DecentralizedDataParallel(const NamedTensors& paramet
   }
   set_adaptive_factor(options_.gamma);
   make_states();
-  gossip_ = std::make_unique<Gossip>(world_, options_.topology, buckets_.size());
+  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size());
   std::vector<at::Tensor> flat;
   for (const Bucket& bucket : buckets_) flat.push_back(bucket.x);
   average_ =
@@ -83,26 +85,38 @@ DecentralizedDataParallel::DecentralizedDataParallel(const NamedTensors& paramet
   install_hooks();
 }
 
-DecentralizedDataParallel::~DecentralizedDataParallel() {
+DecentralizedParameters::~DecentralizedParameters() {
   for (Parameter& parameter : parameters_) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
   }
 }
 
-std::int64_t DecentralizedDataParallel::parameter_count() const {
+void DecentralizedParameters::check_options() const {
+  if (world_ == nullptr)
+    throw UserError("no communicator; make_single_worker() makes that of one worker");
+  if (options_.update == nullptr)
+    throw UserError("options.update is not set: see make_update, e.g. make_update(\"adamw\")");
+  if (!options_.schedule)
+    throw UserError("options.schedule is not set: see make_schedule, e.g. constant_lr(1e-3)");
+  if (!(options_.clip.norm >= 0))
+    throw UserError("options.clip.norm is " + std::to_string(options_.clip.norm) +
+                    ": it must be >= 0 (0 is off)");
+}
+
+std::int64_t DecentralizedParameters::parameter_count() const {
   std::int64_t count = 0;
   for (const Parameter& parameter : parameters_) count += parameter.tensor.numel();
   return count;
 }
 
-void DecentralizedDataParallel::set_adaptive_factor(double gamma) {
+void DecentralizedParameters::set_adaptive_factor(double gamma) {
   if (!(gamma >= 0 && gamma <= 1))
     throw UserError("gamma is " + std::to_string(gamma) + ": it must be in [0, 1]");
   options_.gamma = gamma;
 }
 
-void DecentralizedDataParallel::broadcast_start(const NamedTensors& untrained,
-                                                const NamedTensors& buffers) {
+void DecentralizedParameters::broadcast_start(const NamedTensors& untrained,
+                                              const NamedTensors& buffers) {
   const at::NoGradGuard no_grad;
   for (const Bucket& bucket : buckets_) world_->broadcast(bucket.x, 0)->wait();
   for (const NamedTensors* tensors : {&untrained, &buffers}) {
@@ -114,7 +128,7 @@ void DecentralizedDataParallel::broadcast_start(const NamedTensors& untrained,
   }
 }
 
-void DecentralizedDataParallel::make_states() {
+void DecentralizedParameters::make_states() {
   for (const Bucket& bucket : buckets_) {
     OptimizerState state;
     for (std::size_t i = 0; i < options_.update->state_names().size(); ++i) {
@@ -125,14 +139,14 @@ void DecentralizedDataParallel::make_states() {
   }
 }
 
-void DecentralizedDataParallel::install_hooks() {
+void DecentralizedParameters::install_hooks() {
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].tensor,
                                                    std::make_unique<Hook>(*this, p));
   }
 }
 
-void DecentralizedDataParallel::on_gradient(std::size_t parameter) {
+void DecentralizedParameters::on_gradient(std::size_t parameter) {
   if (accumulating_) return;
   if (!step_open_) open_step();
   Parameter& arrived = parameters_[parameter];
@@ -142,11 +156,11 @@ void DecentralizedDataParallel::on_gradient(std::size_t parameter) {
   if (updates_in_backward()) handle_complete_buckets();
 }
 
-bool DecentralizedDataParallel::updates_in_backward() const {
+bool DecentralizedParameters::updates_in_backward() const {
   return options_.update_time == UpdateTime::in_backward && !options_.clip.needs_whole_gradient();
 }
 
-void DecentralizedDataParallel::open_step() {
+void DecentralizedParameters::open_step() {
   if (average_->averaged()) {
     throw std::logic_error(
         "backward() on the global average: call revert_global_avg() first, or "
@@ -162,14 +176,14 @@ void DecentralizedDataParallel::open_step() {
   torch::autograd::Engine::get_default_engine().queue_callback([this] { close_step(); });
 }
 
-void DecentralizedDataParallel::handle_complete_buckets() {
+void DecentralizedParameters::handle_complete_buckets() {
   while (next_bucket_ < buckets_.size() && missing_[next_bucket_] == 0)
     handle_bucket(next_bucket_++);
 }
 
 // What is left at the end of backward: buckets with a parameter that this step did not use, and
 // those behind them.
-void DecentralizedDataParallel::close_step() {
+void DecentralizedParameters::close_step() {
   if (options_.clip.needs_whole_gradient()) measure_whole_gradient();
   while (next_bucket_ < buckets_.size()) handle_bucket(next_bucket_++);
   if (options_.clip.norm > 0) grad_norm_ = std::sqrt(squares_);
@@ -178,16 +192,18 @@ void DecentralizedDataParallel::close_step() {
   warn_of_missing_gradients();
 }
 
-void DecentralizedDataParallel::handle_bucket(std::size_t index) {
+void DecentralizedParameters::handle_bucket(std::size_t index) {
   const at::NoGradGuard no_grad;
   const Bucket& bucket = buckets_[index];
   const auto begin = std::chrono::steady_clock::now();
+  if (options_.pre_average) show_received(index);
   const Mixing mixing = gossip_->wait(index, options_.gamma);
   wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
   const std::vector<BucketSlice> slices = collect_slices(bucket);
   const double scale = clip_scale(bucket, slices);
   options_.update->apply({.x = bucket.x.data_ptr(),
+                          .numel = bucket.x.numel(),
                           .states = states_[index].pointers,
                           .scalar = scalar_of(bucket.x),
                           .mixing = mixing,
@@ -199,13 +215,24 @@ void DecentralizedDataParallel::handle_bucket(std::size_t index) {
   start_exchange(index, step_ + 1);
 }
 
+void DecentralizedParameters::show_received(std::size_t index) {
+  const at::Tensor& local = buckets_[index].x;
+  const auto received = gossip_->peek(index, local);
+  if (!received) return;
+  options_.pre_average({.step = step_ + 1,
+                        .bucket = index,
+                        .edge = *received->edge,
+                        .local = local,
+                        .received = received->others});
+}
+
 // The bucket holds x^(t) with t = step. It is mixed in step t + 1, whose phase is (t + 1 - 2) mod
 // phases.
-void DecentralizedDataParallel::start_exchange(std::size_t bucket, std::int64_t step) {
+void DecentralizedParameters::start_exchange(std::size_t bucket, std::int64_t step) {
   gossip_->start(bucket, buckets_[bucket].x, (step - 1) % gossip_->phases());
 }
 
-NamedTensors DecentralizedDataParallel::training_state() const {
+NamedTensors DecentralizedParameters::training_state() const {
   NamedTensors state;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const Bucket& bucket = buckets_[b];
@@ -225,7 +252,7 @@ NamedTensors DecentralizedDataParallel::training_state() const {
   return state;
 }
 
-void DecentralizedDataParallel::continue_from(std::int64_t step, const NamedTensors& state) {
+void DecentralizedParameters::continue_from(std::int64_t step, const NamedTensors& state) {
   const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
   for (Parameter& parameter : parameters_) {
     parameter.updates = by_name.at("optimizer." + parameter.name + ".step").item<std::int64_t>();
@@ -237,7 +264,7 @@ void DecentralizedDataParallel::continue_from(std::int64_t step, const NamedTens
 }
 
 // Changes nothing but the layout of gradients, so that it may be called twice in a step.
-std::vector<BucketSlice> DecentralizedDataParallel::collect_slices(const Bucket& bucket) {
+std::vector<BucketSlice> DecentralizedParameters::collect_slices(const Bucket& bucket) {
   std::vector<BucketSlice> slices;
   for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
     const Parameter& parameter = parameters_[bucket.parameters[i]];
@@ -262,7 +289,7 @@ std::vector<BucketSlice> DecentralizedDataParallel::collect_slices(const Bucket&
   return slices;
 }
 
-void DecentralizedDataParallel::count_updates(const Bucket& bucket) {
+void DecentralizedParameters::count_updates(const Bucket& bucket) {
   for (std::size_t p : bucket.parameters) {
     if (parameters_[p].tensor.grad().defined()) {
       ++parameters_[p].updates;
@@ -272,8 +299,8 @@ void DecentralizedDataParallel::count_updates(const Bucket& bucket) {
   }
 }
 
-double DecentralizedDataParallel::clip_scale(const Bucket& bucket,
-                                             const std::vector<BucketSlice>& slices) {
+double DecentralizedParameters::clip_scale(const Bucket& bucket,
+                                           const std::vector<BucketSlice>& slices) {
   if (options_.clip.norm == 0 || !options_.clip.each_bucket) return whole_scale_;
   const double squares = sum_of_squares(slices, scalar_of(bucket.x));
   check_finite(squares, bucket, slices);
@@ -281,7 +308,7 @@ double DecentralizedDataParallel::clip_scale(const Bucket& bucket,
   return clip_coefficient(std::sqrt(squares), options_.clip.norm);
 }
 
-void DecentralizedDataParallel::measure_whole_gradient() {
+void DecentralizedParameters::measure_whole_gradient() {
   const at::NoGradGuard no_grad;
   for (const Bucket& bucket : buckets_) {
     const std::vector<BucketSlice> slices = collect_slices(bucket);
@@ -293,8 +320,8 @@ void DecentralizedDataParallel::measure_whole_gradient() {
 }
 
 // Clipping would spread one bad element over all parameters.
-void DecentralizedDataParallel::check_finite(double squares, const Bucket& bucket,
-                                             const std::vector<BucketSlice>& slices) const {
+void DecentralizedParameters::check_finite(double squares, const Bucket& bucket,
+                                           const std::vector<BucketSlice>& slices) const {
   if (std::isfinite(squares)) return;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if (std::isfinite(sum_of_squares({&slices[i], 1}, scalar_of(bucket.x)))) continue;
@@ -304,7 +331,7 @@ void DecentralizedDataParallel::check_finite(double squares, const Bucket& bucke
   }
 }
 
-void DecentralizedDataParallel::release_gradients(const Bucket& bucket) {
+void DecentralizedParameters::release_gradients(const Bucket& bucket) {
   for (std::size_t p : bucket.parameters) {
     at::Tensor& tensor = parameters_[p].tensor;
     tensor.mutable_grad().reset();
@@ -315,7 +342,7 @@ void DecentralizedDataParallel::release_gradients(const Bucket& bucket) {
   }
 }
 
-void DecentralizedDataParallel::warn_of_missing_gradients() {
+void DecentralizedParameters::warn_of_missing_gradients() {
   std::vector<std::string> fresh;
   for (std::size_t p : without_gradient_) {
     if (!std::exchange(parameters_[p].warned, true))
@@ -327,8 +354,7 @@ void DecentralizedDataParallel::warn_of_missing_gradients() {
                 ": averaged with the neighbours, but not updated, in such steps");
 }
 
-std::optional<double> DecentralizedDataParallel::global_avg(bool will_revert,
-                                                            bool return_distance) {
+std::optional<double> DecentralizedParameters::global_avg(bool will_revert, bool return_distance) {
   if (step_open_) throw std::logic_error("global_avg() inside backward()");
   gossip_->settle();
   const std::optional<double> distance = average_->average(will_revert, return_distance);
@@ -336,8 +362,8 @@ std::optional<double> DecentralizedDataParallel::global_avg(bool will_revert,
   return distance;
 }
 
-void DecentralizedDataParallel::revert_global_avg() { average_->revert(); }
+void DecentralizedParameters::revert_global_avg() { average_->revert(); }
 
-double DecentralizedDataParallel::take_wait_seconds() { return std::exchange(wait_seconds_, 0.0); }
+double DecentralizedParameters::take_wait_seconds() { return std::exchange(wait_seconds_, 0.0); }
 
 }  // namespace decent

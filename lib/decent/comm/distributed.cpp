@@ -1,0 +1,39 @@
+#include "decent/comm/distributed.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+namespace decent {
+namespace {
+
+// Not exit(): the thread that trains is still at work.
+void end_process(const Failure& failure, bool reports) {
+  std::fflush(stdout);
+  if (reports) std::fprintf(stderr, "error: %s\n", failure.message.c_str());
+  std::_Exit(static_cast<int>(failure.code));
+}
+
+WorldOptions world_options(const DistributedOptions& options) {
+  return {.timeout = options.timeout,
+          .on_failure = options.on_failure ? options.on_failure : end_process};
+}
+
+}  // namespace
+
+Distributed::Distributed(const Launch& launch, const DistributedOptions& options)
+    : launch_(launch),
+      world_(launch, world_options(options)),
+      communicator_(world_.communicator()),
+      exceptions_(std::uncaught_exceptions()) {}
+
+Distributed::~Distributed() {
+  if (std::uncaught_exceptions() == exceptions_) world_.control().leave();
+}
+
+Distributed initialize_distributed(const DistributedOptions& options) {
+  silence_c10d_warnings();
+  return Distributed(read_launch(), options);
+}
+
+}  // namespace decent
