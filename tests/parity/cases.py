@@ -88,6 +88,8 @@ def _cases() -> list[Case]:
         Case("gamma-ring-mlp-n2", 2, "mlp", "ring", gamma=0.6),
         Case("gamma-one-peer-exp-cnn-n4", 4, "cnn", "one-peer-exp", gamma=0.6),
         Case("gamma-complete-mlp-n4", 4, "mlp", "complete", gamma=0.6),
+        *(Case(f"gamma-{gamma}-ring-mlp-n4-long", 4, "mlp", "ring", gamma=gamma, steps=40, samples=1600)
+          for gamma in (0.0, 0.5, 1.0)),
         Case("mse-ring-regressor-n2", 2, "regressor", "ring"),
         # 200 samples are 12 updates of 2 * 8; the 8 samples left over are dropped, and a second epoch follows.
         Case("epochs-ring-mlp-n2", 2, "mlp", "ring", samples=200),
@@ -103,6 +105,15 @@ def _update_cases() -> list[Case]:
             ("accum_adamw", 1, "ring", "mlp", 2, 25.0, 1.0), ("accum_adamw", 3, "ring", "cnn", 2, 0.0005, 1.0),
             ("accum_adamw", 4, "one-peer-exp", "mlp", 4, 25.0, 0.5), ("accum_adam", 1, "complete", "cnn", 2, 25.0, 1.0),
             ("accum_adam", 3, "ring", "mlp", 4, 25.0, 1.0), ("accum_adam", 4, "ring", "mlp", 2, 25.0, 0.5))
+    ]
+    # Ten rounds of four updates, thirteen and a third of three.
+    cases += [
+        Case(f"{name}-{k}-{topology}-{model}-n4-long", 4, model, topology, steps=40, samples=1600,
+             optimizer={"name": name, "lr": 3e-3, "weight_decay": 0.05, "accum_iter": k})
+        for name, k, topology, model in (
+            ("accum_adam", 1, "ring", "mlp"), ("accum_adam", 3, "one-peer-exp", "cnn"), ("accum_adam", 4, "ring", "cnn"),
+            ("accum_adamw", 1, "complete", "cnn"), ("accum_adamw", 3, "ring", "mlp"),
+            ("accum_adamw", 4, "complete", "mlp"))
     ]
     # The norms of these gradients lie around the one that is allowed: some steps clip and some do not (checked).
     cases += [

@@ -114,7 +114,8 @@ class DecentralizedDataParallel : public DecentralizedParameters {
     return detail::named_once(detail::module_of(module).named_buffers());
   }
 
-  DecentralizedDataParallel(NamedTensors buffers, Module module,
+  // References: nothing is moved before all arguments are there.
+  DecentralizedDataParallel(NamedTensors buffers, Module&& module,
                             std::shared_ptr<Communicator> world, DecentralizedOptions options)
       : DecentralizedParameters(detail::named_once(detail::module_of(module).named_parameters()),
                                 buffers, std::move(world), std::move(options)),

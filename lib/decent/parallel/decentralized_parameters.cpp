@@ -101,6 +101,9 @@ void DecentralizedParameters::check_options() const {
   if (!(options_.clip.norm >= 0))
     throw UserError("options.clip.norm is " + std::to_string(options_.clip.norm) +
                     ": it must be >= 0 (0 is off)");
+  if (!(options_.weight_decay >= 0))
+    throw UserError("options.weight_decay is " + std::to_string(options_.weight_decay) +
+                    ": it must be >= 0");
 }
 
 std::int64_t DecentralizedParameters::parameter_count() const {

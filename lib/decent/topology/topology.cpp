@@ -195,10 +195,14 @@ void check_edge(const Edge& edge, std::size_t phase, int world_size, std::vector
 }
 
 std::vector<Phase> checked(std::vector<Phase> phases, int world_size) {
-  validate_topology(phases, world_size);
   for (Phase& phase : phases) {
-    for (Edge& edge : phase) std::sort(edge.ranks.begin(), edge.ranks.end());
+    for (Edge& edge : phase) {
+      std::sort(edge.ranks.begin(), edge.ranks.end());
+      if (edge.weight == kEqualShares && !edge.ranks.empty())
+        edge.weight = 1.0 / static_cast<double>(edge.ranks.size());
+    }
   }
+  validate_topology(phases, world_size);
   return phases;
 }
 

@@ -18,10 +18,14 @@
 
 namespace decent {
 
-/// Workers that average with one another in one phase. `ranks` is sorted.
+/// The weight of an edge whose members count alike: 1 / n.
+inline constexpr double kEqualShares = -1;
+
+/// Workers that average with one another in one phase. In what a Topology gives, `ranks` is sorted
+/// and `weight` is in (0, 1].
 struct Edge {
   std::vector<int> ranks;
-  double weight = 1.0;  // what a member keeps of its own model, in (0, 1]
+  double weight = kEqualShares;  // what a member keeps of its own model
   bool operator==(const Edge&) const = default;
 };
 
@@ -59,8 +63,8 @@ class Topology {
   requires std::is_invocable_r_v < std::vector<Phase>, Function,
   int, int > Topology(Function function) : function_(std::move(function)) {}
 
-  /// The phases, valid ones, with every edge's ranks sorted. Throws UserError as make_topology and
-  /// validate_topology do.
+  /// The phases, valid ones, every edge's ranks sorted and equal shares worked out. Throws
+  /// UserError as make_topology and validate_topology do.
   std::vector<Phase> phases(int world_size, int local_world_size) const;
 
  private:

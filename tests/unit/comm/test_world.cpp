@@ -1,13 +1,10 @@
 #include "decent/comm/world.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <thread>
 
+#include "launches.h"
 #include "workers.h"
 
 namespace decent {
@@ -60,28 +57,6 @@ TEST(ThrowIfFailed, NeedNotNameRankZeroAlone) {
   EXPECT_EQ(verdict({{ExitCode::write_failed, "disk full"}, kFine, kFine}), "disk full");
 }
 
-int free_port() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t size = sizeof address;
-  ::bind(socket, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
-Launch launch_of(int rank, int workers, int port) {
-  return {.rank = rank,
-          .world_size = workers,
-          .local_rank = rank,
-          .local_world_size = workers,
-          .master_addr = "127.0.0.1",
-          .master_port = port,
-          .store_prefix = "attempt",
-          .interfaces = {}};
-}
-
 void no_failure(const Failure& failure, bool) { ADD_FAILURE() << failure.message; }
 
 TEST(World, OfOneAsksNobody) {
@@ -95,11 +70,11 @@ TEST(World, OfOneAsksNobody) {
 
 TEST(World, SharesOutcomesAndConnects) {
   testing::turn_off_flight_recorder();
-  const int port = free_port();
+  const int port = testing::free_port();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([rank, port] {
-      World world(launch_of(rank, 3, port), {.timeout = 20s, .on_failure = no_failure});
+      World world(testing::launch_of(rank, 3, port), {.timeout = 20s, .on_failure = no_failure});
       const std::string own = "two\nlines of " + std::to_string(rank);
       for (const char* stage : {"first", "second"}) {
         const auto outcomes = world.share(stage, {static_cast<ExitCode>(rank), stage + own});
@@ -123,14 +98,15 @@ TEST(World, SharesOutcomesAndConnects) {
 // One of those that wait tells who is missing; the others know it from that one.
 TEST(World, NamesWhoDoesNotShowUp) {
   testing::turn_off_flight_recorder();
-  const int port = free_port();
+  const int port = testing::free_port();
   std::vector<std::string> messages(3);
   std::vector<std::thread> threads;
   for (int rank : {0, 2}) {
     threads.emplace_back([&messages, rank, port] {
       std::string& message = messages.at(static_cast<std::size_t>(rank));
       try {
-        World world(launch_of(rank, 3, port), {.timeout = 300ms, .on_failure = no_failure});
+        World world(testing::launch_of(rank, 3, port),
+                    {.timeout = 300ms, .on_failure = no_failure});
       } catch (const SharedError& error) {
         EXPECT_EQ(error.code(), ExitCode::peer_lost);
         message = std::string("shared: ") + error.what();
@@ -148,7 +124,8 @@ TEST(World, NamesWhoDoesNotShowUp) {
 
 TEST(World, GivesUpOnAStoreThatIsNotThere) {
   try {
-    World world(launch_of(1, 2, free_port()), {.timeout = 300ms, .on_failure = no_failure});
+    World world(testing::launch_of(1, 2, testing::free_port()),
+                {.timeout = 300ms, .on_failure = no_failure});
     FAIL();
   } catch (const PeerLost& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("cannot reach the store at 127.0.0.1"));

@@ -58,6 +58,7 @@ struct BucketProblem {
     std::vector<void*> states = {state0.data(), state1.data(), state2.data()};
     states.resize(update.state_names().size());
     update.apply({.x = x.data(),
+                  .numel = static_cast<std::int64_t>(x.size()),
                   .states = states,
                   .scalar = std::is_same_v<T, double> ? Scalar::float64 : Scalar::float32,
                   .mixing = mixing,

@@ -162,6 +162,53 @@ TEST(Accumulation, AddsUpAndMixesOnce) {
   }
 }
 
+// Between micro-batches: the gradient that is there already stays, and belongs to the step that it
+// was begun for.
+TEST(Accumulation, GoesOnAfterAnAverage) {
+  const Problem micro = testing::perceptron();
+  const auto train = [&](bool averages) {
+    return testing::run_workers(2, [&](const testing::Worker& world) {
+      std::vector<at::Tensor> x = micro.parameters();
+      DecentralizedParameters parallel(testing::named(x), {}, world, pairs().options());
+      for (std::int64_t t = 1; t <= 4; ++t) {
+        parallel.set_accumulate_grad(true);
+        micro.loss(x, world->rank(), 10 * t).backward();
+        if (averages) {
+          parallel.global_avg(true);
+          parallel.revert_global_avg();
+        }
+        parallel.set_accumulate_grad(false);
+        micro.loss(x, world->rank(), 10 * t + 1).backward();
+      }
+      const auto result = testing::copies(x);
+      parallel.global_avg(false);
+      return result;
+    });
+  };
+  testing::expect_same_bits(train(true), train(false));
+}
+
+TEST(Accumulation, GoesOnFromAnAverageThatIsKept) {
+  const Problem micro = testing::perceptron();
+  const auto models = testing::run_workers(2, [&](const testing::Worker& world) {
+    std::vector<at::Tensor> x = micro.parameters();
+    DecentralizedParameters parallel(testing::named(x), {}, world, pairs().options());
+    micro.loss(x, world->rank(), 1).backward();
+    parallel.set_accumulate_grad(true);
+    micro.loss(x, world->rank(), 2).backward();
+    parallel.global_avg(false);
+    EXPECT_EQ(parallel.step(), 1);
+    for (const at::Tensor& p : x) EXPECT_TRUE(p.grad().defined());
+    const std::vector<at::Tensor> average = testing::copies(x);
+    parallel.set_accumulate_grad(false);
+    micro.loss(x, world->rank(), 3).backward();
+    EXPECT_EQ(parallel.step(), 2);
+    parallel.global_avg(false);
+    return average;
+  });
+  testing::expect_same_bits({models[0]}, {models[1]});
+}
+
 // Weight 1 gets its gradient first; the backward of the product with weight 0 comes later and needs
 // weight 1 as it was.
 Problem used_through_detach() {
