@@ -79,6 +79,22 @@ def _stop(process: subprocess.Popen) -> None:
     process.wait()
 
 
+def run_script(name: str, workers: int, arguments: list[str], log_folder: Path) -> str:
+    """Runs a script of this folder under torchrun and returns what was printed; how it ended is no matter."""
+    command = [*TORCHRUN, "--nproc-per-node", str(workers), "--master-addr", "127.0.0.1", "--master-port",
+               str(_free_port()), str(HERE / name), *arguments]
+    return _run_all([command], [_environment()], log_folder)[1]
+
+
+def run_program(command: list[str], workers: int, log_folder: Path) -> None:
+    """Runs a program once for each worker, without a launcher; every one must succeed."""
+    port = _free_port()
+    environments = [_environment(RANK=r, WORLD_SIZE=workers, LOCAL_RANK=r, LOCAL_WORLD_SIZE=workers,
+                                 MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for r in range(workers)]
+    codes, log = _run_all([command] * workers, environments, log_folder)
+    assert codes == [0] * workers, f"exit codes {codes}\n{log}"
+
+
 # ---- the Python peers ----------------------------------------------------------------------------------------------
 
 def peer_result_file(folder: Path, case: Case, peer: str) -> Path:
@@ -92,9 +108,7 @@ def run_peers(cases: list[Case], folder: Path) -> None:
         missing = [c for c in cases if not all(peer_result_file(folder, c, p).exists() for p in c.peers)]
         if not missing:
             return
-        command = [*TORCHRUN, "--nproc-per-node", str(cases[0].workers), "--master-addr", "127.0.0.1",
-                   "--master-port", str(_free_port()), str(HERE / "peers.py"), str(folder)]
-        _, output = _run_all([command + [c.name for c in missing]], [_environment()], folder)
+        output = run_script("peers.py", cases[0].workers, [str(folder), *(c.name for c in missing)], folder)
     assert all(peer_result_file(folder, c, p).exists() for c in cases for p in c.peers), output
 
 
@@ -143,17 +157,12 @@ def run_decent_train(case: Case, folder: Path, output_folder: Path, launcher: st
     config = output_folder / f"{case.name}.yaml"
     config.write_text(json.dumps(recipe(case, folder, output), indent=2))  # JSON is YAML
     program = [str(PROGRAM), "--config", str(config)]
-    n = case.workers
     if launcher == PLAIN:
-        port = _free_port()
-        commands = [program] * n
-        environments = [_environment(RANK=r, WORLD_SIZE=n, LOCAL_RANK=r, LOCAL_WORLD_SIZE=n,
-                                     MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for r in range(n)]
+        run_program(program, case.workers, output_folder)
     else:
-        commands = [[*TORCHRUN, "--nproc-per-node", str(n), *launcher, "--no-python", *program]]
-        environments = [_environment()]
-    codes, log = _run_all(commands, environments, output_folder)
-    assert codes == [0] * len(commands), f"exit codes {codes}\n{log}"
+        command = [*TORCHRUN, "--nproc-per-node", str(case.workers), *launcher, "--no-python", *program]
+        codes, log = _run_all([command], [_environment()], output_folder)
+        assert codes == [0], f"exit codes {codes}\n{log}"
     return _read_run(output)
 
 

@@ -91,7 +91,9 @@ double GlobalAverage::distance_to(const std::vector<at::Tensor>& own) const {
 
 void GlobalAverage::revert() {
   if (!averaged_)
-    throw std::logic_error("nothing to revert: global_avg() was not called, or already reverted");
+    throw std::logic_error(
+        "nothing to revert: global_avg() was not called, was called for good (false), or is "
+        "reverted already");
   const at::NoGradGuard no_grad;
   copy_all(buckets_, bucket_backup_.data());
   copy_all(averaged_buffers_, buffer_backup_.data());

@@ -1,0 +1,230 @@
+#include "decent/parallel/decent_optim_wrapper.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/optimizer.h>
+
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/optim/mix.h"
+#include "decent/parallel/global_average.h"
+#include "decent/parallel/gossip.h"
+
+namespace decent {
+namespace {
+
+// Optimizers know no names, so parameters get their place.
+std::string name_of(std::size_t group, std::size_t parameter) {
+  return "param_groups[" + std::to_string(group) + "].params[" + std::to_string(parameter) + "]";
+}
+
+NamedTensors parameters_of(const torch::optim::Optimizer& optimizer) {
+  NamedTensors result;
+  const auto& groups = optimizer.param_groups();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const auto& tensors = groups[g].params();
+    for (std::size_t p = 0; p < tensors.size(); ++p) result.emplace_back(name_of(g, p), tensors[p]);
+  }
+  return result;
+}
+
+void check_arguments(const torch::optim::Optimizer* optimizer, const Communicator* world) {
+  const std::string who = "DecentOptimWrapper: ";
+  if (optimizer == nullptr) throw UserError(who + "the optimizer is null");
+  if (world == nullptr)
+    throw UserError(who + "the communicator is null; make_single_worker() is that of one worker");
+  if (dynamic_cast<const torch::optim::LBFGS*>(optimizer) != nullptr) {
+    throw UserError(who +
+                    "LBFGS cannot be wrapped: it evaluates its closure several times within a step "
+                    "and moves the weights in between, while a step here is one gradient, one "
+                    "update and one exchange with the neighbours.\n"
+                    "Wrap an optimizer with one gradient per step: SGD, Adam, AdamW, RMSprop, "
+                    "Adagrad.");
+  }
+}
+
+void check_listed_once(const NamedTensors& parameters) {
+  std::unordered_set<const void*> seen;
+  for (const auto& [name, tensor] : parameters) {
+    if (seen.insert(tensor.unsafeGetTensorImpl()).second) continue;
+    throw UserError("DecentOptimWrapper: the optimizer lists the tensor at " + name +
+                    " twice, and would update it twice in a step: list every parameter once");
+  }
+}
+
+// The bits of a parameter's first, middle and last element. Whoever writes through .data(), as
+// torch's SGD does, leaves the version as it is; an optimizer's step is seen here.
+std::uint64_t trace_of(const at::Tensor& parameter) {
+  std::uint64_t trace = 0;
+  const auto bytes = static_cast<std::size_t>(parameter.element_size());
+  const auto* data = static_cast<const char*>(parameter.const_data_ptr());
+  const auto numel = static_cast<std::size_t>(parameter.numel());
+  if (numel == 0) return trace;
+  for (const std::size_t element : {std::size_t{0}, numel / 2, numel - 1}) {
+    std::uint64_t bits = 0;
+    std::memcpy(&bits, data + element * bytes, bytes);
+    trace = trace * 0x9E3779B97F4A7C15U + bits;
+  }
+  return trace;
+}
+
+Scalar scalar_of(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kDouble ? Scalar::float64 : Scalar::float32;
+}
+
+}  // namespace
+
+DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer,
+                                       Topology topology, std::shared_ptr<Communicator> world,
+                                       double bucket_cap_mb, int local_world_size)
+    : optimizer_(std::move(optimizer)), world_(std::move(world)) {
+  check_arguments(optimizer_.get(), world_.get());
+  const std::vector<Phase> phases = phases_of(topology, world_->size(), local_world_size);
+  const NamedTensors all = parameters_of(*optimizer_);
+  check_listed_once(all);
+  parameters_ = trained_part(all);
+  if (parameters_.empty()) {
+    throw UserError(
+        "DecentOptimWrapper: the optimizer has no parameter to train: none requires a gradient");
+  }
+  const NamedTensors untrained = untrained_part(all);
+  check_storage(parameters_, untrained);
+
+  buckets_ = build_buckets(parameters_, bucket_cap_mb);
+  std::vector<at::Tensor> flat;
+  for (const Bucket& bucket : buckets_) flat.push_back(bucket.x);
+  for (const auto& [name, tensor] : parameters_) {
+    known_.insert(tensor.unsafeGetTensorImpl());
+    places_.push_back(tensor.const_data_ptr());
+  }
+  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size());
+  average_ = std::make_unique<GlobalAverage>(world_, std::move(flat), NamedTensors{}, false);
+  broadcast_start(untrained);
+}
+
+DecentOptimWrapper::~DecentOptimWrapper() = default;
+
+void DecentOptimWrapper::broadcast_start(const NamedTensors& untrained) {
+  const at::NoGradGuard no_grad;
+  for (const Bucket& bucket : buckets_) world_->broadcast(bucket.x, 0)->wait();
+  for (const auto& [name, tensor] : untrained) {
+    const at::Tensor value = tensor.contiguous();  // a copy where the tensor has other strides
+    world_->broadcast(value, 0)->wait();
+    if (!value.is_same(tensor)) tensor.copy_(value);
+  }
+}
+
+at::Tensor DecentOptimWrapper::step(const Closure& closure) {
+  if (average_->averaged()) {
+    throw std::logic_error(
+        "step() on the global average: call revert_global_avg() first, or global_avg(false) to go "
+        "on from it");
+  }
+  at::Tensor loss;
+  if (closure) {
+    // Not handed to the optimizer, which would call it after the mixing.
+    const at::AutoGradMode with_grad(true);
+    loss = closure();
+  }
+  check_parameters();
+  check_unwritten();
+  mix_buckets();
+  optimizer_->step();
+  ++steps_;
+  start_exchange();
+  return loss;
+}
+
+// What would otherwise go wrong unseen: a parameter that is updated but not averaged.
+void DecentOptimWrapper::check_parameters() const {
+  const auto& groups = optimizer_->param_groups();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t p = 0; p < groups[g].params().size(); ++p) {
+      const at::Tensor& tensor = groups[g].params()[p];
+      if (!tensor.requires_grad() || known_.contains(tensor.unsafeGetTensorImpl())) continue;
+      throw std::logic_error("the optimizer's " + name_of(g, p) +
+                             " was added or unfrozen after DecentOptimWrapper was made, and is not "
+                             "averaged: add all groups, and let all parameters that will be "
+                             "trained require a gradient, before making it; or make a new one "
+                             "after global_avg(false)");
+    }
+  }
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const auto& [name, tensor] = parameters_[p];
+    if (tensor.numel() == 0 || tensor.const_data_ptr() == places_[p]) continue;
+    throw std::logic_error("the optimizer's " + name +
+                           " got other memory after DecentOptimWrapper was made (set_data, "
+                           "torch::load, Module::to), and is not averaged: load and convert "
+                           "before, or write in place (tensor.copy_) after global_avg(false)");
+  }
+}
+
+// A pair sends straight from the bucket.
+void DecentOptimWrapper::check_unwritten() const {
+  for (std::size_t p = 0; p < written_.size(); ++p) {
+    const at::Tensor& tensor = parameters_[p].second;
+    if (written_[p] == Written{tensor._version(), trace_of(tensor)}) continue;
+    throw std::logic_error("the optimizer's " + parameters_[p].first +
+                           " was written after the last step(), while neighbours may be reading "
+                           "it: write weights only after global_avg(false), and step the "
+                           "optimizer through DecentOptimWrapper alone");
+  }
+}
+
+void DecentOptimWrapper::mix_buckets() {
+  for (std::size_t b = 0; b < buckets_.size(); ++b) {
+    const Bucket& bucket = buckets_[b];
+    const Mixing mixing = gossip_->wait(b, 1.0);
+    mix(bucket.x.data_ptr(), bucket.x.numel(), scalar_of(bucket.x), mixing);
+  }
+  weights_changed();
+}
+
+// The buckets hold x^t with t = steps_. They are mixed in step t + 1, whose phase is (t + 1 - 2)
+// mod phases.
+void DecentOptimWrapper::start_exchange() {
+  const std::int64_t phase = (steps_ - 1) % gossip_->phases();
+  for (std::size_t b = 0; b < buckets_.size(); ++b) gossip_->start(b, buckets_[b].x, phase);
+  if (world_->size() > 1) remember_writes();
+}
+
+// Weights are written through the buckets, which autograd does not connect with the parameters: it
+// must refuse to go through a graph that was built with the old values.
+void DecentOptimWrapper::weights_changed() {
+  for (const auto& [name, tensor] : parameters_) tensor.unsafeGetTensorImpl()->bump_version();
+  if (!written_.empty()) remember_writes();
+}
+
+void DecentOptimWrapper::remember_writes() {
+  written_.clear();
+  for (const auto& [name, tensor] : parameters_)
+    written_.push_back({tensor._version(), trace_of(tensor)});
+}
+
+void DecentOptimWrapper::zero_grad(bool set_to_none) { optimizer_->zero_grad(set_to_none); }
+
+std::optional<double> DecentOptimWrapper::global_avg(bool may_revert, bool return_distance) {
+  check_parameters();
+  if (may_revert && !average_->averaged()) check_unwritten();
+  gossip_->settle();
+  const std::optional<double> distance = average_->average(may_revert, return_distance);
+  if (!may_revert) {
+    gossip_->drop();
+    written_.clear();
+  }
+  weights_changed();
+  return distance;
+}
+
+// What was written to the average is gone, and nobody reads the own weights: their exchange came to
+// its end before the average.
+void DecentOptimWrapper::revert_global_avg() {
+  average_->revert();
+  weights_changed();
+}
+
+}  // namespace decent

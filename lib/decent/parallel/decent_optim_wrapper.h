@@ -1,0 +1,140 @@
+#pragma once
+// Decentralized training for a loop that has its torch optimizer already: the wrapper's step()
+// takes the place of the optimizer's and averages weights with the neighbours around it.
+//
+// Step t = 1, 2, .. of worker i, with x_i^0 the common start and W^(k) the mixing matrix of phase
+// k:
+//
+//     z_i   = x_i^0                        t = 1
+//           = sum_j W^(k)_ij x_j^(t-1)     t > 1,  k = (t-2) mod phases
+//     x_i^t = optimizer.step() from z_i, with the gradient at x_i^(t-1)
+//
+// The exchange of x^t starts at the end of step t and is under way until step t + 1.
+//
+//     auto adamw = std::make_shared<torch::optim::AdamW>(model->parameters(), 1e-3);
+//     decent::DecentOptimWrapper optimizer(adamw, "ring", workers.communicator());
+//     torch::optim::StepLR schedule(*adamw, 1000);
+//     for (..) {
+//       optimizer.zero_grad();
+//       loss(..).backward();
+//       optimizer.step();
+//       schedule.step();
+//     }
+//     optimizer.global_avg(false);  // every worker holds the average now
+//
+// Threads: one object is used by one thread. Collective: constructor, step (through the exchanges
+// it waits for), global_avg.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+#include <vector>
+
+#include "decent/comm/communicator.h"
+#include "decent/parallel/replica.h"
+#include "decent/topology/topology.h"
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace decent {
+
+class GlobalAverage;
+class Gossip;
+
+class DecentOptimWrapper {
+ public:
+  /// Runs forward and backward and returns the loss, as torch's optimizers have it.
+  using Closure = std::function<at::Tensor()>;
+
+  /// Takes over the parameters of all of the optimizer's groups that require a gradient: they
+  /// become views of flat buckets of `bucket_cap_mb` MiB, which the module and the optimizer see
+  /// through the handles that they hold. Every worker gets rank 0's values of all parameters in the
+  /// groups, those that do not require a gradient included. `local_world_size` are the workers on
+  /// each node, for topologies that ask; 0: what the launcher says (LOCAL_WORLD_SIZE). Collective.
+  /// Throws UserError, before any parameter is touched, for
+  ///  - no optimizer or no world (null), a bucket size that is not positive,
+  ///  - torch::optim::LBFGS, which evaluates its closure several times within a step,
+  ///  - an optimizer without a parameter that requires a gradient, or with one listed twice,
+  ///  - parameters that cannot be trained in place (see check_storage),
+  ///  - a topology that does not fit the number of workers (see phases_of).
+  DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer, Topology topology,
+                     std::shared_ptr<Communicator> world, double bucket_cap_mb = 25.0,
+                     int local_world_size = 0);
+  DecentOptimWrapper(const DecentOptimWrapper&) = delete;
+  DecentOptimWrapper& operator=(const DecentOptimWrapper&) = delete;
+  /// Does not communicate: after an orderly end, global_avg(false) has waited for all that was
+  /// under way.
+  ~DecentOptimWrapper();
+
+  /// Mixes, steps the optimizer, starts the next exchange. A parameter without a gradient is mixed
+  /// and not updated. With a closure, that is called first, once, where the weights still are what
+  /// they were after the last step: the same as calling it before step(). Returns what the closure
+  /// gave, else an undefined tensor. Throws std::logic_error, before any weight is changed,
+  ///  - between global_avg() and revert_global_avg(), without calling the closure,
+  ///  - where the optimizer got parameters since the construction, or a frozen one was unfrozen,
+  ///  - where a parameter got other memory (set_data, torch::load, Module::to),
+  ///  - where parameters were written since the last step, while the neighbours may be reading
+  ///    them; after global_avg(false) they may be. Writing a few elements through .data() is not
+  ///    noticed, an optimizer's step is.
+  /// What the optimizer itself throws (a sparse gradient, for instance) leaves this worker in the
+  /// middle of a step: nothing is left to do with the object then.
+  at::Tensor step(const Closure& closure = nullptr);
+
+  /// The optimizer's zero_grad().
+  void zero_grad(bool set_to_none = true);
+
+  /// Replaces the parameters by the average over all workers; the optimizer's state stays. With
+  /// `may_revert`, revert_global_avg() restores parameters and the exchange under way bit for bit;
+  /// without, that exchange is dropped and the next step does not mix. A second average before the
+  /// revert changes nothing. Returns the consensus distance sqrt(mean over workers of
+  /// ||x_i - mean||^2) where it is asked for. Throws std::logic_error, before anything is changed,
+  /// where the parameters are not the wrapper's any more and, with `may_revert`, where they were
+  /// written, as step() does.
+  std::optional<double> global_avg(bool may_revert = true, bool return_distance = false);
+  /// Throws std::logic_error where there is nothing to revert.
+  void revert_global_avg();
+
+  /// The wrapped optimizer, for torch's schedulers, its state and its options. Its own step() would
+  /// not average.
+  torch::optim::Optimizer& optimizer() { return *optimizer_; }
+  const torch::optim::Optimizer& optimizer() const { return *optimizer_; }
+
+  /// Steps done so far.
+  std::int64_t steps() const { return steps_; }
+  std::size_t bucket_count() const { return buckets_.size(); }
+
+ private:
+  // Tells whether anyone wrote a parameter.
+  struct Written {
+    std::int64_t version = 0;
+    std::uint64_t trace = 0;  // of some of its elements
+    bool operator==(const Written&) const = default;
+  };
+
+  void broadcast_start(const NamedTensors& untrained);
+  void check_parameters() const;
+  void check_unwritten() const;
+  void mix_buckets();
+  void start_exchange();
+  void weights_changed();
+  void remember_writes();
+
+  std::shared_ptr<torch::optim::Optimizer> optimizer_;
+  std::shared_ptr<Communicator> world_;
+  NamedTensors parameters_;                // those that require a gradient
+  std::unordered_set<const void*> known_;  // their TensorImpl
+  std::vector<Bucket> buckets_;
+  std::vector<const void*> places_;  // by parameter: where its bucket has it
+  std::vector<Written> written_;     // by parameter, when the exchange started; empty: none
+  std::unique_ptr<Gossip> gossip_;
+  std::unique_ptr<GlobalAverage> average_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace decent
