@@ -55,6 +55,7 @@ void train(decent::Distributed& workers, std::int64_t epochs) {
                                  .rank = workers.rank()});
   const std::int64_t steps = sampler.updates_until(epochs);
 
+  torch::manual_seed(1);  // for the first weights; those of worker 0 are everyone's
   decent::register_topology("star", star);
   decent::DecentralizedDataParallel model(
       std::make_shared<Net>(), workers.communicator(),
