@@ -16,8 +16,8 @@ set(headers
   topology/analysis topology/topology
   optim/bucket_update optim/mix optim/schedule
   comm/communicator comm/control comm/distributed comm/launch comm/socket comm/world
-  parallel/bucket_plan parallel/decentralized_data_parallel parallel/decentralized_parameters parallel/global_average
-  parallel/gossip parallel/replica
+  parallel/bucket_plan parallel/decent_optim_wrapper parallel/decentralized_data_parallel
+  parallel/decentralized_parameters parallel/global_average parallel/gossip parallel/replica
   data/batch data/digits data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
 
 add_library(decent_decent INTERFACE)

@@ -134,6 +134,11 @@ def test_own_loop(examples: dict[str, Path], workers: int) -> None:
     check_example(examples["own_loop"], workers)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_wrapped_adamw(examples: dict[str, Path], workers: int) -> None:
+    check_example(examples["wrapped_adamw"], workers)
+
+
 def check_example(program: Path, workers: int) -> None:
     """Alone without a launcher, several under torchrun: worker 0 prints the accuracy of the average."""
     launcher = [TORCHRUN, "--nproc-per-node", workers, *TORCHRUN_OPTIONS, "--no-python"] if workers > 1 else []
