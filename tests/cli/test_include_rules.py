@@ -34,7 +34,7 @@ TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")
 
 MOST_LINES = 400
 LONGER: dict[str, str] = {}  # file -> why it is longer
-SOURCE_FOLDERS = ("app", "lib", "cmake", "models", "tests", "tools")
+SOURCE_FOLDERS = ("app", "examples", "lib", "cmake", "models", "tests", "tools")
 SOURCE_ENDINGS = (".h", ".cpp", ".cu", ".cuh", ".S", ".py", ".cmake")
 
 

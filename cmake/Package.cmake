@@ -1,0 +1,43 @@
+# What `cmake --install` puts below the prefix besides the program: the library as the CMake package `decent`
+# (docs/library.md).
+#
+# Every room stays a static library of its own, with an exported target, rather than one archive for all: CMake then
+# knows what each of them needs and in which order to link; a program that wants only decent::topology or decent::optim
+# links no LibTorch; and no generator's way to merge archives is relied on. decent::decent is all of them.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(rooms core topology optim comm parallel data)  # checkpoint, model, config and train are the program's
+
+# What users may include, and what those headers include themselves. All others are internal.
+set(headers
+  core/dtype core/error core/version
+  topology/analysis topology/topology
+  optim/bucket_update optim/mix optim/schedule
+  comm/communicator comm/control comm/distributed comm/launch comm/socket comm/world
+  parallel/bucket_plan parallel/decent_optim_wrapper parallel/decentralized_data_parallel
+  parallel/decentralized_parameters parallel/global_average parallel/gossip parallel/replica
+  data/batch data/digits data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
+
+add_library(decent_decent INTERFACE)
+add_library(decent::decent ALIAS decent_decent)
+set_target_properties(decent_decent PROPERTIES EXPORT_NAME decent)
+list(TRANSFORM rooms PREPEND "decent_" OUTPUT_VARIABLE libraries)
+target_link_libraries(decent_decent INTERFACE ${libraries})
+install(TARGETS ${libraries} decent_decent EXPORT decent INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+
+foreach(header IN LISTS headers)
+  get_filename_component(room "${header}" DIRECTORY)
+  install(FILES "${PROJECT_SOURCE_DIR}/lib/decent/${header}.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/decent/${room}")
+endforeach()
+
+set(package "${CMAKE_INSTALL_LIBDIR}/cmake/decent")
+install(EXPORT decent NAMESPACE decent:: DESTINATION "${package}" FILE decentTargets.cmake)
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/decentConfig.cmake.in" decentConfig.cmake
+                              INSTALL_DESTINATION "${package}" NO_SET_AND_CHECK_MACRO)
+# Before 1.0 a minor version may change anything.
+write_basic_package_version_file(decentConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_CURRENT_BINARY_DIR}/decentConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/decentConfigVersion.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/LibTorch.cmake" DESTINATION "${package}")
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,0 +1,65 @@
+"""Every installed header compiles by itself, with the flags that the package gives."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from package import Package, configure
+
+# These compile where LibTorch's headers are not even to be found.
+TORCH_FREE = re.compile(r"decent/(core|topology|optim)/.*"
+                        r"|decent/comm/(control|launch|socket)\.h"
+                        r"|decent/data/(digits|npz_source|safetensors_source|sampler|shards|source)\.h"
+                        r"|decent/parallel/bucket_plan\.h")
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(flags LANGUAGES CXX)
+find_package(decent CONFIG REQUIRED)
+add_library(flags OBJECT flags.cpp)
+target_link_libraries(flags PRIVATE decent::decent)
+"""
+
+
+def flags_of(package: Package, folder: Path) -> list[str]:
+    """The compiler and the package's flags; the package's own headers not as the system's, so that it warns of them."""
+    folder.mkdir()
+    (folder / "CMakeLists.txt").write_text(PROJECT)
+    (folder / "flags.cpp").touch()
+    configured = configure(folder, package, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
+    assert configured.code == 0, configured.output
+    command = shlex.split(json.loads((configured.build / "compile_commands.json").read_text())[0]["command"])
+    command = [part for part in command if not part.endswith("ccache")]
+    command = command[:command.index("-o")]
+    own = command.index(str(package.prefix / "include"))
+    assert command[own - 1] == "-isystem"
+    command[own - 1] = "-I"
+    return command
+
+
+def without_torch(command: list[str]) -> list[str]:
+    kept = list(command)
+    while "-isystem" in kept:
+        at = kept.index("-isystem")
+        del kept[at:at + 2]
+    return kept
+
+
+def test_every_header_compiles_alone(package: Package, tmp_path: Path) -> None:
+    flags = flags_of(package, tmp_path / "flags")
+
+    def errors(header: str) -> str:
+        command = without_torch(flags) if TORCH_FREE.fullmatch(header) else flags
+        compiled = subprocess.run([*command, "-fsyntax-only", "-x", "c++", "-"], input=f"#include <{header}>\n",
+                                  capture_output=True, text=True)
+        return compiled.stderr if compiled.returncode else ""
+
+    assert any(TORCH_FREE.fullmatch(header) for header in package.headers)
+    with ThreadPoolExecutor(2) as pool:
+        found = dict(zip(package.headers, pool.map(errors, package.headers)))
+    assert {header: text for header, text in found.items() if text} == {}
