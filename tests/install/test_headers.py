@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from package import Package, configure
+from program import ROOT
 
 # These compile where LibTorch's headers are not even to be found.
 TORCH_FREE = re.compile(r"decent/(core|topology|optim)/.*"
@@ -63,3 +64,22 @@ def test_every_header_compiles_alone(package: Package, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         found = dict(zip(package.headers, pool.map(errors, package.headers)))
     assert {header: text for header, text in found.items() if text} == {}
+
+
+def test_a_module_by_value_does_not_compile(package: Package, tmp_path: Path) -> None:
+    """With the words that docs/library.md has for it."""
+    manual = (ROOT / "docs" / "library.md").read_text()
+    message = re.search(r"a module by value \| does not compile: ([^|]*) \|", manual)[1]
+    program = """
+#include <decent/parallel/decentralized_data_parallel.h>
+#include <torch/nn/module.h>
+struct Net : torch::nn::Module {};
+void wrap(std::shared_ptr<decent::Communicator> workers) {
+  decent::DecentralizedDataParallel model(%s, workers, {});
+}
+"""
+    flags = [*flags_of(package, tmp_path / "flags"), "-fsyntax-only", "-x", "c++", "-"]
+    for argument, fits in (("Net()", False), ("std::make_shared<Net>()", True)):
+        compiled = subprocess.run(flags, input=program % argument, capture_output=True, text=True)
+        assert (compiled.returncode == 0) == fits, compiled.stderr
+        assert (message in compiled.stderr) != fits, compiled.stderr

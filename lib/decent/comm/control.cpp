@@ -41,6 +41,8 @@ std::string_view text_of(Operation operation) {
   switch (operation) {
     case Operation::starting:
       return "starting";
+    case Operation::running:
+      return "running";
     case Operation::waiting_for_data:
       return "waiting for data";
     case Operation::forward:
@@ -257,12 +259,14 @@ void Control::lose(std::size_t rank, const std::string& how) {
   Peer& peer = peers_[rank];
   peer.alive = false;
   const std::string ago = seconds_text(Clock::now() - peer.heard);
+  const std::string step =
+      peer.operation == Operation::running ? "" : "in step " + std::to_string(peer.step) + ", ";
   set_failure({.code = ExitCode::peer_lost,
                .rank = static_cast<int>(rank),
                .lost = true,
                .message = "lost worker " + std::to_string(rank) + " on '" + peer.host +
-                          "': " + how + ". It was last heard of " + ago + " ago, in step " +
-                          std::to_string(peer.step) + ", " + std::string(text_of(peer.operation))});
+                          "': " + how + ". It was last heard of " + ago + " ago, " + step +
+                          std::string(text_of(peer.operation))});
 }
 
 // Only time in which this worker itself was awake counts: one that was stopped and goes on must not

@@ -29,6 +29,7 @@ namespace decent {
 /// What a worker is doing, for the message about its loss.
 enum class Operation : std::uint8_t {
   starting,
+  running,  // a loop that does not tell
   waiting_for_data,
   forward,
   backward,

@@ -25,7 +25,9 @@ Distributed::Distributed(const Launch& launch, const DistributedOptions& options
     : launch_(launch),
       world_(launch, world_options(options)),
       communicator_(world_.communicator()),
-      exceptions_(std::uncaught_exceptions()) {}
+      exceptions_(std::uncaught_exceptions()) {
+  world_.control().report(Operation::running);
+}
 
 Distributed::~Distributed() {
   if (std::uncaught_exceptions() == exceptions_) world_.control().leave();

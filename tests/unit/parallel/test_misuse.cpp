@@ -1,0 +1,342 @@
+// docs/library.md lists the mistakes that one can make with the library and what is said: every row
+// is made here, and says that.
+
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+#include <torch/optim/lbfgs.h>
+#include <torch/optim/sgd.h>
+
+#include <cstdlib>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "../comm/launches.h"
+#include "decent/comm/distributed.h"
+#include "decent/core/file.h"
+#include "decent/parallel/decent_optim_wrapper.h"
+#include "decent/parallel/decentralized_parameters.h"
+#include "training.h"
+
+namespace decent {
+namespace {
+
+using Mistake = std::function<void()>;
+using Options = DecentralizedOptions;
+
+at::Tensor parameter() { return testing::scattered({3, 4}, 0).requires_grad_(); }
+
+Options good_options() { return {.update = make_update("sgd"), .schedule = constant_lr(0.1)}; }
+
+void construct(const NamedTensors& parameters, const Options& options = good_options(),
+               std::shared_ptr<Communicator> world = make_single_worker()) {
+  DecentralizedParameters(parameters, {}, std::move(world), options);
+}
+
+Mistake with(const std::function<void(Options&)>& change) {
+  return [change] {
+    Options options = good_options();
+    change(options);
+    construct({{"w", parameter()}}, options);
+  };
+}
+
+// One worker's parameter in training.
+struct Trained {
+  explicit Trained(Options options = good_options())
+      : parallel({{"w", w}, {"early", early}}, {}, make_single_worker(), std::move(options)) {}
+  at::Tensor w = parameter();
+  at::Tensor early = parameter();
+  DecentralizedParameters parallel;
+};
+
+Launch launched_with(const std::map<std::string, std::string>& variables) {
+  return read_launch([&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+Mistake phases(std::vector<Phase> phases, int workers) {
+  return [=] { Topology(phases).phases(workers, 1); };
+}
+
+std::shared_ptr<torch::optim::SGD> sgd(const std::vector<at::Tensor>& x) {
+  return std::make_shared<torch::optim::SGD>(x, torch::optim::SGDOptions(0.1));
+}
+
+// A wrapper of one worker, after a step.
+struct Wrapped {
+  Wrapped() { step(); }
+  void step() {
+    x.square().sum().backward();
+    optimizer.step();
+  }
+  at::Tensor x = parameter();
+  std::shared_ptr<torch::optim::SGD> inner = sgd({x});
+  DecentOptimWrapper optimizer{inner, "ring", make_single_worker()};
+};
+
+const std::string kConstructor = "DecentralizedDataParallel, DecentralizedParameters: ";
+const std::string kWrapper = "DecentOptimWrapper: ";
+const std::string kStep = "the wrapper's step: ";
+
+std::map<std::string, Mistake> start_up() {
+  return {
+      {"initialize_distributed: the launcher set some variables only",
+       [] {
+         launched_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}});
+       }},
+      {"initialize_distributed: a variable that makes no sense",
+       [] {
+         launched_with({{"RANK", "5"}, {"WORLD_SIZE", "2"}});
+       }},
+      {"initialize_distributed: a worker that never comes (PeerLost, exit code 3)",
+       [] {
+         testing::turn_off_flight_recorder();
+         Distributed(testing::launch_of(0, 2, testing::free_port()),
+                     {.timeout = std::chrono::milliseconds(300)});
+       }},
+  };
+}
+
+std::map<std::string, Mistake> construction() {
+  const at::Tensor shared = parameter();
+  return {
+      {kConstructor + "no update", with([](Options& o) { o.update = nullptr; })},
+      {kConstructor + "no schedule", with([](Options& o) { o.schedule = nullptr; })},
+      {kConstructor + "no communicator",
+       [] {
+         construct({{"w", parameter()}}, good_options(), nullptr);
+       }},
+      {kConstructor + ".clip.norm below 0", with([](Options& o) { o.clip.norm = -1; })},
+      {kConstructor + ".weight_decay below 0", with([](Options& o) { o.weight_decay = -1; })},
+      {kConstructor + ".gamma outside [0, 1]", with([](Options& o) { o.gamma = 2; })},
+      {kConstructor + ".bucket_mb not above 0", with([](Options& o) { o.bucket_mb = 0; })},
+      {kConstructor + ".local_world_size below 0",
+       with([](Options& o) { o.local_world_size = -1; })},
+      {kConstructor + "an unknown topology", with([](Options& o) { o.topology = "chain"; })},
+      {kConstructor + "nothing to train",
+       [] {
+         construct({{"w", at::ones({2})}});
+       }},
+      {kConstructor + "a parameter of another type",
+       [] {
+         construct({{"w", at::ones({2}, at::kHalf).requires_grad_()}});
+       }},
+      {kConstructor + "a parameter with gaps or repeated elements",
+       [] {
+         construct({{"w", at::ones({1}).expand({2}).requires_grad_()}});
+       }},
+      {kConstructor + "parameters that share memory",
+       [=] {
+         construct({{"a", shared.detach().requires_grad_()}, {"b", shared.detach()}});
+       }},
+      {"set_adaptive_factor: a number outside [0, 1]",
+       [] { Trained().parallel.set_adaptive_factor(2); }},
+  };
+}
+
+std::map<std::string, Mistake> steps() {
+  return {
+      {"backward: between global_avg() and its revert (std::logic_error)",
+       [] {
+         Trained one;
+         one.parallel.global_avg();
+         one.w.sum().backward();
+       }},
+      {"backward: a sparse gradient",
+       [] {
+         const Trained one;
+         at::embedding(one.w, at::zeros({1}, at::kLong), -1, false, /*sparse=*/true)
+             .sum()
+             .backward();
+       }},
+      {"backward: a gradient that is not finite, while clipping (exit code 5)",
+       [] {
+         Options options = good_options();
+         options.clip.norm = 1;
+         const Trained one(options);
+         (one.w * HUGE_VAL).sum().backward();
+       }},
+      {"global_avg: inside backward, e.g. in a hook (std::logic_error)",
+       [] {
+         Trained one;
+         const at::Tensor later = one.w * 2;
+         later.register_hook([&](const at::Tensor&) { one.parallel.global_avg(); });
+         (later * one.early).sum().backward();  // early's gradient opens the step
+       }},
+      {"revert_global_avg: nothing to revert (std::logic_error)",
+       [] { Trained().parallel.revert_global_avg(); }},
+  };
+}
+
+std::map<std::string, Mistake> wrapping() {
+  const auto wrap = [](std::shared_ptr<torch::optim::Optimizer> optimizer, double bucket = 25,
+                       std::shared_ptr<Communicator> world = make_single_worker()) {
+    DecentOptimWrapper(std::move(optimizer), "ring", std::move(world), bucket);
+  };
+  const at::Tensor x = parameter();
+  return {
+      {kWrapper + "no optimizer", [=] { wrap(nullptr); }},
+      {kWrapper + "no communicator", [=] { wrap(sgd({x}), 25, nullptr); }},
+      {kWrapper + "a bucket size not above 0", [=] { wrap(sgd({x}), 0); }},
+      {kWrapper + "torch::optim::LBFGS",
+       [=] { wrap(std::make_shared<torch::optim::LBFGS>(std::vector<at::Tensor>{x})); }},
+      {kWrapper + "a parameter listed twice",
+       [=] {
+         wrap(sgd({x, x}));
+       }},
+      {kWrapper + "nothing to train", [=] { wrap(sgd({x.detach()})); }},
+      {kStep + "between global_avg() and its revert (std::logic_error)",
+       [] {
+         Wrapped one;
+         one.optimizer.global_avg();
+         one.step();
+       }},
+      {kStep + "a group added, or a parameter unfrozen, since (std::logic_error)",
+       [] {
+         Wrapped one;
+         one.inner->add_param_group(torch::optim::OptimizerParamGroup({parameter()}));
+         one.step();
+       }},
+      {kStep + "a parameter got other memory (std::logic_error)",
+       [] {
+         Wrapped one;
+         one.x.set_data(one.x.detach().clone());
+         one.step();
+       }},
+      {kStep + "weights written since the last step (std::logic_error)",
+       [] {
+         testing::run_workers(2, [](const testing::Worker& world) {
+           const at::Tensor w = parameter();
+           const auto inner = sgd({w});
+           DecentOptimWrapper optimizer(inner, "ring", world);
+           w.square().sum().backward();
+           optimizer.step();
+           inner->step();
+           try {
+             optimizer.step();
+           } catch (const std::logic_error&) {
+             optimizer.global_avg(false);  // the other worker's exchange comes to its end
+             throw;
+           }
+           return 0;
+         });
+       }},
+      {"the wrapper's revert_global_avg: nothing to revert (std::logic_error)",
+       [] { Wrapped().optimizer.revert_global_avg(); }},
+  };
+}
+
+std::map<std::string, Mistake> choices() {
+  const std::string topology = "make_topology, Topology: ";
+  const auto function = [](int, int) { return std::vector<Phase>{}; };
+  return {
+      {topology + "an unknown name", [] { make_topology("rnig", 2, 1); }},
+      {topology + "a rank in no edge", phases({{{.ranks = {0, 1, 2}}}}, 4)},
+      {topology + "a rank in two edges", phases({{{.ranks = {0, 1}}, {.ranks = {1, 2}}}}, 3)},
+      {topology + "a rank that does not exist", phases({{{.ranks = {0, 4}}}}, 4)},
+      {topology + "a weight outside (0, 1]", phases({{{.ranks = {0, 1}, .weight = 2}}}, 2)},
+      {topology + "a number of workers that it cannot do",
+       [] { make_topology("alternating-exp-ring", 6, 2); }},
+      {"register_topology: a name that is taken", [=] { register_topology("ring", function); }},
+      {"register_topology: an empty name", [=] { register_topology("", function); }},
+      {"register_topology: an empty function", [] { register_topology("star", nullptr); }},
+      {"make_update: an unknown update", [] { make_update("adamW"); }},
+      {"make_update: options out of range", [] { make_update("adam", {.beta1 = 1.5}); }},
+      {"make_update: nesterov without momentum", [] { make_update("sgd", {.nesterov = true}); }},
+      {"make_schedule: an unknown schedule", [] { make_schedule("cosine", {}); }},
+      {"make_schedule: options out of range", [] { make_schedule("cosine_warmup", {.t_max = 0}); }},
+  };
+}
+
+// Rows that need another program or a compiler.
+const std::set<std::string> kTestedElsewhere = {
+    "initialize_distributed: workers of different builds of the library (exit code 2)",
+    kConstructor + "a module by value",
+};
+
+struct Row {
+  std::string mistake;  // "call: mistake"
+  std::string message;
+};
+
+std::string plain(std::string cell) {
+  std::erase(cell, '`');
+  const std::size_t first = cell.find_first_not_of(' ');
+  return first == std::string::npos ? ""
+                                    : cell.substr(first, cell.find_last_not_of(' ') - first + 1);
+}
+
+std::vector<Row> rows_of_the_manual() {
+  const char* source = std::getenv("DECENT_SOURCE_DIR");
+  const std::string manual =
+      read_text(std::filesystem::path(source ? source : ".") / "docs/library.md");
+  const std::size_t begin = manual.find("## Mistakes and what is said");
+  const std::string table = manual.substr(begin, manual.find("\n## ", begin + 1) - begin);
+  std::vector<Row> rows;
+  std::string call;
+  const std::regex line(R"(\|([^|\n]*)\|([^|\n]*)\|([^\n]*)\|\n)");
+  for (std::sregex_iterator row(table.begin(), table.end(), line), end; row != end; ++row) {
+    const std::string first = plain((*row)[1]);
+    if (first == "call" || first.starts_with("---")) continue;
+    if (!first.empty()) call = first;
+    rows.push_back({call + ": " + plain((*row)[2]), plain((*row)[3])});
+  }
+  return rows;
+}
+
+// ".." in what the manual says stands for anything.
+void expect_says(const std::string& actual, const std::string& manual) {
+  std::string_view rest = manual;
+  std::size_t from = 0;
+  while (!rest.empty()) {
+    const std::size_t dots = std::min(rest.find(".."), rest.size());
+    const std::string part = plain(std::string(rest.substr(0, dots)));
+    from = actual.find(part, from);
+    ASSERT_NE(from, std::string::npos) << "'" << part << "' is not in: " << actual;
+    from += part.size();
+    rest.remove_prefix(std::min(dots + 2, rest.size()));
+  }
+}
+
+void expect_error(const Mistake& act, const Row& row) {
+  const bool logic = row.mistake.find("std::logic_error") != std::string::npos;
+  try {
+    act();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_FALSE(logic);
+    const bool lost = row.mistake.ends_with("exit code 3)");
+    const bool diverged = row.mistake.ends_with("exit code 5)");
+    EXPECT_EQ(error.code(), lost       ? ExitCode::peer_lost
+                            : diverged ? ExitCode::diverged
+                                       : ExitCode::user_error);
+    expect_says(error.what(), row.message);
+  } catch (const std::logic_error& error) {
+    EXPECT_TRUE(logic);
+    expect_says(error.what(), row.message);
+  }
+}
+
+TEST(Misuse, SaysWhatTheManualSays) {
+  std::map<std::string, Mistake> mistakes;
+  for (auto make : {start_up, construction, steps, wrapping, choices}) mistakes.merge(make());
+  const std::vector<Row> rows = rows_of_the_manual();
+  EXPECT_GT(rows.size(), 40U);
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.mistake);
+    if (kTestedElsewhere.contains(row.mistake)) continue;
+    const auto found = mistakes.find(row.mistake);
+    ASSERT_NE(found, mistakes.end()) << "no test makes this mistake";
+    expect_error(found->second, row);
+    mistakes.erase(found);
+  }
+  for (const auto& [mistake, act] : mistakes) ADD_FAILURE() << mistake << " is not in the manual";
+}
+
+}  // namespace
+}  // namespace decent
