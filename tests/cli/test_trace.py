@@ -13,16 +13,17 @@ from pathlib import Path
 import pytest
 
 from program import PROGRAM, environment, run_alone
-from runs import DIGITS_MLP, Run, assert_same_run, assert_says, attempt, error_message, recipe, refused, train, write_recipe
+from runs import Run, assert_same_run, assert_says, attempt, error_message, merged, recipe, refused, train, write_recipe
 
-SMALL_BUCKETS = 0.005
+SMALL_BUCKETS = 0.001  # MiB: three of digits_mlp's
 FIRST, LAST = 2, 4
 SLACK_US = 0.002  # two roundings of what is added here; the file has whole nanoseconds
 
 
 def settings(topology: str = "ring", trace: list[int] | None = None, **changes) -> dict:
-    base = recipe(train={"steps": 7}, parallel={"topology": topology, "bucket_mb": SMALL_BUCKETS}, **changes)
-    return {**base, "log": {**base["log"], **changes.get("log", {}), "trace": trace}}
+    base = recipe(train={"steps": 7}, parallel={"topology": topology, "bucket_mb": SMALL_BUCKETS},
+                  log={"trace": trace})
+    return merged(base, changes)
 
 
 class Timeline:
@@ -193,10 +194,7 @@ def test_evaluating_and_saving_are_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize("changes", [{"parallel": {"grad_clip_norm": 1.0}}, {"train": {"grad_accumulation": 2}}],
                          ids=["clip", "accumulation"])
 def test_other_ways_to_update(changes: dict, tmp_path: Path) -> None:
-    wanted = settings("ring", [2, 3])
-    for section, values in changes.items():
-        wanted[section] = {**wanted[section], **values}
-    timeline = Timeline(train(tmp_path, wanted, workers=2), 0)
+    timeline = Timeline(train(tmp_path, settings("ring", [2, 3], **changes), workers=2), 0)
     batches = changes.get("train", {}).get("grad_accumulation", 1)
     for step in (2, 3):
         counts = Counter(span["name"] for span in timeline.lane("training") if span["args"]["step"] == step)
@@ -223,22 +221,21 @@ def test_a_range_beyond_the_last_step(tmp_path: Path) -> None:
 
 def test_resuming(tmp_path: Path) -> None:
     """Steps that are done are not traced; a file of an earlier part of the run is replaced."""
-    changes = {"checkpoint": {"every_steps": 3}, "train": {"steps": 3}}
-    wanted = settings("ring", [2, 5], **changes)
-    wanted["train"] = {"steps": 3}
-    first = train(tmp_path, wanted)
-    assert Timeline(first, 0).steps == [2, 3]
-    wanted["train"] = {"steps": 6}
-    again = train(tmp_path, wanted, "--resume", "auto")
-    assert Timeline(again, 0).steps == [4, 5]
-    (again.folder / "trace-rank-0000.json").write_text("kept")
-    wanted["train"] = {"steps": 9}
-    train(tmp_path, wanted, "--resume", "auto")
-    assert (again.folder / "trace-rank-0000.json").read_text() == "kept"
+    def until(step: int) -> dict:
+        return settings("ring", [2, 5], train={"steps": step}, checkpoint={"every_steps": 3})
+
+    run = train(tmp_path, until(3))
+    assert Timeline(run, 0).steps == [2, 3]
+    train(tmp_path, until(6), "--resume", "auto")
+    assert Timeline(run, 0).steps == [4, 5]
+    file = run.folder / "trace-rank-0000.json"
+    file.write_text("kept")
+    train(tmp_path, until(9), "--resume", "auto")
+    assert file.read_text() == "kept"
 
 
 def test_a_signal_within_the_range(tmp_path: Path) -> None:
-    config = write_recipe(tmp_path, settings("ring", [1, 10**6], train={"steps": 10**6}) | {"train": {"steps": 10**6}})
+    config = write_recipe(tmp_path, settings("ring", [1, 10**6], train={"steps": 10**6}))
     with subprocess.Popen([PROGRAM, "--config", config], env=environment(), cwd=tmp_path, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
         metrics = tmp_path / "run" / "metrics.jsonl"
@@ -272,4 +269,3 @@ def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "run" / "trace-rank-0001.json").mkdir(parents=True)
     ended = attempt(tmp_path, settings("ring", [2, 3]), "--quiet", workers=2)
     assert_says(error_message(ended, code=6), "trace-rank-0001.json", "rank 1")
-    assert DIGITS_MLP.exists()

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "decent/parallel/watched_work.h"
 #include "training.h"
@@ -104,8 +106,10 @@ TEST(TracedSteps, AnExchangeEndsBeforeItsBucketIsMixed) {
       const std::string bucket = " bucket " + std::to_string(b);
       const json& exchange = spans[{"exchange" + bucket, t}];
       const auto end = exchange.at("ts").get<double>() + exchange.at("dur").get<double>();
-      EXPECT_GE(exchange.at("ts"), spans[{"mix+update" + bucket, t}].at("ts"));
-      EXPECT_LE(end, spans[{"mix+update" + bucket, t + 1}].at("ts"));
+      const json& before = spans[{"mix+update" + bucket, t}];
+      const json& after = spans[{"mix+update" + bucket, t + 1}];
+      EXPECT_GE(exchange.at("ts"), before.at("ts"));
+      EXPECT_LE(end, after.at("ts").get<double>());
     }
   }
 }
@@ -173,7 +177,9 @@ TEST(TracedSteps, ALostPeerIsAnErrorOfTheTrainingThread) {
       }
     };
     train_to(3);
-    if (world->rank() == 0) EXPECT_THROW(train_to(5), PeerLost);
+    if (world->rank() == 0) {
+      EXPECT_THROW(train_to(5), PeerLost);
+    }
     throw Left();
     return 0;
   };
