@@ -23,7 +23,8 @@ using testing::TemporaryFolder;
 // Events of one phase ("X": spans, "M": metadata).
 std::vector<json> events(const std::string& text, const std::string& phase) {
   std::vector<json> found;
-  for (const json& event : json::parse(text).at("traceEvents")) {
+  const json whole = json::parse(text);
+  for (const json& event : whole.at("traceEvents")) {
     if (event.at("ph") == phase) found.push_back(event);
   }
   return found;
