@@ -103,7 +103,7 @@ class DecentralizedParameters {
   DecentralizedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
                           std::shared_ptr<Communicator> world, DecentralizedOptions options);
   /// Removes the hooks. Does not communicate: after an orderly end, global_avg(false) has waited
-  /// for all that was under way.
+  /// for all that was under way. (What a traced step has started is waited for here, too.)
   ~DecentralizedParameters();
   DecentralizedParameters(const DecentralizedParameters&) = delete;
   DecentralizedParameters& operator=(const DecentralizedParameters&) = delete;
