@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import time
 from collections import Counter
@@ -12,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from program import PROGRAM, environment, run_alone
+from program import PROGRAM, environment, free_port, launcher_variables, run_alone
 from runs import Run, assert_same_run, assert_says, attempt, error_message, merged, recipe, refused, train, write_recipe
 
 SMALL_BUCKETS = 0.001  # MiB: three of digits_mlp's
@@ -234,15 +232,38 @@ def test_resuming(tmp_path: Path) -> None:
     assert file.read_text() == "kept"
 
 
+def start(config: Path, variables: dict[str, str]) -> subprocess.Popen:
+    return subprocess.Popen([PROGRAM, "--config", config], env=variables, cwd=config.parent, text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+
+
+def wait_for_lines(metrics: Path, lines: int) -> None:
+    give_up = time.monotonic() + 60
+    while not (metrics.exists() and metrics.read_text().count("\n") >= lines):
+        assert time.monotonic() < give_up
+        time.sleep(0.05)
+
+
+def test_a_lost_worker_within_the_range(tmp_path: Path) -> None:
+    """The threads that wait for exchanges change nothing of how it is told."""
+    config = write_recipe(tmp_path, settings("ring", [1, 10**6], train={"steps": 10**6}))
+    port = free_port()
+    with (start(config, environment(**launcher_variables(0, 2, port))) as first,
+          start(config, environment(**launcher_variables(1, 2, port))) as second):
+        wait_for_lines(tmp_path / "run" / "metrics.jsonl", 5)
+        second.kill()
+        out, err = first.communicate(timeout=60)
+    assert first.returncode == 3, out + err
+    assert_says(err, "lost worker 1")
+    assert err.count("error:") == 1
+
+
 def test_a_signal_within_the_range(tmp_path: Path) -> None:
     config = write_recipe(tmp_path, settings("ring", [1, 10**6], train={"steps": 10**6}))
-    with subprocess.Popen([PROGRAM, "--config", config], env=environment(), cwd=tmp_path, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL) as process:
-        metrics = tmp_path / "run" / "metrics.jsonl"
-        give_up = time.monotonic() + 60
-        while time.monotonic() < give_up and not (metrics.exists() and metrics.read_text().count("\n") > 5):
-            time.sleep(0.05)
-        os.kill(process.pid, signal.SIGTERM)
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    with start(config, environment()) as process:
+        wait_for_lines(metrics, 5)
+        process.terminate()
         _, err = process.communicate(timeout=60)
     assert process.returncode == 75, err
     stopped = json.loads(metrics.read_text().splitlines()[-1])["step"]
