@@ -12,7 +12,7 @@ set(rooms core topology optim comm parallel data)  # checkpoint, model, config a
 
 # What users may include, and what those headers include themselves. All others are internal.
 set(headers
-  core/dtype core/error core/version
+  core/dtype core/error core/trace core/version
   topology/analysis topology/topology
   optim/bucket_update optim/mix optim/schedule
   comm/communicator comm/control comm/distributed comm/launch comm/socket comm/world

@@ -202,7 +202,6 @@ TO_COME = [
                  "transforms": ["normalize"]},
         "parallel": {"comm_dtype": "bf16", "backend": "nccl"},
         "amp": {"dtype": "bf16", "init_scale": 2, "growth_factor": 3.0, "backoff_factor": 0.25, "growth_interval": 5},
-        "log": {"trace": [1, 2]},
     },
     {"data": {"eval": {"format": "csv", "path": "a.csv"}}, "amp": {"dtype": "fp16"}},
     {"data": {"eval": {**DIGITS["test"], "limit": 5}}},

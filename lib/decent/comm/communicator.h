@@ -15,6 +15,7 @@
 namespace decent {
 
 /// An operation under way. Waiting twice is allowed; a handle may be dropped only after waiting.
+/// One thread uses it at a time, which need not be the one that started the operation.
 class PendingWork {
  public:
   virtual ~PendingWork() = default;

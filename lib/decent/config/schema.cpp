@@ -230,8 +230,7 @@ Table<LogRecipe> make_log_table() {
         const bool ordered = !trace || (*trace)[0] <= (*trace)[1];
         return ordered ? "" : "the first step comes after the last";
       })
-      .not_yet()
-      .doc("Record a trace of the steps `[first, last]`.");
+      .doc("Write a timeline of the steps `[first, last]` on every worker; null: off.");
   return table;
 }
 

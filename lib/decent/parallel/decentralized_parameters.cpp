@@ -76,7 +76,7 @@ DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
   }
   set_adaptive_factor(options_.gamma);
   make_states();
-  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size());
+  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size(), options_.trace);
   std::vector<at::Tensor> flat;
   for (const Bucket& bucket : buckets_) flat.push_back(bucket.x);
   average_ =
@@ -195,14 +195,23 @@ void DecentralizedParameters::close_step() {
   warn_of_missing_gradients();
 }
 
-void DecentralizedParameters::handle_bucket(std::size_t index) {
-  const at::NoGradGuard no_grad;
-  const Bucket& bucket = buckets_[index];
+Mixing DecentralizedParameters::wait_for_exchange(std::size_t index) {
+  const TraceSpan span(options_.trace.get(), kTrainingLane, "wait",
+                       {.bucket = static_cast<std::int64_t>(index)});
   const auto begin = std::chrono::steady_clock::now();
   if (options_.pre_average) show_received(index);
   const Mixing mixing = gossip_->wait(index, options_.gamma);
   wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return mixing;
+}
 
+void DecentralizedParameters::handle_bucket(std::size_t index) {
+  const at::NoGradGuard no_grad;
+  const Bucket& bucket = buckets_[index];
+  const Mixing mixing = wait_for_exchange(index);
+
+  TraceSpan span(options_.trace.get(), kTrainingLane, "mix+update",
+                 {.bucket = static_cast<std::int64_t>(index)});
   const std::vector<BucketSlice> slices = collect_slices(bucket);
   const double scale = clip_scale(bucket, slices);
   options_.update->apply({.x = bucket.x.data_ptr(),
@@ -215,6 +224,7 @@ void DecentralizedParameters::handle_bucket(std::size_t index) {
                           .grad_scale = scale});
   count_updates(bucket);
   release_gradients(bucket);
+  span.end();
   start_exchange(index, step_ + 1);
 }
 

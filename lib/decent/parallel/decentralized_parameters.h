@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
+#include "decent/core/trace.h"
 #include "decent/optim/bucket_update.h"
 #include "decent/optim/schedule.h"
 #include "decent/parallel/global_average.h"
@@ -86,6 +87,9 @@ struct DecentralizedOptions {
   std::function<void(const PreAverage&)> pre_average = nullptr;
   /// Workers per node, for topologies that ask; 0: what the launcher says (LOCAL_WORLD_SIZE).
   int local_world_size = 0;
+  /// Gets what buckets do in the steps in which it is on: waits, updates, exchanges (each with a
+  /// thread of its own that waits for its end). Its begin_step() is the caller's.
+  std::shared_ptr<Trace> trace = nullptr;
   /// Told of parameters that got no gradient, once each.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
@@ -99,7 +103,7 @@ class DecentralizedParameters {
   DecentralizedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
                           std::shared_ptr<Communicator> world, DecentralizedOptions options);
   /// Removes the hooks. Does not communicate: after an orderly end, global_avg(false) has waited
-  /// for all that was under way.
+  /// for all that was under way. (What a traced step has started is waited for here, too.)
   ~DecentralizedParameters();
   DecentralizedParameters(const DecentralizedParameters&) = delete;
   DecentralizedParameters& operator=(const DecentralizedParameters&) = delete;
@@ -169,6 +173,7 @@ class DecentralizedParameters {
   void close_step();
   void handle_complete_buckets();
   void handle_bucket(std::size_t bucket);
+  Mixing wait_for_exchange(std::size_t bucket);
   std::vector<BucketSlice> collect_slices(const Bucket& bucket);
   void count_updates(const Bucket& bucket);
   double clip_scale(const Bucket& bucket, const std::vector<BucketSlice>& slices);

@@ -7,6 +7,7 @@
 
 #include "decent/comm/launch.h"
 #include "decent/core/error.h"
+#include "decent/parallel/watched_work.h"
 
 namespace decent {
 
@@ -20,8 +21,8 @@ std::vector<Phase> phases_of(const Topology& topology, int world_size, int local
 }
 
 Gossip::Gossip(std::shared_ptr<Communicator> world, const std::vector<Phase>& phases,
-               std::size_t buckets)
-    : world_(std::move(world)), flights_(buckets) {
+               std::size_t buckets, std::shared_ptr<Trace> trace)
+    : world_(std::move(world)), trace_(std::move(trace)), flights_(buckets) {
   std::map<std::vector<int>, std::shared_ptr<Communicator>> groups;
   // Phases in order, so that no two workers wait for each other in different groups.
   for (const Phase& phase : phases) {
@@ -46,12 +47,15 @@ void Gossip::start(std::size_t bucket, const at::Tensor& x, std::int64_t phase) 
   if (meeting.members == 1) return;
   Flight& flight = flights_[bucket];
   if (!flight.received.defined()) flight.received = at::empty_like(x);
-  if (meeting.peer >= 0) {
-    flight.work = world_->exchange(x, flight.received, meeting.peer, static_cast<int>(bucket));
-  } else {
-    flight.received.copy_(x);
-    flight.work = meeting.group->all_reduce_sum(flight.received);
-  }
+  if (meeting.peer < 0) flight.received.copy_(x);
+  TraceSpan span(trace_.get(), exchange_lane(bucket), "exchange",
+                 {.bucket = static_cast<std::int64_t>(bucket),
+                  .bytes = static_cast<std::int64_t>(x.nbytes()),
+                  .peer = meeting.peer});
+  flight.work = meeting.peer >= 0
+                    ? world_->exchange(x, flight.received, meeting.peer, static_cast<int>(bucket))
+                    : meeting.group->all_reduce_sum(flight.received);
+  if (span.recording()) flight.work = watched(std::move(flight.work), std::move(span));
   flight.meeting = &meeting;
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
+#include "decent/core/trace.h"
 #include "decent/optim/bucket_update.h"
 #include "decent/topology/topology.h"
 
@@ -30,9 +31,10 @@ std::vector<Phase> phases_of(const Topology& topology, int world_size, int local
 
 class Gossip {
  public:
-  /// Makes and connects the groups that this worker needs. Collective over `world`.
-  Gossip(std::shared_ptr<Communicator> world, const std::vector<Phase>& phases,
-         std::size_t buckets);
+  /// Makes and connects the groups that this worker needs. `trace` (null: none) gets the exchanges
+  /// that start while it is on. Collective over `world`.
+  Gossip(std::shared_ptr<Communicator> world, const std::vector<Phase>& phases, std::size_t buckets,
+         std::shared_ptr<Trace> trace = nullptr);
 
   std::int64_t phases() const { return static_cast<std::int64_t>(meetings_.size()); }
 
@@ -73,6 +75,7 @@ class Gossip {
   static Mixing mixing(const Flight& flight, double gamma);
 
   std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Trace> trace_;   // outlives the flights, whose ends it notes
   std::vector<Meeting> meetings_;  // by phase
   std::vector<Flight> flights_;    // by bucket
 };

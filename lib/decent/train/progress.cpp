@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decent/core/text.h"
 #include "decent/core/version.h"
+#include "decent/train/dry_run_text.h"
 
 namespace decent {
 namespace {
@@ -54,6 +56,20 @@ std::vector<std::string> start_lines(const Plan& plan) {
                   plural(plan.steps, "update"), plan.workers, plan.batch_size,
                   plan.updates_per_epoch, plan.optimizer, plan.lr),
       fmt::format("output   {}", plan.output)};
+}
+
+std::string disconnected_warning(const std::vector<std::vector<int>>& parts) {
+  Phase groups;
+  for (const std::vector<int>& ranks : parts) groups.push_back({ranks, 1.0});
+  return "parallel.topology: the phases together do not connect all workers; " +
+         phase_text(groups, 200) + " never hear of one another";
+}
+
+std::string fixed_mode_warning(const std::string& model,
+                               const std::vector<std::string>& operators) {
+  return "'" + model + "' has its train or eval mode baked in (" + join(operators) +
+         "), as torch.jit.trace does: it behaves the same in training and in evaluation. "
+         "torch.jit.script(model).save(..) keeps the two apart.";
 }
 
 std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps) {

@@ -30,6 +30,10 @@ struct Plan {
 };
 
 std::vector<std::string> start_lines(const Plan& plan);
+/// `parts`: workers of which none hears of those of another part.
+std::string disconnected_warning(const std::vector<std::vector<int>>& parts);
+/// `operators`: those of the model that do not change with train and eval mode.
+std::string fixed_mode_warning(const std::string& model, const std::vector<std::string>& operators);
 std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps);
 std::string evaluation_line(const EvalMetrics& metrics, int workers);
 

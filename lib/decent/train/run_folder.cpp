@@ -1,5 +1,7 @@
 #include "decent/train/run_folder.h"
 
+#include <cstdio>
+
 #include "decent/core/error.h"
 
 namespace decent {
@@ -17,6 +19,12 @@ void RunFolder::check_free() const {
         ").\nContinue that run with --resume auto, or start afresh in another folder with "
         "--set output=DIR.");
   }
+}
+
+std::filesystem::path RunFolder::trace(int rank) const {
+  char name[40];
+  std::snprintf(name, sizeof name, "trace-rank-%04d.json", rank);
+  return path_ / name;
 }
 
 }  // namespace decent

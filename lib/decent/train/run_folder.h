@@ -20,6 +20,7 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path model() const { return path_ / "model.pt"; }
   std::filesystem::path weights() const { return path_ / "model.safetensors"; }
+  std::filesystem::path trace(int rank) const;  // every worker writes its own
 
  private:
   std::filesystem::path path_;

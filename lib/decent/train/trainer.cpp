@@ -19,6 +19,7 @@
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
 #include "decent/train/replica_loader.h"
+#include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
 
 namespace decent {
@@ -48,20 +49,6 @@ ReporterOptions reporter_options(const Setup& setup, int workers, bool quiet) {
           .tensorboard = recipe.tensorboard};
 }
 
-std::string disconnected_warning(const std::vector<std::vector<int>>& parts) {
-  Phase groups;
-  for (const std::vector<int>& ranks : parts) groups.push_back({ranks, 1.0});
-  return "parallel.topology: the phases together do not connect all workers; " +
-         phase_text(groups, 200) + " never hear of one another";
-}
-
-std::string fixed_mode_warning(const std::string& model,
-                               const std::vector<std::string>& operators) {
-  return "'" + model + "' has its train or eval mode baked in (" + join(operators) +
-         "), as torch.jit.trace does: it behaves the same in training and in evaluation. "
-         "torch.jit.script(model).save(..) keeps the two apart.";
-}
-
 // Batches of the whole run; more than can be counted are never reached either.
 std::int64_t batch_count(const Setup& setup) {
   std::int64_t count = 0;
@@ -83,14 +70,17 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
       control_(workers.control()),
       log_(log),
       folder_(std::move(folder)),
+      trace_(make_trace(setup_, folder_, world_->rank())),
       criterion_(setup_.recipe.model) {
   if (main_worker()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(setup_, world_->size(), log_.quiet()));
   }
+  DecentralizedOptions options =
+      parallel_options(setup_, [this](const std::string& text) { log_.warn(text); });
+  options.trace = trace_;
   parallel_ = std::make_unique<DecentralizedParameters>(
-      setup_.model->parameters(), setup_.model->buffers(), world_,
-      parallel_options(setup_, [this](const std::string& text) { log_.warn(text); }));
+      setup_.model->parameters(), setup_.model->buffers(), world_, std::move(options));
   const EvalRecipe& eval = setup_.recipe.eval;
   if (setup_.eval && (eval.every_steps || eval.every_epochs || eval.at_start)) {
     evaluator_ = std::make_unique<Evaluator>(setup_.recipe, *setup_.model, *setup_.eval,
@@ -99,6 +89,8 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   batches_ = std::make_unique<Prefetcher>(
       [this, accumulation](std::int64_t number) {
+        const TraceSpan span(trace_.get(), kDataLane, "batch of",
+                             {.step = number / accumulation + 1});
         return read_batch(
             *setup_.train.source, setup_.train.fields,
             setup_.sampler->micro_batch(number / accumulation, number % accumulation));
@@ -174,7 +166,9 @@ TrainingEnd Trainer::train() {
       finish_train_line(/*wait=*/true);
       return TrainingEnd::stopped;
     }
+    if (trace_) trace_->begin_step(step() + 1);
     train_step();
+    if (trace_) trace_->end_step();
     if (reporter_) reporter_->step(step(), epoch());
     if (step() % setup_.recipe.log.every_steps == 0) start_train_line();
     finish_train_line(/*wait=*/false);
@@ -183,11 +177,13 @@ TrainingEnd Trainer::train() {
   }
   finish_train_line(/*wait=*/true);
   control_.report(Operation::averaging);
-  parallel_->global_avg(/*will_revert=*/false);
+  parallel_->global_avg(/*will_revert=*/false);  // waits for all exchanges
+  if (trace_) trace_->finish();
   return TrainingEnd::completed;
 }
 
 void Trainer::train_step() {
+  const TraceSpan span(trace_.get(), kTrainingLane, "", {.step = step() + 1});
   const auto begin = Clock::now();
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   seed_generator(static_cast<std::uint64_t>(setup_.recipe.seed), world_->rank(), step() + 1,
@@ -203,10 +199,7 @@ void Trainer::train_step() {
 
 // One micro-batch: its share of the gradient, and with the last one the update. Returns its loss.
 double Trainer::micro_step() {
-  const auto begin = Clock::now();
-  control_.report(Operation::waiting_for_data);
-  const Batch batch = batches_->next();
-  interval_.data_wait_s += seconds_since(begin);
+  const Batch batch = next_batch();
   const at::Tensor loss = forward_and_loss(batch);
   const auto value = loss.item<double>();
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
@@ -214,7 +207,17 @@ double Trainer::micro_step() {
   return value;
 }
 
+Batch Trainer::next_batch() {
+  const TraceSpan span(trace_.get(), kTrainingLane, "data wait");
+  const auto begin = Clock::now();
+  control_.report(Operation::waiting_for_data);
+  Batch batch = batches_->next();
+  interval_.data_wait_s += seconds_since(begin);
+  return batch;
+}
+
 at::Tensor Trainer::forward_and_loss(const Batch& batch) {
+  const TraceSpan span(trace_.get(), kTrainingLane, "forward");
   control_.report(Operation::forward);
   const at::Tensor output =
       setup_.model->forward(setup_.inputs, std::span(batch.fields).first(setup_.inputs.size()));
@@ -235,6 +238,7 @@ void Trainer::diverge(const Batch& batch, const at::Tensor& output, double loss)
 
 // Mixing, update and the next exchange all happen in here.
 void Trainer::backward(const at::Tensor& loss) {
+  const TraceSpan span(trace_.get(), kTrainingLane, "backward");
   control_.report(Operation::backward);
   const std::int64_t before = step();
   run_backward(loss);
@@ -298,6 +302,7 @@ bool Trainer::checkpoint_is_due() const {
 }
 
 void Trainer::save(bool may_go_on) {
+  const TraceSpan span(trace_.get(), kTrainingLane, "saving");
   finish_train_line(/*wait=*/true);  // lines up to this step are on disk before its checkpoint
   control_.report(Operation::saving);
   const DataPosition position = setup_.sampler->position(step());
@@ -317,10 +322,12 @@ void Trainer::save(bool may_go_on) {
 std::filesystem::path Trainer::save_stopped() {
   finish_saving();
   if (checkpointer_->last_step() != step()) save(/*may_go_on=*/false);
+  if (trace_) trace_->finish();
   return CheckpointFolder(folder_.checkpoints()).path_of(step());
 }
 
 void Trainer::evaluate() {
+  const TraceSpan span(trace_.get(), kTrainingLane, "evaluation");
   finish_train_line(/*wait=*/true);
   control_.report(Operation::evaluating);
   const std::optional<double> distance =
@@ -371,6 +378,7 @@ void Trainer::announce() {
   }
   const auto parts = connected_parts(setup_.topology, world_->size());
   if (parts.size() > 1) log_.warn(disconnected_warning(parts));
+  if (const auto warning = trace_warning(setup_)) log_.warn(*warning);
   if (setup_.weights_needed_later && recipe.parallel.update == UpdateMode::automatic) {
     log_.info(
         "note     the model uses weights after their gradients are complete: they are updated "

@@ -12,6 +12,7 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/comm/world.h"
+#include "decent/core/trace.h"
 #include "decent/data/prefetcher.h"
 #include "decent/parallel/decentralized_parameters.h"
 #include "decent/train/checkpoint_search.h"
@@ -43,14 +44,14 @@ class Trainer {
 
   /// Trains to the end and leaves every worker with the average of all models, or stops after the
   /// step that all workers have agreed on. Collective. Throws also what went wrong with a
-  /// checkpoint that was being written meanwhile.
+  /// checkpoint that was being written meanwhile, and WriteError for a trace.
   TrainingEnd train();
 
   /// Waits until the last checkpoint is durable. Collective. Throws what went wrong with it.
   void finish_saving() { checkpointer_->wait(); }
 
   /// Saves where the run has stopped, unless it is saved already, and gives the folder of the
-  /// checkpoint. Collective.
+  /// checkpoint; writes the trace, if it was in its steps. Collective.
   std::filesystem::path save_stopped();
 
   /// Writes the averaged model and the summary; rank 0 alone does something. Throws WriteError.
@@ -82,6 +83,7 @@ class Trainer {
   void announce();
   void train_step();
   double micro_step();
+  Batch next_batch();
   at::Tensor forward_and_loss(const Batch& batch);
   void backward(const at::Tensor& loss);
   [[noreturn]] void diverge(const Batch& batch, const at::Tensor& output, double loss) const;
@@ -102,6 +104,7 @@ class Trainer {
   Control& control_;
   Log& log_;
   RunFolder folder_;
+  std::shared_ptr<Trace> trace_;  // null where no step of this run is traced
   Criterion criterion_;
   std::unique_ptr<Reporter> reporter_;  // rank 0
   std::unique_ptr<DecentralizedParameters> parallel_;

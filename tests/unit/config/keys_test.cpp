@@ -99,7 +99,7 @@ const std::vector<KeyCase>& key_cases() {
       {"log.every_steps", "1", "null", "0", ""},
       {"log.progress", "bar", "3", "", ""},
       {"log.tensorboard", "false", "2", "", ""},
-      {"log.trace", "null", "3", "[0, 2]", "[1, 2]"},
+      {"log.trace", "[1, 2]", "3", "[0, 2]", ""},
   };
   return cases;
 }
