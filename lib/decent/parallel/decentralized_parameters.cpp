@@ -52,6 +52,7 @@ DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
                                                  DecentralizedOptions options)
     : options_(std::move(options)), world_(std::move(world)) {
   check_options();
+  if (options_.loss_scaler) scaler_.emplace(*options_.loss_scaler);
   const std::vector<Phase> phases =
       phases_of(options_.topology, world_->size(), options_.local_world_size);
   const NamedTensors trained = trained_part(parameters);
@@ -160,7 +161,11 @@ void DecentralizedParameters::on_gradient(std::size_t parameter) {
 }
 
 bool DecentralizedParameters::updates_in_backward() const {
-  return options_.update_time == UpdateTime::in_backward && !options_.clip.needs_whole_gradient();
+  return options_.update_time == UpdateTime::in_backward && !needs_whole_gradient();
+}
+
+bool DecentralizedParameters::needs_whole_gradient() const {
+  return options_.clip.needs_whole_gradient() || scaler_;
 }
 
 void DecentralizedParameters::open_step() {
@@ -170,6 +175,7 @@ void DecentralizedParameters::open_step() {
         "global_avg(false) to go on from it");
   }
   step_open_ = true;
+  overflow_ = false;
   next_bucket_ = 0;
   squares_ = 0;
   whole_scale_ = 1;
@@ -187,9 +193,10 @@ void DecentralizedParameters::handle_complete_buckets() {
 // What is left at the end of backward: buckets with a parameter that this step did not use, and
 // those behind them.
 void DecentralizedParameters::close_step() {
-  if (options_.clip.needs_whole_gradient()) measure_whole_gradient();
+  if (needs_whole_gradient()) measure_whole_gradient();
   while (next_bucket_ < buckets_.size()) handle_bucket(next_bucket_++);
-  if (options_.clip.norm > 0) grad_norm_ = std::sqrt(squares_);
+  if (options_.clip.norm > 0) grad_norm_ = std::sqrt(squares_) / loss_scale();
+  if (scaler_) scaler_->update(overflow_);
   ++step_;
   step_open_ = false;
   warn_of_missing_gradients();
@@ -203,8 +210,11 @@ void DecentralizedParameters::handle_bucket(std::size_t index) {
   const Mixing mixing = gossip_->wait(index, options_.gamma);
   wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 
-  const std::vector<BucketSlice> slices = collect_slices(bucket);
+  std::vector<BucketSlice> slices = collect_slices(bucket);
   const double scale = clip_scale(bucket, slices);
+  if (overflow_) {
+    for (BucketSlice& slice : slices) slice.grad = nullptr;  // mixed only
+  }
   options_.update->apply({.x = bucket.x.data_ptr(),
                           .numel = bucket.x.numel(),
                           .states = states_[index].pointers,
@@ -213,7 +223,7 @@ void DecentralizedParameters::handle_bucket(std::size_t index) {
                           .slices = slices,
                           .lr = options_.schedule(step_ + 1),
                           .grad_scale = scale});
-  count_updates(bucket);
+  if (!overflow_) count_updates(bucket);
   release_gradients(bucket);
   start_exchange(index, step_ + 1);
 }
@@ -252,6 +262,11 @@ NamedTensors DecentralizedParameters::training_state() const {
       state.emplace_back(prefix + "step", at::scalar_tensor(parameter.updates, at::kLong));
     }
   }
+  if (scaler_) {
+    state.emplace_back("scaler.scale", at::scalar_tensor(scaler_->scale(), at::kFloat));
+    state.emplace_back("scaler.growth_tracker",
+                       at::scalar_tensor(scaler_->growth_tracker(), at::kLong));
+  }
   return state;
 }
 
@@ -259,6 +274,10 @@ void DecentralizedParameters::continue_from(std::int64_t step, const NamedTensor
   const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
   for (Parameter& parameter : parameters_) {
     parameter.updates = by_name.at("optimizer." + parameter.name + ".step").item<std::int64_t>();
+  }
+  if (scaler_) {
+    scaler_->restore(by_name.at("scaler.scale").item<double>(),
+                     by_name.at("scaler.growth_tracker").item<std::int64_t>());
   }
   gossip_->drop();
   step_ = step;
@@ -306,9 +325,11 @@ double DecentralizedParameters::clip_scale(const Bucket& bucket,
                                            const std::vector<BucketSlice>& slices) {
   if (options_.clip.norm == 0 || !options_.clip.each_bucket) return whole_scale_;
   const double squares = sum_of_squares(slices, scalar_of(bucket.x));
-  check_finite(squares, bucket, slices);
-  squares_ += squares;
-  return clip_coefficient(std::sqrt(squares), options_.clip.norm);
+  if (!scaler_) {
+    check_finite(squares, bucket, slices);
+    squares_ += squares;
+  }
+  return clip_coefficient(std::sqrt(squares) / loss_scale(), options_.clip.norm) / loss_scale();
 }
 
 void DecentralizedParameters::measure_whole_gradient() {
@@ -316,10 +337,13 @@ void DecentralizedParameters::measure_whole_gradient() {
   for (const Bucket& bucket : buckets_) {
     const std::vector<BucketSlice> slices = collect_slices(bucket);
     const double squares = sum_of_squares(slices, scalar_of(bucket.x));
-    check_finite(squares, bucket, slices);
+    if (!scaler_) check_finite(squares, bucket, slices);
     squares_ += squares;
   }
-  whole_scale_ = clip_coefficient(std::sqrt(squares_), options_.clip.norm);
+  overflow_ = !std::isfinite(squares_);
+  whole_scale_ = 1 / loss_scale();
+  if (!options_.clip.needs_whole_gradient()) return;
+  whole_scale_ *= clip_coefficient(std::sqrt(squares_) / loss_scale(), options_.clip.norm);
 }
 
 // Clipping would spread one bad element over all parameters.
