@@ -19,6 +19,7 @@ class Trained:
     losses: np.ndarray  # per step, mean over workers
     state: dict[str, np.ndarray]  # of the average; buffers of the first worker
     distance: float  # of the workers from their average
+    scales: list[float]  # per step, what the first worker's loss was multiplied with
 
 
 def load(path: Path) -> torch.jit.ScriptModule:
@@ -37,29 +38,34 @@ def make_optimizer(model: torch.nn.Module, settings: dict) -> torch.optim.Optimi
 
 
 def train(path: Path, data: dict[str, np.ndarray], optimizer: dict, inputs: tuple[str, ...] = ("x",),
-          loss: str = "cross_entropy", steps: int = 12, batch_size: int = 8, workers: int = 1) -> Trained:
+          loss: str = "cross_entropy", steps: int = 12, batch_size: int = 8, workers: int = 1,
+          autocast: torch.dtype | None = None, scaler: dict | None = None) -> Trained:
     """Data in order, complete topology: all workers' weights are averaged with a delay of one step."""
     fields = {name: torch.from_numpy(array.copy()) for name, array in data.items()}
     loss_of = F.mse_loss if loss == "mse" else F.cross_entropy
     replicas = [load(path) for _ in range(workers)]
     optimizers = [make_optimizer(model, optimizer) for model in replicas]
-    losses = []
+    scalers = [torch.amp.GradScaler("cpu", enabled=scaler is not None, **(scaler or {})) for _ in replicas]
+    losses, scales = [], []
     for t in range(1, steps + 1):
         losses.append(0.0)
         for rank, model in enumerate(replicas):
             rows = _rows(t, rank, workers, batch_size, len(fields["y"]))
-            value = loss_of(model(*(fields[name][rows] for name in inputs)), fields["y"][rows])
-            value.backward()
+            with torch.autocast("cpu", dtype=autocast or torch.bfloat16, enabled=autocast is not None):
+                value = loss_of(model(*(fields[name][rows] for name in inputs)), fields["y"][rows])
+            scalers[rank].scale(value).backward()
             losses[-1] += value.item() / workers
         if t > 1:
             _average(replicas)
-        for own in optimizers:
-            own.step()
+        scales.append(scalers[0].get_scale())
+        for own, its_scaler in zip(optimizers, scalers):
+            its_scaler.step(own)
+            its_scaler.update()
             own.zero_grad()
     distance = _distance(replicas)
     _average(replicas)
     state = {name: tensor.detach().numpy() for name, tensor in replicas[0].state_dict().items()}
-    return Trained(np.array(losses), state, distance)
+    return Trained(np.array(losses), state, distance, scales)
 
 
 def _rows(t: int, rank: int, workers: int, batch_size: int, samples: int) -> slice:

@@ -197,13 +197,12 @@ def test_all_mistakes_together(tmp_path: Path) -> None:
 # One value per key and recipe, so several recipes.
 TO_COME = [
     {
-        "model": {"memory_format": "channels_last", "unfreeze": ["fc*"], "device": "cuda"},
+        "model": {"unfreeze": ["fc*"], "device": "cuda"},
         "data": {"eval": {"format": "images", "path": "a"}, "threads": 2, "on_error": "skip",
                  "transforms": ["normalize"]},
         "parallel": {"comm_dtype": "bf16", "backend": "nccl"},
-        "amp": {"dtype": "bf16", "init_scale": 2, "growth_factor": 3.0, "backoff_factor": 0.25, "growth_interval": 5},
     },
-    {"data": {"eval": {"format": "csv", "path": "a.csv"}}, "amp": {"dtype": "fp16"}},
+    {"data": {"eval": {"format": "csv", "path": "a.csv"}}},
     {"data": {"eval": {**DIGITS["test"], "limit": 5}}},
     {"data": {"eval": {"format": "idx", "images": "i", "labels": "l"}}},
     {"data": {"eval": {**DIGITS["test"], "holdout": {"fraction": 0.5, "part": "eval"}}}},

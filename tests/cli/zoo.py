@@ -265,6 +265,7 @@ MODELS = {
     "stopped_by_data": StoppedByData,
     "stopped_by_copy": StoppedByCopy,
     "two_inputs64": lambda: TwoInputs().double(),
+    "conv": Conv,
     "conv64": lambda: Conv().double(),
     "conv_last64": lambda: Conv().double().to(memory_format=torch.channels_last),
     "two_outputs": TwoOutputs,

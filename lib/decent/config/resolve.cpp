@@ -27,6 +27,11 @@ void check_together(const Recipe& recipe, const Value& root, Mistakes& mistakes)
                  "true needs optimizer.momentum > 0");
   }
   const ParallelRecipe& parallel = recipe.parallel;
+  if (parallel.update == UpdateMode::in_backward && recipe.amp.dtype == AmpDType::fp16) {
+    mistakes.add(where_of(root, "parallel", "update"), "parallel.update",
+                 "in_backward updates weights before it is known whether a gradient overflowed, "
+                 "which amp.dtype: fp16 needs; use after_backward, or amp.dtype: bf16");
+  }
   if (parallel.update == UpdateMode::in_backward && parallel.grad_clip_norm > 0 &&
       parallel.grad_clip_scope == ClipScope::global) {
     mistakes.add(where_of(root, "parallel", "update"), "parallel.update",

@@ -25,8 +25,7 @@ Table<ModelRecipe> make_model_table() {
       .doc("Target value that cross_entropy leaves out.");
   table.key("class_dim", &R::class_dim, -1).doc("Dimension of the classes in the output.");
   table.key("memory_format", &R::memory_format, MemoryFormat::contiguous)
-      .not_yet()
-      .doc("Memory layout of parameters and inputs.");
+      .doc("Memory layout of images in parameters and inputs.");
   table.key("weights", &R::weights, std::nullopt)
       .doc("File of weights to start from: `.safetensors` or `.pt`.");
   table.key("freeze", &R::freeze, {}).doc("Globs over parameters that do not train.");
@@ -161,22 +160,16 @@ Table<ParallelRecipe> make_parallel_table() {
 Table<AmpRecipe> make_amp_table() {
   using R = AmpRecipe;
   Table<R> table;
-  table.key("dtype", &R::dtype, AmpDType::off).not_yet().doc("Type of the mixed precision.");
-  table.key("init_scale", &R::init_scale, 65536)
-      .range(above(0))
-      .not_yet()
-      .doc("First loss scale with fp16.");
+  table.key("dtype", &R::dtype, AmpDType::off).doc("Type of the mixed precision.");
+  table.key("init_scale", &R::init_scale, 65536).range(above(0)).doc("First loss scale with fp16.");
   table.key("growth_factor", &R::growth_factor, 2.0)
       .range(above(1))
-      .not_yet()
       .doc("Factor by which the scale grows.");
   table.key("backoff_factor", &R::backoff_factor, 0.5)
       .range(within_open(0, 1))
-      .not_yet()
       .doc("Factor by which the scale falls after an overflow.");
   table.key("growth_interval", &R::growth_interval, 2000)
       .range(at_least(1))
-      .not_yet()
       .doc("Updates without overflow after which the scale grows.");
   return table;
 }

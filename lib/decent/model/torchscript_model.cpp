@@ -10,6 +10,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/model/autocast.h"
 #include "decent/model/inspect.h"
 #include "decent/model/output.h"
 
@@ -20,6 +21,14 @@ namespace {
 std::vector<c10::Argument> arguments_of(const torch::jit::Module& module) {
   const auto& all = module.get_method("forward").function().getSchema().arguments();
   return {all.begin() + 1, all.end()};
+}
+
+// For convolutions in two and in three dimensions.
+std::optional<at::MemoryFormat> channels_last_of(const at::Tensor& tensor) {
+  if (!tensor.is_floating_point()) return std::nullopt;
+  if (tensor.dim() == 4) return at::MemoryFormat::ChannelsLast;
+  if (tensor.dim() == 5) return at::MemoryFormat::ChannelsLast3d;
+  return std::nullopt;
 }
 
 std::string quoted_path(const std::filesystem::path& path) {
@@ -171,20 +180,38 @@ void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) con
   }
 }
 
-at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
-                                     std::span<const at::Tensor> tensors) {
+void TorchScriptModel::use_channels_last() {
+  const at::NoGradGuard no_grad;
+  channels_last_ = true;
+  for (auto& [name, parameter] : parameters_) {
+    const auto format = channels_last_of(parameter);
+    if (format) parameter.set_data(parameter.contiguous(*format));
+  }
+}
+
+c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
+                                  std::span<const at::Tensor> tensors) {
   std::vector<c10::IValue> positional;
   torch::jit::Kwargs named;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto format = channels_last_ ? channels_last_of(tensors[i]) : std::nullopt;
+    const at::Tensor tensor = format ? tensors[i].contiguous(*format) : tensors[i];
     if (inputs[i].argument.empty()) {
-      positional.emplace_back(tensors[i]);
+      positional.emplace_back(tensor);
     } else {
-      named.emplace(inputs[i].argument, tensors[i]);
+      named.emplace(inputs[i].argument, tensor);
     }
   }
+  std::optional<Autocast> autocast;
+  if (autocast_) autocast.emplace(*autocast_);
+  return module_.forward(std::move(positional), named);
+}
+
+at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
+                                     std::span<const at::Tensor> tensors) {
   c10::IValue output;
   try {
-    output = module_.forward(std::move(positional), named);
+    output = run(inputs, tensors);
   } catch (const std::exception& error) {
     std::vector<std::string> shapes;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -195,7 +222,9 @@ at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
                     reason_of(error));
   }
   try {
-    return select_output(output, output_);
+    const at::Tensor chosen = select_output(output, output_);
+    // Losses are not for low precision, and autocast would cast there, too.
+    return autocast_ && chosen.scalar_type() == *autocast_ ? chosen.to(at::kFloat) : chosen;
   } catch (const UserError& error) {
     throw UserError(quoted_path(path_) + ": " + error.what());
   }

@@ -65,6 +65,14 @@ class TorchScriptModel {
   /// Which of several outputs forward() gives; see select_output.
   void choose_output(std::optional<std::string> choice) { output_ = std::move(choice); }
 
+  /// Mixed precision: forward runs in `dtype` (at::kBFloat16, at::kHalf) where that is safe, as
+  /// under torch.autocast; what it returns is float32.
+  void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
+
+  /// Puts weights of convolutions and inputs of as many dimensions (4, 5) into channels_last order.
+  /// Before the parameters are taken over by training.
+  void use_channels_last();
+
   /// Runs forward on tensors given in the order of `inputs`. Throws UserError with the model's own
   /// reason where it fails, or where the output is not there.
   at::Tensor forward(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
@@ -81,6 +89,7 @@ class TorchScriptModel {
     at::Tensor buffer;
   };
 
+  c10::IValue run(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
   void collect_tensors();
   void find_buffer_slots();
   void make_buffers_writable();
@@ -95,6 +104,8 @@ class TorchScriptModel {
   std::vector<std::string> fixed_mode_operators_;
   bool reads_data_of_tensors_ = false;
   std::optional<std::string> output_;
+  std::optional<at::ScalarType> autocast_;
+  bool channels_last_ = false;
 };
 
 }  // namespace decent

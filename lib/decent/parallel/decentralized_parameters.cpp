@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
-#include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function_hook.h>
@@ -10,7 +9,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <map>
 #include <stdexcept>
 #include <utility>
 
@@ -52,6 +50,7 @@ DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
                                                  DecentralizedOptions options)
     : options_(std::move(options)), world_(std::move(world)) {
   check_options();
+  if (options_.loss_scaler) scaler_.emplace(*options_.loss_scaler);
   const std::vector<Phase> phases =
       phases_of(options_.topology, world_->size(), options_.local_world_size);
   const NamedTensors trained = trained_part(parameters);
@@ -160,7 +159,11 @@ void DecentralizedParameters::on_gradient(std::size_t parameter) {
 }
 
 bool DecentralizedParameters::updates_in_backward() const {
-  return options_.update_time == UpdateTime::in_backward && !options_.clip.needs_whole_gradient();
+  return options_.update_time == UpdateTime::in_backward && !needs_whole_gradient();
+}
+
+bool DecentralizedParameters::needs_whole_gradient() const {
+  return options_.clip.needs_whole_gradient() || scaler_;
 }
 
 void DecentralizedParameters::open_step() {
@@ -170,6 +173,7 @@ void DecentralizedParameters::open_step() {
         "global_avg(false) to go on from it");
   }
   step_open_ = true;
+  overflow_ = false;
   next_bucket_ = 0;
   squares_ = 0;
   whole_scale_ = 1;
@@ -187,9 +191,10 @@ void DecentralizedParameters::handle_complete_buckets() {
 // What is left at the end of backward: buckets with a parameter that this step did not use, and
 // those behind them.
 void DecentralizedParameters::close_step() {
-  if (options_.clip.needs_whole_gradient()) measure_whole_gradient();
+  if (needs_whole_gradient()) measure_whole_gradient();
   while (next_bucket_ < buckets_.size()) handle_bucket(next_bucket_++);
-  if (options_.clip.norm > 0) grad_norm_ = std::sqrt(squares_);
+  if (options_.clip.norm > 0) grad_norm_ = std::sqrt(squares_) / loss_scale();
+  if (scaler_) scaler_->update(overflow_);
   ++step_;
   step_open_ = false;
   warn_of_missing_gradients();
@@ -212,8 +217,11 @@ void DecentralizedParameters::handle_bucket(std::size_t index) {
 
   TraceSpan span(options_.trace.get(), kTrainingLane, "mix+update",
                  {.bucket = static_cast<std::int64_t>(index)});
-  const std::vector<BucketSlice> slices = collect_slices(bucket);
+  std::vector<BucketSlice> slices = collect_slices(bucket);
   const double scale = clip_scale(bucket, slices);
+  if (overflow_) {
+    for (BucketSlice& slice : slices) slice.grad = nullptr;  // mixed only
+  }
   options_.update->apply({.x = bucket.x.data_ptr(),
                           .numel = bucket.x.numel(),
                           .states = states_[index].pointers,
@@ -222,7 +230,7 @@ void DecentralizedParameters::handle_bucket(std::size_t index) {
                           .slices = slices,
                           .lr = options_.schedule(step_ + 1),
                           .grad_scale = scale});
-  count_updates(bucket);
+  if (!overflow_) count_updates(bucket);
   release_gradients(bucket);
   span.end();
   start_exchange(index, step_ + 1);
@@ -243,37 +251,6 @@ void DecentralizedParameters::show_received(std::size_t index) {
 // phases.
 void DecentralizedParameters::start_exchange(std::size_t bucket, std::int64_t step) {
   gossip_->start(bucket, buckets_[bucket].x, (step - 1) % gossip_->phases());
-}
-
-NamedTensors DecentralizedParameters::training_state() const {
-  NamedTensors state;
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    const Bucket& bucket = buckets_[b];
-    for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
-      const Parameter& parameter = parameters_[bucket.parameters[i]];
-      const at::Tensor& x = parameter.tensor;
-      state.emplace_back("model." + parameter.name, x.detach());
-      const std::string prefix = "optimizer." + parameter.name + ".";
-      for (std::size_t s = 0; s < states_[b].tensors.size(); ++s) {
-        state.emplace_back(
-            prefix + options_.update->state_names()[s],
-            states_[b].tensors[s].as_strided(x.sizes(), x.strides(), bucket.offsets[i]));
-      }
-      state.emplace_back(prefix + "step", at::scalar_tensor(parameter.updates, at::kLong));
-    }
-  }
-  return state;
-}
-
-void DecentralizedParameters::continue_from(std::int64_t step, const NamedTensors& state) {
-  const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
-  for (Parameter& parameter : parameters_) {
-    parameter.updates = by_name.at("optimizer." + parameter.name + ".step").item<std::int64_t>();
-  }
-  gossip_->drop();
-  step_ = step;
-  if (step == 0) return;  // the first step does not mix
-  for (std::size_t b = 0; b < buckets_.size(); ++b) start_exchange(b, step);
 }
 
 // Changes nothing but the layout of gradients, so that it may be called twice in a step.
@@ -316,9 +293,11 @@ double DecentralizedParameters::clip_scale(const Bucket& bucket,
                                            const std::vector<BucketSlice>& slices) {
   if (options_.clip.norm == 0 || !options_.clip.each_bucket) return whole_scale_;
   const double squares = sum_of_squares(slices, scalar_of(bucket.x));
-  check_finite(squares, bucket, slices);
-  squares_ += squares;
-  return clip_coefficient(std::sqrt(squares), options_.clip.norm);
+  if (!scaler_) {
+    check_finite(squares, bucket, slices);
+    squares_ += squares;
+  }
+  return clip_coefficient(std::sqrt(squares) / loss_scale(), options_.clip.norm) / loss_scale();
 }
 
 void DecentralizedParameters::measure_whole_gradient() {
@@ -326,10 +305,13 @@ void DecentralizedParameters::measure_whole_gradient() {
   for (const Bucket& bucket : buckets_) {
     const std::vector<BucketSlice> slices = collect_slices(bucket);
     const double squares = sum_of_squares(slices, scalar_of(bucket.x));
-    check_finite(squares, bucket, slices);
+    if (!scaler_) check_finite(squares, bucket, slices);
     squares_ += squares;
   }
-  whole_scale_ = clip_coefficient(std::sqrt(squares_), options_.clip.norm);
+  overflow_ = !std::isfinite(squares_);
+  whole_scale_ = 1 / loss_scale();
+  if (!options_.clip.needs_whole_gradient()) return;
+  whole_scale_ *= clip_coefficient(std::sqrt(squares_) / loss_scale(), options_.clip.norm);
 }
 
 // Clipping would spread one bad element over all parameters.

@@ -32,6 +32,7 @@
 #include "decent/comm/communicator.h"
 #include "decent/core/trace.h"
 #include "decent/optim/bucket_update.h"
+#include "decent/optim/loss_scaler.h"
 #include "decent/optim/schedule.h"
 #include "decent/parallel/global_average.h"
 #include "decent/parallel/gossip.h"
@@ -82,6 +83,9 @@ struct DecentralizedOptions {
   bool average_buffers = true;  // floating-point buffers join the global average
   ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
   UpdateTime update_time = UpdateTime::in_backward;
+  /// For losses that were multiplied with loss_scale() before backward(). A step with a gradient
+  /// that is not finite then mixes and does not update. Buckets are updated after backward.
+  std::optional<LossScalerOptions> loss_scaler = std::nullopt;
   /// Called in backward for every bucket that is about to be mixed, in the order of buckets; it may
   /// read, not write. Larger edges cost a copy of the bucket for it.
   std::function<void(const PreAverage&)> pre_average = nullptr;
@@ -132,7 +136,8 @@ class DecentralizedParameters {
 
   /// What this worker's training goes on from, with the names that checkpoints give it: every
   /// trained parameter as "model.<name>", its optimizer states as "optimizer.<name>.exp_avg" and so
-  /// on, in its shape, and the number of its own updates as "optimizer.<name>.step" (int64 scalar).
+  /// on, in its shape, and the number of its own updates as "optimizer.<name>.step" (int64 scalar);
+  /// with a loss scaler also "scaler.scale" (float32) and "scaler.growth_tracker" (int64).
   /// Views of live memory, but for the counts, which are copies.
   NamedTensors training_state() const;
 
@@ -141,8 +146,14 @@ class DecentralizedParameters {
   /// Collective.
   void continue_from(std::int64_t step, const NamedTensors& state);
 
-  /// Norm of the last step's gradient over all parameters of this worker, before clipping; nothing
-  /// where clipping is off.
+  /// What the loss of the next step is to be multiplied with; 1 without options.loss_scaler.
+  bool scales_loss() const { return scaler_.has_value(); }
+  double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
+  /// Whether a gradient of the last step overflowed, so that it was not updated.
+  bool overflowed() const { return overflow_; }
+
+  /// Norm of the last step's gradient over all parameters of this worker, unscaled and before
+  /// clipping (NaN where it overflowed); nothing where clipping is off.
   std::optional<double> grad_norm() const { return grad_norm_; }
 
   /// Seconds that backward() has waited for exchanges since the last call.
@@ -177,6 +188,7 @@ class DecentralizedParameters {
   std::vector<BucketSlice> collect_slices(const Bucket& bucket);
   void count_updates(const Bucket& bucket);
   double clip_scale(const Bucket& bucket, const std::vector<BucketSlice>& slices);
+  bool needs_whole_gradient() const;
   void measure_whole_gradient();
   void check_finite(double squares, const Bucket& bucket,
                     const std::vector<BucketSlice>& slices) const;
@@ -200,7 +212,9 @@ class DecentralizedParameters {
   std::vector<std::size_t> missing_;           // by bucket: gradients still to come in this step
   std::size_t next_bucket_ = 0;                // buckets are handled in this order on every worker
   std::vector<std::size_t> without_gradient_;  // parameters, in this step
-  double squares_ = 0;      // of this step's gradients, as far as they are measured
+  std::optional<LossScaler> scaler_;
+  bool overflow_ = false;   // a gradient of this step is not finite
+  double squares_ = 0;      // of this step's gradients, scaled, as far as they are measured
   double whole_scale_ = 1;  // what this step's whole gradient is multiplied with
   std::optional<double> grad_norm_;
   double wait_seconds_ = 0;

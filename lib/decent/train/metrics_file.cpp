@@ -53,6 +53,7 @@ void MetricsFile::write(const TrainMetrics& m) {
                {"comm_wait_ms", m.comm_wait_ms},
                {"data_wait_ms", m.data_wait_ms}};
   if (m.grad_norm) line["grad_norm"] = *m.grad_norm;
+  if (m.loss_scale) line["loss_scale"] = *m.loss_scale;
   write_line(line.dump());
 }
 

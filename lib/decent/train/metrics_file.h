@@ -21,7 +21,8 @@ struct TrainMetrics {
   double step_ms = 0;        // per update, with waiting for data, without evaluation
   double comm_wait_ms = 0;
   double data_wait_ms = 0;
-  std::optional<double> grad_norm = {};  // of this step, before clipping, mean over workers
+  std::optional<double> grad_norm = {};   // of this step, before clipping, mean over workers
+  std::optional<double> loss_scale = {};  // that this step's loss was multiplied with, on rank 0
 };
 
 /// A metric of an evaluation besides the loss.

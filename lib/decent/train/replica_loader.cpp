@@ -1,5 +1,6 @@
 #include "decent/train/replica_loader.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
@@ -71,7 +72,9 @@ class Averager {
 
   void fill(const std::string& name, const at::Tensor& target) {
     if (is_update_count(name, target)) {
-      highest(name, target);
+      take(name, target, [](const at::Tensor& values) { return values.max(); });
+    } else if (name.starts_with("scaler.")) {
+      take(name, target, [](const at::Tensor& values) { return values.min(); });
     } else if (!target.is_floating_point() ||
                (name.starts_with("buffer.") && !rules_.average_buffers)) {
       first_replicas(name, target);
@@ -116,15 +119,20 @@ class Averager {
     }
   }
 
-  void highest(const std::string& name, const at::Tensor& target) {
-    const at::Tensor counts =
-        at::zeros({static_cast<std::int64_t>(found_.readers.size())}, at::kLong);
+  // One of the replicas' values of a scalar; what no replica has stays as it is.
+  template <typename Choose>
+  void take(const std::string& name, const at::Tensor& target, const Choose& choose) {
+    const auto replicas = static_cast<std::int64_t>(found_.readers.size());
+    const at::Tensor table = at::zeros({2, replicas}, at::kDouble);  // values, and who has one
     for (const auto& [replica, file] : found_.own) {
-      const at::Tensor count = read_tensor(file, name, target);
-      if (count.defined()) counts[replica].copy_(count);
+      const at::Tensor value = read_tensor(file, name, target);
+      if (!value.defined()) continue;
+      table[0][replica].copy_(value);
+      table[1][replica].fill_(1);
     }
-    world_.all_reduce_sum(counts)->wait();
-    target.copy_(counts.max());
+    world_.all_reduce_sum(table)->wait();
+    const at::Tensor values = table[0].masked_select(table[1].gt(0));
+    if (values.numel() > 0) target.copy_(choose(values));
   }
 
   void first_replicas(const std::string& name, const at::Tensor& target) {

@@ -23,8 +23,9 @@ struct AverageRules {
 };
 
 /// Fills `targets` with the average over all replicas that there are: the sum in float64, rounded
-/// once. Counts of updates are the highest. Returns the consensus distance sqrt(mean over replicas
-/// of ||x_i - mean||^2) over all parameters. The same on every worker. Collective.
+/// once. Counts of updates are the highest, the loss scale and its count the lowest. Returns the
+/// consensus distance sqrt(mean over replicas of ||x_i - mean||^2) over all parameters. The same on
+/// every worker. Collective.
 double average_replicas(const FoundCheckpoint& found, Communicator& world,
                         const NamedTensors& targets, const AverageRules& rules);
 

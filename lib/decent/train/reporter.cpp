@@ -24,6 +24,7 @@ Scalars scalars_of(const TrainMetrics& m) {
                      {"train/comm_wait_ms", m.comm_wait_ms},
                      {"train/data_wait_ms", m.data_wait_ms}};
   if (m.grad_norm) scalars.emplace_back("train/grad_norm", *m.grad_norm);
+  if (m.loss_scale) scalars.emplace_back("train/loss_scale", *m.loss_scale);
   return scalars;
 }
 

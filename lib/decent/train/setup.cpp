@@ -224,7 +224,13 @@ void open_model(Setup& setup) {
   const Recipe& recipe = setup.recipe;
   setup.model = std::make_unique<TorchScriptModel>(recipe.model.path);
   setup.model->choose_output(recipe.model.output);
+  if (recipe.amp.dtype != AmpDType::off) {
+    setup.model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
+  }
   if (recipe.model.weights) load_weights(*setup.model, *recipe.model.weights);
+  if (recipe.model.memory_format == MemoryFormat::channels_last) {
+    setup.model->use_channels_last();
+  }
   freeze_parameters(setup.model->parameters(), recipe.model.freeze);
   check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);

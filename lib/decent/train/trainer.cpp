@@ -19,35 +19,12 @@
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
 #include "decent/train/replica_loader.h"
+#include "decent/train/reporter_options.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
 
 namespace decent {
 namespace {
-
-ProgressDisplay display_of(ProgressStyle style) {
-  switch (style) {
-    case ProgressStyle::automatic:
-      return ProgressBar::fits_stdout() ? ProgressDisplay::bar : ProgressDisplay::plain;
-    case ProgressStyle::bar:
-      return ProgressDisplay::bar;
-    case ProgressStyle::plain:
-      return ProgressDisplay::plain;
-    case ProgressStyle::off:
-      return ProgressDisplay::off;
-  }
-  throw std::logic_error("a progress style without a display");
-}
-
-ReporterOptions reporter_options(const Setup& setup, int workers, bool quiet) {
-  const LogRecipe& recipe = setup.recipe.log;
-  return {.workers = workers,
-          .first_step = setup.first_step,
-          .total_steps = setup.total_steps,
-          .update_samples = setup.sampler->update_samples(),
-          .display = quiet ? ProgressDisplay::off : display_of(recipe.progress),
-          .tensorboard = recipe.tensorboard};
-}
 
 // Batches of the whole run; more than can be counted are never reached either.
 std::int64_t batch_count(const Setup& setup) {
@@ -189,6 +166,7 @@ void Trainer::train_step() {
   seed_generator(static_cast<std::uint64_t>(setup_.recipe.seed), world_->rank(), step() + 1,
                  RandomStream::training);
   last_loss_ = 0;
+  step_loss_scale_ = parallel_->loss_scale();
   for (std::int64_t a = 1; a <= accumulation; ++a) {
     parallel_->set_accumulate_grad(a < accumulation);
     last_loss_ += micro_step() / static_cast<double>(accumulation);
@@ -203,7 +181,8 @@ double Trainer::micro_step() {
   const at::Tensor loss = forward_and_loss(batch);
   const auto value = loss.item<double>();
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
-  backward(accumulation == 1 ? loss : loss.div(accumulation));
+  const double share = parallel_->loss_scale() / static_cast<double>(accumulation);
+  backward(share == 1 ? loss : loss.mul(share));
   return value;
 }
 
@@ -222,8 +201,17 @@ at::Tensor Trainer::forward_and_loss(const Batch& batch) {
   const at::Tensor output =
       setup_.model->forward(setup_.inputs, std::span(batch.fields).first(setup_.inputs.size()));
   const at::Tensor loss = criterion_.mean_loss(output, setup_.train.target_in(batch.fields));
-  if (!std::isfinite(loss.item<double>())) diverge(batch, output, loss.item<double>());
+  if (!std::isfinite(loss.item<double>()) && !may_be_overflow())
+    diverge(batch, output, loss.item<double>());
   return loss;
+}
+
+// With a loss scaler a loss that is not finite is an overflow of float16 like any other: the step
+// is not updated, and the next loss is scaled less. It is not the scale's fault any more where even
+// losses of size 1 are scaled to less than float16 can hold.
+bool Trainer::may_be_overflow() const {
+  constexpr double kLeastFloat16 = 0x1p-24;
+  return parallel_->scales_loss() && parallel_->loss_scale() > kLeastFloat16;
 }
 
 // Before the update of that step, which would make all parameters alike.
@@ -261,7 +249,8 @@ void Trainer::start_train_line() {
       .step_ms = 1e3 * step_s,
       .comm_wait_ms = 1e3 * parallel_->take_wait_seconds() / steps,
       .data_wait_ms = 1e3 * interval_.data_wait_s / steps,
-      .grad_norm = parallel_->grad_norm()};
+      .grad_norm = parallel_->grad_norm(),
+      .loss_scale = parallel_->scales_loss() ? std::optional(step_loss_scale_) : std::nullopt};
   interval_ = {};
   const at::Tensor sums = at::tensor({last_loss_, metrics.grad_norm.value_or(0.0)}, at::kDouble);
   pending_line_ =

@@ -86,6 +86,7 @@ class Trainer {
   Batch next_batch();
   at::Tensor forward_and_loss(const Batch& batch);
   void backward(const at::Tensor& loss);
+  bool may_be_overflow() const;
   [[noreturn]] void diverge(const Batch& batch, const at::Tensor& output, double loss) const;
   void start_train_line();
   void finish_train_line(bool wait);
@@ -112,7 +113,8 @@ class Trainer {
   std::unique_ptr<Checkpointer> checkpointer_;
   std::unique_ptr<Prefetcher> batches_;
   Interval interval_;
-  double last_loss_ = 0;  // of this worker, mean over micro-batches
+  double last_loss_ = 0;        // of this worker, mean over micro-batches
+  double step_loss_scale_ = 1;  // what the last step's loss was multiplied with
   std::optional<PendingLine> pending_line_;
   std::optional<EvalMetrics> last_evaluation_;
 };

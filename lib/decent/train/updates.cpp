@@ -16,6 +16,18 @@ std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
                                             .accum_iter = recipe.accum_iter});
 }
 
+namespace {
+
+std::optional<LossScalerOptions> loss_scaler_of(const AmpRecipe& recipe) {
+  if (recipe.dtype != AmpDType::fp16) return std::nullopt;
+  return LossScalerOptions{.init_scale = recipe.init_scale,
+                           .growth_factor = recipe.growth_factor,
+                           .backoff_factor = recipe.backoff_factor,
+                           .growth_interval = recipe.growth_interval};
+}
+
+}  // namespace
+
 DecentralizedOptions parallel_options(const Setup& setup,
                                       std::function<void(const std::string&)> warn) {
   const ParallelRecipe& recipe = setup.recipe.parallel;
@@ -33,12 +45,14 @@ DecentralizedOptions parallel_options(const Setup& setup,
           .clip = {.norm = recipe.grad_clip_norm,
                    .each_bucket = recipe.grad_clip_scope == ClipScope::bucket},
           .update_time = setup.update_time,
+          .loss_scaler = loss_scaler_of(setup.recipe.amp),
           .warn = std::move(warn)};
 }
 
 bool updates_in_backward(const Setup& setup) {
-  return setup.update_time == UpdateTime::in_backward &&
-         !parallel_options(setup, nullptr).clip.needs_whole_gradient();
+  const DecentralizedOptions options = parallel_options(setup, nullptr);
+  return setup.update_time == UpdateTime::in_backward && !options.loss_scaler &&
+         !options.clip.needs_whole_gradient();
 }
 
 std::string topology_name(const TopologyRecipe& recipe) {

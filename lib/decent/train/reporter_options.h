@@ -1,0 +1,12 @@
+#pragma once
+// From the recipe to what a run tells.
+
+#include "decent/train/reporter.h"
+#include "decent/train/setup.h"
+
+namespace decent {
+
+/// What the recipe asks for, on `workers` workers; `quiet` shows no progress.
+ReporterOptions reporter_options(const Setup& setup, int workers, bool quiet);
+
+}  // namespace decent
