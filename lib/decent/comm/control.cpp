@@ -358,11 +358,16 @@ void Control::announce_failure(const Failure& failure) {
 }
 
 // The first worker that is still there; one that was given up also tells its own user why it ends.
+// Workers of one machine go silent together, but their last beats came at different times: where
+// one is lost, others who have been silent for some beats will tell nobody here either.
 bool Control::reports(const Failure& failure) const {
   if (failure.lost && failure.rank == rank_) return true;
+  const std::chrono::duration<double> some_beats(timeout_s_.load() / 2);
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(rank_); ++rank) {
+    const Peer& peer = peers_[rank];
     const bool lost = failure.lost && failure.rank == static_cast<int>(rank);
-    if (peers_[rank].alive && !lost) return false;
+    const bool silent = failure.lost && !peer.left && peer.quiet > some_beats;
+    if (peer.alive && !lost && !silent) return false;
   }
   return true;
 }

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <deque>
 #include <random>
 #include <thread>
 
+#include "decent/comm/control_frames.h"
 #include "decent/comm/mesh.h"
 
 namespace decent {
@@ -143,6 +145,32 @@ TEST(Control, GivesUpOnASilentWorker) {
   for (Verdict* verdict : {&of_0, &of_2}) {
     EXPECT_EQ(verdict->failure().rank, 1);
     EXPECT_THAT(verdict->failure().message, HasSubstr("silent for 0.5 s (parallel.timeout_s)"));
+  }
+}
+
+// The machine of workers 0 and 1 is cut off, and 1's last beat came later: 2 must not leave it to 1
+// to tell the user.
+TEST(Control, OneTellsOnEachSideOfACutCable) {
+  auto sockets = connect_all(4);
+  const auto cut_off = std::pair(std::move(sockets[0]), std::move(sockets[1]));
+  std::deque<Worker> workers(4);
+  for (int rank : {2, 3}) {
+    Worker& worker = workers[static_cast<std::size_t>(rank)];
+    worker.control = make_control(rank, std::move(sockets[static_cast<std::size_t>(rank)]),
+                                  worker.verdict, 0.6s);
+  }
+  std::this_thread::sleep_for(150ms);
+  const std::string beat = frames::beat({Operation::forward, 1});
+  for (const std::size_t peer : {2U, 3U}) {
+    EXPECT_EQ(::write(cut_off.second[peer].descriptor(), beat.data(), beat.size()),
+              static_cast<ssize_t>(beat.size()));
+  }
+  for (const std::size_t rank : {2U, 3U}) {
+    Verdict& verdict = workers[rank].verdict;
+    ASSERT_TRUE(verdict.wait());
+    EXPECT_TRUE(verdict.failure().lost);
+    EXPECT_EQ(verdict.failure().rank, 0);
+    EXPECT_EQ(verdict.reports(), rank == 2) << rank;
   }
 }
 
