@@ -18,6 +18,7 @@ set(headers
   comm/communicator comm/control comm/distributed comm/launch comm/socket comm/world
   parallel/bucket_plan parallel/decent_optim_wrapper parallel/decentralized_data_parallel
   parallel/decentralized_parameters parallel/global_average parallel/gossip parallel/replica
+  parallel/rounded_bucket
   data/batch data/digits data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
 
 add_library(decent_decent INTERFACE)

@@ -200,7 +200,7 @@ TO_COME = [
         "model": {"unfreeze": ["fc*"], "device": "cuda"},
         "data": {"eval": {"format": "images", "path": "a"}, "threads": 2, "on_error": "skip",
                  "transforms": ["normalize"]},
-        "parallel": {"comm_dtype": "bf16", "backend": "nccl"},
+        "parallel": {"backend": "nccl"},
     },
     {"data": {"eval": {"format": "csv", "path": "a.csv"}}},
     {"data": {"eval": {**DIGITS["test"], "limit": 5}}},

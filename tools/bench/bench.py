@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Measures decent-train against PyTorch programs, a bare LibTorch loop, and its goals for start-up and memory.
 
-    .venv/bin/python tools/bench/bench.py step|bare|start|save|all [--write]
+    .venv/bin/python tools/bench/bench.py step|bare|start|save|update|all [--write]
 
 step   whole training steps of three models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, no communication
 bare   one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
 start  seconds from the start of the process to the end of the first step, and peak memory
+update mixing and updating 64M parameters, beside the peers' operations and STREAM's triad
 save   what a checkpoint adds to a step, and how fast it is written, beside dd with an fsync
-all    the four of them
+all    all of them
 
 All programs take the same TorchScript files, data, batches, AdamW and float32, one thread a worker, and alternate: each
 round runs every one of them once. A round's result is the median of its samples (means over windows of some steps); the
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import os
 import platform
 import subprocess
 import sys
@@ -30,7 +32,7 @@ from statistics import median
 
 import saving
 import starting
-from programs import CONTENDERS, MODELS, OURS, ROOT, Model, prepare, run_bare, run_contender, run_ours
+from programs import BUILD, CONTENDERS, MODELS, OURS, ROOT, environment, Model, prepare, run_bare, run_contender, run_ours
 
 PAGE = ROOT / "docs" / "performance.md"
 RING_NEEDS_TWO = ("decent-dp", "decent-dp fused", "decent-optim-wrapper")  # their ring needs an even number of workers
@@ -158,9 +160,43 @@ def bench_save(arguments: argparse.Namespace, folder: Path) -> str:
     return steps + "\n\n" + table(["", "a checkpoint, ms", "dd conv=fsync, ms", "its speed over dd's"], rows)
 
 
+# ---- update --------------------------------------------------------------------------------------------------------
+
+TRIAD, PEERS = "triad", ("decent-dp adamw", "decent-dp fused adamw")
+
+
+def update_results(threads: int, rounds: int) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """By contender: nanoseconds an element of each round; bytes an element."""
+    out = subprocess.run([BUILD / "bin" / "bench_update", "64", str(rounds)], check=True, capture_output=True, text=True,
+                         env={**environment(), "OMP_NUM_THREADS": str(threads)}).stdout
+    times: dict[str, list[float]] = {}
+    size: dict[str, float] = {}
+    for line in out.splitlines():
+        name, ns, moved = line.split("\t")
+        times.setdefault(name, []).append(float(ns))
+        size[name] = float(moved)
+    return times, size
+
+
+def bench_update(arguments: argparse.Namespace, folder: Path) -> str:
+    parts = []
+    for threads in sorted({1, os.cpu_count() or 1}):
+        times, size = update_results(threads, 2 * arguments.rounds + 1)
+        # A bandwidth over triad's, of the same round: bytes / time over bytes / time.
+        rows = [[name, spread(values, "{:.3f}".format), f"{size[name]:.0f}", number(size[name] / median(values)),
+                 spread([size[name] / size[TRIAD] / r for r in ratios(times, name, TRIAD)], "{:.2f}".format),
+                 *("" if name in (TRIAD, peer) else spread(ratios(times, peer, name), "{:.2f}".format)
+                   for peer in PEERS)]
+                for name, values in times.items()]
+        parts.append(f"{threads} thread{'s' * (threads > 1)}:\n\n" + table(
+            ["", "ns a parameter", "bytes at least", "GB/s", "bandwidth over triad's",
+             *(f"times faster than {peer}" for peer in PEERS)], rows))
+    return "\n\n".join(parts)
+
+
 # ---- all -----------------------------------------------------------------------------------------------------------
 
-BENCHMARKS = ("step", "bare", "start", "save")
+BENCHMARKS = ("step", "bare", "start", "save", "update")
 
 
 def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str]]:
@@ -169,7 +205,8 @@ def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator
         for name in arguments.models:
             yield f"step {name}", bench_step(MODELS[name], arguments, folder)
     else:
-        yield kind, {"bare": bench_bare, "start": bench_start, "save": bench_save}[kind](arguments, folder)
+        yield kind, {"bare": bench_bare, "start": bench_start, "save": bench_save, "update": bench_update}[kind](
+            arguments, folder)
 
 
 def circumstances(kind: str, arguments: argparse.Namespace) -> str:
@@ -201,7 +238,7 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
     arguments = parser.parse_args()
-    prepare(["decent-train", "bench_bare", "bench_idle", "bench_save"])
+    prepare(["decent-train", "bench_bare", "bench_idle", "bench_save", "bench_update"])
     for kind in BENCHMARKS if arguments.kind == "all" else [arguments.kind]:
         about = circumstances(kind, arguments)
         with tempfile.TemporaryDirectory() as folder:

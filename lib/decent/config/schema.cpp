@@ -146,7 +146,6 @@ Table<ParallelRecipe> make_parallel_table() {
   table.key("average_buffers", &R::average_buffers, true)
       .doc("Floating-point buffers join the global average.");
   table.key("comm_dtype", &R::comm_dtype, CommDType::fp32)
-      .not_yet()
       .doc("Type in which weights are exchanged.");
   table.key("backend", &R::backend, BackendName::automatic)
       .only(BackendName::automatic, BackendName::gloo)

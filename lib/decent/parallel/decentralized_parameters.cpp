@@ -75,7 +75,8 @@ DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
   }
   set_adaptive_factor(options_.gamma);
   make_states();
-  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size(), options_.trace);
+  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size(), options_.exchange_type,
+                                     options_.trace);
   std::vector<at::Tensor> flat;
   for (const Bucket& bucket : buckets_) flat.push_back(bucket.x);
   average_ =

@@ -78,8 +78,9 @@ struct DecentralizedOptions {
   /// Takes the place of weight_decay where it is given: called once for each parameter.
   std::function<ParameterSettings(const std::string& name, const at::Tensor& parameter)> settings =
       nullptr;
-  double bucket_mb = 25.0;      // MiB
-  double gamma = 1.0;           // mixing strength, 0 to 1
+  double bucket_mb = 25.0;  // MiB
+  double gamma = 1.0;       // mixing strength, 0 to 1
+  ExchangeType exchange_type = ExchangeType::as_they_are;
   bool average_buffers = true;  // floating-point buffers join the global average
   ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
   UpdateTime update_time = UpdateTime::in_backward;

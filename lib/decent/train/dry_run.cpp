@@ -85,9 +85,9 @@ double peak_bytes() {
 DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch) {
   const Recipe& recipe = setup.recipe;
   const NamedTensors trained = trained_part(setup.model->parameters());
-  const bool meets = std::any_of(setup.topology.begin(), setup.topology.end(), [&](const Phase& p) {
-    return edge_of(p, launch.rank).ranks.size() > 1;
-  });
+  std::size_t largest_edge = 1;
+  for (const Phase& phase : setup.topology)
+    largest_edge = std::max(largest_edge, edge_of(phase, launch.rank).ranks.size());
   return {.model = recipe.model.path.string(),
           .trained_parameters = elements_of(trained),
           .frozen_parameters = elements_of(untrained_part(setup.model->parameters())),
@@ -97,7 +97,8 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch) {
           .buffer_bytes = bytes_of(setup.model->buffers()),
           .bucket_bytes = bucket_bytes(trained, recipe.parallel.bucket_mb),
           .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
-          .exchanges = meets,
+          .largest_edge = static_cast<int>(largest_edge),
+          .bfloat16 = recipe.parallel.comm_dtype == CommDType::bf16,
           .peak_bytes = peak_bytes(),
           .in_backward = updates_in_backward(setup),
           .topology = topology_name(recipe.parallel.topology),

@@ -21,7 +21,8 @@ struct DryRunFacts {
   std::int64_t buffer_bytes = 0;
   std::vector<std::int64_t> bucket_bytes;  // with padding
   int optimizer_states = 0;                // per parameter
-  bool exchanges = false;                  // whether this worker ever receives anything
+  int largest_edge = 1;                    // members of the largest that this worker meets in
+  bool bfloat16 = false;                   // weights are exchanged in it
   double peak_bytes = 0;                   // of this process so far, the trial step included
   bool in_backward = true;
 

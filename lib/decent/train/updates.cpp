@@ -41,6 +41,8 @@ DecentralizedOptions parallel_options(const Setup& setup,
               },
           .bucket_mb = recipe.bucket_mb,
           .gamma = recipe.gamma,
+          .exchange_type = recipe.comm_dtype == CommDType::bf16 ? ExchangeType::bfloat16
+                                                                : ExchangeType::as_they_are,
           .average_buffers = recipe.average_buffers,
           .clip = {.norm = recipe.grad_clip_norm,
                    .each_bucket = recipe.grad_clip_scope == ClipScope::bucket},

@@ -78,7 +78,7 @@ const std::vector<KeyCase>& key_cases() {
       {"parallel.grad_clip_scope", "bucket", "1", "", ""},
       {"parallel.update", "after_backward", "[]", "", ""},
       {"parallel.average_buffers", "FALSE", "'true'", "", ""},
-      {"parallel.comm_dtype", "fp32", "16", "", "bf16"},
+      {"parallel.comm_dtype", "fp32", "16", "", ""},
       {"parallel.backend", "gloo", "mpi", "", "nccl"},
       {"parallel.timeout_s", "5.5", "1m", "0", ""},
       {"amp.dtype", "off", "false", "", ""},

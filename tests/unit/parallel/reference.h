@@ -25,6 +25,7 @@ struct Settings {
   double bucket_mb = 25;
   double weight_decay = 0.1;
   UpdateTime update_time = UpdateTime::in_backward;
+  ExchangeType exchange_type = ExchangeType::as_they_are;
 
   static double lr(std::int64_t t) { return 0.05 / std::sqrt(static_cast<double>(t)); }
 
@@ -36,6 +37,7 @@ struct Settings {
         .weight_decay = weight_decay,
         .bucket_mb = bucket_mb,
         .gamma = gamma,
+        .exchange_type = exchange_type,
         .update_time = update_time};
   }
 };
@@ -107,6 +109,13 @@ class Reference {
     throw std::logic_error("no edge");
   }
 
+  // What the others see of a worker's weights.
+  at::Tensor sent(int rank, std::size_t p) {
+    const at::Tensor& x = of(rank)[p];
+    const bool rounded = settings_.exchange_type == ExchangeType::bfloat16;
+    return rounded ? x.to(at::kBFloat16).to(x.scalar_type()) : x;
+  }
+
   void mix() {
     const auto phases = static_cast<std::int64_t>(settings_.topology.size());
     const Phase& phase = settings_.topology[static_cast<std::size_t>((t_ - 2) % phases)];
@@ -114,9 +123,10 @@ class Reference {
     for (int i = 0; i < settings_.workers; ++i) {
       std::vector<at::Tensor>& z = mixed.emplace_back();
       for (std::size_t p = 0; p < problem_.shapes.size(); ++p) {
-        at::Tensor sum = (1 - settings_.gamma) * of(i)[p];
+        // The rows of W add up to 1.
+        at::Tensor sum = of(i)[p];
         for (int j = 0; j < settings_.workers; ++j) {
-          sum = sum + settings_.gamma * weight(phase, i, j) * of(j)[p];
+          sum = sum + settings_.gamma * weight(phase, i, j) * (sent(j, p) - sent(i, p));
         }
         z.push_back(sum);
       }
