@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -49,9 +50,17 @@ def launcher_variables(rank: int, workers: int, port: int, local: int | None = N
 
 
 def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the system hands out (net.ipv4.ip_local_port_range): one of these could be given to another
+    connection before it is used.
+    """
+    while True:
+        port = random.SystemRandom().randrange(10000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def run_alone(*arguments: object, cwd: Path | None = None, **variables: object) -> Ended:

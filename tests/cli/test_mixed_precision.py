@@ -128,6 +128,19 @@ def test_loss_that_overflows_skips_the_step(model, zoo, tmp_path: Path) -> None:
     assert all(np.isfinite(tensor).all() for tensor in run.weights.values())
 
 
+def test_batch_norm_survives_an_overflow(tmp_path: Path) -> None:
+    """The forward that overflows has written to the running means."""
+    random = np.random.default_rng(2)
+    arrays = {"x": random.normal(size=(96, 1, 8, 8)).astype(np.float32), "y": random.integers(10, size=96)}
+    arrays["x"][8, 0, 0, 0] = 1e30
+    write_safetensors(tmp_path / "data.safetensors", arrays)
+    run = train(tmp_path, settings_of("fp16", DIGITS_CNN, tmp_path / "data.safetensors", SGD, train={"steps": 8},
+                                      amp={"init_scale": 64}, data={"eval": None}), workers=2)
+    assert [line["step"] for line in run.lines("train") if line["loss"] is None] == [1, 7]  # two epochs
+    assert any("running_mean" in name for name in run.weights)
+    assert all(np.isfinite(tensor).all() for tensor in run.weights.values())
+
+
 def test_loss_that_is_never_finite_diverges(model, zoo, tmp_path: Path) -> None:
     arrays = zoo.make_data("blob")
     arrays["x"][:, 0] = 1e30

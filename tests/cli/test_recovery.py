@@ -86,7 +86,8 @@ def test_launcher_that_restarts(victim: int, tmp_path: Path) -> None:
                                     env=environment(PET_MASTER_PORT=free_port()))
         try:
             run = Run(tmp_path / "killed" / "run", [])
-            wait_for(lambda: len(run.checkpoints) > 0)
+            wait_for(lambda: len(run.checkpoints) > 0 or torchrun.poll() is not None, tmp_path / "said")
+            assert torchrun.poll() is None, (tmp_path / "said").read_text()
             os.kill(worker_of(config, victim), signal.SIGKILL)
             code = torchrun.wait(100)
         finally:
@@ -98,10 +99,10 @@ def test_launcher_that_restarts(victim: int, tmp_path: Path) -> None:
     assert_same_run(undisturbed, run)
 
 
-def wait_for(condition) -> None:
+def wait_for(condition, said: Path | None = None) -> None:
     deadline = time.monotonic() + 60
     while not condition():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, said.read_text() if said else "a minute went by"
         time.sleep(0.005)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -33,9 +34,15 @@ def _environment(**extra: object) -> dict[str, str]:
 
 
 def _free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below those that the system hands out, one of which could be given to another connection before it is used."""
+    while True:
+        port = random.SystemRandom().randrange(10000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def _run_all(commands: list[list[str]], environments: list[dict[str, str]], log_folder: Path) -> tuple[list[int], str]:

@@ -1,5 +1,6 @@
 #include "decent/comm/distributed.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -35,6 +36,10 @@ Distributed::~Distributed() {
 
 Distributed initialize_distributed(const DistributedOptions& options) {
   silence_c10d_warnings();
+  // A peer that closes its connection is an error of the write, not the end of this process.
+  struct sigaction now {};
+  if (::sigaction(SIGPIPE, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
+    std::signal(SIGPIPE, SIG_IGN);
   return Distributed(read_launch(), options);
 }
 

@@ -60,9 +60,9 @@ class Distributed {
 };
 
 /// Reads the launcher's variables (see read_launch; with none of them set this is the only worker),
-/// picks device and backend, and connects the workers. c10d's own warnings are silenced.
-/// Collective. Throws UserError for variables that are missing or make no sense, PeerLost where a
-/// worker cannot be reached.
+/// picks device and backend, and connects the workers. c10d's own warnings are silenced, and
+/// SIGPIPE is ignored where it had its default. Collective. Throws UserError for variables that are
+/// missing or make no sense, PeerLost where a worker cannot be reached.
 Distributed initialize_distributed(const DistributedOptions& options = {});
 
 }  // namespace decent

@@ -20,6 +20,9 @@ class LossScaler {
 
   /// What the loss is multiplied with, and gradients are divided by.
   double scale() const { return scale_; }
+  /// Whether even a loss of size 1 is scaled to the smallest number of float16 or less: what is
+  /// still not finite then is not the scale's doing.
+  bool at_its_end() const { return scale_ <= 0x1p-24F; }
   /// Updates without overflow since the scale changed.
   std::int64_t growth_tracker() const { return growth_tracker_; }
 

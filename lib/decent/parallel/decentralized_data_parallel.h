@@ -73,13 +73,24 @@ class DecentralizedDataParallel : public DecentralizedParameters {
 
   /// As DecentralizedParameters has them. Buffers that the module's forward replaces by others
   /// (self.count = self.count + 1 in TorchScript) are averaged and restored, too.
-  std::optional<double> global_avg(bool will_revert = true, bool return_distance = false) {
+  std::optional<double> global_avg(bool will_revert = true, bool return_distance = false) override {
     settle_buffers(buffers_, named_buffers());
     return DecentralizedParameters::global_avg(will_revert, return_distance);
   }
-  void revert_global_avg() {
+  void revert_global_avg() override {
     settle_buffers(buffers_, named_buffers());
     DecentralizedParameters::revert_global_avg();
+  }
+
+  /// As DecentralizedParameters has it, and parameters that are not trained as "model.<name>",
+  /// buffers as "buffer.<name>".
+  NamedTensors training_state() const override {
+    NamedTensors state = DecentralizedParameters::training_state();
+    for (const auto& [name, tensor] : untrained_part(named_parameters()))
+      state.emplace_back("model." + name, tensor);
+    settle_buffers(buffers_, named_buffers());
+    for (const auto& [name, tensor] : buffers_) state.emplace_back("buffer." + name, tensor);
+    return state;
   }
 
   /// The module's own forward.

@@ -73,6 +73,7 @@ DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     for (std::size_t p : buckets_[b].parameters) parameters_[p].bucket = b;
   }
+  for (Parameter& parameter : parameters_) parameter.place = parameter.tensor.const_data_ptr();
   set_adaptive_factor(options_.gamma);
   make_states();
   gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size(), options_.exchange_type,
@@ -104,6 +105,18 @@ void DecentralizedParameters::check_options() const {
   if (!(options_.weight_decay >= 0))
     throw UserError("options.weight_decay is " + std::to_string(options_.weight_decay) +
                     ": it must be >= 0");
+}
+
+// A parameter that is elsewhere would be neither updated nor averaged.
+void DecentralizedParameters::check_places() const {
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.tensor.const_data_ptr() == parameter.place || parameter.tensor.numel() == 0)
+      continue;
+    throw std::logic_error("parameter '" + parameter.name +
+                           "' got other memory after it was taken over for training (set_data, "
+                           "torch::load, Module::to): load and convert before, or write in place "
+                           "(tensor.copy_) after global_avg(false)");
+  }
 }
 
 std::int64_t DecentralizedParameters::parameter_count() const {
@@ -173,6 +186,7 @@ void DecentralizedParameters::open_step() {
         "backward() on the global average: call revert_global_avg() first, or "
         "global_avg(false) to go on from it");
   }
+  check_places();
   step_open_ = true;
   overflow_ = false;
   next_bucket_ = 0;
@@ -306,7 +320,7 @@ void DecentralizedParameters::measure_whole_gradient() {
   for (const Bucket& bucket : buckets_) {
     const std::vector<BucketSlice> slices = collect_slices(bucket);
     const double squares = sum_of_squares(slices, scalar_of(bucket.x));
-    if (!scaler_) check_finite(squares, bucket, slices);
+    if (!scaler_ || scaler_->at_its_end()) check_finite(squares, bucket, slices);
     squares_ += squares;
   }
   overflow_ = !std::isfinite(squares_);
@@ -352,6 +366,7 @@ void DecentralizedParameters::warn_of_missing_gradients() {
 
 std::optional<double> DecentralizedParameters::global_avg(bool will_revert, bool return_distance) {
   if (step_open_) throw std::logic_error("global_avg() inside backward()");
+  check_places();
   gossip_->settle();
   const std::optional<double> distance = average_->average(will_revert, return_distance);
   if (!will_revert) gossip_->drop();

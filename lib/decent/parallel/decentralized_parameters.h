@@ -16,9 +16,10 @@
 // step started. Users never call step().
 //
 // Threads: one object is used by one thread, the one that calls backward(). Collective:
-// constructor, backward (through the exchanges it waits for), global_avg. An exception out of
-// backward() (PeerLost, a diverged gradient) leaves this worker in the middle of a step: nothing is
-// left to do with the object then.
+// constructor, backward (through the exchanges it waits for), global_avg. Every step starts an
+// exchange, also the last: a run ends with global_avg(), or a worker that is done leaves while
+// others still receive from it. An exception out of backward() (PeerLost, a diverged gradient)
+// leaves this worker in the middle of a step: nothing is left to do with the object then.
 
 #include <ATen/core/Tensor.h>
 
@@ -109,7 +110,7 @@ class DecentralizedParameters {
                           std::shared_ptr<Communicator> world, DecentralizedOptions options);
   /// Removes the hooks. Does not communicate: after an orderly end, global_avg(false) has waited
   /// for all that was under way. (What a traced step has started is waited for here, too.)
-  ~DecentralizedParameters();
+  virtual ~DecentralizedParameters();
   DecentralizedParameters(const DecentralizedParameters&) = delete;
   DecentralizedParameters& operator=(const DecentralizedParameters&) = delete;
 
@@ -131,24 +132,25 @@ class DecentralizedParameters {
   /// With `will_revert`, revert_global_avg() restores parameters, buffers and the exchange under
   /// way bit for bit; without, that exchange is dropped and the next step does not mix. Returns the
   /// consensus distance where it is asked for.
-  std::optional<double> global_avg(bool will_revert = true, bool return_distance = false);
+  virtual std::optional<double> global_avg(bool will_revert = true, bool return_distance = false);
   /// Throws std::logic_error where there is nothing to revert.
-  void revert_global_avg();
+  virtual void revert_global_avg();
 
   /// What this worker's training goes on from, with the names that checkpoints give it: every
   /// trained parameter as "model.<name>", its optimizer states as "optimizer.<name>.exp_avg" and so
   /// on, in its shape, and the number of its own updates as "optimizer.<name>.step" (int64 scalar);
   /// with a loss scaler also "scaler.scale" (float32) and "scaler.growth_tracker" (int64).
   /// Views of live memory, but for the counts, which are copies.
-  NamedTensors training_state() const;
+  virtual NamedTensors training_state() const;
 
   /// Goes on after step `step`, once training_state()'s tensors have been given the values of that
   /// step; `state` is that list, for its counts. Starts the exchange that was under way then.
-  /// Collective.
+  /// Collective. Throws UserError where a count is not there.
   void continue_from(std::int64_t step, const NamedTensors& state);
 
   /// What the loss of the next step is to be multiplied with; 1 without options.loss_scaler.
   bool scales_loss() const { return scaler_.has_value(); }
+  bool loss_scale_at_its_end() const { return scaler_ && scaler_->at_its_end(); }
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
   /// Whether a gradient of the last step overflowed, so that it was not updated.
   bool overflowed() const { return overflow_; }
@@ -167,6 +169,7 @@ class DecentralizedParameters {
     at::Tensor tensor;
     std::size_t bucket = 0;
     ParameterSettings settings;
+    const void* place = nullptr;  // where its bucket has it
     std::int64_t updates = 0;
     bool arrived = false;  // in this step
     bool warned = false;   // of a missing gradient
@@ -177,6 +180,7 @@ class DecentralizedParameters {
   };
 
   void check_options() const;
+  void check_places() const;
   void broadcast_start(const NamedTensors& untrained, const NamedTensors& buffers);
   void make_states();
   void install_hooks();

@@ -52,14 +52,20 @@ void Gossip::start(std::size_t bucket, const at::Tensor& x, std::int64_t phase) 
   if (meeting.members == 1) return;
   Flight& flight = flights_[bucket];
   if (!flight.received.defined()) flight.received = at::empty_like(x);
-  const bool halved = type_ == ExchangeType::bfloat16;
   TraceSpan span(trace_.get(), exchange_lane(bucket), "exchange",
                  {.bucket = static_cast<std::int64_t>(bucket),
-                  .bytes = static_cast<std::int64_t>(halved ? 2 * x.numel() : x.nbytes()),
+                  .bytes = bytes_of(x, meeting),
                   .peer = meeting.peer});
   flight.work = send(bucket, x, meeting);
   if (span.recording()) flight.work = watched(std::move(flight.work), std::move(span));
   flight.meeting = &meeting;
+}
+
+// What an exchange sends; of an all-reduce, the size of the bucket.
+std::int64_t Gossip::bytes_of(const at::Tensor& x, const Meeting& meeting) const {
+  if (type_ == ExchangeType::bfloat16 && meeting.members <= RoundedBucket::kMostMembers)
+    return 2 * x.numel() * (meeting.members - 1);
+  return static_cast<std::int64_t>(x.nbytes());
 }
 
 Pending Gossip::send(std::size_t bucket, const at::Tensor& x, const Meeting& meeting) {

@@ -88,6 +88,7 @@ class Gossip {
     RoundedBucket rounded = {};  // in bfloat16; received then gets what comes of it
   };
 
+  std::int64_t bytes_of(const at::Tensor& x, const Meeting& meeting) const;
   Pending send(std::size_t bucket, const at::Tensor& x, const Meeting& meeting);
   void finish(Flight& flight);
   Mixing mixing(const Flight& flight, double gamma) const;

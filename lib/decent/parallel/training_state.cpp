@@ -4,9 +4,20 @@
 
 #include <map>
 
+#include "decent/core/error.h"
 #include "decent/parallel/decentralized_parameters.h"
 
 namespace decent {
+namespace {
+
+const at::Tensor& find(const std::map<std::string, at::Tensor>& tensors, const std::string& name) {
+  const auto found = tensors.find(name);
+  if (found == tensors.end())
+    throw UserError("the state to go on from lacks '" + name + "'; training_state() names all");
+  return found->second;
+}
+
+}  // namespace
 
 NamedTensors DecentralizedParameters::training_state() const {
   NamedTensors state;
@@ -36,11 +47,11 @@ NamedTensors DecentralizedParameters::training_state() const {
 void DecentralizedParameters::continue_from(std::int64_t step, const NamedTensors& state) {
   const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
   for (Parameter& parameter : parameters_) {
-    parameter.updates = by_name.at("optimizer." + parameter.name + ".step").item<std::int64_t>();
+    parameter.updates = find(by_name, "optimizer." + parameter.name + ".step").item<std::int64_t>();
   }
   if (scaler_) {
-    scaler_->restore(by_name.at("scaler.scale").item<double>(),
-                     by_name.at("scaler.growth_tracker").item<std::int64_t>());
+    scaler_->restore(find(by_name, "scaler.scale").item<double>(),
+                     find(by_name, "scaler.growth_tracker").item<std::int64_t>());
   }
   gossip_->drop();
   step_ = step;

@@ -239,6 +239,7 @@ Topology::Topology(std::vector<Phase> phases)
     : function_([phases = std::move(phases)](int, int) { return phases; }) {}
 
 std::vector<Phase> Topology::phases(int world_size, int local_world_size) const {
+  if (!function_) throw UserError("the topology's function is empty");
   return checked(function_(world_size, local_world_size), world_size);
 }
 

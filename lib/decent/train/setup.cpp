@@ -228,14 +228,14 @@ void open_model(Setup& setup) {
     setup.model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
   }
   if (recipe.model.weights) load_weights(*setup.model, *recipe.model.weights);
-  if (recipe.model.memory_format == MemoryFormat::channels_last) {
-    setup.model->use_channels_last();
-  }
   freeze_parameters(setup.model->parameters(), recipe.model.freeze);
   check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);
   check_model_storage(*setup.model);
   check_can_be_saved(*setup.model);
+  if (recipe.model.memory_format == MemoryFormat::channels_last) {
+    setup.model->use_channels_last();
+  }
 }
 
 // Each metric must fit the loss, and the one that chooses the best checkpoint must be measured.

@@ -13,6 +13,7 @@
 #include "decent/core/version.h"
 #include "decent/model/save.h"
 #include "decent/train/backward.h"
+#include "decent/train/buffer_backup.h"
 #include "decent/train/dry_run_text.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/non_finite.h"
@@ -167,10 +168,12 @@ void Trainer::train_step() {
                  RandomStream::training);
   last_loss_ = 0;
   step_loss_scale_ = parallel_->loss_scale();
+  const BufferBackup backup(setup_.model->buffers(), parallel_->scales_loss());
   for (std::int64_t a = 1; a <= accumulation; ++a) {
     parallel_->set_accumulate_grad(a < accumulation);
     last_loss_ += micro_step() / static_cast<double>(accumulation);
   }
+  if (parallel_->overflowed()) backup.restore_non_finite();
   interval_.step_s += seconds_since(begin);
   ++interval_.steps;
 }
@@ -207,11 +210,9 @@ at::Tensor Trainer::forward_and_loss(const Batch& batch) {
 }
 
 // With a loss scaler a loss that is not finite is an overflow of float16 like any other: the step
-// is not updated, and the next loss is scaled less. It is not the scale's fault any more where even
-// losses of size 1 are scaled to less than float16 can hold.
+// is not updated, and the next loss is scaled less.
 bool Trainer::may_be_overflow() const {
-  constexpr double kLeastFloat16 = 0x1p-24;
-  return parallel_->scales_loss() && parallel_->loss_scale() > kLeastFloat16;
+  return parallel_->scales_loss() && !parallel_->loss_scale_at_its_end();
 }
 
 // Before the update of that step, which would make all parameters alike.

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <csignal>
 #include <future>
 #include <thread>
 
@@ -30,6 +30,9 @@ TEST(InitializeDistributed, WorksWithoutALauncher) {
   EXPECT_EQ(workers.backend(), "none");
   EXPECT_TRUE(workers.device().is_cpu());
   EXPECT_EQ(workers.communicator()->size(), 1);
+  struct sigaction now {};
+  ASSERT_EQ(::sigaction(SIGPIPE, nullptr, &now), 0);
+  EXPECT_EQ(now.sa_handler, SIG_IGN);
 }
 
 TEST(InitializeDistributed, NamesWhatTheLauncherLeftOut) {
@@ -57,6 +60,27 @@ TEST(Distributed, ConnectsWorkersThatLeaveInOrder) {
       const at::Tensor sum = at::full({2}, rank + 1.0);
       workers.communicator()->all_reduce_sum(sum)->wait();
       EXPECT_EQ(sum[0].item<float>(), 6);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// The first to end looks lost to the other, which is ending by the same mistake, and says that.
+TEST(Distributed, SaysNothingOfTheOthersWhileItEndsByItself) {
+  testing::turn_off_flight_recorder();
+  const int port = testing::free_port();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([rank, port] {
+      try {
+        Distributed workers(testing::launch_of(rank, 2, port),
+                            {.timeout = 20s, .on_failure = no_failure});
+        workers.communicator()->barrier();
+        std::this_thread::sleep_for(rank * 30ms);
+        throw UserError("the same mistake");
+      } catch (const UserError& error) {
+        EXPECT_STREQ(error.what(), "the same mistake");
+      }
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -105,6 +105,23 @@ TEST(LossScaling, TellsTheUnscaledNorm) {
   EXPECT_EQ(norms(true), norms(false));
 }
 
+TEST(LossScaling, EndsWhereNoScaleHelps) {
+  const Problem problem = testing::perceptron();
+  DecentralizedOptions options = Settings{.topology = make_topology("ring", 1, 1)}.options();
+  options.loss_scaler = LossScalerOptions{.init_scale = 1, .backoff_factor = 0.0625};
+  std::vector<at::Tensor> x = problem.parameters();
+  DecentralizedParameters parallel(testing::named(x), {}, make_single_worker(), options);
+  for (int t = 1; t <= 6; ++t) (problem.loss(x, 0, t) * HUGE_VAL).backward();
+  EXPECT_EQ(parallel.loss_scale(), 0x1p-24);
+  try {
+    (problem.loss(x, 0, 7) * HUGE_VAL).backward();
+    ADD_FAILURE() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::diverged);
+    EXPECT_NE(std::string(error.what()).find("in step 7 is not finite"), std::string::npos);
+  }
+}
+
 TEST(LossScaling, IsPartOfTheTrainingState) {
   const Problem problem = testing::perceptron();
   DecentralizedOptions options = Settings{.topology = make_topology("ring", 1, 1)}.options();

@@ -147,6 +147,19 @@ std::map<std::string, Mistake> steps() {
          one.parallel.global_avg();
          one.w.sum().backward();
        }},
+      {"backward: a parameter got other memory (std::logic_error)",
+       [] {
+         const Trained one;
+         one.w.set_data(one.w.detach().clone());
+         one.w.sum().backward();
+       }},
+      {"continue_from: a state that lacks something",
+       [] {
+         Trained one;
+         NamedTensors state = one.parallel.training_state();
+         std::erase_if(state, [](const auto& entry) { return entry.first == "optimizer.w.step"; });
+         one.parallel.continue_from(1, state);
+       }},
       {"backward: a sparse gradient",
        [] {
          const Trained one;

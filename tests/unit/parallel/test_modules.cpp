@@ -108,6 +108,21 @@ TEST(Modules, KeepStridesAndStayWhereTheirHoldersSeeThem) {
   EXPECT_EQ(model.parameter_count(), 12 + 24 + 3 + 3 + 2);
 }
 
+TEST(Modules, NameAllThatATrainingGoesOnFrom) {
+  const Net net;
+  DecentralizedDataParallel model(net, make_single_worker(), options());
+  std::vector<std::string> names;
+  for (const auto& entry : model.training_state()) names.push_back(entry.first);
+  for (const char* name :
+       {"model.factor", "optimizer.factor.momentum_buffer", "optimizer.factor.step",
+        "model.out.weight", "buffer.norm.running_mean", "buffer.norm.num_batches_tracked"}) {
+    EXPECT_THAT(names, ::testing::Contains(name));
+  }
+  EXPECT_THAT(names, ::testing::Not(::testing::Contains("optimizer.out.weight.step")));
+  const DecentralizedParameters& base = model;
+  EXPECT_EQ(base.training_state().size(), names.size());
+}
+
 TEST(Modules, PassTrainAndEvalOn) {
   const Net net;
   DecentralizedDataParallel model(net, make_single_worker(), options());
