@@ -351,9 +351,6 @@ void Control::announce_failure(const Failure& failure) {
   while (Clock::now() < settled) {
     listen(std::chrono::ceil<std::chrono::milliseconds>(settled - Clock::now()));
   }
-  // This worker is ending already, because of an error of its own, which says more: where all make
-  // the same mistake the first to end looks lost to the others.
-  if (end() == End::abandon) return;
   on_failure_(failure, reports(failure));
   const std::lock_guard lock(mutex_);
   failure_told_ = true;

@@ -65,27 +65,6 @@ TEST(Distributed, ConnectsWorkersThatLeaveInOrder) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// The first to end looks lost to the other, which is ending by the same mistake, and says that.
-TEST(Distributed, SaysNothingOfTheOthersWhileItEndsByItself) {
-  testing::turn_off_flight_recorder();
-  const int port = testing::free_port();
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([rank, port] {
-      try {
-        Distributed workers(testing::launch_of(rank, 2, port),
-                            {.timeout = 20s, .on_failure = no_failure});
-        workers.communicator()->barrier();
-        std::this_thread::sleep_for(rank * 30ms);
-        throw UserError("the same mistake");
-      } catch (const UserError& error) {
-        EXPECT_STREQ(error.what(), "the same mistake");
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST(Distributed, IsLostToTheOthersWhenAnExceptionEndsIt) {
   testing::turn_off_flight_recorder();
   const int port = testing::free_port();
