@@ -360,7 +360,7 @@ void World::leave_after_rank_0() {
   }
 }
 
-std::shared_ptr<Communicator> World::communicator() {
+std::shared_ptr<Communicator> World::communicator(const DeviceChoice&) {
   if (!stores_) return make_single_worker();
   const GlooOptions options{
       .interfaces = launch_.interfaces, .address = address_, .timeout = kForever};

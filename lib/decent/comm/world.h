@@ -11,6 +11,7 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/comm/control.h"
+#include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
 #include "decent/core/error.h"
 
@@ -59,8 +60,9 @@ class World {
   /// the first one exits, and rank 0 is the one that tells the user why.
   void leave_after_rank_0();
 
-  /// Connects all workers with each other. Collective.
-  std::shared_ptr<Communicator> communicator();
+  /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU.
+  /// Collective.
+  std::shared_ptr<Communicator> communicator(const DeviceChoice& choice = {});
 
  private:
   struct Stores;

@@ -1,0 +1,33 @@
+#pragma once
+// On which device a worker trains, and what carries its tensors to the others.
+
+#include <c10/core/Device.h>
+
+#include <string>
+#include <string_view>
+
+#include "decent/comm/launch.h"
+
+namespace decent {
+
+enum class DeviceWish { automatic, cpu, cuda };
+enum class BackendWish { automatic, gloo, nccl };
+enum class Backend { gloo, nccl };
+
+struct DeviceChoice {
+  c10::Device device{c10::kCPU};
+  Backend backend = Backend::gloo;
+  std::string note;  // what the user may want to know of an automatic choice; empty where nothing
+};
+
+/// The GPU of this worker's number on its machine, or the CPU; NCCL between GPUs, gloo otherwise.
+/// An automatic device is a GPU where every worker of this machine has one of its own. Makes a
+/// chosen GPU the calling thread's. Throws UserError where a wish cannot be met: no GPU; NCCL
+/// without one; fewer GPUs than workers on this machine, unless gloo carries the tensors or
+/// NCCL_HOSTID says that NCCL may share them, which puts worker r on GPU r mod their number.
+DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch& launch);
+
+/// "gloo" or "nccl".
+std::string_view backend_name(Backend backend);
+
+}  // namespace decent
