@@ -55,13 +55,13 @@ Bucket make_bucket() {
   return bucket;
 }
 
-void ours(const decent::BucketUpdate& update, Bucket& bucket, std::int64_t step) {
+void ours(const decent::BucketUpdate& update, double decay, Bucket& bucket, std::int64_t step) {
   std::vector<decent::BucketSlice> slices;
   for (std::int64_t p = 0; p < kPerBucket; ++p) {
     slices.push_back({.offset = p * kParameter,
                       .numel = kParameter,
                       .grad = bucket.grads[static_cast<std::size_t>(p)].const_data_ptr(),
-                      .weight_decay = kDecay,
+                      .weight_decay = decay,
                       .updates = step});
   }
   std::vector<void*> states;
@@ -156,14 +156,15 @@ int main(int argc, char** argv) {
   for (const std::string& name : decent::update_names()) {
     updates.push_back(decent::make_update(name, options));
     const bool accumulates = name.starts_with("accum");
+    const double decay = name.ends_with('w') ? kDecay : 0;  // as the recipe has it by default
     // float32 read: weight, received, gradient and the states; written: weight and states, of which
     // the two moments only once in accum_iter updates.
     const double bytes = name == "sgd" ? 24 : accumulates ? 32 + 8.0 / kAccumIter : 32;
     contenders.push_back({name, bytes, elements * (accumulates ? kAccumIter : 1),
-                          [&, &update = *updates.back(), accumulates] {
+                          [&, &update = *updates.back(), accumulates, decay] {
                             for (std::int64_t i = 0; i < (accumulates ? kAccumIter : 1); ++i) {
                               ++step;
-                              for (Bucket& bucket : buckets) ours(update, bucket, step);
+                              for (Bucket& bucket : buckets) ours(update, decay, bucket, step);
                             }
                           }});
   }

@@ -5,13 +5,36 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/optim/chunks.h"
-#include "decent/optim/kernels.h"
+#include "decent/optim/bucket_kernels.h"
 
 namespace decent {
 namespace {
 
-class SgdUpdate : public TypedUpdate<SgdUpdate> {
+// An update is its coefficients: Derived::coefficients<T>(step, slice).
+template <typename Derived>
+class CoefficientUpdate : public BucketUpdate {
+ public:
+  void apply(const BucketStep& step) const override {
+    if (step.scalar == Scalar::float32) {
+      apply_as<float>(step);
+    } else {
+      apply_as<double>(step);
+    }
+  }
+
+ private:
+  template <typename T>
+  void apply_as(const BucketStep& step) const {
+    const auto& self = static_cast<const Derived&>(*this);
+    std::vector<decltype(self.template coefficients<T>(step, step.slices[0]))> all;
+    all.reserve(step.slices.size());
+    for (const BucketSlice& slice : step.slices)
+      all.push_back(self.template coefficients<T>(step, slice));
+    or_cpu(step.kernels).run(step, std::span<const typename decltype(all)::value_type>(all));
+  }
+};
+
+class SgdUpdate : public CoefficientUpdate<SgdUpdate> {
  public:
   explicit SgdUpdate(const SgdOptions& options) : options_(options) {}
 
@@ -20,25 +43,62 @@ class SgdUpdate : public TypedUpdate<SgdUpdate> {
     return names;
   }
 
+  // torch's g += decay z; b = momentum b + g; x = z - lr d, expanded. The direction d is b or, with
+  // nesterov, g + momentum b.
   template <typename T>
-  void apply_as(const BucketStep& step) const {
-    for_each_chunk<T>(step, [&](const Arrays<T>& a, const BucketSlice& slice, std::int64_t count) {
-      const kernels::Sgd<T> c{.self = static_cast<T>(step.mixing.self),
-                              .other = static_cast<T>(step.mixing.other),
-                              .grad_scale = static_cast<T>(step.grad_scale),
-                              .weight_decay = static_cast<T>(slice.weight_decay),
-                              .momentum = static_cast<T>(options_.momentum),
-                              .lr = static_cast<T>(step.lr * slice.lr_scale),
-                              .nesterov = options_.nesterov};
-      kernels::sgd(a.x, a.received, a.grad, a.state(0), c, count);
-    });
+  kernels::Sgd<T> coefficients(const BucketStep& step, const BucketSlice& slice) const {
+    const double lr = step.lr * slice.lr_scale;
+    const double momentum = options_.momentum;
+    const double new_gradient = options_.nesterov ? 1 + momentum : 1;  // in the direction
+    const double old_buffer = options_.nesterov ? momentum * momentum : momentum;
+    const double shrink = 1 - lr * new_gradient * slice.weight_decay;
+    return {.x_from_x = static_cast<T>(step.mixing.self * shrink),
+            .x_from_r = static_cast<T>(step.mixing.other * shrink),
+            .x_from_g = static_cast<T>(-lr * new_gradient * step.grad_scale),
+            .x_from_b = static_cast<T>(-lr * old_buffer),
+            .b_from_x = static_cast<T>(step.mixing.self * slice.weight_decay),
+            .b_from_r = static_cast<T>(step.mixing.other * slice.weight_decay),
+            .b_from_g = static_cast<T>(step.grad_scale),
+            .b_from_b = static_cast<T>(momentum)};
   }
 
  private:
   SgdOptions options_;
 };
 
-class AdamUpdate : public TypedUpdate<AdamUpdate> {
+// What Adam and AccumAdam have in common: all but how the moments go on. `corrections` is the
+// number of updates that torch's bias correction counts.
+template <typename T>
+kernels::Adam<T> adam_coefficients(const BucketStep& step, const BucketSlice& slice,
+                                   const AdamOptions& options, double corrections) {
+  using C = kernels::Coefficient<T>;
+  using Kind = kernels::GradientKind;
+  const double lr = step.lr * slice.lr_scale;
+  const double root = std::sqrt(1 - std::pow(options.beta2, corrections));
+  const double size = lr / (1 - std::pow(options.beta1, corrections)) * root;
+  const bool decoupled = options.decoupled_weight_decay;
+  const double shrink = decoupled ? 1 - lr * slice.weight_decay : 1;
+  const double decay = decoupled ? 0 : slice.weight_decay;
+  const C size_parts(size);
+  const bool scaled = step.grad_scale != 1;
+  return {.gradient = decay != 0 ? Kind::decayed
+                      : scaled   ? Kind::scaled
+                                 : Kind::as_it_is,
+          .x_from_x = static_cast<T>(step.mixing.self * shrink),
+          .x_from_r = static_cast<T>(step.mixing.other * shrink),
+          .g_from_g = C(step.grad_scale),
+          .g_from_x = C(step.mixing.self * decay),
+          .g_from_r = C(step.mixing.other * decay),
+          .m_from_m = C(options.beta1),
+          .m_from_g = C(1 - options.beta1),
+          .v_from_v = C(options.beta2),
+          .v_from_g = C(1 - options.beta2),
+          .step = size_parts.value,
+          .step_share = size_parts.value != 0 ? size_parts.rest / size_parts.value : 0,
+          .eps = C(options.eps * root)};
+}
+
+class AdamUpdate : public CoefficientUpdate<AdamUpdate> {
  public:
   explicit AdamUpdate(const AdamOptions& options) : options_(options) {}
 
@@ -48,36 +108,15 @@ class AdamUpdate : public TypedUpdate<AdamUpdate> {
   }
 
   template <typename T>
-  void apply_as(const BucketStep& step) const {
-    for_each_chunk<T>(step, [&](const Arrays<T>& a, const BucketSlice& slice, std::int64_t count) {
-      kernels::adam(a.x, a.received, a.grad, a.state(0), a.state(1), coefficients<T>(step, slice),
-                    count);
-    });
+  kernels::Adam<T> coefficients(const BucketStep& step, const BucketSlice& slice) const {
+    return adam_coefficients<T>(step, slice, options_, static_cast<double>(slice.updates));
   }
 
  private:
-  template <typename T>
-  kernels::Adam<T> coefficients(const BucketStep& step, const BucketSlice& slice) const {
-    const double lr = step.lr * slice.lr_scale;
-    const auto s = static_cast<double>(slice.updates);
-    const bool decoupled = options_.decoupled_weight_decay;
-    return {.self = static_cast<T>(step.mixing.self),
-            .other = static_cast<T>(step.mixing.other),
-            .grad_scale = static_cast<T>(step.grad_scale),
-            .shrink = static_cast<T>(decoupled ? 1 - lr * slice.weight_decay : 1.0),
-            .weight_decay = static_cast<T>(decoupled ? 0.0 : slice.weight_decay),
-            .one_minus_beta1 = static_cast<T>(1 - options_.beta1),
-            .beta2 = static_cast<T>(options_.beta2),
-            .one_minus_beta2 = static_cast<T>(1 - options_.beta2),
-            .step_size = static_cast<T>(lr / (1 - std::pow(options_.beta1, s))),
-            .bias_correction2_sqrt = static_cast<T>(std::sqrt(1 - std::pow(options_.beta2, s))),
-            .eps = static_cast<T>(options_.eps)};
-  }
-
   AdamOptions options_;
 };
 
-class AccumAdamUpdate : public TypedUpdate<AccumAdamUpdate> {
+class AccumAdamUpdate : public CoefficientUpdate<AccumAdamUpdate> {
  public:
   explicit AccumAdamUpdate(const AccumAdamOptions& options) : options_(options) {}
 
@@ -87,38 +126,27 @@ class AccumAdamUpdate : public TypedUpdate<AccumAdamUpdate> {
   }
 
   template <typename T>
-  void apply_as(const BucketStep& step) const {
-    for_each_chunk<T>(step, [&](const Arrays<T>& a, const BucketSlice& slice, std::int64_t count) {
-      kernels::accum_adam(a.x, a.received, a.grad, a.state(0), a.state(1), a.state(2),
-                          coefficients<T>(step, slice), count);
-    });
+  kernels::AccumAdam<T> coefficients(const BucketStep& step, const BucketSlice& slice) const {
+    using C = kernels::Coefficient<T>;
+    const std::int64_t k = options_.accum_iter;
+    const auto rounds = static_cast<double>((slice.updates + k - 1) / k);
+    const double share = 1.0 / static_cast<double>(k);
+    const double beta1 = options_.adam.beta1;
+    const double beta2 = options_.adam.beta2;
+    kernels::Adam<T> now = adam_coefficients<T>(step, slice, options_.adam, rounds);
+    now.m_from_m = C(1);
+    now.v_from_v = C(1);
+    return {.step = now,
+            .ends_round = slice.updates % k == 0,
+            .share = C(share),
+            .m_from_m = static_cast<T>(beta1),
+            .m_from_a = static_cast<T>(beta1 * (1 - beta1)),
+            .m_from_g = static_cast<T>(beta1 * (1 - beta1) * share),
+            .v_from_v = static_cast<T>(beta2),
+            .v_from_a = static_cast<T>(beta2 * (1 - beta2))};
   }
 
  private:
-  template <typename T>
-  kernels::AccumAdam<T> coefficients(const BucketStep& step, const BucketSlice& slice) const {
-    const double lr = step.lr * slice.lr_scale;
-    const std::int64_t k = options_.accum_iter;
-    const auto rounds = static_cast<double>((slice.updates + k - 1) / k);
-    const bool decoupled = options_.adam.decoupled_weight_decay;
-    const double beta1 = options_.adam.beta1;
-    const double beta2 = options_.adam.beta2;
-    return {.self = static_cast<T>(step.mixing.self),
-            .other = static_cast<T>(step.mixing.other),
-            .grad_scale = static_cast<T>(step.grad_scale),
-            .shrink = static_cast<T>(decoupled ? 1 - lr * slice.weight_decay : 1.0),
-            .weight_decay = static_cast<T>(decoupled ? 0.0 : slice.weight_decay),
-            .share = static_cast<T>(1.0 / static_cast<double>(k)),
-            .beta1 = static_cast<T>(beta1),
-            .one_minus_beta1 = static_cast<T>(1 - beta1),
-            .beta2 = static_cast<T>(beta2),
-            .one_minus_beta2 = static_cast<T>(1 - beta2),
-            .step_size = static_cast<T>(lr / (1 - std::pow(beta1, rounds))),
-            .bias_correction2_sqrt = static_cast<T>(std::sqrt(1 - std::pow(beta2, rounds))),
-            .eps = static_cast<T>(options_.adam.eps),
-            .ends_round = slice.updates % k == 0};
-  }
-
   AccumAdamOptions options_;
 };
 

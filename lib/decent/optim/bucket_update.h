@@ -1,7 +1,7 @@
 #pragma once
 // The update of one flat bucket: mixing with what the neighbours sent and the optimizer's step, in
-// one pass over memory. Plain pointers, no torch: the same interface is served by the CPU loop here
-// and by kernels on other devices.
+// one pass over memory. Plain pointers, no torch: the same interface serves the CPU's loops and the
+// kernels of other devices (bucket_kernels.h).
 
 #include <cstdint>
 #include <memory>
@@ -11,6 +11,8 @@
 #include <vector>
 
 namespace decent {
+
+class BucketKernels;
 
 enum class Scalar { float32, float64 };
 
@@ -41,7 +43,8 @@ struct BucketStep {
   Mixing mixing;
   std::span<const BucketSlice> slices;
   double lr = 0.0;
-  double grad_scale = 1.0;  // of every gradient before anything else: clipping
+  double grad_scale = 1.0;                 // of every gradient before anything else: clipping
+  const BucketKernels* kernels = nullptr;  // of the device that all of this is on; null: the CPU
 };
 
 /// An optimizer as a function of one bucket; stateless, so one object serves all buckets.

@@ -11,8 +11,10 @@
 
 #include "decent/core/error.h"
 #include "decent/optim/mix.h"
+#include "decent/parallel/device_kernels.h"
 #include "decent/parallel/global_average.h"
 #include "decent/parallel/gossip.h"
+#include "decent/parallel/takeover.h"
 
 namespace decent {
 namespace {
@@ -57,9 +59,11 @@ void check_listed_once(const NamedTensors& parameters) {
 }
 
 // The bits of a parameter's first, middle and last element. Whoever writes through .data(), as
-// torch's SGD does, leaves the version as it is; an optimizer's step is seen here.
+// torch's SGD does, leaves the version as it is; an optimizer's step is seen here. On a GPU looking
+// would cost a wait for each of them: there only the version tells.
 std::uint64_t trace_of(const at::Tensor& parameter) {
   std::uint64_t trace = 0;
+  if (!parameter.is_cpu()) return trace;
   const auto bytes = static_cast<std::size_t>(parameter.element_size());
   const auto* data = static_cast<const char*>(parameter.const_data_ptr());
   const auto numel = static_cast<std::size_t>(parameter.numel());
@@ -70,10 +74,6 @@ std::uint64_t trace_of(const at::Tensor& parameter) {
     trace = trace * 0x9E3779B97F4A7C15U + bits;
   }
   return trace;
-}
-
-Scalar scalar_of(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kDouble ? Scalar::float64 : Scalar::float32;
 }
 
 }  // namespace
@@ -95,28 +95,16 @@ DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> 
   check_storage(parameters_, untrained);
 
   buckets_ = build_buckets(parameters_, bucket_cap_mb);
-  std::vector<at::Tensor> flat;
-  for (const Bucket& bucket : buckets_) flat.push_back(bucket.x);
   for (const auto& [name, tensor] : parameters_) {
     known_.insert(tensor.unsafeGetTensorImpl());
     places_.push_back(tensor.const_data_ptr());
   }
   gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size());
-  average_ = std::make_unique<GlobalAverage>(world_, std::move(flat), NamedTensors{}, false);
-  broadcast_start(untrained);
+  average_ = std::make_unique<GlobalAverage>(world_, flat_tensors(buckets_), NamedTensors{}, false);
+  broadcast_start(*world_, buckets_, untrained);
 }
 
 DecentOptimWrapper::~DecentOptimWrapper() = default;
-
-void DecentOptimWrapper::broadcast_start(const NamedTensors& untrained) {
-  const at::NoGradGuard no_grad;
-  for (const Bucket& bucket : buckets_) world_->broadcast(bucket.x, 0)->wait();
-  for (const auto& [name, tensor] : untrained) {
-    const at::Tensor value = tensor.contiguous();  // a copy where the tensor has other strides
-    world_->broadcast(value, 0)->wait();
-    if (!value.is_same(tensor)) tensor.copy_(value);
-  }
-}
 
 at::Tensor DecentOptimWrapper::step(const Closure& closure) {
   if (average_->averaged()) {
@@ -155,7 +143,7 @@ void DecentOptimWrapper::check_parameters() const {
   }
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     const auto& [name, tensor] = parameters_[p];
-    if (tensor.numel() == 0 || tensor.const_data_ptr() == places_[p]) continue;
+    if (!got_other_memory(tensor, places_[p])) continue;
     throw std::logic_error("the optimizer's " + name +
                            " got other memory after DecentOptimWrapper was made (set_data, "
                            "torch::load, Module::to), and is not averaged: load and convert "
@@ -179,7 +167,7 @@ void DecentOptimWrapper::mix_buckets() {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const Bucket& bucket = buckets_[b];
     const Mixing mixing = gossip_->wait(b, 1.0);
-    mix(bucket.x.data_ptr(), bucket.x.numel(), scalar_of(bucket.x), mixing);
+    mix(bucket.x.data_ptr(), bucket.x.numel(), scalar_of(bucket.x), mixing, kernels_of(bucket.x));
   }
   weights_changed();
 }

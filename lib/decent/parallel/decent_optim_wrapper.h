@@ -117,7 +117,6 @@ class DecentOptimWrapper {
     bool operator==(const Written&) const = default;
   };
 
-  void broadcast_start(const NamedTensors& untrained);
   void check_parameters() const;
   void check_unwritten() const;
   void mix_buckets();

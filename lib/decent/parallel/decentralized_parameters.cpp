@@ -15,6 +15,8 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/optim/gradient_norm.h"
+#include "decent/parallel/device_kernels.h"
+#include "decent/parallel/takeover.h"
 
 namespace decent {
 namespace {
@@ -26,8 +28,8 @@ bool in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
   return true;
 }
 
-Scalar scalar_of(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kDouble ? Scalar::float64 : Scalar::float32;
+double squares_of(std::span<const BucketSlice> slices, const Bucket& bucket) {
+  return sum_of_squares(slices, scalar_of(bucket.x), kernels_of(bucket.x));
 }
 
 }  // namespace
@@ -78,11 +80,9 @@ DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
   make_states();
   gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size(), options_.exchange_type,
                                      options_.trace);
-  std::vector<at::Tensor> flat;
-  for (const Bucket& bucket : buckets_) flat.push_back(bucket.x);
-  average_ =
-      std::make_unique<GlobalAverage>(world_, std::move(flat), buffers, options_.average_buffers);
-  broadcast_start(untrained, buffers);
+  average_ = std::make_unique<GlobalAverage>(world_, flat_tensors(buckets_), buffers,
+                                             options_.average_buffers);
+  broadcast_start(*world_, buckets_, others);
   install_hooks();
 }
 
@@ -110,8 +110,7 @@ void DecentralizedParameters::check_options() const {
 // A parameter that is elsewhere would be neither updated nor averaged.
 void DecentralizedParameters::check_places() const {
   for (const Parameter& parameter : parameters_) {
-    if (parameter.tensor.const_data_ptr() == parameter.place || parameter.tensor.numel() == 0)
-      continue;
+    if (!got_other_memory(parameter.tensor, parameter.place)) continue;
     throw std::logic_error("parameter '" + parameter.name +
                            "' got other memory after it was taken over for training (set_data, "
                            "torch::load, Module::to): load and convert before, or write in place "
@@ -129,19 +128,6 @@ void DecentralizedParameters::set_adaptive_factor(double gamma) {
   if (!(gamma >= 0 && gamma <= 1))
     throw UserError("gamma is " + std::to_string(gamma) + ": it must be in [0, 1]");
   options_.gamma = gamma;
-}
-
-void DecentralizedParameters::broadcast_start(const NamedTensors& untrained,
-                                              const NamedTensors& buffers) {
-  const at::NoGradGuard no_grad;
-  for (const Bucket& bucket : buckets_) world_->broadcast(bucket.x, 0)->wait();
-  for (const NamedTensors* tensors : {&untrained, &buffers}) {
-    for (const auto& [name, tensor] : *tensors) {
-      const at::Tensor value = tensor.contiguous();  // a copy where the tensor has other strides
-      world_->broadcast(value, 0)->wait();
-      if (!value.is_same(tensor)) tensor.copy_(value);
-    }
-  }
 }
 
 void DecentralizedParameters::make_states() {
@@ -244,7 +230,8 @@ void DecentralizedParameters::handle_bucket(std::size_t index) {
                           .mixing = mixing,
                           .slices = slices,
                           .lr = options_.schedule(step_ + 1),
-                          .grad_scale = scale});
+                          .grad_scale = scale,
+                          .kernels = kernels_of(bucket.x)});
   if (!overflow_) count_updates(bucket);
   release_gradients(bucket);
   span.end();
@@ -307,7 +294,7 @@ void DecentralizedParameters::count_updates(const Bucket& bucket) {
 double DecentralizedParameters::clip_scale(const Bucket& bucket,
                                            const std::vector<BucketSlice>& slices) {
   if (options_.clip.norm == 0 || !options_.clip.each_bucket) return whole_scale_;
-  const double squares = sum_of_squares(slices, scalar_of(bucket.x));
+  const double squares = squares_of(slices, bucket);
   if (!scaler_) {
     check_finite(squares, bucket, slices);
     squares_ += squares;
@@ -319,7 +306,7 @@ void DecentralizedParameters::measure_whole_gradient() {
   const at::NoGradGuard no_grad;
   for (const Bucket& bucket : buckets_) {
     const std::vector<BucketSlice> slices = collect_slices(bucket);
-    const double squares = sum_of_squares(slices, scalar_of(bucket.x));
+    const double squares = squares_of(slices, bucket);
     if (!scaler_ || scaler_->at_its_end()) check_finite(squares, bucket, slices);
     squares_ += squares;
   }
@@ -334,7 +321,7 @@ void DecentralizedParameters::check_finite(double squares, const Bucket& bucket,
                                            const std::vector<BucketSlice>& slices) const {
   if (std::isfinite(squares)) return;
   for (std::size_t i = 0; i < slices.size(); ++i) {
-    if (std::isfinite(sum_of_squares({&slices[i], 1}, scalar_of(bucket.x)))) continue;
+    if (std::isfinite(squares_of({&slices[i], 1}, bucket))) continue;
     throw Error(ExitCode::diverged, "training diverged: the gradient of parameter '" +
                                         parameters_[bucket.parameters[i]].name + "' in step " +
                                         std::to_string(step_ + 1) + " is not finite");

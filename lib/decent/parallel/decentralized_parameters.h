@@ -181,7 +181,6 @@ class DecentralizedParameters {
 
   void check_options() const;
   void check_places() const;
-  void broadcast_start(const NamedTensors& untrained, const NamedTensors& buffers);
   void make_states();
   void install_hooks();
   void on_gradient(std::size_t parameter);

@@ -53,7 +53,8 @@ struct BucketProblem {
     return *this;
   }
 
-  void apply(const BucketUpdate& update, Mixing mixing, double lr) {
+  void apply(const BucketUpdate& update, Mixing mixing, double lr, double grad_scale = 1,
+             const BucketKernels* kernels = nullptr) {
     if (mixing.received != nullptr) mixing.received = received.data();
     std::vector<void*> states = {state0.data(), state1.data(), state2.data()};
     states.resize(update.state_names().size());
@@ -63,7 +64,9 @@ struct BucketProblem {
                   .scalar = std::is_same_v<T, double> ? Scalar::float64 : Scalar::float32,
                   .mixing = mixing,
                   .slices = slices,
-                  .lr = lr});
+                  .lr = lr,
+                  .grad_scale = grad_scale,
+                  .kernels = kernels});
   }
 
   std::vector<T> x, received, state0, state1, state2;

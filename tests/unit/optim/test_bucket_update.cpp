@@ -60,8 +60,9 @@ TYPED_TEST(BucketUpdateOf, OnlyMixesWhereThereIsNoGradient) {
     problem.apply(*update, mixing_of(0.75, 0.25), 0.1);
     const auto begin = static_cast<std::size_t>(problem.slices[1].offset);
     for (std::size_t i = begin; i < begin + 40000; ++i) {
-      // Multiplications by these weights are exact: one rounding, of the sum.
-      ASSERT_EQ(problem.x[i], TypeParam(0.75) * before.x[i] + TypeParam(0.25) * before.received[i]);
+      // A quarter is exact: one rounding, of the sum.
+      ASSERT_EQ(problem.x[i],
+                std::fma(TypeParam(0.75), before.x[i], TypeParam(0.25) * before.received[i]));
       ASSERT_EQ(problem.state0[i], before.state0[i]);
       ASSERT_EQ(problem.state1[i], before.state1[i]);
     }

@@ -99,7 +99,7 @@ class OwnSgd : public BucketUpdate {
   }
 
   void apply(const BucketStep& step) const override {
-    mix(step.x, step.numel, step.scalar, step.mixing);
+    mix(step.x, step.numel, step.scalar, step.mixing, step.kernels);
     auto* x = static_cast<double*>(step.x);
     auto* velocity = static_cast<double*>(step.states[0]);
     for (const BucketSlice& slice : step.slices) {

@@ -1,0 +1,79 @@
+#pragma once
+// The sum of the squares of gradients as launches of blocks, and what one thread of them adds up;
+// see launch_table.h.
+
+#include <cstdint>
+#include <span>
+
+#include "decent/cuda/launch_table.h"
+
+namespace decent::cuda {
+
+template <typename T>
+struct NormSlice {
+  const T* grad;
+  std::int64_t numel;
+};
+
+template <typename T>
+struct NormLaunch {
+  static constexpr int kSlices = 200;
+
+  unsigned first_sum;  // of this launch's blocks among those of all
+  int count;
+  unsigned first_block[kSlices + 1];
+  NormSlice<T> slices[kSlices];
+};
+
+template <typename T>
+std::int64_t blocks_of(const BucketSlice& slice) {
+  return slice.grad == nullptr ? 0 : (slice.numel + kBlockElements<T> - 1) / kBlockElements<T>;
+}
+
+/// Blocks of all launches together.
+template <typename T>
+std::size_t norm_blocks(std::span<const BucketSlice> slices) {
+  std::int64_t blocks = 0;
+  for (const BucketSlice& slice : slices) blocks += blocks_of<T>(slice);
+  return static_cast<std::size_t>(blocks);
+}
+
+template <typename T, typename Submit>
+void for_each_norm_launch(std::span<const BucketSlice> slices, const Submit& submit) {
+  NormLaunch<T> launch{};
+  static_assert(sizeof(launch) <= 4096 - 16);
+  const auto flush = [&] {
+    if (launch.count == 0) return;
+    submit(launch);
+    launch.first_sum += launch.first_block[launch.count];
+    launch.count = 0;
+  };
+  for (const BucketSlice& slice : slices) {
+    const std::int64_t blocks = blocks_of<T>(slice);
+    if (blocks == 0) continue;
+    launch.slices[launch.count] = {static_cast<const T*>(slice.grad), slice.numel};
+    launch.first_block[launch.count + 1] =
+        launch.first_block[launch.count] + static_cast<unsigned>(blocks);
+    if (++launch.count == launch.kSlices) flush();
+  }
+  flush();
+}
+
+/// The part of thread number `thread` of block number `block`.
+template <typename T>
+DECENT_ELEMENT double thread_squares(const NormLaunch<T>& launch, unsigned block, unsigned thread) {
+  int s = 0;
+  while (launch.first_block[s + 1] <= block) ++s;
+  const std::int64_t begin = kBlockElements<T> * (block - launch.first_block[s]);
+  const std::int64_t left = launch.slices[s].numel - begin;
+  const std::int64_t count = left < kBlockElements<T> ? left : kBlockElements<T>;
+  const T* grad = launch.slices[s].grad + begin;
+  double sum = 0;
+  for (std::int64_t k = thread; k < count; k += kThreads) {
+    const auto value = static_cast<double>(grad[k]);
+    sum += value * value;
+  }
+  return sum;
+}
+
+}  // namespace decent::cuda
