@@ -209,7 +209,7 @@ def circumstances(kind: str, arguments: argparse.Namespace) -> str:
                          check=True).stdout.strip()
     load = Path("/proc/loadavg").read_text().split()[0]
     return (f"*{datetime.date.today()}: {cpu}, {cores} cores, {platform.system()} {platform.release().split('-')[0]}, "
-            f"load before the run {load}. {own}; {packages}. {arguments.rounds} rounds: "
+            f"load before the run {load}. {own}; {packages}. {arguments.rounds} round{'s' * (arguments.rounds > 1)}: "
             f"`tools/bench/bench.py {kind}`.*")
 
 
@@ -251,9 +251,16 @@ def run(kind: str, arguments: argparse.Namespace) -> None:
     measure(kind, argparse.Namespace(**{**vars(arguments), "models": chosen}))
 
 
+def stop(number: int, _: object) -> None:
+    """On a signal: what was started is ended, namespaces are deleted, and no second signal stops that."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 def main() -> None:
-    # As Ctrl-C: what was started is ended, namespaces are deleted.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, stop)
     arguments = parse()
     kinds = [arguments.kind]
     if arguments.kind == "all":

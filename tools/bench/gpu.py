@@ -6,11 +6,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from programs import GPU_MODELS, OURS, run_eager, run_ours
+from programs import FILES, GPU_MODELS, HERE, OURS, Model, run_eager, run_ours, run_python
 from tables import NotHere, ratios, rounds_of, spread, table, two_digits
 
 EAGER = "PyTorch, eager"
-CHANGES = {"amp": {"dtype": "bf16"}}
+WEIGHTS_ONLY = "weights_only"
+# Of a parameter in a step of weights_only.py: gradient written, then weight, gradient and two moments read, weight and two
+# moments written.
+BYTES = 4 + 28
+MILLION = 256
 
 
 def device() -> str:
@@ -23,12 +27,29 @@ def device() -> str:
 
 
 def bench(rounds: int, folder: Path) -> str:
+    return f"{_steps(rounds, folder)}\n\n{_update(rounds, folder)}\n\nGPU: {device()}."
+
+
+def _steps(rounds: int, folder: Path) -> str:
     rows = []
     for model in GPU_MODELS.values():
-        changes = {**CHANGES, "model": {"path": str(model.file), "device": "cuda"}}
+        changes = {"model": {"path": str(model.file), "device": "cuda"}, "amp": {"dtype": "bf16"}}
         results = rounds_of({OURS: lambda: run_ours(model, 1, folder, changes),
                              EAGER: lambda: run_eager(model, folder)}, rounds, f"{model.name} on a GPU")
         rows.append([f"{model.name}, batch {model.batch_size}", *(spread(values) for values in results.values()),
                      spread(ratios(results, OURS, EAGER), two_digits)])
-    text = table(["", "decent-train, ms a step", f"{EAGER}, ms", "ratio"], rows)
-    return f"{text}\n\nGPU: {device()}."
+    return table(["", "decent-train, ms a step", f"{EAGER}, ms", "ratio"], rows)
+
+
+def _update(rounds: int, folder: Path) -> str:
+    file, copied = folder / f"{WEIGHTS_ONLY}.pt", 4_000_000 * MILLION
+    subprocess.run([sys.executable, HERE / f"{WEIGHTS_ONLY}.py", file, str(MILLION)], check=True)
+    model = Model(WEIGHTS_ONLY, file, FILES / "digits.safetensors", 16, 300, 100, 50)
+    changes = {"model": {"path": str(file), "device": "cuda"}}
+    results = rounds_of({OURS: lambda: run_ours(model, 1, folder, changes),
+                         "copy": lambda: run_python("gpu_copy.py", folder, str(copied), "20")}, rounds, WEIGHTS_ONLY)
+    ours = [1e-3 * BYTES * MILLION / ms for ms in results[OURS]]  # GB/s
+    copy = [1e-6 * 2 * copied / ms for ms in results["copy"]]
+    return table(["", "ms a step", "GB/s", "GB/s of a copy", "ratio"],
+                 [[f"AdamW, {MILLION} million parameters", spread(results[OURS]), spread(ours), spread(copy),
+                   spread([a / b for a, b in zip(ours, copy)], two_digits)]])

@@ -139,11 +139,15 @@ def run_contender(name: str, model: Model, workers: int, folder: Path, optimizin
     return _windows(json.loads(printed.splitlines()[-1]), model.window)
 
 
+def run_python(script: str, folder: Path, *arguments: str | Path) -> list[float]:
+    """What a script of this folder prints last: JSON."""
+    return json.loads(_run_workers([sys.executable, HERE / script, *arguments], 1, folder).splitlines()[-1])
+
+
 def run_eager(model: Model, folder: Path) -> list[float]:
     """On a GPU."""
-    command = [sys.executable, HERE / "eager.py", model.name, model.data, str(model.batch_size), str(model.steps),
-               str(model.warm_up), str(model.window)]
-    return json.loads(_run_workers(command, 1, folder).splitlines()[-1])
+    numbers = (model.batch_size, model.steps, model.warm_up, model.window)
+    return run_python("eager.py", folder, model.name, model.data, *map(str, numbers))
 
 
 def parameters(model: Model) -> int:
