@@ -1,7 +1,7 @@
 """ResNet-18 as torchvision has it (He et al. 2015): 11.2 million parameters with 10 classes.
 
-Input x: float32 [B, 3, H, W], H and W at least 32; output: logits [B, classes]. Initialised as torchvision's: convolutions
-normal by fan out, batch norm 1 and 0.
+Input x: float32 [B, 3, H, W], H and W at least 32; output: logits [B, classes]. Initialised as torchvision's:
+convolutions normal by fan out, batch norm 1 and 0.
 """
 
 import torch

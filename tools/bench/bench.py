@@ -3,7 +3,7 @@
 
     .venv/bin/python tools/bench/bench.py step|bare|start|save|update|slow|gpu|picture|all [--write]
 
-step    whole training steps of four models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, no communication
+step    whole training steps of four models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, nothing sent
 bare    one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
 start   seconds from the start of the process to the end of the first step, and peak memory
 save    what a checkpoint adds to a step, and how fast it is written, beside dd with an fsync
@@ -142,8 +142,8 @@ TRIAD, PEERS = "triad", ("decent-dp adamw", "decent-dp fused adamw")
 
 def update_results(threads: int, rounds: int) -> tuple[dict[str, list[float]], dict[str, float]]:
     """By contender: nanoseconds an element of each round; bytes an element."""
-    out = subprocess.run([BUILD / "bin" / "bench_update", "64", str(rounds)], check=True, capture_output=True, text=True,
-                         env={**environment(), "OMP_NUM_THREADS": str(threads)}).stdout
+    out = subprocess.run([BUILD / "bin" / "bench_update", "64", str(rounds)], check=True, capture_output=True,
+                         text=True, env={**environment(), "OMP_NUM_THREADS": str(threads)}).stdout
     times: dict[str, list[float]] = {}
     size: dict[str, float] = {}
     for line in out.splitlines():

@@ -2,8 +2,8 @@
 
     python eager.py MODEL DATA.safetensors BATCH_SIZE STEPS WARM_UP WINDOW
 
-Each step reads a batch, runs forward, loss, backward and update. The GPU is waited for at the end of each window of steps,
-where the loss is looked at. Prints the milliseconds a step of each window after the warm-up as JSON.
+Each step reads a batch, runs forward, loss, backward and update. The GPU is waited for at the end of each window of
+steps, where the loss is looked at. Prints the milliseconds a step of each window after the warm-up as JSON.
 """
 
 from __future__ import annotations

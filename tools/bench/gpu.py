@@ -11,8 +11,8 @@ from tables import NotHere, ratios, rounds_of, spread, table, two_digits
 
 EAGER = "PyTorch, eager"
 WEIGHTS_ONLY = "weights_only"
-# Of a parameter in a step of weights_only.py: gradient written, then weight, gradient and two moments read, weight and two
-# moments written.
+# Of a parameter in a step of weights_only.py: gradient written, then weight, gradient and two moments read, weight and
+# two moments written.
 BYTES = 4 + 28
 MILLION = 256
 

@@ -1,4 +1,4 @@
-"""Copies from one place of a GPU's memory to another:  gpu_copy.py BYTES ROUNDS. Prints each round's milliseconds as JSON."""
+"""Copies inside a GPU's memory:  gpu_copy.py BYTES ROUNDS. Prints the milliseconds of each round as JSON."""
 
 import json
 import sys

@@ -17,9 +17,9 @@ from hosts import Host
 
 TRANSFER = Path(__file__).with_name("transfer.py")
 PORT = 9999  # nothing else listens in a namespace of our own
-# The token bucket must hold more than the largest packet that TCP hands down (64 KB, which the kernel otherwise cuts up at
-# great cost), and what its timer may be late at 1 Gbit/s; against the tens of MB of an exchange it is nothing. Its
-# queue is that of a switch, 20 ms.
+# The token bucket must hold more than the largest packet that TCP hands down (64 KB, which the kernel otherwise cuts up
+# at great cost: half the rate at 1 Gbit/s), and what its timer may be late; against the MB of an exchange it is little.
+# Its queue is that of a switch, 20 ms.
 BURST, QUEUE = "256kb", "20ms"
 
 

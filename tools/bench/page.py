@@ -25,8 +25,8 @@ def write(place: str, text: str) -> None:
 
 
 def first_column(place: str, title: str) -> dict[str, float]:
-    """Row name -> the median in the first column of the table below the line that starts with `title`. Throws KeyError where
-    the page has no such table (yet).
+    """Row name -> the median in the first column of the table below the line that starts with `title`. Throws KeyError
+    where the page has no such table (yet).
     """
     lines = iter(_split(PAGE.read_text(), place)[1].splitlines())
     if not any(line.startswith(title) for line in lines):

@@ -30,8 +30,7 @@ def main() -> None:
     try:
         groups = {label: page.first_column(*place) for label, place in GROUPS.items()}
     except KeyError as error:
-        sys.exit(f"picture: {error.args[0]}; bench.py {' or '.join(sorted({p.split()[0] for p, _ in GROUPS.values()}))} "
-                 "with --write makes it")
+        sys.exit(f"picture: {error.args[0]}; bench.py step and slow, with --write, make what it needs")
     figure, axes = plt.subplots(figsize=(8, 3.8), constrained_layout=True)
     for i, (name, grey) in enumerate(BARS.items()):
         places = [group + (i - 1) * WIDTH for group in range(len(groups))]

@@ -1,7 +1,7 @@
 """Makes models and data of the benchmarks in a folder, where they are missing:  prepare.py FOLDER MODEL..
 
-bench.py calls it: a process of its own, as bench.py itself must stay small (a child's peak memory includes what its parent
-had when it started it).
+bench.py calls it: a process of its own, as bench.py itself must stay small (a child's peak memory includes what its
+parent had when it started it).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def write_noise(path: Path) -> None:
 def main() -> None:
     folder, names = Path(sys.argv[1]), sys.argv[2:]
     folder.mkdir(parents=True, exist_ok=True)
-    missing = [name for name in names if not any((place / f"{name}.pt").exists() for place in (ROOT / "models", folder))]
+    places = (ROOT / "models", folder)
+    missing = [name for name in names if not any((place / f"{name}.pt").exists() for place in places)]
     if missing:
         subprocess.run([sys.executable, ROOT / "models" / "export.py", *missing, "--folder", folder], check=True)
     write_digits(folder / "digits.safetensors")

@@ -70,10 +70,12 @@ def environment(rank: int = 0, workers: int = 1, port: int = 0, hosts: Sequence[
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHELASTIC_", "MASTER_", "LOCAL_"))}
     launcher = {"RANK": rank, "WORLD_SIZE": workers, "MASTER_PORT": port}
     if hosts:
-        place = {"LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": hosts[0].address, "GLOO_SOCKET_IFNAME": "eth0"}
+        launcher |= {"LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": hosts[0].address,
+                     "GLOO_SOCKET_IFNAME": "eth0"}
     else:
-        place = {"LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": workers, "MASTER_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo"}
-    return {**kept, "OMP_NUM_THREADS": "1", **{k: str(v) for k, v in {**launcher, **place}.items()}}
+        launcher |= {"LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": workers, "MASTER_ADDR": "127.0.0.1",
+                     "GLOO_SOCKET_IFNAME": "lo"}
+    return {**kept, "OMP_NUM_THREADS": "1", **{k: str(v) for k, v in launcher.items()}}
 
 
 def _run_workers(command: list, workers: int, folder: Path, variables: dict[str, str] | None = None,

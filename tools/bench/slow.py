@@ -48,7 +48,7 @@ def _run(name: str, model: Model, folder: Path, pair: list[Host]) -> tuple[list[
 
 
 def _busy(rate: float, model: Model, folder: Path, pair: list[Host]) -> list[float]:
-    """Milliseconds a step of workers that exchange nothing, while other processes send `rate` bytes a second each way."""
+    """Milliseconds a step of workers that exchange nothing while others send `rate` bytes a second each way."""
     with network.traffic(pair, rate):
         return run_ours(model, 2, folder, {"parallel": ALONE}, pair)
 
@@ -87,8 +87,8 @@ def _tables(title: str, results: Results, weights: int) -> str:
                     [[name, spread(results.ms[name]), spread(results.busy_ms[name]), spread(results.network_ms(name)),
                       spread(results.over_the_greater(name), two_digits)] for name in PARALLEL])
     wire, payload = ([8e-6 * getattr(b, what) for b in results.bandwidth] for what in ("wire", "payload"))
-    return (f"{title} (a plain TCP transfer each way, both at once: {spread(wire)} Mbit/s with headers, {spread(payload)} "
-            f"without):\n\n{of_all}\n\n{of_ours}")
+    return (f"{title} (a plain TCP transfer each way, both at once: {spread(wire)} Mbit/s with headers, "
+            f"{spread(payload)} without):\n\n{of_all}\n\n{of_ours}")
 
 
 def check() -> None:
