@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from statistics import mean
 
 import support
+import hosts
 from hosts import Host
 
 TRANSFER = Path(__file__).with_name("transfer.py")
@@ -24,7 +26,10 @@ BURST, QUEUE = "256kb", "20ms"
 
 
 def _tc(*arguments: str) -> str:
-    return subprocess.run(["tc", *arguments], check=True, capture_output=True, text=True).stdout
+    ended = subprocess.run(["tc", *arguments], capture_output=True, text=True)
+    if ended.returncode != 0:
+        raise RuntimeError(f"tc {' '.join(arguments)}: {ended.stderr.strip()}")
+    return ended.stdout
 
 
 def limit(pair: list[Host], mbit: int) -> None:
@@ -32,6 +37,20 @@ def limit(pair: list[Host], mbit: int) -> None:
     for host in pair:
         _tc("-n", host.name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", f"{mbit}mbit", "burst", BURST,
             "latency", QUEUE)
+
+
+def why_not() -> str | None:
+    """Why this machine cannot make hosts on a slow link, or None where it can."""
+    if reason := hosts.why_not():
+        return reason
+    if shutil.which("tc") is None:
+        return "the command tc (package iproute2) is not in PATH"
+    with hosts.hosts(1) as single:
+        try:
+            limit(single, 1000)
+        except RuntimeError as error:
+            return str(error)
+    return None
 
 
 def sent_bytes(host: Host) -> int:

@@ -8,7 +8,7 @@ from statistics import median
 
 import network
 import support
-from hosts import Host, hosts, why_not
+from hosts import Host, hosts
 from programs import OURS, Model, parameters, run_contender, run_ours
 from tables import NotHere, in_turn, number, ratios, say, spread, table, two_digits
 
@@ -93,8 +93,8 @@ def _tables(title: str, results: Results, weights: int) -> str:
 
 def check() -> None:
     """Throws NotHere where there can be no hosts."""
-    if reason := why_not():
-        raise NotHere(f"slow needs network namespaces: {reason}")
+    if reason := network.why_not():
+        raise NotHere(f"slow needs hosts on a slow link: {reason}")
 
 
 def bench(model: Model, rounds: int, folder: Path) -> str:
