@@ -77,3 +77,8 @@ def char_gpt() -> GPT:
 def gpt_11m() -> GPT:
     """10.9 million parameters, context 256."""
     return GPT(layers=6, width=384, heads=6, context=256)
+
+
+def gpt_85m() -> GPT:
+    """85.6 million parameters, the blocks of GPT-2 small, context 256."""
+    return GPT(layers=12, width=768, heads=12, context=256)

@@ -20,12 +20,13 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from char_gpt import char_gpt, gpt_11m
+from char_gpt import char_gpt, gpt_11m, gpt_85m
 from digits import DigitsCNN, DigitsMLP
+from resnet import ResNet18
 
 FOLDER = Path(__file__).resolve().parent
 KEPT = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN, "char_gpt": char_gpt}
-MODELS = {**KEPT, "gpt_11m": gpt_11m}  # 44 MB: made where it is needed
+MODELS = {**KEPT, "gpt_11m": gpt_11m, "gpt_85m": gpt_85m, "resnet18": ResNet18}  # large: made where they are needed
 
 
 def export(model: nn.Module, path: Path) -> None:

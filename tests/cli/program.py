@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,6 +11,8 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("DECENT_TRAIN", ROOT / "build" / "bin" / "decent-train")).absolute()
@@ -47,20 +47,6 @@ def launcher_variables(rank: int, workers: int, port: int, local: int | None = N
     local = local or workers
     return {"RANK": rank, "WORLD_SIZE": workers, "LOCAL_RANK": rank % local, "LOCAL_WORLD_SIZE": local,
             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-
-
-def free_port() -> int:
-    """Below those that the system hands out (net.ipv4.ip_local_port_range): one of these could be given to another
-    connection before it is used.
-    """
-    while True:
-        port = random.SystemRandom().randrange(10000, 32000)
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 def run_alone(*arguments: object, cwd: Path | None = None, **variables: object) -> Ended:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import hosts
-from program import PROGRAM, Ended, environment, free_port, launcher_variables, run_alone, run_commands
+from ports import free_port
+from program import PROGRAM, Ended, environment, launcher_variables, run_alone, run_commands
 from runs import Run, assert_says, merged, recipe, train
 
 REASON = hosts.why_not()

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from program import PROGRAM, ROOT, TORCHRUN, environment, free_port, launcher_variables
+from ports import free_port
+from program import PROGRAM, ROOT, TORCHRUN, environment, launcher_variables
 
 CONFIG = ROOT / "configs" / "digits.yaml"
 TIMEOUT_S = 5

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from program import (PROGRAM, ROOT, Ended, environment, free_port, launcher_variables, run_alone, run_commands,
-                     run_torchrun, run_workers)
+from ports import free_port
+from program import (PROGRAM, ROOT, Ended, environment, launcher_variables, run_alone, run_commands, run_torchrun,
+                     run_workers)
 from runs import assert_says, error_message
 
 CONFIG = ROOT / "configs" / "digits.yaml"

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from program import PROGRAM, TORCHRUN, environment, free_port, launcher_variables
+from ports import free_port
+from program import PROGRAM, TORCHRUN, environment, launcher_variables
 from runs import Run, assert_same_run, assert_same_weights, merged, recipe, train, write_recipe
 
 ROUNDS = int(os.environ.get("DECENT_RECOVERY_ROUNDS", "4"))  # for each number of workers

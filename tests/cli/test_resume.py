@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from program import PROGRAM, environment, free_port, launcher_variables
+from ports import free_port
+from program import PROGRAM, environment, launcher_variables
 from runs import (DIGITS_CNN, DIGITS_MLP, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
                   recipe, train, write_recipe)
 from tensors import read_safetensors

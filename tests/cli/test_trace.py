@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from program import PROGRAM, environment, free_port, launcher_variables, run_alone
+from ports import free_port
+from program import PROGRAM, environment, launcher_variables, run_alone
 from runs import Run, assert_same_run, assert_says, attempt, error_message, merged, recipe, refused, train, write_recipe
 
 SMALL_BUCKETS = 0.001  # MiB: three of digits_mlp's

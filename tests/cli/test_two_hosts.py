@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import hosts
-from program import PROGRAM, ROOT, TORCHRUN, Ended, environment, free_port, launcher_variables, run_commands
+from ports import free_port
+from program import PROGRAM, ROOT, TORCHRUN, Ended, environment, launcher_variables, run_commands
 
 CONFIG = ROOT / "configs" / "digits.yaml"
 REASON = hosts.why_not()

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from program import PROGRAM, environment, free_port, launcher_variables, run_commands, run_each
+from ports import free_port
+from program import PROGRAM, environment, launcher_variables, run_commands, run_each
 from runs import DIGITS, DIGITS_CNN, assert_says, error_message, merged, recipe
 from tensors import write_safetensors
 

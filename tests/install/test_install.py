@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from package import Package, configure
-from program import ROOT, TORCHRUN, environment, free_port, launcher_variables, run_commands
+from ports import free_port
+from program import ROOT, TORCHRUN, environment, launcher_variables, run_commands
 
 ROOMS = {"core", "topology", "optim", "comm", "parallel", "data"}
 

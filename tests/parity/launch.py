@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +14,7 @@ import numpy as np
 
 from cases import Case
 from data import data_file
+from ports import free_port
 from tensors import read_safetensors
 
 HERE = Path(__file__).resolve().parent
@@ -31,18 +30,6 @@ def _environment(**extra: object) -> dict[str, str]:
     launcher = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "MASTER_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith((*launcher, "TORCHELASTIC_"))}
     return {**kept, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **{k: str(v) for k, v in extra.items()}}
-
-
-def _free_port() -> int:
-    """Below those that the system hands out, one of which could be given to another connection before it is used."""
-    while True:
-        port = random.SystemRandom().randrange(10000, 32000)
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
 
 
 def _run_all(commands: list[list[str]], environments: list[dict[str, str]], log_folder: Path) -> tuple[list[int], str]:
@@ -89,13 +76,13 @@ def _stop(process: subprocess.Popen) -> None:
 def run_script(name: str, workers: int, arguments: list[str], log_folder: Path) -> str:
     """Runs a script of this folder under torchrun and returns what was printed; how it ended is no matter."""
     command = [*TORCHRUN, "--nproc-per-node", str(workers), "--master-addr", "127.0.0.1", "--master-port",
-               str(_free_port()), str(HERE / name), *arguments]
+               str(free_port()), str(HERE / name), *arguments]
     return _run_all([command], [_environment()], log_folder)[1]
 
 
 def run_program(command: list[str], workers: int, log_folder: Path) -> None:
     """Runs a program once for each worker, without a launcher; every one must succeed."""
-    port = _free_port()
+    port = free_port()
     environments = [_environment(RANK=r, WORLD_SIZE=workers, LOCAL_RANK=r, LOCAL_WORLD_SIZE=workers,
                                  MASTER_ADDR="127.0.0.1", MASTER_PORT=port) for r in range(workers)]
     codes, log = _run_all([command] * workers, environments, log_folder)
@@ -177,7 +164,7 @@ def torchrun_options() -> dict[str, list[str]]:
     """The two ways in which torchrun hands out its store: its own agent's, or one that rank 0 is to host."""
     return {
         "agent-store": ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"],
-        "static": ["--master-addr", "127.0.0.1", "--master-port", str(_free_port())],
+        "static": ["--master-addr", "127.0.0.1", "--master-port", str(free_port())],
     }
 
 

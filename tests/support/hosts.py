@@ -47,10 +47,11 @@ def hosts(count: int) -> Iterator[list[Host]]:
     mark = f"{os.getpid() % 100000:05}{next(_numbers) % 10}"
     bridge = f"dt{mark}b"
     made = [Host(f"dt{mark}h{i}", f"10.77.{os.getpid() % 250}.{i + 1}") for i in range(count)]
-    names = [bridge, *(host.name for host in made)]
+    names = []  # of those that are there, and no one else's
     try:
-        for name in names:
+        for name in (bridge, *(host.name for host in made)):
             _ip("netns", "add", name)
+            names.append(name)
         _ip("-n", bridge, "link", "add", "br0", "type", "bridge")
         _ip("-n", bridge, "link", "set", "br0", "up")
         for i, host in enumerate(made):

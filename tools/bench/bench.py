@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Measures decent-train against PyTorch programs, a bare LibTorch loop, and its goals for start-up and memory.
 
-    .venv/bin/python tools/bench/bench.py step|bare|start|save|update|all [--write]
+    .venv/bin/python tools/bench/bench.py step|bare|start|save|update|slow|gpu|picture|all [--write]
 
-step   whole training steps of three models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, no communication
-bare   one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
-start  seconds from the start of the process to the end of the first step, and peak memory
-update mixing and updating 64M parameters, beside the peers' operations and STREAM's triad
-save   what a checkpoint adds to a step, and how fast it is written, beside dd with an fsync
-all    all of them
+step    whole training steps of four models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, nothing sent
+bare    one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
+start   seconds from the start of the process to the end of the first step, and peak memory
+save    what a checkpoint adds to a step, and how fast it is written, beside dd with an fsync
+update  mixing and updating 64M parameters, beside the peers' operations and STREAM's triad
+slow    step over links of 1 Gbit/s and 200 Mbit/s between two hosts (network namespaces: needs root)
+gpu     steps in bf16 on a GPU, against PyTorch; exit code 2 where there is none
+picture draws docs/performance.png from the tables in docs/performance.md (matplotlib: requirements.txt beside this)
+all     all of them, but for those that this machine cannot measure; picture with --write only
 
 All programs take the same TorchScript files, data, batches, AdamW and float32, one thread a worker, and alternate: each
 round runs every one of them once. A round's result is the median of its samples (means over windows of some steps); the
@@ -22,6 +25,7 @@ import argparse
 import datetime
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -30,44 +34,16 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
+import gpu
+import page
 import saving
+import slow
 import starting
-from programs import BUILD, CONTENDERS, MODELS, OURS, ROOT, environment, Model, prepare, run_bare, run_contender, run_ours
+from programs import (BUILD, CONTENDERS, GPU_MODELS, HERE, MODELS, OURS, ROOT, Model, build, environment, make_files,
+                      run_bare, run_contender, run_ours)
+from tables import NotHere, number, ratios, rounds_of, say, spread, table, two_digits
 
-PAGE = ROOT / "docs" / "performance.md"
 RING_NEEDS_TWO = ("decent-dp", "decent-dp fused", "decent-optim-wrapper")  # their ring needs an even number of workers
-
-
-def number(value: float) -> str:
-    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
-
-
-def spread(values: list[float], show: Callable[[float], str]) -> str:
-    return f"{show(median(values))} ({show(min(values))} to {show(max(values))})"
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] + ["---:"] * (len(head) - 1), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def rounds_of(programs: dict[str, Callable[[], list[float]]], rounds: int, title: str) -> dict[str, list[float]]:
-    """Each program's median of each round. The order turns from round to round."""
-    results: dict[str, list[float]] = {name: [] for name in programs}
-    for number_of_round in range(rounds):
-        names = list(programs)[:: 1 if number_of_round % 2 == 0 else -1]
-        for name in names:
-            results[name].append(median(programs[name]()))
-            say(f"{title}, round {number_of_round + 1}: {name} {results[name][-1]:.1f} ms")
-    return results
-
-
-def ratios(results: dict[str, list[float]], name: str, base: str) -> list[float]:
-    return [a / b for a, b in zip(results[name], results[base])]
 
 
 # ---- step ----------------------------------------------------------------------------------------------------------
@@ -94,7 +70,7 @@ def bench_step(model: Model, arguments: argparse.Namespace, folder: Path) -> str
 
 
 def step_table(title: str, model: Model, results: dict[str, list[float]]) -> str:
-    rows = [[name, spread(values, number), spread(ratios(results, name, OURS), "{:.2f}".format)]
+    rows = [[name, spread(values), spread(ratios(results, name, OURS), two_digits)]
             for name, values in results.items()]
     return f"{title}, batch {model.batch_size} a worker:\n\n" + table(["", "ms a step", "times decent-train's"], rows)
 
@@ -108,7 +84,7 @@ def bench_bare(arguments: argparse.Namespace, folder: Path) -> str:
                              "bare": lambda: run_bare(model, folder)["windows"],
                              "keeping": lambda: run_bare(model, folder, keeps_memory=True)["windows"]},
                             2 * arguments.rounds, model.name)
-        rows.append([model.name, *(spread(values, number) for values in results.values()),
+        rows.append([model.name, *(spread(values) for values in results.values()),
                      *(spread(ratios(results, OURS, base), "{:.3f}".format) for base in ("bare", "keeping"))])
     return table(["", "decent-train, ms a step", "bare loop", "bare loop, memory kept", "ratio to bare",
                   "ratio to memory kept"], rows)
@@ -125,7 +101,7 @@ def bench_start(arguments: argparse.Namespace, folder: Path) -> str:
         activations = run_bare(model, folder)["activation_bytes"]
         peak = max(*(run.peak_kib for run in runs), starting.peak_kib(model, 2, folder))
         allowed = runs[0].parameters * 20 + activations + 400e6
-        rows.append([model.name, spread([run.seconds for run in runs], "{:.2f}".format), f"{peak / 1024:.0f}",
+        rows.append([model.name, spread([run.seconds for run in runs], two_digits), f"{peak / 1024:.0f}",
                      f"{(peak - idle) / 1024:.0f}", f"{allowed / 2**20:.0f}", f"{activations / 2**20:.1f}"])
     libraries = starting.cuda_libraries(MODELS["digits_cnn"], folder)
     text = table(["", "s to the end of step 1", "peak MiB", "above LibTorch alone", "allowed", "activations"], rows)
@@ -140,13 +116,12 @@ SAVED_MB = (10, 130, 500)  # about the state of char_gpt, of gpt_11m, and of 40M
 
 def bench_save(arguments: argparse.Namespace, folder: Path) -> str:
     rows = []
-    for name in [name for name in arguments.models if name != "digits_cnn"]:
-        model = MODELS[name]
+    for model in (MODELS[name] for name in arguments.models):
         results = rounds_of({"without": lambda: [saving.step_ms(model, folder, None)],
                              "background": lambda: [saving.step_ms(model, folder, 10)],
                              "foreground": lambda: [saving.step_ms(model, folder, 10, background=False)]},
-                            arguments.rounds, name)
-        rows.append([name, *(spread(values, number) for values in results.values()),
+                            arguments.rounds, model.name)
+        rows.append([model.name, *(spread(values) for values in results.values()),
                      *(spread(ratios(results, kind, "without"), "{:.3f}".format)
                        for kind in ("background", "foreground"))])
     steps = table(["", "no checkpoints, ms a step", "every 10 steps, background", "every 10 steps, foreground",
@@ -155,8 +130,8 @@ def bench_save(arguments: argparse.Namespace, folder: Path) -> str:
     for size in SAVED_MB:
         results = rounds_of({"save": lambda: [1e3 * saving.save_s(size, folder)],
                              "dd": lambda: [1e3 * saving.dd_s(size, folder)]}, 2 * arguments.rounds + 1, f"{size} MB")
-        rows.append([f"{size} MB", *(spread(values, number) for values in results.values()),
-                     spread(ratios(results, "dd", "save"), "{:.2f}".format)])
+        rows.append([f"{size} MB", *(spread(values) for values in results.values()),
+                     spread(ratios(results, "dd", "save"), two_digits)])
     return steps + "\n\n" + table(["", "a checkpoint, ms", "dd conv=fsync, ms", "its speed over dd's"], rows)
 
 
@@ -167,8 +142,8 @@ TRIAD, PEERS = "triad", ("decent-dp adamw", "decent-dp fused adamw")
 
 def update_results(threads: int, rounds: int) -> tuple[dict[str, list[float]], dict[str, float]]:
     """By contender: nanoseconds an element of each round; bytes an element."""
-    out = subprocess.run([BUILD / "bin" / "bench_update", "64", str(rounds)], check=True, capture_output=True, text=True,
-                         env={**environment(), "OMP_NUM_THREADS": str(threads)}).stdout
+    out = subprocess.run([BUILD / "bin" / "bench_update", "64", str(rounds)], check=True, capture_output=True,
+                         text=True, env={**environment(), "OMP_NUM_THREADS": str(threads)}).stdout
     times: dict[str, list[float]] = {}
     size: dict[str, float] = {}
     for line in out.splitlines():
@@ -184,8 +159,8 @@ def bench_update(arguments: argparse.Namespace, folder: Path) -> str:
         times, size = update_results(threads, 2 * arguments.rounds + 1)
         # A bandwidth over triad's, of the same round: bytes / time over bytes / time.
         rows = [[name, spread(values, "{:.3f}".format), f"{size[name]:.0f}", number(size[name] / median(values)),
-                 spread([size[name] / size[TRIAD] / r for r in ratios(times, name, TRIAD)], "{:.2f}".format),
-                 *("" if name in (TRIAD, peer) else spread(ratios(times, peer, name), "{:.2f}".format)
+                 spread([size[name] / size[TRIAD] / r for r in ratios(times, name, TRIAD)], two_digits),
+                 *("" if name in (TRIAD, peer) else spread(ratios(times, peer, name), two_digits)
                    for peer in PEERS)]
                 for name, values in times.items()]
         parts.append(f"{threads} thread{'s' * (threads > 1)}:\n\n" + table(
@@ -196,7 +171,18 @@ def bench_update(arguments: argparse.Namespace, folder: Path) -> str:
 
 # ---- all -----------------------------------------------------------------------------------------------------------
 
-BENCHMARKS = ("step", "bare", "start", "save", "update")
+# What each of them measures unless --models says less; the others have no models to choose.
+CHOICES = {"step": list(MODELS), "bare": list(MODELS), "start": list(MODELS), "save": ["char_gpt"],
+           "slow": ["char_gpt", "gpt_11m"]}
+BENCHMARKS = ("step", "bare", "start", "save", "update", "slow", "gpu", "picture")
+TARGETS = {"bare": "bench_bare", "start": "bench_idle", "save": "bench_save", "update": "bench_update"}
+
+
+def draw() -> None:
+    """In a process of its own: bench.py is to stay small."""
+    if subprocess.run([sys.executable, HERE / "picture.py"]).returncode != 0:
+        raise NotHere("no picture")
+    page.write("picture", "![ms a step of gpt_11m on one machine and over slow links](performance.png)")
 
 
 def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str]]:
@@ -204,6 +190,11 @@ def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator
     if kind == "step":
         for name in arguments.models:
             yield f"step {name}", bench_step(MODELS[name], arguments, folder)
+    elif kind == "slow":
+        for name in arguments.models:
+            yield f"slow {name}", slow.bench(MODELS[name], arguments.rounds, folder)
+    elif kind == "gpu":
+        yield kind, gpu.bench(arguments.rounds, folder)
     else:
         yield kind, {"bare": bench_bare, "start": bench_start, "save": bench_save, "update": bench_update}[kind](
             arguments, folder)
@@ -218,35 +209,69 @@ def circumstances(kind: str, arguments: argparse.Namespace) -> str:
                          check=True).stdout.strip()
     load = Path("/proc/loadavg").read_text().split()[0]
     return (f"*{datetime.date.today()}: {cpu}, {cores} cores, {platform.system()} {platform.release().split('-')[0]}, "
-            f"load before the run {load}. {own}; {packages}. {arguments.rounds} rounds: "
+            f"load before the run {load}. {own}; {packages}. {arguments.rounds} round{'s' * (arguments.rounds > 1)}: "
             f"`tools/bench/bench.py {kind}`.*")
 
 
-def write_into_page(place: str, text: str) -> None:
-    page = PAGE.read_text()
-    begin, end = f"<!-- {place}: begin -->\n", f"<!-- {place}: end -->"
-    head, rest = page.split(begin)
-    _, tail = rest.split(end)
-    PAGE.write_text(f"{head}{begin}\n{text}\n\n{end}{tail}")
+def measure(kind: str, arguments: argparse.Namespace) -> None:
+    """Throws NotHere, before anything is run, where this machine cannot."""
+    if kind in ("slow", "gpu"):
+        {"slow": slow.check, "gpu": gpu.device}[kind]()
+    make_files(list(GPU_MODELS) if kind == "gpu" else arguments.models)
+    if not arguments.no_build:
+        build(["decent-train", "bench_bare", *([TARGETS[kind]] if kind in TARGETS else [])])
+    about = circumstances(kind, arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        for place, measured in sections(kind, arguments, Path(folder)):
+            text = f"{measured}\n\n{about}"
+            print(text, flush=True)
+            if arguments.write:
+                page.write(place, text)
 
 
-def main() -> None:
+def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=[*BENCHMARKS, "all"])
     parser.add_argument("--write", action="store_true", help="also write the tables into docs/performance.md")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
+    parser.add_argument("--no-build", action="store_true", help="measure the programs in build/bin as they are")
     arguments = parser.parse_args()
-    prepare(["decent-train", "bench_bare", "bench_idle", "bench_save", "bench_update"])
-    for kind in BENCHMARKS if arguments.kind == "all" else [arguments.kind]:
-        about = circumstances(kind, arguments)
-        with tempfile.TemporaryDirectory() as folder:
-            for place, measured in sections(kind, arguments, Path(folder)):
-                text = f"{measured}\n\n{about}"
-                print(text, flush=True)
-                if arguments.write:
-                    write_into_page(place, text)
+    if arguments.kind in CHOICES and not set(CHOICES[arguments.kind]) & set(arguments.models):
+        parser.error(f"{arguments.kind} measures {', '.join(CHOICES[arguments.kind])}")
+    return arguments
+
+
+def run(kind: str, arguments: argparse.Namespace) -> None:
+    if kind == "picture":
+        draw()
+        return
+    chosen = [name for name in CHOICES.get(kind, []) if name in arguments.models]
+    measure(kind, argparse.Namespace(**{**vars(arguments), "models": chosen}))
+
+
+def stop(number: int, _: object) -> None:
+    """On a signal: what was started is ended, namespaces are deleted, and no second signal stops that."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
+def main() -> None:
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, stop)
+    arguments = parse()
+    kinds = [arguments.kind]
+    if arguments.kind == "all":
+        kinds = BENCHMARKS if arguments.write else [kind for kind in BENCHMARKS if kind != "picture"]
+    for kind in kinds:
+        try:
+            run(kind, arguments)
+        except NotHere as reason:
+            say(f"not measured: {reason}")
+            if arguments.kind != "all":
+                sys.exit(2)
 
 
 if __name__ == "__main__":

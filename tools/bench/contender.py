@@ -13,11 +13,13 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
+import support
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from safetensors_file import read_safetensors
+from tensors import read_safetensors
 
 LR = 1e-3
 
@@ -78,7 +80,7 @@ def main() -> None:
         logger.remove()  # they narrate at debug level
     rank, workers = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     dist.init_process_group("gloo")
-    fields = {n: torch.from_numpy(a.copy()) for n, a in read_safetensors(data_file).items()}
+    fields = {n: torch.from_numpy(a.copy()) for n, a in read_safetensors(Path(data_file)).items()}
     model = torch.jit.load(model_file).train()
     forward, update = build(name, model, rank, workers)
     batches = len(fields["x"]) // (workers * batch_size)

@@ -1,5 +1,7 @@
-"""Makes the models and data of the benchmarks in build/bench, where they are missing. bench.py calls it: a process of its
-own, as bench.py itself must stay small (a child's peak memory includes what its parent had when it started it).
+"""Makes models and data of the benchmarks in a folder, where they are missing:  prepare.py FOLDER MODEL..
+
+bench.py calls it: a process of its own, as bench.py itself must stay small (a child's peak memory includes what its
+parent had when it started it).
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from safetensors_file import read_safetensors, write_safetensors
+import support
+from tensors import read_safetensors, write_safetensors
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,14 +34,24 @@ def write_passages(path: Path, length: int) -> None:
                              "y": y[: count * length].reshape(count, length)})
 
 
+def write_noise(path: Path) -> None:
+    """Images of no meaning in 10 classes: what they show is no matter to the time of a step."""
+    random = np.random.default_rng(0)
+    write_safetensors(path, {"x": random.standard_normal((256, 3, 64, 64), dtype=np.float32),
+                             "y": random.integers(0, 10, 256)})
+
+
 def main() -> None:
-    folder = Path(sys.argv[1])
+    folder, names = Path(sys.argv[1]), sys.argv[2:]
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / "gpt_11m.pt").exists():
-        subprocess.run([sys.executable, ROOT / "models" / "export.py", "gpt_11m", "--folder", folder], check=True)
+    places = (ROOT / "models", folder)
+    missing = [name for name in names if not any((place / f"{name}.pt").exists() for place in places)]
+    if missing:
+        subprocess.run([sys.executable, ROOT / "models" / "export.py", *missing, "--folder", folder], check=True)
     write_digits(folder / "digits.safetensors")
     write_passages(folder / "passages_128.safetensors", 128)
     write_passages(folder / "passages_256.safetensors", 256)
+    write_noise(folder / "noise_64.safetensors")
 
 
 if __name__ == "__main__":

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import support
+from hosts import Host
+from ports import free_port
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -28,13 +33,18 @@ class Model:
     batch_size: int  # per worker
     steps: int
     warm_up: int  # of these steps, left out of the measurement
-    window: int  # steps whose mean is one sample
+    window: int  # steps whose mean is one sample; warm_up is a multiple of it
 
 
 MODELS = {m.name: m for m in (
     Model("digits_cnn", ROOT / "models" / "digits_cnn.pt", FILES / "digits.safetensors", 16, 240, 40, 20),
     Model("char_gpt", ROOT / "models" / "char_gpt.pt", FILES / "passages_128.safetensors", 4, 50, 10, 5),
-    Model("gpt_11m", FILES / "gpt_11m.pt", FILES / "passages_256.safetensors", 2, 9, 2, 1),
+    Model("resnet18", FILES / "resnet18.pt", FILES / "noise_64.safetensors", 8, 30, 5, 5),
+    Model("gpt_11m", FILES / "gpt_11m.pt", FILES / "passages_256.safetensors", 2, 16, 4, 4),
+)}
+GPU_MODELS = {m.name: m for m in (
+    Model("gpt_11m", FILES / "gpt_11m.pt", FILES / "passages_256.safetensors", 32, 300, 100, 50),
+    Model("gpt_85m", FILES / "gpt_85m.pt", FILES / "passages_256.safetensors", 32, 300, 100, 50),
 )}
 
 # What app/allocator.cpp sets.
@@ -44,36 +54,44 @@ OURS = "decent-train"
 CONTENDERS = ("decent-dp", "decent-dp fused", "decent-optim-wrapper", "DDP", "no communication")
 
 
-def prepare(targets: list[str]) -> None:
-    """Models, data and programs."""
-    subprocess.run([sys.executable, HERE / "prepare.py", FILES], check=True, stdout=sys.stderr)
+def make_files(models: Sequence[str]) -> None:
+    """Models and data."""
+    subprocess.run([sys.executable, HERE / "prepare.py", FILES, *models], check=True, stdout=sys.stderr)
+
+
+def build(targets: list[str]) -> None:
     subprocess.run(["cmake", "--build", BUILD, "--target", *targets], check=True, stdout=sys.stderr)
 
 
-def environment(rank: int = 0, workers: int = 1, port: int = 0) -> dict[str, str]:
-    """One thread a worker; one worker of ours needs no launcher, the others meet at the port."""
+def environment(rank: int = 0, workers: int = 1, port: int = 0, hosts: Sequence[Host] = ()) -> dict[str, str]:
+    """One thread a worker, all on this machine or one on each host; one worker of ours needs no launcher, the others
+    meet at the port.
+    """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHELASTIC_", "MASTER_", "LOCAL_"))}
-    launcher = {"RANK": rank, "WORLD_SIZE": workers, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": workers,
-                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    return {**kept, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **{k: str(v) for k, v in launcher.items()}}
+    launcher = {"RANK": rank, "WORLD_SIZE": workers, "MASTER_PORT": port}
+    if hosts:
+        launcher |= {"LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 1, "MASTER_ADDR": hosts[0].address,
+                     "GLOO_SOCKET_IFNAME": "eth0"}
+    else:
+        launcher |= {"LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": workers, "MASTER_ADDR": "127.0.0.1",
+                     "GLOO_SOCKET_IFNAME": "lo"}
+    return {**kept, "OMP_NUM_THREADS": "1", **{k: str(v) for k, v in launcher.items()}}
 
 
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def _run_workers(command: list, workers: int, folder: Path, variables: dict[str, str] | None = None) -> str:
-    """Runs one process a worker; returns what rank 0 printed. None is left behind, whatever happens."""
+def _run_workers(command: list, workers: int, folder: Path, variables: dict[str, str] | None = None,
+                 hosts: Sequence[Host] = ()) -> str:
+    """Runs one process a worker, on a host each where there are some; returns what rank 0 printed. None is left behind,
+    whatever happens.
+    """
     port = free_port()
     processes = []
     try:
         for rank in range(workers):
             with (folder / f"rank-{rank}.out").open("wb") as out:
-                own = {**environment(rank, workers, port), **(variables or {})}
-                processes.append(subprocess.Popen(command, env=own, stdout=out, stderr=subprocess.STDOUT, cwd=folder,
-                                                  start_new_session=True))
+                own = {**environment(rank, workers, port, hosts), **(variables or {})}
+                prefix = hosts[rank].prefix if hosts else []
+                processes.append(subprocess.Popen([*prefix, *command], env=own, stdout=out, stderr=subprocess.STDOUT,
+                                                  cwd=folder, start_new_session=True))
         codes = [p.wait(TIMEOUT_S) for p in processes]
     finally:
         for p in processes:
@@ -104,19 +122,43 @@ def _windows(milliseconds: list[float], size: int) -> list[float]:
     return [sum(milliseconds[i : i + size]) / size for i in range(0, len(milliseconds) - size + 1, size)]
 
 
-def run_ours(model: Model, workers: int, folder: Path) -> list[float]:
+def run_ours(model: Model, workers: int, folder: Path, changes: dict | None = None,
+             hosts: Sequence[Host] = ()) -> list[float]:
+    """Milliseconds a step of each window. changes: sections of the recipe that replace those of recipe()."""
     config = folder / "recipe.yaml"
-    config.write_text(json.dumps(recipe(model, model.steps, model.window)))  # JSON is YAML
+    config.write_text(json.dumps({**recipe(model, model.steps, model.window), **(changes or {})}))  # JSON is YAML
     output = Path(tempfile.mkdtemp(dir=folder)) / "run"
-    _run_workers([PROGRAM, "--config", config, "--set", f"output={output}"], workers, folder)
+    _run_workers([PROGRAM, "--config", config, "--set", f"output={output}"], workers, folder, hosts=hosts)
     lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     return [line["step_ms"] for line in lines if line["kind"] == "train" and line["step"] > model.warm_up]
 
 
-def run_contender(name: str, model: Model, workers: int, folder: Path, optimizing: bool = False) -> list[float]:
+def run_contender(name: str, model: Model, workers: int, folder: Path, optimizing: bool = False,
+                  hosts: Sequence[Host] = ()) -> list[float]:
     command = [sys.executable, HERE / "contender.py", name, model.file, model.data, str(model.batch_size),
                str(model.steps), str(model.warm_up), str(int(optimizing))]
-    return _windows(json.loads(_run_workers(command, workers, folder).splitlines()[-1]), model.window)
+    printed = _run_workers(command, workers, folder, hosts=hosts)
+    return _windows(json.loads(printed.splitlines()[-1]), model.window)
+
+
+def run_python(script: str, folder: Path, *arguments: str | Path) -> list[float]:
+    """What a script of this folder prints last: JSON."""
+    return json.loads(_run_workers([sys.executable, HERE / script, *arguments], 1, folder).splitlines()[-1])
+
+
+def run_eager(model: Model, folder: Path) -> list[float]:
+    """On a GPU."""
+    numbers = (model.batch_size, model.steps, model.warm_up, model.window)
+    return run_python("eager.py", folder, model.name, model.data, *map(str, numbers))
+
+
+def parameters(model: Model) -> int:
+    """How many are trained, as the program says."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "recipe.yaml")
+        config.write_text(json.dumps(recipe(model, 1, 1)))  # JSON is YAML
+        printed = _run_workers([PROGRAM, "--config", config, "--dry-run"], 1, Path(folder))
+    return int(re.search(r"(\d+) parameters to train", printed)[1])
 
 
 def run_bare(model: Model, folder: Path, keeps_memory: bool = False) -> dict:

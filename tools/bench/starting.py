@@ -11,8 +11,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from programs import BUILD, PROGRAM, Model, environment, free_port, recipe
-
+import support
+from ports import free_port
+from programs import BUILD, PROGRAM, Model, environment, recipe
 
 FIRST = re.compile(r"step +1/")
 
