@@ -15,9 +15,10 @@ std::string counted(int number, const std::string& what) {
   return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
+// "there is 1 GPU for 4 workers on this machine".
 std::string gpus_for_workers(int gpus, const Launch& launch) {
-  return counted(gpus, "GPU") + " for " + counted(launch.local_world_size, "worker") +
-         " on this machine";
+  return std::string("there ") + (gpus == 1 ? "is " : "are ") + counted(gpus, "GPU") + " for " +
+         counted(launch.local_world_size, "worker") + " on this machine";
 }
 
 void refuse_nccl_on_the_cpu(DeviceWish device, BackendWish backend) {
@@ -34,11 +35,10 @@ void refuse_missing_gpus(DeviceWish device, const std::string& problem) {
 }
 
 void refuse_shared_gpus(int gpus, const Launch& launch) {
-  throw UserError("NCCL needs a GPU for each worker, and there is " +
-                  gpus_for_workers(gpus, launch) +
-                  ":\nstart fewer workers on it, choose backend gloo, or let NCCL share them by a "
-                  "value of " +
-                  kHostId + " in the environment of its own for each worker");
+  throw UserError("NCCL needs a GPU for each worker, and " + gpus_for_workers(gpus, launch) +
+                  ":\nstart fewer workers on it, choose backend gloo, or let them share GPUs by "
+                  "giving each a value of its own of the variable " +
+                  kHostId);
 }
 
 // A GPU for which the device was wished, or which is there for every worker.
@@ -57,8 +57,7 @@ DeviceChoice choose_gpu(BackendWish backend, int gpus, const Launch& launch,
 
 // Why nobody's wish for an automatic device was met with a GPU, where that may be a surprise.
 std::string note_on_cpu(const CudaDevices& found, const Launch& launch) {
-  if (found.count > 0)
-    return "training on the CPU, as there is " + gpus_for_workers(found.count, launch);
+  if (found.count > 0) return "training on the CPU, as " + gpus_for_workers(found.count, launch);
   if (found.unexpected) return "training on the CPU, as no GPU can be used: " + found.problem;
   return {};
 }
