@@ -41,6 +41,10 @@ class StagedPending : public PendingWork {
     if (const Moment& moment = result_.get()) moment->wait_on_stream();
   }
 
+  void wait_on_host() override {
+    if (const Moment& moment = result_.get()) moment->wait_on_host();
+  }
+
   bool done() override {
     if (result_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
     try {

@@ -19,6 +19,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -51,13 +52,26 @@ class NcclPending : public PendingWork {
     } catch (const std::exception& error) {
       throw PeerLost(what_ + " failed: " + short_reason(error));
     }
-    if (group_->getError() != c10d::ErrorType::SUCCESS)
-      throw PeerLost(what_ + " failed: NCCL reported an error");
+    check();
+  }
+
+  // By looking again and again: c10d's way to block the host blocks the stream, too.
+  void wait_on_host() override {
+    while (!work_->isCompleted()) {
+      check();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    check();
   }
 
   bool done() override { return work_->isCompleted(); }
 
  private:
+  void check() const {
+    if (group_->getError() != c10d::ErrorType::SUCCESS)
+      throw PeerLost(what_ + " failed: NCCL reported an error");
+  }
+
   std::string what_;  // for the error message: which operation of which group
   Work work_;
   Group group_;
@@ -99,6 +113,23 @@ Work as_one(c10d::ProcessGroupNCCL& group, const Start& start) {
   return group.endCoalescing();
 }
 
+std::string list(const std::vector<int>& ranks) {
+  std::string text;
+  for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return text;
+}
+
+// Whatever goes wrong while the GPUs of `ranks` are being connected.
+template <typename Step>
+auto connecting(const std::vector<int>& ranks, const Step& step) {
+  try {
+    return step();
+  } catch (const std::exception& error) {
+    throw PeerLost("cannot connect the GPUs of workers " + list(ranks) +
+                   " by NCCL: " + short_reason(error));
+  }
+}
+
 class NcclCommunicator : public Communicator {
  public:
   // `ranks`: this group's members as ranks of the whole run, for names and messages.
@@ -109,14 +140,11 @@ class NcclCommunicator : public Communicator {
         ranks_(std::move(ranks)),
         device_(device),
         watch_(std::move(watch)) {
-    try {
+    connecting(ranks_, [&] {
       group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(store_, rank(), size(), options());
       group_->setBoundDeviceId(device_);
       group_->eagerConnectSingleDevice(device_);
-    } catch (const std::exception& error) {
-      throw PeerLost("cannot connect the GPUs of workers " + name() +
-                     " by NCCL: " + short_reason(error));
-    }
+    });
     watch_->add(group_, "NCCL between the GPUs of workers " + name());
   }
 
@@ -200,12 +228,6 @@ class NcclCommunicator : public Communicator {
   std::string own_rank() const { return std::to_string(ranks_[static_cast<std::size_t>(rank())]); }
   std::string name() const { return list(ranks_); }
 
-  static std::string list(const std::vector<int>& ranks) {
-    std::string text;
-    for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
-    return text;
-  }
-
   c10::intrusive_ptr<c10d::Store> store_;
   std::shared_ptr<Communicator> host_;
   std::vector<int> ranks_;
@@ -230,9 +252,10 @@ extern "C" DECENT_CUDA_EXPORT void decent_cuda_connect_nccl(
     *result = *host;
     return;
   }
+  const c10::Device device(c10::kCUDA,
+                           connecting(ranks, [] { return c10::cuda::current_device(); }));
   auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store);
   *result = std::make_shared<NcclCommunicator>(
       c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), *host, std::move(ranks),
-      c10::Device(c10::kCUDA, c10::cuda::current_device()),
-      std::make_shared<ErrorWatch>(*on_error));
+      device, std::make_shared<ErrorWatch>(*on_error));
 }

@@ -230,8 +230,11 @@ TEST(Staged, IsDoneWhenTheDeviceHasIt) {
   while (device->copied_in == 0) std::this_thread::sleep_for(1ms);
   EXPECT_FALSE(work->done());
   gate.set_value();
-  work->wait();
+  work->wait_on_host();
   EXPECT_TRUE(work->done());
+  EXPECT_EQ(device->stream_waits(), 0);
+  work->wait();
+  EXPECT_EQ(device->stream_waits(), 1);
 }
 
 TEST(Staged, PassesOnWhatTheHostThrows) {
