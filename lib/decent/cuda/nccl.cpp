@@ -91,6 +91,8 @@ at::Tensor as_bytes(const at::Tensor& tensor) {
 
 // For what has to be set before the first group; the user's own settings count.
 void set_c10d_variables() {
+  // What NCCL reports is passed on by ErrorWatch; the alternative is abort() with a stack trace.
+  c10::utils::set_env("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/false);
   // A thread that aborts the process when operations take long, or the process was stopped.
   c10::utils::set_env("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/false);
   c10::utils::set_env("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*overwrite=*/false);
