@@ -64,8 +64,8 @@ std::string note_on_cpu(const CudaDevices& found, const Launch& launch) {
 
 }  // namespace
 
-DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch& launch,
-                           const Machine& machine) {
+DeviceChoice choose_device_of(const Machine& machine, DeviceWish device, BackendWish backend,
+                              const Launch& launch) {
   refuse_nccl_on_the_cpu(device, backend);
   if (device == DeviceWish::cpu) return {};
   const bool gpu_wished = device == DeviceWish::cuda || backend == BackendWish::nccl;
@@ -80,10 +80,10 @@ DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch&
 
 DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch& launch) {
   const char* host_id = std::getenv(kHostId);
-  return choose_device(device, backend, launch,
-                       {.find_gpus = find_cuda_devices,
-                        .use_gpu = use_cuda_device,
-                        .gpus_may_be_shared = host_id != nullptr && *host_id != '\0'});
+  return choose_device_of({.find_gpus = find_cuda_devices,
+                           .use_gpu = use_cuda_device,
+                           .gpus_may_be_shared = host_id != nullptr && *host_id != '\0'},
+                          device, backend, launch);
 }
 
 std::string_view backend_name(Backend backend) {

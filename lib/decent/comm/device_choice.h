@@ -38,8 +38,8 @@ struct Machine {
   bool gpus_may_be_shared = false;  // NCCL_HOSTID is set
 };
 /// The same on a machine of one's own making, for tests.
-DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch& launch,
-                           const Machine& machine);
+DeviceChoice choose_device_of(const Machine& machine, DeviceWish device, BackendWish backend,
+                              const Launch& launch);
 
 /// "gloo" or "nccl".
 std::string_view backend_name(Backend backend);

@@ -222,9 +222,9 @@ void throw_if_backends_differ(const std::vector<Outcome>& backends) {
   }
   if (by_nccl.empty() || by_gloo.empty()) return;
   throw SharedError(ExitCode::user_error,
-                    "workers " + join(by_nccl) + " have a GPU each and chose nccl, workers " +
-                        join(by_gloo) +
-                        " gloo: choose backend gloo, or device cpu, for all of them");
+                    "the workers' backends differ: nccl on rank " + join(by_nccl) +
+                        ", gloo on rank " + join(by_gloo) +
+                        ". Choose backend gloo, or device cpu, for all of them");
 }
 
 // Where all workers come to the store by a loopback address they are all on its machine.
@@ -382,6 +382,7 @@ std::shared_ptr<Communicator> World::communicator(const DeviceChoice& choice) {
   const GlooOptions options{
       .interfaces = launch_.interfaces, .address = address_, .timeout = kForever};
   auto host = connect_gloo(*stores_->store, launch_.rank, launch_.world_size, options);
+  if (choice.device.is_cuda()) use_cuda_device(choice.device.index());
   if (choice.backend == Backend::nccl) {
     return connect_nccl(*stores_->store, std::move(host), [this](const std::string& message) {
       control_->fail_after_loss(

@@ -10,6 +10,7 @@
 
 #include "../support/child_process.h"
 #include "decent/comm/device_choice.h"
+#include "decent/comm/world.h"
 #include "decent/core/cuda_library.h"
 #include "decent/core/error.h"
 #include "workers.h"
@@ -54,6 +55,17 @@ TEST(CudaLibrary, ComesTooLateAfterTheFirstQuestion) {
               return at::detail::getCUDAHooks().hasCUDART() ? "in time" : "too late";
             }),
             "too late");
+}
+
+// What a program does before it chooses a device leaves the question open.
+TEST(CudaLibrary, IsInTimeAfterMeeting) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              silence_c10d_warnings();
+              World world(Launch{}, {});
+              cuda_symbol("decent_cuda_build_id");
+              return at::detail::getCUDAHooks().hasCUDART() ? "in time" : "too late";
+            }),
+            "in time");
 }
 
 // Errors thrown in the library are the program's.

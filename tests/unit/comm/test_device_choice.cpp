@@ -25,14 +25,14 @@ struct Imagined {
   std::vector<int> used = {};
 
   DeviceChoice choose(DeviceWish device, BackendWish backend, int worker, int workers) {
-    return choose_device(device, backend, testing::launch_of(worker, workers, /*port=*/1),
-                         {.find_gpus =
-                              [this] {
-                                ++asked;
-                                return gpus;
-                              },
-                          .use_gpu = [this](int index) { used.push_back(index); },
-                          .gpus_may_be_shared = shared});
+    return choose_device_of({.find_gpus =
+                                 [this] {
+                                   ++asked;
+                                   return gpus;
+                                 },
+                             .use_gpu = [this](int index) { used.push_back(index); },
+                             .gpus_may_be_shared = shared},
+                            device, backend, testing::launch_of(worker, workers, /*port=*/1));
   }
 
   std::string refusal(DeviceWish device, BackendWish backend, int workers) {
