@@ -2,15 +2,15 @@
 # decent_unit_test(<module> SOURCES .. DEPENDS ..): one GoogleTest program and one ctest entry, unit.<module>.
 
 add_library(decent_warnings INTERFACE)
-target_compile_options(decent_warnings INTERFACE -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor
-                                                 -Woverloaded-virtual)
+set(warnings -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(decent_warnings INTERFACE -Wno-restrict)  # false alarms on "text" + string (GCC bug 105651)
+  list(APPEND warnings -Wno-restrict)  # false alarms on "text" + string (GCC bug 105651)
 endif()
 if(DECENT_SANITIZE)
-  target_compile_options(decent_warnings INTERFACE -fsanitize=${DECENT_SANITIZE} -fno-omit-frame-pointer)
+  list(APPEND warnings -fsanitize=${DECENT_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(decent_warnings INTERFACE -fsanitize=${DECENT_SANITIZE})
 endif()
+target_compile_options(decent_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>")  # nvcc has its own words
 
 function(decent_module name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})

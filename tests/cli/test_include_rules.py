@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "data": {"core"},
     "comm": {"core"},
     "optim": {"core"},
+    "cuda": {"core", "comm", "optim"},
     "parallel": {"core", "optim", "topology", "comm"},
     "train": {"core", "checkpoint", "config", "topology", "model", "data", "comm", "optim", "parallel"},
 }
@@ -62,6 +63,20 @@ def reached(file: Path) -> frozenset[str]:
         if path.startswith("decent/"):
             found |= reached(ROOT / "lib" / path)
     return frozenset(found)
+
+
+def test_kernels_do_without_torch() -> None:
+    """nvcc takes 20 to 110 s for a file with PyTorch's headers."""
+    assert {str(file.relative_to(LIB)): path for file in sources(LIB) if file.suffix in (".cu", ".cuh")
+            for path in reached(file) if TORCH.match(path)} == {}
+
+
+def test_only_the_library_for_gpus_includes_cuda() -> None:
+    """The program runs, and is built, where there is nothing of CUDA."""
+    cuda = re.compile(r"(cuda|nccl)[^/]*\.h$|(c10|ATen)/cuda/|.*ProcessGroupNCCL")
+    wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB) if file.parent != LIB / "cuda"
+             for mark, path in includes(file) if mark == "<" and cuda.match(path)]
+    assert wrong == []
 
 
 def test_every_module_is_known() -> None:

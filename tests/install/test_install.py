@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from package import Package, configure
+from package import BUILD, CMAKE, Package, configure
 from ports import free_port
 from program import ROOT, TORCHRUN, environment, launcher_variables, run_commands
 
+CUDA_IS_BUILT = (BUILD / "bin" / "libdecent_cuda.so").exists()
 ROOMS = {"core", "topology", "optim", "comm", "parallel", "data"}
 
 
@@ -27,6 +28,7 @@ def test_what_is_installed(package: Package) -> None:
     files = {re.sub("-(release|debug)", "", path.name) for path in package.cmake_files}
     assert files == {"LibTorch.cmake", "decentConfig.cmake", "decentConfigVersion.cmake", "decentTargets.cmake"}
     assert len(list(prefix.rglob("LICENSE"))) == 1
+    assert (prefix / "lib" / "libdecent_cuda.so").exists() == CUDA_IS_BUILT
 
 
 def test_headers_include_only_installed_ones(package: Package) -> None:
@@ -62,6 +64,32 @@ def test_installed_program_runs(package: Package, python: list[str]) -> None:
     ended, = run_commands([[*python, package.prefix / "bin" / "decent-train", "--version"]], [environment()], None)
     assert ended.code == 0, ended.err
     assert re.match(r"decent-train \d+\.\d+\.\d+ ", ended.out)
+
+
+LOADS = """
+#include <decent/core/error.h>
+#include <cstdio>
+namespace decent { void* cuda_symbol(const char* name); }  // internal
+int main() try {
+  decent::cuda_symbol("decent_cuda_build_id");
+  std::puts("loaded");
+} catch (const decent::Error& error) {
+  std::puts(error.what());
+}
+"""
+
+
+@pytest.mark.skipif(not CUDA_IS_BUILT, reason="built without CUDA")
+def test_users_program_loads_the_library_for_gpus(package: Package, user: Path) -> None:
+    """From the prefix, wherever the program lies."""
+    (user / "main.cpp").write_text(LOADS)
+    with (user / "CMakeLists.txt").open("a") as file:
+        file.write("add_executable(loads main.cpp)\ntarget_link_libraries(loads PRIVATE decent::core)\n")
+    configured = configure(user, package)
+    assert configured.code == 0, configured.output
+    subprocess.run([CMAKE, "--build", configured.build], check=True, capture_output=True)
+    ended, = run_commands([[configured.build / "loads"]], [environment()], None)
+    assert ended.out.strip() == "loaded"
 
 
 # ---- where it cannot be used ---------------------------------------------------------------------------------------

@@ -1,11 +1,14 @@
 #pragma once
-// A group of workers that exchange tensors. Backends: gloo, and a group of one that needs no
-// network.
+// A group of workers that exchange tensors. Backends: gloo; for tensors on GPUs NCCL, or gloo by
+// way of host memory (comm/cuda.h); and a group of one that needs no network.
 //
 // Collective contract: every member calls the same operations of one group in the same order. All
-// operations start at once and return a handle; tensors must be contiguous CPU tensors that nobody
-// touches until the handle was waited for. One thread at a time may call into a group. Nothing here
-// communicates in a destructor.
+// operations start at once and return a handle; tensors must be contiguous, on the CPU or the
+// group's GPU, and nobody touches them until the handle was waited for. One thread at a time may
+// call into a group. Nothing here communicates in a destructor.
+//
+// On a GPU "at once" and "until" are of streams: an operation begins once the current stream has
+// come to its call, and wait() makes the current stream wait for its end.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,8 +22,12 @@ namespace decent {
 class PendingWork {
  public:
   virtual ~PendingWork() = default;
-  /// Blocks until the tensors may be used again. Throws PeerLost where a peer is gone or silent.
+  /// Blocks until the tensors may be used again, those on a GPU by the current stream. Throws
+  /// PeerLost where a peer is gone or silent.
   virtual void wait() = 0;
+  /// Blocks until the operation is over, on a GPU as well, and leaves streams alone: for threads
+  /// that watch. Does not take the place of wait().
+  virtual void wait_on_host() { wait(); }
   /// Whether wait() would return at once. Only all_reduce_sum and broadcast know before they are
   /// waited for.
   virtual bool done() = 0;

@@ -1,15 +1,93 @@
 #include "decent/comm/device_choice.h"
 
+#include <cstdlib>
+
+#include "decent/comm/cuda.h"
 #include "decent/core/error.h"
 
 namespace decent {
+namespace {
 
-DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch&) {
-  if (device == DeviceWish::cuda || backend == BackendWish::nccl)
-    throw UserError("this program was built without CUDA");
+constexpr const char* kHostId = "NCCL_HOSTID";
+
+// "2 GPUs", "1 worker".
+std::string counted(int number, const std::string& what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+// "there is 1 GPU for 4 workers on this machine".
+std::string gpus_for_workers(int gpus, const Launch& launch) {
+  return std::string("there ") + (gpus == 1 ? "is " : "are ") + counted(gpus, "GPU") + " for " +
+         counted(launch.local_world_size, "worker") + " on this machine";
+}
+
+void refuse_nccl_on_the_cpu(DeviceWish device, BackendWish backend) {
+  if (device != DeviceWish::cpu || backend != BackendWish::nccl) return;
+  throw UserError(
+      "backend nccl carries tensors between GPUs, but the device is cpu: choose device cuda or "
+      "backend gloo (or auto for either)");
+}
+
+void refuse_missing_gpus(DeviceWish device, const std::string& problem) {
+  const std::string wish = device == DeviceWish::cuda ? "device cuda" : "backend nccl";
+  throw UserError(wish + " needs a GPU: " + problem + ".\nTo train on the CPU choose device cpu" +
+                  (device == DeviceWish::cuda ? "" : " and backend gloo") + " (or auto).");
+}
+
+void refuse_shared_gpus(int gpus, const Launch& launch) {
+  throw UserError("NCCL needs a GPU for each worker, and " + gpus_for_workers(gpus, launch) +
+                  ":\nstart fewer workers on it, choose backend gloo, or let them share GPUs by "
+                  "giving each a value of its own of the variable " +
+                  kHostId);
+}
+
+// A GPU for which the device was wished, or which is there for every worker.
+DeviceChoice choose_gpu(BackendWish backend, int gpus, const Launch& launch,
+                        const Machine& machine) {
+  const bool shared = gpus < launch.local_world_size;
+  const Backend chosen = backend == BackendWish::gloo ? Backend::gloo : Backend::nccl;
+  if (shared && chosen == Backend::nccl && !machine.gpus_may_be_shared)
+    refuse_shared_gpus(gpus, launch);
+  const int index = launch.local_rank % gpus;
+  machine.use_gpu(index);
+  return {.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index)),
+          .backend = chosen,
+          .note = {}};
+}
+
+// Why nobody's wish for an automatic device was met with a GPU, where that may be a surprise.
+std::string note_on_cpu(const CudaDevices& found, const Launch& launch) {
+  if (found.count > 0) return "training on the CPU, as " + gpus_for_workers(found.count, launch);
+  if (found.unexpected) return "training on the CPU, as no GPU can be used: " + found.problem;
   return {};
 }
 
-std::string_view backend_name(Backend backend) { return backend == Backend::nccl ? "nccl" : "gloo"; }
+}  // namespace
+
+DeviceChoice choose_device_of(const Machine& machine, DeviceWish device, BackendWish backend,
+                              const Launch& launch) {
+  refuse_nccl_on_the_cpu(device, backend);
+  if (device == DeviceWish::cpu) return {};
+  const bool gpu_wished = device == DeviceWish::cuda || backend == BackendWish::nccl;
+  const CudaDevices found = machine.find_gpus();
+  if (gpu_wished && found.count == 0) refuse_missing_gpus(device, found.problem);
+  if (!gpu_wished && found.count < launch.local_world_size)
+    return {.device = c10::Device(c10::kCPU),
+            .backend = Backend::gloo,
+            .note = note_on_cpu(found, launch)};
+  return choose_gpu(backend, found.count, launch, machine);
+}
+
+DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch& launch) {
+  const char* host_id = std::getenv(kHostId);
+  return choose_device_of({.find_gpus = find_cuda_devices,
+                           .use_gpu = use_cuda_device,
+                           .gpus_may_be_shared = host_id != nullptr && *host_id != '\0'},
+                          device, backend, launch);
+}
+
+std::string_view backend_name(Backend backend) {
+  return backend == Backend::nccl ? "nccl" : "gloo";
+}
 
 }  // namespace decent

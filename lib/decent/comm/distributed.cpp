@@ -20,12 +20,27 @@ WorldOptions world_options(const DistributedOptions& options) {
           .on_failure = options.on_failure ? options.on_failure : end_process};
 }
 
+// All workers learn where one of them cannot have what was wished.
+DeviceChoice choose_together(World& world, const Launch& launch,
+                             const DistributedOptions& options) {
+  DeviceChoice choice;
+  Outcome outcome;
+  try {
+    choice = choose_device(options.device, options.backend, launch);
+  } catch (const Error& error) {
+    outcome = {error.code(), error.what()};
+  }
+  throw_if_failed(world.share("device", outcome));
+  return choice;
+}
+
 }  // namespace
 
 Distributed::Distributed(const Launch& launch, const DistributedOptions& options)
     : launch_(launch),
       world_(launch, world_options(options)),
-      communicator_(world_.communicator()),
+      choice_(choose_together(world_, launch, options)),
+      communicator_(world_.communicator(choice_)),
       exceptions_(std::uncaught_exceptions()) {
   world_.control().report(Operation::running);
 }

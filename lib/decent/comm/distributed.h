@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "decent/comm/communicator.h"
+#include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
 #include "decent/comm/world.h"
 
@@ -25,6 +26,10 @@ struct DistributedOptions {
   /// By default prints the message there and ends the process with the failure's exit code (3 for
   /// a lost worker).
   std::function<void(const Failure&, bool reports)> on_failure = nullptr;
+  /// Automatic: a GPU where every worker of the machine has one of its own, with NCCL between them;
+  /// else the CPU, with gloo. See choose_device().
+  DeviceWish device = DeviceWish::automatic;
+  BackendWish backend = BackendWish::automatic;
 };
 
 /// This process among the workers of a run. Destroyed in order it says goodbye; by an exception, or
@@ -42,10 +47,13 @@ class Distributed {
   int local_world_size() const { return launch_.local_world_size; }
   bool main_worker() const { return launch_.rank == 0; }
 
-  /// Where this worker's model and batches belong: the CPU.
-  c10::Device device() const { return c10::Device(c10::kCPU); }
-  /// What carries tensors between workers: "gloo", or "none" for a single worker.
-  std::string_view backend() const { return launch_.world_size == 1 ? "none" : "gloo"; }
+  /// Where this worker's model and batches belong. A GPU is the current one of the thread that made
+  /// this object.
+  c10::Device device() const { return choice_.device; }
+  /// What carries tensors between workers: "gloo", "nccl", or "none" for a single worker.
+  std::string_view backend() const {
+    return launch_.world_size == 1 ? "none" : backend_name(choice_.backend);
+  }
 
   /// All workers, connected with each other.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
@@ -55,14 +63,16 @@ class Distributed {
  private:
   Launch launch_;
   World world_;
+  DeviceChoice choice_;
   std::shared_ptr<Communicator> communicator_;
   int exceptions_;  // in flight at the start
 };
 
 /// Reads the launcher's variables (see read_launch; with none of them set this is the only worker),
-/// picks device and backend, and connects the workers. c10d's own warnings are silenced, and
-/// SIGPIPE is ignored where it had its default. Collective. Throws UserError for variables that are
-/// missing or make no sense, PeerLost where a worker cannot be reached.
+/// picks device and backend, and connects the workers. Comes before all that asks LibTorch for
+/// CUDA, as torch::manual_seed does. c10d's own warnings are silenced, and SIGPIPE is ignored where
+/// it had its default. Collective. Throws UserError for variables that are missing or make no
+/// sense, SharedError where a device cannot be had, PeerLost where a worker cannot be reached.
 Distributed initialize_distributed(const DistributedOptions& options = {});
 
 }  // namespace decent

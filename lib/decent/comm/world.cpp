@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "decent/comm/address.h"
+#include "decent/comm/cuda.h"
 #include "decent/comm/gloo.h"
 #include "decent/comm/mesh.h"
 #include "decent/core/host.h"
@@ -212,6 +213,20 @@ std::vector<Hello> exchange_hellos(const Launch& launch, const Share& share) {
   return take_hellos(share("hello", outcome));
 }
 
+// Each worker chose by what its own machine has; some of them in NCCL would wait for the others.
+void throw_if_backends_differ(const std::vector<Outcome>& backends) {
+  std::vector<std::string> by_nccl;
+  std::vector<std::string> by_gloo;
+  for (std::size_t rank = 0; rank < backends.size(); ++rank) {
+    (backends[rank].message == "nccl" ? by_nccl : by_gloo).push_back(std::to_string(rank));
+  }
+  if (by_nccl.empty() || by_gloo.empty()) return;
+  throw SharedError(ExitCode::user_error,
+                    "the workers' backends differ: nccl on rank " + join(by_nccl) +
+                        ", gloo on rank " + join(by_gloo) +
+                        ". Choose backend gloo, or device cpu, for all of them");
+}
+
 // Where all workers come to the store by a loopback address they are all on its machine.
 std::string choose_address(const Launch& launch, const std::vector<Hello>& hellos) {
   const std::string& own = hellos[static_cast<std::size_t>(launch.rank)].route;
@@ -360,11 +375,21 @@ void World::leave_after_rank_0() {
   }
 }
 
-std::shared_ptr<Communicator> World::communicator(const DeviceChoice&) {
+std::shared_ptr<Communicator> World::communicator(const DeviceChoice& choice) {
   if (!stores_) return make_single_worker();
+  throw_if_backends_differ(
+      share("backend", {ExitCode::done, std::string(backend_name(choice.backend))}));
   const GlooOptions options{
       .interfaces = launch_.interfaces, .address = address_, .timeout = kForever};
-  return connect_gloo(*stores_->store, launch_.rank, launch_.world_size, options);
+  auto host = connect_gloo(*stores_->store, launch_.rank, launch_.world_size, options);
+  if (choice.device.is_cuda()) use_cuda_device(choice.device.index());
+  if (choice.backend == Backend::nccl) {
+    return connect_nccl(*stores_->store, std::move(host), [this](const std::string& message) {
+      control_->fail_after_loss(
+          {.code = ExitCode::peer_lost, .rank = launch_.rank, .lost = false, .message = message});
+    });
+  }
+  return choice.device.is_cuda() ? stage_cuda(std::move(host)) : host;
 }
 
 }  // namespace decent

@@ -60,8 +60,9 @@ class World {
   /// the first one exits, and rank 0 is the one that tells the user why.
   void leave_after_rank_0();
 
-  /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU.
-  /// Collective.
+  /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU. What it
+  /// returns is dropped before this object. Collective. Throws SharedError where workers chose
+  /// different backends.
   std::shared_ptr<Communicator> communicator(const DeviceChoice& choice = {});
 
  private:

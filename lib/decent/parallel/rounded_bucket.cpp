@@ -14,6 +14,9 @@ class AllOf : public PendingWork {
   void wait() override {
     for (const Pending& work : works_) work->wait();
   }
+  void wait_on_host() override {
+    for (const Pending& work : works_) work->wait_on_host();
+  }
   bool done() override {
     for (const Pending& work : works_) {
       if (!work->done()) return false;

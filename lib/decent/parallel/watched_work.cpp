@@ -11,19 +11,25 @@ class WatchedWork : public PendingWork {
  public:
   // Deferred, which is until wait(), only where no thread can be had.
   WatchedWork(Pending work, TraceSpan span)
-      : end_(std::async(std::launch::async | std::launch::deferred,
-                        [work = std::move(work), span = std::move(span)]() mutable {
-                          work->wait();
+      : work_(std::move(work)),
+        end_(std::async(std::launch::async | std::launch::deferred,
+                        [work = work_.get(), span = std::move(span)]() mutable {
+                          work->wait_on_host();
                           span.end();
                         })) {}
 
-  void wait() override { end_.get(); }
+  void wait() override {
+    end_.get();
+    work_->wait();  // the stream of the thread that uses the tensors
+  }
+  void wait_on_host() override { end_.get(); }
   bool done() override {
     return end_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
 
  private:
-  std::shared_future<void> end_;
+  Pending work_;
+  std::shared_future<void> end_;  // whose own end waits for the thread, so before the work's
 };
 
 }  // namespace

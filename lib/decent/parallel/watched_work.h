@@ -8,7 +8,8 @@ namespace decent {
 
 /// `work`, with a thread that waits for it from now on and ends `span` when it is done, not when
 /// somebody asks: a Communicator's exchange does not know before it is waited for. What that thread
-/// is thrown comes out of every wait() of the result. Dropping the result waits, too.
+/// is thrown comes out of every wait() of the result, which on a GPU blocks the thread, too, and
+/// not only the stream. Dropping the result waits, too.
 Pending watched(Pending work, TraceSpan span);
 
 }  // namespace decent

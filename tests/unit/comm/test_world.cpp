@@ -95,6 +95,33 @@ TEST(World, SharesOutcomesAndConnects) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// Each machine may offer something else; some workers in NCCL would wait for the others for ever.
+TEST(World, RefusesBackendsThatDiffer) {
+  testing::turn_off_flight_recorder();
+  const int port = testing::free_port();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank) {
+    threads.emplace_back([rank, port] {
+      World world(testing::launch_of(rank, 3, port), {.timeout = 20s, .on_failure = no_failure});
+      try {
+        world.communicator({.device = c10::Device(c10::kCPU),
+                            .backend = rank == 1 ? Backend::nccl : Backend::gloo,
+                            .note = {}});
+        ADD_FAILURE() << "no error";
+      } catch (const SharedError& error) {
+        EXPECT_STREQ(
+            error.what(),
+            "the workers' backends differ: nccl on rank 1, gloo on rank 0, 2. Choose backend "
+            "gloo, or device cpu, for all of them");
+        EXPECT_EQ(error.code(), ExitCode::user_error);
+      }
+      world.leave_after_rank_0();
+      world.control().leave();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 // One of those that wait tells who is missing; the others know it from that one.
 TEST(World, NamesWhoDoesNotShowUp) {
   testing::turn_off_flight_recorder();

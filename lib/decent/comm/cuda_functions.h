@@ -1,0 +1,32 @@
+#pragma once
+// What libdecent_cuda.so exports for this room; comm/cuda.cpp calls it. Internal.
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "decent/comm/communicator.h"
+#include "decent/comm/staging.h"
+
+namespace c10d {
+class Store;
+}
+
+extern "C" {
+
+/// The number of GPUs; where it is 0, `problem` is why.
+int decent_cuda_device_count(std::string* problem);
+
+/// See cuda_device_name(), use_cuda_device() in comm/cuda.h.
+void decent_cuda_device_name(int index, std::string* name);
+void decent_cuda_use_device(int index);
+
+/// See connect_nccl() in comm/cuda.h.
+void decent_cuda_connect_nccl(c10d::Store* store, const std::shared_ptr<decent::Communicator>* host,
+                              const std::function<void(const std::string&)>* on_error,
+                              std::shared_ptr<decent::Communicator>* result);
+
+/// The copies of the calling thread's GPU.
+void decent_cuda_staging_device(std::shared_ptr<decent::StagingDevice>* result);
+
+}  // extern "C"

@@ -1,0 +1,220 @@
+#include "decent/comm/staging.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <utility>
+#include <vector>
+
+#include "decent/comm/host_buffers.h"
+#include "decent/comm/task_thread.h"
+
+namespace decent {
+namespace {
+
+// What all groups that were made of one share: the order of operations is one for all of them.
+struct Staging {
+  explicit Staging(std::shared_ptr<StagingDevice> its_device)
+      : device(std::move(its_device)), buffers(device) {}
+
+  std::shared_ptr<StagingDevice> device;
+  HostBuffers buffers;
+  TaskThread starting;
+  TaskThread finishing;
+};
+
+struct Operation {
+  std::shared_ptr<Communicator> host;
+  std::vector<Moment> ready;  // before it starts
+  std::function<Pending(Communicator&)> start;
+  std::function<Moment()> finish;  // after it; may be empty
+  std::vector<std::shared_ptr<HostBuffer>> buffers;
+  std::promise<Moment> result;  // when its tensor may be used again
+};
+
+class StagedPending : public PendingWork {
+ public:
+  explicit StagedPending(std::shared_future<Moment> result) : result_(std::move(result)) {}
+
+  void wait() override {
+    if (const Moment& moment = result_.get()) moment->wait_on_stream();
+  }
+
+  void wait_on_host() override {
+    if (const Moment& moment = result_.get()) moment->wait_on_host();
+  }
+
+  bool done() override {
+    if (result_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+    try {
+      const Moment& moment = result_.get();
+      return moment == nullptr || moment->passed();
+    } catch (...) {
+      return true;  // wait() throws it at once
+    }
+  }
+
+ private:
+  std::shared_future<Moment> result_;
+};
+
+void finish(Operation& operation, PendingWork& work) {
+  try {
+    work.wait();
+    Moment moment = operation.finish ? operation.finish() : nullptr;
+    operation.finish = nullptr;
+    operation.buffers.clear();  // free before anyone learns that this is over
+    operation.result.set_value(std::move(moment));
+  } catch (...) {
+    operation.result.set_exception(std::current_exception());
+  }
+}
+
+void start(const std::shared_ptr<Operation>& operation, Staging& staging) {
+  try {
+    for (const Moment& moment : operation->ready) {
+      if (moment != nullptr) moment->wait_on_host();
+    }
+    const std::shared_ptr<PendingWork> work = operation->start(*operation->host);
+    staging.finishing.post([operation, work] { finish(*operation, *work); });
+  } catch (...) {
+    operation->result.set_exception(std::current_exception());
+  }
+}
+
+// The part of a buffer that takes the place of `tensor` on the host.
+at::Tensor host_tensor(const HostBuffer& buffer, const at::Tensor& tensor) {
+  return buffer.memory.narrow(0, 0, static_cast<std::int64_t>(tensor.nbytes()))
+      .view(tensor.scalar_type());
+}
+
+class StagedCommunicator : public Communicator {
+ public:
+  StagedCommunicator(std::shared_ptr<Communicator> host, std::shared_ptr<Staging> staging)
+      : host_(std::move(host)), staging_(std::move(staging)) {}
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+
+  Pending all_reduce_sum(const at::Tensor& tensor) override {
+    if (!on_device(tensor)) {
+      return submit([tensor](Communicator& host) { return host.all_reduce_sum(tensor); });
+    }
+    const auto operation = std::make_shared<Operation>();
+    const at::Tensor copy = copy_out(*operation, tensor);
+    operation->start = [copy](Communicator& host) { return host.all_reduce_sum(copy); };
+    copy_in_at_end(*operation, copy, tensor);
+    return submit(operation);
+  }
+
+  Pending broadcast(const at::Tensor& tensor, int root) override {
+    if (!on_device(tensor)) {
+      return submit([tensor, root](Communicator& host) { return host.broadcast(tensor, root); });
+    }
+    const auto operation = std::make_shared<Operation>();
+    const bool sends = rank() == root;
+    const at::Tensor copy = sends ? copy_out(*operation, tensor) : make_room(*operation, tensor);
+    operation->start = [copy, root](Communicator& host) { return host.broadcast(copy, root); };
+    if (!sends) copy_in_at_end(*operation, copy, tensor);
+    return submit(operation);
+  }
+
+  Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
+    if (!on_device(send)) {
+      return submit([=](Communicator& host) { return host.exchange(send, receive, peer, tag); });
+    }
+    const auto operation = std::make_shared<Operation>();
+    const at::Tensor out = copy_out(*operation, send);
+    const at::Tensor in = make_room(*operation, receive);
+    operation->start = [=](Communicator& host) { return host.exchange(out, in, peer, tag); };
+    copy_in_at_end(*operation, in, receive);
+    return submit(operation);
+  }
+
+  std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
+    std::shared_ptr<Communicator> group;
+    in_order([&] { group = host_->subgroup(members); });
+    return std::make_shared<StagedCommunicator>(std::move(group), staging_);
+  }
+
+  void barrier() override {
+    in_order([&] { host_->barrier(); });
+  }
+
+ private:
+  bool on_device(const at::Tensor& tensor) const { return staging_->device->holds(tensor); }
+
+  HostBuffer& add_buffer(Operation& operation, const at::Tensor& tensor) {
+    const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
+    operation.buffers.push_back(staging_->buffers.take(std::max<std::int64_t>(bytes, 1)));
+    return *operation.buffers.back();
+  }
+
+  // Where the host finds what is in `tensor` now.
+  at::Tensor copy_out(Operation& operation, const at::Tensor& tensor) {
+    HostBuffer& buffer = add_buffer(operation, tensor);
+    const at::Tensor copy = host_tensor(buffer, tensor);
+    operation.ready.push_back(staging_->device->copy_out(tensor, copy, buffer.last_use));
+    buffer.last_use = nullptr;  // it has passed when the operation starts
+    return copy;
+  }
+
+  // Where the host puts what `tensor` is to become, once the stream has come to where it may be
+  // overwritten.
+  at::Tensor make_room(Operation& operation, const at::Tensor& tensor) {
+    HostBuffer& buffer = add_buffer(operation, tensor);
+    operation.ready.push_back(staging_->device->copy_out(tensor, at::Tensor(), buffer.last_use));
+    buffer.last_use = nullptr;
+    return host_tensor(buffer, tensor);
+  }
+
+  void copy_in_at_end(Operation& operation, const at::Tensor& copy, const at::Tensor& tensor) {
+    HostBuffer& buffer = *operation.buffers.back();
+    operation.finish = [device = staging_->device, copy, tensor, &buffer] {
+      buffer.last_use = device->copy_in(copy, tensor);
+      return buffer.last_use;
+    };
+  }
+
+  Pending submit(const std::shared_ptr<Operation>& operation) {
+    operation->host = host_;
+    auto pending = std::make_unique<StagedPending>(operation->result.get_future().share());
+    staging_->starting.post([operation, staging = staging_] { start(operation, *staging); });
+    return pending;
+  }
+
+  Pending submit(std::function<Pending(Communicator&)> on_host) {
+    const auto operation = std::make_shared<Operation>();
+    operation->start = std::move(on_host);
+    return submit(operation);
+  }
+
+  // Calls `work` when all operations before it have started, and waits for it.
+  template <typename Work>
+  void in_order(const Work& work) {
+    std::promise<void> done;
+    staging_->starting.post([&] {
+      try {
+        work();
+        done.set_value();
+      } catch (...) {
+        done.set_exception(std::current_exception());
+      }
+    });
+    done.get_future().get();
+  }
+
+  std::shared_ptr<Communicator> host_;
+  std::shared_ptr<Staging> staging_;
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> stage(std::shared_ptr<Communicator> host,
+                                    std::shared_ptr<StagingDevice> device) {
+  return std::make_shared<StagedCommunicator>(std::move(host),
+                                              std::make_shared<Staging>(std::move(device)));
+}
+
+}  // namespace decent

@@ -1,0 +1,45 @@
+#pragma once
+// A thread that looks after groups of NCCL: an error of an operation whose wait() has returned
+// already would otherwise show as a GPU that never comes to an end.
+
+#include <c10/util/intrusive_ptr.h>
+
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace c10d {
+class Backend;
+}
+
+namespace decent {
+
+class ErrorWatch {
+ public:
+  /// `on_error` may be empty: then there is no thread.
+  explicit ErrorWatch(std::function<void(const std::string&)> on_error);
+  ~ErrorWatch();
+  ErrorWatch(const ErrorWatch&) = delete;
+  ErrorWatch& operator=(const ErrorWatch&) = delete;
+
+  /// From now on an error of `group` calls on_error, in the thread, with a message that begins with
+  /// `name`; the first error of all groups only.
+  void add(const c10::intrusive_ptr<c10d::Backend>& group, const std::string& name);
+  void remove(const c10::intrusive_ptr<c10d::Backend>& group);
+
+ private:
+  void run();
+  std::string find_error() const;
+
+  std::function<void(const std::string&)> on_error_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<c10::intrusive_ptr<c10d::Backend>, std::string> groups_;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace decent

@@ -1,0 +1,263 @@
+// NCCL between GPUs, through c10d::ProcessGroupNCCL.
+//
+// A group has one NCCL communicator, connected when the group is made, and one stream, on which its
+// operations follow each other. Starting one makes that stream wait for the caller's; waiting makes
+// the caller's wait for it.
+//
+// Peers that die or fall silent are the control plane's business (comm/control.h), which ends the
+// process. NCCL's own timeouts are off, as is c10d's thread that aborts the process when others
+// take long. An error that NCCL itself reports, with all peers alive, is passed on by a thread here
+// within 0.1 s; c10d would let a minute pass and then abort with a stack trace.
+
+#include <ATen/core/Tensor.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/util/env.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+
+#include <chrono>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "decent/comm/cuda_functions.h"
+#include "decent/core/error.h"
+#include "decent/cuda/error_watch.h"
+#include "decent/cuda/exports.h"
+
+namespace decent {
+namespace {
+
+using Work = c10::intrusive_ptr<c10d::Work>;
+using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
+
+constexpr auto kForever = std::chrono::hours(24);
+
+std::string short_reason(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+class NcclPending : public PendingWork {
+ public:
+  NcclPending(std::string what, Work work, Group group)
+      : what_(std::move(what)), work_(std::move(work)), group_(std::move(group)) {}
+
+  void wait() override {
+    try {
+      work_->wait();
+    } catch (const std::exception& error) {
+      throw PeerLost(what_ + " failed: " + short_reason(error));
+    }
+    check();
+  }
+
+  // By looking again and again: c10d's way to block the host blocks the stream, too.
+  void wait_on_host() override {
+    while (!work_->isCompleted()) {
+      check();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+    check();
+  }
+
+  bool done() override { return work_->isCompleted(); }
+
+ private:
+  void check() const {
+    if (group_->getError() != c10d::ErrorType::SUCCESS)
+      throw PeerLost(what_ + " failed: NCCL reported an error");
+  }
+
+  std::string what_;  // for the error message: which operation of which group
+  Work work_;
+  Group group_;
+};
+
+class NothingPending : public PendingWork {
+ public:
+  void wait() override {}
+  bool done() override { return true; }
+};
+
+// NCCL's table of element types is incomplete, and only a sum has to know them. The view shares the
+// tensor's memory and keeps it alive. Any dense strides will do.
+at::Tensor as_bytes(const at::Tensor& tensor) {
+  return tensor.detach().as_strided({tensor.numel()}, {1}).view(at::kByte);
+}
+
+// For what has to be set before the first group; the user's own settings count.
+void set_c10d_variables() {
+  // What NCCL reports is passed on by ErrorWatch; the alternative is abort() with a stack trace.
+  c10::utils::set_env("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/false);
+  // A thread that aborts the process when operations take long, or the process was stopped.
+  c10::utils::set_env("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/false);
+  c10::utils::set_env("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*overwrite=*/false);
+}
+
+// One operation of NCCL out of several; without it two peers that both send first could wait for
+// each other. Ends the group also where one of them cannot be started.
+template <typename Start>
+Work as_one(c10d::ProcessGroupNCCL& group, const Start& start) {
+  group.startCoalescing();
+  try {
+    start();
+  } catch (...) {
+    try {
+      group.endCoalescing();
+    } catch (...) {  // the first error says more
+    }
+    throw;
+  }
+  return group.endCoalescing();
+}
+
+std::string list(const std::vector<int>& ranks) {
+  std::string text;
+  for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return text;
+}
+
+// Whatever goes wrong while the GPUs of `ranks` are being connected.
+template <typename Step>
+auto connecting(const std::vector<int>& ranks, const Step& step) {
+  try {
+    return step();
+  } catch (const std::exception& error) {
+    throw PeerLost("cannot connect the GPUs of workers " + list(ranks) +
+                   " by NCCL: " + short_reason(error));
+  }
+}
+
+class NcclCommunicator : public Communicator {
+ public:
+  // `ranks`: this group's members as ranks of the whole run, for names and messages.
+  NcclCommunicator(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<Communicator> host,
+                   std::vector<int> ranks, c10::Device device, std::shared_ptr<ErrorWatch> watch)
+      : store_(std::move(store)),
+        host_(std::move(host)),
+        ranks_(std::move(ranks)),
+        device_(device),
+        watch_(std::move(watch)) {
+    connecting(ranks_, [&] {
+      group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(store_, rank(), size(), options());
+      group_->setBoundDeviceId(device_);
+      group_->eagerConnectSingleDevice(device_);
+    });
+    watch_->add(group_, "NCCL between the GPUs of workers " + name());
+  }
+
+  // Without asking the peers, which may be gone.
+  ~NcclCommunicator() override {
+    watch_->remove(group_);
+    try {
+      group_->abort();
+    } catch (const std::exception&) {  // nothing is left that could be done about it
+    }
+  }
+
+  int rank() const override { return host_->rank(); }
+  int size() const override { return host_->size(); }
+
+  Pending all_reduce_sum(const at::Tensor& tensor) override {
+    if (!tensor.is_cuda()) return host_->all_reduce_sum(tensor);
+    return start(tensor, with_all("all-reduce"), [&] {
+      std::vector<at::Tensor> tensors = {tensor.detach()};
+      return group_->allreduce(tensors);
+    });
+  }
+
+  Pending broadcast(const at::Tensor& tensor, int root) override {
+    if (!tensor.is_cuda()) return host_->broadcast(tensor, root);
+    return start(tensor, with_all("broadcast"), [&] {
+      std::vector<at::Tensor> tensors = {as_bytes(tensor)};
+      c10d::BroadcastOptions options;
+      options.rootRank = root;
+      return group_->broadcast(tensors, options);
+    });
+  }
+
+  Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
+    if (!send.is_cuda()) return host_->exchange(send, receive, peer, tag);
+    const std::string other = std::to_string(ranks_[static_cast<std::size_t>(peer)]);
+    return start(send, "exchange of worker " + own_rank() + " with worker " + other, [&] {
+      std::vector<at::Tensor> out = {as_bytes(send)};
+      std::vector<at::Tensor> in = {as_bytes(receive)};
+      return as_one(*group_, [&] {
+        group_->recv(in, peer, tag);
+        group_->send(out, peer, tag);
+      });
+    });
+  }
+
+  std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
+    std::shared_ptr<Communicator> host = host_->subgroup(members);
+    if (host->size() == 1) return host;
+    std::vector<int> ranks;
+    for (int member : members) ranks.push_back(ranks_.at(static_cast<std::size_t>(member)));
+    // Keys of its own on the store, also where the same members make a group again.
+    const std::string key = "group/" + list(ranks) + "/" + std::to_string(made_[ranks]++);
+    return std::make_shared<NcclCommunicator>(c10::make_intrusive<c10d::PrefixStore>(key, store_),
+                                              std::move(host), std::move(ranks), device_, watch_);
+  }
+
+  void barrier() override { host_->barrier(); }
+
+ private:
+  static c10::intrusive_ptr<c10d::ProcessGroupNCCL::Options> options() {
+    auto options = c10d::ProcessGroupNCCL::Options::create();
+    options->timeout = kForever;
+    options->config.blocking = 1;  // a connection that is made once it is returned
+    return options;
+  }
+
+  template <typename Post>
+  Pending start(const at::Tensor& tensor, const std::string& what, const Post& post) const {
+    if (tensor.numel() == 0) return std::make_unique<NothingPending>();
+    try {
+      return std::make_unique<NcclPending>(what, post(), group_);
+    } catch (const std::exception& error) {
+      throw PeerLost(what + " failed: " + short_reason(error));
+    }
+  }
+
+  std::string with_all(const std::string& operation) const {
+    return operation + " of worker " + own_rank() + " with workers " + name();
+  }
+  std::string own_rank() const { return std::to_string(ranks_[static_cast<std::size_t>(rank())]); }
+  std::string name() const { return list(ranks_); }
+
+  c10::intrusive_ptr<c10d::Store> store_;
+  std::shared_ptr<Communicator> host_;
+  std::vector<int> ranks_;
+  c10::Device device_;
+  std::shared_ptr<ErrorWatch> watch_;
+  Group group_;
+  std::map<std::vector<int>, int> made_;  // how many subgroups of these members
+};
+
+}  // namespace
+}  // namespace decent
+
+extern "C" DECENT_CUDA_EXPORT void decent_cuda_connect_nccl(
+    c10d::Store* store, const std::shared_ptr<decent::Communicator>* host,
+    const std::function<void(const std::string&)>* on_error,
+    std::shared_ptr<decent::Communicator>* result) {
+  using namespace decent;
+  set_c10d_variables();
+  std::vector<int> ranks;
+  for (int i = 0; i < (*host)->size(); ++i) ranks.push_back(i);
+  if (ranks.size() == 1) {
+    *result = *host;
+    return;
+  }
+  const c10::Device device(c10::kCUDA,
+                           connecting(ranks, [] { return c10::cuda::current_device(); }));
+  auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store);
+  *result = std::make_shared<NcclCommunicator>(
+      c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), *host, std::move(ranks),
+      device, std::make_shared<ErrorWatch>(*on_error));
+}

@@ -1,0 +1,79 @@
+// The copies between a GPU and pinned host memory that comm/staging.h asks for.
+
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/empty.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <cuda_runtime_api.h>
+
+#include "decent/comm/cuda_functions.h"
+#include "decent/comm/staging.h"
+#include "decent/cuda/exports.h"
+
+namespace decent {
+namespace {
+
+class CudaMoment : public DeviceMoment {
+ public:
+  explicit CudaMoment(const at::cuda::CUDAStream& stream) : device_(stream.device_index()) {
+    event_.record(stream);
+  }
+  void wait_on_host() override { event_.synchronize(); }
+  void wait_on_stream() override { block(c10::cuda::getCurrentCUDAStream(device_)); }
+  bool passed() override { return event_.query(); }
+
+  void block(const at::cuda::CUDAStream& stream) { event_.block(stream); }
+
+ private:
+  c10::DeviceIndex device_;
+  at::cuda::CUDAEvent event_;
+};
+
+// Two streams, as a GPU copies in both directions at once, and so that what came from the network
+// does not stand in line behind what a later computation has yet to give.
+class CudaStagingDevice : public StagingDevice {
+ public:
+  explicit CudaStagingDevice(c10::DeviceIndex index)
+      : out_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index)),
+        in_(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, index)) {}
+
+  bool holds(const at::Tensor& tensor) const override { return tensor.is_cuda(); }
+
+  at::Tensor allocate_host(std::int64_t bytes) override {
+    return at::empty({bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
+  }
+
+  Moment copy_out(const at::Tensor& tensor, const at::Tensor& host, const Moment& after) override {
+    const c10::cuda::CUDAGuard device(tensor.device());
+    CudaMoment now(c10::cuda::getCurrentCUDAStream(out_.device_index()));
+    now.block(out_);
+    if (after != nullptr) static_cast<CudaMoment&>(*after).block(out_);
+    if (host.defined()) {
+      C10_CUDA_CHECK(cudaMemcpyAsync(host.data_ptr(), tensor.data_ptr(), tensor.nbytes(),
+                                     cudaMemcpyDeviceToHost, out_.stream()));
+    }
+    return std::make_shared<CudaMoment>(out_);
+  }
+
+  // Everything that the caller's stream did before is over: the operation started after it.
+  Moment copy_in(const at::Tensor& host, const at::Tensor& tensor) override {
+    const c10::cuda::CUDAGuard device(tensor.device());
+    C10_CUDA_CHECK(cudaMemcpyAsync(tensor.data_ptr(), host.data_ptr(), tensor.nbytes(),
+                                   cudaMemcpyHostToDevice, in_.stream()));
+    return std::make_shared<CudaMoment>(in_);
+  }
+
+ private:
+  at::cuda::CUDAStream out_;
+  at::cuda::CUDAStream in_;
+};
+
+}  // namespace
+}  // namespace decent
+
+extern "C" DECENT_CUDA_EXPORT void decent_cuda_staging_device(
+    std::shared_ptr<decent::StagingDevice>* result) {
+  *result = std::make_shared<decent::CudaStagingDevice>(c10::cuda::current_device());
+}

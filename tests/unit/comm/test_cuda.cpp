@@ -1,0 +1,141 @@
+// The library for GPUs from a program with LibTorch; what needs no GPU. Each test in a process of
+// its own: the library stays loaded, and LibTorch asks once whether it has a CUDA half.
+
+#include "decent/comm/cuda.h"
+
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../support/child_process.h"
+#include "decent/comm/device_choice.h"
+#include "decent/comm/world.h"
+#include "decent/core/cuda_library.h"
+#include "decent/core/error.h"
+#include "workers.h"
+
+namespace decent {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::in_child;
+using ::testing::StartsWith;
+
+bool has_gpu() {
+  return in_child([] { return std::to_string(find_cuda_devices().count); }) != "0";
+}
+
+TEST(FindCudaDevices, CountsThemOrSaysWhyThereIsNone) {
+  const std::string found = in_child([] {
+    const CudaDevices devices = find_cuda_devices();
+    return devices.count > 0 ? std::string("some") : devices.problem;
+  });
+  EXPECT_THAT(found,
+              ::testing::AnyOf("some", HasSubstr("driver"), HasSubstr("CUDA_VISIBLE_DEVICES"),
+                               HasSubstr("built without CUDA")));
+}
+
+#if DECENT_BUILT_WITH_CUDA
+
+// Loaded in time, LibTorch has a CUDA half, with or without a GPU.
+TEST(CudaLibrary, IsKnownToLibTorchWhenLoadedFirst) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              cuda_symbol("decent_cuda_build_id");
+              const bool gpu = at::globalContext().hasCUDA();
+              return at::detail::getCUDAHooks().hasCUDART() ? (gpu ? "GPU" : "no GPU") : "too late";
+            }),
+            has_gpu() ? "GPU" : "no GPU");
+}
+
+TEST(CudaLibrary, ComesTooLateAfterTheFirstQuestion) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              at::globalContext().hasCUDA();
+              cuda_symbol("decent_cuda_build_id");
+              return at::detail::getCUDAHooks().hasCUDART() ? "in time" : "too late";
+            }),
+            "too late");
+}
+
+// What a program does before it chooses a device leaves the question open.
+TEST(CudaLibrary, IsInTimeAfterMeeting) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              silence_c10d_warnings();
+              World world(Launch{}, {});
+              cuda_symbol("decent_cuda_build_id");
+              return at::detail::getCUDAHooks().hasCUDART() ? "in time" : "too late";
+            }),
+            "in time");
+}
+
+// Errors thrown in the library are the program's.
+TEST(CudaLibrary, ThrowsWhatTheProgramCatches) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              try {
+                use_cuda_device(99);
+              } catch (const UserError& error) {
+                return std::string("caught: ") + error.what();
+              }
+              return "nothing";
+            }).substr(0, 28),
+            "caught: there is no GPU 99: ");
+  EXPECT_THAT(in_child([]() -> std::string {
+                try {
+                  cuda_device_name(-1);
+                } catch (const Error& error) {
+                  return error.what();
+                }
+                return "nothing";
+              }),
+              StartsWith("there is no GPU -1: this process may use "));
+}
+
+class Host : public Communicator {  // claims to have a peer
+ public:
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Pending all_reduce_sum(const at::Tensor&) override { return nullptr; }
+  Pending broadcast(const at::Tensor&, int) override { return nullptr; }
+  Pending exchange(const at::Tensor&, const at::Tensor&, int, int) override { return nullptr; }
+  std::shared_ptr<Communicator> subgroup(const std::vector<int>&) override { return nullptr; }
+  void barrier() override {}
+};
+
+TEST(ConnectNccl, NeedsAGpu) {
+  if (has_gpu()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_THAT(in_child([]() -> std::string {
+                const auto store = c10::make_intrusive<c10d::HashStore>();
+                try {
+                  connect_nccl(*store, std::make_shared<Host>());
+                } catch (const PeerLost& error) {
+                  return error.what();
+                }
+                return "nothing";
+              }),
+              StartsWith("cannot connect the GPUs of workers 0,1 by NCCL: "));
+}
+
+#endif
+
+TEST(ChooseDevice, TakesWhatThisMachineHas) {
+  const std::string chosen = in_child([] {
+    const DeviceChoice choice =
+        choose_device(DeviceWish::automatic, BackendWish::automatic, Launch{});
+    return std::string(choice.device.is_cuda() ? "cuda" : "cpu");
+  });
+  EXPECT_EQ(chosen, has_gpu() ? "cuda" : "cpu");
+}
+
+TEST(ChooseDevice, NamesWhatHidesAllGpus) {
+  EXPECT_THAT(in_child([]() -> std::string {
+                ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
+                choose_device(DeviceWish::cuda, BackendWish::automatic, Launch{});
+                return "a GPU";
+              }),
+              ::testing::AllOf(StartsWith("error: device cuda needs a GPU: "),
+                               ::testing::AnyOf(HasSubstr("CUDA_VISIBLE_DEVICES is ''"),
+                                                HasSubstr("no NVIDIA driver"))));
+}
+
+}  // namespace
+}  // namespace decent

@@ -1,0 +1,157 @@
+#include "decent/comm/device_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "decent/comm/cuda.h"
+#include "decent/core/error.h"
+#include "launches.h"
+
+namespace decent {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kNoDriver = "this machine has no NVIDIA driver";
+const std::string kOldDriver = "the NVIDIA driver is for CUDA 12.4 at most";
+
+// A machine with so many GPUs, and what was done to it.
+struct Imagined {
+  CudaDevices gpus;
+  bool shared = false;
+  int asked = 0;
+  std::vector<int> used = {};
+
+  DeviceChoice choose(DeviceWish device, BackendWish backend, int worker, int workers) {
+    return choose_device_of({.find_gpus =
+                                 [this] {
+                                   ++asked;
+                                   return gpus;
+                                 },
+                             .use_gpu = [this](int index) { used.push_back(index); },
+                             .gpus_may_be_shared = shared},
+                            device, backend, testing::launch_of(worker, workers, /*port=*/1));
+  }
+
+  std::string refusal(DeviceWish device, BackendWish backend, int workers) {
+    try {
+      choose(device, backend, 0, workers);
+    } catch (const UserError& error) {
+      EXPECT_TRUE(used.empty());
+      return error.what();
+    }
+    return "";
+  }
+};
+
+Imagined with_gpus(int count, bool shared = false) {
+  return {.gpus = {.count = count}, .shared = shared};
+}
+Imagined without_driver() { return {.gpus = {.problem = kNoDriver}}; }
+Imagined with_old_driver() { return {.gpus = {.problem = kOldDriver, .unexpected = true}}; }
+
+void expect_cpu(const DeviceChoice& choice) {
+  EXPECT_TRUE(choice.device.is_cpu());
+  EXPECT_EQ(choice.backend, Backend::gloo);
+}
+
+void expect_gpu(const DeviceChoice& choice, int index, Backend backend) {
+  EXPECT_TRUE(choice.device.is_cuda());
+  EXPECT_EQ(choice.device.index(), index);
+  EXPECT_EQ(choice.backend, backend);
+  EXPECT_EQ(choice.note, "");
+}
+
+TEST(ChooseDevice, GivesEveryWorkerItsGpu) {
+  for (const DeviceWish wish : {DeviceWish::automatic, DeviceWish::cuda}) {
+    Imagined machine = with_gpus(4);
+    expect_gpu(machine.choose(wish, BackendWish::automatic, 3, 4), 3, Backend::nccl);
+    expect_gpu(machine.choose(wish, BackendWish::nccl, 1, 4), 1, Backend::nccl);
+    expect_gpu(machine.choose(wish, BackendWish::gloo, 0, 2), 0, Backend::gloo);
+    EXPECT_EQ(machine.used, std::vector<int>({3, 1, 0}));
+  }
+}
+
+TEST(ChooseDevice, LeavesTheGpusAloneForTheCpu) {
+  Imagined machine = with_gpus(4);
+  expect_cpu(machine.choose(DeviceWish::cpu, BackendWish::automatic, 0, 1));
+  expect_cpu(machine.choose(DeviceWish::cpu, BackendWish::gloo, 0, 1));
+  EXPECT_EQ(machine.asked, 0);  // which would load the library
+}
+
+TEST(ChooseDevice, TakesTheCpuWhereThereIsNoGpu) {
+  Imagined machine = without_driver();
+  for (const BackendWish backend : {BackendWish::automatic, BackendWish::gloo}) {
+    const DeviceChoice choice = machine.choose(DeviceWish::automatic, backend, 0, 2);
+    expect_cpu(choice);
+    EXPECT_EQ(choice.note, "");  // nothing that anybody would wonder at
+  }
+}
+
+TEST(ChooseDevice, NotesAGpuThatCannotBeUsed) {
+  Imagined machine = with_old_driver();
+  const auto choice = machine.choose(DeviceWish::automatic, BackendWish::automatic, 0, 2);
+  expect_cpu(choice);
+  EXPECT_EQ(choice.note, "training on the CPU, as no GPU can be used: " + kOldDriver);
+}
+
+TEST(ChooseDevice, NotesGpusThatAreTooFew) {
+  Imagined machine = with_gpus(2);
+  const auto choice = machine.choose(DeviceWish::automatic, BackendWish::automatic, 3, 4);
+  expect_cpu(choice);
+  EXPECT_EQ(choice.note, "training on the CPU, as there are 2 GPUs for 4 workers on this machine");
+  EXPECT_TRUE(machine.used.empty());
+}
+
+TEST(ChooseDevice, RefusesCudaWithoutAGpu) {
+  EXPECT_EQ(without_driver().refusal(DeviceWish::cuda, BackendWish::automatic, 1),
+            "device cuda needs a GPU: " + kNoDriver +
+                ".\nTo train on the CPU choose device cpu (or auto).");
+  EXPECT_THAT(with_old_driver().refusal(DeviceWish::cuda, BackendWish::gloo, 1),
+              HasSubstr(kOldDriver));
+}
+
+TEST(ChooseDevice, RefusesNcclWithoutAGpu) {
+  EXPECT_EQ(without_driver().refusal(DeviceWish::automatic, BackendWish::nccl, 2),
+            "backend nccl needs a GPU: " + kNoDriver +
+                ".\nTo train on the CPU choose device cpu and backend gloo (or auto).");
+  EXPECT_THAT(with_gpus(4).refusal(DeviceWish::cpu, BackendWish::nccl, 2),
+              HasSubstr("backend nccl carries tensors between GPUs, but the device is cpu"));
+}
+
+TEST(ChooseDevice, RefusesTooFewGpusForNccl) {
+  for (const auto& [device, backend] : {std::pair(DeviceWish::cuda, BackendWish::automatic),
+                                        std::pair(DeviceWish::cuda, BackendWish::nccl),
+                                        std::pair(DeviceWish::automatic, BackendWish::nccl)}) {
+    const std::string text = with_gpus(1).refusal(device, backend, 4);
+    EXPECT_THAT(text, HasSubstr("there is 1 GPU for 4 workers on this machine"));
+    EXPECT_THAT(text, HasSubstr("backend gloo"));
+    EXPECT_THAT(text, HasSubstr("NCCL_HOSTID"));
+  }
+}
+
+TEST(ChooseDevice, SharesGpusByGloo) {
+  Imagined machine = with_gpus(2);
+  for (int worker = 0; worker < 4; ++worker) {
+    expect_gpu(machine.choose(DeviceWish::cuda, BackendWish::gloo, worker, 4), worker % 2,
+               Backend::gloo);
+  }
+}
+
+TEST(ChooseDevice, SharesGpusByNcclWhereItMay) {
+  Imagined machine = with_gpus(2, /*shared=*/true);
+  expect_gpu(machine.choose(DeviceWish::cuda, BackendWish::automatic, 3, 4), 1, Backend::nccl);
+  expect_gpu(machine.choose(DeviceWish::automatic, BackendWish::nccl, 2, 4), 0, Backend::nccl);
+  // Nobody asked for it.
+  expect_cpu(machine.choose(DeviceWish::automatic, BackendWish::automatic, 2, 4));
+}
+
+TEST(BackendName, IsThatOfTheRecipe) {
+  EXPECT_EQ(backend_name(Backend::gloo), "gloo");
+  EXPECT_EQ(backend_name(Backend::nccl), "nccl");
+}
+
+}  // namespace
+}  // namespace decent

@@ -1,0 +1,72 @@
+#pragma once
+// Runs something in a process of its own: what is decided once for a process (which library is
+// loaded), what needs several (a GPU for each rank), and what must not touch the test's own.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace decent::testing {
+
+/// A child of this process that runs `work` and exits; what `work` returns, or the message of what
+/// it throws after "error: ", is its result.
+class ChildProcess {
+ public:
+  explicit ChildProcess(const std::function<std::string()>& work) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+    pid_ = ::fork();
+    if (pid_ < 0) throw std::runtime_error("no fork");
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      run(work, ends[1]);
+    }
+    ::close(ends[1]);
+    out_ = ends[0];
+  }
+
+  /// Waits for its end.
+  std::string result() {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t n = 0; (n = ::read(out_, buffer, sizeof buffer)) > 0;) {
+      text.append(buffer, static_cast<std::size_t>(n));
+    }
+    ::close(out_);
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    if (!WIFEXITED(status)) return "error: killed by signal " + std::to_string(WTERMSIG(status));
+    return text;
+  }
+
+ private:
+  [[noreturn]] static void run(const std::function<std::string()>& work, int out) {
+    std::string text;
+    try {
+      text = work();
+    } catch (const std::exception& error) {
+      text = std::string("error: ") + error.what();
+    }
+    for (std::string_view rest = text; !rest.empty();) {
+      const ssize_t n = ::write(out, rest.data(), rest.size());
+      if (n <= 0) break;
+      rest.remove_prefix(static_cast<std::size_t>(n));
+    }
+    ::_exit(0);  // without the parent's exit handlers
+  }
+
+  pid_t pid_ = 0;
+  int out_ = -1;
+};
+
+inline std::string in_child(const std::function<std::string()>& work) {
+  return ChildProcess(work).result();
+}
+
+}  // namespace decent::testing
