@@ -92,12 +92,12 @@ NamedTensors trained_part(const NamedTensors& parameters) { return select(parame
 NamedTensors untrained_part(const NamedTensors& parameters) { return select(parameters, false); }
 
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors) {
+  check_one_device(parameters);
   std::vector<Extent> extents;
   for (const auto& [name, tensor] : parameters) {
     check_one(name, tensor);
     if (tensor.numel() > 0) extents.push_back(extent_of(name, tensor, true));
   }
-  check_one_device(parameters);
   for (const auto& [name, tensor] : other_tensors) {
     if (is_addressable(tensor) && tensor.numel() > 0)
       extents.push_back(extent_of(name, tensor, false));

@@ -106,7 +106,7 @@ TEST(TorchScriptModel, RunsWithItsConstantsMemory) {
   at::Tensor constant = model.constants()[0];
   constant.set_data(at::full({3}, 4.0F));
   EXPECT_TRUE(at::equal(model.forward(inputs, x), twice.mul(2)));
-  const TemporaryFolder folder;
+  const testing::TemporaryFolder folder;
   save_torchscript(model, folder / "model.pt");
   EXPECT_TRUE(at::equal(TorchScriptModel(folder / "model.pt").forward(inputs, x), twice.mul(2)));
 }
