@@ -56,6 +56,13 @@ DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purp
   }
 }
 
+DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose) {
+  return device_for(recipe, launch, purpose,
+                    [](DeviceWish device, BackendWish backend, const Launch& place) {
+                      return choose_device(device, backend, place);
+                    });
+}
+
 std::string device_text(const DeviceChoice& choice, int workers) {
   std::string text = "cpu";
   if (choice.device.is_cuda()) text = "cuda (" + cuda_device_name(choice.device.index()) + ")";

@@ -12,12 +12,14 @@
 
 namespace decent {
 
-using DeviceChooser = std::function<DeviceChoice(DeviceWish, BackendWish, const Launch&)>;
-
 /// What model.device and parallel.backend come to on this worker. The CPU, whatever they say, where
 /// a model is only read and written. Throws UserError, naming the key, where they cannot be met.
+DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose);
+
+/// The same by another function in the place of choose_device(), for tests.
+using DeviceChooser = std::function<DeviceChoice(DeviceWish, BackendWish, const Launch&)>;
 DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose,
-                        const DeviceChooser& choose = choose_device);
+                        const DeviceChooser& choose);
 
 /// For the user: "cpu", "cuda (NVIDIA H100 80GB HBM3), exchange by nccl"; one worker exchanges
 /// nothing.

@@ -45,7 +45,8 @@ std::string refusal(const Recipe& recipe) {
 }
 
 TEST(DeviceFor, AsksForWhatTheRecipeSays) {
-  const Launch launch{.rank = 3, .world_size = 4, .local_rank = 1, .local_world_size = 2};
+  Launch launch;
+  launch.local_rank = 1;
   std::vector<std::pair<DeviceWish, BackendWish>> wishes;
   const DeviceChooser choose = [&](DeviceWish device, BackendWish backend, const Launch& where) {
     EXPECT_EQ(where.local_rank, launch.local_rank);
@@ -114,15 +115,16 @@ TEST(DeviceTrouble, IsWhatTheUserCanDoSomethingAbout) {
 }
 
 // A run of the digits that is prepared on the CPU.
-Setup prepared() {
+decent::Setup prepared() {
   const char* root = std::getenv("DECENT_SOURCE_DIR");
   if (root == nullptr) throw std::runtime_error("set DECENT_SOURCE_DIR to the repository's root");
   const std::filesystem::path recipe = std::filesystem::path(root) / "configs" / "digits.yaml";
-  return prepare(load_recipe(recipe, {"model.device=cpu"}), {});
+  const std::vector<std::string> overrides = {"model.device=cpu"};
+  return prepare(load_recipe(recipe, overrides), {});
 }
 
 TEST(Fingerprint, HasTheDeviceThatWasChosen) {
-  Setup setup = prepared();
+  decent::Setup setup = prepared();
   EXPECT_THAT(fingerprint_of(setup), Contains(Pair("the device", "cpu")));
   EXPECT_THAT(fingerprint_of(setup), Contains(Pair("the exchange", "gloo")));
   const Fingerprint cpu = fingerprint_of(setup);
@@ -143,7 +145,7 @@ TEST(Fingerprint, HasTheDeviceThatWasChosen) {
 }
 
 TEST(Resume, TellsOfAnotherDevice) {
-  Setup setup = prepared();
+  decent::Setup setup = prepared();
   Manifest manifest;
   manifest.world_size = 1;
   manifest.facts = facts_of(setup);
