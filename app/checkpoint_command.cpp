@@ -101,7 +101,7 @@ void use_checkpoint(Program& program) {
   }
   world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
   std::shared_ptr<Communicator> communicator;
-  agree(world, "connect", [&] { communicator = world.communicator(); });
+  agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   const Averaged model = load_average(program, setup, *communicator);
   if (evaluates) evaluate(program, setup, model, communicator);

@@ -150,7 +150,8 @@ void run(Program& program, int argc, char** argv) {
     fail(program, error.code(), error.what());
   } catch (const std::exception& error) {
     const bool verbose = program.flags.verbosity == Verbosity::verbose;
-    fail(program, ExitCode::bug, verbose ? error.what() : bug_message(error));
+    const Outcome outcome = outcome_of(error, verbose);
+    fail(program, outcome.code, outcome.message);
   }
 }
 

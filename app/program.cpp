@@ -4,14 +4,19 @@
 
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
+#include "decent/train/device.h"
 #include "decent/train/fingerprint.h"
 
 namespace decent {
 
-std::string bug_message(const std::exception& error) {
-  // LibTorch's errors carry a C++ stack trace from the second line on.
+Outcome outcome_of(const std::exception& error, bool verbose) {
+  const std::string trouble = device_trouble(error);
+  if (!trouble.empty()) return {ExitCode::user_error, trouble};
   const std::string text = error.what();
-  return "this is a bug in decent-train, please report it: " + text.substr(0, text.find('\n'));
+  if (verbose) return {ExitCode::bug, text};
+  // LibTorch's errors carry a C++ stack trace from the second line on.
+  return {ExitCode::bug,
+          "this is a bug in decent-train, please report it: " + text.substr(0, text.find('\n'))};
 }
 
 void agree(World& world, const std::string& name, const std::function<void()>& stage) {
@@ -21,7 +26,7 @@ void agree(World& world, const std::string& name, const std::function<void()>& s
   } catch (const Error& error) {
     outcome = {error.code(), error.what()};
   } catch (const std::exception& error) {
-    outcome = {ExitCode::bug, bug_message(error)};
+    outcome = outcome_of(error);
   }
   std::vector<Outcome> outcomes;
   try {

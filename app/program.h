@@ -33,8 +33,9 @@ struct Program {
 /// the same SharedError.
 void agree(World& world, const std::string& name, const std::function<void()>& stage);
 
-/// Any error as a bug of this program.
-std::string bug_message(const std::exception& error);
+/// An error that is none of this program's own: of a device where the user can do something about
+/// it, else a bug. `verbose`: with all that the error says.
+Outcome outcome_of(const std::exception& error, bool verbose = false);
 
 /// Loads the recipe and prepares for `purpose` on every worker, which all must prepare the same.
 Setup prepare_together(Program& program, Purpose purpose);

@@ -25,7 +25,7 @@ void train(Program& program) {
   Setup setup = prepare_together(program, Purpose::training);
   world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
   std::shared_ptr<Communicator> communicator;
-  agree(world, "connect", [&] { communicator = world.communicator(); });
+  agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   std::optional<StartingPoint> start;
   if (program.flags.resume) {

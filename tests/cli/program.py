@@ -34,12 +34,15 @@ class Ended:
 
 
 def environment(**extra: object) -> dict[str, str]:
-    """This process's environment without a launcher's variables. One thread: fast on the few cores of a test."""
+    """This process's environment without a launcher's variables. One thread: fast on the few cores of a test. No GPU:
+    the same results on every machine; tests of the GPU give CUDA_VISIBLE_DEVICES.
+    """
     def foreign(name: str) -> bool:
         return name in LAUNCHER_VARIABLES or name.startswith(("TORCHELASTIC_", "PET_", "GLOO_"))
 
     kept = {name: value for name, value in os.environ.items() if not foreign(name)}
-    return {**kept, "OMP_NUM_THREADS": "1", **{name: str(value) for name, value in extra.items()}}
+    fixed = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return {**kept, **fixed, **{name: str(value) for name, value in extra.items()}}
 
 
 def launcher_variables(rank: int, workers: int, port: int, local: int | None = None) -> dict[str, object]:

@@ -197,10 +197,9 @@ def test_all_mistakes_together(tmp_path: Path) -> None:
 # One value per key and recipe, so several recipes.
 TO_COME = [
     {
-        "model": {"unfreeze": ["fc*"], "device": "cuda"},
+        "model": {"unfreeze": ["fc*"]},
         "data": {"eval": {"format": "images", "path": "a"}, "threads": 2, "on_error": "skip",
                  "transforms": ["normalize"]},
-        "parallel": {"backend": "nccl"},
     },
     {"data": {"eval": {"format": "csv", "path": "a.csv"}}},
     {"data": {"eval": {**DIGITS["test"], "limit": 5}}},

@@ -29,7 +29,8 @@ def _environment(**extra: object) -> dict[str, str]:
     """This process's environment without a launcher's variables; all traffic stays on the loopback interface."""
     launcher = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "MASTER_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith((*launcher, "TORCHELASTIC_"))}
-    return {**kept, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **{k: str(v) for k, v in extra.items()}}
+    fixed = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "CUDA_VISIBLE_DEVICES": ""}  # all on the CPU
+    return {**kept, **fixed, **{k: str(v) for k, v in extra.items()}}
 
 
 def _run_all(commands: list[list[str]], environments: list[dict[str, str]], log_folder: Path) -> tuple[list[int], str]:

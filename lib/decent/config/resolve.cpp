@@ -52,8 +52,6 @@ void resolve(Recipe& recipe, const std::filesystem::path& file, Mistakes& mistak
   if (!recipe.optimizer.weight_decay) {
     recipe.optimizer.weight_decay = default_weight_decay(recipe.optimizer.name);
   }
-  // The CPU is the only device so far.
-  if (recipe.model.device == DeviceName::automatic) recipe.model.device = DeviceName::cpu;
 }
 
 }  // namespace decent::config

@@ -33,8 +33,9 @@ Table<ModelRecipe> make_model_table() {
       .not_yet()
       .doc("Globs over tensors that train although the import of the model froze them.");
   table.key("device", &R::device, DeviceName::automatic)
-      .only(DeviceName::automatic, DeviceName::cpu)
-      .doc("Where the model runs; `auto` is the CPU for now.");
+      .doc(
+          "Where the model runs; `auto`: a GPU where every worker of the machine has one of its "
+          "own, else the CPU.");
   return table;
 }
 
@@ -148,8 +149,7 @@ Table<ParallelRecipe> make_parallel_table() {
   table.key("comm_dtype", &R::comm_dtype, CommDType::fp32)
       .doc("Type in which weights are exchanged.");
   table.key("backend", &R::backend, BackendName::automatic)
-      .only(BackendName::automatic, BackendName::gloo)
-      .doc("Communication library.");
+      .doc("What carries weights between workers; `auto`: nccl between GPUs, else gloo.");
   table.key("timeout_s", &R::timeout_s, 60)
       .range(above(0))
       .doc("Seconds of a peer's silence that end the run.");

@@ -1,7 +1,8 @@
 #pragma once
-// Mixed precision on the CPU: while one of these lives, this thread's operators run in a lower
-// precision where that is safe, as under torch.autocast.
+// Mixed precision: while one of these lives, this thread's operators on one kind of device run in a
+// lower precision where that is safe, as under torch.autocast.
 
+#include <c10/core/DeviceType.h>
 #include <c10/core/ScalarType.h>
 
 namespace decent {
@@ -9,13 +10,14 @@ namespace decent {
 class Autocast {
  public:
   /// at::kBFloat16 or at::kHalf.
-  explicit Autocast(at::ScalarType dtype);
+  Autocast(at::DeviceType device, at::ScalarType dtype);
   /// Forgets the weights that were cast: the next step has others.
   ~Autocast();
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
  private:
+  at::DeviceType device_;
   bool was_enabled_;
   at::ScalarType last_dtype_;
 };

@@ -1,6 +1,7 @@
 #include "decent/model/inspect.h"
 
 #include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/passes/inliner.h>
 
@@ -77,6 +78,34 @@ bool has_constant_mode(const torch::jit::Node* node) {
   return false;
 }
 
+// Whether it gives a tensor on the CPU whatever its inputs are.
+bool works_on_the_cpu(const torch::jit::Node* node) {
+  if (std::string_view(node->kind().toUnqualString()) == "cpu") return true;
+  const torch::jit::FunctionSchema* schema = node->maybeSchema();
+  const auto index = schema ? schema->argumentIndexWithName("device") : std::nullopt;
+  if (!index || static_cast<std::size_t>(*index) >= node->inputs().size()) return false;
+  const auto device = torch::jit::toIValue(node->input(static_cast<std::size_t>(*index)));
+  if (device && device->isDevice()) return device->toDevice().is_cpu();
+  const auto inputs = node->inputs();
+  const bool follows_an_input =
+      std::any_of(inputs.begin(), inputs.end(), [](const torch::jit::Value* input) {
+        return input->type()->isSubtypeOf(*c10::TensorType::get());
+      });
+  return device && device->isNone() && !follows_an_input;
+}
+
+// "2 x dropout", for all that `counts`.
+std::vector<std::string> count_operators(
+    const torch::jit::Module& module, const std::function<bool(const torch::jit::Node*)>& counts) {
+  std::map<std::string, int> found;
+  visit_operators(module, [&](const torch::jit::Node* node) {
+    if (counts(node)) ++found[node->kind().toUnqualString()];
+  });
+  std::vector<std::string> result;
+  for (const auto& [name, count] : found) result.push_back(std::to_string(count) + " x " + name);
+  return result;
+}
+
 }  // namespace
 
 void check_is_torchscript(const std::filesystem::path& path) {
@@ -115,13 +144,25 @@ bool holds_torchscript(const std::filesystem::path& path) {
 }
 
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& module) {
-  std::map<std::string, int> counts;
+  return count_operators(module, has_constant_mode);
+}
+
+std::vector<at::Tensor> find_tensor_constants(const torch::jit::Module& module) {
+  std::vector<at::Tensor> constants;
   visit_operators(module, [&](const torch::jit::Node* node) {
-    if (has_constant_mode(node)) ++counts[node->kind().toUnqualString()];
+    if (node->kind() != c10::prim::Constant || !node->hasAttribute(c10::attr::value)) return;
+    if (node->kindOf(c10::attr::value) != torch::jit::AttributeKind::t) return;
+    const at::Tensor& constant = node->t(c10::attr::value);
+    const auto is_known = [&](const at::Tensor& other) { return other.is_same(constant); };
+    if (constant.defined() && std::none_of(constants.begin(), constants.end(), is_known)) {
+      constants.push_back(constant);
+    }
   });
-  std::vector<std::string> result;
-  for (const auto& [name, count] : counts) result.push_back(std::to_string(count) + " x " + name);
-  return result;
+  return constants;
+}
+
+std::vector<std::string> find_cpu_operators(const torch::jit::Module& module) {
+  return count_operators(module, works_on_the_cpu);
 }
 
 bool reads_data_of_tensors(const torch::jit::Module& module) {
@@ -136,6 +177,9 @@ std::string reason_of(const std::exception& error) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
   std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
   text = text.substr(0, text.find("\nException raised from"));
+  // Of these the first line says what is wrong, those after it how to debug PyTorch.
+  if (const std::size_t cuda = text.find("CUDA error: "); cuda != std::string::npos)
+    return text.substr(cuda, text.find('\n', cuda) - cuda);
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
   // The interpreter puts its own traceback first and the reason last.
   if (text.find("Traceback of TorchScript") != std::string::npos)

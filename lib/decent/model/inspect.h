@@ -22,6 +22,14 @@ std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& mod
 /// Whether forward reads tensors through .data, of which autograd keeps no account.
 bool reads_data_of_tensors(const torch::jit::Module& module);
 
+/// Tensors that forward holds as constants, which are neither parameters nor buffers. They are the
+/// module's own: what set_data makes of them is what forward uses.
+std::vector<at::Tensor> find_tensor_constants(const torch::jit::Module& module);
+
+/// Operators of forward that make tensors on the CPU wherever the model is: those that are told the
+/// device 'cpu', and those that make tensors from none and are told no device. E.g. "2 x arange".
+std::vector<std::string> find_cpu_operators(const torch::jit::Module& module);
+
 /// The last line of a TorchScript error, without C++ and Python stack traces: what went wrong.
 std::string reason_of(const std::exception& error);
 

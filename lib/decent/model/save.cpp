@@ -11,16 +11,17 @@ namespace decent {
 namespace {
 
 // While it lives, every parameter has a storage of exactly its own size: TorchScript writes whole
-// storages, and a parameter in training is a view of a bucket.
+// storages, and a parameter in training is a view of a bucket. And every tensor is on the CPU, so
+// that a machine without a GPU can load the file.
 class CompactStorage {
  public:
-  explicit CompactStorage(const TorchScriptModel::NamedTensors& parameters) {
+  explicit CompactStorage(const TorchScriptModel& model) {
     const at::NoGradGuard no_grad;
-    for (const auto& [name, parameter] : parameters) {
-      tensors_.push_back(parameter);
-      views_.push_back(parameter.variable_data());
-      tensors_.back().set_data(parameter.detach().clone());
+    for (const auto& [name, parameter] : model.parameters()) {
+      replace(parameter, parameter.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
     }
+    for (const auto& [name, buffer] : model.buffers()) bring_to_cpu(buffer);
+    for (const at::Tensor& constant : model.constants()) bring_to_cpu(constant);
   }
   CompactStorage(const CompactStorage&) = delete;
   CompactStorage& operator=(const CompactStorage&) = delete;
@@ -29,6 +30,15 @@ class CompactStorage {
   }
 
  private:
+  void replace(const at::Tensor& tensor, const at::Tensor& data) {
+    tensors_.push_back(tensor);
+    views_.push_back(tensor.variable_data());
+    tensors_.back().set_data(data);
+  }
+  void bring_to_cpu(const at::Tensor& tensor) {
+    if (!tensor.is_cpu()) replace(tensor, tensor.detach().to(at::kCPU));
+  }
+
   std::vector<at::Tensor> tensors_;
   std::vector<at::Tensor> views_;
 };
@@ -55,7 +65,7 @@ class EvalMode {
 }  // namespace
 
 void save_torchscript(TorchScriptModel& model, const std::filesystem::path& path) {
-  const CompactStorage compact(model.parameters());
+  const CompactStorage compact(model);
   const EvalMode eval(model.module());
   AtomicFile file(path);
   // A writer of our own: LibTorch's throws where the disk is full, from a destructor.
@@ -70,7 +80,7 @@ void save_safetensors(const TorchScriptModel& model, const std::filesystem::path
   std::vector<at::Tensor> contiguous;  // keeps the data alive
   std::vector<TensorView> views;
   for (const auto& [name, tensor] : model.state()) {
-    contiguous.push_back(tensor.detach().contiguous());
+    contiguous.push_back(tensor.detach().to(at::kCPU).contiguous());
     views.push_back({.name = name,
                      .dtype = dtype_of(tensor.scalar_type()),
                      .shape = tensor.sizes().vec(),

@@ -11,6 +11,8 @@
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/model/autocast.h"
+#include "decent/model/code_hash.h"
+#include "decent/model/device_advice.h"
 #include "decent/model/inspect.h"
 #include "decent/model/output.h"
 
@@ -54,6 +56,8 @@ TorchScriptModel::TorchScriptModel(const std::filesystem::path& path) : path_(pa
   check_trainable();
   fixed_mode_operators_ = find_fixed_mode_operators(module_);
   reads_data_of_tensors_ = decent::reads_data_of_tensors(module_);
+  constants_ = find_tensor_constants(module_);
+  code_hash_ = decent::code_hash(module_);
 }
 
 void TorchScriptModel::collect_tensors() {
@@ -189,6 +193,17 @@ void TorchScriptModel::use_channels_last() {
   }
 }
 
+void TorchScriptModel::move_to(at::Device device) {
+  const at::NoGradGuard no_grad;
+  const auto move = [&](at::Tensor tensor) {
+    if (tensor.device() != device) tensor.set_data(tensor.to(device));
+  };
+  for (const auto& [name, parameter] : parameters_) move(parameter);
+  for (const auto& [name, buffer] : buffers_) move(buffer);
+  for (const at::Tensor& constant : constants_) move(constant);
+  device_ = device;
+}
+
 c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
                                   std::span<const at::Tensor> tensors) {
   std::vector<c10::IValue> positional;
@@ -203,7 +218,7 @@ c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
     }
   }
   std::optional<Autocast> autocast;
-  if (autocast_) autocast.emplace(*autocast_);
+  if (autocast_) autocast.emplace(device_.type(), *autocast_);
   return module_.forward(std::move(positional), named);
 }
 
@@ -218,8 +233,9 @@ at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
       shapes.push_back(inputs[i].field + " " + dtype_text(tensors[i].scalar_type()) +
                        shape_text(tensors[i].sizes()));
     }
-    throw UserError(quoted_path(path_) + " fails on a batch of " + join(shapes) + ": " +
-                    reason_of(error));
+    const std::string reason = reason_of(error);
+    throw UserError(quoted_path(path_) + " fails on a batch of " + join(shapes) + ": " + reason +
+                    device_advice(reason, module_, device_));
   }
   try {
     const at::Tensor chosen = select_output(output, output_);

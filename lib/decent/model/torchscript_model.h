@@ -46,6 +46,17 @@ class TorchScriptModel {
   /// all their names.
   const NamedTensors& state() const { return state_; }
 
+  /// SHA-1 of what the model computes, as the file has it; see code_hash.h.
+  const std::string& code_hash() const { return code_hash_; }
+
+  /// Tensors that forward holds as constants; they have no name.
+  const std::vector<at::Tensor>& constants() const { return constants_; }
+
+  /// Moves every tensor of the model, which is loaded on the CPU; the tensors stay the same objects
+  /// with other memory. Before the parameters are taken over by training.
+  void move_to(at::Device device);
+  at::Device device() const { return device_; }
+
   /// Operators whose train/eval switch the file holds as a constant, e.g. "2 x dropout":
   /// torch.jit.trace does that. train() and eval() do not reach them.
   const std::vector<std::string>& fixed_mode_operators() const { return fixed_mode_operators_; }
@@ -73,8 +84,8 @@ class TorchScriptModel {
   /// Before the parameters are taken over by training.
   void use_channels_last();
 
-  /// Runs forward on tensors given in the order of `inputs`. Throws UserError with the model's own
-  /// reason where it fails, or where the output is not there.
+  /// Runs forward on tensors on device(), given in the order of `inputs`. Throws UserError with the
+  /// model's own reason where it fails, or where the output is not there.
   at::Tensor forward(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
 
   /// "forward(x: Tensor, mask: Tensor)".
@@ -101,7 +112,10 @@ class TorchScriptModel {
   NamedTensors buffers_;
   NamedTensors state_;
   std::vector<BufferSlot> buffer_slots_;
+  std::vector<at::Tensor> constants_;
   std::vector<std::string> fixed_mode_operators_;
+  std::string code_hash_;
+  at::Device device_{at::kCPU};
   bool reads_data_of_tensors_ = false;
   std::optional<std::string> output_;
   std::optional<at::ScalarType> autocast_;

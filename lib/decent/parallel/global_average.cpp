@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/stack.h>
 
 #include <cmath>
 #include <stdexcept>
@@ -77,11 +78,16 @@ void GlobalAverage::average_buffers() {
 }
 
 double GlobalAverage::distance_to(const std::vector<at::Tensor>& own) const {
-  double squares = 0;
+  // Read once, after all: each reading of a number on a GPU waits for it.
+  std::vector<at::Tensor> norms;
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const at::Tensor difference = own[i].sub(buckets_[i]);
-    const double norm =
-        at::linalg_vector_norm(difference, 2, {}, false, at::kDouble).item<double>();
+    norms.push_back(at::linalg_vector_norm(difference, 2, {}, false, at::kDouble));
+  }
+  const at::Tensor read = at::stack(norms).to(at::kCPU);
+  double squares = 0;
+  for (std::int64_t i = 0; i < read.size(0); ++i) {
+    const double norm = read.const_data_ptr<double>()[i];
     squares += norm * norm;
   }
   const at::Tensor total = at::scalar_tensor(squares, at::kDouble);

@@ -31,8 +31,8 @@ Extent extent_of(const std::string& name, const at::Tensor& tensor, bool trained
 
 void check_one(const std::string& name, const at::Tensor& tensor) {
   const std::string what = "parameter '" + name + "'";
-  if (!tensor.device().is_cpu())
-    throw UserError(what + " is on " + tensor.device().str() + ", not on the CPU");
+  if (!tensor.is_cpu() && !tensor.is_cuda())
+    throw UserError(what + " is on " + tensor.device().str() + ", not on the CPU or a CUDA GPU");
   if (tensor.layout() != at::kStrided) throw UserError(what + " is not a dense tensor");
   if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble) {
     throw UserError(what + " is " + dtype_text(tensor.scalar_type()) +
@@ -44,6 +44,21 @@ void check_one(const std::string& name, const at::Tensor& tensor) {
                     ": its elements share memory or have gaps. Export it as an ordinary parameter "
                     "(torch.nn.Parameter(tensor.contiguous()))");
   }
+}
+
+void check_one_device(const NamedTensors& parameters) {
+  for (const auto& [name, tensor] : parameters) {
+    const auto& [first_name, first] = parameters.front();
+    if (tensor.device() == first.device()) continue;
+    throw UserError("parameter '" + name + "' is on " + tensor.device().str() + ", parameter '" +
+                    first_name + "' on " + first.device().str() +
+                    ": all that are trained must be on one device (module.to(device))");
+  }
+}
+
+// Of one address space: addresses of GPUs are not those of the host.
+bool is_addressable(const at::Tensor& tensor) {
+  return (tensor.is_cpu() || tensor.is_cuda()) && tensor.layout() == at::kStrided;
 }
 
 void check_overlaps(std::vector<Extent> extents) {
@@ -77,14 +92,15 @@ NamedTensors trained_part(const NamedTensors& parameters) { return select(parame
 NamedTensors untrained_part(const NamedTensors& parameters) { return select(parameters, false); }
 
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors) {
+  check_one_device(parameters);
   std::vector<Extent> extents;
   for (const auto& [name, tensor] : parameters) {
     check_one(name, tensor);
     if (tensor.numel() > 0) extents.push_back(extent_of(name, tensor, true));
   }
   for (const auto& [name, tensor] : other_tensors) {
-    const bool addressable = tensor.device().is_cpu() && tensor.layout() == at::kStrided;
-    if (addressable && tensor.numel() > 0) extents.push_back(extent_of(name, tensor, false));
+    if (is_addressable(tensor) && tensor.numel() > 0)
+      extents.push_back(extent_of(name, tensor, false));
   }
   check_overlaps(std::move(extents));
 }
@@ -99,8 +115,10 @@ std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_
   std::vector<Bucket> buckets;
   for (const PlannedBucket& planned : plan_buckets(sizes, bucket_mb)) {
     Bucket bucket;
-    bucket.x = at::zeros({planned.numel},
-                         at::TensorOptions().dtype(static_cast<at::ScalarType>(planned.dtype)));
+    const at::Tensor& first = parameters[planned.placements.front().parameter].second;
+    bucket.x = at::zeros(
+        {planned.numel},
+        at::TensorOptions(static_cast<at::ScalarType>(planned.dtype)).device(first.device()));
     for (const Placement& placement : planned.placements) {
       at::Tensor parameter = parameters[placement.parameter].second;
       const at::Tensor view =

@@ -26,7 +26,8 @@ struct Bucket {
 };
 
 /// Checks that every parameter can be trained in place: floating point (float32 or float64), on the
-/// CPU, dense, not sharing memory with any other tensor. Throws UserError naming the tensors.
+/// CPU or a CUDA GPU, the same for all, dense, not sharing memory with any other tensor. Throws
+/// UserError naming the tensors.
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors);
 
 /// `held` are a module's buffers as they were taken over, `now` as it has them. Where forward put
@@ -38,7 +39,8 @@ void settle_buffers(const NamedTensors& held, const NamedTensors& now);
 void check_dense(const std::string& name, const at::Tensor& grad);
 
 /// Moves parameters into flat buckets of `bucket_mb` MiB: they become views at offsets aligned to
-/// 128 bytes, strides kept, through set_data, so that every holder of the tensor sees the move.
+/// 128 bytes, strides kept, through set_data, so that every holder of the tensor sees the move. On
+/// the device that the parameters are on.
 std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb);
 
 }  // namespace decent

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "decent/model/device_advice.h"
+
 namespace decent {
 
 void run_backward(const at::Tensor& loss) {
@@ -20,7 +22,8 @@ void run_backward(const at::Tensor& loss) {
           "result; use "
           "weight.detach().clone() in the model.");
     }
-    throw UserError("the backward pass of the model fails: " + text.substr(0, text.find('\n')));
+    throw UserError("the backward pass of the model fails: " + text.substr(0, text.find('\n')) +
+                    device_advice(text));
   }
 }
 

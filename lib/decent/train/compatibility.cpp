@@ -62,7 +62,7 @@ bool must_be_same(std::string_view topic) {
 
 // What does not shape training, and what other topics say better.
 bool need_not_be_told(std::string_view topic) {
-  constexpr std::array<std::string_view, 13> kTopics = {"name",
+  constexpr std::array<std::string_view, 14> kTopics = {"name",
                                                         "output",
                                                         "model.path",
                                                         "model.weights",
@@ -71,6 +71,7 @@ bool need_not_be_told(std::string_view topic) {
                                                         "data.eval",
                                                         "data.threads",
                                                         "data.prefetch",
+                                                        "parallel.backend",
                                                         "parallel.timeout_s",
                                                         "the topology",
                                                         "parallel.local_world_size",

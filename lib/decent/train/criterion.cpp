@@ -34,15 +34,32 @@ at::Tensor own_loss(const at::Tensor& output) {
       describe(output));
 }
 
-void count_numbers(const at::Tensor& output, const at::Tensor& target, EvaluationSums& sums) {
+void count_numbers(const at::Tensor& output, const at::Tensor& target, UnreadSums& sums) {
   const at::Tensor truth = target.to(at::kDouble);
   const at::Tensor error = output.to(at::kDouble) - truth;
-  sums.numbers = static_cast<double>(target.numel());
+  sums.set(&EvaluationSums::numbers, static_cast<double>(target.numel()));
   if (target.numel() == 0) return;
-  sums.squared_error = error.square().sum().item<double>();
-  sums.absolute_error = error.abs().sum().item<double>();
-  sums.target_mean = truth.mean().item<double>();
-  sums.target_squares = (truth - sums.target_mean).square().sum().item<double>();
+  const at::Tensor mean = truth.mean();
+  sums.add(&EvaluationSums::squared_error, error.square().sum());
+  sums.add(&EvaluationSums::absolute_error, error.abs().sum());
+  sums.add(&EvaluationSums::target_mean, mean);
+  sums.add(&EvaluationSums::target_squares, (truth - mean).square().sum());
+}
+
+// A class that is neither ignored nor one of `count`.
+std::optional<std::int64_t> find_wrong_class(const at::Tensor& classes, std::int64_t ignored,
+                                             std::int64_t count) {
+  const at::Tensor counted = classes.masked_select(classes.ne(ignored));
+  if (counted.numel() == 0) return std::nullopt;
+  const auto least = counted.min().item<std::int64_t>();
+  const auto most = counted.max().item<std::int64_t>();
+  if (least < 0) return least;
+  return most >= count ? std::optional(most) : std::nullopt;
+}
+
+[[noreturn]] void refuse_class(std::int64_t wrong, std::int64_t count) {
+  throw UserError("the target has class " + std::to_string(wrong) + ", the model's output has " +
+                  std::to_string(count) + " classes: 0 to " + std::to_string(count - 1));
 }
 
 }  // namespace
@@ -70,6 +87,20 @@ EvaluationSums& EvaluationSums::operator+=(const EvaluationSums& other) {
   return *this;
 }
 
+void UnreadSums::add(double EvaluationSums::*sum, const at::Tensor& value) {
+  sums_.push_back(sum);
+  values_.push_back(value.to(at::kDouble));
+}
+
+EvaluationSums UnreadSums::read() const {
+  EvaluationSums result = known_;
+  const at::Tensor values = at::stack(values_).to(at::kCPU);
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    result.*sums_[i] = values.const_data_ptr<double>()[i];
+  }
+  return result;
+}
+
 Criterion::Criterion(const ModelRecipe& recipe)
     : options_{.loss = recipe.loss,
                .label_smoothing = recipe.label_smoothing,
@@ -89,8 +120,9 @@ bool Criterion::regresses() const {
          options_.loss == LossName::huber;
 }
 
-Criterion::Flattened Criterion::flatten_classes(const at::Tensor& output,
-                                                const at::Tensor& target) const {
+// The dimension of the classes, counted from 0.
+std::int64_t Criterion::fitting_class_dim(const at::Tensor& output,
+                                          const at::Tensor& target) const {
   const std::int64_t dims = output.dim();
   const std::int64_t dim = options_.class_dim < 0 ? options_.class_dim + dims : options_.class_dim;
   const bool integers = at::isIntegralType(target.scalar_type(), /*includeBool=*/false);
@@ -103,6 +135,12 @@ Criterion::Flattened Criterion::flatten_classes(const at::Tensor& output,
                std::to_string(options_.class_dim) +
                " (model.class_dim) and integer classes of the same shape without it");
   }
+  return dim;
+}
+
+Criterion::Flattened Criterion::flatten_classes(const at::Tensor& output,
+                                                const at::Tensor& target) const {
+  const std::int64_t dim = fitting_class_dim(output, target);
   return {output.movedim(dim, -1).reshape({-1, output.size(dim)}),
           target.reshape({-1}).to(at::kLong)};
 }
@@ -114,17 +152,8 @@ namespace {
 [[noreturn]] void explain_failure(LossName loss, const at::Tensor& scores,
                                   const at::Tensor& classes, std::int64_t ignored,
                                   const std::exception& error) {
-  const at::Tensor counted = classes.masked_select(classes.ne(ignored));
-  if (counted.numel() > 0) {
-    const auto least = counted.min().item<std::int64_t>();
-    const auto most = counted.max().item<std::int64_t>();
-    const std::int64_t count = scores.size(-1);
-    if (least < 0 || most >= count) {
-      throw UserError("the target has class " + std::to_string(least < 0 ? least : most) +
-                      ", the model's output has " + std::to_string(count) + " classes: 0 to " +
-                      std::to_string(count - 1));
-    }
-  }
+  const auto wrong = find_wrong_class(classes, ignored, scores.size(-1));
+  if (wrong) refuse_class(*wrong, scores.size(-1));
   const std::string text = error.what();
   throw UserError("the loss " + std::string(name_of(loss)) +
                   " fails: " + text.substr(0, text.find('\n')));
@@ -170,49 +199,63 @@ at::Tensor Criterion::reduced_loss(const at::Tensor& output, const at::Tensor& t
                                    std::int64_t reduction) const {
   if (!needs_target()) return own_loss(output);
   if (!has_classes()) return number_loss(output, target, reduction);
-  const Flattened flat = flatten_classes(output, target);
-  const at::Tensor loss = class_loss(flat, reduction);
-  // PyTorch divides 0 by 0 where all targets are ignored.
-  const bool nothing_counts = reduction == at::Reduction::Mean && std::isnan(loss.item<double>()) &&
-                              flat.classes.eq(options_.ignore_index).all().item<bool>();
-  return nothing_counts ? class_loss(flat, at::Reduction::Sum) : loss;
+  return class_loss(flatten_classes(output, target), reduction);
 }
 
-at::Tensor Criterion::mean_loss(const at::Tensor& output, const at::Tensor& target) const {
-  return reduced_loss(output, target, at::Reduction::Mean);
+MeanLoss Criterion::mean_loss(const at::Tensor& output, const at::Tensor& target) const {
+  const auto read = [&](std::int64_t reduction) {
+    const at::Tensor loss = reduced_loss(output, target, reduction);
+    return MeanLoss{loss, loss.item<double>()};
+  };
+  const MeanLoss loss = read(at::Reduction::Mean);
+  // PyTorch divides 0 by 0 where all targets are ignored.
+  const bool nothing_counts = std::isnan(loss.value) && has_classes() &&
+                              target.to(at::kLong).eq(options_.ignore_index).all().item<bool>();
+  return nothing_counts ? read(at::Reduction::Sum) : loss;
 }
 
 void Criterion::count_classes(const at::Tensor& output, const at::Tensor& target,
-                              EvaluationSums& sums) const {
+                              UnreadSums& sums) const {
   const Flattened flat = flatten_classes(output, target);
   const at::Tensor counts = flat.classes.ne(options_.ignore_index);
-  sums.labels = counts.sum().item<double>();
-  sums.elements = sums.labels;
+  const at::Tensor labels = counts.sum();
+  sums.add(&EvaluationSums::labels, labels);
+  sums.add(&EvaluationSums::elements, labels);
   const at::Tensor right = flat.scores.argmax(-1).eq(flat.classes).logical_and(counts);
-  sums.correct = right.sum().item<double>();
+  sums.add(&EvaluationSums::correct, right.sum());
   const std::int64_t most = std::min<std::int64_t>(5, flat.scores.size(-1));
   const at::Tensor highest = std::get<1>(flat.scores.topk(most, -1));
   const at::Tensor among = highest.eq(flat.classes.unsqueeze(-1)).any(-1).logical_and(counts);
-  sums.correct5 = among.sum().item<double>();
+  sums.add(&EvaluationSums::correct5, among.sum());
 }
 
-EvaluationSums Criterion::evaluate(const at::Tensor& output, const at::Tensor& target,
-                                   std::int64_t samples) const {
-  EvaluationSums sums;
-  sums.loss = reduced_loss(output, target, at::Reduction::Sum).item<double>();
+UnreadSums Criterion::evaluate(const at::Tensor& output, const at::Tensor& target,
+                               std::int64_t samples) const {
+  UnreadSums sums;
+  const at::Tensor loss = reduced_loss(output, target, at::Reduction::Sum).to(at::kDouble);
   if (!needs_target()) {
-    sums.elements = static_cast<double>(samples);
-    sums.loss *= sums.elements;
+    const auto elements = static_cast<double>(samples);
+    sums.set(&EvaluationSums::elements, elements);
+    sums.add(&EvaluationSums::loss, loss.mul(elements));
     return sums;
   }
-  sums.elements = static_cast<double>(target.numel());
+  const auto elements = static_cast<double>(target.numel());
+  sums.add(&EvaluationSums::loss, loss);
+  sums.set(&EvaluationSums::elements, elements);
   if (has_classes()) count_classes(output, target, sums);
   if (regresses()) count_numbers(output, target, sums);
   if (options_.loss == LossName::bce_with_logits) {
-    sums.labels = sums.elements;
-    sums.correct = output.gt(0).eq(target.to(at::kDouble).gt(0.5)).sum().item<double>();
+    sums.set(&EvaluationSums::labels, elements);
+    sums.add(&EvaluationSums::correct, output.gt(0).eq(target.to(at::kDouble).gt(0.5)).sum());
   }
   return sums;
+}
+
+void Criterion::check_classes(const at::Tensor& output, const at::Tensor& target) const {
+  if (!has_classes()) return;
+  const std::int64_t count = output.size(fitting_class_dim(output, target));
+  const auto wrong = find_wrong_class(target.to(at::kLong), options_.ignore_index, count);
+  if (wrong) refuse_class(*wrong, count);
 }
 
 }  // namespace decent

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "decent/config/recipe.h"
 
@@ -26,6 +27,26 @@ struct EvaluationSums {
   /// Means and squares are merged as Chan, Golub and LeVeque do ("Updating formulae and a pairwise
   /// algorithm for computing sample variances", 1979), which loses no digits to large means.
   EvaluationSums& operator+=(const EvaluationSums& other);
+};
+
+/// The same where the model runs, not read yet. Reading waits for a GPU to have done all that it
+/// was given, so that it is better done for several batches at once.
+class UnreadSums {
+ public:
+  void add(double EvaluationSums::*sum, const at::Tensor& value);
+  void set(double EvaluationSums::*sum, double value) { known_.*sum = value; }
+  EvaluationSums read() const;
+
+ private:
+  EvaluationSums known_;
+  std::vector<double EvaluationSums::*> sums_;
+  std::vector<at::Tensor> values_;  // float64 scalars, of each of sums_
+};
+
+/// A scalar with gradient, and its value.
+struct MeanLoss {
+  at::Tensor tensor;
+  double value = 0;
 };
 
 struct CriterionOptions {
@@ -51,7 +72,7 @@ class Criterion {
   /// Whether there is a target; the model's own loss has none.
   bool needs_target() const { return options_.loss != LossName::output; }
 
-  /// Mean loss, a scalar with gradient. Throws UserError saying both shapes and dtypes where output
+  /// Mean loss. Throws UserError saying both shapes and dtypes where output
   /// and target do not fit together.
   ///
   ///   cross_entropy, nll: output [.., C, ..] with C in dimension class_dim, logits or log
@@ -60,23 +81,27 @@ class Criterion {
   ///   mse, l1, huber:     output floating [..], target numbers of the same shape
   ///   bce_with_logits:    the same; targets are probabilities, 0 to 1
   ///   output:             the model's output is the loss, one number; target is not looked at
-  at::Tensor mean_loss(const at::Tensor& output, const at::Tensor& target) const;
+  MeanLoss mean_loss(const at::Tensor& output, const at::Tensor& target) const;
 
   /// The same as sums, and what the metrics need; `samples` in the batch are the elements of a loss
   /// that the model gives itself. No gradient.
-  EvaluationSums evaluate(const at::Tensor& output, const at::Tensor& target,
-                          std::int64_t samples) const;
+  UnreadSums evaluate(const at::Tensor& output, const at::Tensor& target,
+                      std::int64_t samples) const;
+
+  /// Throws UserError where `target` has a class that `output` does not have, as mean_loss and
+  /// evaluate do on the CPU. Reads the target alone, of the output only its shape.
+  void check_classes(const at::Tensor& output, const at::Tensor& target) const;
 
  private:
   struct Flattened;
+  std::int64_t fitting_class_dim(const at::Tensor& output, const at::Tensor& target) const;
   Flattened flatten_classes(const at::Tensor& output, const at::Tensor& target) const;
   at::Tensor class_loss(const Flattened& flat, std::int64_t reduction) const;
   at::Tensor number_loss(const at::Tensor& output, const at::Tensor& target,
                          std::int64_t reduction) const;
   at::Tensor reduced_loss(const at::Tensor& output, const at::Tensor& target,
                           std::int64_t reduction) const;
-  void count_classes(const at::Tensor& output, const at::Tensor& target,
-                     EvaluationSums& sums) const;
+  void count_classes(const at::Tensor& output, const at::Tensor& target, UnreadSums& sums) const;
 
   CriterionOptions options_;
 };

@@ -9,6 +9,7 @@
 #include "decent/core/error.h"
 #include "decent/parallel/bucket_plan.h"
 #include "decent/parallel/replica.h"
+#include "decent/train/device.h"
 #include "decent/train/run_folder.h"
 #include "decent/train/updates.h"
 
@@ -101,6 +102,8 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch) {
           .bfloat16 = recipe.parallel.comm_dtype == CommDType::bf16,
           .peak_bytes = peak_bytes(),
           .in_backward = updates_in_backward(setup),
+          .device = device_text(setup.device, launch.world_size),
+          .device_note = setup.device.note,
           .topology = topology_name(recipe.parallel.topology),
           .workers = launch.world_size,
           .gamma = recipe.parallel.gamma,

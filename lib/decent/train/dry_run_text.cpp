@@ -156,6 +156,8 @@ std::string phase_text(const Phase& phase, std::size_t most) {
 std::vector<std::string> dry_run_lines(const DryRunFacts& facts) {
   std::vector<std::string> lines;
   add_model(facts, lines);
+  lines.push_back(row("device", facts.device));
+  if (!facts.device_note.empty()) lines.push_back(row("", "note: " + facts.device_note));
   add_buckets(facts, lines);
   add_memory(facts, lines);
   add_topology(facts, lines);

@@ -26,6 +26,9 @@ struct DryRunFacts {
   double peak_bytes = 0;                   // of this process so far, the trial step included
   bool in_backward = true;
 
+  std::string device;       // and what carries the exchange
+  std::string device_note;  // on an automatic choice, or empty
+
   std::string topology;
   int workers = 1;
   double gamma = 1;

@@ -8,10 +8,17 @@
 
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
+#include "decent/train/device.h"
 #include "decent/train/metrics.h"
+#include "decent/train/predict.h"
 #include "decent/train/random.h"
 
 namespace decent {
+namespace {
+
+constexpr std::size_t kMostUnread = 64;  // batches of which a GPU is not behind the host
+
+}  // namespace
 
 Evaluator::Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
                      std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world)
@@ -25,7 +32,7 @@ Evaluator::Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSe
 
 Evaluation Evaluator::evaluate(std::int64_t step) {
   seed_generator(static_cast<std::uint64_t>(recipe_.seed), world_->rank(), step,
-                 RandomStream::evaluation);
+                 RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
   model_.module().eval();
   const EvaluationSums own = evaluate_own_part();
@@ -62,17 +69,27 @@ EvaluationSums Evaluator::evaluate_own_part() {
       [&](std::int64_t number) {
         return read_batch(*data_.source, data_.fields,
                           evaluation_indices(samples, world_->size(), world_->rank(),
-                                             number * batch_size, batch_size));
+                                             number * batch_size, batch_size),
+                          host_memory_for(model_.device()));
       },
       0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch));
   EvaluationSums sums;
+  std::vector<UnreadSums> unread;
   while (!batches.done()) {
-    const Batch batch = batches.next();
-    const at::Tensor output =
-        model_.forward(inputs_, std::span(batch.fields).first(inputs_.size()));
-    sums += criterion_.evaluate(output, data_.target_in(batch.fields), batch.samples());
-    model_.settle_buffers();
+    unread.push_back(evaluate(batches.next()));
+    if (unread.size() < kMostUnread && !batches.done()) continue;
+    for (const UnreadSums& part : unread) sums += part.read();
+    unread.clear();
   }
+  return sums;
+}
+
+UnreadSums Evaluator::evaluate(Batch read) {
+  const HeldBatch held(std::move(read), model_.device());
+  const Batch& batch = *held;
+  const auto [output, target] = predict(model_, inputs_, criterion_, data_, batch);
+  UnreadSums sums = criterion_.evaluate(output, target, batch.samples());
+  model_.settle_buffers();
   return sums;
 }
 

@@ -7,6 +7,7 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/config/recipe.h"
+#include "decent/data/batch.h"
 #include "decent/model/torchscript_model.h"
 #include "decent/train/criterion.h"
 #include "decent/train/metrics_file.h"
@@ -32,6 +33,7 @@ class Evaluator {
 
  private:
   EvaluationSums evaluate_own_part();
+  UnreadSums evaluate(Batch read);
   EvaluationSums add_up(const EvaluationSums& own);
 
   const Recipe& recipe_;

@@ -12,7 +12,6 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
-#include "decent/model/code_hash.h"
 
 namespace decent {
 namespace {
@@ -20,11 +19,12 @@ namespace {
 constexpr std::size_t kMostTopics = 3;  // that one message names
 
 // Keys that may differ between workers: paths, what is written and said, how fast data is read, and
-// what the lines on model, data and topology say better.
+// what the lines on device, model, data and topology say better.
 bool may_differ(std::string_view key) {
-  constexpr std::array<std::string_view, 10> kKeys = {
-      "name",       "output",    "model.path",   "model.weights", "model.device",
-      "data.train", "data.eval", "data.threads", "data.prefetch", "parallel.timeout_s"};
+  constexpr std::array<std::string_view, 11> kKeys = {
+      "name",          "output",           "model.path",        "model.weights",
+      "model.device",  "data.train",       "data.eval",         "data.threads",
+      "data.prefetch", "parallel.backend", "parallel.timeout_s"};
   return key.starts_with("log.") || key == "parallel.local_world_size" ||
          std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
@@ -130,9 +130,11 @@ Fingerprint fingerprint_of(const Setup& setup) {
 
 Fingerprint facts_of(const Setup& setup) {
   Fingerprint lines = recipe_values(setup.recipe);
+  lines.emplace_back("the device", setup.device.device.is_cuda() ? "cuda" : "cpu");
+  lines.emplace_back("the exchange", backend_name(setup.device.backend));
   add_tensors("parameter", setup.model->parameters(), lines);
   add_tensors("buffer", setup.model->buffers(), lines);
-  lines.emplace_back("the code of the model", code_hash(setup.model->module()));
+  lines.emplace_back("the code of the model", setup.model->code_hash());
   lines.emplace_back("the topology", topology_text(setup.topology));
   if (setup.train.source) add_data(setup.train, lines);
   if (setup.eval) add_data(*setup.eval, lines);

@@ -11,8 +11,9 @@
 namespace decent {
 
 /// Topics and their values, e.g. {"optimizer.lr", "0.001"}: the keys of the recipe that shape
-/// training, names, shapes and dtypes of parameters and buffers, the model's code, the phases of
-/// the topology, and of each source the fields and the number of samples.
+/// training, the kind of device and what carries weights between workers, names, shapes and dtypes
+/// of parameters and buffers, the model's code, the phases of the topology, and of each source the
+/// fields and the number of samples.
 using Fingerprint = std::vector<std::pair<std::string, std::string>>;
 
 Fingerprint fingerprint_of(const Setup& setup);

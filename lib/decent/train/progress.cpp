@@ -47,8 +47,9 @@ std::vector<std::string> start_lines(const Plan& plan) {
                                     : "none to evaluate on";
   return {
       fmt::format("decent-train {} (build {})", version(), build_id()),
-      fmt::format("workers  {} on the CPU, topology {} ({})", plan.workers, plan.topology,
+      fmt::format("workers  {}, topology {} ({})", plan.workers, plan.topology,
                   plural(plan.phases, "phase")),
+      fmt::format("device   {}", plan.device),
       fmt::format("model    {}: {} to train in {}", plan.model,
                   plural(plan.parameters, "parameter"), plural(plan.buckets, "bucket")),
       fmt::format("data     {} to train on, {}", plural(plan.train_samples, "sample"), evaluated),

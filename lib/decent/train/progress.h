@@ -14,6 +14,7 @@ namespace decent {
 /// What a run is about to do.
 struct Plan {
   int workers = 1;
+  std::string device;  // and what carries the exchange
   std::string topology;
   std::int64_t phases = 0;
   std::string model;

@@ -94,10 +94,10 @@ void ReplicaImage::copy(const NamedTensors& tensors) {
     if (name != place.name || tensor.nbytes() != place.bytes) {
       throw std::logic_error("tensor " + name + " has changed since the last checkpoint");
     }
-    if (tensor.is_contiguous()) {
+    if (tensor.is_cpu() && tensor.is_contiguous()) {
       if (place.bytes > 0) std::memcpy(place.data, tensor.const_data_ptr(), place.bytes);
     } else {
-      at::from_blob(place.data, tensor.sizes(), tensor.options()).copy_(tensor);
+      at::from_blob(place.data, tensor.sizes(), tensor.options().device(at::kCPU)).copy_(tensor);
     }
   }
 }

@@ -18,8 +18,8 @@ namespace decent {
 
 class ReplicaImage {
  public:
-  /// Copies all tensors, row-major. Every call must give the same names, shapes and types: memory
-  /// is laid out once.
+  /// Copies all tensors, row-major, from whatever device they are on. Every call must give the same
+  /// names, shapes and types: memory is laid out once.
   void copy(const NamedTensors& tensors);
 
   /// A safetensors file.

@@ -21,8 +21,8 @@ namespace {
 // One broadcast carries at most so many bytes of a file.
 constexpr std::int64_t kPiece = std::int64_t{1} << 28;
 
-// The tensor in memory of its own: in the file it need not be aligned. Undefined where the file has
-// none of that name.
+// The tensor in memory of its own on the CPU: in the file it need not be aligned. Undefined where
+// the file has none of that name.
 at::Tensor read_tensor(const ReplicaFile& file, const std::string& name, const at::Tensor& like) {
   const TensorView* view = file.find(name);
   if (view == nullptr) return {};
@@ -31,7 +31,7 @@ at::Tensor read_tensor(const ReplicaFile& file, const std::string& name, const a
                             dtype_text(scalar_type(view->dtype)) + shape_text(view->shape) +
                             ", not " + dtype_text(like.scalar_type()) + shape_text(like.sizes()));
   }
-  const at::Tensor tensor = at::empty(like.sizes(), like.options().requires_grad(false));
+  const at::Tensor tensor = at::empty(like.sizes(), at::TensorOptions(like.scalar_type()));
   if (!view->data.empty()) {
     std::memcpy(tensor.mutable_data_ptr(), view->data.data(), view->data.size());
   }
@@ -138,7 +138,7 @@ class Averager {
   void first_replicas(const std::string& name, const at::Tensor& target) {
     const int replica = found_.first_replica();
     const int reader = found_.readers[static_cast<std::size_t>(replica)];
-    at::Tensor value = target.contiguous();
+    at::Tensor value = target.to(at::kCPU).contiguous();  // as what is read from a file
     if (reader == world_.rank()) {
       const at::Tensor read = read_tensor(found_.own.at(replica), name, target);
       if (read.defined()) value = read;

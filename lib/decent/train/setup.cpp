@@ -18,8 +18,10 @@
 #include "decent/parallel/replica.h"
 #include "decent/train/backward.h"
 #include "decent/train/criterion.h"
+#include "decent/train/device.h"
 #include "decent/train/metrics.h"
 #include "decent/train/param_groups.h"
+#include "decent/train/predict.h"
 #include "decent/train/random.h"
 
 namespace decent {
@@ -91,15 +93,14 @@ std::vector<Phase> topology_of(const TopologyRecipe& recipe, int workers, int lo
   return phases;
 }
 
-// The model's buffers as they were, whatever a trial does to them.
-class BufferGuard {
+// The model's buffers as they were, whatever a trial does to them. A trial that fails leaves no
+// model; nothing may be asked of a GPU then, which the failure may have made useless.
+class BuffersBefore {
  public:
-  explicit BufferGuard(const TorchScriptModel& model) : buffers_(model.buffers()) {
+  explicit BuffersBefore(const TorchScriptModel& model) : buffers_(model.buffers()) {
     for (const auto& [name, buffer] : buffers_) saved_.push_back(buffer.detach().clone());
   }
-  BufferGuard(const BufferGuard&) = delete;
-  BufferGuard& operator=(const BufferGuard&) = delete;
-  ~BufferGuard() {
+  void restore() const {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < saved_.size(); ++i) buffers_[i].second.copy_(saved_[i]);
   }
@@ -111,10 +112,10 @@ class BufferGuard {
 
 at::Tensor try_batch(Setup& setup, const DataSet& data, std::span<const std::int64_t> samples) {
   const Batch batch = read_batch(*data.source, data.fields, samples);
+  const Criterion criterion(setup.recipe.model);
   try {
-    const at::Tensor output =
-        setup.model->forward(setup.inputs, std::span(batch.fields).first(setup.inputs.size()));
-    return Criterion(setup.recipe.model).mean_loss(output, data.target_in(batch.fields));
+    const auto [output, target] = predict(*setup.model, setup.inputs, criterion, data, batch);
+    return criterion.mean_loss(output, target).tensor;
   } catch (const UserError& error) {
     throw UserError(data.key + ": " + error.what());
   }
@@ -193,11 +194,12 @@ void try_evaluation(Setup& setup, const Launch& launch) {
 }
 
 void try_model(Setup& setup, const Launch& launch, Purpose purpose) {
-  const BufferGuard guard(*setup.model);
-  seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), launch.rank, 0,
-                 RandomStream::trial);
+  const BuffersBefore buffers(*setup.model);
+  seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), launch.rank, 0, RandomStream::trial,
+                 setup.model->device());
   if (setup.eval) try_evaluation(setup, launch);
   if (purpose == Purpose::training) try_training(setup);
+  buffers.restore();
 }
 
 void check_model_storage(const TorchScriptModel& model) {
@@ -236,6 +238,7 @@ void open_model(Setup& setup) {
   if (recipe.model.memory_format == MemoryFormat::channels_last) {
     setup.model->use_channels_last();
   }
+  setup.model->move_to(setup.device.device);
 }
 
 // Each metric must fit the loss, and the one that chooses the best checkpoint must be measured.
@@ -277,6 +280,8 @@ Setup prepare(const Recipe& recipe, const Launch& launch, Purpose purpose) {
   Setup setup;
   check_counts(recipe);
   setup.recipe = recipe;
+  // Before the first backward: autograd starts a thread for each device that it then knows of.
+  setup.device = device_for(recipe, launch, purpose);
   setup.inputs = forward_inputs(recipe.model);
   const int local =
       static_cast<int>(recipe.parallel.local_world_size.value_or(launch.local_world_size));

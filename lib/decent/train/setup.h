@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
 #include "decent/config/recipe.h"
 #include "decent/data/sampler.h"
@@ -19,6 +20,7 @@ namespace decent {
 
 struct Setup {
   Recipe recipe;
+  DeviceChoice device;  // where the model is
   std::vector<ForwardInput> inputs;
   std::unique_ptr<TorchScriptModel> model;
   DataSet train;  // without a source where the setup is not for training; no plan then either
@@ -37,8 +39,8 @@ struct Setup {
 /// evaluation need any data.
 enum class Purpose { training, evaluation, model };
 
-/// Opens model and data, makes the plan, and tries one batch of each source through the model
-/// (whose buffers are as before after it). Throws UserError.
+/// Chooses the device, opens model and data, makes the plan, and tries one batch of each source
+/// through the model (whose buffers are as before after it). Throws UserError.
 Setup prepare(const Recipe& recipe, const Launch& launch, Purpose purpose = Purpose::training);
 
 /// Makes the plan anew for a run that goes on after `step` updates, which ended at `position` of

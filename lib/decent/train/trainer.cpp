@@ -14,9 +14,11 @@
 #include "decent/model/save.h"
 #include "decent/train/backward.h"
 #include "decent/train/buffer_backup.h"
+#include "decent/train/device.h"
 #include "decent/train/dry_run_text.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/non_finite.h"
+#include "decent/train/predict.h"
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
 #include "decent/train/replica_loader.h"
@@ -69,9 +71,9 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
       [this, accumulation](std::int64_t number) {
         const TraceSpan span(trace_.get(), kDataLane, "batch of",
                              {.step = number / accumulation + 1});
-        return read_batch(
-            *setup_.train.source, setup_.train.fields,
-            setup_.sampler->micro_batch(number / accumulation, number % accumulation));
+        return read_batch(*setup_.train.source, setup_.train.fields,
+                          setup_.sampler->micro_batch(number / accumulation, number % accumulation),
+                          host_memory_for(setup_.device.device));
       },
       setup_.first_step * accumulation, batch_count(setup_),
       static_cast<std::size_t>(setup_.recipe.data.prefetch));
@@ -165,7 +167,7 @@ void Trainer::train_step() {
   const auto begin = Clock::now();
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   seed_generator(static_cast<std::uint64_t>(setup_.recipe.seed), world_->rank(), step() + 1,
-                 RandomStream::training);
+                 RandomStream::training, setup_.device.device);
   last_loss_ = 0;
   step_loss_scale_ = parallel_->loss_scale();
   const BufferBackup backup(setup_.model->buffers(), parallel_->scales_loss());
@@ -180,13 +182,12 @@ void Trainer::train_step() {
 
 // One micro-batch: its share of the gradient, and with the last one the update. Returns its loss.
 double Trainer::micro_step() {
-  const Batch batch = next_batch();
-  const at::Tensor loss = forward_and_loss(batch);
-  const auto value = loss.item<double>();
+  const HeldBatch batch(next_batch(), setup_.device.device);
+  const MeanLoss loss = forward_and_loss(*batch);
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   const double share = parallel_->loss_scale() / static_cast<double>(accumulation);
-  backward(share == 1 ? loss : loss.mul(share));
-  return value;
+  backward(share == 1 ? loss.tensor : loss.tensor.mul(share));
+  return loss.value;
 }
 
 Batch Trainer::next_batch() {
@@ -198,14 +199,13 @@ Batch Trainer::next_batch() {
   return batch;
 }
 
-at::Tensor Trainer::forward_and_loss(const Batch& batch) {
+MeanLoss Trainer::forward_and_loss(const Batch& batch) {
   const TraceSpan span(trace_.get(), kTrainingLane, "forward");
   control_.report(Operation::forward);
-  const at::Tensor output =
-      setup_.model->forward(setup_.inputs, std::span(batch.fields).first(setup_.inputs.size()));
-  const at::Tensor loss = criterion_.mean_loss(output, setup_.train.target_in(batch.fields));
-  if (!std::isfinite(loss.item<double>()) && !may_be_overflow())
-    diverge(batch, output, loss.item<double>());
+  const auto [output, target] =
+      predict(*setup_.model, setup_.inputs, criterion_, setup_.train, batch);
+  const MeanLoss loss = criterion_.mean_loss(output, target);
+  if (!std::isfinite(loss.value) && !may_be_overflow()) diverge(batch, output, loss.value);
   return loss;
 }
 
@@ -349,6 +349,7 @@ void Trainer::announce() {
   const Recipe& recipe = setup_.recipe;
   const Plan plan{
       .workers = world_->size(),
+      .device = device_text(setup_.device, world_->size()),
       .topology = topology_name(recipe.parallel.topology),
       .phases = static_cast<std::int64_t>(setup_.topology.size()),
       .model = recipe.model.path.string(),
@@ -363,6 +364,7 @@ void Trainer::announce() {
       .lr = recipe.optimizer.lr,
       .output = recipe.output.string()};
   for (const std::string& line : start_lines(plan)) log_.info(line);
+  if (!setup_.device.note.empty()) log_.info("note     " + setup_.device.note);
   for (std::size_t i = 0; i < setup_.topology.size(); ++i) {
     log_.detail("phase " + std::to_string(i) + ": " + phase_text(setup_.topology[i], 1000));
   }

@@ -84,7 +84,7 @@ class Trainer {
   void train_step();
   double micro_step();
   Batch next_batch();
-  at::Tensor forward_and_loss(const Batch& batch);
+  MeanLoss forward_and_loss(const Batch& batch);
   void backward(const at::Tensor& loss);
   bool may_be_overflow() const;
   [[noreturn]] void diverge(const Batch& batch, const at::Tensor& output, double loss) const;

@@ -35,11 +35,7 @@ TEST(Defaults, Model) {
   EXPECT_EQ(model.weights, std::nullopt);
   EXPECT_TRUE(model.freeze.empty());
   EXPECT_TRUE(model.unfreeze.empty());
-  EXPECT_EQ(model.device, DeviceName::cpu);
-}
-
-TEST(Defaults, AutomaticDeviceIsTheCpu) {
-  EXPECT_EQ(parse(kSmallest, {"model.device=auto"}).model.device, DeviceName::cpu);
+  EXPECT_EQ(model.device, DeviceName::automatic);
 }
 
 TEST(Defaults, Data) {

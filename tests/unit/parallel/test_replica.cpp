@@ -89,6 +89,13 @@ TEST(CheckStorage, RefusesOtherElementTypes) {
   EXPECT_THAT(refusal({{"w", floats({2}).to(at::kComplexFloat)}}), HasSubstr("'w'"));
 }
 
+TEST(CheckStorage, WantsOneDeviceThatTrains) {
+  const at::Tensor nowhere = floats({2}).to(at::kMeta);
+  EXPECT_THAT(refusal({{"w", nowhere}}), HasSubstr("'w' is on meta, not on the CPU or a CUDA GPU"));
+  EXPECT_THAT(refusal({{"v", floats({2})}, {"w", nowhere}}),
+              AllOf(HasSubstr("'w' is on meta"), HasSubstr("'v' on cpu"), HasSubstr("one device")));
+}
+
 TEST(BuildBuckets, KeepsValuesAndStrides) {
   const NamedTensors parameters = {
       {"plain", floats({3, 5}, 1).requires_grad_()},

@@ -57,7 +57,7 @@ TEST(CrossEntropy, IsTheMeanOverSamples) {
   for (std::int64_t i = 0; i < 4; ++i) {
     expected += negative_log_likelihood(logits[i], classes[static_cast<std::size_t>(i)]) / 4;
   }
-  const at::Tensor loss = kCrossEntropy.mean_loss(logits, classes_of(classes));
+  const at::Tensor loss = kCrossEntropy.mean_loss(logits, classes_of(classes)).tensor;
   EXPECT_EQ(loss.dim(), 0);
   EXPECT_NEAR(loss.item<double>(), expected, kRounding);
 }
@@ -65,18 +65,18 @@ TEST(CrossEntropy, IsTheMeanOverSamples) {
 TEST(CrossEntropy, TakesClassesOfAnyIntegerType) {
   const at::Tensor logits = logits_of({3, 4});
   const at::Tensor classes = classes_of({3, 0, 1});
-  const double expected = kCrossEntropy.mean_loss(logits, classes).item<double>();
+  const double expected = kCrossEntropy.mean_loss(logits, classes).value;
   for (const at::ScalarType dtype : {at::kByte, at::kChar, at::kShort, at::kInt}) {
-    EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.to(dtype)).item<double>(), expected);
+    EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.to(dtype)).value, expected);
   }
 }
 
 TEST(CrossEntropy, TreatsEveryPositionAsASample) {
   const at::Tensor logits = logits_of({2, 3, 7});
   const at::Tensor classes = classes_of({6, 0, 3, 1, 1, 5});
-  EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.view({2, 3})).item<double>(),
-            kCrossEntropy.mean_loss(logits.view({6, 7}), classes).item<double>());
-  EXPECT_NEAR(kCrossEntropy.mean_loss(logits[0][1], classes[1]).item<double>(),
+  EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.view({2, 3})).value,
+            kCrossEntropy.mean_loss(logits.view({6, 7}), classes).value);
+  EXPECT_NEAR(kCrossEntropy.mean_loss(logits[0][1], classes[1]).value,
               negative_log_likelihood(logits[0][1], 0), kRounding);
 }
 
@@ -85,9 +85,8 @@ TEST(CrossEntropy, LeavesOutIgnoredClasses) {
   const at::Tensor classes = classes_of({0, -100, 2, -100});
   const double first = negative_log_likelihood(logits[0], 0);
   const double third = negative_log_likelihood(logits[2], 2);
-  EXPECT_NEAR(kCrossEntropy.mean_loss(logits, classes).item<double>(), (first + third) / 2,
-              kRounding);
-  const EvaluationSums sums = kCrossEntropy.evaluate(logits, classes, 4);
+  EXPECT_NEAR(kCrossEntropy.mean_loss(logits, classes).value, (first + third) / 2, kRounding);
+  const EvaluationSums sums = kCrossEntropy.evaluate(logits, classes, 4).read();
   EXPECT_NEAR(sums.loss, first + third, kRounding);
   EXPECT_EQ(sums.elements, 2);
   EXPECT_EQ(sums.labels, 2);
@@ -97,7 +96,7 @@ TEST(CrossEntropy, CountsRightPredictions) {
   EXPECT_TRUE(kCrossEntropy.classifies());
   const at::Tensor logits =
       at::tensor({1.0, 3.0, 2.0, 9.0, 0.0, 0.0, -1.0, -3.0, -0.5, 0.0, 0.0, 1.0}).view({4, 3});
-  const EvaluationSums sums = kCrossEntropy.evaluate(logits, classes_of({1, 0, 0, -100}), 4);
+  const EvaluationSums sums = kCrossEntropy.evaluate(logits, classes_of({1, 0, 0, -100}), 4).read();
   EXPECT_EQ(sums.correct, 2);  // classes 1, 0, 2 are predicted; the last does not count
   EXPECT_EQ(sums.labels, 3);
 }
@@ -107,17 +106,17 @@ TEST(CrossEntropy, SumsAddUpToTheMean) {
   const at::Tensor classes = classes_of({0, 4, -100, 2, 1, 1});
   EvaluationSums sums;
   for (const auto& [begin, length] : {std::pair(0, 1), {1, 3}, {4, 2}}) {
-    sums += kCrossEntropy.evaluate(logits.narrow(0, begin, length),
-                                   classes.narrow(0, begin, length), length);
+    sums += kCrossEntropy
+                .evaluate(logits.narrow(0, begin, length), classes.narrow(0, begin, length), length)
+                .read();
   }
-  EXPECT_NEAR(sums.loss / sums.elements, kCrossEntropy.mean_loss(logits, classes).item<double>(),
-              kRounding);
+  EXPECT_NEAR(sums.loss / sums.elements, kCrossEntropy.mean_loss(logits, classes).value, kRounding);
   EXPECT_EQ(sums.elements, 5);
 }
 
 TEST(CrossEntropy, HasAGradient) {
   const at::Tensor logits = logits_of({2, 3}).requires_grad_();
-  kCrossEntropy.mean_loss(logits, classes_of({1, 2})).backward();
+  kCrossEntropy.mean_loss(logits, classes_of({1, 2})).tensor.backward();
   // softmax minus one-hot: every row sums to zero.
   EXPECT_LT(logits.grad().sum(1).abs().max().item<double>(), kRounding);
   EXPECT_GT(logits.grad().abs().max().item<double>(), 0.1);
@@ -129,6 +128,29 @@ TEST(CrossEntropy, NamesAClassOutOfRange) {
               AllOf(HasSubstr("class 4"), HasSubstr("4 classes: 0 to 3")));
   EXPECT_THAT(refusal(kCrossEntropy, logits, classes_of({0, -1, 9})), HasSubstr("class -1"));
   EXPECT_THAT(refusal(kCrossEntropy, logits, classes_of({-100, 5, -100})), HasSubstr("class 5"));
+}
+
+// On a GPU they are looked for before the loss, whose kernels would only say that something is
+// wrong.
+TEST(CrossEntropy, LooksForClassesOutOfRangeWithoutTheLoss) {
+  const auto check = [](const Criterion& criterion, const at::Tensor& output,
+                        std::initializer_list<std::int64_t> classes) {
+    try {
+      criterion.check_classes(output, classes_of(classes));
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const at::Tensor logits = logits_of({3, 4});
+  EXPECT_EQ(check(kCrossEntropy, logits, {0, 3, -100}), "accepted");
+  EXPECT_EQ(check(kCrossEntropy, logits, {-100, -100, -100}), "accepted");
+  EXPECT_EQ(check(kCrossEntropy, logits, {0, 4, 1}),
+            refusal(kCrossEntropy, logits, classes_of({0, 4, 1})));
+  EXPECT_EQ(check(kCrossEntropy, logits, {0, -1, 9}),
+            refusal(kCrossEntropy, logits, classes_of({0, -1, 9})));
+  EXPECT_THAT(check(kCrossEntropy, logits, {0, 1}), HasSubstr("do not fit"));
+  EXPECT_EQ(check(kMse, logits, {7}), "accepted");
 }
 
 TEST(CrossEntropy, NamesWhatDoesNotFit) {
@@ -149,8 +171,8 @@ TEST(Mse, IsTheMeanOfSquares) {
   EXPECT_FALSE(kMse.classifies());
   const at::Tensor output = at::tensor({1.0, 2.0, 4.0, -1.0}, at::kDouble).view({2, 2});
   const at::Tensor target = at::tensor({1.5, 2.0, 2.0, 1.0}, at::kDouble).view({2, 2});
-  EXPECT_EQ(kMse.mean_loss(output, target).item<double>(), (0.25 + 0 + 4 + 4) / 4);
-  const EvaluationSums sums = kMse.evaluate(output, target, 2);
+  EXPECT_EQ(kMse.mean_loss(output, target).value, (0.25 + 0 + 4 + 4) / 4);
+  const EvaluationSums sums = kMse.evaluate(output, target, 2).read();
   EXPECT_EQ(sums.loss, 8.25);
   EXPECT_EQ(sums.elements, 4);
   EXPECT_EQ(sums.labels, 0);
@@ -159,7 +181,7 @@ TEST(Mse, IsTheMeanOfSquares) {
 TEST(Mse, TakesNumbersOfAnyType) {
   const at::Tensor output = at::tensor({1.0, 5.0}, at::kFloat);
   for (const at::ScalarType dtype : {at::kByte, at::kLong, at::kDouble, at::kHalf}) {
-    const at::Tensor loss = kMse.mean_loss(output, at::tensor({2, 3}).to(dtype));
+    const at::Tensor loss = kMse.mean_loss(output, at::tensor({2, 3}).to(dtype)).tensor;
     EXPECT_EQ(loss.item<double>(), 2.5);
     EXPECT_EQ(loss.scalar_type(), at::kFloat);
   }
@@ -185,7 +207,7 @@ Criterion criterion_of(const CriterionOptions& options) {
 
 TEST(CrossEntropy, LearnsNothingWhereAllIsIgnored) {
   const at::Tensor logits = logits_of({2, 3}).requires_grad_();
-  const at::Tensor loss = kCrossEntropy.mean_loss(logits, classes_of({-100, -100}));
+  const at::Tensor loss = kCrossEntropy.mean_loss(logits, classes_of({-100, -100})).tensor;
   EXPECT_EQ(loss.item<double>(), 0.0);
   loss.backward();
   EXPECT_EQ(logits.grad().abs().max().item<double>(), 0.0);
@@ -194,11 +216,10 @@ TEST(CrossEntropy, LearnsNothingWhereAllIsIgnored) {
 TEST(CrossEntropy, FindsTheClassesInAnyDimension) {
   const at::Tensor logits = logits_of({2, 5, 3, 4});
   const at::Tensor classes = at::arange(24, at::kLong).remainder(5).view({2, 3, 4});
-  const double last =
-      kCrossEntropy.mean_loss(logits.movedim(1, -1).contiguous(), classes).item<double>();
+  const double last = kCrossEntropy.mean_loss(logits.movedim(1, -1).contiguous(), classes).value;
   for (std::int64_t dim : {1, -3}) {
     const Criterion criterion = criterion_of({.class_dim = dim});
-    EXPECT_EQ(criterion.mean_loss(logits, classes).item<double>(), last);
+    EXPECT_EQ(criterion.mean_loss(logits, classes).value, last);
   }
   EXPECT_THAT(refusal(criterion_of({.class_dim = 4}), logits, classes),
               AllOf(HasSubstr("dimension 4"), HasSubstr("model.class_dim")));
@@ -206,16 +227,16 @@ TEST(CrossEntropy, FindsTheClassesInAnyDimension) {
 
 TEST(CrossEntropy, CountsTheFiveHighest) {
   const at::Tensor logits = at::arange(7, at::kDouble).view({1, 7}).repeat({3, 1});
-  EXPECT_EQ(kCrossEntropy.evaluate(logits, classes_of({6, 2, 1}), 3).correct5, 2);
+  EXPECT_EQ(kCrossEntropy.evaluate(logits, classes_of({6, 2, 1}), 3).read().correct5, 2);
   // With fewer than five classes all are among them.
-  EXPECT_EQ(kCrossEntropy.evaluate(logits_of({2, 3}), classes_of({0, 2}), 2).correct5, 2);
+  EXPECT_EQ(kCrossEntropy.evaluate(logits_of({2, 3}), classes_of({0, 2}), 2).read().correct5, 2);
 }
 
 TEST(OwnLoss, IsTheModelsOutput) {
   const Criterion own(LossName::output);
   EXPECT_FALSE(own.needs_target());
-  EXPECT_EQ(own.mean_loss(at::full({1, 1}, 2.5), {}).item<double>(), 2.5);
-  const EvaluationSums sums = own.evaluate(at::full({}, 2.5), {}, 8);
+  EXPECT_EQ(own.mean_loss(at::full({1, 1}, 2.5), {}).value, 2.5);
+  const EvaluationSums sums = own.evaluate(at::full({}, 2.5), {}, 8).read();
   EXPECT_EQ(sums.loss / sums.elements, 2.5);
   EXPECT_EQ(sums.elements, 8);
   EXPECT_THROW(own.mean_loss(at::zeros({2}), {}), UserError);
@@ -227,7 +248,7 @@ TEST(EvaluationSums, MergeVariancesWithoutLosingDigits) {
   EvaluationSums sums;
   for (int part = 0; part < 5; ++part) {
     const at::Tensor target = at::arange(4, at::kDouble).add_(1e8 + 4 * part);
-    sums += kMse.evaluate(target.add(1.0), target, 4);
+    sums += kMse.evaluate(target.add(1.0), target, 4).read();
   }
   EXPECT_EQ(sums.numbers, 20);
   EXPECT_DOUBLE_EQ(sums.target_mean, 1e8 + 9.5);

@@ -18,6 +18,7 @@ using ::testing::Not;
 
 Plan plan() {
   return {.workers = 4,
+          .device = "cpu, exchange by gloo",
           .topology = "ring",
           .phases = 2,
           .model = "m.pt",
@@ -42,12 +43,13 @@ std::string text_of(const std::vector<std::string>& lines) {
 TEST(StartLines, TellThePlan) {
   const auto lines = start_lines(plan());
   EXPECT_THAT(lines, Each(Not(AnyOf(::testing::IsEmpty(), HasSubstr("\n")))));
-  EXPECT_THAT(text_of(lines),
-              AllOf(HasSubstr("4 on the CPU"), HasSubstr("ring (2 phases)"),
-                    HasSubstr("m.pt: 1000 parameters"), HasSubstr("3 buckets"),
-                    HasSubstr("500 samples to train on"), HasSubstr("100 samples to evaluate on"),
-                    HasSubstr("60 updates of 4 x 32 samples"), HasSubstr("adamw at lr 0.001"),
-                    HasSubstr("runs/m")));
+  EXPECT_THAT(
+      text_of(lines),
+      AllOf(HasSubstr("workers  4, topology ring (2 phases)"),
+            HasSubstr("device   cpu, exchange by gloo"), HasSubstr("m.pt: 1000 parameters"),
+            HasSubstr("3 buckets"), HasSubstr("500 samples to train on"),
+            HasSubstr("100 samples to evaluate on"), HasSubstr("60 updates of 4 x 32 samples"),
+            HasSubstr("adamw at lr 0.001"), HasSubstr("runs/m")));
 }
 
 TEST(StartLines, CountOneAsOne) {

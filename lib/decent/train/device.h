@@ -1,0 +1,57 @@
+#pragma once
+// The device of a run: which one it is, how it is told, and batches on it.
+
+#include <exception>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "decent/comm/device_choice.h"
+#include "decent/data/batch.h"
+#include "decent/train/setup.h"
+
+namespace decent {
+
+/// What model.device and parallel.backend come to on this worker. The CPU, whatever they say, where
+/// a model is only read and written. Throws UserError, naming the key, where they cannot be met.
+DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose);
+
+/// The same by another function in the place of choose_device(), for tests.
+using DeviceChooser = std::function<DeviceChoice(DeviceWish, BackendWish, const Launch&)>;
+DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose,
+                        const DeviceChooser& choose);
+
+/// For the user: "cpu", "cuda (NVIDIA H100 80GB HBM3), exchange by nccl"; one worker exchanges
+/// nothing.
+std::string device_text(const DeviceChoice& choice, int workers);
+
+/// The memory of the host that batches for `device` are read into.
+HostMemory host_memory_for(at::Device device);
+
+/// The batch on `device`, which its memory may still be on the way to: what the device does from
+/// now on comes after. The batch itself on the CPU.
+Batch on_device(const Batch& batch, at::Device device);
+
+/// A batch while a model runs on it. After an error on a GPU it is never freed: to give back pinned
+/// memory that the GPU was copying from takes a GPU that still works, without which the program
+/// would end right there, before it has told of the error.
+class HeldBatch {
+ public:
+  HeldBatch(Batch batch, at::Device device) : batch_(std::move(batch)), device_(device) {}
+  HeldBatch(const HeldBatch&) = delete;
+  HeldBatch& operator=(const HeldBatch&) = delete;
+  ~HeldBatch();
+
+  const Batch& operator*() const { return batch_; }
+
+ private:
+  Batch batch_;
+  at::Device device_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+/// The error in words for the user where it is one of a device that the user can do something
+/// about (its memory is short, an index is out of range), else empty.
+std::string device_trouble(const std::exception& error);
+
+}  // namespace decent
