@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "decent/cuda/exports.h"
 #include "decent/cuda/launch_table.h"
 #include "decent/cuda/norm_table.h"
 #include "decent/cuda/stream.h"
@@ -52,77 +53,50 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) sums[launch.first_sum + blockIdx.x] = shared[0];
 }
 
-template <template <typename> class Coefficients, typename T>
-void update(const BucketStep& step, std::span<const Coefficients<T>> coefficients) {
-  for_each_launch(step, coefficients, [](const Launch<Coefficients, T>& launch) {
-    update_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(launch);
-    check(cudaGetLastError(), "an update could not be started");
-  });
-}
-
-template <typename T>
-void mix_as(void* x, std::int64_t numel, const Mixing& mixing) {
-  if (numel == 0) return;
-  const auto blocks = static_cast<unsigned>((numel + kBlockElements<T> - 1) / kBlockElements<T>);
-  mix_blocks<<<blocks, kThreads, 0, current_stream()>>>(
-      static_cast<T*>(x), static_cast<const T*>(mixing.received), static_cast<T>(mixing.self),
-      static_cast<T>(mixing.other), numel);
-  check(cudaGetLastError(), "mixing could not be started");
-}
-
-// One sum a block, added up here in their order: the same bits every time.
-template <typename T>
-double sum_as(std::span<const BucketSlice> slices) {
-  std::vector<double> sums(norm_blocks<T>(slices));
-  if (sums.empty()) return 0;
-  const DeviceMemory memory(sums.size() * sizeof(double));
-  for_each_norm_launch<T>(slices, [&](const NormLaunch<T>& launch) {
-    square_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(
-        launch, memory.as<double>());
-    check(cudaGetLastError(), "a norm could not be started");
-  });
-  check(cudaMemcpyAsync(sums.data(), memory.as<double>(), sums.size() * sizeof(double),
-                        cudaMemcpyDeviceToHost, current_stream()),
-        "a norm could not be read");
-  check(cudaStreamSynchronize(current_stream()), "a norm could not be read");
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  return sum;
-}
-
-class CudaKernels : public BucketKernels {
+class CudaKernels : public TypedKernels<CudaKernels> {
  public:
-  void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing) const override {
-    if (scalar == Scalar::float32) {
-      mix_as<float>(x, numel, mixing);
-    } else {
-      mix_as<double>(x, numel, mixing);
-    }
+  template <template <typename> class Coefficients, typename T>
+  void update(const BucketStep& step, std::span<const Coefficients<T>> coefficients) const {
+    for_each_launch(step, coefficients, [](const Launch<Coefficients, T>& launch) {
+      update_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(launch);
+      check(cudaGetLastError(), "an update could not be started");
+    });
   }
 
-  void run(const BucketStep& step, All<kernels::Sgd<float>> c) const override { update(step, c); }
-  void run(const BucketStep& step, All<kernels::Sgd<double>> c) const override { update(step, c); }
-  void run(const BucketStep& step, All<kernels::Adam<float>> c) const override { update(step, c); }
-  void run(const BucketStep& step, All<kernels::Adam<double>> c) const override {
-    update(step, c);
-  }
-  void run(const BucketStep& step, All<kernels::AccumAdam<float>> c) const override {
-    update(step, c);
-  }
-  void run(const BucketStep& step, All<kernels::AccumAdam<double>> c) const override {
-    update(step, c);
+  template <typename T>
+  void mix_as(T* x, const T* received, std::int64_t numel, const Mixing& mixing) const {
+    if (numel == 0) return;
+    const auto blocks = static_cast<unsigned>((numel + kBlockElements<T> - 1) / kBlockElements<T>);
+    mix_blocks<<<blocks, kThreads, 0, current_stream()>>>(
+        x, received, static_cast<T>(mixing.self), static_cast<T>(mixing.other), numel);
+    check(cudaGetLastError(), "mixing could not be started");
   }
 
-  double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar) const override {
-    return scalar == Scalar::float32 ? sum_as<float>(slices) : sum_as<double>(slices);
+  // One sum a block, added up here in their order: the same bits every time.
+  template <typename T>
+  double sum_as(std::span<const BucketSlice> slices) const {
+    std::vector<double> sums(norm_blocks<T>(slices));
+    if (sums.empty()) return 0;
+    const DeviceMemory memory(sums.size() * sizeof(double));
+    for_each_norm_launch<T>(slices, [&](const NormLaunch<T>& launch) {
+      square_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(
+          launch, memory.as<double>());
+      check(cudaGetLastError(), "a norm could not be started");
+    });
+    check(cudaMemcpyAsync(sums.data(), memory.as<double>(), sums.size() * sizeof(double),
+                          cudaMemcpyDeviceToHost, current_stream()),
+          "a norm could not be read");
+    check(cudaStreamSynchronize(current_stream()), "a norm could not be read");
+    double sum = 0;
+    for (const double part : sums) sum += part;
+    return sum;
   }
 };
 
 }  // namespace
 }  // namespace decent::cuda
 
-extern "C" __attribute__((visibility("default"))) const decent::BucketKernels*
-decent_cuda_bucket_kernels() {
+extern "C" DECENT_CUDA_EXPORT const decent::BucketKernels* decent_cuda_bucket_kernels() {
   static const decent::cuda::CudaKernels kernels;
   return &kernels;
 }

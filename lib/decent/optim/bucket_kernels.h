@@ -32,6 +32,49 @@ class BucketKernels {
   virtual double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar) const = 0;
 };
 
+/// Kernels that are templates of Derived: update<Coefficients>(step, coefficients),
+/// mix_as<T>(x, received, numel, mixing), sum_as<T>(slices).
+template <typename Derived>
+class TypedKernels : public BucketKernels {
+  template <typename T>
+  using All = BucketKernels::All<T>;
+
+ public:
+  void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing) const override {
+    if (scalar == Scalar::float32) {
+      mix_typed<float>(x, numel, mixing);
+    } else {
+      mix_typed<double>(x, numel, mixing);
+    }
+  }
+
+  void run(const BucketStep& s, All<kernels::Sgd<float>> c) const override { self().update(s, c); }
+  void run(const BucketStep& s, All<kernels::Sgd<double>> c) const override { self().update(s, c); }
+  void run(const BucketStep& s, All<kernels::Adam<float>> c) const override { self().update(s, c); }
+  void run(const BucketStep& s, All<kernels::Adam<double>> c) const override {
+    self().update(s, c);
+  }
+  void run(const BucketStep& s, All<kernels::AccumAdam<float>> c) const override {
+    self().update(s, c);
+  }
+  void run(const BucketStep& s, All<kernels::AccumAdam<double>> c) const override {
+    self().update(s, c);
+  }
+
+  double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar) const override {
+    return scalar == Scalar::float32 ? self().template sum_as<float>(slices)
+                                     : self().template sum_as<double>(slices);
+  }
+
+ private:
+  const Derived& self() const { return static_cast<const Derived&>(*this); }
+
+  template <typename T>
+  void mix_typed(void* x, std::int64_t numel, const Mixing& mixing) const {
+    self().mix_as(static_cast<T*>(x), static_cast<const T*>(mixing.received), numel, mixing);
+  }
+};
+
 /// For memory of the CPU; OpenMP's threads.
 const BucketKernels& cpu_kernels();
 

@@ -53,95 +53,64 @@ struct Arrays {
 };
 
 template <typename T>
-void update(const Arrays<T>& a, const kernels::Sgd<T>& c, std::int64_t count) {
+void update_piece(const Arrays<T>& a, const kernels::Sgd<T>& c, std::int64_t count) {
   kernels::sgd(a.x, a.received, a.grad, a.state(0), c, count);
 }
 
 template <typename T>
-void update(const Arrays<T>& a, const kernels::Adam<T>& c, std::int64_t count) {
+void update_piece(const Arrays<T>& a, const kernels::Adam<T>& c, std::int64_t count) {
   kernels::adam(a.x, a.received, a.grad, a.state(0), a.state(1), c, count);
 }
 
 template <typename T>
-void update(const Arrays<T>& a, const kernels::AccumAdam<T>& c, std::int64_t count) {
+void update_piece(const Arrays<T>& a, const kernels::AccumAdam<T>& c, std::int64_t count) {
   kernels::accum_adam(a.x, a.received, a.grad, a.state(0), a.state(1), a.state(2), c, count);
 }
 
-// Updates every slice that has a gradient; the others are mixed only.
-template <template <typename> class Coefficients, typename T>
-void update_all(const BucketStep& step, std::span<const Coefficients<T>> coefficients) {
-  const std::vector<Chunk> chunks = split_into_chunks(step.slices);
-#pragma omp parallel for schedule(static) if (chunks.size() > 1)
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const Chunk& chunk = chunks[i];
-    const Arrays<T> arrays(step, step.slices[chunk.slice], chunk.begin);
-    if (arrays.grad != nullptr) {
-      update(arrays, coefficients[chunk.slice], chunk.count);
-    } else if (arrays.received != nullptr) {
-      kernels::mix(arrays.x, arrays.received, static_cast<T>(step.mixing.self),
-                   static_cast<T>(step.mixing.other), chunk.count);
-    }
-  }
-}
-
-template <typename T>
-void mix_as(T* x, const T* received, std::int64_t numel, const Mixing& mixing) {
-  const auto self = static_cast<T>(mixing.self);
-  const auto other = static_cast<T>(mixing.other);
-#pragma omp parallel for schedule(static) if (numel > kChunk)
-  for (std::int64_t begin = 0; begin < numel; begin += kChunk) {
-    kernels::mix(x + begin, received + begin, self, other, std::min(kChunk, numel - begin));
-  }
-}
-
-template <typename T>
-double sum_as(std::span<const BucketSlice> slices) {
-  const std::vector<Chunk> chunks = split_into_chunks(slices);
-  std::vector<double> sums(chunks.size());
-#pragma omp parallel for schedule(static) if (chunks.size() > 1)
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const void* grad = slices[chunks[i].slice].grad;
-    if (grad == nullptr) continue;
-    sums[i] =
-        kernels::sum_of_squares(static_cast<const T*>(grad) + chunks[i].begin, chunks[i].count);
-  }
-  // In one order, whoever has added up the pieces.
-  double sum = 0;
-  for (const double part : sums) sum += part;
-  return sum;
-}
-
-class CpuKernels : public BucketKernels {
+class CpuKernels : public TypedKernels<CpuKernels> {
  public:
-  void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing) const override {
-    if (scalar == Scalar::float32) {
-      mix_as(static_cast<float*>(x), static_cast<const float*>(mixing.received), numel, mixing);
-    } else {
-      mix_as(static_cast<double*>(x), static_cast<const double*>(mixing.received), numel, mixing);
+  // Updates every slice that has a gradient; the others are mixed only.
+  template <template <typename> class Coefficients, typename T>
+  void update(const BucketStep& step, std::span<const Coefficients<T>> coefficients) const {
+    const std::vector<Chunk> chunks = split_into_chunks(step.slices);
+#pragma omp parallel for schedule(static) if (chunks.size() > 1)
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const Chunk& chunk = chunks[i];
+      const Arrays<T> arrays(step, step.slices[chunk.slice], chunk.begin);
+      if (arrays.grad != nullptr) {
+        update_piece(arrays, coefficients[chunk.slice], chunk.count);
+      } else if (arrays.received != nullptr) {
+        kernels::mix(arrays.x, arrays.received, static_cast<T>(step.mixing.self),
+                     static_cast<T>(step.mixing.other), chunk.count);
+      }
     }
   }
 
-  void run(const BucketStep& step, All<kernels::Sgd<float>> c) const override {
-    update_all(step, c);
-  }
-  void run(const BucketStep& step, All<kernels::Sgd<double>> c) const override {
-    update_all(step, c);
-  }
-  void run(const BucketStep& step, All<kernels::Adam<float>> c) const override {
-    update_all(step, c);
-  }
-  void run(const BucketStep& step, All<kernels::Adam<double>> c) const override {
-    update_all(step, c);
-  }
-  void run(const BucketStep& step, All<kernels::AccumAdam<float>> c) const override {
-    update_all(step, c);
-  }
-  void run(const BucketStep& step, All<kernels::AccumAdam<double>> c) const override {
-    update_all(step, c);
+  template <typename T>
+  void mix_as(T* x, const T* received, std::int64_t numel, const Mixing& mixing) const {
+    const auto self = static_cast<T>(mixing.self);
+    const auto other = static_cast<T>(mixing.other);
+#pragma omp parallel for schedule(static) if (numel > kChunk)
+    for (std::int64_t begin = 0; begin < numel; begin += kChunk) {
+      kernels::mix(x + begin, received + begin, self, other, std::min(kChunk, numel - begin));
+    }
   }
 
-  double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar) const override {
-    return scalar == Scalar::float32 ? sum_as<float>(slices) : sum_as<double>(slices);
+  template <typename T>
+  double sum_as(std::span<const BucketSlice> slices) const {
+    const std::vector<Chunk> chunks = split_into_chunks(slices);
+    std::vector<double> sums(chunks.size());
+#pragma omp parallel for schedule(static) if (chunks.size() > 1)
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      const void* grad = slices[chunks[i].slice].grad;
+      if (grad == nullptr) continue;
+      sums[i] =
+          kernels::sum_of_squares(static_cast<const T*>(grad) + chunks[i].begin, chunks[i].count);
+    }
+    // In one order, whoever has added up the pieces.
+    double sum = 0;
+    for (const double part : sums) sum += part;
+    return sum;
   }
 };
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "../core/temporary_folder.h"
-#include "decent/core/error.h"
+#include "../support/refusal.h"
 #include "decent/model/torchscript_model.h"
 
 namespace decent::testing {
@@ -71,17 +71,6 @@ class Saved {
   TemporaryFolder folder_;
   std::filesystem::path path_;
 };
-
-template <typename Act>
-std::string refusal(const Act& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::user_error);
-    return error.what();
-  }
-  return "accepted";
-}
 
 inline std::int64_t lines_of(const std::string& text) {
   return 1 + std::count(text.begin(), text.end(), '\n');

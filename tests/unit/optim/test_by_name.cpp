@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "../support/refusal.h"
 #include "bucket_problem.h"
-#include "decent/core/error.h"
 #include "decent/optim/schedule.h"
 
 namespace decent {
@@ -13,16 +13,7 @@ namespace {
 using ::testing::AllOf;
 using testing::BucketProblem;
 using ::testing::HasSubstr;
-
-template <typename Act>
-std::string refusal(const Act& act) {
-  try {
-    act();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
+using testing::refusal;
 
 void expect_same_update(std::string_view name, const UpdateOptions& options,
                         const BucketUpdate& expected) {

@@ -18,24 +18,28 @@ namespace {
 using testing::BucketProblem;
 using testing::mixing_of;
 
-class EmulatedKernels : public BucketKernels {
+class EmulatedKernels : public TypedKernels<EmulatedKernels> {
  public:
-  void mix(void*, std::int64_t, Scalar, const Mixing&) const override { FAIL(); }
-
-  void run(const BucketStep& step, All<kernels::Sgd<float>> c) const override { all(step, c); }
-  void run(const BucketStep& step, All<kernels::Sgd<double>> c) const override { all(step, c); }
-  void run(const BucketStep& step, All<kernels::Adam<float>> c) const override { all(step, c); }
-  void run(const BucketStep& step, All<kernels::Adam<double>> c) const override { all(step, c); }
-  void run(const BucketStep& step, All<kernels::AccumAdam<float>> c) const override {
-    all(step, c);
-  }
-  void run(const BucketStep& step, All<kernels::AccumAdam<double>> c) const override {
-    all(step, c);
+  template <template <typename> class Coefficients, typename T>
+  void update(const BucketStep& step, std::span<const Coefficients<T>> coefficients) const {
+    cuda::for_each_launch(step, coefficients, [&](const cuda::Launch<Coefficients, T>& launch) {
+      ++launches;
+      for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
+        for (unsigned thread = 0; thread < cuda::kThreads; ++thread)
+          cuda::run_thread(launch, block, thread);
+      }
+    });
   }
 
-  double sum_of_squares(std::span<const BucketSlice> slices, Scalar) const override {
-    std::vector<double> sums(cuda::norm_blocks<float>(slices));
-    cuda::for_each_norm_launch<float>(slices, [&](const cuda::NormLaunch<float>& launch) {
+  template <typename T>
+  void mix_as(T*, const T*, std::int64_t, const Mixing&) const {
+    FAIL() << "no update mixes by itself";
+  }
+
+  template <typename T>
+  double sum_as(std::span<const BucketSlice> slices) const {
+    std::vector<double> sums(cuda::norm_blocks<T>(slices));
+    cuda::for_each_norm_launch<T>(slices, [&](const cuda::NormLaunch<T>& launch) {
       for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
         for (unsigned thread = 0; thread < cuda::kThreads; ++thread)
           sums.at(launch.first_sum + block) += cuda::thread_squares(launch, block, thread);
@@ -47,18 +51,6 @@ class EmulatedKernels : public BucketKernels {
   }
 
   mutable int launches = 0;
-
- private:
-  template <template <typename> class Coefficients, typename T>
-  void all(const BucketStep& step, std::span<const Coefficients<T>> coefficients) const {
-    cuda::for_each_launch(step, coefficients, [&](const cuda::Launch<Coefficients, T>& launch) {
-      ++launches;
-      for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
-        for (unsigned thread = 0; thread < cuda::kThreads; ++thread)
-          cuda::run_thread(launch, block, thread);
-      }
-    });
-  }
 };
 
 template <typename T>

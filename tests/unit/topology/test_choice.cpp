@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "decent/core/error.h"
+#include "../support/refusal.h"
 #include "decent/topology/topology.h"
 
 namespace decent {
@@ -10,16 +10,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
-
-template <typename Act>
-std::string refusal(const Act& act) {
-  try {
-    act();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "accepted";
-}
+using testing::refusal;
 
 // Worker 0 meets the others in turn.
 std::vector<Phase> star(int world_size, int /*local_world_size*/) {

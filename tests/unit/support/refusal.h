@@ -1,0 +1,24 @@
+#pragma once
+// What a user is told who makes a mistake.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "decent/core/error.h"
+
+namespace decent::testing {
+
+/// The message of the mistake that `act` makes, or "accepted".
+template <typename Act>
+std::string refusal(const Act& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::user_error);
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace decent::testing
