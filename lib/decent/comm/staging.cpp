@@ -180,7 +180,10 @@ class StagedCommunicator : public Communicator {
   Pending submit(const std::shared_ptr<Operation>& operation) {
     operation->host = host_;
     auto pending = std::make_unique<StagedPending>(operation->result.get_future().share());
-    staging_->starting.post([operation, staging = staging_] { start(operation, *staging); });
+    // Not begun when the last group is gone: dropped, with the promise.
+    staging_->starting.post([operation, owner = std::weak_ptr(staging_)] {
+      if (const auto staging = owner.lock()) start(operation, *staging);
+    });
     return pending;
   }
 

@@ -52,7 +52,8 @@ class StagingDevice {
 };
 
 /// The members of `host`, for tensors of `device` and of the CPU. `host` is this communicator's
-/// alone from now on. Nothing is waited for when it is destroyed.
+/// alone from now on. When the last group is destroyed nothing is waited for: operations that have
+/// not begun are dropped, and wait() of theirs throws std::future_error.
 std::shared_ptr<Communicator> stage(std::shared_ptr<Communicator> host,
                                     std::shared_ptr<StagingDevice> device);
 

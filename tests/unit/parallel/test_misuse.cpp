@@ -269,6 +269,8 @@ std::map<std::string, Mistake> choices() {
 // Rows that need another program or a compiler.
 const std::set<std::string> kTestedElsewhere = {
     "initialize_distributed: workers of different builds of the library (exit code 2)",
+    "initialize_distributed: a GPU is asked for where there is none",
+    "initialize_distributed: NCCL, but fewer GPUs than workers",
     kConstructor + "a module by value",
 };
 
