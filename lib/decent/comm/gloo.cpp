@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "decent/comm/address.h"
+#include "decent/comm/group_text.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 
@@ -15,11 +16,6 @@ namespace decent {
 namespace {
 
 using Work = c10::intrusive_ptr<c10d::Work>;
-
-std::string short_reason(const std::exception& error) {
-  std::string text = error.what();
-  return text.substr(0, text.find('\n'));
-}
 
 class GlooPending : public PendingWork {
  public:
@@ -30,7 +26,7 @@ class GlooPending : public PendingWork {
     try {
       for (const Work& work : works_) work->wait();
     } catch (const std::exception& error) {
-      throw PeerLost(what_ + " failed: " + short_reason(error));
+      throw PeerLost(what_ + " failed: " + first_line(error));
     }
     works_.clear();
   }
@@ -82,7 +78,7 @@ class GlooCommunicator : public Communicator {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {
-      throw PeerLost("cannot connect workers " + name() + ": " + short_reason(error));
+      throw PeerLost("cannot connect workers " + name() + ": " + first_line(error));
     }
   }
 
@@ -128,7 +124,7 @@ class GlooCommunicator : public Communicator {
     if (own < 0) throw std::logic_error("subgroup(): called by a worker that is no member");
     if (ranks.size() == 1) return make_single_worker();
     // Keys of its own on the store, also where the same members make a group again.
-    const std::string key = "group/" + list(ranks) + "/" + std::to_string(made_[ranks]++);
+    const std::string key = "group/" + rank_list(ranks) + "/" + std::to_string(made_[ranks]++);
     return std::make_shared<GlooCommunicator>(c10::make_intrusive<c10d::PrefixStore>(key, store_),
                                               std::move(ranks), own, options_);
   }
@@ -140,13 +136,7 @@ class GlooCommunicator : public Communicator {
  private:
   std::string own_rank() const { return std::to_string(ranks_[static_cast<std::size_t>(rank_)]); }
 
-  static std::string list(const std::vector<int>& ranks) {
-    std::string text;
-    for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
-    return text;
-  }
-
-  std::string name() const { return list(ranks_); }
+  std::string name() const { return rank_list(ranks_); }
 
   // Posts an operation, which fails at once where the connection is closed already.
   template <typename Post>
@@ -154,7 +144,7 @@ class GlooCommunicator : public Communicator {
     try {
       return std::make_unique<GlooPending>(what, post());
     } catch (const std::exception& error) {
-      throw PeerLost(what + " failed: " + short_reason(error));
+      throw PeerLost(what + " failed: " + first_line(error));
     }
   }
 

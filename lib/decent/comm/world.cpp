@@ -15,6 +15,7 @@
 #include "decent/comm/address.h"
 #include "decent/comm/cuda.h"
 #include "decent/comm/gloo.h"
+#include "decent/comm/group_text.h"
 #include "decent/comm/mesh.h"
 #include "decent/core/host.h"
 #include "decent/core/text.h"
@@ -32,11 +33,6 @@ const std::string kGivenUp = "given up";
 // How long the store's host waits for others to read the last answer before it leaves and takes the
 // store along.
 constexpr auto kLeaveTimeout = 10s;
-
-std::string first_line(const std::exception& error) {
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
-}
 
 c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
                                               std::chrono::milliseconds patience) {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "decent/comm/cuda_functions.h"
+#include "decent/comm/group_text.h"
 #include "decent/core/error.h"
 #include "decent/cuda/error_watch.h"
 #include "decent/cuda/exports.h"
@@ -36,11 +37,6 @@ using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
 
 constexpr auto kForever = std::chrono::hours(24);
 
-std::string short_reason(const std::exception& error) {
-  const std::string text = error.what();
-  return text.substr(0, text.find('\n'));
-}
-
 class NcclPending : public PendingWork {
  public:
   NcclPending(std::string what, Work work, Group group)
@@ -50,7 +46,7 @@ class NcclPending : public PendingWork {
     try {
       work_->wait();
     } catch (const std::exception& error) {
-      throw PeerLost(what_ + " failed: " + short_reason(error));
+      throw PeerLost(what_ + " failed: " + first_line(error));
     }
     check();
   }
@@ -115,20 +111,14 @@ Work as_one(c10d::ProcessGroupNCCL& group, const Start& start) {
   return group.endCoalescing();
 }
 
-std::string list(const std::vector<int>& ranks) {
-  std::string text;
-  for (int rank : ranks) text += (text.empty() ? "" : ",") + std::to_string(rank);
-  return text;
-}
-
 // Whatever goes wrong while the GPUs of `ranks` are being connected.
 template <typename Step>
 auto connecting(const std::vector<int>& ranks, const Step& step) {
   try {
     return step();
   } catch (const std::exception& error) {
-    throw PeerLost("cannot connect the GPUs of workers " + list(ranks) +
-                   " by NCCL: " + short_reason(error));
+    throw PeerLost("cannot connect the GPUs of workers " + rank_list(ranks) +
+                   " by NCCL: " + first_line(error));
   }
 }
 
@@ -199,7 +189,7 @@ class NcclCommunicator : public Communicator {
     std::vector<int> ranks;
     for (int member : members) ranks.push_back(ranks_.at(static_cast<std::size_t>(member)));
     // Keys of its own on the store, also where the same members make a group again.
-    const std::string key = "group/" + list(ranks) + "/" + std::to_string(made_[ranks]++);
+    const std::string key = "group/" + rank_list(ranks) + "/" + std::to_string(made_[ranks]++);
     return std::make_shared<NcclCommunicator>(c10::make_intrusive<c10d::PrefixStore>(key, store_),
                                               std::move(host), std::move(ranks), device_, watch_);
   }
@@ -220,7 +210,7 @@ class NcclCommunicator : public Communicator {
     try {
       return std::make_unique<NcclPending>(what, post(), group_);
     } catch (const std::exception& error) {
-      throw PeerLost(what + " failed: " + short_reason(error));
+      throw PeerLost(what + " failed: " + first_line(error));
     }
   }
 
@@ -228,7 +218,7 @@ class NcclCommunicator : public Communicator {
     return operation + " of worker " + own_rank() + " with workers " + name();
   }
   std::string own_rank() const { return std::to_string(ranks_[static_cast<std::size_t>(rank())]); }
-  std::string name() const { return list(ranks_); }
+  std::string name() const { return rank_list(ranks_); }
 
   c10::intrusive_ptr<c10d::Store> store_;
   std::shared_ptr<Communicator> host_;

@@ -57,10 +57,7 @@ DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purp
 }
 
 DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose) {
-  return device_for(recipe, launch, purpose,
-                    [](DeviceWish device, BackendWish backend, const Launch& place) {
-                      return choose_device(device, backend, place);
-                    });
+  return device_for(recipe, launch, purpose, choose_device);
 }
 
 std::string device_text(const DeviceChoice& choice, int workers) {

@@ -18,6 +18,7 @@ namespace {
 using testing::BucketProblem;
 using testing::mixing_of;
 using testing::run_gpu_workers;
+using testing::same_bits;
 
 template <typename T>
 constexpr at::ScalarType kDtype = std::is_same_v<T, double> ? at::kDouble : at::kFloat;
@@ -75,11 +76,6 @@ void apply_on_gpu(BucketProblem<T>& problem, const BucketUpdate& update, Mixing 
 }
 
 template <typename T>
-bool same(const std::vector<T>& a, const std::vector<T>& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
-template <typename T>
 BucketProblem<T> problem_with_all_kinds(std::int64_t updates) {
   BucketProblem<T> problem({1, 300'000, 4099, 33, 5000}, 7);
   for (BucketSlice& slice : problem.slices) slice.updates = updates;
@@ -99,10 +95,10 @@ void compare_updates() {
           BucketProblem<T> gpu = cpu;
           cpu.apply(*update, mixing, 0.1, grad_scale);
           apply_on_gpu(gpu, *update, mixing, grad_scale);
-          EXPECT_TRUE(same(cpu.x, gpu.x)) << name;
-          EXPECT_TRUE(same(cpu.state0, gpu.state0)) << name;
-          EXPECT_TRUE(same(cpu.state1, gpu.state1)) << name;
-          EXPECT_TRUE(same(cpu.state2, gpu.state2)) << name;
+          EXPECT_TRUE(same_bits(cpu.x, gpu.x)) << name;
+          EXPECT_TRUE(same_bits(cpu.state0, gpu.state0)) << name;
+          EXPECT_TRUE(same_bits(cpu.state1, gpu.state1)) << name;
+          EXPECT_TRUE(same_bits(cpu.state2, gpu.state2)) << name;
         }
       }
     }
@@ -127,7 +123,7 @@ TEST(BucketKernelsOfAGpu, MixAWholeBucket) {
     mix(x.data_ptr(), numel, Scalar::float32,
         {.self = 0.7, .other = 0.3, .received = received.const_data_ptr()}, &cuda_kernels());
     read_back(gpu.x, x);
-    EXPECT_TRUE(same(cpu.x, gpu.x));
+    EXPECT_TRUE(same_bits(cpu.x, gpu.x));
   });
 }
 

@@ -3,6 +3,7 @@
 // a time, gaps between them, three state arrays.
 
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <type_traits>
 #include <vector>
@@ -73,6 +74,17 @@ struct BucketProblem {
   std::vector<std::vector<T>> grads;
   std::vector<BucketSlice> slices;
 };
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+template <typename T>
+bool same_bits(const BucketProblem<T>& a, const BucketProblem<T>& b) {
+  return same_bits(a.x, b.x) && same_bits(a.state0, b.state0) && same_bits(a.state1, b.state1) &&
+         same_bits(a.state2, b.state2);
+}
 
 /// Stands for "mix with what was received"; BucketProblem::apply fills in the pointer.
 inline Mixing mixing_of(double self, double other) {

@@ -3,7 +3,6 @@
 #include <omp.h>
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "bucket_problem.h"
@@ -15,6 +14,7 @@ namespace {
 
 using testing::BucketProblem;
 using testing::mixing_of;
+using testing::same_bits;
 
 std::vector<std::shared_ptr<const BucketUpdate>> all_updates() {
   return {make_sgd({}),
@@ -25,17 +25,6 @@ std::vector<std::shared_ptr<const BucketUpdate>> all_updates() {
           make_accum_adam({.accum_iter = 1}),
           make_accum_adam({.accum_iter = 3}),
           make_accum_adam({.adam = {.decoupled_weight_decay = true}, .accum_iter = 2})};
-}
-
-template <typename T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
-template <typename T>
-bool same_bits(const BucketProblem<T>& a, const BucketProblem<T>& b) {
-  return same_bits(a.x, b.x) && same_bits(a.state0, b.state0) && same_bits(a.state1, b.state1) &&
-         same_bits(a.state2, b.state2);
 }
 
 TEST(BucketUpdate, NamesItsStatesAsTorchDoes) {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "bucket_problem.h"
 #include "decent/cuda/launch_table.h"
@@ -17,6 +16,7 @@ namespace {
 
 using testing::BucketProblem;
 using testing::mixing_of;
+using testing::same_bits;
 
 class EmulatedKernels : public TypedKernels<EmulatedKernels> {
  public:
@@ -54,11 +54,6 @@ class EmulatedKernels : public TypedKernels<EmulatedKernels> {
 };
 
 template <typename T>
-bool same(const std::vector<T>& a, const std::vector<T>& b) {
-  return std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
-}
-
-template <typename T>
 class CudaLaunches : public ::testing::Test {
  public:
   // The same step by the CPU's loops and by the emulation.
@@ -68,11 +63,11 @@ class CudaLaunches : public ::testing::Test {
     BucketProblem<T> gpu = start;
     cpu.apply(update, mixing, 0.1, grad_scale);
     gpu.apply(update, mixing, 0.1, grad_scale, &kernels_);
-    EXPECT_TRUE(same(cpu.x, gpu.x));
-    EXPECT_TRUE(same(cpu.state0, gpu.state0));
-    EXPECT_TRUE(same(cpu.state1, gpu.state1));
-    EXPECT_TRUE(same(cpu.state2, gpu.state2));
-    EXPECT_FALSE(same(start.x, gpu.x));
+    EXPECT_TRUE(same_bits(cpu.x, gpu.x));
+    EXPECT_TRUE(same_bits(cpu.state0, gpu.state0));
+    EXPECT_TRUE(same_bits(cpu.state1, gpu.state1));
+    EXPECT_TRUE(same_bits(cpu.state2, gpu.state2));
+    EXPECT_FALSE(same_bits(start.x, gpu.x));
   }
 
   EmulatedKernels kernels_;
