@@ -93,7 +93,7 @@ struct Attribute {
 };
 
 struct Node {
-  std::string name;  // may be empty
+  std::string name;    // may be empty
   std::string domain;  // "" is ai.onnx
   std::string op_type;
   std::string overload;
@@ -101,8 +101,8 @@ struct Node {
   std::vector<std::string> outputs;  // likewise
   std::vector<Attribute> attributes;
   std::map<std::string, std::string> metadata;
-  ByteRange field;  // tag included
-  std::vector<ByteRange> input_fields;   // of the names above, tags included
+  ByteRange field;                      // tag included
+  std::vector<ByteRange> input_fields;  // of the names above, tags included
   std::vector<ByteRange> output_fields;
   std::int64_t opset = 0;  // version of the node's operators; 0: the model's. Set where a function
                            // of the model is put in place of its call
@@ -149,7 +149,7 @@ struct Function {
   std::string overload;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::vector<std::string> attributes;        // without defaults
+  std::vector<std::string> attributes;  // without defaults
   std::vector<Attribute> default_attributes;
   std::vector<Node> nodes;
   std::map<std::string, std::int64_t> opsets;
