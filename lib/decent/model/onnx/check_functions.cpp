@@ -8,22 +8,12 @@
 
 #include "decent/core/quote.h"
 #include "decent/model/onnx/parse.h"
+#include "decent/model/onnx/walk.h"
 
 namespace decent::onnx {
 namespace {
 
 using Key = std::tuple<std::string_view, std::string_view, std::string_view>;
-
-template <typename Visit>
-void for_each_node(const std::vector<Node>& nodes, const Visit& visit) {
-  for (const Node& node : nodes) {
-    visit(node);
-    for (const Attribute& attribute : node.attributes) {
-      const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
-      if (graph != nullptr) for_each_node((*graph)->nodes, visit);
-    }
-  }
-}
 
 class FunctionChecker {
  public:

@@ -63,7 +63,8 @@ struct Tensor {
   std::span<const std::byte> bytes;
   /// typed: decoded, as raw_data would hold them (shared, as tensors are copied about).
   std::shared_ptr<const std::vector<std::byte>> decoded;
-  /// Where the model file has the fields that hold the elements, tags included (raw, typed).
+  /// Where the model file has the fields that hold the elements, tags included (raw, typed) or say
+  /// where they are (external: its external_data entries).
   std::vector<ByteRange> fields;
   /// external: the file, inside the model's folder, and where in it.
   std::string location;
@@ -81,7 +82,8 @@ struct Tensor {
 
 struct Graph;
 
-/// AttributeProto: a value, or the name of an attribute of the function that it stands in.
+/// AttributeProto: a value, or the name of an attribute of the function that it stands in. Neither
+/// (monostate) where it holds a type (TypeProto), as the operator Optional has.
 struct Attribute {
   using Value = std::variant<std::monostate, float, std::int64_t, std::string, Tensor,
                              std::shared_ptr<Graph>, std::vector<float>, std::vector<std::int64_t>,
@@ -89,7 +91,7 @@ struct Attribute {
   std::string name;
   std::string ref_attr_name;  // inside functions only
   Value value;
-  ByteRange field;  // in the node's message, tag included
+  ByteRange field;  // tag included
 };
 
 struct Node {
@@ -115,7 +117,8 @@ struct Node {
   }
 };
 
-/// A dimension of a declared shape: a number, a name, or neither.
+/// A dimension of a declared shape: a number, a name, or neither; negative numbers, which some
+/// exporters write for a free dimension, are neither.
 struct Dimension {
   std::optional<std::int64_t> value;
   std::string parameter;

@@ -17,6 +17,11 @@ namespace {
 constexpr std::int64_t kExternal = 1;        // TensorProto.DataLocation
 constexpr std::size_t kMostDimensions = 64;  // of PyTorch's iterators
 
+// Elements may come in several pieces. An empty one, as some writers leave behind, is none.
+bool is_empty_piece(const Field& field) {
+  return field.number != 6 && field.type == WireType::bytes && field.content.size() == 0;
+}
+
 class TensorParser {
  public:
   TensorParser(const Message& message, const Surroundings& around, const std::string& owner)
@@ -27,7 +32,8 @@ class TensorParser {
  private:
   void read_fields();
   void read_field(Fields& fields, const Field& field);
-  void read_external_entry(const Message& entry);
+  void note_typed(const Field& field);
+  void read_external_entry(const Field& field);
   std::uint64_t size_in_file(const std::string& text, const char* key) const;
   void check_type();
   std::uint64_t check_dims() const;
@@ -49,8 +55,10 @@ class TensorParser {
   std::int64_t location_ = 0;
   bool has_external_file_ = false;
   ExternalPlace place_;
+  std::vector<ByteRange> external_fields_;
   std::optional<Field> raw_;
-  std::vector<Field> typed_;  // all of one field number
+  std::uint32_t typed_ = 0;  // number of the typed field that has elements, if one has
+  std::uint64_t typed_fields_ = 0;
 };
 
 Tensor TensorParser::parse() {
@@ -96,13 +104,7 @@ void TensorParser::read_field(Fields& fields, const Field& field) {
     case 7:
     case 10:
     case 11:
-      if (field.type == WireType::bytes && field.content.size() == 0 && field.number != 6) break;
-      if (!typed_.empty() && typed_.front().number != field.number) {
-        fail("has elements in both " + std::string(name_of_data_field(typed_.front().number)) +
-             " and " + std::string(name_of_data_field(field.number)) + "; one may hold them");
-      }
-      input().charge(3 * sizeof(Field));
-      typed_.push_back(field);
+      note_typed(field);
       break;
     case 9:
       fields.once();
@@ -110,7 +112,7 @@ void TensorParser::read_field(Fields& fields, const Field& field) {
       raw_ = field;
       break;
     case 13:
-      read_external_entry(message_.open(field, "StringStringEntryProto"));
+      read_external_entry(field);
       break;
     case 14:
       fields.once();
@@ -121,12 +123,25 @@ void TensorParser::read_field(Fields& fields, const Field& field) {
   }
 }
 
-void TensorParser::read_external_entry(const Message& entry) {
+void TensorParser::note_typed(const Field& field) {
+  if (is_empty_piece(field)) return;
+  if (typed_ != 0 && typed_ != field.number) {
+    fail("has elements in both " + std::string(name_of_data_field(typed_)) + " and " +
+         std::string(name_of_data_field(field.number)) + "; one may hold them");
+  }
+  typed_ = field.number;
+  ++typed_fields_;
+}
+
+void TensorParser::read_external_entry(const Field& field) {
+  const Message entry = message_.open(field, "StringStringEntryProto");
+  input().charge(3 * sizeof(ByteRange));
+  external_fields_.push_back(field.range);
   std::string key;
   std::string value;
-  for (Fields fields(entry); const Field* field = fields.next();) {
-    if (field->number == 1) key = entry.text(*field);
-    if (field->number == 2) value = entry.text(*field);
+  for (Fields fields(entry); const Field* part = fields.next();) {
+    if (part->number == 1) key = entry.text(*part);
+    if (part->number == 2) value = entry.text(*part);
   }
   if (key == "location") {
     if (std::exchange(has_external_file_, true)) fail("names two files for its external data");
@@ -177,7 +192,7 @@ std::uint64_t TensorParser::check_dims() const {
 
 void TensorParser::take_external(std::uint64_t size) {
   tensor_.encoding = Encoding::external;
-  if (raw_ || !typed_.empty()) fail("has elements both in the model file and in another one");
+  if (raw_ || typed_ != 0) fail("has elements both in the model file and in another one");
   if (tensor_.type == ElementType::string) fail("holds strings, which cannot be external data");
   if (around_.external == nullptr) {
     fail("its elements are in another file; here they must be in this one");
@@ -185,15 +200,16 @@ void TensorParser::take_external(std::uint64_t size) {
   if (!has_external_file_) fail("its elements are in another file, which is not named");
   place_.location = checked_location(input(), place_.location, what());
   tensor_.bytes = around_.external->claim(place_, size, what());
+  tensor_.fields = std::move(external_fields_);
   tensor_.location = place_.location;
   tensor_.offset = place_.offset;
 }
 
 void TensorParser::take_raw(std::uint64_t size) {
   tensor_.encoding = Encoding::raw;
-  if (!typed_.empty()) {
-    fail("has elements in both raw_data and " +
-         std::string(name_of_data_field(typed_.front().number)) + "; one may hold them");
+  if (typed_ != 0) {
+    fail("has elements in both raw_data and " + std::string(name_of_data_field(typed_)) +
+         "; one may hold them");
   }
   if (tensor_.type == ElementType::string) fail("holds strings, which cannot be in raw_data");
   tensor_.bytes = message_.bytes(*raw_);
@@ -207,24 +223,25 @@ void TensorParser::take_raw(std::uint64_t size) {
 void TensorParser::take_typed(std::uint64_t count) {
   tensor_.encoding = Encoding::typed;
   const TypedField expected = typed_field_of(tensor_.type);
+  if (typed_ != 0 && typed_ != expected.number) {
+    fail("has elements in " + std::string(name_of_data_field(typed_)) + "; those of " +
+         std::string(name_of(tensor_.type)) + " are in " + std::string(expected.name));
+  }
+  const bool is_string = tensor_.type == ElementType::string;
   std::uint64_t found = 0;
-  for (const Field& field : typed_) {
-    if (field.number != expected.number) {
-      fail("has elements in " + std::string(name_of_data_field(field.number)) + "; those of " +
-           std::string(name_of(tensor_.type)) + " are in " + std::string(expected.name));
-    }
-    const bool is_string = tensor_.type == ElementType::string;
-    if (is_string) message_.require(field, WireType::bytes);
-    found += is_string ? 1 : count_numbers(message_, field, expected.kind);
+  input().charge(typed_fields_ * sizeof(ByteRange));
+  tensor_.fields.reserve(typed_fields_);
+  for (Fields fields(message_); const Field* field = fields.next();) {
+    if (typed_ == 0 || field->number != typed_ || is_empty_piece(*field)) continue;
+    if (is_string) message_.require(*field, WireType::bytes);
+    found += is_string ? 1 : count_numbers(message_, *field, expected.kind);
+    tensor_.fields.push_back(field->range);
   }
   if (found != count) {
     fail("has " + std::to_string(found) + " elements, " + type_text() + " takes " +
          std::to_string(count));
   }
-  tensor_.fields.reserve(typed_.size());
-  for (const Field& field : typed_) tensor_.fields.push_back(field.range);
-  if (tensor_.type == ElementType::string) return;
-  tensor_.decoded = decode_typed(message_, typed_, tensor_.type, count, what());
+  if (!is_string) tensor_.decoded = decode_typed(message_, tensor_.type, count, what());
 }
 
 // Another value than 0 and 1 in a bool is undefined behaviour wherever it is used.

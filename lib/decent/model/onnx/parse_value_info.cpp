@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::uint64_t kMapNodeCost = 64;
 
-// A negative number is what some exporters of old write for a dimension that is free.
 Dimension parse_dimension(const Message& message) {
   Dimension dimension;
   for (Fields fields(message); const Field* field = fields.next();) {

@@ -25,11 +25,15 @@ TypedField typed_field_of(ElementType type);
 /// "float_data" for 4, ..; "" for fields of TensorProto that hold no elements.
 std::string_view name_of_data_field(std::uint32_t number);
 
-/// Decodes `count` elements, whose fields were counted. Throws UserError naming `tensor` where one
-/// of them is not in the range of the type.
-std::shared_ptr<const std::vector<std::byte>> decode_typed(const Message& message,
-                                                           std::span<const Field> fields,
-                                                           ElementType type, std::uint64_t count,
+/// Decodes the `count` elements of a TensorProto, whose fields were counted. Throws UserError
+/// naming `tensor` where one of them is not in the range of the type.
+std::shared_ptr<const std::vector<std::byte>> decode_typed(const Message& message, ElementType type,
+                                                           std::uint64_t count,
                                                            const std::string& tensor);
+
+/// The fields of a TensorProto again, tags included, with new elements, which begin at `elements`:
+/// packed or one by one, and as many in each, as in the file.
+std::vector<std::string> encode_typed(Input& file, const Tensor& tensor,
+                                      std::span<const std::byte> elements);
 
 }  // namespace decent::onnx
