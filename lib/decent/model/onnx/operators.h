@@ -43,6 +43,8 @@ const Operator* find_operator(std::string_view name, std::int64_t opset);
 
 // The families.
 std::span<const Operator> elementwise_operators();
+std::span<const Operator> bounds_operators();
+std::span<const Operator> bitwise_operators();
 std::span<const Operator> comparison_operators();
 std::span<const Operator> activation_operators();
 std::span<const Operator> shape_operators();
