@@ -80,6 +80,31 @@ const Helper kHelpers[] = {
     y = torch.cat([turned, rest], 3)
     return y.flatten(2) if flat else y.transpose(1, 2)
 )"},
+    {"_linear_attention", {},
+     R"(def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, state: Optional[Tensor], decay: Optional[Tensor], beta: Optional[Tensor], heads: int, groups: int, scale: float, precision: int) -> Tuple[Tensor, Tensor]:
+    # [batch, time, heads of keys, .., size] inside; q [.., groups, size]
+    given = q.dtype
+    q = q.unflatten(2, [heads, groups, -1]).to(precision)
+    k = k.unflatten(2, [heads, -1]).to(precision)
+    v = v.unflatten(2, [heads, -1]).to(precision)
+    present = given if state is None else state.dtype
+    if state is None:
+        s = torch.zeros([k.size(0), heads, k.size(3), v.size(3)], dtype=precision, device=q.device)
+    else:
+        s = state.to(precision)
+    outputs: List[Tensor] = []
+    for t in range(q.size(1)):
+        k_t, v_t = k[:, t], v[:, t]
+        if decay is not None:
+            s = s * torch.exp(decay[:, t].to(precision)).unflatten(1, [heads, -1]).unsqueeze(3)
+        if beta is not None:
+            known = torch.matmul(k_t.unsqueeze(2), s).squeeze(2)
+            v_t = beta[:, t].to(precision).unsqueeze(2) * (v_t - known)
+        s = s + k_t.unsqueeze(3) * v_t.unsqueeze(2)
+        outputs.append(torch.matmul(q[:, t], s))
+    factor = scale if scale != 0.0 else float(q.size(4)) ** -0.5
+    return (torch.stack(outputs, 1) * factor).flatten(2).to(given), s.to(present)
+)"},
 };
 
 }  // namespace

@@ -11,6 +11,10 @@ constexpr std::size_t kPastKey = 4;
 constexpr std::size_t kPastValue = 5;
 constexpr std::size_t kLengths = 6;  // of the keys that are not padding
 
+std::string optional_tensor(NodeContext& c, std::size_t input) {
+  return c.has(input) ? c.tensor(input) : "None";
+}
+
 // Inputs 0 to 2 as [batch, heads, time, size].
 struct Heads {
   bool flat = false;  // they are [batch, time, heads * size] in the file
@@ -79,7 +83,7 @@ std::string whole_mask(NodeContext& c, const Heads& heads) {
   return c.variable(
       "mask", c.helper("_attention_mask") + "(" + given_mask(c) + ", " + heads.q + ", " + heads.k +
                   ", " + (c.has(kPastKey) ? c.tensor(kPastKey) + ".size(2)" : std::string("0")) +
-                  ", " + (c.has(kLengths) ? c.tensor(kLengths) : std::string("None")) + ", " +
+                  ", " + optional_tensor(c, kLengths) + ", " +
                   (is_causal(c) ? "True" : "False") + ", " +
                   std::to_string(c.int_or("left_window_size", -1)) + ", " +
                   std::to_string(c.int_or("right_window_size", -1)) + ")");
@@ -87,7 +91,7 @@ std::string whole_mask(NodeContext& c, const Heads& heads) {
 
 ElementType softmax_type(NodeContext& c) {
   const ElementType type = c.type_attribute("softmax_precision", c.type(0));
-  if (!is_floating(type)) throw Unsupported("has softmax_precision " + name_of(type));
+  if (!is_floating(type)) throw Unsupported("has softmax_precision " + std::string(name_of(type)));
   return type;
 }
 
@@ -148,14 +152,60 @@ void rotary_embedding(NodeContext& c) {
     throw Unsupported("has an input of rank 3 without num_heads");
   c.set(0,
         c.helper("_rotary_embedding") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-            c.tensor(2) + ", " + (c.has(3) ? c.tensor(3) : std::string("None")) + ", " +
+            c.tensor(2) + ", " + optional_tensor(c, 3) + ", " +
             std::to_string(heads) + ", " + std::to_string(c.int_or("rotary_embedding_dim", 0)) +
             ", " + (c.int_or("interleaved", 0) != 0 ? "True" : "False") + ")",
         c.type(0), c.rank(0));
 }
 
+void check_linear_attention(NodeContext& c, std::int64_t q_heads, std::int64_t kv_heads) {
+  if (kv_heads <= 0 || q_heads <= 0 || q_heads % kv_heads != 0)
+    throw Unsupported("needs q_num_heads to be a multiple of kv_num_heads");
+  const std::string rule = c.string_or("update_rule", "gated_delta");
+  if (rule != "linear" && rule != "gated" && rule != "delta" && rule != "gated_delta")
+    throw Unsupported("has update_rule '" + rule + "', which the specification does not know");
+  const bool gated = rule == "gated" || rule == "gated_delta";
+  const bool delta = rule == "delta" || rule == "gated_delta";
+  if (c.has(4) != gated || c.has(5) != delta)
+    throw Unsupported("has other inputs decay and beta than its update_rule '" + rule + "' has");
+}
+
+void linear_attention(NodeContext& c) {
+  const std::int64_t q_heads = c.int_or("q_num_heads", 0);
+  const std::int64_t kv_heads = c.int_or("kv_num_heads", 0);
+  check_linear_attention(c, q_heads, kv_heads);
+  const ElementType computed = is_half(c.type(0)) ? ElementType::float32 : c.type(0);
+  const std::string output = c.declare(0, c.type(0), 3);
+  const std::string state = c.declare(1, c.has(3) ? c.type(3) : c.type(0), 4);
+  c.line(output + ", " + state + " = " + c.helper("_linear_attention") + "(" + c.tensor(0) + ", " +
+         c.tensor(1) + ", " + c.tensor(2) + ", " + optional_tensor(c, 3) + ", " +
+         optional_tensor(c, 4) + ", " + optional_tensor(c, 5) + ", " + std::to_string(kv_heads) +
+         ", " + std::to_string(q_heads / kv_heads) + ", " + literal(c.float_or("scale", 0)) + ", " +
+         c.dtype(computed) + ")");
+}
+
+// A depthwise convolution over what came before and the input.
+void causal_convolution(NodeContext& c) {
+  const std::string activation = c.string_or("activation", "none");
+  if (activation != "none" && activation != "silu" && activation != "swish")
+    throw Unsupported("has activation '" + activation +
+                      "'; the specification has none, silu and swish");
+  const std::string x = c.tensor(0);
+  const std::string weight = c.tensor(1);
+  const std::string before = weight + ".size(2) - 1";
+  const std::string padded = c.variable(
+      "padded", c.has(3) ? "torch.cat([" + c.tensor(3) + ", " + x + "], 2)"
+                         : "torch.constant_pad_nd(" + x + ", [" + before + ", 0])");
+  const std::string convolved = "torch.conv1d(" + padded + ", " + weight + ", " +
+                                optional_tensor(c, 2) + ", groups=" + weight + ".size(0))";
+  c.set(0, activation == "none" ? convolved : "torch.silu(" + convolved + ")", c.type(0), 3);
+  c.set(1, padded + ".narrow(2, " + x + ".size(2), " + before + ")", c.type(0), 3);
+}
+
 constexpr Operator kOperators[] = {
     {"Attention", 23, attention},
+    {"CausalConvWithState", 27, causal_convolution},
+    {"LinearAttention", 27, linear_attention},
     {"RotaryEmbedding", 23, rotary_embedding, Folding::broadcast},
 };
 
