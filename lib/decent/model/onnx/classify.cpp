@@ -205,7 +205,7 @@ bool Classifier::is_plain_instance_norm(const Use& use, const Tensor& tensor) co
 
 Verdict Classifier::judge(const Candidate& candidate, const Evidence& evidence) const {
   const Tensor& tensor = *candidate.tensor;
-  if (!is_floating(tensor.type)) return {Role::constant, name_of(tensor.type)};
+  if (!is_floating(tensor.type)) return {Role::constant, std::string(name_of(tensor.type))};
   if (!evidence.is_read) return {Role::constant, "no node reads it"};
   if (evidence.statistics) return {Role::buffer, "statistics of BatchNormalization"};
   const auto kind = kinds_.find(candidate.name);
