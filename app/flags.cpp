@@ -53,9 +53,9 @@ std::vector<std::string> flag_names(const cxxopts::Options& options) {
 
 void check_export(const std::string& file) {
   const std::string ending = std::filesystem::path(file).extension().string();
-  if (ending == ".pt" || ending == ".safetensors") return;
-  if (ending == ".onnx") throw UserError("--export '" + file + "': .onnx is not supported yet");
-  throw UserError("--export '" + file + "': the file's name must end in .pt or .safetensors");
+  if (ending == ".pt" || ending == ".safetensors" || ending == ".onnx") return;
+  throw UserError("--export '" + file +
+                  "': the file's name must end in .pt, .safetensors or .onnx");
 }
 
 void check_together(const Flags& flags, bool has_checkpoint) {

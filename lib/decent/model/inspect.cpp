@@ -111,8 +111,6 @@ std::vector<std::string> count_operators(
 void check_is_torchscript(const std::filesystem::path& path) {
   check_exists(path);
   const std::string extension = path.extension().string();
-  if (extension == ".onnx")
-    throw UserError("model '" + path.string() + "': ONNX models are not supported yet");
   if (!starts_with_zip(path)) {
     refuse(path, extension == ".safetensors"
                      ? "holds weights only, not a model"

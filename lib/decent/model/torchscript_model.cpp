@@ -14,6 +14,7 @@
 #include "decent/model/code_hash.h"
 #include "decent/model/device_advice.h"
 #include "decent/model/inspect.h"
+#include "decent/model/onnx_import.h"
 #include "decent/model/output.h"
 
 namespace decent {
@@ -41,15 +42,27 @@ std::string quoted_path(const std::filesystem::path& path) {
 
 void use_plain_executor() { torch::jit::setGraphExecutorOptimize(false); }
 
-TorchScriptModel::TorchScriptModel(const std::filesystem::path& path) : path_(path) {
-  check_is_torchscript(path);
+void TorchScriptModel::load() {
+  check_is_torchscript(path_);
   try {
-    module_ = torch::jit::load(path.string(), at::kCPU);
+    module_ = torch::jit::load(path_.string(), at::kCPU);
   } catch (const std::exception& error) {
-    throw UserError(quoted_path(path) + " cannot be loaded: " + reason_of(error));
+    throw UserError(quoted_path(path_) + " cannot be loaded: " + reason_of(error));
   }
   if (!module_.find_method("forward"))
-    throw UserError(quoted_path(path) + " has no forward method");
+    throw UserError(quoted_path(path_) + " has no forward method");
+}
+
+void TorchScriptModel::open(std::span<const std::string> unfreeze) {
+  if (path_.extension() != ".onnx") return load();
+  onnx_ = std::make_shared<const OnnxImport>(import_onnx(path_, unfreeze));
+  module_ = onnx_->module;
+}
+
+TorchScriptModel::TorchScriptModel(const std::filesystem::path& path,
+                                   std::span<const std::string> unfreeze)
+    : path_(path) {
+  open(unfreeze);
   collect_tensors();
   make_buffers_writable();
   find_buffer_slots();
@@ -137,6 +150,11 @@ void TorchScriptModel::check_trainable() const {
     return entry.second.requires_grad();
   });
   if (trainable) return;
+  if (onnx_) {
+    throw UserError(quoted_path(path_) +
+                    " has no weight that the import takes for trainable.\nmodel.unfreeze: [globs] "
+                    "names tensors to train; docs/onnx.md says which are weights by themselves");
+  }
   throw UserError(quoted_path(path_) + " has no trainable parameter" +
                   (parameters_.empty() ? "."
                                        : ": requires_grad is False for all " +
@@ -164,7 +182,8 @@ void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) con
   }
   std::set<std::string> given;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::string& name = inputs[i].argument.empty() ? names[i] : inputs[i].argument;
+    const std::string name =
+        inputs[i].argument.empty() ? names[i] : argument_of(inputs[i].argument);
     const auto position = std::find(names.begin(), names.end(), name);
     if (position == names.end()) {
       const auto nearest = nearest_name(name, names);
@@ -182,6 +201,20 @@ void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) con
       throw UserError(about + ": nothing in model.inputs feeds '" + argument.name() + "'");
     }
   }
+}
+
+std::string TorchScriptModel::argument_of(const std::string& name) const {
+  if (!onnx_) return name;
+  for (const auto& [input, argument] : onnx_->translation.arguments) {
+    if (input == name) return argument;
+  }
+  return name;
+}
+
+void TorchScriptModel::choose_output(std::optional<std::string> choice) {
+  const bool only = onnx_ && onnx_->translation.outputs.size() == 1;
+  if (only && choice && *choice == onnx_->translation.outputs.front()) choice.reset();
+  output_ = std::move(choice);
 }
 
 void TorchScriptModel::use_channels_last() {
@@ -214,7 +247,7 @@ c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
     if (inputs[i].argument.empty()) {
       positional.emplace_back(tensor);
     } else {
-      named.emplace(inputs[i].argument, tensor);
+      named.emplace(argument_of(inputs[i].argument), tensor);
     }
   }
   std::optional<Autocast> autocast;

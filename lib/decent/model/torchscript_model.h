@@ -7,6 +7,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 #include <vector>
 
 namespace decent {
+
+struct OnnxImport;
 
 /// The optimizing TorchScript executor changes its plan after the first runs, so that resumed or
 /// interleaved runs would not be bit-exact. Thread-local: call it in every thread that runs a
@@ -30,12 +33,17 @@ class TorchScriptModel {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// Loads a file written by torch.jit.save. Throws UserError with the way out for anything else,
-  /// for a frozen module and for a module without a trainable parameter.
-  explicit TorchScriptModel(const std::filesystem::path& path);
+  /// Loads a file written by torch.jit.save, or imports an .onnx file (see onnx_import.h; `unfreeze`
+  /// is for those). Throws UserError with the way out for anything else, for a frozen module and for
+  /// a module without a trainable parameter.
+  explicit TorchScriptModel(const std::filesystem::path& path,
+                            std::span<const std::string> unfreeze = {});
 
   torch::jit::Module& module() { return module_; }
   const std::filesystem::path& path() const { return path_; }
+
+  /// What the import of an .onnx file made of it; null for other files.
+  const OnnxImport* onnx() const { return onnx_.get(); }
 
   /// Parameters in order of registration, each tensor once, under its first name; frozen ones
   /// (requires_grad = False) included.
@@ -73,8 +81,9 @@ class TorchScriptModel {
   /// Checks `inputs` against forward's signature. Throws UserError naming the arguments of forward.
   void check_signature(std::span<const ForwardInput> inputs) const;
 
-  /// Which of several outputs forward() gives; see select_output.
-  void choose_output(std::optional<std::string> choice) { output_ = std::move(choice); }
+  /// Which of several outputs forward() gives; see select_output. The only output of an .onnx file
+  /// has a name, too.
+  void choose_output(std::optional<std::string> choice);
 
   /// Mixed precision: forward runs in `dtype` (at::kBFloat16, at::kHalf) where that is safe, as
   /// under torch.autocast; what it returns is float32.
@@ -100,6 +109,10 @@ class TorchScriptModel {
     at::Tensor buffer;
   };
 
+  void open(std::span<const std::string> unfreeze);
+  void load();
+  /// forward's argument for a name of the recipe, which may be the name of a graph's input.
+  std::string argument_of(const std::string& name) const;
   c10::IValue run(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
   void collect_tensors();
   void find_buffer_slots();
@@ -107,6 +120,7 @@ class TorchScriptModel {
   void check_trainable() const;
 
   std::filesystem::path path_;
+  std::shared_ptr<const OnnxImport> onnx_;
   torch::jit::Module module_;
   NamedTensors parameters_;
   NamedTensors buffers_;

@@ -224,7 +224,7 @@ void check_can_be_saved(const TorchScriptModel& model) {
 
 void open_model(Setup& setup) {
   const Recipe& recipe = setup.recipe;
-  setup.model = std::make_unique<TorchScriptModel>(recipe.model.path);
+  setup.model = std::make_unique<TorchScriptModel>(recipe.model.path, recipe.model.unfreeze);
   setup.model->choose_output(recipe.model.output);
   if (recipe.amp.dtype != AmpDType::off) {
     setup.model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);

@@ -104,6 +104,8 @@ struct Node {
   ByteRange field;  // tag included
   std::vector<ByteRange> input_fields;   // of the names above, tags included
   std::vector<ByteRange> output_fields;
+  std::int64_t opset = 0;  // version of the node's operators; 0: the model's. Set where a function
+                           // of the model is put in place of its call
 
   const Attribute* find(std::string_view attribute) const {
     for (const Attribute& each : attributes) {

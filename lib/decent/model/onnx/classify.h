@@ -1,0 +1,40 @@
+#pragma once
+// Which tensors of an ONNX file are weights to train. The file does not say: exporters write
+// weights, statistics, masks and tables alike.
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decent/model/onnx/ir.h"
+
+namespace decent::onnx {
+
+/// What becomes of a tensor of the file.
+enum class Role {
+  trainable,  // a parameter
+  buffer,     // running statistics of batch normalization
+  constant,   // neither
+  ambiguous,  // could be a weight or a table: a constant, unless model.unfreeze names it
+};
+
+struct Classified {
+  Role role = Role::constant;
+  std::string name;    // in the module: as in the file, where that can be
+  std::string reason;  // "weight of Conv", "only added to, and called 'onnx::Add_12'"
+};
+
+struct Classification {
+  /// Every initializer of the graph and of the graphs inside it.
+  std::map<const Tensor*, Classified> initializers;
+  /// Identity nodes that hand on a weight under a name of its own, in order: PyTorch's exporters
+  /// write so what was a separate parameter of equal value. Each gets a parameter.
+  std::map<const Node*, Classified> own;
+};
+
+/// Classifies by the rule of docs/onnx.md; `unfreeze`, globs over names, adds to what is trainable.
+/// Throws UserError where a glob matches nothing that can be trained.
+Classification classify(const Graph& graph, std::span<const std::string> unfreeze);
+
+}  // namespace decent::onnx

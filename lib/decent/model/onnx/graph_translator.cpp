@@ -1,0 +1,324 @@
+#include "decent/model/onnx/graph_translator.h"
+
+#include <algorithm>
+
+#include "decent/core/error.h"
+#include "decent/model/onnx/helpers.h"
+
+namespace decent::onnx {
+namespace {
+
+// Up to so many nodes TorchScript runs a module; far more exhaust its stack (measured: 20,000 run,
+// 40,000 do not).
+constexpr std::size_t kMostNodes = 20'000;
+
+std::string annotation_of(Value::Kind kind) {
+  return kind == Value::Kind::sequence ? "List[Tensor]" : "Tensor";
+}
+
+}  // namespace
+
+std::string describe(const Node& node) {
+  const std::string& name = !node.name.empty()     ? node.name
+                            : node.outputs.empty() ? node.name
+                                                   : node.outputs.front();
+  return "node '" + name + "' (" + node.op_type + ")";
+}
+
+void SourceLines::add(const std::string& text) {
+  text_ += std::string(depth_ * 4, ' ') + text + "\n";
+}
+
+void SourceLines::open(const std::string& text) {
+  add(text);
+  ++depth_;
+}
+
+GraphTranslator::GraphTranslator(const Model& model, const Classification& classification,
+                                 const TranslationOptions& options)
+    : model_(model), classification_(classification), options_(options) {
+  scopes_.emplace_back();
+}
+
+const Value* GraphTranslator::find(std::string_view name) const {
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    const auto found = scope->find(name);
+    if (found != scope->end()) return &found->second;
+  }
+  return nullptr;
+}
+
+void GraphTranslator::define(const std::string& name, Value value) {
+  scopes_.back().insert_or_assign(name, std::move(value));
+}
+
+ElementType GraphTranslator::as_computed(ElementType type) const {
+  return options_.widen_halves && is_half(type) ? ElementType::float32 : type;
+}
+
+std::shared_ptr<const Tensor> GraphTranslator::as_computed(
+    std::shared_ptr<const Tensor> tensor) const {
+  if (as_computed(tensor->type) == tensor->type) return tensor;
+  return std::make_shared<const Tensor>(widened(*tensor));
+}
+
+std::shared_ptr<const Tensor> GraphTranslator::as_computed(const Tensor& tensor) const {
+  return as_computed(std::make_shared<const Tensor>(tensor));
+}
+
+void GraphTranslator::add_initializers(const Graph& graph) {
+  for (const Tensor& tensor : graph.initializers) define(tensor.name, value_of(tensor));
+}
+
+Value GraphTranslator::value_of(const Tensor& initializer) {
+  const auto found = classification_.initializers.find(&initializer);
+  if (found == classification_.initializers.end() || found->second.role == Role::constant ||
+      found->second.role == Role::ambiguous) {
+    return Value::of_constant(as_computed(initializer));
+  }
+  return parameter(initializer, found->second);
+}
+
+Value GraphTranslator::parameter(const Tensor& tensor, const Classified& classified) {
+  Value value;
+  value.type = as_computed(tensor.type);
+  value.rank = static_cast<std::int64_t>(tensor.dims.size());
+  value.dims = tensor.dims;
+  value.text = attribute_expression(classified.name);
+  value.has_gradient = classified.role == Role::trainable;
+  auto& list = value.has_gradient ? result_.module.parameters : result_.module.buffers;
+  list.push_back({classified.name, as_computed(tensor)});
+  return value;
+}
+
+std::string GraphTranslator::constant_text(std::shared_ptr<const Tensor> tensor,
+                                           std::string_view hint) {
+  const auto known = constant_texts_.find(tensor.get());
+  if (known != constant_texts_.end()) return known->second;
+  const std::string name = constant_names_.make(hint.empty() ? "constant" : hint);
+  const std::string text = "CONSTANTS." + name;
+  constant_texts_.emplace(tensor.get(), text);
+  result_.module.constants.emplace(name, std::move(tensor));
+  return text;
+}
+
+std::string GraphTranslator::text_of(const Value& value) {
+  if (!value.text.empty()) return value.text;
+  if (value.constant) return constant_text(value.constant, value.constant->name);
+  std::vector<std::string> parts;
+  for (const Integer& each : *value.integers) parts.push_back(each.text());
+  std::string list;
+  for (const std::string& part : parts) list += (list.empty() ? "" : ", ") + part;
+  if (value.rank != 0) {
+    list = parts.empty() ? "annotate(List[int], [])" : "[" + list + "]";
+  }
+  needs_device_ = true;
+  return "torch.tensor(" + list + ", dtype=" + *torch_dtype(value.type) + ", device=device)";
+}
+
+void GraphTranslator::note_problem(const Node& node, const std::string& why) {
+  problems_.push_back(describe(node) + " " + why);
+}
+
+void GraphTranslator::give_up_on_outputs(const Node& node) {
+  given_up_.insert(node.outputs.begin(), node.outputs.end());
+}
+
+void GraphTranslator::translate_nodes(const Graph& graph) {
+  for (const Node& node : graph.nodes) translate_node(node);
+}
+
+void GraphTranslator::translate_node(const Node& node) {
+  ++result_.nodes;
+  const bool blocked = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const auto& name) {
+    return given_up_.count(name) != 0;
+  });
+  const std::int64_t opset = node.opset != 0 ? node.opset : model_.opset();
+  const Operator* known = node.domain.empty() ? find_operator(node.op_type, opset) : nullptr;
+  if (known == nullptr) {
+    const std::string prefix = node.domain.empty() ? "" : node.domain + ".";
+    unknown_[prefix + node.op_type].push_back(node.name.empty() && !node.outputs.empty()
+                                                  ? node.outputs.front()
+                                                  : node.name);
+  }
+  if (known == nullptr || blocked) return give_up_on_outputs(node);
+  try {
+    translate_known(node, *known);
+  } catch (const Unsupported& error) {
+    note_problem(node, error.what());
+    give_up_on_outputs(node);
+  }
+}
+
+void GraphTranslator::translate_known(const Node& node, const Operator& known) {
+  if (give_own_parameter(node)) return;
+  if (fold(node, known)) {
+    ++result_.folded_nodes;
+    return;
+  }
+  NodeContext context(*this, node);
+  known.translate(context);
+  if (!evaluating_) {
+    ++result_.operators[node.op_type];
+    record_step(node, known);
+  }
+}
+
+bool GraphTranslator::give_own_parameter(const Node& node) {
+  const auto found = classification_.own.find(&node);
+  if (found == classification_.own.end()) return false;
+  const Value* source = find(node.inputs.front());
+  for (const auto& [tensor, classified] : classification_.initializers) {
+    if (tensor->name != node.inputs.front()) continue;
+    Value value = parameter(*tensor, found->second);
+    define(node.outputs.front(), std::move(value));
+    return true;
+  }
+  return source == nullptr;
+}
+
+void GraphTranslator::record_step(const Node& node, const Operator& known) {
+  GradientStep step{describe(node), node.op_type, node.inputs, {}, known.gradient == Gradient::flows};
+  const bool reaches = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const auto& name) {
+    const Value* value = find(name);
+    return value != nullptr && value->has_gradient;
+  });
+  for (const std::string& name : node.outputs) {
+    const auto found = scopes_.back().find(name);
+    if (name.empty() || found == scopes_.back().end()) continue;
+    step.outputs.push_back(name);
+    // What is downstream of a stop is kept reachable on purpose: the search names where it stops.
+    found->second.has_gradient = reaches && step.flows && is_floating(found->second.type);
+    if (!is_floating(found->second.type)) step.flows = false;
+  }
+  result_.steps.push_back(std::move(step));
+}
+
+std::vector<Value> GraphTranslator::translate_graph(const Graph& graph, std::vector<Value> inputs) {
+  scopes_.emplace_back();
+  add_initializers(graph);
+  for (std::size_t i = 0; i < graph.inputs.size() && i < inputs.size(); ++i) {
+    define(graph.inputs[i].name, std::move(inputs[i]));
+  }
+  translate_nodes(graph);
+  std::vector<Value> outputs;
+  for (const ValueInfo& output : graph.outputs) {
+    const Value* value = find(output.name);
+    if (value == nullptr) {
+      scopes_.pop_back();
+      throw Unsupported("holds nodes that cannot be imported");
+    }
+    outputs.push_back(*value);
+  }
+  scopes_.pop_back();
+  return outputs;
+}
+
+void GraphTranslator::declare_inputs() {
+  for (const ValueInfo& input : model_.graph.inputs) {
+    if (input.kind == ValueInfo::Kind::other) {
+      throw UserError("model '" + model_.path.string() + "': input '" + input.name +
+                      "' is neither a tensor nor a sequence of tensors");
+    }
+    Value value;
+    value.kind = input.kind == ValueInfo::Kind::sequence ? Value::Kind::sequence
+                                                         : Value::Kind::tensor;
+    value.type = as_computed(input.type);
+    value.text = identifiers_.make(input.name);
+    if (input.shape && value.kind == Value::Kind::tensor)
+      value.rank = static_cast<std::int64_t>(input.shape->size());
+    result_.arguments.emplace_back(input.name, value.text);
+    if (value.type != input.type)
+      lines_.add(value.text + " = " + value.text + ".to(" + *torch_dtype(value.type) + ")");
+    define(input.name, std::move(value));
+  }
+}
+
+std::string GraphTranslator::signature() const {
+  std::string text = "def forward(self";
+  for (std::size_t i = 0; i < result_.arguments.size(); ++i) {
+    const bool sequence = model_.graph.inputs[i].kind == ValueInfo::Kind::sequence;
+    text += ", " + result_.arguments[i].second + ": " +
+            annotation_of(sequence ? Value::Kind::sequence : Value::Kind::tensor);
+  }
+  return text + ") -> " + return_type() + ":\n";
+}
+
+std::string GraphTranslator::return_type() const {
+  const std::vector<ValueInfo>& outputs = model_.graph.outputs;
+  if (outputs.size() == 1) return annotation_of(find(outputs.front().name)->kind);
+  const bool tensors = std::all_of(outputs.begin(), outputs.end(), [&](const ValueInfo& output) {
+    return find(output.name)->kind == Value::Kind::tensor;
+  });
+  if (tensors) return "Dict[str, Tensor]";
+  std::string text;
+  for (const ValueInfo& output : outputs) {
+    text += (text.empty() ? "" : ", ") + annotation_of(find(output.name)->kind);
+  }
+  return "Tuple[" + text + "]";
+}
+
+std::string GraphTranslator::return_line() {
+  const std::vector<ValueInfo>& outputs = model_.graph.outputs;
+  if (outputs.size() == 1) return "return " + text_of(*find(outputs.front().name));
+  const bool named = return_type().front() == 'D';
+  std::string text;
+  for (const ValueInfo& output : outputs) {
+    text += (text.empty() ? "" : ", ") + (named ? string_literal(output.name) + ": " : "") +
+            text_of(*find(output.name));
+  }
+  return "return " + (named ? "{" + text + "}" : "(" + text + ")");
+}
+
+std::string GraphTranslator::helper_methods(const std::set<std::string>& names) const {
+  std::string text;
+  for (const std::string& name : helpers_with_dependencies(names)) text += helper_source(name);
+  return text;
+}
+
+ModuleSource GraphTranslator::finish_module() {
+  const std::string last = return_line();
+  lines_.add(last);
+  std::string head;
+  if (needs_device_) {
+    const bool from_input = !model_.graph.inputs.empty() &&
+                            model_.graph.inputs.front().kind == ValueInfo::Kind::tensor;
+    head = "    device = " + (from_input ? result_.arguments.front().second + ".device"
+                                         : std::string("torch.device(\"cpu\")")) + "\n";
+  }
+  result_.module.methods = helper_methods(helpers_) + signature() + head + lines_.text();
+  return std::move(result_.module);
+}
+
+void GraphTranslator::refuse() const {
+  std::string message = "model '" + model_.path.string() + "' cannot be imported";
+  std::vector<std::string> known;
+  for (const Operator& each : operator_table()) known.emplace_back(each.name);
+  for (const auto& [name, nodes] : unknown_) {
+    message += "\n" + unknown_operator_line(name, nodes, model_.opset(), known);
+  }
+  for (const std::string& problem : problems_) message += "\n" + problem;
+  throw UserError(message);
+}
+
+Translation GraphTranslator::run() {
+  add_initializers(model_.graph);
+  declare_inputs();
+  translate_nodes(model_.graph);
+  if (!unknown_.empty() || !problems_.empty()) refuse();
+  if (result_.nodes - result_.folded_nodes > kMostNodes) {
+    throw UserError("model '" + model_.path.string() + "' has " +
+                    std::to_string(result_.nodes - result_.folded_nodes) +
+                    " nodes; TorchScript runs up to " + std::to_string(kMostNodes));
+  }
+  for (const ValueInfo& output : model_.graph.outputs) result_.outputs.push_back(output.name);
+  result_.module = finish_module();
+  return std::move(result_);
+}
+
+Translation translate(const Model& model, const Classification& classification,
+                      const TranslationOptions& options) {
+  return GraphTranslator(model, classification, options).run();
+}
+
+}  // namespace decent::onnx

@@ -1,0 +1,92 @@
+#pragma once
+// The walk over a graph's nodes that translation.h promises; internal to this folder.
+
+#include <deque>
+#include <set>
+
+#include "decent/model/onnx/names.h"
+#include "decent/model/onnx/operators.h"
+#include "decent/model/onnx/translation.h"
+
+namespace decent::onnx {
+
+/// Lines of TorchScript.
+class SourceLines {
+ public:
+  void add(const std::string& text);
+  void open(const std::string& text);
+  void close() { --depth_; }
+  std::string text() const { return text_; }
+
+ private:
+  std::string text_;
+  std::size_t depth_ = 1;  // inside a method
+};
+
+class GraphTranslator {
+ public:
+  GraphTranslator(const Model& model, const Classification& classification,
+                  const TranslationOptions& options);
+  Translation run();
+
+ private:
+  friend class NodeContext;
+  using Scope = std::map<std::string, Value, std::less<>>;
+
+  // Values.
+  const Value* find(std::string_view name) const;
+  void define(const std::string& name, Value value);
+  void add_initializers(const Graph& graph);
+  Value value_of(const Tensor& initializer);
+  Value parameter(const Tensor& tensor, const Classified& classified);
+  std::shared_ptr<const Tensor> as_computed(std::shared_ptr<const Tensor> tensor) const;
+  std::shared_ptr<const Tensor> as_computed(const Tensor& tensor) const;
+  ElementType as_computed(ElementType type) const;
+  std::string text_of(const Value& value);
+  std::string constant_text(std::shared_ptr<const Tensor> tensor, std::string_view hint);
+
+  // Nodes.
+  void translate_nodes(const Graph& graph);
+  void translate_node(const Node& node);
+  void translate_known(const Node& node, const Operator& known);
+  bool give_own_parameter(const Node& node);
+  bool fold(const Node& node, const Operator& known);
+  bool can_fold(const Node& node, const Operator& known) const;
+  std::vector<Tensor> evaluate(const Node& node, const Operator& known);
+  void record_step(const Node& node, const Operator& known);
+  void give_up_on_outputs(const Node& node);
+  std::vector<Value> translate_graph(const Graph& graph, std::vector<Value> inputs);
+
+  // The whole.
+  void declare_inputs();
+  std::string signature() const;
+  std::string return_line();
+  std::string return_type() const;
+  std::string helper_methods(const std::set<std::string>& names) const;
+  ModuleSource finish_module();
+  [[noreturn]] void refuse() const;
+  void note_problem(const Node& node, const std::string& why);
+
+  const Model& model_;
+  const Classification& classification_;
+  const TranslationOptions& options_;
+  Translation result_;
+  std::deque<Scope> scopes_;
+  SourceLines lines_;
+  Identifiers identifiers_;
+  Identifiers constant_names_;
+  std::map<const Tensor*, std::string> constant_texts_;
+  std::set<std::string> helpers_;
+  std::set<std::string> used_parameters_;
+  bool needs_device_ = false;
+  bool evaluating_ = false;
+  // Operator without translation -> nodes; node -> why it cannot be translated.
+  std::map<std::string, std::vector<std::string>> unknown_;
+  std::vector<std::string> problems_;
+  std::set<std::string> given_up_;  // values that cannot be had
+};
+
+/// How messages name a node: "node 'conv1' (Conv)".
+std::string describe(const Node& node);
+
+}  // namespace decent::onnx

@@ -1,0 +1,243 @@
+#include "decent/model/onnx/node_context.h"
+
+#include <algorithm>
+
+#include "decent/model/onnx/graph_translator.h"
+
+namespace decent::onnx {
+namespace {
+
+template <typename T>
+const T* attribute_value(const Node& node, std::string_view name) {
+  const Attribute* attribute = node.find(name);
+  if (attribute == nullptr) return nullptr;
+  const T* value = std::get_if<T>(&attribute->value);
+  if (value == nullptr) {
+    throw Unsupported("has an attribute '" + std::string(name) + "' of the wrong type");
+  }
+  return value;
+}
+
+std::string joined(const std::vector<Integer>& integers) {
+  std::string text;
+  for (const Integer& each : integers) text += (text.empty() ? "" : ", ") + each.text();
+  return text;
+}
+
+}  // namespace
+
+std::int64_t NodeContext::opset() const {
+  return node_.opset != 0 ? node_.opset : graph_.model_.opset();
+}
+
+bool NodeContext::has(std::size_t input) const {
+  return input < node_.inputs.size() && !node_.inputs[input].empty();
+}
+
+const Value& NodeContext::input(std::size_t input) const {
+  if (!has(input)) throw Unsupported("lacks input " + std::to_string(input));
+  const Value* value = graph_.find(node_.inputs[input]);
+  if (value == nullptr) throw Unsupported("uses the unknown value '" + node_.inputs[input] + "'");
+  return *value;
+}
+
+std::string NodeContext::tensor(std::size_t input) {
+  const Value& value = this->input(input);
+  if (value.constant && value.text.empty())
+    return graph_.constant_text(value.constant, node_.inputs[input]);
+  return graph_.text_of(value);
+}
+
+std::string NodeContext::text_of(const Value& value) { return graph_.text_of(value); }
+
+std::optional<std::vector<Integer>> NodeContext::integers(std::size_t input) const {
+  return this->input(input).integers;
+}
+
+std::optional<std::vector<std::int64_t>> NodeContext::known_integers(std::size_t input) const {
+  const Value& value = this->input(input);
+  if (value.integers) {
+    std::vector<std::int64_t> known;
+    for (const Integer& each : *value.integers) {
+      if (!each.known) return std::nullopt;
+      known.push_back(*each.known);
+    }
+    return known;
+  }
+  const bool whole = is_integer(value.type) || value.type == ElementType::boolean;
+  if (!value.constant || !whole) return std::nullopt;
+  return as_integers(*value.constant);
+}
+
+std::string NodeContext::int_list(std::size_t input) {
+  const Value& value = this->input(input);
+  if (value.integers) {
+    return value.integers->empty() ? "annotate(List[int], [])" : "[" + joined(*value.integers) + "]";
+  }
+  if (!is_integer(value.type)) throw Unsupported("wants integers as input " + std::to_string(input));
+  const std::string name = fresh_name(node_.inputs[input] + "_list");
+  line(name + ": List[int] = " + tensor(input) + ".tolist()");
+  return name;
+}
+
+std::string NodeContext::int_scalar(std::size_t input) {
+  const Value& value = this->input(input);
+  if (value.integers && value.integers->size() == 1) return value.integers->front().text();
+  return "int(" + tensor(input) + ")";
+}
+
+std::string NodeContext::float_scalar(std::size_t input) {
+  if (const auto known = known_scalar(input)) return literal(*known);
+  return "float(" + tensor(input) + ")";
+}
+
+std::string NodeContext::bool_scalar(std::size_t input) {
+  if (const auto known = known_scalar(input)) return *known != 0 ? "True" : "False";
+  return "bool(" + tensor(input) + ")";
+}
+
+std::optional<double> NodeContext::known_scalar(std::size_t input) const {
+  const Value& value = this->input(input);
+  if (value.constant && value.constant->count() == 1 && value.type != ElementType::string)
+    return as_doubles(*value.constant).front();
+  if (value.integers && value.integers->size() == 1 && value.integers->front().known)
+    return static_cast<double>(*value.integers->front().known);
+  return std::nullopt;
+}
+
+std::int64_t NodeContext::int_or(std::string_view name, std::int64_t otherwise) const {
+  const auto* value = attribute_value<std::int64_t>(node_, name);
+  return value != nullptr ? *value : otherwise;
+}
+
+double NodeContext::float_or(std::string_view name, double otherwise) const {
+  const auto* value = attribute_value<float>(node_, name);
+  return value != nullptr ? static_cast<double>(*value) : otherwise;
+}
+
+std::string NodeContext::string_or(std::string_view name, const std::string& otherwise) const {
+  const auto* value = attribute_value<std::string>(node_, name);
+  return value != nullptr ? *value : otherwise;
+}
+
+std::optional<std::vector<std::int64_t>> NodeContext::ints(std::string_view name) const {
+  const auto* value = attribute_value<std::vector<std::int64_t>>(node_, name);
+  return value != nullptr ? std::optional(*value) : std::nullopt;
+}
+
+std::optional<std::vector<float>> NodeContext::floats(std::string_view name) const {
+  const auto* value = attribute_value<std::vector<float>>(node_, name);
+  return value != nullptr ? std::optional(*value) : std::nullopt;
+}
+
+const Tensor* NodeContext::tensor_attribute(std::string_view name) const {
+  return attribute_value<Tensor>(node_, name);
+}
+
+const Graph& NodeContext::graph_attribute(std::string_view name) const {
+  const auto* value = attribute_value<std::shared_ptr<Graph>>(node_, name);
+  if (value == nullptr) throw Unsupported("lacks its graph '" + std::string(name) + "'");
+  return **value;
+}
+
+ElementType NodeContext::type_attribute(std::string_view name, ElementType otherwise) const {
+  const auto type = static_cast<ElementType>(int_or(name, static_cast<std::int64_t>(otherwise)));
+  if (size_of(type) == 0 && type != ElementType::string)
+    throw Unsupported("has '" + std::string(name) + "' = " + std::to_string(static_cast<int>(type)) +
+                      ", an element type that PyTorch lacks or trains nothing in");
+  return graph_.as_computed(type);
+}
+
+std::optional<std::vector<std::int64_t>> NodeContext::axes(std::string_view attribute,
+                                                           std::size_t input) const {
+  if (const auto given = ints(attribute)) return given;
+  if (!has(input)) return std::nullopt;
+  const auto known = known_integers(input);
+  if (!known) throw Unsupported("has axes that are only known when the model runs");
+  return known;
+}
+
+void NodeContext::line(const std::string& text) { graph_.lines_.add(text); }
+
+std::string NodeContext::fresh_name(std::string_view hint) { return graph_.identifiers_.make(hint); }
+
+std::string NodeContext::variable(std::string_view hint, const std::string& expression) {
+  const std::string name = fresh_name(hint);
+  line(name + " = " + expression);
+  return name;
+}
+
+void NodeContext::open(const std::string& text) { graph_.lines_.open(text); }
+
+void NodeContext::close() { graph_.lines_.close(); }
+
+std::string NodeContext::device() {
+  graph_.needs_device_ = true;
+  return "device";
+}
+
+std::string NodeContext::helper(std::string_view name) {
+  graph_.helpers_.emplace(name);
+  return "self." + std::string(name);
+}
+
+std::string NodeContext::constant(std::shared_ptr<const Tensor> tensor, std::string_view hint) {
+  return graph_.constant_text(graph_.as_computed(std::move(tensor)), hint);
+}
+
+std::string NodeContext::dtype(ElementType type) const {
+  const auto name = torch_dtype(type);
+  if (!name) throw Unsupported("is about " + name_of(type) + " elements, which PyTorch lacks");
+  return *name;
+}
+
+void NodeContext::note(const std::string& text) {
+  if (!graph_.evaluating_) graph_.result_.notes.push_back(describe(node_) + " " + text);
+}
+
+bool NodeContext::wants(std::size_t output) const {
+  return output < node_.outputs.size() && !node_.outputs[output].empty();
+}
+
+void NodeContext::set(std::size_t output, const std::string& expression, ElementType type,
+                      std::optional<std::int64_t> rank) {
+  if (!wants(output)) return;
+  line(declare(output, type, rank) + " = " + expression);
+}
+
+std::string NodeContext::declare(std::size_t output, ElementType type,
+                                 std::optional<std::int64_t> rank) {
+  if (!wants(output)) return fresh_name("unused");
+  Value value;
+  value.type = graph_.as_computed(type);
+  value.rank = rank;
+  value.text = fresh_name(node_.outputs[output]);
+  const std::string name = value.text;
+  graph_.define(node_.outputs[output], std::move(value));
+  return name;
+}
+
+void NodeContext::set_integers(std::size_t output, std::vector<Integer> integers, std::int64_t rank,
+                               ElementType type) {
+  set_value(output, Value::of_integers(std::move(integers), rank, type));
+}
+
+void NodeContext::set_sequence(std::size_t output, const std::string& expression, ElementType type) {
+  if (!wants(output)) return;
+  Value value;
+  value.kind = Value::Kind::sequence;
+  value.type = graph_.as_computed(type);
+  value.text = fresh_name(node_.outputs[output]);
+  line(value.text + " = " + expression);
+  graph_.define(node_.outputs[output], std::move(value));
+}
+
+void NodeContext::set_value(std::size_t output, Value value) {
+  if (wants(output)) graph_.define(node_.outputs[output], std::move(value));
+}
+
+std::vector<Value> NodeContext::translate_graph(const Graph& graph, std::vector<Value> inputs) {
+  return graph_.translate_graph(graph, std::move(inputs));
+}
+
+}  // namespace decent::onnx

@@ -1,0 +1,28 @@
+#pragma once
+// An .onnx file as a TorchScript module that can be trained.
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "decent/model/onnx/translation.h"
+
+namespace decent {
+
+/// What an import made of a file.
+struct OnnxImport {
+  std::shared_ptr<const onnx::Model> file;   // as it is
+  std::shared_ptr<const onnx::Model> model;  // functions inlined; what the rest refers to
+  onnx::Classification classification;
+  onnx::Translation translation;  // its tensors are released
+  torch::jit::Module module;
+};
+
+/// Reads, translates and compiles. `unfreeze`: globs over tensors that the rule of docs/onnx.md
+/// takes for constants. Throws UserError.
+OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::string> unfreeze);
+
+}  // namespace decent
