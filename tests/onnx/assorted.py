@@ -36,8 +36,8 @@ class Juggler(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(3, 16, 3, padding=1)
         self.conv2 = nn.Conv2d(4, 8, 3, padding=1)
-        self.queries = nn.Parameter(torch.zeros(3, 8))
-        self.mix = nn.Parameter(torch.zeros(3, 8, 6))
+        self.queries = nn.Parameter(torch.randn(3, 8))
+        self.mix = nn.Parameter(torch.randn(3, 8, 6))
         self.scale = nn.Parameter(torch.ones(8, 1, 1))
         self.register_buffer("checkers", (torch.arange(16)[:, None] + torch.arange(16)) % 2 == 0)
         self.fc = nn.Linear(18, CLASSES)
@@ -139,3 +139,17 @@ class Regressor(nn.Module):
         x = torch.sin(self.fc1(x))
         y = (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-3) * self.gain
         return self.fc3(x + torch.relu(self.fc2(y)))
+
+
+class Plain(nn.Module):
+    """x [B, FEATURES] -> logits; weights as MatMul has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w1 = nn.Parameter(0.3 * torch.randn(FEATURES, 16))
+        self.b1 = nn.Parameter(torch.zeros(16))
+        self.w2 = nn.Parameter(0.3 * torch.randn(16, CLASSES))
+        self.b2 = nn.Parameter(torch.zeros(CLASSES))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(x @ self.w1 + self.b1) @ self.w2 + self.b2

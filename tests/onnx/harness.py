@@ -16,9 +16,10 @@ from runs import Run, merged, recipe, train, write_recipe
 
 EVERYTHING = os.environ.get("DECENT_ONNX_ALL", "0") == "1"
 
+# Adam's eps is above the rounding of gradients that cancel to zero, which it would make steps of lr else.
 OPTIMIZERS = {
     "sgd": {"name": "sgd", "lr": 0.02, "momentum": 0.9, "weight_decay": 0.01},
-    "adamw": {"name": "adamw", "lr": 0.001, "weight_decay": 0.1},
+    "adamw": {"name": "adamw", "lr": 0.001, "eps": 1e-5, "weight_decay": 0.1},
 }
 SCHEDULES = {"sgd": {"name": "constant"}, "adamw": {"name": "cosine_warmup", "warmup_steps": 4}}
 
@@ -30,13 +31,27 @@ def cases(chosen: dict[str, list[str]], forms: tuple[str, ...]) -> list[tuple[st
     return [(name, form) for name in EXAMPLES for form in forms if (name, form) not in IMPOSSIBLE]
 
 
+def optimizer_of(name: str, optimizer: str) -> dict:
+    settings = OPTIMIZERS[optimizer]
+    return {**settings, "lr": EXAMPLES[name].lr.get(optimizer, settings["lr"])}
+
+
+def _model_keys(name: str, model_file: Path) -> dict:
+    """The recipe's section. TorchScript's outputs have no names."""
+    example = EXAMPLES[name]
+    keys = {"inputs": {key: key for key in example.inputs}, **example.model}
+    if "output" in keys and model_file.suffix == ".pt":
+        keys["output"] = example.outputs.index(keys["output"])
+    return keys
+
+
 def make_recipe(name: str, model_file: Path, data_file: Path, optimizer: str, changes: dict | None = None) -> dict:
     example = EXAMPLES[name]
     own = {
-        "model": {"inputs": {key: key for key in example.inputs}, **example.model},
+        "model": _model_keys(name, model_file),
         "data": {"batch_size": example.batch_size, "shuffle": False},
         "train": {"steps": STEPS},
-        "optimizer": OPTIMIZERS[optimizer],
+        "optimizer": optimizer_of(name, optimizer),
         "schedule": SCHEDULES[optimizer],
         "eval": {"every_steps": STEPS},
         "checkpoint": {"every_steps": STEPS},
@@ -55,8 +70,12 @@ class TrainedRun:
         export(self.config, path, *flags)
         return path
 
+    def start(self) -> torch.jit.ScriptModule:
+        """The model before training, as decent-train has it."""
+        return torch.jit.load(str(self.export("start.pt", "--checkpoint", "none")))
+
     def imported(self) -> Imported:
-        return Imported.load(torch.jit.load(str(self.export("start.pt", "--checkpoint", "none"))))
+        return Imported.load(self.start())
 
 
 def export(config: Path, path: Path, *flags: object) -> Ended:

@@ -40,10 +40,8 @@ class Match:
 
 def match(imported: Tensors, eager: Tensors) -> Match:
     """Tensors of `imported` that are in no way eager's are left out. Names decide between equal tensors of eager."""
-    offsets, end = {}, 0
-    for name, tensor in eager.items():
-        offsets[name] = range(end, end + tensor.size)
-        end += tensor.size
+    offsets = same_layout(eager).offsets
+    end = sum(tensor.size for tensor in eager.values())
     flat = np.concatenate([tensor.ravel() for tensor in eager.values()])
     free = np.ones(end, dtype=bool)
     places: dict[str, np.ndarray] = {}
@@ -56,6 +54,15 @@ def match(imported: Tensors, eager: Tensors) -> Match:
     result = Match(places, offsets, {})
     _match_close(result, imported, eager)
     return result
+
+
+def same_layout(tensors: Tensors) -> Match:
+    """Where names and layouts are the same."""
+    offsets, end = {}, 0
+    for name, tensor in tensors.items():
+        offsets[name] = range(end, end + tensor.size)
+        end += tensor.size
+    return Match({name: np.array(offsets[name]).reshape(t.shape) for name, t in tensors.items()}, offsets, {})
 
 
 def _own_places(name: str, tensor: np.ndarray, flat: np.ndarray, offsets: dict[str, range]) -> np.ndarray | None:
