@@ -8,33 +8,38 @@
 namespace decent::onnx {
 namespace {
 
-struct Helper {
-  std::vector<std::string> calls;
-  std::string source;
-};
-
 // Each is a room of its own, so that a module holds only what it calls.
-const std::map<std::string, Helper>& helpers() {
-  static const std::map<std::string, Helper> all = {
-      {"_reshape",
-       {{}, R"(def _reshape(self, x: Tensor, shape: List[int]) -> Tensor:
+const Helper kShared[] = {
+    {"_reshape", {}, R"(def _reshape(self, x: Tensor, shape: List[int]) -> Tensor:
     # 0 keeps the dimension
     sizes: List[int] = []
     for i, size in enumerate(shape):
         sizes.append(x.size(i) if size == 0 else size)
     return x.reshape(sizes)
-)"}},
-      {"_not_negative",
-       {{}, R"(def _not_negative(self, index: Tensor, size: int) -> Tensor:
+)"},
+    {"_not_negative", {}, R"(def _not_negative(self, index: Tensor, size: int) -> Tensor:
     return torch.where(index < 0, index + size, index)
-)"}},
-  };
+)"},
+};
+
+using Helpers = std::map<std::string, const Helper*>;
+
+const Helpers& helpers() {
+  static const Helpers all = [] {
+    Helpers by_name;
+    for (const std::span<const Helper> family :
+         {std::span<const Helper>(kShared), attention_helpers(), recurrent_helpers(),
+          resize_helpers()}) {
+      for (const Helper& each : family) by_name.emplace(each.name, &each);
+    }
+    return by_name;
+  }();
   return all;
 }
 
 void add_with_calls(const std::string& name, std::vector<std::string>& order) {
   if (std::find(order.begin(), order.end(), name) != order.end()) return;
-  for (const std::string& callee : helpers().at(name).calls) add_with_calls(callee, order);
+  for (const std::string& callee : helpers().at(name)->calls) add_with_calls(callee, order);
   order.push_back(name);
 }
 
@@ -46,7 +51,7 @@ std::vector<std::string> helpers_with_dependencies(const std::set<std::string>& 
   return order;
 }
 
-std::string helper_source(const std::string& name) { return helpers().at(name).source; }
+std::string helper_source(const std::string& name) { return std::string(helpers().at(name)->source); }
 
 std::string unknown_operator_line(const std::string& name, const std::vector<std::string>& nodes,
                                   long opset, const std::vector<std::string>& known) {

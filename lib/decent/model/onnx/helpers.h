@@ -3,10 +3,19 @@
 // where its graph needs them.
 
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace decent::onnx {
+
+/// A method of the module.
+struct Helper {
+  std::string_view name;
+  std::vector<std::string> calls;  // other helpers
+  std::string_view source;         // "def _name(self, ..): .."
+};
 
 /// Names of methods: `names` and what they call, callees first.
 std::vector<std::string> helpers_with_dependencies(const std::set<std::string>& names);
@@ -17,5 +26,10 @@ std::string helper_source(const std::string& name);
 /// A line of an error about an operator without translation: its nodes, and the nearest name.
 std::string unknown_operator_line(const std::string& name, const std::vector<std::string>& nodes,
                                   long opset, const std::vector<std::string>& known);
+
+// Families that have a file of their own, helpers_<family>.cpp.
+std::span<const Helper> attention_helpers();
+std::span<const Helper> recurrent_helpers();
+std::span<const Helper> resize_helpers();
 
 }  // namespace decent::onnx
