@@ -29,7 +29,10 @@ std::string unknown_operator_line(const std::string& name, const std::vector<std
 
 // Families that have a file of their own, helpers_<family>.cpp.
 std::span<const Helper> attention_helpers();
+std::span<const Helper> indexing_helpers();
 std::span<const Helper> recurrent_helpers();
+std::span<const Helper> reduction_helpers();
 std::span<const Helper> resize_helpers();
+std::span<const Helper> shape_helpers();
 
 }  // namespace decent::onnx

@@ -1,0 +1,38 @@
+#pragma once
+// Pieces of TorchScript that operators of several families write.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/model/onnx/node_context.h"
+
+namespace decent::onnx {
+
+/// "a, b".
+std::string comma_separated(const std::vector<std::string>& parts);
+
+/// A List[int]: "[1, x.size(0)]"; an empty one says its type.
+std::string list_text(const std::vector<std::int64_t>& values);
+std::string list_text(const std::vector<Integer>& values);
+
+/// "True" or "False".
+std::string bool_text(bool value);
+
+/// The axis counted from the front where the rank is known; else as it is, which PyTorch's
+/// functions take too. Unsupported where it is outside of the rank.
+std::int64_t axis_of(std::int64_t axis, std::optional<std::int64_t> rank);
+std::vector<std::int64_t> axes_of(std::vector<std::int64_t> axes, std::optional<std::int64_t> rank);
+
+/// The rank that inputs broadcast to, where theirs are known.
+std::optional<std::int64_t> broadcast_rank(const NodeContext& c);
+
+/// An input beside a tensor of the same type: a scalar constant as a number, which then takes the
+/// tensor's type.
+std::string operand(NodeContext& c, std::size_t input, std::size_t other);
+
+/// Size of a dimension, e.g. "x.size(0)", or a number where it is the same in every run.
+Integer size_of_dimension(NodeContext& c, std::size_t input, std::int64_t axis);
+
+}  // namespace decent::onnx
