@@ -37,16 +37,23 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 }  // namespace
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) throw UserError("cannot read '" + path.string() + "': " + reason(errno));
+  map(file.get());
+}
+
+MappedFile::MappedFile(int fd, const std::filesystem::path& path) : path_(path) { map(fd); }
+
+void MappedFile::map(int fd) {
   struct stat info {};
-  if (file.get() < 0 || ::fstat(file.get(), &info) != 0) {
-    throw UserError("cannot read '" + path.string() + "': " + reason(errno));
+  if (::fstat(fd, &info) != 0) {
+    throw UserError("cannot read '" + path_.string() + "': " + reason(errno));
   }
-  if (!S_ISREG(info.st_mode)) throw UserError("cannot read '" + path.string() + "': not a file");
+  if (!S_ISREG(info.st_mode)) throw UserError("cannot read '" + path_.string() + "': not a file");
   size_ = static_cast<std::size_t>(info.st_size);
   if (size_ == 0) return;  // an empty mapping is an error to mmap
-  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
-  if (data == MAP_FAILED) throw UserError("cannot map '" + path.string() + "': " + reason(errno));
+  void* data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (data == MAP_FAILED) throw UserError("cannot map '" + path_.string() + "': " + reason(errno));
   data_ = static_cast<const std::byte*>(data);
 }
 

@@ -14,6 +14,9 @@ class MappedFile {
  public:
   /// Throws UserError where the file is missing, is not a regular file or cannot be read.
   explicit MappedFile(const std::filesystem::path& path);
+  /// Maps a file that is open for reading, whatever has become of its name; `path` is named in
+  /// errors. The caller keeps `fd`. Throws UserError as above.
+  MappedFile(int fd, const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
@@ -22,6 +25,8 @@ class MappedFile {
   const std::filesystem::path& path() const { return path_; }
 
  private:
+  void map(int fd);
+
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -38,21 +39,6 @@ std::string header_name(DType dtype) {
 
 std::string valid_dtypes() {
   return join(std::vector<std::string>(kDTypeNames.begin(), kDTypeNames.end()));
-}
-
-// Names come from the file: a message shows them on one line of bounded length.
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kShown = 80;
-  std::size_t length = std::min(text.size(), kShown);
-  if (length < text.size()) {
-    while (length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80) --length;
-  }
-  std::string shown(text.substr(0, length));
-  for (char& c : shown) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
-  }
-  if (length < text.size()) shown += "..";
-  return "'" + shown + "'";
 }
 
 // A tensor as its header entry says, and where the entry says its data lies.

@@ -36,7 +36,7 @@ at::Tensor rounded(const std::string& name, const at::Tensor& weight, onnx::Elem
   const bool lost = at::isfinite(weight.detach().to(at::kCPU)).sum().item<std::int64_t>() !=
                     at::isfinite(result).sum().item<std::int64_t>();
   if (!lost) return result;
-  throw UserError("'" + name + "' has values beyond what " + onnx::name_of(type) +
+  throw UserError("'" + name + "' has values beyond what " + std::string(onnx::name_of(type)) +
                   ", its type in the .onnx file, can hold. --export to .pt or .safetensors keeps "
                   "them");
 }
@@ -87,6 +87,7 @@ void export_onnx(const TorchScriptModel& model, const std::filesystem::path& pat
     changes.elements.push_back(new_elements(*tensor, classified.name, found->second));
   }
   for (const auto& [node, classified] : import.classification.own) {
+    if (!is_kept(classified.role)) continue;
     const onnx::Tensor* source = find_initializer(import.model->graph, node->inputs.front());
     const at::Tensor& weight = tensors.at(classified.name);
     const auto same = new_elements(*source, classified.name, weight);

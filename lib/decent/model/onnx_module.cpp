@@ -114,7 +114,7 @@ class Hierarchy {
 at::Tensor to_torch(const onnx::Tensor& tensor) {
   const auto type = scalar_type_of(tensor.type);
   if (!type) {
-    throw UserError("tensor '" + tensor.name + "' holds " + onnx::name_of(tensor.type) +
+    throw UserError("tensor '" + tensor.name + "' holds " + std::string(onnx::name_of(tensor.type)) +
                     " elements, which PyTorch does not have");
   }
   const at::Tensor result = at::empty(tensor.dims, at::TensorOptions().dtype(*type));

@@ -66,49 +66,7 @@ void visit_elements(const Tensor& tensor, const Visit& visit) {
 
 std::optional<std::string> torch_dtype(ElementType type) {
   if (type == ElementType::string || type == ElementType::undefined) return std::nullopt;
-  return "torch." + name_of(type);
-}
-
-std::string name_of(ElementType type) {
-  switch (type) {
-    case ElementType::undefined: return "undefined";
-    case ElementType::float32: return "float32";
-    case ElementType::uint8: return "uint8";
-    case ElementType::int8: return "int8";
-    case ElementType::uint16: return "uint16";
-    case ElementType::int16: return "int16";
-    case ElementType::int32: return "int32";
-    case ElementType::int64: return "int64";
-    case ElementType::string: return "string";
-    case ElementType::boolean: return "bool";
-    case ElementType::float16: return "float16";
-    case ElementType::float64: return "float64";
-    case ElementType::uint32: return "uint32";
-    case ElementType::uint64: return "uint64";
-    case ElementType::bfloat16: return "bfloat16";
-  }
-  return "unknown";
-}
-
-std::size_t size_of(ElementType type) {
-  switch (type) {
-    case ElementType::undefined:
-    case ElementType::string: return 0;
-    case ElementType::boolean:
-    case ElementType::uint8:
-    case ElementType::int8: return 1;
-    case ElementType::uint16:
-    case ElementType::int16:
-    case ElementType::float16:
-    case ElementType::bfloat16: return 2;
-    case ElementType::float32:
-    case ElementType::int32:
-    case ElementType::uint32: return 4;
-    case ElementType::float64:
-    case ElementType::int64:
-    case ElementType::uint64: return 8;
-  }
-  return 0;
+  return "torch." + std::string(name_of(type));
 }
 
 Tensor widened(const Tensor& tensor) {

@@ -4,18 +4,13 @@
 #include <optional>
 #include <string>
 
+#include "decent/model/onnx/element_types.h"
 #include "decent/model/onnx/ir.h"
 
 namespace decent::onnx {
 
 /// "torch.float32"; for a string tensor, which PyTorch does not have, std::nullopt.
 std::optional<std::string> torch_dtype(ElementType type);
-
-/// "float32", "int64", ..: PyTorch's names where it has the type.
-std::string name_of(ElementType type);
-
-/// Bytes of one element; 0 for strings.
-std::size_t size_of(ElementType type);
 
 constexpr bool is_floating(ElementType type) {
   return type == ElementType::float16 || type == ElementType::bfloat16 ||

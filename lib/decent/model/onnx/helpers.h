@@ -28,8 +28,13 @@ std::string unknown_operator_line(const std::string& name, const std::vector<std
                                   long opset, const std::vector<std::string>& known);
 
 // Families that have a file of their own, helpers_<family>.cpp.
+std::span<const Helper> activation_helpers();
 std::span<const Helper> attention_helpers();
+std::span<const Helper> convolution_helpers();
+std::span<const Helper> elementwise_helpers();
 std::span<const Helper> indexing_helpers();
+std::span<const Helper> normalization_helpers();
+std::span<const Helper> pooling_helpers();
 std::span<const Helper> recurrent_helpers();
 std::span<const Helper> reduction_helpers();
 std::span<const Helper> resize_helpers();

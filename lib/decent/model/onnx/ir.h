@@ -63,7 +63,8 @@ struct Tensor {
   std::span<const std::byte> bytes;
   /// typed: decoded, as raw_data would hold them (shared, as tensors are copied about).
   std::shared_ptr<const std::vector<std::byte>> decoded;
-  /// Where the model file has the fields that hold the elements, tags included (raw, typed).
+  /// Where the model file has the fields that hold the elements, tags included (raw, typed) or say
+  /// where they are (external: its external_data entries).
   std::vector<ByteRange> fields;
   /// external: the file, inside the model's folder, and where in it.
   std::string location;
@@ -81,7 +82,8 @@ struct Tensor {
 
 struct Graph;
 
-/// AttributeProto: a value, or the name of an attribute of the function that it stands in.
+/// AttributeProto: a value, or the name of an attribute of the function that it stands in. Neither
+/// (monostate) where it holds a type (TypeProto), as the operator Optional has.
 struct Attribute {
   using Value = std::variant<std::monostate, float, std::int64_t, std::string, Tensor,
                              std::shared_ptr<Graph>, std::vector<float>, std::vector<std::int64_t>,
@@ -89,11 +91,11 @@ struct Attribute {
   std::string name;
   std::string ref_attr_name;  // inside functions only
   Value value;
-  ByteRange field;  // in the node's message, tag included
+  ByteRange field;  // tag included
 };
 
 struct Node {
-  std::string name;  // may be empty
+  std::string name;    // may be empty
   std::string domain;  // "" is ai.onnx
   std::string op_type;
   std::string overload;
@@ -101,8 +103,8 @@ struct Node {
   std::vector<std::string> outputs;  // likewise
   std::vector<Attribute> attributes;
   std::map<std::string, std::string> metadata;
-  ByteRange field;  // tag included
-  std::vector<ByteRange> input_fields;   // of the names above, tags included
+  ByteRange field;                      // tag included
+  std::vector<ByteRange> input_fields;  // of the names above, tags included
   std::vector<ByteRange> output_fields;
   std::int64_t opset = 0;  // version of the node's operators; 0: the model's. Set where a function
                            // of the model is put in place of its call
@@ -115,7 +117,8 @@ struct Node {
   }
 };
 
-/// A dimension of a declared shape: a number, a name, or neither.
+/// A dimension of a declared shape: a number, a name, or neither; negative numbers, which some
+/// exporters write for a free dimension, are neither.
 struct Dimension {
   std::optional<std::int64_t> value;
   std::string parameter;
@@ -149,7 +152,7 @@ struct Function {
   std::string overload;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::vector<std::string> attributes;        // without defaults
+  std::vector<std::string> attributes;  // without defaults
   std::vector<Attribute> default_attributes;
   std::vector<Node> nodes;
   std::map<std::string, std::int64_t> opsets;

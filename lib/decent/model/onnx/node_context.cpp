@@ -192,7 +192,7 @@ std::string NodeContext::constant(std::shared_ptr<const Tensor> tensor, std::str
 
 std::string NodeContext::dtype(ElementType type) const {
   const auto name = torch_dtype(type);
-  if (!name) throw Unsupported("is about " + name_of(type) + " elements, which PyTorch lacks");
+  if (!name) throw Unsupported("is about " + std::string(name_of(type)) + " elements, which PyTorch lacks");
   return *name;
 }
 

@@ -44,6 +44,8 @@ const Operator* find_operator(std::string_view name, std::int64_t opset);
 
 // The families.
 std::span<const Operator> elementwise_operators();
+std::span<const Operator> bounds_operators();
+std::span<const Operator> bitwise_operators();
 std::span<const Operator> comparison_operators();
 std::span<const Operator> activation_operators();
 std::span<const Operator> shape_operators();
@@ -60,6 +62,7 @@ std::span<const Operator> random_operators();
 std::span<const Operator> recurrent_operators();
 std::span<const Operator> attention_operators();
 std::span<const Operator> resize_operators();
+std::span<const Operator> grid_operators();
 std::span<const Operator> sequence_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> loss_operators();

@@ -1,101 +1,155 @@
-// Arithmetic, element by element.
+// Arithmetic of two tensors, element by element, and functions of each element.
 
 #include <algorithm>
 
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
+#include "decent/model/onnx/shape_arithmetic.h"
+#include "decent/model/onnx/unsigned_types.h"
 
 namespace decent::onnx {
 namespace {
 
-std::optional<std::int64_t> broadcast_rank(NodeContext& c) {
-  std::int64_t rank = 0;
-  for (std::size_t i = 0; i < c.inputs(); ++i) {
-    if (!c.rank(i)) return std::nullopt;
-    rank = std::max(rank, *c.rank(i));
-  }
-  return rank;
+void set_binary(NodeContext& c, const std::string& expression) {
+  c.set(0, in_type(c, expression, c.type(0)), c.type(0), broadcast_rank(c));
 }
 
-std::optional<std::int64_t> known_arithmetic(char sign, std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  switch (sign) {
-    case '+': return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
-    case '-': return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
-    case '*': return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
-    // ONNX truncates, as C++ does.
-    default: return b == 0 || b == -1 ? std::nullopt : std::optional(a / b);
-  }
-}
-
-std::optional<Integer> arithmetic(char sign, const Integer& a, const Integer& b) {
-  if (a.known && b.known) {
-    const auto known = known_arithmetic(sign, *a.known, *b.known);
-    return known ? std::optional(Integer::of(*known)) : std::nullopt;
-  }
-  // x // y rounds down, which is truncation for sizes.
-  if (sign == '/' && !(a.not_negative && b.known && *b.known > 0)) return std::nullopt;
-  const std::string text =
-      "(" + a.text() + (sign == '/' ? " // " : std::string(" ") + sign + " ") + b.text() + ")";
-  const bool not_negative = sign != '-' && a.not_negative && b.not_negative;
-  return Integer{std::nullopt, text, not_negative};
-}
-
-// Arithmetic on shapes, without tensors. Whether that could be done.
-bool set_shape_arithmetic(NodeContext& c, char sign) {
-  const auto a = c.integers(0);
-  const auto b = c.integers(1);
-  if (!a || !b || c.type(0) != ElementType::int64) return false;
-  if (a->size() != b->size() && a->size() != 1 && b->size() != 1) return false;
-  std::vector<Integer> results;
-  for (std::size_t i = 0; i < (a->size() == 1 ? b->size() : a->size()); ++i) {
-    const auto result =
-        arithmetic(sign, (*a)[a->size() == 1 ? 0 : i], (*b)[b->size() == 1 ? 0 : i]);
-    if (!result) return false;
-    results.push_back(*result);
-  }
-  c.set_integers(0, std::move(results), std::max(*c.rank(0), *c.rank(1)));
-  return true;
-}
-
-// A scalar constant is written as a number beside a tensor of its own type, which then keeps it.
-std::string operand(NodeContext& c, std::size_t input, std::size_t other) {
-  const auto number = c.known_scalar(input);
-  if (number && c.rank(input) == 0 && is_floating(c.type(input)) && !c.input(other).is_constant() &&
-      c.rank(other).value_or(0) > 0) {
-    return literal(*number);
-  }
-  return c.tensor(input);
-}
-
-void binary(NodeContext& c, char sign) {
-  if (set_shape_arithmetic(c, sign)) return;
-  const std::string a = operand(c, 0, 1);
-  const std::string b = operand(c, 1, 0);
-  const ElementType type = c.type(0);
-  if (sign == '/' && !is_floating(type)) {
-    c.set(0, "torch.div(" + a + ", " + b + ", rounding_mode=\"trunc\")", type, broadcast_rank(c));
+// "a + b", with a number in place of a scalar constant where PyTorch computes in the type.
+void set_infix(NodeContext& c, const char* sign) {
+  if (lacks_arithmetic(c.type(0))) {
+    set_binary(c, computable(c, 0) + " " + sign + " " + computable(c, 1));
   } else {
-    c.set(0, a + " " + sign + " " + b, type, broadcast_rank(c));
+    set_binary(c, operand(c, 0, 1) + " " + sign + " " + operand(c, 1, 0));
   }
 }
 
-void add(NodeContext& c) { binary(c, '+'); }
-void sub(NodeContext& c) { binary(c, '-'); }
-void mul(NodeContext& c) { binary(c, '*'); }
-void div(NodeContext& c) { binary(c, '/'); }
+void add(NodeContext& c) {
+  if (!set_shape_arithmetic(c, Arithmetic::add)) set_infix(c, "+");
+}
+
+void sub(NodeContext& c) {
+  if (set_shape_arithmetic(c, Arithmetic::subtract)) return;
+  const bool from_number = operand(c, 0, 1) != c.tensor(0) && !lacks_arithmetic(c.type(0));
+  if (!from_number) return set_infix(c, "-");
+  set_binary(c, "torch.rsub(" + c.tensor(1) + ", " + operand(c, 0, 1) + ")");
+}
+
+void mul(NodeContext& c) {
+  if (!set_shape_arithmetic(c, Arithmetic::multiply)) set_infix(c, "*");
+}
+
+// ONNX truncates quotients of integers.
+void div(NodeContext& c) {
+  if (set_shape_arithmetic(c, Arithmetic::divide)) return;
+  if (is_floating(c.type(0))) return set_infix(c, "/");
+  const std::string operands = computable(c, 0) + ", " + computable(c, 1);
+  if (c.type(0) == ElementType::uint64) {
+    set_binary(c, c.helper("_unsigned_divide") + "(" + operands + ")");
+  } else {
+    set_binary(c, "torch.div(" + operands + ", rounding_mode=\"trunc\")");
+  }
+}
+
+void mod(NodeContext& c) {
+  const bool truncates = c.int_or("fmod", 0) != 0;
+  const Arithmetic kind = truncates ? Arithmetic::remainder : Arithmetic::floor_remainder;
+  if (set_shape_arithmetic(c, kind)) return;
+  const std::string operands = computable(c, 0) + ", " + computable(c, 1);
+  if (c.type(0) == ElementType::uint64) {
+    set_binary(c, c.helper("_unsigned_remainder") + "(" + operands + ")");
+  } else {
+    set_binary(c, (truncates ? "torch.fmod(" : "torch.remainder(") + operands + ")");
+  }
+}
+
+// The exponent as a number, which PyTorch has faster ways for, where that changes neither the type
+// nor the shape.
+std::optional<std::string> exponent_number(NodeContext& c) {
+  const auto number = c.known_scalar(1);
+  if (!number || !c.rank(0) || c.rank(1) > c.rank(0)) return std::nullopt;
+  if (is_floating(c.type(0))) return literal(*number);
+  const auto integer = c.known_integers(1);
+  if (!integer) return std::nullopt;
+  return std::to_string(integer->front());
+}
+
+// The outcome has the type of the base.
+void pow(NodeContext& c) {
+  const ElementType type = c.type(0);
+  const auto number = exponent_number(c);
+  const std::string text =
+      "torch.pow(" + computable(c, 0) + ", " + number.value_or(computable(c, 1)) + ")";
+  const bool keeps = number || c.type(1) == type || (is_floating(type) && !is_floating(c.type(1)));
+  const bool converts = !keeps || lacks_arithmetic(type);
+  c.set(0, converts ? text + ".to(" + c.dtype(type) + ")" : text, type, broadcast_rank(c));
+}
 
 void identity(NodeContext& c) { c.set_value(0, c.input(0)); }
 
-void neg(NodeContext& c) { c.set(0, "torch.neg(" + c.tensor(0) + ")", c.type(0), c.rank(0)); }
+void set_unary(NodeContext& c, const std::string& expression) {
+  c.set(0, expression, c.type(0), c.rank(0));
+}
+
+// PyTorch calls it by the same name.
+void function_of_name(NodeContext& c) {
+  std::string name = c.node().op_type;
+  for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
+  set_unary(c, "torch." + name + "(" + c.tensor(0) + ")");
+}
+
+void neg(NodeContext& c) {
+  if (!set_shape_negation(c)) function_of_name(c);
+}
+
+void abs(NodeContext& c) {
+  if (lacks_arithmetic(c.type(0))) return identity(c);
+  function_of_name(c);
+}
+
+void sign(NodeContext& c) {
+  if (!lacks_arithmetic(c.type(0))) return function_of_name(c);
+  set_unary(c, "(" + computable(c, 0) + " != 0).to(" + c.dtype(c.type(0)) + ")");
+}
+
+void erf(NodeContext& c) {
+  if (is_floating(c.type(0))) return function_of_name(c);
+  set_unary(c, "torch.erf(" + computable(c, 0) + ").to(" + c.dtype(c.type(0)) + ")");
+}
+
+constexpr auto kBroadcast = Folding::broadcast;
 
 constexpr Operator kOperators[] = {
-    {"Add", 7, add, Folding::broadcast},
-    {"Div", 7, div, Folding::broadcast},
+    {"Abs", 6, abs, kBroadcast},
+    {"Acos", 7, function_of_name, kBroadcast},
+    {"Acosh", 9, function_of_name, kBroadcast},
+    {"Add", 7, add, kBroadcast},
+    {"Asin", 7, function_of_name, kBroadcast},
+    {"Asinh", 9, function_of_name, kBroadcast},
+    {"Atan", 7, function_of_name, kBroadcast},
+    {"Atanh", 9, function_of_name, kBroadcast},
+    {"Ceil", 6, function_of_name, kBroadcast, Gradient::stops},
+    {"Cos", 7, function_of_name, kBroadcast},
+    {"Cosh", 9, function_of_name, kBroadcast},
+    {"Div", 7, div, kBroadcast},
+    {"Erf", 9, erf, kBroadcast},
+    {"Exp", 6, function_of_name, kBroadcast},
+    {"Floor", 6, function_of_name, kBroadcast, Gradient::stops},
     {"Identity", 1, identity},
-    {"Mul", 7, mul, Folding::broadcast},
-    {"Neg", 6, neg, Folding::broadcast},
-    {"Sub", 7, sub, Folding::broadcast},
+    {"Log", 6, function_of_name, kBroadcast},
+    {"Mod", 10, mod, kBroadcast},
+    {"Mul", 7, mul, kBroadcast},
+    {"Neg", 6, neg, kBroadcast},
+    {"Pow", 7, pow, kBroadcast},
+    {"Reciprocal", 6, function_of_name, kBroadcast},
+    {"Round", 11, function_of_name, kBroadcast, Gradient::stops},  // halves to even, as ONNX
+    {"Sign", 9, sign, kBroadcast, Gradient::stops},
+    {"Sin", 7, function_of_name, kBroadcast},
+    {"Sinh", 9, function_of_name, kBroadcast},
+    {"Sqrt", 6, function_of_name, kBroadcast},
+    {"Sub", 7, sub, kBroadcast},
+    {"Tan", 7, function_of_name, kBroadcast},
+    {"Tanh", 6, function_of_name, kBroadcast},
 };
 
 }  // namespace

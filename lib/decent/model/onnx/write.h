@@ -32,8 +32,11 @@ struct Changes {
 /// BatchNormalization is 0 and its outputs of training are gone, Dropout has no training_mode
 /// input. All else is copied byte for byte: a model that is in that form already and has no changes
 /// gives the same file. External data goes to files beside `path`, named after it where the
-/// original's is named after the original. Files are whole or absent. Throws WriteError; UserError
-/// where `path` or its external data would overwrite files that the model is read from.
+/// original's is named after the original (new_location in write_external.h). What nothing uses any
+/// more, such as an initializer that was Dropout's training_mode, stays. Files are whole or absent,
+/// the model last. Throws WriteError; UserError where `path` or its external data would overwrite
+/// files that the model is read from, and where the model has no inference form, as something uses
+/// what BatchNormalization makes in training only.
 void write_model(const Model& model, const Changes& changes, const std::filesystem::path& path);
 
 }  // namespace decent::onnx

@@ -1,0 +1,50 @@
+#include "decent/model/onnx/element_types.h"
+
+#include <array>
+#include <cstddef>
+
+namespace decent::onnx {
+namespace {
+
+struct Type {
+  std::string_view name;
+  std::uint64_t size = 0;  // 0: not imported, or of no fixed size
+};
+
+// By number.
+constexpr std::array<Type, 29> kTypes = {{
+    {"undefined"},      {"float32", 4},  {"uint8", 1},     {"int8", 1},        {"uint16", 2},
+    {"int16", 2},       {"int32", 4},    {"int64", 8},     {"string"},         {"bool", 1},
+    {"float16", 2},     {"float64", 8},  {"uint32", 4},    {"uint64", 8},      {"complex64"},
+    {"complex128"},     {"bfloat16", 2}, {"float8e4m3fn"}, {"float8e4m3fnuz"}, {"float8e5m2"},
+    {"float8e5m2fnuz"}, {"uint4"},       {"int4"},         {"float4e2m1"},     {"float8e8m0"},
+    {"uint2"},          {"int2"},        {"float6e2m3"},   {"float6e3m2"},
+}};
+static_assert(kTypes[static_cast<std::size_t>(ElementType::bfloat16)].name == "bfloat16");
+
+}  // namespace
+
+std::uint64_t size_of(ElementType type) { return kTypes[static_cast<std::size_t>(type)].size; }
+
+std::string_view name_of(ElementType type) { return kTypes[static_cast<std::size_t>(type)].name; }
+
+ElementType element_type(std::int64_t number) {
+  if (number < 0 || number >= static_cast<std::int64_t>(kTypes.size())) {
+    return ElementType::undefined;
+  }
+  const auto type = static_cast<ElementType>(number);
+  return type == ElementType::string || size_of(type) > 0 ? type : ElementType::undefined;
+}
+
+std::string name_of_number(std::int64_t number) {
+  if (number < 0 || number >= static_cast<std::int64_t>(kTypes.size())) {
+    return "the unknown type " + std::to_string(number);
+  }
+  return std::string(kTypes[static_cast<std::size_t>(number)].name);
+}
+
+std::string_view imported_types() {
+  return "float32, float64, float16, bfloat16, int8 to int64, uint8 to uint64, bool and string";
+}
+
+}  // namespace decent::onnx
