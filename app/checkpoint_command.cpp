@@ -5,9 +5,11 @@
 
 #include "commands.h"
 #include "decent/core/error.h"
+#include "decent/model/onnx_export.h"
 #include "decent/model/save.h"
 #include "decent/train/compatibility.h"
 #include "decent/train/evaluator.h"
+#include "decent/train/export_check.h"
 #include "decent/train/metrics_file.h"
 #include "decent/train/progress.h"
 #include "decent/train/replica_loader.h"
@@ -76,17 +78,27 @@ void evaluate(Program& program, Setup& setup, const Averaged& model,
   program.log->info(evaluation_line(metrics, model.replicas));
 }
 
+// A line for the user about what was written, where there is one.
+std::string write_model(Setup& setup, const std::filesystem::path& path) {
+  if (path.extension() == ".onnx") {
+    export_onnx(*setup.model, path);
+    return check_export(setup, path);
+  }
+  if (path.extension() == ".pt") {
+    save_torchscript(*setup.model, path);
+  } else {
+    save_safetensors(*setup.model, path);
+  }
+  return "";
+}
+
 void export_model(Program& program, Setup& setup) {
+  std::string line;
   agree(*program.world, "exported", [&] {
-    if (!program.main_worker()) return;
-    const std::filesystem::path path = *program.flags.export_file;
-    if (path.extension() == ".pt") {
-      save_torchscript(*setup.model, path);
-    } else {
-      save_safetensors(*setup.model, path);
-    }
+    if (program.main_worker()) line = write_model(setup, *program.flags.export_file);
   });
   program.log->info("exported '" + *program.flags.export_file + "'");
+  if (!line.empty()) program.log->info(line);
 }
 
 }  // namespace

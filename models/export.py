@@ -2,6 +2,7 @@
 """Exports the models of this folder:
     python models/export.py                                 # all that are kept in models/*.pt
     python models/export.py gpt_11m --folder build/models   # these, to that folder
+    python models/export.py digits_cnn.onnx                 # as ONNX (needs the packages onnx and onnxscript)
 
 Your own model takes two lines (decent-train trains what forward does; leave the module in train mode):
     import torch
@@ -26,7 +27,8 @@ from resnet import ResNet18
 
 FOLDER = Path(__file__).resolve().parent
 KEPT = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN, "char_gpt": char_gpt}
-MODELS = {**KEPT, "gpt_11m": gpt_11m, "gpt_85m": gpt_85m, "resnet18": ResNet18}  # large: made where they are needed
+ONNX = {"digits_cnn.onnx": (DigitsCNN, torch.zeros(2, 1, 8, 8))}  # with an example of its input
+MODELS = {**KEPT, **ONNX, "gpt_11m": gpt_11m, "gpt_85m": gpt_85m, "resnet18": ResNet18}  # large: made where they are needed
 
 
 def export(model: nn.Module, path: Path) -> None:
@@ -44,6 +46,21 @@ def export(model: nn.Module, path: Path) -> None:
     for name, data in records.items():
         writer.write_record(name, data, len(data))
     writer.write_end_of_file()
+
+
+def export_onnx(model: nn.Module, x: torch.Tensor, path: Path) -> None:
+    """In the form that keeps training possible: in train mode, nothing folded, the batch size free. Without what the
+    exporter notes about the Python source: it holds the paths of this machine."""
+    import onnx
+
+    program = torch.onnx.export(model.train(), (x,), dynamo=True, optimize=False, dynamic_shapes=({0: "batch"},),
+                                input_names=["x"], output_names=["logits"], verbose=False)
+    program.save(str(path), external_data=False)
+    file = onnx.load(path)
+    for node in file.graph.node:
+        del node.metadata_props[:]
+        node.doc_string = ""
+    path.write_bytes(file.SerializeToString(deterministic=True))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -69,9 +86,13 @@ def main() -> None:
         return
     arguments.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
-    model = MODELS[names[0]]()
-    path = arguments.folder / f"{names[0]}.pt"
-    export(model, path)
+    if names[0] in ONNX:
+        make, x = ONNX[names[0]]
+        model, path = make(), arguments.folder / names[0]
+        export_onnx(model, x, path)
+    else:
+        model, path = MODELS[names[0]](), arguments.folder / f"{names[0]}.pt"
+        export(model, path)
     print(f"{path}: {sum(p.numel() for p in model.parameters())} parameters")
 
 

@@ -87,6 +87,7 @@ void export_onnx(const TorchScriptModel& model, const std::filesystem::path& pat
     changes.elements.push_back(new_elements(*tensor, classified.name, found->second));
   }
   for (const auto& [node, classified] : import.classification.own) {
+    if (!is_kept(classified.role)) continue;
     const onnx::Tensor* source = find_initializer(import.model->graph, node->inputs.front());
     const at::Tensor& weight = tensors.at(classified.name);
     const auto same = new_elements(*source, classified.name, weight);

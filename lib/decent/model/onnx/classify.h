@@ -29,7 +29,7 @@ struct Classification {
   /// Every initializer of the graph and of the graphs inside it.
   std::map<const Tensor*, Classified> initializers;
   /// Identity nodes that hand on a weight under a name of its own, in order: PyTorch's exporters
-  /// write so what was a separate parameter of equal value. Each gets a parameter.
+  /// write so what was a separate tensor of equal value. Each has a role of its own.
   std::map<const Node*, Classified> own;
 };
 

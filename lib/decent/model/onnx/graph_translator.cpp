@@ -90,11 +90,14 @@ void GraphTranslator::add_initializers(const Graph& graph) {
 
 Value GraphTranslator::value_of(const Tensor& initializer) {
   const auto found = classification_.initializers.find(&initializer);
-  if (found == classification_.initializers.end() || found->second.role == Role::constant ||
-      found->second.role == Role::ambiguous) {
+  if (found == classification_.initializers.end())
     return Value::of_constant(as_computed(initializer));
-  }
-  return parameter(initializer, found->second);
+  return value_of(initializer, found->second);
+}
+
+Value GraphTranslator::value_of(const Tensor& tensor, const Classified& classified) {
+  const bool is_kept = classified.role == Role::trainable || classified.role == Role::buffer;
+  return is_kept ? parameter(tensor, classified) : Value::of_constant(as_computed(tensor));
 }
 
 Value GraphTranslator::parameter(const Tensor& tensor, const Classified& classified) {
@@ -188,8 +191,7 @@ bool GraphTranslator::give_own_parameter(const Node& node) {
   const Value* source = find(node.inputs.front());
   for (const auto& [tensor, classified] : classification_.initializers) {
     if (tensor->name != node.inputs.front()) continue;
-    Value value = parameter(*tensor, found->second);
-    define(node.outputs.front(), std::move(value));
+    define(node.outputs.front(), value_of(*tensor, found->second));
     return true;
   }
   return source == nullptr;

@@ -39,6 +39,7 @@ class GraphTranslator {
   bool is_read(std::string_view name);
   void add_initializers(const Graph& graph);
   Value value_of(const Tensor& initializer);
+  Value value_of(const Tensor& tensor, const Classified& classified);
   Value parameter(const Tensor& tensor, const Classified& classified);
   std::shared_ptr<const Tensor> as_computed(std::shared_ptr<const Tensor> tensor) const;
   std::shared_ptr<const Tensor> as_computed(const Tensor& tensor) const;

@@ -112,6 +112,7 @@ std::vector<Edit> inference_form(Input& file, const Model& model) {
   for (const Function& function : model.functions) UseChecker(file).check(function);
   std::vector<Edit> edits;
   for_each_node(model, [&](const Node& node) { edit_node(file, node, edits); });
+  sort_edits(edits);  // a node's attributes may stand before its outputs
   return edits;
 }
 

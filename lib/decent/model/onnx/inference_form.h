@@ -9,7 +9,7 @@ namespace decent::onnx {
 
 /// Edits that turn off training: training_mode of BatchNormalization becomes 0 and its outputs
 /// after the first, which only training has, are removed; so is Dropout's third input
-/// (training_mode). Not sorted. What only fed that input stays, without use. Throws UserError where
+/// (training_mode). In order. What only fed that input stays, without use. Throws UserError where
 /// another node or an output of a graph uses what inference does not make.
 std::vector<Edit> inference_form(Input& file, const Model& model);
 

@@ -12,7 +12,7 @@ const std::vector<Operator>& operator_table() {
           shape_operators(), indexing_operators(), creation_operators(), reduction_operators(),
           matrix_operators(), convolution_operators(), pooling_operators(),
           normalization_operators(), random_operators(), recurrent_operators(),
-          attention_operators(), resize_operators(), sequence_operators(), control_operators(),
+          attention_operators(), resize_operators(), grid_operators(), sequence_operators(), control_operators(),
           loss_operators()}) {
       all.insert(all.end(), family.begin(), family.end());
     }

@@ -28,7 +28,7 @@ void note_randomness(NodeContext& c) {
 
 ElementType drawn_type(NodeContext& c, ElementType otherwise) {
   const ElementType type = c.type_attribute("dtype", otherwise);
-  if (!is_floating(type)) throw Unsupported("draws real numbers as " + name_of(type));
+  if (!is_floating(type)) throw Unsupported("draws real numbers as " + std::string(name_of(type)));
   return type;
 }
 

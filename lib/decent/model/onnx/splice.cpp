@@ -1,5 +1,6 @@
 #include "decent/model/onnx/splice.h"
 
+#include <algorithm>
 #include <cassert>
 
 #include "decent/model/onnx/wire.h"
@@ -81,6 +82,11 @@ class Splicer {
 };
 
 }  // namespace
+
+void sort_edits(std::vector<Edit>& edits) {
+  std::sort(edits.begin(), edits.end(),
+            [](const Edit& a, const Edit& b) { return a.field.begin < b.field.begin; });
+}
 
 Spliced splice(Input& file, std::span<const Edit> edits) {
   Spliced result;

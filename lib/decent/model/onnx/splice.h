@@ -21,6 +21,9 @@ struct Edit {
   std::span<const std::byte> rest = {};  // .. and those after them, which the caller keeps
 };
 
+/// In the order of the file.
+void sort_edits(std::vector<Edit>& edits);
+
 /// The new bytes as pieces, one after the other: of the file, of the edits, and the lengths of the
 /// messages around them.
 struct Spliced {

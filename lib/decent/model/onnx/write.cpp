@@ -120,8 +120,7 @@ void write_model(const Model& model, const Changes& changes, const std::filesyst
   for (const auto& [tensor, elements] : changed) edit_elements(file, *tensor, elements, edits);
   for (const OwnInitializer& own : changes.own) edits.push_back(own_initializer(model, own));
   ExternalWriter external(file, model, changed, path, edits);
-  std::sort(edits.begin(), edits.end(),
-            [](const Edit& a, const Edit& b) { return a.field.begin < b.field.begin; });
+  sort_edits(edits);
   const Spliced spliced = splice(file, edits);
   if (spliced.size > kMostFileBytes) {
     throw WriteError("cannot write '" + path.string() + "': it would have " +

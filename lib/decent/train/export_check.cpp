@@ -1,0 +1,74 @@
+#include "decent/train/export_check.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "decent/core/error.h"
+#include "decent/data/batch.h"
+#include "decent/model/onnx_export.h"
+#include "decent/model/onnx_import.h"
+#include "decent/train/criterion.h"
+#include "decent/train/predict.h"
+
+namespace decent {
+namespace {
+
+// As many samples as the graph asks for, where its batch size is a number; else a few.
+std::int64_t samples_for(const TorchScriptModel& model, std::int64_t available) {
+  constexpr std::int64_t kFew = 8;
+  std::int64_t samples = kFew;
+  for (const onnx::ValueInfo& input : model.onnx()->file->graph.inputs) {
+    if (input.shape && !input.shape->empty())
+      samples = input.shape->front().value.value_or(samples);
+  }
+  return std::min(samples, available);
+}
+
+at::Tensor output_of(TorchScriptModel& model, const Setup& setup, const DataSet& data,
+                     const Batch& batch) {
+  model.module().eval();
+  return predict(model, setup.inputs, Criterion(setup.recipe.model), data, batch).output;
+}
+
+std::string compare(Setup& setup, const std::filesystem::path& file, const DataSet& data) {
+  const at::NoGradGuard no_grad;
+  TorchScriptModel written(file, setup.recipe.model.unfreeze);
+  written.choose_output(setup.recipe.model.output);
+  written.move_to(setup.model->device());
+  round_to_file_types(*setup.model);
+  std::vector<std::int64_t> samples(
+      static_cast<std::size_t>(samples_for(written, data.source->size())));
+  std::iota(samples.begin(), samples.end(), 0);
+  const Batch batch = read_batch(*data.source, data.fields, samples);
+  const at::Tensor ours = output_of(*setup.model, setup, data, batch).to(at::kDouble);
+  const at::Tensor theirs = output_of(written, setup, data, batch).to(at::kDouble);
+  // The same operators on the same weights: only the order of a sum may differ with the alignment
+  // of memory.
+  const double scale = std::max(1.0, ours.abs().max().item<double>());
+  if (at::allclose(ours, theirs, 1e-5, 1e-5 * scale, /*equal_nan=*/true)) {
+    return "checked: " + std::to_string(samples.size()) + " samples of " + data.key +
+           " come out the same from '" + file.string() + "'";
+  }
+  throw std::logic_error("'" + file.string() +
+                         "' was written, but does not compute what the model in memory does");
+}
+
+}  // namespace
+
+std::string check_export(Setup& setup, const std::filesystem::path& file) {
+  const Recipe& recipe = setup.recipe;
+  DataSet data;
+  try {
+    data = recipe.data.eval ? open_data_set("data.eval", *recipe.data.eval, recipe.model)
+                            : open_data_set("data.train", recipe.data.train, recipe.model);
+  } catch (const UserError& error) {
+    return std::string("not checked on data: ") + error.what();
+  }
+  return compare(setup, file, data);
+}
+
+}  // namespace decent

@@ -1,0 +1,114 @@
+"""What --export writes to .onnx: the trained model as onnxruntime runs it, and the file as it was where nothing changed.
+
+Some networks and forms by default, all of them with DECENT_ONNX_ALL=1.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+import inference
+from catalogue import EXAMPLES, make_data
+from harness import TrainedRun, cases, export, make_recipe, write_only
+
+FORMS = ("D", "O", "LT", "LN")
+CHOSEN = {"D": ["batch_norm_mlp", "gpt"], "O": ["batch_norm_mlp"], "LT": ["resnet18", "vit", "several_outputs"],
+          "LN": ["bert", "lstm", "clicks"]}
+UNTRAINED = {"D": ["batch_norm_mlp", "unet"], "O": ["batch_norm_mlp"], "LT": ["resnet18", "mobilenet_v3_small"],
+             "LN": ["resnet18", "gpt", "lstm"]}
+
+
+def inputs_of(name: str, rows: int) -> dict[str, np.ndarray]:
+    fields = make_data(name)
+    return {key: fields[key][:rows] for key in EXAMPLES[name].inputs}
+
+
+@torch.no_grad()
+def torchscript_outputs(run: TrainedRun, inputs: dict[str, np.ndarray]) -> list[np.ndarray]:
+    model = torch.jit.load(str(run.run.folder / "model.pt"))
+    assert not model.training
+    outputs = model(*(torch.from_numpy(array) for array in inputs.values()))
+    return [output.numpy() for output in (outputs if isinstance(outputs, tuple) else (outputs,))]
+
+
+# ---- trained -------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("name", "form"), cases(CHOSEN, FORMS))
+def test_trained_model_runs_in_onnxruntime(name: str, form: str, trained) -> None:
+    run = trained(name, form, "adamw")
+    path = run.export("trained.onnx")
+    onnx.checker.check_model(str(path), full_check=True)
+    inputs = inputs_of(name, 7)  # not the batch size that it was exported or trained with
+    ours, theirs = torchscript_outputs(run, inputs), inference.run(path, inputs)
+    assert len(ours) == len(theirs) == len(EXAMPLES[name].outputs)
+    for a, b in zip(ours, theirs.values()):
+        np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "form"), cases(CHOSEN, FORMS))
+def test_training_changes_elements_alone(name: str, form: str, trained, exported) -> None:
+    before, after = load(exported(name, form)), load(trained(name, form, "adamw").export("elements.onnx"))
+    changed = {a.name for a, b in zip(before.graph.initializer, after.graph.initializer) if a != b}
+    assert changed
+    for tensor in [*before.graph.initializer, *after.graph.initializer]:
+        if tensor.name in changed:
+            assert tensor.data_type == onnx.TensorProto.FLOAT
+            clear_elements(tensor)
+    assert after == inference_form(before)
+
+
+def clear_elements(tensor: onnx.TensorProto) -> None:
+    """All else stays: name, type, dimensions, and which field holds the elements."""
+    tensor.raw_data = b"raw" if tensor.raw_data else b""
+    if tensor.float_data:
+        tensor.float_data[:] = [0.0]
+
+
+# ---- untrained -----------------------------------------------------------------------------------------------------
+
+def round_trip(path: Path, settings: dict, folder: Path) -> Path:
+    """Exports the model as it is, under its own name into another folder: external data is named after the file."""
+    run = write_only(folder, settings)
+    again = folder / "again" / path.name
+    again.parent.mkdir()
+    export(run.config, again, "--checkpoint", "none")
+    return again
+
+
+@pytest.mark.parametrize(("name", "form"), cases(UNTRAINED, FORMS))
+def test_untrained_model_is_the_same_file(name: str, form: str, exported, data, tmp_path: Path) -> None:
+    path = exported(name, form)
+    again = round_trip(path, make_recipe(name, path, data(name), "sgd"), tmp_path)
+    files = {file.name: file.read_bytes() for file in path.parent.iterdir()}
+    written = {file.name: file.read_bytes() for file in again.parent.iterdir()}
+    assert files.keys() == written.keys()
+    expected = inference_form(load(path))
+    if expected == load(path):
+        assert files == written
+    else:
+        assert form == "LT", "other exporters write the inference form"
+        assert load(again) == expected
+
+
+def load(path: Path) -> onnx.ModelProto:
+    """With external data as it is in the file, so that its place is compared too."""
+    return onnx.load(str(path), load_external_data=False)
+
+
+def inference_form(model: onnx.ModelProto) -> onnx.ModelProto:
+    """What --export may change: modes of batch norm and dropout. Everything else stays, in its order."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    for node in result.graph.node:
+        if node.op_type == "BatchNormalization":
+            for attribute in node.attribute:
+                attribute.i = 0 if attribute.name == "training_mode" else attribute.i
+            del node.output[1:]
+        if node.op_type == "Dropout" and len(node.input) == 3:
+            del node.input[2]
+    return result
