@@ -204,6 +204,10 @@ bool NodeContext::wants(std::size_t output) const {
   return output < node_.outputs.size() && !node_.outputs[output].empty();
 }
 
+bool NodeContext::is_read(std::size_t output) const {
+  return wants(output) && graph_.is_read(node_.outputs[output]);
+}
+
 void NodeContext::set(std::size_t output, const std::string& expression, ElementType type,
                       std::optional<std::int64_t> rank) {
   if (!wants(output)) return;
