@@ -235,11 +235,13 @@ void NodeContext::set_constant(std::size_t output, std::shared_ptr<const Tensor>
   set_value(output, Value::of_constant(graph_.as_computed(std::move(tensor))));
 }
 
-void NodeContext::set_sequence(std::size_t output, const std::string& expression, ElementType type) {
+void NodeContext::set_sequence(std::size_t output, const std::string& expression, ElementType type,
+                               std::optional<std::int64_t> rank) {
   if (!wants(output)) return;
   Value value;
   value.kind = Value::Kind::sequence;
   value.type = graph_.as_computed(type);
+  value.rank = rank;
   value.text = fresh_name(node_.outputs[output]);
   line(value.text + " = " + expression);
   graph_.define(node_.outputs[output], std::move(value));
