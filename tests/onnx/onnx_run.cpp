@@ -1,8 +1,9 @@
 // Runs .onnx files through the importer, for tests that know what should come out.
 //
 //     onnx_run LIST
+//     onnx_run --operators      # the table of operators, a name a line
 //
-// Each line of LIST is "FOLDER [source]": FOLDER holds model.onnx and its inputs, input_0.pb, .. (TensorProto, or
+// Each line of LIST is a folder that holds model.onnx and its inputs, input_0.pb, .. (TensorProto, or
 // SequenceProto where the name ends in .seq.pb). Writes FOLDER/outputs.pt, a list of tensors and lists of tensors that
 // torch.load reads, or FOLDER/error.txt; FOLDER/source.py has the TorchScript.
 
@@ -13,6 +14,7 @@
 #include <iostream>
 
 #include "decent/core/file.h"
+#include "decent/model/onnx/operators.h"
 #include "decent/model/onnx/read.h"
 #include "decent/model/onnx_import.h"
 #include "decent/model/onnx_module.h"
@@ -68,9 +70,15 @@ void run(const Path& folder) {
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
+void print_operators() {
+  for (const decent::onnx::Operator& each : decent::onnx::operator_table())
+    std::cout << each.name << "\n";
+}
+
 }  // namespace
 
-int main(int, char** argv) {
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "--operators") return print_operators(), 0;
   decent::use_plain_executor();
   std::ifstream list(argv[1]);
   for (std::string folder; std::getline(list, folder);) {

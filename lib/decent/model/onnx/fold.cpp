@@ -33,6 +33,12 @@ double sum_count(const std::vector<const Value*>& inputs) {
   return sum;
 }
 
+double pair_count(const std::vector<const Value*>& inputs) {
+  double product = 1;
+  for (const Value* input : inputs) product *= static_cast<double>(input->constant->count());
+  return product;
+}
+
 double product_of(const Value& value) {
   double product = 1;
   for (const double each : as_doubles(*value.constant)) product *= std::max(1.0, std::abs(each));
@@ -54,6 +60,7 @@ double most_elements(const Operator& known, const std::vector<const Value*>& inp
     case Folding::never: return std::numeric_limits<double>::infinity();
     case Folding::broadcast: return broadcast_count(inputs);
     case Folding::sum: return sum_count(inputs);
+    case Folding::pairs: return pair_count(inputs);
     case Folding::product: return product_count(inputs);
   }
   return std::numeric_limits<double>::infinity();

@@ -28,8 +28,10 @@ const Helpers& helpers() {
   static const Helpers all = [] {
     Helpers by_name;
     for (const std::span<const Helper> family :
-         {std::span<const Helper>(kShared), activation_helpers(), attention_helpers(), convolution_helpers(), elementwise_helpers(), normalization_helpers(), pooling_helpers(), recurrent_helpers(),
-          resize_helpers()}) {
+         {std::span<const Helper>(kShared), activation_helpers(), attention_helpers(),
+          convolution_helpers(), elementwise_helpers(), indexing_helpers(), normalization_helpers(),
+          pooling_helpers(), recurrent_helpers(), reduction_helpers(), resize_helpers(),
+          shape_helpers()}) {
       for (const Helper& each : family) by_name.emplace(each.name, &each);
     }
     return by_name;

@@ -32,9 +32,12 @@ std::span<const Helper> activation_helpers();
 std::span<const Helper> attention_helpers();
 std::span<const Helper> convolution_helpers();
 std::span<const Helper> elementwise_helpers();
+std::span<const Helper> indexing_helpers();
 std::span<const Helper> normalization_helpers();
 std::span<const Helper> pooling_helpers();
 std::span<const Helper> recurrent_helpers();
+std::span<const Helper> reduction_helpers();
 std::span<const Helper> resize_helpers();
+std::span<const Helper> shape_helpers();
 
 }  // namespace decent::onnx

@@ -76,7 +76,8 @@ std::string NodeContext::int_list(std::size_t input) {
   }
   if (!is_integer(value.type)) throw Unsupported("wants integers as input " + std::to_string(input));
   const std::string name = fresh_name(node_.inputs[input] + "_list");
-  line(name + ": List[int] = " + tensor(input) + ".tolist()");
+  const std::string wide = value.type == ElementType::int64 ? "" : ".to(torch.int64)";
+  line(name + ": List[int] = " + tensor(input) + wide + ".tolist()");
   return name;
 }
 
@@ -93,6 +94,8 @@ std::string NodeContext::float_scalar(std::size_t input) {
 
 std::string NodeContext::bool_scalar(std::size_t input) {
   if (const auto known = known_scalar(input)) return *known != 0 ? "True" : "False";
+  const auto& integers = this->input(input).integers;
+  if (integers && integers->size() == 1) return "bool(" + integers->front().text() + ")";
   return "bool(" + tensor(input) + ")";
 }
 
@@ -148,6 +151,8 @@ ElementType NodeContext::type_attribute(std::string_view name, ElementType other
   return graph_.as_computed(type);
 }
 
+ElementType NodeContext::as_computed(ElementType type) const { return graph_.as_computed(type); }
+
 std::optional<std::vector<std::int64_t>> NodeContext::axes(std::string_view attribute,
                                                            std::size_t input) const {
   if (const auto given = ints(attribute)) return given;
@@ -199,6 +204,10 @@ bool NodeContext::wants(std::size_t output) const {
   return output < node_.outputs.size() && !node_.outputs[output].empty();
 }
 
+bool NodeContext::is_read(std::size_t output) const {
+  return wants(output) && graph_.is_read(node_.outputs[output]);
+}
+
 void NodeContext::set(std::size_t output, const std::string& expression, ElementType type,
                       std::optional<std::int64_t> rank) {
   if (!wants(output)) return;
@@ -220,6 +229,10 @@ std::string NodeContext::declare(std::size_t output, ElementType type,
 void NodeContext::set_integers(std::size_t output, std::vector<Integer> integers, std::int64_t rank,
                                ElementType type) {
   set_value(output, Value::of_integers(std::move(integers), rank, type));
+}
+
+void NodeContext::set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor) {
+  set_value(output, Value::of_constant(graph_.as_computed(std::move(tensor))));
 }
 
 void NodeContext::set_sequence(std::size_t output, const std::string& expression, ElementType type) {

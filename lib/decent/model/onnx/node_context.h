@@ -64,6 +64,8 @@ class NodeContext {
   /// An attribute that holds a TensorProto.DataType; half types are float32 where the model is
   /// computed so.
   ElementType type_attribute(std::string_view name, ElementType otherwise) const;
+  /// The type in which the model computes with elements of `type`.
+  ElementType as_computed(ElementType type) const;
   /// Axes as an attribute, or as input `input` in newer versions; std::nullopt where neither is
   /// given. Unsupported where they are only known when the model runs.
   std::optional<std::vector<std::int64_t>> axes(std::string_view attribute, std::size_t input) const;
@@ -93,6 +95,8 @@ class NodeContext {
   // Outputs.
 
   bool wants(std::size_t output) const;
+  /// Whether a node reads the output, or the model gives it.
+  bool is_read(std::size_t output) const;
   /// Output `output` is `expression`.
   void set(std::size_t output, const std::string& expression, ElementType type,
            std::optional<std::int64_t> rank = std::nullopt);
@@ -101,6 +105,7 @@ class NodeContext {
                       std::optional<std::int64_t> rank = std::nullopt);
   void set_integers(std::size_t output, std::vector<Integer> integers, std::int64_t rank,
                     ElementType type = ElementType::int64);
+  void set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor);
   void set_sequence(std::size_t output, const std::string& expression, ElementType type);
   /// The output is another value under a new name.
   void set_value(std::size_t output, Value value);

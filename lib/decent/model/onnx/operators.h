@@ -21,7 +21,8 @@ enum class Gradient {
 enum class Folding {
   never,      // it is random, keeps state, or the size of its outcome is not told beforehand
   broadcast,  // the outcome has at most the broadcast shape of the inputs
-  sum,        // no more elements than the inputs have together: views, Concat, Gather of a table's rows
+  sum,        // no more elements than the inputs have together: views, Concat
+  pairs,      // no more than the counts of the inputs multiplied: Gather
   product,    // no more than input 0's times the product of the integers in the others: Expand, Tile;
               // without input 1, the product of the integers in input 0: ConstantOfShape
 };
@@ -48,7 +49,9 @@ std::span<const Operator> bitwise_operators();
 std::span<const Operator> comparison_operators();
 std::span<const Operator> activation_operators();
 std::span<const Operator> shape_operators();
+std::span<const Operator> cutting_operators();
 std::span<const Operator> indexing_operators();
+std::span<const Operator> scatter_operators();
 std::span<const Operator> creation_operators();
 std::span<const Operator> reduction_operators();
 std::span<const Operator> matrix_operators();

@@ -1,7 +1,74 @@
+// Sequences: lists of tensors. Lists that others read are never changed.
+
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/operators.h"
 
 namespace decent::onnx {
+namespace {
 
-std::span<const Operator> sequence_operators() { return {}; }
+void sequence_empty(NodeContext& c) {
+  c.set_sequence(0, "annotate(List[Tensor], [])", c.type_attribute("dtype", ElementType::float32));
+}
+
+void sequence_construct(NodeContext& c) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < c.inputs(); ++i) parts.push_back(c.tensor(i));
+  c.set_sequence(0, "[" + comma_separated(parts) + "]", c.type(0));
+}
+
+void sequence_insert(NodeContext& c) {
+  const std::string sequence = c.tensor(0);
+  const std::string added = "[" + c.tensor(1) + "]";
+  if (!c.has(2)) return c.set_sequence(0, sequence + " + " + added, c.type(1));
+  const std::string place = c.variable("place", c.int_scalar(2));
+  c.set_sequence(0, sequence + "[:" + place + "] + " + added + " + " + sequence + "[" + place + ":]",
+                 c.type(1));
+}
+
+void sequence_erase(NodeContext& c) {
+  const std::string place = c.has(1) ? c.int_scalar(1) : "-1";
+  c.set_sequence(0, c.helper("_erased") + "(" + c.tensor(0) + ", " + place + ")", c.type(0));
+}
+
+void sequence_at(NodeContext& c) {
+  c.set(0, c.tensor(0) + "[" + c.int_scalar(1) + "]", c.type(0));
+}
+
+void sequence_length(NodeContext& c) {
+  c.set_integers(0, {Integer::size("len(" + c.tensor(0) + ")")}, 0);
+}
+
+void split_to_sequence(NodeContext& c) {
+  const std::string axis = std::to_string(axis_of(c.int_or("axis", 0), c.rank(0)));
+  const std::string x = c.tensor(0);
+  if (!c.has(1) && c.int_or("keepdims", 1) == 0)
+    return c.set_sequence(0, "torch.unbind(" + x + ", " + axis + ")", c.type(0));
+  std::string sizes = "1";
+  if (c.has(1)) {
+    if (!c.rank(1)) throw Unsupported("has a split of unknown rank");
+    sizes = *c.rank(1) == 0 ? c.int_scalar(1) : c.int_list(1);
+  }
+  c.set_sequence(0, "torch.split(" + x + ", " + sizes + ", " + axis + ")", c.type(0));
+}
+
+void concat_from_sequence(NodeContext& c) {
+  const std::string function = c.int_or("new_axis", 0) != 0 ? "torch.stack(" : "torch.cat(";
+  c.set(0, function + c.tensor(0) + ", " + std::to_string(c.int_or("axis", 0)) + ")", c.type(0));
+}
+
+constexpr Operator kOperators[] = {
+    {"ConcatFromSequence", 11, concat_from_sequence},
+    {"SequenceAt", 11, sequence_at},
+    {"SequenceConstruct", 11, sequence_construct},
+    {"SequenceEmpty", 11, sequence_empty},
+    {"SequenceErase", 11, sequence_erase},
+    {"SequenceInsert", 11, sequence_insert},
+    {"SequenceLength", 11, sequence_length, Folding::never, Gradient::stops},
+    {"SplitToSequence", 11, split_to_sequence},
+};
+
+}  // namespace
+
+std::span<const Operator> sequence_operators() { return kOperators; }
 
 }  // namespace decent::onnx
