@@ -82,8 +82,7 @@ def test_flags_that_make_no_sense(flags: list, text: str) -> None:
     (["--resume"], ["resume"]),
     (["--checkpoint", "none"], ["--checkpoint", "--eval-only", "--resume auto|DIR"]),
     (["--dry-run", "--eval-only"], ["--dry-run", "--eval-only"]),
-    (["--export", "model.onnx"], ["model.onnx", "not supported yet"]),
-    (["--export", "model.bin"], ["model.bin", ".pt", ".safetensors"]),
+    (["--export", "model.bin"], ["model.bin", ".pt", ".safetensors", ".onnx"]),
 ], ids=lambda value: " ".join(value))
 def test_flags_on_checkpoints(flags: list[str], texts: list[str]) -> None:
     assert_says(flag_error("--config", CONFIG, *flags), *texts)
@@ -91,7 +90,7 @@ def test_flags_on_checkpoints(flags: list[str], texts: list[str]) -> None:
 
 # ---- --print-config and --set --------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("name", ["digits", "digits_cnn", "char_gpt"])
+@pytest.mark.parametrize("name", ["digits", "digits_cnn", "digits_cnn_onnx", "char_gpt"])
 def test_printed_recipe_loads_to_the_same(name: str, tmp_path: Path) -> None:
     first = run_alone("--config", ROOT / "configs" / f"{name}.yaml", "--print-config", cwd=tmp_path)
     assert (first.code, first.err) == (0, "")
@@ -197,7 +196,6 @@ def test_all_mistakes_together(tmp_path: Path) -> None:
 # One value per key and recipe, so several recipes.
 TO_COME = [
     {
-        "model": {"unfreeze": ["fc*"]},
         "data": {"eval": {"format": "images", "path": "a"}, "threads": 2, "on_error": "skip",
                  "transforms": ["normalize"]},
     },

@@ -48,6 +48,8 @@ class Trained:
 
 def fold_batch_norm(model: nn.Module) -> nn.Module:
     """Every batch norm that follows a convolution or a linear layer is made part of it."""
+    if not any(isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)) for module in model.modules()):
+        return model  # perhaps one that fx cannot trace
     graph = fx.symbolic_trace(model)
     modules = dict(graph.named_modules())
     for node in graph.graph.nodes:
@@ -80,12 +82,7 @@ def untie(model: nn.Module) -> nn.Module:
 def as_exported(name: str, form: str) -> nn.Module:
     """D folds batch norm and unties what is tied; the other forms keep everything."""
     model = make_model(name)
-    return untie(fold_batch_norm(model)) if form == "D" and _has_batch_norm(model) else \
-        untie(model) if form == "D" else model
-
-
-def _has_batch_norm(model: nn.Module) -> bool:
-    return any(isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)) for module in model.modules())
+    return untie(fold_batch_norm(model)) if form == "D" else model
 
 
 def state_of(model: nn.Module) -> Tensors:
@@ -94,21 +91,21 @@ def state_of(model: nn.Module) -> Tensors:
     return {name: tensor.detach().numpy().copy() for name, tensor in named}
 
 
-def follow(model: nn.Module, imported: Imported, keeps_statistics: bool) -> Match:
-    """Starts `model` where the import starts, with the same parameters trained.
-
-    keeps_statistics: False where exporting has changed the running statistics in the file (form LT).
+def follow(name: str, form: str, model: nn.Module, imported: Imported) -> Match:
+    """Starts `model` where the import starts, with the same parameters trained: all but what the catalogue calls lost.
     """
-    if not keeps_statistics:
+    if form == "LT":  # tracing in training mode has moved the running statistics
         _take_statistics(model, imported)
     found = match(imported.tensors, state_of(model))
     parameters = dict(model.named_parameters())
-    for name, own in found.close.items():  # folded by the exporter in its own rounding
-        _assign(parameters[own], found, name, imported.tensors[name])
-    for name, parameter in parameters.items():
-        trained = sum(count for key, count in found.of(name).items() if key in imported.trainable)
-        assert trained in (0, parameter.numel()), f"{name}: {trained} of {parameter.numel()} elements are trained"
+    for key, own in found.close.items():  # folded by the exporter in its own rounding
+        _assign(parameters[own], found, key, imported.tensors[key])
+    for key, parameter in parameters.items():
+        trained = sum(count for own, count in found.of(key).items() if own in imported.trainable)
+        assert trained in (0, parameter.numel()), f"{key}: {trained} of {parameter.numel()} elements are trained"
         parameter.requires_grad_(trained > 0)
+    frozen = {key for key, parameter in parameters.items() if not parameter.requires_grad}
+    assert frozen == set(EXAMPLES[name].lost.get(form, ()))
     return found
 
 

@@ -39,21 +39,39 @@ class Match:
 
 
 def match(imported: Tensors, eager: Tensors) -> Match:
-    """Tensors of `imported` that are in no way eager's are left out. Names decide between equal tensors of eager."""
-    offsets = same_layout(eager).offsets
-    end = sum(tensor.size for tensor in eager.values())
+    """Tensors of `imported` that are in no way eager's are left out."""
+    result = same_layout(eager)
+    result.places.clear()
     flat = np.concatenate([tensor.ravel() for tensor in eager.values()])
-    free = np.ones(end, dtype=bool)
-    places: dict[str, np.ndarray] = {}
-    for name in sorted(imported, key=lambda name: name not in eager):  # same names first
-        found = _own_places(name, imported[name], flat, offsets)
-        found = _find(imported[name], flat, free) if found is None else found
+    for name, tensor in imported.items():
+        found = _find(tensor, flat)
         if found is not None:
-            places[name] = found
-            free[found] = False
-    result = Match(places, offsets, {})
+            result.places[name] = found
+    _tell_copies_apart(result, eager)
     _match_close(result, imported, eager)
     return result
+
+
+def _find(tensor: np.ndarray, flat: np.ndarray) -> np.ndarray | None:
+    """Places of all the tensor's elements, or None if one is not there; of equal elements the first."""
+    order = flat.argsort(kind="stable")
+    if tensor.size == 0 or tensor.dtype != flat.dtype or len(order) == 0:
+        return None
+    at = np.searchsorted(flat[order], tensor).clip(max=len(order) - 1)
+    return order[at] if (flat[order[at]] == tensor).all() else None
+
+
+def _tell_copies_apart(result: Match, eager: Tensors) -> None:
+    """Weights that were tied are equal: an embedding, and a linear layer after it, whose weight MatMul has transposed."""
+    names = list(eager)
+    for i, first in enumerate(names):
+        for second in names[i + 1:]:
+            if not np.array_equal(eager[first], eager[second]):
+                continue
+            shift = result.offsets[second].start - result.offsets[first].start
+            for name in result.of(first):
+                if result.places[name].shape == eager[first].T.shape:
+                    result.places[name] += shift
 
 
 def same_layout(tensors: Tensors) -> Match:
@@ -63,26 +81,6 @@ def same_layout(tensors: Tensors) -> Match:
         offsets[name] = range(end, end + tensor.size)
         end += tensor.size
     return Match({name: np.array(offsets[name]).reshape(t.shape) for name, t in tensors.items()}, offsets, {})
-
-
-def _own_places(name: str, tensor: np.ndarray, flat: np.ndarray, offsets: dict[str, range]) -> np.ndarray | None:
-    """Places in eager's tensor of the same name."""
-    own = offsets.get(name)
-    if own is None or tensor.size != len(own):
-        return None
-    local = _find(tensor, flat[own.start:own.stop], np.ones(len(own), dtype=bool))
-    return None if local is None else local + own.start
-
-
-def _find(tensor: np.ndarray, flat: np.ndarray, free: np.ndarray) -> np.ndarray | None:
-    """Places of all the tensor's elements among those that are free, or None if one is not there."""
-    candidates = np.flatnonzero(free)
-    values = flat[candidates]
-    order = values.argsort(kind="stable")
-    if tensor.size == 0 or tensor.dtype != flat.dtype or len(order) == 0:
-        return None
-    at = np.searchsorted(values[order], tensor).clip(max=len(order) - 1)
-    return candidates[order[at]] if (values[order[at]] == tensor).all() else None
 
 
 def _match_close(result: Match, imported: Tensors, eager: Tensors) -> None:

@@ -31,7 +31,7 @@ def with_optimizers(pairs: list[tuple[str, str]]) -> list[tuple[str, str, str]]:
 def check(name: str, form: str, optimizer: str, ours: TrainedRun) -> None:
     imported = ours.imported()
     model = eager.as_exported(name, form)
-    found = eager.follow(model, imported, keeps_statistics=form != "LT")
+    found = eager.follow(name, form, model, imported)
     reference = eager.train(name, model, found, optimizer_of(name, optimizer), SCHEDULES[optimizer])
     assert_agrees(name, ours.run, imported, found, reference)
 

@@ -64,12 +64,34 @@ class ConstantTable : public torch::jit::SugaredValue {
   const onnx::ModuleSource& source_;
 };
 
+// "torch" in the source: its functions, and the names of element types ("torch.float32"), which
+// TorchScript knows as numbers.
+class TorchNames : public torch::jit::BuiltinModule {
+ public:
+  TorchNames() : BuiltinModule("aten") {}
+  std::shared_ptr<SugaredValue> attr(const torch::jit::SourceRange& place,
+                                     torch::jit::GraphFunction& function,
+                                     const std::string& field) override {
+    for (int each = 1; each <= 16; ++each) {
+      const auto type = scalar_type_of(static_cast<ElementType>(each));
+      if (!type || field != onnx::name_of(static_cast<ElementType>(each))) continue;
+      return std::make_shared<torch::jit::SimpleValue>(
+          function.graph()->insertConstant(static_cast<std::int64_t>(*type)));
+    }
+    return BuiltinModule::attr(place, function, field);
+  }
+};
+
 struct SourceResolver : torch::jit::Resolver {
   explicit SourceResolver(const onnx::ModuleSource& module_source) : source(module_source) {}
   std::shared_ptr<torch::jit::SugaredValue> resolveValue(
       const std::string& name, torch::jit::GraphFunction& function,
       const torch::jit::SourceRange& place) override {
     if (name == "CONSTANTS") return std::make_shared<ConstantTable>(source);
+    if (name == "torch") return std::make_shared<TorchNames>();
+    if (name == "annotate") {
+      return torch::jit::SpecialFormValue::create(c10::Symbol::prim("annotate"));
+    }
     return torch::jit::nativeResolver()->resolveValue(name, function, place);
   }
   c10::TypePtr resolveType(const std::string& name, const torch::jit::SourceRange& place) override {

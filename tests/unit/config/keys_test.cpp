@@ -41,7 +41,7 @@ const std::vector<KeyCase>& key_cases() {
       {"model.memory_format", "contiguous", "true", "", ""},
       {"model.weights", "w.safetensors", "[a]", "''", ""},
       {"model.freeze", "['layer.*']", "a", "['']", ""},
-      {"model.unfreeze", "[]", "null", "[null]", "[a]"},
+      {"model.unfreeze", "['bias.*']", "null", "[null]", ""},
       {"model.device", "cuda", "0", "", ""},
       {"data.train", "{format: builtin, name: d, split: test}", "digits", "{}", ""},
       {"data.eval", "null", "digits", "[]", ""},

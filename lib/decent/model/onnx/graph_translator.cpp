@@ -4,6 +4,7 @@
 
 #include "decent/core/error.h"
 #include "decent/model/onnx/helpers.h"
+#include "decent/model/onnx/walk.h"
 
 namespace decent::onnx {
 namespace {
@@ -65,6 +66,23 @@ const Value* GraphTranslator::find(std::string_view name) const {
 
 void GraphTranslator::define(const std::string& name, Value value) {
   scopes_.back().insert_or_assign(name, std::move(value));
+}
+
+bool GraphTranslator::is_read(std::string_view name) {
+  if (read_names_.empty()) {
+    const auto add_outputs = [&](const Graph& graph) {
+      for (const ValueInfo& output : graph.outputs) read_names_.insert(output.name);
+    };
+    add_outputs(model_.graph);
+    for_each_node(model_.graph.nodes, [&](const Node& node) {
+      read_names_.insert(node.inputs.begin(), node.inputs.end());
+      for (const Attribute& attribute : node.attributes) {
+        const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
+        if (graph != nullptr) add_outputs(**graph);
+      }
+    });
+  }
+  return read_names_.count(name) != 0;
 }
 
 ElementType GraphTranslator::as_computed(ElementType type) const {

@@ -36,6 +36,7 @@ class GraphTranslator {
   // Values.
   const Value* find(std::string_view name) const;
   void define(const std::string& name, Value value);
+  bool is_read(std::string_view name);
   void add_initializers(const Graph& graph);
   Value value_of(const Tensor& initializer);
   Value value_of(const Tensor& tensor, const Classified& classified);
@@ -73,6 +74,7 @@ class GraphTranslator {
   const TranslationOptions& options_;
   Translation result_;
   std::deque<Scope> scopes_;
+  std::set<std::string, std::less<>> read_names_;  // by is_read(), when it is first asked
   SourceLines lines_;
   Identifiers identifiers_;
   Identifiers constant_names_;

@@ -1,6 +1,8 @@
 #include "decent/model/onnx/node_context.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "decent/model/onnx/graph_translator.h"
 
@@ -16,6 +18,16 @@ const T* attribute_value(const Node& node, std::string_view name) {
     throw Unsupported("has an attribute '" + std::string(name) + "' of the wrong type");
   }
   return value;
+}
+
+// Attributes are float32, into which exporters rounded a double: 1e-5 became 9.99999975e-06. The
+// shortest decimal that rounds to the float32 is what was meant, and what PyTorch computes with.
+double as_written(float value) {
+  std::array<char, 32> text{};
+  const char* end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double wide = value;
+  std::from_chars(text.data(), end, wide);
+  return wide;
 }
 
 std::string joined(const std::vector<Integer>& integers) {
@@ -115,7 +127,7 @@ std::int64_t NodeContext::int_or(std::string_view name, std::int64_t otherwise) 
 
 double NodeContext::float_or(std::string_view name, double otherwise) const {
   const auto* value = attribute_value<float>(node_, name);
-  return value != nullptr ? static_cast<double>(*value) : otherwise;
+  return value != nullptr ? as_written(*value) : otherwise;
 }
 
 std::string NodeContext::string_or(std::string_view name, const std::string& otherwise) const {
@@ -202,6 +214,10 @@ void NodeContext::note(const std::string& text) {
 
 bool NodeContext::wants(std::size_t output) const {
   return output < node_.outputs.size() && !node_.outputs[output].empty();
+}
+
+bool NodeContext::is_read(std::size_t output) const {
+  return wants(output) && graph_.is_read(node_.outputs[output]);
 }
 
 void NodeContext::set(std::size_t output, const std::string& expression, ElementType type,

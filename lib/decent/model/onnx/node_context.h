@@ -95,6 +95,8 @@ class NodeContext {
   // Outputs.
 
   bool wants(std::size_t output) const;
+  /// Whether a node reads the output, or the model gives it.
+  bool is_read(std::size_t output) const;
   /// Output `output` is `expression`.
   void set(std::size_t output, const std::string& expression, ElementType type,
            std::optional<std::int64_t> rank = std::nullopt);
