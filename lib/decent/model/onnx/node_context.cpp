@@ -1,6 +1,10 @@
 #include "decent/model/onnx/node_context.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "decent/model/onnx/graph_translator.h"
 
@@ -16,6 +20,17 @@ const T* attribute_value(const Node& node, std::string_view name) {
     throw Unsupported("has an attribute '" + std::string(name) + "' of the wrong type");
   }
   return value;
+}
+
+// The shortest decimal that is this float: attributes are float32 of what was written as 1e-05,
+// and PyTorch's own models have that as a double, not 9.999999747378752e-06.
+double as_written(float value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double number = value;
+  std::from_chars(text.data(), end, number);
+  // The largest float would come out above itself, which PyTorch refuses.
+  return std::abs(number) > std::numeric_limits<float>::max() ? value : number;
 }
 
 std::string joined(const std::vector<Integer>& integers) {
@@ -115,7 +130,7 @@ std::int64_t NodeContext::int_or(std::string_view name, std::int64_t otherwise) 
 
 double NodeContext::float_or(std::string_view name, double otherwise) const {
   const auto* value = attribute_value<float>(node_, name);
-  return value != nullptr ? static_cast<double>(*value) : otherwise;
+  return value != nullptr ? as_written(*value) : otherwise;
 }
 
 std::string NodeContext::string_or(std::string_view name, const std::string& otherwise) const {
