@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "decent/model/onnx/graph_translator.h"
 
@@ -20,14 +22,15 @@ const T* attribute_value(const Node& node, std::string_view name) {
   return value;
 }
 
-// Attributes are float32, into which exporters rounded a double: 1e-5 became 9.99999975e-06. The
-// shortest decimal that rounds to the float32 is what was meant, and what PyTorch computes with.
+// The shortest decimal that is this float: attributes are float32 of what was written as 1e-05,
+// and PyTorch's own models have that as a double, not 9.999999747378752e-06.
 double as_written(float value) {
   std::array<char, 32> text{};
-  const char* end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  double wide = value;
-  std::from_chars(text.data(), end, wide);
-  return wide;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  double number = value;
+  std::from_chars(text.data(), end, number);
+  // The largest float would come out above itself, which PyTorch refuses.
+  return std::abs(number) > std::numeric_limits<float>::max() ? value : number;
 }
 
 std::string joined(const std::vector<Integer>& integers) {
