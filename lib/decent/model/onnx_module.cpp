@@ -56,8 +56,9 @@ class ConstantTable : public torch::jit::SugaredValue {
                                      const std::string& name) override {
     const auto found = source_.constants.find(name);
     if (found == source_.constants.end()) throw torch::jit::ErrorReport(place) << "no " << name;
-    return std::make_shared<torch::jit::SimpleValue>(
-        function.graph()->insertConstant(to_torch(*found->second)));
+    torch::jit::Value* constant = function.graph()->insertConstant(to_torch(*found->second));
+    constant->setType(c10::TensorType::get());  // not one that lists and branches tell apart by shape
+    return std::make_shared<torch::jit::SimpleValue>(constant);
   }
 
  private:
