@@ -6,6 +6,7 @@
 #include "decent/model/inspect.h"
 #include "decent/model/onnx/element_type.h"
 #include "decent/model/onnx/inline_functions.h"
+#include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/read.h"
 #include "decent/model/onnx_module.h"
 
@@ -25,7 +26,9 @@ bool trains_halves(const onnx::Classification& classification) {
 OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::string> unfreeze) {
   OnnxImport result;
   result.file = std::make_shared<const onnx::Model>(onnx::read_model(path));
-  result.model = std::make_shared<const onnx::Model>(onnx::inline_functions(*result.file));
+  auto model = std::make_shared<onnx::Model>(onnx::inline_functions(*result.file));
+  result.patterns = onnx::recognise_patterns(model->graph, model->opset());
+  result.model = std::move(model);
   result.classification = onnx::classify(result.model->graph, unfreeze);
   onnx::TranslationOptions options;
   options.widen_halves = trains_halves(result.classification);

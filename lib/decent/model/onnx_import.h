@@ -4,6 +4,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +16,8 @@ namespace decent {
 /// What an import made of a file.
 struct OnnxImport {
   std::shared_ptr<const onnx::Model> file;   // as it is
-  std::shared_ptr<const onnx::Model> model;  // functions inlined; what the rest refers to
+  std::shared_ptr<const onnx::Model> model;  // functions inlined, patterns replaced; what the rest refers to
+  std::map<std::string, std::size_t> patterns;  // recognised in `model`, with how often
   onnx::Classification classification;
   onnx::Translation translation;  // its tensors are released
   torch::jit::Module module;
