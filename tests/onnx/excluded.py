@@ -1,5 +1,6 @@
 """Node tests of the onnx package that cannot pass, and why."""
 
+<<<<<<< HEAD
 _BY_REASON: dict[str, str] = {
     "8-bit floating-point elements, which nothing is trained in": """
         test_cast_FLOAT16_to_FLOAT8E4M3FN test_cast_FLOAT16_to_FLOAT8E4M3FNUZ test_cast_FLOAT16_to_FLOAT8E5M2
@@ -80,3 +81,11 @@ _BY_REASON: dict[str, str] = {
 }
 
 EXCLUDED: dict[str, str] = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}
+=======
+EXCLUDED: dict[str, str] = {
+    # training_mode says how a file was exported; what normalizes by the batch is the trainer, in its training steps,
+    # which update the running statistics in place. The tests evaluate, and read the updated statistics as outputs.
+    "test_batchnorm_epsilon_training_mode": "reads running statistics as outputs of an evaluation",
+    "test_batchnorm_example_training_mode": "reads running statistics as outputs of an evaluation",
+}
+>>>>>>> opsb
