@@ -9,13 +9,13 @@ const Helper kHelpers[] = {
     {"_col2im",
      {},
      R"(def _col2im(self, x: Tensor, image: List[int], block: List[int], dilations: List[int],
-          begin: List[int], end: List[int], strides: List[int]) -> Tensor:
+          pads: List[int], strides: List[int]) -> Tensor:
     # where each element of each block lies in the padded image
     place = torch.zeros([1, 1], dtype=torch.int64, device=x.device)
     padded: List[int] = []
     count = 1
     for d in range(len(image)):
-        size = image[d] + begin[d] + end[d]
+        size = image[d] + pads[d] + pads[len(image) + d]
         blocks = (size - dilations[d] * (block[d] - 1) - 1) // strides[d] + 1
         inside = torch.arange(block[d], device=x.device) * dilations[d]
         starts = torch.arange(blocks, device=x.device) * strides[d]
@@ -27,7 +27,7 @@ const Helper kHelpers[] = {
     y = torch.zeros([parts.size(0), parts.size(1), count], dtype=x.dtype, device=x.device)
     y = y.index_add(2, place.flatten(), parts).unflatten(2, padded)
     for d in range(len(image)):
-        y = y.narrow(2 + d, begin[d], image[d])
+        y = y.narrow(2 + d, pads[d], image[d])
     return y
 )"},
     {"_roi_samples",

@@ -1,11 +1,8 @@
 #include "decent/model/onnx/node_context.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <limits>
 
+#include "decent/model/onnx/decimals.h"
 #include "decent/model/onnx/graph_translator.h"
 
 namespace decent::onnx {
@@ -20,17 +17,6 @@ const T* attribute_value(const Node& node, std::string_view name) {
     throw Unsupported("has an attribute '" + std::string(name) + "' of the wrong type");
   }
   return value;
-}
-
-// The shortest decimal that is this float: attributes are float32 of what was written as 1e-05,
-// and PyTorch's own models have that as a double, not 9.999999747378752e-06.
-double as_written(float value) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  double number = value;
-  std::from_chars(text.data(), end, number);
-  // The largest float would come out above itself, which PyTorch refuses.
-  return std::abs(number) > std::numeric_limits<float>::max() ? value : number;
 }
 
 std::string joined(const std::vector<Integer>& integers) {

@@ -90,7 +90,7 @@ std::string whole_mask(NodeContext& c, const Heads& heads) {
 
 ElementType softmax_type(NodeContext& c) {
   const ElementType type = c.type_attribute("softmax_precision", c.type(0));
-  if (!is_floating(type)) throw Unsupported("has softmax_precision " + std::string(name_of(type)));
+  if (!is_floating(type)) throw Unsupported("has softmax_precision " + name_of(type));
   return type;
 }
 

@@ -53,26 +53,33 @@ std::string list(const std::vector<std::int64_t>& values) {
   return "[" + text + "]";
 }
 
-void col2im(NodeContext& c) {
+// An attribute with an integer, or two, for each dimension.
+std::string by_dimension(NodeContext& c, std::string_view attribute, const std::string& block,
+                         std::int64_t otherwise) {
+  if (const auto given = c.ints(attribute)) return list(*given);
+  return "[" + std::to_string(otherwise) + "] * len(" + block + ")";
+}
+
+// PyTorch's function is about images with the same padding on both sides.
+bool is_torch_col2im(NodeContext& c) {
   const auto block = c.integers(2);
-  if (!block) throw Unsupported("has a block_shape of unknown length");
-  const std::size_t spatial = block->size();
-  const std::vector<std::int64_t> ones(spatial, 1);
-  const auto dilations = c.ints("dilations").value_or(ones);
-  const auto strides = c.ints("strides").value_or(ones);
-  const auto pads = c.ints("pads").value_or(std::vector<std::int64_t>(2 * spatial, 0));
-  if (dilations.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial)
-    throw Unsupported("has dilations, strides or pads for another number of dimensions");
-  const std::vector<std::int64_t> begin(pads.begin(), pads.begin() + static_cast<long>(spatial));
-  const std::vector<std::int64_t> end(pads.begin() + static_cast<long>(spatial), pads.end());
-  const std::string shapes =
-      c.tensor(0) + ", " + c.int_list(1) + ", " + c.int_list(2) + ", " + list(dilations) + ", ";
-  const bool same_as_torch = spatial == 2 && begin == end;
+  const auto pads = c.ints("pads").value_or(std::vector<std::int64_t>(4, 0));
+  return block && block->size() == 2 && pads.size() == 4 && pads[0] == pads[2] &&
+         pads[1] == pads[3];
+}
+
+void col2im(NodeContext& c) {
+  const std::string block = c.variable("block", c.int_list(2));
+  const std::string pads = c.variable("pads", by_dimension(c, "pads", block + " + " + block, 0));
+  const std::string shapes = c.tensor(0) + ", " + c.int_list(1) + ", " + block + ", " +
+                             by_dimension(c, "dilations", block, 1) + ", " + pads;
+  const std::string strides = by_dimension(c, "strides", block, 1);
+  std::optional<std::int64_t> rank;
+  if (const auto known = c.integers(2)) rank = static_cast<std::int64_t>(known->size()) + 2;
   c.set(0,
-        same_as_torch ? "torch.col2im(" + shapes + list(begin) + ", " + list(strides) + ")"
-                      : c.helper("_col2im") + "(" + shapes + list(begin) + ", " + list(end) + ", " +
-                            list(strides) + ")",
-        c.type(0), static_cast<std::int64_t>(spatial + 2));
+        is_torch_col2im(c) ? "torch.col2im(" + shapes + "[:2], " + strides + ")"
+                           : c.helper("_col2im") + "(" + shapes + ", " + strides + ")",
+        c.type(0), rank);
 }
 
 bool shifts_half_a_pixel(NodeContext& c) {

@@ -2,8 +2,8 @@
 // weights.
 
 #include <algorithm>
-#include <charconv>
 
+#include "decent/model/onnx/decimals.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -31,14 +31,6 @@ struct Resize {
   std::optional<std::vector<Integer>> sizes;
 };
 
-// The double that the decimal digits of a float mean: 0.7 * 10 is 7, float32(0.7) * 10 is not.
-double as_written(double value) {
-  char digits[64];
-  const auto end = std::to_chars(std::begin(digits), std::end(digits), static_cast<float>(value));
-  std::from_chars(std::begin(digits), end.ptr, value);
-  return value;
-}
-
 // Whether an optional input is there; old files give an empty tensor in its place.
 bool is_given(NodeContext& c, std::size_t input) {
   if (!c.has(input)) return false;
@@ -52,7 +44,7 @@ std::optional<std::vector<double>> known_scales(NodeContext& c, std::size_t inpu
   std::vector<double> scales = as_doubles(*value.constant);
   for (double& scale : scales) {
     if (!(scale > 0)) throw Unsupported("has a scale that is not positive");
-    scale = as_written(scale);
+    scale = as_written(static_cast<float>(scale));  // 0.7 * 10 is 7
   }
   return scales;
 }
@@ -98,7 +90,7 @@ void read_attributes(NodeContext& c, Resize& node) {
                          {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   node.policy =
       one_of(c, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
-  node.cubic_a = as_written(c.float_or("cubic_coeff_a", -0.75));
+  node.cubic_a = c.float_or("cubic_coeff_a", -0.75);
   node.exclude_outside = c.int_or("exclude_outside", 0) != 0;
   node.antialias = c.int_or("antialias", 0) != 0;
   node.outside = c.float_or("extrapolation_value", 0);
@@ -267,7 +259,7 @@ Targets targets(NodeContext& c, const Resize& node, const std::string& axes,
 
 std::string general_call(NodeContext& c, const Resize& node) {
   if (!is_floating(c.type(0)) && node.mode != "nearest")
-    throw Unsupported("interpolates " + std::string(name_of(c.type(0))) + " elements");
+    throw Unsupported("interpolates " + name_of(c.type(0)) + " elements");
   const bool crops = node.transform == "tf_crop_and_resize";
   if (crops && !is_given(c, node.region_input)) throw Unsupported("crops without its input 'roi'");
   const std::string region = crops ? float_list(c, node.region_input) : "annotate(List[float], [])";
