@@ -267,8 +267,10 @@ void GraphTranslator::declare_inputs() {
     if (input.shape && value.kind == Value::Kind::tensor)
       value.rank = static_cast<std::int64_t>(input.shape->size());
     result_.arguments.emplace_back(input.name, value.text);
-    if (value.type != input.type)
-      lines_.add(value.text + " = " + value.text + ".to(" + *torch_dtype(value.type) + ")");
+    // Data may come in another type: bytes for a graph that reads int64.
+    const auto dtype = torch_dtype(value.type);
+    if (dtype && value.kind == Value::Kind::tensor)
+      lines_.add(value.text + " = " + value.text + ".to(" + *dtype + ")");
     define(input.name, std::move(value));
   }
 }
