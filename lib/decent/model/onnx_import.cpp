@@ -5,7 +5,9 @@
 #include "decent/core/error.h"
 #include "decent/model/inspect.h"
 #include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/gradient_paths.h"
 #include "decent/model/onnx/inline_functions.h"
+#include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/read.h"
 #include "decent/model/onnx_module.h"
 
@@ -20,12 +22,24 @@ bool trains_halves(const onnx::Classification& classification) {
                      });
 }
 
+// The name of an output that the recipe gives by name or index; select_output finds wrong ones.
+std::vector<std::string> chosen_outputs(const std::vector<std::string>& names,
+                                        const std::optional<std::string>& choice) {
+  if (!choice) return {};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == *choice || std::to_string(i) == *choice) return {names[i]};
+  }
+  return {};
+}
+
 }  // namespace
 
 OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::string> unfreeze) {
   OnnxImport result;
   result.file = std::make_shared<const onnx::Model>(onnx::read_model(path));
-  result.model = std::make_shared<const onnx::Model>(onnx::inline_functions(*result.file));
+  auto model = std::make_shared<onnx::Model>(onnx::inline_functions(*result.file));
+  result.patterns = onnx::recognise_patterns(model->graph, model->opset());
+  result.model = std::move(model);
   result.classification = onnx::classify(result.model->graph, unfreeze);
   onnx::TranslationOptions options;
   options.widen_halves = trains_halves(result.classification);
@@ -38,7 +52,28 @@ OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::s
                            "': the translation of its graph is not TorchScript: " + error.what() + "\n" +
                            result.translation.module.methods);
   }
+  // The module has copies of its own.
+  result.translation.module.parameters.clear();
+  result.translation.module.buffers.clear();
+  result.translation.module.constants.clear();
   return result;
+}
+
+std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail detail) {
+  return onnx::import_report({.file = *import.file,
+                              .model = *import.model,
+                              .patterns = import.patterns,
+                              .classification = import.classification,
+                              .translation = import.translation},
+                             detail);
+}
+
+void check_gradients(const OnnxImport& import, const std::optional<std::string>& output,
+                     std::span<const std::string> frozen) {
+  const onnx::GradientPaths paths =
+      onnx::find_gradient_paths(*import.model, import.classification, import.translation,
+                                chosen_outputs(import.translation.outputs, output));
+  onnx::check_gradient_paths(paths, frozen);
 }
 
 }  // namespace decent

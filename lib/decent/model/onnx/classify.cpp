@@ -114,7 +114,7 @@ class Classifier {
   Verdict judge(const Candidate& candidate, const Evidence& evidence) const;
   Verdict judge_arithmetic(const Candidate& candidate, const Evidence& evidence) const;
   void name_all(std::vector<Classified>& all) const;
-  std::string better_name(const Candidate& candidate) const;
+  std::string better_name(const Evidence& evidence) const;
   void unfreeze_all(std::span<const std::string> globs, std::vector<Classified>& all) const;
   std::size_t unfreeze_matches(const std::string& glob, std::vector<Classified>& all) const;
   [[noreturn]] void refuse(const std::string& glob, const std::vector<Classified>& all) const;
@@ -243,11 +243,11 @@ Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence&
   return {Role::ambiguous, "added or multiplied: a weight, or a table that the export made"};
 }
 
-std::string Classifier::better_name(const Candidate& candidate) const {
-  for (const Use& use : uses_.readers(candidate.value)) {
-    if (use.node == nullptr) continue;
-    const std::string module = module_of(*use.node);
-    const std::string_view member = member_name(*use.node, use.input);
+std::string Classifier::better_name(const Evidence& evidence) const {
+  for (const auto& use : {evidence.weight, evidence.statistics, evidence.arithmetic, evidence.scaling}) {
+    if (!use) continue;
+    const std::string module = module_of(*use->node);
+    const std::string_view member = member_name(*use->node, use->input);
     if (!module.empty() && !member.empty()) return module + "." + std::string(member);
   }
   return "";
@@ -263,7 +263,7 @@ void Classifier::name_all(std::vector<Classified>& all) const {
   for (const auto& [kept, named] : {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (is_kept(i) != kept || is_named(i) != named) continue;
-      const std::string better = named ? "" : better_name(candidates_[i]);
+      const std::string better = named ? "" : better_name(evidence_[i]);
       if (!better.empty()) all[i].name = names.try_make(better);
       if (all[i].name.empty()) all[i].name = names.make(candidates_[i].name);
     }

@@ -4,6 +4,7 @@
 
 #include "decent/core/error.h"
 #include "decent/model/onnx/helpers.h"
+#include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/walk.h"
 
 namespace decent::onnx {
@@ -170,7 +171,9 @@ void GraphTranslator::translate_node(const Node& node) {
     return given_up_.count(name) != 0;
   });
   const std::int64_t opset = node.opset != 0 ? node.opset : model_.opset();
-  const Operator* known = node.domain.empty() ? find_operator(node.op_type, opset) : nullptr;
+  const Operator* known = node.domain.empty()             ? find_operator(node.op_type, opset)
+                          : node.domain == kPatternDomain ? find_pattern_operator(node.op_type)
+                                                          : nullptr;
   if (known == nullptr) {
     const std::string prefix = node.domain.empty() ? "" : node.domain + ".";
     unknown_[prefix + node.op_type].push_back(node.name.empty() && !node.outputs.empty()

@@ -32,4 +32,11 @@ const Operator* find_operator(std::string_view name, std::int64_t opset) {
   return nullptr;
 }
 
+const Operator* find_pattern_operator(std::string_view name) {
+  for (const Operator& each : pattern_operators()) {
+    if (each.name == name) return &each;
+  }
+  return nullptr;
+}
+
 }  // namespace decent::onnx

@@ -68,4 +68,8 @@ std::span<const Operator> sequence_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> loss_operators();
 
+/// Not in the table: functions that stand for patterns of the file (patterns.h).
+std::span<const Operator> pattern_operators();
+const Operator* find_pattern_operator(std::string_view name);
+
 }  // namespace decent::onnx

@@ -271,9 +271,9 @@ std::optional<Match> match_attention(const PatternGraph& graph, const Node& root
   auto masked = match_masked(graph, softmax->inputs[0]);
   if (!masked) return std::nullopt;
   auto scores = match_scores(graph, *masked->scores);
-  if (!scores || graph.rank(scores->queries) != kRank || graph.rank(root.inputs[1]) != kRank ||
-      graph.rank(scores->keys.source) != kRank)
+  if (!scores || graph.rank(scores->queries) != kRank || graph.rank(root.inputs[1]) != kRank)
     return std::nullopt;
+  if (scores->keys.perm.empty() && graph.rank(scores->keys.source) != kRank) return std::nullopt;
   if (!scores->scale && masked->scale != 1) return std::nullopt;
   if (scores->scale) *scores->scale *= masked->scale;
   const std::string& mask = masked->mask;

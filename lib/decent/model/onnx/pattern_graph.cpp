@@ -156,6 +156,10 @@ std::optional<std::int64_t> PatternGraph::rank(const std::string& name, std::siz
 std::optional<std::int64_t> PatternGraph::infer_rank(const Node& node, std::size_t depth) const {
   const std::string& op = node.op_type;
   if (op == "Conv" && node.inputs.size() > 1) return rank(node.inputs[1], depth + 1);
+  if (const Attribute* perm = op == "Transpose" ? node.find("perm") : nullptr) {
+    const auto* list = std::get_if<std::vector<std::int64_t>>(&perm->value);
+    if (list != nullptr) return static_cast<std::int64_t>(list->size());
+  }
   if (op == "Gemm") return 2;
   if (keeps_rank(op)) return rank(node.inputs[0], depth + 1);
   if (!is_elementwise(op)) return std::nullopt;
