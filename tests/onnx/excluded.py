@@ -71,8 +71,8 @@ _BY_REASON: dict[str, str] = {
     "strings, which PyTorch lacks": """
         test_equal_string test_equal_string_broadcast
     """,
-    "an optional sequence as input, which a module that is trained has no use for": """
-        test_loop16_seq_none
+    "an optional input, which a module that is trained has no use for": """
+        test_identity_opt test_loop16_seq_none
     """,
     "Scan of opset 8, which runs over a batch; files from opset 9 on are read": """
         test_scan_sum
@@ -88,10 +88,12 @@ _BY_REASON: dict[str, str] = {
         test_bernoulli test_bernoulli_double test_bernoulli_double_expanded test_bernoulli_expanded test_bernoulli_seed
         test_bernoulli_seed_expanded
     """,
-    "PyTorch's attention of half types rounds once, the case after every step": """
-        test_attention_3d_causal_bf16 test_attention_4d_attn_mask_causal_bf16 test_attention_4d_causal_bf16
-        test_attention_4d_causal_fp16 test_attention_4d_causal_padded_kv_bf16 test_attention_4d_fp16
-        test_attention_4d_padded_kv_bf16
+    "PyTorch's attention of half types computes in float32 and rounds once, the case after every step": """
+        test_attention_3d_causal_bf16 test_attention_3d_causal_bf16_expanded test_attention_4d_attn_mask_causal_bf16
+        test_attention_4d_attn_mask_causal_bf16_expanded test_attention_4d_causal_bf16
+        test_attention_4d_causal_bf16_expanded test_attention_4d_causal_fp16 test_attention_4d_causal_fp16_expanded
+        test_attention_4d_causal_padded_kv_bf16 test_attention_4d_causal_padded_kv_bf16_expanded test_attention_4d_fp16
+        test_attention_4d_padded_kv_bf16 test_attention_4d_padded_kv_bf16_expanded
     """,
     "divides by the size before it is rounded down; the specification's text, onnxruntime and PyTorch have the resized "
     "tensor's": """
