@@ -20,7 +20,8 @@ void dry_run(Program& program) {
     }
   }
   if (!program.main_worker()) return;
-  for (const std::string& line : dry_run_lines(dry_run_facts(setup, program.launch))) {
+  const bool full = program.flags.verbosity == Verbosity::verbose;
+  for (const std::string& line : dry_run_lines(dry_run_facts(setup, program.launch, full))) {
     std::printf("%s\n", line.c_str());
   }
 }

@@ -1,5 +1,6 @@
 #include "commands.h"
 #include "decent/core/error.h"
+#include "decent/train/model_report.h"
 #include "decent/train/run_folder.h"
 #include "resume.h"
 
@@ -27,6 +28,7 @@ void train(Program& program) {
   std::shared_ptr<Communicator> communicator;
   agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
   program.log.emplace(program.launch.rank, program.flags.verbosity);
+  for (const std::string& line : model_report(setup, true)) program.log->detail(line);
   std::optional<StartingPoint> start;
   if (program.flags.resume) {
     start = find_start(program, setup);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Exports the models of this folder:
-    python models/export.py                                 # all that are kept in models/*.pt
+    python models/export.py                                 # all that are kept in models/
     python models/export.py gpt_11m --folder build/models   # these, to that folder
     python models/export.py digits_cnn.onnx                 # as ONNX (needs the packages onnx and onnxscript)
 
@@ -27,8 +27,12 @@ from resnet import ResNet18
 
 FOLDER = Path(__file__).resolve().parent
 KEPT = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN, "char_gpt": char_gpt}
-ONNX = {"digits_cnn.onnx": (DigitsCNN, torch.zeros(2, 1, 8, 8))}  # with an example of its input
-MODELS = {**KEPT, **ONNX, "gpt_11m": gpt_11m, "gpt_85m": gpt_85m, "resnet18": ResNet18}  # large: made where they are needed
+MODELS = {**KEPT, "gpt_11m": gpt_11m, "gpt_85m": gpt_85m, "resnet18": ResNet18}  # large: made where they are needed
+# Inputs for the export as ONNX.
+EXAMPLES = {"digits_cnn": torch.zeros(2, 1, 8, 8), "char_gpt": torch.zeros(2, 128, dtype=torch.int64),
+            "gpt_11m": torch.zeros(2, 256, dtype=torch.int64), "gpt_85m": torch.zeros(2, 256, dtype=torch.int64),
+            "resnet18": torch.zeros(2, 3, 64, 64)}
+KEPT_ONNX = ["digits_cnn.onnx"]
 
 
 def export(model: nn.Module, path: Path) -> None:
@@ -65,18 +69,19 @@ def export_onnx(model: nn.Module, x: torch.Tensor, path: Path) -> None:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Exports models as TorchScript.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MODELS)}")
+    known = [*MODELS, *(f"{name}.onnx" for name in EXAMPLES)]
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where to write them (default: models)")
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.names if name not in MODELS]
+    unknown = [name for name in arguments.names if name not in known]
     if unknown:
-        parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(MODELS)}")
+        parser.error(f"there is no model {', '.join(unknown)}; there are {', '.join(known)}")
     return arguments
 
 
 def main() -> None:
     arguments = parse_arguments()
-    names = arguments.names or list(KEPT)
+    names = arguments.names or [*KEPT, *KEPT_ONNX]
     if len(names) > 1 or os.environ.get("PYTHONHASHSEED") != "0":
         # A process for each model, and hashes that do not vary: TorchScript's names for classes depend on what was
         # scripted before, and it writes constants in the order of a Python set.
@@ -86,12 +91,12 @@ def main() -> None:
         return
     arguments.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
-    if names[0] in ONNX:
-        make, x = ONNX[names[0]]
-        model, path = make(), arguments.folder / names[0]
-        export_onnx(model, x, path)
+    name, is_onnx = names[0].removesuffix(".onnx"), names[0].endswith(".onnx")
+    model = MODELS[name]()
+    path = arguments.folder / (names[0] if is_onnx else f"{name}.pt")
+    if is_onnx:
+        export_onnx(model, EXAMPLES[name], path)
     else:
-        model, path = MODELS[names[0]](), arguments.folder / f"{names[0]}.pt"
         export(model, path)
     print(f"{path}: {sum(p.numel() for p in model.parameters())} parameters")
 

@@ -45,7 +45,7 @@ PROJECTIONS = {"features.1.block.2.1.bias": ALL, "features.*.block.3.1.bias": AL
 FASTER = {"sgd": 0.2, "adamw": 0.01}
 
 EXAMPLES = {
-    "resnet18": Example(vision.ResNet18, samples.images(64)),
+    "resnet18": Example(vision.ResNet18, samples.images(64), lr={"sgd": 0.005}),
     "mobilenet_v3_small": Example(vision.MobileNetV3Small, samples.images(64),
                                   zero_gradient={"features.[23].block.2.1.bias": ALL, **PROJECTIONS}),
     # Of its 49 batch norms those over few pixels amplify rounding: by 1000 in 20 steps with the usual lr.

@@ -44,12 +44,20 @@ def match(imported: Tensors, eager: Tensors) -> Match:
     result.places.clear()
     flat = np.concatenate([tensor.ravel() for tensor in eager.values()])
     for name, tensor in imported.items():
-        found = _find(tensor, flat)
+        found = _find_in(name, tensor, flat, result.offsets)
+        found = _find(tensor, flat) if found is None else found
         if found is not None:
             result.places[name] = found
     _tell_copies_apart(result, eager)
     _match_close(result, imported, eager)
     return result
+
+
+def _find_in(name: str, tensor: np.ndarray, flat: np.ndarray, offsets: dict[str, range]) -> np.ndarray | None:
+    """Places in eager's tensor of that name."""
+    own = offsets.get(name, range(0))
+    found = _find(tensor, flat[own.start:own.stop])
+    return None if found is None else found + own.start
 
 
 def _find(tensor: np.ndarray, flat: np.ndarray) -> np.ndarray | None:
@@ -66,12 +74,12 @@ def _tell_copies_apart(result: Match, eager: Tensors) -> None:
     names = list(eager)
     for i, first in enumerate(names):
         for second in names[i + 1:]:
-            if not np.array_equal(eager[first], eager[second]):
-                continue
-            shift = result.offsets[second].start - result.offsets[first].start
-            for name in result.of(first):
-                if result.places[name].shape == eager[first].T.shape:
-                    result.places[name] += shift
+            if np.array_equal(eager[first], eager[second]):
+                for name in {**result.of(first), **result.of(second)}:
+                    places = np.arange(eager[first].size).reshape(eager[first].shape)
+                    transposed = result.places[name].shape == places.T.shape
+                    own = result.offsets[second if transposed else first]
+                    result.places[name] = (places.T if transposed else places) + own.start
 
 
 def same_layout(tensors: Tensors) -> Match:

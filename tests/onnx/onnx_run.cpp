@@ -4,11 +4,11 @@
 //     onnx_run --operators      # the table of operators, a name a line
 //
 // Each line of LIST is a folder that holds model.onnx and its inputs, input_0.pb, .. (TensorProto, or
-// SequenceProto where the name ends in .seq.pb). Writes FOLDER/outputs.pt, a list of tensors and lists of tensors that
-// torch.load reads, or FOLDER/error.txt; FOLDER/source.py has the TorchScript.
+// those of a sequence input_0_0.pb, ..). Writes the elements of outputs to FOLDER/output_0, .. (a sequence's to output_0_0,
+// ..) and FOLDER/outputs.txt, a line "output_0 float32 2 3" for each and "output_0 list 2" before those of a sequence; or
+// FOLDER/error.txt. FOLDER/source.py has the TorchScript.
 
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/jit/serialization/pickle.h>
 
 #include <fstream>
 #include <iostream>
@@ -49,12 +49,31 @@ std::vector<c10::IValue> inputs_of(const Path& folder, std::size_t count) {
   return inputs;
 }
 
-c10::IValue outputs_of(const c10::IValue& result, const std::vector<std::string>& names) {
-  if (result.isTensor() || result.isTensorList()) return c10::ivalue::Tuple::create({result});
-  if (result.isTuple()) return result;
+// Its elements, and the line about it.
+void write_tensor(const Path& folder, const std::string& name, const at::Tensor& tensor) {
+  const decent::onnx::Tensor elements = decent::from_torch(tensor);
+  decent::write_file(folder / name,
+                     {reinterpret_cast<const char*>(elements.elements().data()), elements.elements().size()});
+  std::ofstream lines(folder / "outputs.txt", std::ios::app);
+  lines << name << ' ' << decent::onnx::name_of(elements.type);
+  for (const std::int64_t dim : elements.dims) lines << ' ' << dim;
+  lines << '\n';
+}
+
+void write_output(const Path& folder, const std::string& name, const c10::IValue& output) {
+  if (output.isTensor()) return write_tensor(folder, name, output.toTensor());
+  const std::vector<at::Tensor> list = output.toTensorVector();
+  std::ofstream(folder / "outputs.txt", std::ios::app) << name << " list " << list.size() << '\n';
+  for (std::size_t i = 0; i < list.size(); ++i)
+    write_tensor(folder, name + "_" + std::to_string(i), list[i]);
+}
+
+std::vector<c10::IValue> outputs_of(const c10::IValue& result, const std::vector<std::string>& names) {
+  if (result.isTensor() || result.isTensorList()) return {result};
+  if (result.isTuple()) return result.toTupleRef().elements().vec();
   std::vector<c10::IValue> outputs;
   for (const std::string& name : names) outputs.push_back(result.toGenericDict().at(name));
-  return c10::ivalue::Tuple::create(outputs);
+  return outputs;
 }
 
 void run(const Path& folder) {
@@ -62,12 +81,11 @@ void run(const Path& folder) {
   std::ofstream(folder / "source.py") << imported.translation.module.methods;
   imported.module.eval();
   const at::NoGradGuard no_grad;
-  const c10::IValue result =
-      imported.module.forward(inputs_of(folder, imported.translation.arguments.size()));
-  const std::vector<char> bytes =
-      torch::jit::pickle_save(outputs_of(result, imported.translation.outputs));
-  std::ofstream(folder / "outputs.pt", std::ios::binary)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  const auto outputs = outputs_of(
+      imported.module.forward(inputs_of(folder, imported.translation.arguments.size())),
+      imported.translation.outputs);
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    write_output(folder, "output_" + std::to_string(i), outputs[i]);
 }
 
 void print_operators() {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures decent-train against PyTorch programs, a bare LibTorch loop, and its goals for start-up and memory.
 
-    .venv/bin/python tools/bench/bench.py step|bare|start|save|update|slow|gpu|picture|all [--write]
+    .venv/bin/python tools/bench/bench.py step|bare|start|save|update|slow|onnx|gpu|picture|all [--write]
 
 step    whole training steps of four models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, nothing sent
 bare    one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
@@ -9,6 +9,7 @@ start   seconds from the start of the process to the end of the first step, and 
 save    what a checkpoint adds to a step, and how fast it is written, beside dd with an fsync
 update  mixing and updating 64M parameters, beside the peers' operations and STREAM's triad
 slow    step over links of 1 Gbit/s and 200 Mbit/s between two hosts (network namespaces: needs root)
+onnx    steps of models from ONNX files against the same from TorchScript, and the time of an import
 gpu     steps in bf16 on a GPU, against PyTorch; exit code 2 where there is none
 picture draws docs/performance.png from the tables in docs/performance.md (matplotlib: requirements.txt beside this)
 all     all of them, but for those that this machine cannot measure; picture with --write only
@@ -35,6 +36,7 @@ from pathlib import Path
 from statistics import median
 
 import gpu
+import onnx_models
 import page
 import saving
 import slow
@@ -173,9 +175,10 @@ def bench_update(arguments: argparse.Namespace, folder: Path) -> str:
 
 # What each of them measures unless --models says less; the others have no models to choose.
 CHOICES = {"step": list(MODELS), "bare": list(MODELS), "start": list(MODELS), "save": ["char_gpt"],
-           "slow": ["char_gpt", "gpt_11m"]}
-BENCHMARKS = ("step", "bare", "start", "save", "update", "slow", "gpu", "picture")
-TARGETS = {"bare": "bench_bare", "start": "bench_idle", "save": "bench_save", "update": "bench_update"}
+           "slow": ["char_gpt", "gpt_11m"], "onnx": list(onnx_models.COMPARED)}
+BENCHMARKS = ("step", "bare", "start", "save", "update", "slow", "onnx", "gpu", "picture")
+TARGETS = {"bare": "bench_bare", "start": "bench_idle", "save": "bench_save", "update": "bench_update",
+           "onnx": "bench_import"}
 
 
 def draw() -> None:
@@ -193,6 +196,8 @@ def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator
     elif kind == "slow":
         for name in arguments.models:
             yield f"slow {name}", slow.bench(MODELS[name], arguments.rounds, folder)
+    elif kind == "onnx":
+        yield kind, onnx_models.bench(arguments, folder)
     elif kind == "gpu":
         yield kind, gpu.bench(arguments.rounds, folder)
     else:

@@ -5,6 +5,7 @@
 #include "decent/core/error.h"
 #include "decent/model/inspect.h"
 #include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/gradient_paths.h"
 #include "decent/model/onnx/inline_functions.h"
 #include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/read.h"
@@ -19,6 +20,16 @@ bool trains_halves(const onnx::Classification& classification) {
                        return entry.second.role == onnx::Role::trainable &&
                               onnx::is_half(entry.first->type);
                      });
+}
+
+// The name of an output that the recipe gives by name or index; select_output finds wrong ones.
+std::vector<std::string> chosen_outputs(const std::vector<std::string>& names,
+                                        const std::optional<std::string>& choice) {
+  if (!choice) return {};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == *choice || std::to_string(i) == *choice) return {names[i]};
+  }
+  return {};
 }
 
 }  // namespace
@@ -41,7 +52,28 @@ OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::s
                            "': the translation of its graph is not TorchScript: " + error.what() + "\n" +
                            result.translation.module.methods);
   }
+  // The module has copies of its own.
+  result.translation.module.parameters.clear();
+  result.translation.module.buffers.clear();
+  result.translation.module.constants.clear();
   return result;
+}
+
+std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail detail) {
+  return onnx::import_report({.file = *import.file,
+                              .model = *import.model,
+                              .patterns = import.patterns,
+                              .classification = import.classification,
+                              .translation = import.translation},
+                             detail);
+}
+
+void check_gradients(const OnnxImport& import, const std::optional<std::string>& output,
+                     std::span<const std::string> frozen) {
+  const onnx::GradientPaths paths =
+      onnx::find_gradient_paths(*import.model, import.classification, import.translation,
+                                chosen_outputs(import.translation.outputs, output));
+  onnx::check_gradient_paths(paths, frozen);
 }
 
 }  // namespace decent

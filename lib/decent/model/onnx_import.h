@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "decent/model/onnx/report.h"
 #include "decent/model/onnx/translation.h"
 
 namespace decent {
@@ -26,5 +28,13 @@ struct OnnxImport {
 /// Reads, translates and compiles. `unfreeze`: globs over tensors that the rule of docs/onnx.md
 /// takes for constants. Throws UserError.
 OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::string> unfreeze);
+
+/// See onnx/report.h.
+std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail detail);
+
+/// Throws UserError where no gradient can reach a weight from the chosen output (a name or an index;
+/// all of them where that is null), unless `frozen`, globs over names, holds it.
+void check_gradients(const OnnxImport& import, const std::optional<std::string>& output,
+                     std::span<const std::string> frozen);
 
 }  // namespace decent

@@ -19,21 +19,35 @@ using onnx::ElementType;
 
 std::optional<at::ScalarType> scalar_type_of(ElementType type) {
   switch (type) {
-    case ElementType::float32: return at::kFloat;
-    case ElementType::uint8: return at::kByte;
-    case ElementType::int8: return at::kChar;
-    case ElementType::uint16: return at::kUInt16;
-    case ElementType::int16: return at::kShort;
-    case ElementType::int32: return at::kInt;
-    case ElementType::int64: return at::kLong;
-    case ElementType::boolean: return at::kBool;
-    case ElementType::float16: return at::kHalf;
-    case ElementType::float64: return at::kDouble;
-    case ElementType::uint32: return at::kUInt32;
-    case ElementType::uint64: return at::kUInt64;
-    case ElementType::bfloat16: return at::kBFloat16;
+    case ElementType::float32:
+      return at::kFloat;
+    case ElementType::uint8:
+      return at::kByte;
+    case ElementType::int8:
+      return at::kChar;
+    case ElementType::uint16:
+      return at::kUInt16;
+    case ElementType::int16:
+      return at::kShort;
+    case ElementType::int32:
+      return at::kInt;
+    case ElementType::int64:
+      return at::kLong;
+    case ElementType::boolean:
+      return at::kBool;
+    case ElementType::float16:
+      return at::kHalf;
+    case ElementType::float64:
+      return at::kDouble;
+    case ElementType::uint32:
+      return at::kUInt32;
+    case ElementType::uint64:
+      return at::kUInt64;
+    case ElementType::bfloat16:
+      return at::kBFloat16;
     case ElementType::string:
-    case ElementType::undefined: return std::nullopt;
+    case ElementType::undefined:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -56,12 +70,31 @@ class ConstantTable : public torch::jit::SugaredValue {
                                      const std::string& name) override {
     const auto found = source_.constants.find(name);
     if (found == source_.constants.end()) throw torch::jit::ErrorReport(place) << "no " << name;
-    return std::make_shared<torch::jit::SimpleValue>(
-        function.graph()->insertConstant(to_torch(*found->second)));
+    torch::jit::Value* constant = function.graph()->insertConstant(to_torch(*found->second));
+    constant->setType(c10::TensorType::get());  // not one that lists and branches tell apart by shape
+    return std::make_shared<torch::jit::SimpleValue>(constant);
   }
 
  private:
   const onnx::ModuleSource& source_;
+};
+
+// "torch" in the source: its functions, and the names of element types ("torch.float32"), which
+// TorchScript knows as numbers.
+class TorchNames : public torch::jit::BuiltinModule {
+ public:
+  TorchNames() : BuiltinModule("aten") {}
+  std::shared_ptr<SugaredValue> attr(const torch::jit::SourceRange& place,
+                                     torch::jit::GraphFunction& function,
+                                     const std::string& field) override {
+    for (int each = 1; each <= 16; ++each) {
+      const auto type = scalar_type_of(static_cast<ElementType>(each));
+      if (!type || field != onnx::name_of(static_cast<ElementType>(each))) continue;
+      return std::make_shared<torch::jit::SimpleValue>(
+          function.graph()->insertConstant(static_cast<std::int64_t>(*type)));
+    }
+    return BuiltinModule::attr(place, function, field);
+  }
 };
 
 struct SourceResolver : torch::jit::Resolver {
@@ -70,6 +103,10 @@ struct SourceResolver : torch::jit::Resolver {
       const std::string& name, torch::jit::GraphFunction& function,
       const torch::jit::SourceRange& place) override {
     if (name == "CONSTANTS") return std::make_shared<ConstantTable>(source);
+    if (name == "torch") return std::make_shared<TorchNames>();
+    if (name == "annotate") {
+      return torch::jit::SpecialFormValue::create(c10::Symbol::prim("annotate"));
+    }
     return torch::jit::nativeResolver()->resolveValue(name, function, place);
   }
   c10::TypePtr resolveType(const std::string& name, const torch::jit::SourceRange& place) override {
@@ -114,7 +151,8 @@ class Hierarchy {
 at::Tensor to_torch(const onnx::Tensor& tensor) {
   const auto type = scalar_type_of(tensor.type);
   if (!type) {
-    throw UserError("tensor '" + tensor.name + "' holds " + std::string(onnx::name_of(tensor.type)) +
+    throw UserError("tensor '" + tensor.name + "' holds " +
+                    std::string(onnx::name_of(tensor.type)) +
                     " elements, which PyTorch does not have");
   }
   const at::Tensor result = at::empty(tensor.dims, at::TensorOptions().dtype(*type));

@@ -10,6 +10,7 @@
 #include "decent/parallel/bucket_plan.h"
 #include "decent/parallel/replica.h"
 #include "decent/train/device.h"
+#include "decent/train/model_report.h"
 #include "decent/train/run_folder.h"
 #include "decent/train/updates.h"
 
@@ -83,7 +84,7 @@ double peak_bytes() {
 
 }  // namespace
 
-DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch) {
+DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, bool full_report) {
   const Recipe& recipe = setup.recipe;
   const NamedTensors trained = trained_part(setup.model->parameters());
   std::size_t largest_edge = 1;
@@ -100,6 +101,7 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch) {
           .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
           .largest_edge = static_cast<int>(largest_edge),
           .bfloat16 = recipe.parallel.comm_dtype == CommDType::bf16,
+          .import = model_report(setup, full_report),
           .peak_bytes = peak_bytes(),
           .in_backward = updates_in_backward(setup),
           .device = device_text(setup.device, launch.world_size),

@@ -7,7 +7,7 @@
 
 namespace decent {
 
-/// Everything that --dry-run shows. Writes nothing.
-DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch);
+/// Everything that --dry-run shows; `full_report`: see model_report. Writes nothing.
+DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, bool full_report);
 
 }  // namespace decent

@@ -59,6 +59,8 @@ void add_model(const DryRunFacts& f, std::vector<std::string>& lines) {
     largest.push_back(fmt::format("{} {}", name, elements));
   }
   lines.push_back(row("", "largest: " + join(largest)));
+  for (std::size_t i = 0; i < f.import.size(); ++i)
+    lines.push_back(row(i == 0 ? "import" : "", f.import[i]));
 }
 
 void add_buckets(const DryRunFacts& f, std::vector<std::string>& lines) {

@@ -23,6 +23,7 @@ struct DryRunFacts {
   int optimizer_states = 0;                // per parameter
   int largest_edge = 1;                    // members of the largest that this worker meets in
   bool bfloat16 = false;                   // weights are exchanged in it
+  std::vector<std::string> import;         // how the model file was understood; may be empty
   double peak_bytes = 0;                   // of this process so far, the trial step included
   bool in_backward = true;
 

@@ -14,6 +14,7 @@
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/data/batch.h"
+#include "decent/model/onnx_import.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/replica.h"
 #include "decent/train/backward.h"
@@ -231,6 +232,8 @@ void open_model(Setup& setup) {
   }
   if (recipe.model.weights) load_weights(*setup.model, *recipe.model.weights);
   freeze_parameters(setup.model->parameters(), recipe.model.freeze);
+  if (const OnnxImport* import = setup.model->onnx())
+    check_gradients(*import, recipe.model.output, recipe.model.freeze);
   check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);
   check_model_storage(*setup.model);

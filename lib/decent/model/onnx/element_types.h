@@ -13,7 +13,7 @@ namespace decent::onnx {
 std::uint64_t size_of(ElementType type);
 
 /// "float32", "int64", ..
-std::string_view name_of(ElementType type);
+std::string name_of(ElementType type);
 
 /// The type of a number in a file, or undefined where it is 0 or one that is not imported.
 ElementType element_type(std::int64_t number);

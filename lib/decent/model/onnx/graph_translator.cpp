@@ -18,6 +18,21 @@ std::string annotation_of(Value::Kind kind) {
   return kind == Value::Kind::sequence ? "List[Tensor]" : "Tensor";
 }
 
+// A node's inputs, and what the graphs in its attributes read and give.
+std::vector<std::string> names_read(const Node& node) {
+  std::vector<std::string> names = node.inputs;
+  for (const Attribute& attribute : node.attributes) {
+    const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
+    if (graph == nullptr) continue;
+    for (const ValueInfo& output : (*graph)->outputs) names.push_back(output.name);
+    for (const Node& inner : (*graph)->nodes) {
+      const std::vector<std::string> read = names_read(inner);
+      names.insert(names.end(), read.begin(), read.end());
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 std::string describe(const Node& node) {
@@ -201,8 +216,9 @@ bool GraphTranslator::give_own_parameter(const Node& node) {
 }
 
 void GraphTranslator::record_step(const Node& node, const Operator& known) {
-  GradientStep step{describe(node), node.op_type, node.inputs, {}, known.gradient == Gradient::flows};
-  const bool reaches = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const auto& name) {
+  GradientStep step{describe(node), node.op_type, names_read(node), {},
+                    known.gradient == Gradient::flows};
+  const bool reaches = std::any_of(step.inputs.begin(), step.inputs.end(), [&](const auto& name) {
     const Value* value = find(name);
     return value != nullptr && value->has_gradient;
   });

@@ -30,6 +30,8 @@ std::string unknown_operator_line(const std::string& name, const std::vector<std
 // Families that have a file of their own, helpers_<family>.cpp.
 std::span<const Helper> activation_helpers();
 std::span<const Helper> attention_helpers();
+std::span<const Helper> grid_helpers();
+std::span<const Helper> signal_helpers();
 std::span<const Helper> convolution_helpers();
 std::span<const Helper> elementwise_helpers();
 std::span<const Helper> indexing_helpers();

@@ -6,8 +6,10 @@ namespace decent::onnx {
 namespace {
 
 const Helper kHelpers[] = {
-    {"_attention_mask", {},
-     R"(def _attention_mask(self, mask: Optional[Tensor], q: Tensor, k: Tensor, past: int, lengths: Optional[Tensor], causal: bool, left: int, right: int) -> Optional[Tensor]:
+    {"_attention_mask",
+     {},
+     R"(def _attention_mask(self, mask: Optional[Tensor], q: Tensor, k: Tensor, past: int,
+          lengths: Optional[Tensor], causal: bool, left: int, right: int) -> Optional[Tensor]:
     # what a query may see: True, or what is added to its scores
     if mask is not None:
         short = k.size(2) - mask.size(-1)
@@ -34,8 +36,10 @@ const Helper kHelpers[] = {
         return mask & seen
     return mask.masked_fill(~seen, float("-inf"))
 )"},
-    {"_attention", {},
-     R"(def _attention(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], scale: float, softcap: float, shown: int, precision: int) -> Tuple[Tensor, Tensor]:
+    {"_attention",
+     {},
+     R"(def _attention(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], scale: float,
+          softcap: float, shown: int, precision: int) -> Tuple[Tensor, Tensor]:
     # gives the scores, too: 0 as they come, 1 capped, 2 masked, 3 as weights
     groups = q.size(1) // k.size(1)
     if groups != 1:
@@ -59,8 +63,10 @@ const Helper kHelpers[] = {
         result = weights
     return torch.matmul(weights, v), result
 )"},
-    {"_rotary_embedding", {},
-     R"(def _rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor, position: Optional[Tensor], heads: int, rotated: int, interleaved: bool) -> Tensor:
+    {"_rotary_embedding",
+     {},
+     R"(def _rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor, position: Optional[Tensor],
+          heads: int, rotated: int, interleaved: bool) -> Tensor:
     # [batch, time, heads, size] inside
     flat = x.dim() == 3
     x = x.unflatten(2, [heads, -1]) if flat else x.transpose(1, 2)
@@ -80,8 +86,11 @@ const Helper kHelpers[] = {
     y = torch.cat([turned, rest], 3)
     return y.flatten(2) if flat else y.transpose(1, 2)
 )"},
-    {"_linear_attention", {},
-     R"(def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, state: Optional[Tensor], decay: Optional[Tensor], beta: Optional[Tensor], heads: int, groups: int, scale: float, precision: int) -> Tuple[Tensor, Tensor]:
+    {"_linear_attention",
+     {},
+     R"(def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, state: Optional[Tensor],
+          decay: Optional[Tensor], beta: Optional[Tensor], heads: int, groups: int, scale: float,
+          precision: int) -> Tuple[Tensor, Tensor]:
     # [batch, time, heads of keys, .., size] inside; q [.., groups, size]
     given = q.dtype
     q = q.unflatten(2, [heads, groups, -1]).to(precision)

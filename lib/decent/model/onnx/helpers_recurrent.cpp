@@ -15,8 +15,10 @@ const Helper kHelpers[] = {
     gates = x.chunk(len(order), 1)
     return torch.cat([gates[i] for i in order], 1)
 )"},
-    {"_recurrent_weights", {"_gates_in_order"},
-     R"(def _recurrent_weights(self, w: Tensor, r: Tensor, b: Optional[Tensor], order: List[int]) -> List[Tensor]:
+    {"_recurrent_weights",
+     {"_gates_in_order"},
+     R"(def _recurrent_weights(self, w: Tensor, r: Tensor, b: Optional[Tensor], order: List[int]
+          ) -> List[Tensor]:
     # as torch.lstm, torch.gru and torch.rnn_tanh take them
     w = self._gates_in_order(w, order)
     r = self._gates_in_order(r, order)
@@ -32,13 +34,15 @@ const Helper kHelpers[] = {
             weights += [w[i], r[i], wb[i], rb[i]]
     return weights
 )"},
-    {"_initial_state", {},
+    {"_initial_state",
+     {},
      R"(def _initial_state(self, state: Optional[Tensor], x: Tensor, r: Tensor) -> Tensor:
     if state is None:
         return x.new_zeros([r.size(0), x.size(1), r.size(2)])
     return state
 )"},
-    {"_reversed_in_time", {},
+    {"_reversed_in_time",
+     {},
      R"(def _reversed_in_time(self, x: Tensor, lengths: Optional[Tensor]) -> Tensor:
     # each sequence by itself; what pads it stays
     if lengths is None:
@@ -47,13 +51,16 @@ const Helper kHelpers[] = {
     source = torch.where(steps < lengths, lengths - 1 - steps, steps)
     return x.gather(0, source.unsqueeze(2).expand([-1, -1, x.size(2)]))
 )"},
-    {"_packed", {}, R"(def _packed(self, x: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    {"_packed",
+     {},
+     R"(def _packed(self, x: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     longest_first, order = torch.sort(lengths.to(torch.int64), 0, True)
     sizes = longest_first.to(torch.device("cpu"))
     data, batch_sizes = torch._pack_padded_sequence(x.index_select(1, order), sizes, False)
     return data, batch_sizes, order
 )"},
-    {"_unpacked", {},
+    {"_unpacked",
+     {},
      R"(def _unpacked(self, data: Tensor, batch_sizes: Tensor, order: Tensor, steps: int) -> Tensor:
     y, _ = torch._pad_packed_sequence(data, batch_sizes, False, 0.0, steps)
     return y.index_select(1, torch.argsort(order))
@@ -64,7 +71,8 @@ const Helper kHelpers[] = {
     {"_lstm",
      {"_recurrent_weights", "_initial_state", "_reversed_in_time", "_packed", "_unpacked",
       "_by_direction"},
-     R"(def _lstm(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor], h: Optional[Tensor], c: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor, Tensor]:
+     R"(def _lstm(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor],
+          h: Optional[Tensor], c: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor, Tensor]:
     # gates: input, output, forget, cell; torch.lstm has input, forget, cell, output
     weights = self._recurrent_weights(w, r, b, [0, 2, 3, 1])
     state = [self._initial_state(h, x, r), self._initial_state(c, x, r)]
@@ -85,8 +93,10 @@ const Helper kHelpers[] = {
         y = self._reversed_in_time(y, lengths)
     return self._by_direction(y, w.size(0)), h_n, c_n
 )"},
-    {"_one_state_run", {},
-     R"(def _one_state_run(self, function: str, x: Tensor, batch_sizes: Optional[Tensor], h: Tensor, weights: List[Tensor], biased: bool, two: bool) -> Tuple[Tensor, Tensor]:
+    {"_one_state_run",
+     {},
+     R"(def _one_state_run(self, function: str, x: Tensor, batch_sizes: Optional[Tensor], h: Tensor,
+          weights: List[Tensor], biased: bool, two: bool) -> Tuple[Tensor, Tensor]:
     if batch_sizes is None:
         if function == "gru":
             return torch.gru(x, h, weights, biased, 1, 0.0, self.training, two, False)
@@ -102,7 +112,8 @@ const Helper kHelpers[] = {
     {"_one_state",
      {"_recurrent_weights", "_initial_state", "_reversed_in_time", "_packed", "_unpacked",
       "_by_direction", "_one_state_run"},
-     R"(def _one_state(self, function: str, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor]:
+     R"(def _one_state(self, function: str, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor],
+          lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor]:
     # gates of a GRU: update, reset, hidden; torch.gru has reset, update, hidden
     order = [1, 0, 2] if function == "gru" else [0]
     weights = self._recurrent_weights(w, r, b, order)
@@ -123,8 +134,10 @@ const Helper kHelpers[] = {
         y = self._reversed_in_time(y, lengths)
     return self._by_direction(y, w.size(0)), h_n
 )"},
-    // What PyTorch's functions lack, step by step. `activations` has those of each direction in turn.
-    {"_gate", {},
+    // What PyTorch's functions lack, step by step. `activations` has those of each direction in
+    // turn.
+    {"_gate",
+     {},
      R"(def _gate(self, x: Tensor, activation: str, alpha: float, beta: float, clip: float) -> Tensor:
     if clip > 0.0:
         x = torch.clamp(x, -clip, clip)
@@ -150,11 +163,13 @@ const Helper kHelpers[] = {
         return x / (1.0 + torch.abs(x))
     return torch.softplus(x)
 )"},
-    {"_input_gates", {},
+    {"_input_gates",
+     {},
      R"(def _input_gates(self, x: Tensor, w: Tensor, b: Optional[Tensor], direction: int) -> Tensor:
     return torch.matmul(x, w[direction].t()) if b is None else torch.linear(x, w[direction], b[direction].chunk(2)[0])
 )"},
-    {"_while_in_sequence", {},
+    {"_while_in_sequence",
+     {},
      R"(def _while_in_sequence(self, new: Tensor, old: Tensor, t: int, lengths: Optional[Tensor]) -> Tensor:
     return new if lengths is None else torch.where((lengths > t).unsqueeze(1), new, old)
 )"},
@@ -163,9 +178,28 @@ const Helper kHelpers[] = {
         steps.reverse()
     return torch.stack(steps)
 )"},
+    {"_lstm_step",
+     {"_gate"},
+     R"(def _lstm_step(self, gates: Tensor, c: Tensor, p: Optional[Tensor], activations: List[str],
+          alpha: List[float], beta: List[float], clip: float, coupled: bool, k: int) -> Tuple[Tensor, Tensor]:
+    i, o, f, new = gates.chunk(4, 1)
+    if p is not None:
+        peep_i, peep_o, peep_f = p.chunk(3)
+        i, f = i + peep_i * c, f + peep_f * c
+    i = self._gate(i, activations[k], alpha[k], beta[k], clip)
+    f = 1.0 - i if coupled else self._gate(f, activations[k], alpha[k], beta[k], clip)
+    c = f * c + i * self._gate(new, activations[k + 1], alpha[k + 1], beta[k + 1], clip)
+    if p is not None:
+        o = o + p.chunk(3)[1] * c
+    o = self._gate(o, activations[k], alpha[k], beta[k], clip)
+    return o * self._gate(c, activations[k + 2], alpha[k + 2], beta[k + 2], 0.0), c
+)"},
     {"_lstm_loop",
-     {"_initial_state", "_gate", "_input_gates", "_while_in_sequence", "_in_time"},
-     R"(def _lstm_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor], h: Optional[Tensor], c: Optional[Tensor], p: Optional[Tensor], reverse: bool, activations: List[str], alpha: List[float], beta: List[float], clip: float, coupled: bool) -> Tuple[Tensor, Tensor, Tensor]:
+     {"_initial_state", "_lstm_step", "_input_gates", "_while_in_sequence", "_in_time"},
+     R"(def _lstm_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor],
+          lengths: Optional[Tensor], h: Optional[Tensor], c: Optional[Tensor], p: Optional[Tensor],
+          reverse: bool, activations: List[str], alpha: List[float], beta: List[float], clip: float,
+          coupled: bool) -> Tuple[Tensor, Tensor, Tensor]:
     h_0, c_0 = self._initial_state(h, x, r), self._initial_state(c, x, r)
     outputs: List[Tensor] = []
     last_h: List[Tensor] = []
@@ -173,23 +207,14 @@ const Helper kHelpers[] = {
     for d in range(w.size(0)):
         from_input = self._input_gates(x, w, b, d)
         h_bias = None if b is None else b[d].chunk(2)[1]
+        peephole = None if p is None else p[d]
         backward = reverse or d == 1
         h_t, c_t = h_0[d], c_0[d]
         steps: List[Tensor] = []
-        k = 3 * d
         for step in range(x.size(0)):
             t = x.size(0) - 1 - step if backward else step
-            i, o, f, g = (from_input[t] + torch.linear(h_t, r[d], h_bias)).chunk(4, 1)
-            if p is not None:
-                peep_i, peep_o, peep_f = p[d].chunk(3)
-                i, f = i + peep_i * c_t, f + peep_f * c_t
-            i = self._gate(i, activations[k], alpha[k], beta[k], clip)
-            f = 1.0 - i if coupled else self._gate(f, activations[k], alpha[k], beta[k], clip)
-            c_new = f * c_t + i * self._gate(g, activations[k + 1], alpha[k + 1], beta[k + 1], clip)
-            if p is not None:
-                o = o + p[d].chunk(3)[1] * c_new
-            o = self._gate(o, activations[k], alpha[k], beta[k], clip)
-            h_new = o * self._gate(c_new, activations[k + 2], alpha[k + 2], beta[k + 2], 0.0)
+            gates = from_input[t] + torch.linear(h_t, r[d], h_bias)
+            h_new, c_new = self._lstm_step(gates, c_t, peephole, activations, alpha, beta, clip, coupled, 3 * d)
             steps.append(self._while_in_sequence(h_new, torch.zeros_like(h_new), t, lengths))
             h_t = self._while_in_sequence(h_new, h_t, t, lengths)
             c_t = self._while_in_sequence(c_new, c_t, t, lengths)
@@ -198,13 +223,16 @@ const Helper kHelpers[] = {
         last_c.append(c_t)
     return torch.stack(outputs, 1), torch.stack(last_h), torch.stack(last_c)
 )"},
-    {"_gru_step", {"_gate"},
-     R"(def _gru_step(self, from_input: Tensor, h: Tensor, r: Tensor, b: Optional[Tensor], linear_before_reset: bool, activations: List[str], alpha: List[float], beta: List[float], clip: float, k: int) -> Tensor:
-    hidden = r.size(1)
-    bias = torch.zeros_like(r[:, 0]) if b is None else b
-    in_zr, in_h = from_input.split([2 * hidden, hidden], 1)
-    r_zr, r_h = r.split([2 * hidden, hidden])
-    b_zr, b_h = bias.split([2 * hidden, hidden])
+    {"_gru_step",
+     {"_gate"},
+     R"(def _gru_step(self, from_input: Tensor, h: Tensor, r: Tensor, b: Optional[Tensor],
+          linear_before_reset: bool, activations: List[str], alpha: List[float], beta: List[float],
+          clip: float, k: int) -> Tensor:
+    two = 2 * h.size(1)
+    in_zr, in_h = from_input[:, :two], from_input[:, two:]
+    r_zr, r_h = r[:two], r[two:]
+    b_zr: Optional[Tensor] = None if b is None else b[:two]
+    b_h: Optional[Tensor] = None if b is None else b[two:]
     zr = in_zr + torch.linear(h, r_zr, b_zr)
     z, reset = self._gate(zr, activations[k], alpha[k], beta[k], clip).chunk(2, 1)
     if linear_before_reset:
@@ -216,7 +244,9 @@ const Helper kHelpers[] = {
 )"},
     {"_gru_loop",
      {"_initial_state", "_gru_step", "_input_gates", "_while_in_sequence", "_in_time"},
-     R"(def _gru_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool, linear_before_reset: bool, activations: List[str], alpha: List[float], beta: List[float], clip: float) -> Tuple[Tensor, Tensor]:
+     R"(def _gru_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor],
+          lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool, linear_before_reset: bool,
+          activations: List[str], alpha: List[float], beta: List[float], clip: float) -> Tuple[Tensor, Tensor]:
     h_0 = self._initial_state(h, x, r)
     outputs: List[Tensor] = []
     last: List[Tensor] = []
@@ -237,7 +267,9 @@ const Helper kHelpers[] = {
 )"},
     {"_rnn_loop",
      {"_initial_state", "_gate", "_input_gates", "_while_in_sequence", "_in_time"},
-     R"(def _rnn_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool, activations: List[str], alpha: List[float], beta: List[float], clip: float) -> Tuple[Tensor, Tensor]:
+     R"(def _rnn_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor],
+          lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool, activations: List[str],
+          alpha: List[float], beta: List[float], clip: float) -> Tuple[Tensor, Tensor]:
     h_0 = self._initial_state(h, x, r)
     outputs: List[Tensor] = []
     last: List[Tensor] = []

@@ -43,7 +43,7 @@ const Helper kHelpers[] = {
 )"},
     {"_ordered", {}, R"(def _ordered(self, x: Tensor) -> Tensor:
     # uint64 as int64 in the same order
-    return x.view(dtype=torch.int64) ^ (-9223372036854775807 - 1)
+    return torch.view_copy(x, dtype=torch.int64) ^ (-9223372036854775807 - 1)
 )"},
     {"_range", {}, R"(def _range(self, start: int, limit: int, delta: int, device: Device) -> Tensor:
     count = max(-((start - limit) // delta), 0)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "decent/model/onnx/decimals.h"
 #include "decent/model/onnx/graph_translator.h"
 
 namespace decent::onnx {
@@ -115,7 +116,7 @@ std::int64_t NodeContext::int_or(std::string_view name, std::int64_t otherwise) 
 
 double NodeContext::float_or(std::string_view name, double otherwise) const {
   const auto* value = attribute_value<float>(node_, name);
-  return value != nullptr ? static_cast<double>(*value) : otherwise;
+  return value != nullptr ? as_written(*value) : otherwise;
 }
 
 std::string NodeContext::string_or(std::string_view name, const std::string& otherwise) const {
@@ -235,11 +236,13 @@ void NodeContext::set_constant(std::size_t output, std::shared_ptr<const Tensor>
   set_value(output, Value::of_constant(graph_.as_computed(std::move(tensor))));
 }
 
-void NodeContext::set_sequence(std::size_t output, const std::string& expression, ElementType type) {
+void NodeContext::set_sequence(std::size_t output, const std::string& expression, ElementType type,
+                               std::optional<std::int64_t> rank) {
   if (!wants(output)) return;
   Value value;
   value.kind = Value::Kind::sequence;
   value.type = graph_.as_computed(type);
+  value.rank = rank;
   value.text = fresh_name(node_.outputs[output]);
   line(value.text + " = " + expression);
   graph_.define(node_.outputs[output], std::move(value));

@@ -106,7 +106,9 @@ class NodeContext {
   void set_integers(std::size_t output, std::vector<Integer> integers, std::int64_t rank,
                     ElementType type = ElementType::int64);
   void set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor);
-  void set_sequence(std::size_t output, const std::string& expression, ElementType type);
+  /// `rank` is that of all elements.
+  void set_sequence(std::size_t output, const std::string& expression, ElementType type,
+                    std::optional<std::int64_t> rank = std::nullopt);
   /// The output is another value under a new name.
   void set_value(std::size_t output, Value value);
 

@@ -63,6 +63,7 @@ std::span<const Operator> recurrent_operators();
 std::span<const Operator> attention_operators();
 std::span<const Operator> resize_operators();
 std::span<const Operator> grid_operators();
+std::span<const Operator> signal_operators();
 std::span<const Operator> sequence_operators();
 std::span<const Operator> control_operators();
 std::span<const Operator> loss_operators();

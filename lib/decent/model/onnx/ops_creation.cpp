@@ -177,9 +177,9 @@ void cast_like(NodeContext& c) { cast_to(c, c.type(1)); }
 void bit_cast(NodeContext& c) {
   const ElementType type = c.type_attribute("to", ElementType::undefined);
   if (size_of(type) != size_of(c.type(0)))
-    throw Unsupported("has types of different width, " + name_of(c.type(0)) + " and " +
-                      name_of(type));
-  c.set(0, c.tensor(0) + ".view(dtype=" + c.dtype(type) + ")", type, c.rank(0));
+    throw Unsupported("has types of different width, " + std::string(name_of(c.type(0))) + " and " +
+                      std::string(name_of(type)));
+  c.set(0, "torch.view_copy(" + c.tensor(0) + ", dtype=" + c.dtype(type) + ")", type, c.rank(0));
 }
 
 constexpr Operator kOperators[] = {

@@ -22,8 +22,17 @@ void attention(NodeContext& c) {
         c.type(2), c.rank(0));
 }
 
+// Input, weight, bias.
+void linear(NodeContext& c) {
+  const std::string weight =
+      c.tensor(1) + (c.int_or("transposed", 0) != 0 ? ".transpose(0, 1)" : "");
+  c.set(0, "torch.linear(" + c.tensor(0) + ", " + weight + ", " + c.tensor(2) + ")", c.type(0),
+        c.rank(0));
+}
+
 constexpr Operator kOperators[] = {
     {"Attention", 0, attention},
+    {"Linear", 0, linear},
     {"SafeSoftmax", 0, safe_softmax},
 };
 

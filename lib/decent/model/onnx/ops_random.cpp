@@ -1,6 +1,7 @@
 // Operators that draw random numbers: always from PyTorch's generator, which the trainer seeds for
 // every step; the seeds that files hold would give every step and every worker the same numbers.
 
+#include "decent/model/onnx/decimals.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -9,13 +10,14 @@ namespace {
 
 std::string dropout_ratio(NodeContext& c) {
   if (c.opset() < 12) return literal(c.float_or("ratio", 0.5));
-  return c.has(1) ? c.float_scalar(1) : "0.5";
+  if (!c.has(1)) return "0.5";
+  const auto known = c.known_scalar(1);
+  return known ? literal(as_written(static_cast<float>(*known))) : c.float_scalar(1);
 }
 
 // The file's training_mode says how it was exported; the trainer's switch says what is done now.
 void dropout(NodeContext& c) {
-  const std::string arguments =
-      "(" + c.tensor(0) + ", " + dropout_ratio(c) + ", self.training)";
+  const std::string arguments = "(" + c.tensor(0) + ", " + dropout_ratio(c) + ", self.training)";
   if (!c.wants(1)) return c.set(0, "torch.dropout" + arguments, c.type(0), c.rank(0));
   const std::string output = c.declare(0, c.type(0), c.rank(0));
   const std::string mask = c.declare(1, ElementType::boolean, c.rank(0));
@@ -28,7 +30,7 @@ void note_randomness(NodeContext& c) {
 
 ElementType drawn_type(NodeContext& c, ElementType otherwise) {
   const ElementType type = c.type_attribute("dtype", otherwise);
-  if (!is_floating(type)) throw Unsupported("draws real numbers as " + std::string(name_of(type)));
+  if (!is_floating(type)) throw Unsupported("draws real numbers as " + name_of(type));
   return type;
 }
 

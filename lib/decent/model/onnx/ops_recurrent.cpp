@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "decent/model/onnx/decimals.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -53,7 +54,7 @@ const KnownActivation& known_activation(const std::string& name) {
 // Values are consumed in the order of those activations that have one.
 double next_parameter(const std::vector<float>& values, std::size_t& next,
                       std::optional<double> otherwise, const std::string& name) {
-  if (next < values.size()) return static_cast<double>(values[next++]);
+  if (next < values.size()) return as_written(values[next++]);
   if (!otherwise) throw Unsupported("has the activation '" + name + "' without its alpha or beta");
   return *otherwise;
 }
@@ -177,8 +178,8 @@ void lstm(NodeContext& c) {
   }
   set_outputs(c, node,
               c.helper("_lstm_loop") + "(" + inputs + ", " + optional_tensor(c, 7) + ", " +
-                  boolean(node.reverse) + ", " + loop_arguments(c, node) + ", " +
-                  boolean(coupled) + ")",
+                  boolean(node.reverse) + ", " + loop_arguments(c, node) + ", " + boolean(coupled) +
+                  ")",
               2);
 }
 

@@ -44,7 +44,11 @@ std::string averaged(NodeContext& c, const std::string& x, const std::string& ax
 
 std::string extreme(NodeContext& c, const std::string& function, const std::string& x,
                     const std::string& axes, bool keep) {
-  if (!is_floating(c.type(0))) return "torch." + function + "(" + x + ", " + axes + keep_text(keep) + ")";
+  const std::string arguments = "(" + x + ", " + axes + keep_text(keep) + ")";
+  // Of nothing, too: amax and amin refuse that.
+  if (c.type(0) == ElementType::boolean)
+    return (function == "amax" ? "torch.any" : "torch.all") + arguments;
+  if (!is_floating(c.type(0))) return "torch." + function + arguments;
   return c.helper("_" + function) + "(" + x + ", " + axes + ", " + bool_text(keep) + ")";
 }
 

@@ -2,8 +2,8 @@
 // weights.
 
 #include <algorithm>
-#include <charconv>
 
+#include "decent/model/onnx/decimals.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -31,14 +31,6 @@ struct Resize {
   std::optional<std::vector<Integer>> sizes;
 };
 
-// The double that the decimal digits of a float mean: 0.7 * 10 is 7, float32(0.7) * 10 is not.
-double as_written(double value) {
-  char digits[64];
-  const auto end = std::to_chars(std::begin(digits), std::end(digits), static_cast<float>(value));
-  std::from_chars(std::begin(digits), end.ptr, value);
-  return value;
-}
-
 // Whether an optional input is there; old files give an empty tensor in its place.
 bool is_given(NodeContext& c, std::size_t input) {
   if (!c.has(input)) return false;
@@ -52,7 +44,7 @@ std::optional<std::vector<double>> known_scales(NodeContext& c, std::size_t inpu
   std::vector<double> scales = as_doubles(*value.constant);
   for (double& scale : scales) {
     if (!(scale > 0)) throw Unsupported("has a scale that is not positive");
-    scale = as_written(scale);
+    scale = as_written(static_cast<float>(scale));  // 0.7 * 10 is 7
   }
   return scales;
 }
@@ -90,15 +82,15 @@ std::string one_of(NodeContext& c, std::string_view attribute, const std::string
 
 void read_attributes(NodeContext& c, Resize& node) {
   node.mode = one_of(c, "mode", "nearest", {"nearest", "linear", "cubic"});
-  node.transform = one_of(
-      c, "coordinate_transformation_mode", "half_pixel",
-      {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-       "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+  node.transform =
+      one_of(c, "coordinate_transformation_mode", "half_pixel",
+             {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+              "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"});
   node.rounding = one_of(c, "nearest_mode", "round_prefer_floor",
                          {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
-  node.policy = one_of(c, "keep_aspect_ratio_policy", "stretch",
-                       {"stretch", "not_larger", "not_smaller"});
-  node.cubic_a = as_written(c.float_or("cubic_coeff_a", -0.75));
+  node.policy =
+      one_of(c, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
+  node.cubic_a = c.float_or("cubic_coeff_a", -0.75);
   node.exclude_outside = c.int_or("exclude_outside", 0) != 0;
   node.antialias = c.int_or("antialias", 0) != 0;
   node.outside = c.float_or("extrapolation_value", 0);
@@ -165,7 +157,8 @@ std::string torch_function(const Resize& node) {
     }
     return "";
   }
-  if (node.exclude_outside || !(is_half_pixel(node) || node.transform == "align_corners")) return "";
+  if (node.exclude_outside || !(is_half_pixel(node) || node.transform == "align_corners"))
+    return "";
   if (node.mode == "cubic")
     return spatial == 2 && node.cubic_a == -0.75 ? "torch.upsample_bicubic2d" : "";
   constexpr const char* kLinear[] = {"torch.upsample_linear", "torch.upsample_bilinear",
@@ -226,9 +219,9 @@ TorchCall torch_call(NodeContext& c, const Resize& node) {
   if (function.empty() || !is_floating(c.type(0)) || !(node.scales || node.sizes))
     return {"", {}, false};
   const std::string x = c.tensor(0);
-  const std::string corners =
-      node.mode == "nearest" ? ""
-                             : node.transform == "align_corners" ? "True, " : "False, ";
+  const std::string corners = node.mode == "nearest"              ? ""
+                              : node.transform == "align_corners" ? "True, "
+                                                                  : "False, ";
   if (node.scales) {
     const std::string factors = factors_of(node, x, call);
     call.text = function + "(" + x + ", None, " + corners + factors + ")";
@@ -250,8 +243,7 @@ Targets targets(NodeContext& c, const Resize& node, const std::string& axes,
                 const std::string& region) {
   const std::string x = c.tensor(0);
   if (node.scales || !is_given(c, node.sizes_input)) {
-    const std::string scales =
-        node.scales ? list(*node.scales) : float_list(c, node.scales_input);
+    const std::string scales = node.scales ? list(*node.scales) : float_list(c, node.scales_input);
     return {c.helper("_resize_sizes") + "(" + x + ", " + axes + ", " + scales + ", " + region + ")",
             scales};
   }
@@ -267,12 +259,10 @@ Targets targets(NodeContext& c, const Resize& node, const std::string& axes,
 
 std::string general_call(NodeContext& c, const Resize& node) {
   if (!is_floating(c.type(0)) && node.mode != "nearest")
-    throw Unsupported("interpolates " + std::string(name_of(c.type(0))) + " elements");
+    throw Unsupported("interpolates " + name_of(c.type(0)) + " elements");
   const bool crops = node.transform == "tf_crop_and_resize";
-  if (crops && !is_given(c, node.region_input))
-    throw Unsupported("crops without its input 'roi'");
-  const std::string region =
-      crops ? float_list(c, node.region_input) : "annotate(List[float], [])";
+  if (crops && !is_given(c, node.region_input)) throw Unsupported("crops without its input 'roi'");
+  const std::string region = crops ? float_list(c, node.region_input) : "annotate(List[float], [])";
   const std::string axes = list(node.axes);
   const Targets to = targets(c, node, axes, region);
   return c.helper("_resize") + "(" + c.tensor(0) + ", " + axes + ", " + to.sizes + ", " +

@@ -27,6 +27,7 @@ std::optional<Match> match_rms_norm(const PatternGraph& graph, const Node& root)
 std::optional<Match> match_group_norm(const PatternGraph& graph, const Node& root);
 std::optional<Match> match_safe_softmax(const PatternGraph& graph, const Node& root);
 std::optional<Match> match_attention(const PatternGraph& graph, const Node& root);
+std::optional<Match> match_linear(const PatternGraph& graph, const Node& root);
 std::optional<Match> match_dropout(const PatternGraph& graph, const Node& root);
 std::optional<Match> match_silu(const PatternGraph& graph, const Node& root);
 std::optional<Match> match_hardswish(const PatternGraph& graph, const Node& root);

@@ -55,6 +55,7 @@ constexpr std::array kPatterns = {
     Pattern{"layer norm", match_layer_norm},
     Pattern{"RMS norm", match_rms_norm},
     Pattern{"group norm", match_group_norm},
+    Pattern{"linear", match_linear},
     Pattern{"hardswish", match_hardswish},
     Pattern{"SiLU", match_silu},
     Pattern{"dropout of random numbers", match_dropout},

@@ -56,7 +56,11 @@ void parse_model_field(const Message& message, Fields& fields, const Field& fiel
 }  // namespace
 
 Model read_model(const std::filesystem::path& path) {
-  const auto file = std::make_shared<const MappedFile>(path);
+  return read_model(std::make_shared<const MappedFile>(path));
+}
+
+Model read_model(std::shared_ptr<const MappedFile> file) {
+  const std::filesystem::path& path = file->path();
   Input input(file->bytes(), path);
   if (input.bytes.empty()) input.fail("the file is empty");
   if (input.bytes.size() > kMostFileBytes) {
@@ -75,7 +79,7 @@ Model read_model(const std::filesystem::path& path) {
   external.check_overlaps();
   check_model(input, model);
   model.files = external.files();
-  model.files.insert(model.files.begin(), file);
+  model.files.insert(model.files.begin(), std::move(file));
   return model;
 }
 

@@ -34,7 +34,7 @@ struct Value {
   enum class Kind { tensor, sequence };
   Kind kind = Kind::tensor;
   ElementType type = ElementType::undefined;
-  std::optional<std::int64_t> rank;
+  std::optional<std::int64_t> rank;  // of a sequence: that of all its elements
   /// The whole shape, where it is the same in every run: parameters and constants.
   std::optional<std::vector<std::int64_t>> dims;
   /// An expression of the tensor: a variable, "self.fc.weight". Empty where the source has none yet.

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/patterns.h"
 
 namespace decent::onnx {
 namespace {
@@ -28,6 +29,8 @@ constexpr std::array kEntries = {
     Entry{"Gemm", 1, Slot::weight, "weight"},
     Entry{"Gemm", 2, Slot::weight, "bias"},
     Entry{"MatMul", kAny, Slot::weight, "weight"},
+    Entry{"Linear", 1, Slot::weight, "weight"},
+    Entry{"Linear", 2, Slot::weight, "bias"},
     Entry{"Einsum", kAny, Slot::weight, "weight"},
     Entry{"BatchNormalization", 1, Slot::weight, "weight"},
     Entry{"BatchNormalization", 2, Slot::weight, "bias"},
@@ -83,7 +86,7 @@ constexpr std::array kEntries = {
 };
 
 const Entry* find_entry(const Node& node, std::size_t input) {
-  if (!node.domain.empty()) return nullptr;
+  if (!node.domain.empty() && node.domain != kPatternDomain) return nullptr;
   const auto found = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& entry) {
     return entry.op_type == node.op_type && (entry.input == input || entry.input == kAny);
   });

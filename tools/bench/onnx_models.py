@@ -1,0 +1,65 @@
+"""Models from ONNX files against the same models from TorchScript, and how long an import takes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from programs import BUILD, FILES, MODELS, ROOT, Model, run_ours
+from tables import ratios, rounds_of, spread, table, two_digits
+
+COMPARED = ("digits_cnn", "char_gpt", "resnet18")
+LARGE = "gpt_85m"  # 86M parameters, 343 MB
+
+
+def make_files(names: list[str]) -> None:
+    missing = [f"{name}.onnx" for name in names if not (FILES / f"{name}.onnx").exists()]
+    if missing:
+        subprocess.run([sys.executable, ROOT / "models" / "export.py", *missing, "--folder", FILES], check=True,
+                       stdout=sys.stderr)
+
+
+def steps_table(rounds: int, models: list[Model], folder: Path) -> str:
+    rows = []
+    for model in models:
+        imported = replace(model, file=FILES / f"{model.name}.onnx")
+        results = rounds_of({"TorchScript": lambda: run_ours(model, 1, folder),
+                             "ONNX": lambda: run_ours(imported, 1, folder)}, rounds, model.name)
+        rows.append([model.name, *(spread(values) for values in results.values()),
+                     spread(ratios(results, "ONNX", "TorchScript"), two_digits)])
+    return table(["", "TorchScript, ms a step", "ONNX, ms a step", "ratio"], rows)
+
+
+def read_s(path: Path) -> float:
+    """To read all bytes of a file, which is in memory."""
+    begin = time.monotonic()
+    with path.open("rb", buffering=0) as file:
+        while file.read(1 << 20):
+            pass
+    return time.monotonic() - begin
+
+
+def import_s(path: Path) -> float:
+    out = subprocess.run([BUILD / "bin" / "bench_import", path], check=True, capture_output=True, text=True).stdout
+    return float(json.loads(out)["seconds"])
+
+
+def import_table(rounds: int, names: list[str]) -> str:
+    rows = []
+    for path in (FILES / f"{name}.onnx" for name in names):
+        results = rounds_of({"reading": lambda: [1e3 * read_s(path)], "import": lambda: [1e3 * import_s(path)]},
+                            2 * rounds + 1, path.name)
+        rows.append([path.name, f"{path.stat().st_size / 1e6:.0f}", *(spread(values) for values in results.values())])
+    return table(["", "MB", "reading all bytes, ms", "import, reading included, ms"], rows)
+
+
+def bench(arguments: argparse.Namespace, folder: Path) -> str:
+    models = [MODELS[name] for name in COMPARED if name in arguments.models]
+    names = [model.name for model in models]
+    make_files([*names, LARGE])
+    return steps_table(arguments.rounds, models, folder) + "\n\n" + import_table(arguments.rounds, [*names, LARGE])
