@@ -8,6 +8,7 @@
 
 #include "decent/core/error.h"
 #include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/walk.h"
 #include "decent/model/onnx/write.h"
 #include "decent/model/onnx_import.h"
 #include "decent/model/onnx_module.h"
@@ -16,6 +17,7 @@ namespace decent {
 namespace {
 
 using TensorsByName = std::map<std::string, at::Tensor>;
+using TensorsByPlace = std::map<std::uint64_t, const onnx::Tensor*>;
 
 bool is_kept(onnx::Role role) {
   return role == onnx::Role::trainable || role == onnx::Role::buffer;
@@ -23,10 +25,14 @@ bool is_kept(onnx::Role role) {
 
 at::ScalarType type_in_file(onnx::ElementType type) {
   switch (type) {
-    case onnx::ElementType::float16: return at::kHalf;
-    case onnx::ElementType::bfloat16: return at::kBFloat16;
-    case onnx::ElementType::float64: return at::kDouble;
-    default: return at::kFloat;
+    case onnx::ElementType::float16:
+      return at::kHalf;
+    case onnx::ElementType::bfloat16:
+      return at::kBFloat16;
+    case onnx::ElementType::float64:
+      return at::kDouble;
+    default:
+      return at::kFloat;
   }
 }
 
@@ -54,6 +60,16 @@ const OnnxImport& import_of(const TorchScriptModel& model) {
                   "--export writes it to .pt or .safetensors");
 }
 
+// What is imported is a copy of the file's graph, in which functions are inlined; what is written
+// is the file. Where the file has its elements tells which tensor is which.
+TensorsByPlace tensors_by_place(const onnx::Model& file) {
+  TensorsByPlace tensors;
+  onnx::for_each_tensor(file, [&](const onnx::Tensor& tensor) {
+    if (!tensor.fields.empty()) tensors.emplace(tensor.fields.front().begin, &tensor);
+  });
+  return tensors;
+}
+
 onnx::NewElements new_elements(const onnx::Tensor& tensor, const std::string& name,
                                const at::Tensor& weight) {
   const onnx::Tensor now = from_torch(rounded(name, weight, tensor.type));
@@ -79,12 +95,14 @@ onnx::OwnInitializer own_initializer(const onnx::Node& node, const onnx::Tensor&
 void export_onnx(const TorchScriptModel& model, const std::filesystem::path& path) {
   const OnnxImport& import = import_of(model);
   const TensorsByName tensors = tensors_of(model);
+  const TensorsByPlace in_file = tensors_by_place(*import.file);
   onnx::Changes changes;
   for (const auto& [tensor, classified] : import.classification.initializers) {
-    if (!is_kept(classified.role)) continue;
     const auto found = tensors.find(classified.name);
-    if (found == tensors.end()) continue;  // no node reads it
-    changes.elements.push_back(new_elements(*tensor, classified.name, found->second));
+    if (!is_kept(classified.role) || found == tensors.end() || tensor->fields.empty())
+      continue;  // a constant, what no node reads, what has no elements
+    const onnx::Tensor& own = *in_file.at(tensor->fields.front().begin);
+    changes.elements.push_back(new_elements(own, classified.name, found->second));
   }
   for (const auto& [node, classified] : import.classification.own) {
     if (!is_kept(classified.role)) continue;
