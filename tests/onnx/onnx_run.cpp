@@ -3,9 +3,10 @@
 //     onnx_run LIST
 //     onnx_run --operators      # the table of operators, a name a line
 //
-// Each line of LIST is a folder that holds model.onnx and its inputs, input_0.pb, .. (TensorProto, or
-// SequenceProto where the name ends in .seq.pb). Writes FOLDER/outputs.pt, a list of tensors and lists of tensors that
-// torch.load reads, or FOLDER/error.txt; FOLDER/source.py has the TorchScript.
+// Each line of LIST is a folder that holds model.onnx and its inputs, input_0.pb, .. (TensorProto,
+// or SequenceProto where the name ends in .seq.pb). Writes FOLDER/outputs.pt, a list of tensors and
+// lists of tensors that torch.load reads, or FOLDER/error.txt; FOLDER/source.py has the
+// TorchScript.
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/serialization/pickle.h>

@@ -23,10 +23,14 @@ bool is_kept(onnx::Role role) {
 
 at::ScalarType type_in_file(onnx::ElementType type) {
   switch (type) {
-    case onnx::ElementType::float16: return at::kHalf;
-    case onnx::ElementType::bfloat16: return at::kBFloat16;
-    case onnx::ElementType::float64: return at::kDouble;
-    default: return at::kFloat;
+    case onnx::ElementType::float16:
+      return at::kHalf;
+    case onnx::ElementType::bfloat16:
+      return at::kBFloat16;
+    case onnx::ElementType::float64:
+      return at::kDouble;
+    default:
+      return at::kFloat;
   }
 }
 

@@ -19,21 +19,35 @@ using onnx::ElementType;
 
 std::optional<at::ScalarType> scalar_type_of(ElementType type) {
   switch (type) {
-    case ElementType::float32: return at::kFloat;
-    case ElementType::uint8: return at::kByte;
-    case ElementType::int8: return at::kChar;
-    case ElementType::uint16: return at::kUInt16;
-    case ElementType::int16: return at::kShort;
-    case ElementType::int32: return at::kInt;
-    case ElementType::int64: return at::kLong;
-    case ElementType::boolean: return at::kBool;
-    case ElementType::float16: return at::kHalf;
-    case ElementType::float64: return at::kDouble;
-    case ElementType::uint32: return at::kUInt32;
-    case ElementType::uint64: return at::kUInt64;
-    case ElementType::bfloat16: return at::kBFloat16;
+    case ElementType::float32:
+      return at::kFloat;
+    case ElementType::uint8:
+      return at::kByte;
+    case ElementType::int8:
+      return at::kChar;
+    case ElementType::uint16:
+      return at::kUInt16;
+    case ElementType::int16:
+      return at::kShort;
+    case ElementType::int32:
+      return at::kInt;
+    case ElementType::int64:
+      return at::kLong;
+    case ElementType::boolean:
+      return at::kBool;
+    case ElementType::float16:
+      return at::kHalf;
+    case ElementType::float64:
+      return at::kDouble;
+    case ElementType::uint32:
+      return at::kUInt32;
+    case ElementType::uint64:
+      return at::kUInt64;
+    case ElementType::bfloat16:
+      return at::kBFloat16;
     case ElementType::string:
-    case ElementType::undefined: return std::nullopt;
+    case ElementType::undefined:
+      return std::nullopt;
   }
   return std::nullopt;
 }
@@ -114,7 +128,8 @@ class Hierarchy {
 at::Tensor to_torch(const onnx::Tensor& tensor) {
   const auto type = scalar_type_of(tensor.type);
   if (!type) {
-    throw UserError("tensor '" + tensor.name + "' holds " + std::string(onnx::name_of(tensor.type)) +
+    throw UserError("tensor '" + tensor.name + "' holds " +
+                    std::string(onnx::name_of(tensor.type)) +
                     " elements, which PyTorch does not have");
   }
   const at::Tensor result = at::empty(tensor.dims, at::TensorOptions().dtype(*type));

@@ -53,12 +53,15 @@ std::vector<std::string> helpers_with_dependencies(const std::set<std::string>& 
   return order;
 }
 
-std::string helper_source(const std::string& name) { return std::string(helpers().at(name)->source); }
+std::string helper_source(const std::string& name) {
+  return std::string(helpers().at(name)->source);
+}
 
 std::string unknown_operator_line(const std::string& name, const std::vector<std::string>& nodes,
                                   long opset, const std::vector<std::string>& known) {
   constexpr std::size_t kShown = 3;
-  std::string text = "operator " + name + " (opset " + std::to_string(opset) + ") is not supported: ";
+  std::string text =
+      "operator " + name + " (opset " + std::to_string(opset) + ") is not supported: ";
   for (std::size_t i = 0; i < std::min(kShown, nodes.size()); ++i)
     text += (i == 0 ? "node '" : ", '") + nodes[i] + "'";
   if (nodes.size() > kShown) text += " and " + std::to_string(nodes.size() - kShown) + " more";

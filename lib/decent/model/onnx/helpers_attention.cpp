@@ -6,7 +6,8 @@ namespace decent::onnx {
 namespace {
 
 const Helper kHelpers[] = {
-    {"_attention_mask", {},
+    {"_attention_mask",
+     {},
      R"(def _attention_mask(self, mask: Optional[Tensor], q: Tensor, k: Tensor, past: int, lengths: Optional[Tensor], causal: bool, left: int, right: int) -> Optional[Tensor]:
     # what a query may see: True, or what is added to its scores
     if mask is not None:
@@ -34,7 +35,8 @@ const Helper kHelpers[] = {
         return mask & seen
     return mask.masked_fill(~seen, float("-inf"))
 )"},
-    {"_attention", {},
+    {"_attention",
+     {},
      R"(def _attention(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], scale: float, softcap: float, shown: int, precision: int) -> Tuple[Tensor, Tensor]:
     # gives the scores, too: 0 as they come, 1 capped, 2 masked, 3 as weights
     groups = q.size(1) // k.size(1)
@@ -59,7 +61,8 @@ const Helper kHelpers[] = {
         result = weights
     return torch.matmul(weights, v), result
 )"},
-    {"_rotary_embedding", {},
+    {"_rotary_embedding",
+     {},
      R"(def _rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor, position: Optional[Tensor], heads: int, rotated: int, interleaved: bool) -> Tensor:
     # [batch, time, heads, size] inside
     flat = x.dim() == 3
@@ -80,7 +83,8 @@ const Helper kHelpers[] = {
     y = torch.cat([turned, rest], 3)
     return y.flatten(2) if flat else y.transpose(1, 2)
 )"},
-    {"_linear_attention", {},
+    {"_linear_attention",
+     {},
      R"(def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, state: Optional[Tensor], decay: Optional[Tensor], beta: Optional[Tensor], heads: int, groups: int, scale: float, precision: int) -> Tuple[Tensor, Tensor]:
     # [batch, time, heads of keys, .., size] inside; q [.., groups, size]
     given = q.dtype

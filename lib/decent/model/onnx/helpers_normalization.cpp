@@ -34,7 +34,8 @@ const Helper kHelpers[] = {
         return torch.rms_norm(x, shape, scale, eps)
     return torch.rms_norm(x, shape, None, eps) * scale
 )"},
-    // torch.nn.functional.local_response_norm; of an even size, the place that is one more is behind
+    // torch.nn.functional.local_response_norm; of an even size, the place that is one more is
+    // behind
     {"_local_response_norm",
      {},
      R"(def _local_response_norm(self, x: Tensor, size: int, alpha: float, beta: float, bias: float) -> Tensor:

@@ -15,7 +15,8 @@ const Helper kHelpers[] = {
     gates = x.chunk(len(order), 1)
     return torch.cat([gates[i] for i in order], 1)
 )"},
-    {"_recurrent_weights", {"_gates_in_order"},
+    {"_recurrent_weights",
+     {"_gates_in_order"},
      R"(def _recurrent_weights(self, w: Tensor, r: Tensor, b: Optional[Tensor], order: List[int]) -> List[Tensor]:
     # as torch.lstm, torch.gru and torch.rnn_tanh take them
     w = self._gates_in_order(w, order)
@@ -32,13 +33,15 @@ const Helper kHelpers[] = {
             weights += [w[i], r[i], wb[i], rb[i]]
     return weights
 )"},
-    {"_initial_state", {},
+    {"_initial_state",
+     {},
      R"(def _initial_state(self, state: Optional[Tensor], x: Tensor, r: Tensor) -> Tensor:
     if state is None:
         return x.new_zeros([r.size(0), x.size(1), r.size(2)])
     return state
 )"},
-    {"_reversed_in_time", {},
+    {"_reversed_in_time",
+     {},
      R"(def _reversed_in_time(self, x: Tensor, lengths: Optional[Tensor]) -> Tensor:
     # each sequence by itself; what pads it stays
     if lengths is None:
@@ -47,13 +50,16 @@ const Helper kHelpers[] = {
     source = torch.where(steps < lengths, lengths - 1 - steps, steps)
     return x.gather(0, source.unsqueeze(2).expand([-1, -1, x.size(2)]))
 )"},
-    {"_packed", {}, R"(def _packed(self, x: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    {"_packed",
+     {},
+     R"(def _packed(self, x: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     longest_first, order = torch.sort(lengths.to(torch.int64), 0, True)
     sizes = longest_first.to(torch.device("cpu"))
     data, batch_sizes = torch._pack_padded_sequence(x.index_select(1, order), sizes, False)
     return data, batch_sizes, order
 )"},
-    {"_unpacked", {},
+    {"_unpacked",
+     {},
      R"(def _unpacked(self, data: Tensor, batch_sizes: Tensor, order: Tensor, steps: int) -> Tensor:
     y, _ = torch._pad_packed_sequence(data, batch_sizes, False, 0.0, steps)
     return y.index_select(1, torch.argsort(order))
@@ -85,7 +91,8 @@ const Helper kHelpers[] = {
         y = self._reversed_in_time(y, lengths)
     return self._by_direction(y, w.size(0)), h_n, c_n
 )"},
-    {"_one_state_run", {},
+    {"_one_state_run",
+     {},
      R"(def _one_state_run(self, function: str, x: Tensor, batch_sizes: Optional[Tensor], h: Tensor, weights: List[Tensor], biased: bool, two: bool) -> Tuple[Tensor, Tensor]:
     if batch_sizes is None:
         if function == "gru":
@@ -123,8 +130,10 @@ const Helper kHelpers[] = {
         y = self._reversed_in_time(y, lengths)
     return self._by_direction(y, w.size(0)), h_n
 )"},
-    // What PyTorch's functions lack, step by step. `activations` has those of each direction in turn.
-    {"_gate", {},
+    // What PyTorch's functions lack, step by step. `activations` has those of each direction in
+    // turn.
+    {"_gate",
+     {},
      R"(def _gate(self, x: Tensor, activation: str, alpha: float, beta: float, clip: float) -> Tensor:
     if clip > 0.0:
         x = torch.clamp(x, -clip, clip)
@@ -150,11 +159,13 @@ const Helper kHelpers[] = {
         return x / (1.0 + torch.abs(x))
     return torch.softplus(x)
 )"},
-    {"_input_gates", {},
+    {"_input_gates",
+     {},
      R"(def _input_gates(self, x: Tensor, w: Tensor, b: Optional[Tensor], direction: int) -> Tensor:
     return torch.matmul(x, w[direction].t()) if b is None else torch.linear(x, w[direction], b[direction].chunk(2)[0])
 )"},
-    {"_while_in_sequence", {},
+    {"_while_in_sequence",
+     {},
      R"(def _while_in_sequence(self, new: Tensor, old: Tensor, t: int, lengths: Optional[Tensor]) -> Tensor:
     return new if lengths is None else torch.where((lengths > t).unsqueeze(1), new, old)
 )"},
@@ -198,7 +209,8 @@ const Helper kHelpers[] = {
         last_c.append(c_t)
     return torch.stack(outputs, 1), torch.stack(last_h), torch.stack(last_c)
 )"},
-    {"_gru_step", {"_gate"},
+    {"_gru_step",
+     {"_gate"},
      R"(def _gru_step(self, from_input: Tensor, h: Tensor, r: Tensor, b: Optional[Tensor], linear_before_reset: bool, activations: List[str], alpha: List[float], beta: List[float], clip: float, k: int) -> Tensor:
     hidden = r.size(1)
     bias = torch.zeros_like(r[:, 0]) if b is None else b

@@ -7,7 +7,8 @@ namespace decent::onnx {
 namespace {
 
 const Helper kHelpers[] = {
-    {"_resize_positions", {},
+    {"_resize_positions",
+     {},
      R"(def _resize_positions(self, x: Tensor, length: int, size: int, scale: float, transform: str, start: float, end: float) -> Tensor:
     # where the elements of the outcome lie in x
     i = torch.arange(size, dtype=torch.float64, device=x.device)
@@ -29,7 +30,8 @@ const Helper kHelpers[] = {
         positions = positions + 0.5 * length * (1.0 - size / (scale * length))
     return positions
 )"},
-    {"_resize_nearest", {},
+    {"_resize_nearest",
+     {},
      R"(def _resize_nearest(self, x: Tensor, axis: int, positions: Tensor, rounding: str) -> Tensor:
     if rounding == "round_prefer_floor":
         positions = torch.ceil(positions - 0.5)
@@ -41,7 +43,8 @@ const Helper kHelpers[] = {
         positions = torch.floor(positions)
     return x.index_select(axis, torch.clamp(positions, 0, x.size(axis) - 1).to(torch.int64))
 )"},
-    {"_resize_kernel", {},
+    {"_resize_kernel",
+     {},
      R"(def _resize_kernel(self, distance: Tensor, cubic: bool, a: float) -> Tensor:
     d = torch.abs(distance)
     if not cubic:
@@ -50,7 +53,8 @@ const Helper kHelpers[] = {
     far = ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
     return torch.where(d <= 1.0, near, torch.where(d < 2.0, far, torch.zeros_like(d)))
 )"},
-    {"_resize_weights", {"_resize_kernel"},
+    {"_resize_weights",
+     {"_resize_kernel"},
      R"(def _resize_weights(self, positions: Tensor, length: int, stretch: float, cubic: bool, a: float, exclude: bool) -> Tensor:
     # [size, length]; beyond the ends lie copies of the last elements
     reach = int((2.0 if cubic else 1.0) * stretch + 0.999999)
@@ -65,7 +69,8 @@ const Helper kHelpers[] = {
     matrix = torch.zeros([positions.size(0), length], dtype=positions.dtype, device=positions.device)
     return matrix.scatter_add(1, torch.clamp(near, 0, length - 1).to(torch.int64), weights)
 )"},
-    {"_resize_sizes", {},
+    {"_resize_sizes",
+     {},
      R"(def _resize_sizes(self, x: Tensor, axes: List[int], scales: List[float], region: List[float]) -> List[int]:
     # a little more than the product, so that 10 * float32(0.7) is 7
     sizes: List[int] = []
@@ -74,11 +79,13 @@ const Helper kHelpers[] = {
         sizes.append(int(x.size(axis) * part * scales[i] * 1.0000001))
     return sizes
 )"},
-    {"_resize_scales", {},
+    {"_resize_scales",
+     {},
      R"(def _resize_scales(self, x: Tensor, axes: List[int], sizes: List[int]) -> List[float]:
     return [float(sizes[i]) / float(x.size(axes[i])) for i in range(len(axes))]
 )"},
-    {"_resize_keeping_aspect", {"_resize_scales"},
+    {"_resize_keeping_aspect",
+     {"_resize_scales"},
      R"(def _resize_keeping_aspect(self, x: Tensor, axes: List[int], sizes: List[int], smaller: bool) -> Tuple[List[int], List[float]]:
     scales = self._resize_scales(x, axes, sizes)
     scale = min(scales) if smaller else max(scales)
@@ -106,7 +113,8 @@ const Helper kHelpers[] = {
             x = x.masked_fill(beyond.reshape([-1] + [1] * (x.dim() - 1 - axis)), outside)
     return x
 )"},
-    {"_col2im", {},
+    {"_col2im",
+     {},
      R"(def _col2im(self, x: Tensor, image: List[int], block: List[int], dilations: List[int], begin: List[int], end: List[int], strides: List[int]) -> Tensor:
     # where each element of each block lies in the padded image
     place = torch.zeros([1, 1], dtype=torch.int64, device=x.device)

@@ -8,13 +8,14 @@ const std::vector<Operator>& operator_table() {
   static const std::vector<Operator> table = [] {
     std::vector<Operator> all;
     for (const auto family :
-         {elementwise_operators(), bounds_operators(), bitwise_operators(), comparison_operators(),
-          activation_operators(), shape_operators(), cutting_operators(), indexing_operators(),
-          scatter_operators(), creation_operators(), reduction_operators(),
-          matrix_operators(), convolution_operators(), pooling_operators(),
-          normalization_operators(), random_operators(), recurrent_operators(),
-          attention_operators(), resize_operators(), grid_operators(), sequence_operators(), control_operators(),
-          loss_operators()}) {
+         {elementwise_operators(), bounds_operators(),     bitwise_operators(),
+          comparison_operators(),  activation_operators(), shape_operators(),
+          cutting_operators(),     indexing_operators(),   scatter_operators(),
+          creation_operators(),    reduction_operators(),  matrix_operators(),
+          convolution_operators(), pooling_operators(),    normalization_operators(),
+          random_operators(),      recurrent_operators(),  attention_operators(),
+          resize_operators(),      grid_operators(),       sequence_operators(),
+          control_operators(),     loss_operators()}) {
       all.insert(all.end(), family.begin(), family.end());
     }
     std::stable_sort(all.begin(), all.end(),

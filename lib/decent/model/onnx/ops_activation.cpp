@@ -49,7 +49,8 @@ void hard_sigmoid(NodeContext& c) {
   const double alpha = c.float_or("alpha", 0.2);
   const double beta = c.float_or("beta", 0.5);
   if (is_about(alpha, 1.0 / 6.0) && beta == 0.5) return set_call(c, "torch.hardsigmoid");
-  set(c, "torch.clamp(" + c.tensor(0) + " * " + literal(alpha) + " + " + literal(beta) + ", 0.0, 1.0)");
+  set(c, "torch.clamp(" + c.tensor(0) + " * " + literal(alpha) + " + " + literal(beta) +
+             ", 0.0, 1.0)");
 }
 
 void softsign(NodeContext& c) {
@@ -109,7 +110,8 @@ std::optional<std::string> slope_of_channels(NodeContext& c) {
   if (count == 1) return flat;
   // (C, 1, 1) beside (N, C, H, W); without spatial axes (C).
   const std::int64_t behind_batch = *c.rank(0) - 1;
-  const bool is_channels = static_cast<std::int64_t>(dims.size()) == behind_batch && dims.front() == count;
+  const bool is_channels =
+      static_cast<std::int64_t>(dims.size()) == behind_batch && dims.front() == count;
   return is_channels ? std::optional(flat) : std::nullopt;
 }
 

@@ -17,15 +17,15 @@ std::string optional_tensor(NodeContext& c, std::size_t input) {
 
 // Inputs 0 to 2 as [batch, heads, time, size].
 struct Heads {
-  bool flat = false;  // they are [batch, time, heads * size] in the file
+  bool flat = false;         // they are [batch, time, heads * size] in the file
   std::int64_t queries = 0;  // heads; 0 where the tensors tell
   std::int64_t keys = 0;
   std::string q, k, v;
 };
 
 std::string split_heads(NodeContext& c, std::size_t input, const char* hint, std::int64_t heads) {
-  return c.variable(hint, c.tensor(input) + ".unflatten(2, [" + std::to_string(heads) +
-                              ", -1]).transpose(1, 2)");
+  return c.variable(
+      hint, c.tensor(input) + ".unflatten(2, [" + std::to_string(heads) + ", -1]).transpose(1, 2)");
 }
 
 Heads heads_of(NodeContext& c) {
@@ -83,9 +83,8 @@ std::string whole_mask(NodeContext& c, const Heads& heads) {
   return c.variable(
       "mask", c.helper("_attention_mask") + "(" + given_mask(c) + ", " + heads.q + ", " + heads.k +
                   ", " + (c.has(kPastKey) ? c.tensor(kPastKey) + ".size(2)" : std::string("0")) +
-                  ", " + optional_tensor(c, kLengths) + ", " +
-                  (is_causal(c) ? "True" : "False") + ", " +
-                  std::to_string(c.int_or("left_window_size", -1)) + ", " +
+                  ", " + optional_tensor(c, kLengths) + ", " + (is_causal(c) ? "True" : "False") +
+                  ", " + std::to_string(c.int_or("left_window_size", -1)) + ", " +
                   std::to_string(c.int_or("right_window_size", -1)) + ")");
 }
 
@@ -98,8 +97,8 @@ ElementType softmax_type(NodeContext& c) {
 // PyTorch's function computes the softmax of half types in float32.
 bool is_scaled_dot_product(NodeContext& c) {
   const ElementType precision = softmax_type(c);
-  const bool same_softmax = precision == c.type(0) ||
-                            (is_half(c.type(0)) && precision == ElementType::float32);
+  const bool same_softmax =
+      precision == c.type(0) || (is_half(c.type(0)) && precision == ElementType::float32);
   return same_softmax && !c.wants(3) && c.float_or("softcap", 0) == 0;
 }
 
@@ -152,9 +151,9 @@ void rotary_embedding(NodeContext& c) {
     throw Unsupported("has an input of rank 3 without num_heads");
   c.set(0,
         c.helper("_rotary_embedding") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-            c.tensor(2) + ", " + optional_tensor(c, 3) + ", " +
-            std::to_string(heads) + ", " + std::to_string(c.int_or("rotary_embedding_dim", 0)) +
-            ", " + (c.int_or("interleaved", 0) != 0 ? "True" : "False") + ")",
+            c.tensor(2) + ", " + optional_tensor(c, 3) + ", " + std::to_string(heads) + ", " +
+            std::to_string(c.int_or("rotary_embedding_dim", 0)) + ", " +
+            (c.int_or("interleaved", 0) != 0 ? "True" : "False") + ")",
         c.type(0), c.rank(0));
 }
 
@@ -193,9 +192,9 @@ void causal_convolution(NodeContext& c) {
   const std::string x = c.tensor(0);
   const std::string weight = c.tensor(1);
   const std::string before = weight + ".size(2) - 1";
-  const std::string padded = c.variable(
-      "padded", c.has(3) ? "torch.cat([" + c.tensor(3) + ", " + x + "], 2)"
-                         : "torch.constant_pad_nd(" + x + ", [" + before + ", 0])");
+  const std::string padded =
+      c.variable("padded", c.has(3) ? "torch.cat([" + c.tensor(3) + ", " + x + "], 2)"
+                                    : "torch.constant_pad_nd(" + x + ", [" + before + ", 0])");
   const std::string convolved = "torch.conv1d(" + padded + ", " + weight + ", " +
                                 optional_tensor(c, 2) + ", groups=" + weight + ".size(0))";
   c.set(0, activation == "none" ? convolved : "torch.silu(" + convolved + ")", c.type(0), 3);

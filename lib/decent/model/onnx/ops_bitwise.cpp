@@ -25,7 +25,8 @@ void bitwise_not(NodeContext& c) {
 void bit_shift(NodeContext& c) {
   const std::string direction = c.string_or("direction", "");
   if (direction == "LEFT") return set_call(c, "torch.bitwise_left_shift");
-  if (direction != "RIGHT") throw Unsupported("has direction '" + direction + "'; LEFT and RIGHT are");
+  if (direction != "RIGHT")
+    throw Unsupported("has direction '" + direction + "'; LEFT and RIGHT are");
   const bool top_bit_counts = c.type(0) == ElementType::uint64;
   set_call(c, top_bit_counts ? c.helper("_unsigned_shift_right") : "torch.bitwise_right_shift");
 }

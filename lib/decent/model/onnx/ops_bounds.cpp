@@ -36,8 +36,8 @@ void clip_by_attributes(NodeContext& c) {
 
 // torch.clamp takes two numbers or two tensors.
 void clip(NodeContext& c) {
-  const bool numbers = !lacks_arithmetic(c.type(0)) && (!c.has(1) || number(c, 1)) &&
-                       (!c.has(2) || number(c, 2));
+  const bool numbers =
+      !lacks_arithmetic(c.type(0)) && (!c.has(1) || number(c, 1)) && (!c.has(2) || number(c, 2));
   const auto bound = [&](std::size_t input) {
     if (!c.has(input)) return std::string();
     return numbers ? *number(c, input) : ordered(c, input);
@@ -59,7 +59,8 @@ std::optional<std::string> clamped(NodeContext& c, const char* bound) {
 
 std::string chained(NodeContext& c, const std::string& function) {
   std::string text = ordered(c, 0);
-  for (std::size_t i = 1; i < c.inputs(); ++i) text = function + "(" + text + ", " + ordered(c, i) + ")";
+  for (std::size_t i = 1; i < c.inputs(); ++i)
+    text = function + "(" + text + ", " + ordered(c, i) + ")";
   return unordered(text, c.type(0));
 }
 

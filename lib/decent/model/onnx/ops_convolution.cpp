@@ -31,10 +31,13 @@ void conv(NodeContext& c) {
     x = "torch.constant_pad_nd(" + x + ", " + padding + ", 0.0)";
   }
   const std::vector<std::int64_t> none(window.axes, 0);
-  const std::vector<std::string> arguments = {
-      x, c.tensor(kWeight), bias_text(c), list_text(window.strides),
-      list_text(built_in ? window.begins : none), list_text(window.dilations),
-      std::to_string(c.int_or("group", 1))};
+  const std::vector<std::string> arguments = {x,
+                                              c.tensor(kWeight),
+                                              bias_text(c),
+                                              list_text(window.strides),
+                                              list_text(built_in ? window.begins : none),
+                                              list_text(window.dilations),
+                                              std::to_string(c.int_or("group", 1))};
   set_of_window(c, window,
                 function_of_axes(window, "torch.conv") + "(" + comma_separated(arguments) + ")");
 }
@@ -51,10 +54,14 @@ std::vector<std::int64_t> output_padding_of(const NodeContext& c, const Window& 
 
 std::string transposed(NodeContext& c, const Window& window, const std::string& bias,
                        const std::vector<std::int64_t>& padding) {
-  const std::vector<std::string> arguments = {
-      c.tensor(0), c.tensor(kWeight), bias, list_text(window.strides), list_text(padding),
-      list_text(output_padding_of(c, window)), std::to_string(c.int_or("group", 1)),
-      list_text(window.dilations)};
+  const std::vector<std::string> arguments = {c.tensor(0),
+                                              c.tensor(kWeight),
+                                              bias,
+                                              list_text(window.strides),
+                                              list_text(padding),
+                                              list_text(output_padding_of(c, window)),
+                                              std::to_string(c.int_or("group", 1)),
+                                              list_text(window.dilations)};
   return function_of_axes(window, "torch.conv_transpose") + "(" + comma_separated(arguments) + ")";
 }
 

@@ -23,13 +23,13 @@ std::string chosen(NodeContext& c, std::string_view attribute, const std::string
 const char* aligned(NodeContext& c) { return c.int_or("align_corners", 0) != 0 ? "True" : "False"; }
 
 void grid_sample(NodeContext& c) {
-  const std::string mode =
-      chosen(c, "mode", "linear",
-             {{"bilinear", "0"}, {"linear", "0"}, {"nearest", "1"}, {"bicubic", "2"}, {"cubic", "2"}});
+  const std::string mode = chosen(
+      c, "mode", "linear",
+      {{"bilinear", "0"}, {"linear", "0"}, {"nearest", "1"}, {"bicubic", "2"}, {"cubic", "2"}});
   if (mode == "2" && c.rank(0).value_or(4) != 4)
     throw Unsupported("interpolates volumes cubically, which PyTorch does not");
-  const std::string padding = chosen(c, "padding_mode", "zeros",
-                                     {{"zeros", "0"}, {"border", "1"}, {"reflection", "2"}});
+  const std::string padding =
+      chosen(c, "padding_mode", "zeros", {{"zeros", "0"}, {"border", "1"}, {"reflection", "2"}});
   c.set(0,
         "torch.grid_sampler(" + c.tensor(0) + ", " + c.tensor(1) + ", " + mode + ", " + padding +
             ", " + aligned(c) + ")",
@@ -39,10 +39,10 @@ void grid_sample(NodeContext& c) {
 void affine_grid(NodeContext& c) {
   std::optional<std::int64_t> rank;
   if (const auto size = c.integers(1)) rank = static_cast<std::int64_t>(size->size());
-  c.set(0,
-        "torch.affine_grid_generator(" + c.tensor(0) + ", " + c.int_list(1) + ", " + aligned(c) +
-            ")",
-        c.type(0), rank);
+  c.set(
+      0,
+      "torch.affine_grid_generator(" + c.tensor(0) + ", " + c.int_list(1) + ", " + aligned(c) + ")",
+      c.type(0), rank);
 }
 
 std::string list(const std::vector<std::int64_t>& values) {
@@ -64,8 +64,8 @@ void col2im(NodeContext& c) {
     throw Unsupported("has dilations, strides or pads for another number of dimensions");
   const std::vector<std::int64_t> begin(pads.begin(), pads.begin() + static_cast<long>(spatial));
   const std::vector<std::int64_t> end(pads.begin() + static_cast<long>(spatial), pads.end());
-  const std::string shapes = c.tensor(0) + ", " + c.int_list(1) + ", " + c.int_list(2) + ", " +
-                             list(dilations) + ", ";
+  const std::string shapes =
+      c.tensor(0) + ", " + c.int_list(1) + ", " + c.int_list(2) + ", " + list(dilations) + ", ";
   const bool same_as_torch = spatial == 2 && begin == end;
   c.set(0,
         same_as_torch ? "torch.col2im(" + shapes + list(begin) + ", " + list(strides) + ")"

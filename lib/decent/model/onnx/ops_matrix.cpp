@@ -79,15 +79,16 @@ std::optional<std::int64_t> einsum_rank(const std::string& equation) {
   if (arrow != std::string::npos)
     return static_cast<std::int64_t>(letters(equation.substr(arrow + 2)).size());
   const auto counts = letters(equation);
-  return std::count_if(counts.begin(), counts.end(), [](const auto& each) { return each.second == 1; });
+  return std::count_if(counts.begin(), counts.end(),
+                       [](const auto& each) { return each.second == 1; });
 }
 
 void einsum(NodeContext& c) {
   const std::string equation = c.string_or("equation", "");
   std::vector<std::string> operands;
   for (std::size_t i = 0; i < c.inputs(); ++i) operands.push_back(computable(c, i));
-  const std::string text = "torch.einsum(" + string_literal(equation) + ", [" +
-                           comma_separated(operands) + "])";
+  const std::string text =
+      "torch.einsum(" + string_literal(equation) + ", [" + comma_separated(operands) + "])";
   c.set(0, in_type(c, text, c.type(0)), c.type(0), einsum_rank(equation));
 }
 

@@ -51,12 +51,13 @@ std::string momentum_text(const NodeContext& c) {
 void batch_normalization(NodeContext& c) {
   refuse_readers(c);
   if (!is_buffer(c.input(3)) || !is_buffer(c.input(4))) {
-    c.note("has running statistics that are not tensors of the model: training normalizes by the "
-           "batch and leaves them as they are");
+    c.note(
+        "has running statistics that are not tensors of the model: training normalizes by the "
+        "batch and leaves them as they are");
   }
-  const std::vector<std::string> arguments = {
-      c.tensor(0),      c.tensor(1),     c.tensor(2),      statistics(c, 3), statistics(c, 4),
-      "self.training", momentum_text(c), epsilon_text(c), "False"};
+  const std::vector<std::string> arguments = {c.tensor(0),      c.tensor(1),      c.tensor(2),
+                                              statistics(c, 3), statistics(c, 4), "self.training",
+                                              momentum_text(c), epsilon_text(c),  "False"};
   set(c, "torch.batch_norm(" + comma_separated(arguments) + ")");
 }
 
@@ -85,7 +86,8 @@ std::string axis_text(const NodeContext& c) {
   return std::to_string(axis_of(c.int_or("axis", -1), c.rank(0)));
 }
 
-// The precision of stage one. PyTorch computes halves in float32 by itself; other wishes are refused.
+// The precision of stage one. PyTorch computes halves in float32 by itself; other wishes are
+// refused.
 ElementType stash_type(const NodeContext& c) {
   const ElementType stash = c.type_attribute("stash_type", ElementType::float32);
   if (stash != ElementType::float32 && stash != c.type(0))
@@ -96,8 +98,8 @@ ElementType stash_type(const NodeContext& c) {
 void set_layer_statistics(NodeContext& c, ElementType stash) {
   const std::string mean = c.declare(1, stash, c.rank(0));
   const std::string deviation = c.declare(2, stash, c.rank(0));
-  c.line(mean + ", " + deviation + " = " + c.helper("_layer_statistics") + "(" + c.tensor(0) + ".to(" +
-         c.dtype(stash) + "), " + axis_text(c) + ", " + epsilon_text(c) + ")");
+  c.line(mean + ", " + deviation + " = " + c.helper("_layer_statistics") + "(" + c.tensor(0) +
+         ".to(" + c.dtype(stash) + "), " + axis_text(c) + ", " + epsilon_text(c) + ")");
 }
 
 void layer_normalization(NodeContext& c) {
@@ -116,9 +118,9 @@ void rms_normalization(NodeContext& c) {
   const bool same_type = c.type(0) == c.type(1);
   const bool direct = same_type && scale_has_whole_shape(c);
   const std::string shape = direct ? list_text(*c.input(1).dims) : axis_text(c);
-  const std::string text =
-      (direct ? "torch.rms_norm" : c.helper("_rms_norm")) + "(" +
-      comma_separated({c.tensor(0), shape, c.tensor(1), epsilon_text(c)}) + ")";
+  const std::string text = (direct ? "torch.rms_norm" : c.helper("_rms_norm")) + "(" +
+                           comma_separated({c.tensor(0), shape, c.tensor(1), epsilon_text(c)}) +
+                           ")";
   c.set(0, same_type ? text : text + ".to(" + c.dtype(c.type(1)) + ")", c.type(1), c.rank(0));
 }
 
@@ -136,8 +138,8 @@ void group_normalization(NodeContext& c) {
 
 // Before opset 21 scale and bias are those of the groups.
 void group_normalization_by_group(NodeContext& c) {
-  const std::string each =
-      c.variable("channels", c.tensor(0) + ".size(1) // " + std::to_string(c.int_or("num_groups", 1)));
+  const std::string each = c.variable(
+      "channels", c.tensor(0) + ".size(1) // " + std::to_string(c.int_or("num_groups", 1)));
   const auto repeated = [&](std::size_t input) {
     return "torch.repeat_interleave(" + c.tensor(input) + ", " + each + ")";
   };

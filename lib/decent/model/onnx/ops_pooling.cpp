@@ -26,13 +26,19 @@ void average_pool(NodeContext& c) {
   const Window window = window_of(c, std::nullopt);
   const std::string counts_padding = bool_text(c.int_or("count_include_pad", 0) != 0);
   if (window.suits_pooling() && !has_dilation(window)) {
-    const std::vector<std::string> arguments = {
-        c.tensor(0), list_text(*window.kernel), list_text(window.strides),
-        list_text(window.begins), bool_text(window.ceil_mode), counts_padding};
-    return c.set(0, function_of_axes(window, "torch.avg_pool") + "(" + comma_separated(arguments) + ")",
-                 c.type(0), rank_of(window));
+    const std::vector<std::string> arguments = {c.tensor(0),
+                                                list_text(*window.kernel),
+                                                list_text(window.strides),
+                                                list_text(window.begins),
+                                                bool_text(window.ceil_mode),
+                                                counts_padding};
+    return c.set(
+        0, function_of_axes(window, "torch.avg_pool") + "(" + comma_separated(arguments) + ")",
+        c.type(0), rank_of(window));
   }
-  c.set(0, c.helper("_average_windows") + "(" + window_arguments(c, window) + ", " + counts_padding + ")",
+  c.set(0,
+        c.helper("_average_windows") + "(" + window_arguments(c, window) + ", " + counts_padding +
+            ")",
         c.type(0), rank_of(window));
 }
 
@@ -62,8 +68,8 @@ PoolInput max_pool_input(NodeContext& c, const Window& window) {
   if (window.suits_pooling())
     return {c.tensor(0), list_text(std::vector<std::int64_t>(2 * window.axes, 0)), window.begins,
             window.ceil_mode};
-  const std::string padding = c.variable(
-      "padding", c.helper("_window_padding") + "(" + window_arguments(c, window) + ")");
+  const std::string padding =
+      c.variable("padding", c.helper("_window_padding") + "(" + window_arguments(c, window) + ")");
   return {"torch.constant_pad_nd(" + c.tensor(0) + ", " + padding + ", " + lowest(c.type(0)) + ")",
           padding, none, false};
 }
@@ -81,8 +87,9 @@ void max_pool(NodeContext& c) {
   const std::string indices = c.fresh_name("indices");
   c.line(c.declare(0, c.type(0), rank_of(window)) + ", " + indices + " = " + function +
          "_with_indices(" + arguments + ")");
-  c.set(1, c.helper("_flat_indices") + "(" + indices + ", " + c.tensor(0) + ", " + input.padding + ", " +
-            bool_text(c.int_or("storage_order", 0) != 0) + ")",
+  c.set(1,
+        c.helper("_flat_indices") + "(" + indices + ", " + c.tensor(0) + ", " + input.padding +
+            ", " + bool_text(c.int_or("storage_order", 0) != 0) + ")",
         ElementType::int64, rank_of(window));
 }
 
@@ -90,9 +97,9 @@ void max_unpool(NodeContext& c) {
   const Window window = window_of(c, std::nullopt);
   const std::string size = c.has(2) ? c.int_list(2) : "annotate(List[int], [])";
   const std::string kernel = kernel_text(c, window, std::nullopt);
-  const std::vector<std::string> arguments = {c.tensor(0), c.tensor(1), kernel,
-                                              list_text(window.strides),
-                                              padding_text(c, window, kernel), size};
+  const std::vector<std::string> arguments = {
+      c.tensor(0), c.tensor(1), kernel, list_text(window.strides), padding_text(c, window, kernel),
+      size};
   c.set(0, c.helper("_max_unpool") + "(" + comma_separated(arguments) + ")", c.type(0),
         rank_of(window));
 }
@@ -120,16 +127,17 @@ void global_max_pool(NodeContext& c) {
   const std::string x = c.tensor(0);
   const auto axes = spatial_axes(c);
   const std::string text =
-      axes ? "torch.adaptive_max_pool" + std::to_string(*axes) + "d(" + x + ", " + ones(*axes) + ")[0]"
+      axes ? "torch.adaptive_max_pool" + std::to_string(*axes) + "d(" + x + ", " + ones(*axes) +
+                 ")[0]"
            : "torch.amax(" + x + ", " + c.helper("_spatial_axes") + "(" + x + "), keepdim=True)";
   c.set(0, text, c.type(0), c.rank(0));
 }
 
 void global_lp_pool(NodeContext& c) {
   const std::string x = c.tensor(0);
-  c.set(0, "torch.linalg_vector_norm(" + x + ", " +
-               literal(static_cast<double>(c.int_or("p", 2))) + ", " +
-               c.helper("_spatial_axes") + "(" + x + "), True)",
+  c.set(0,
+        "torch.linalg_vector_norm(" + x + ", " + literal(static_cast<double>(c.int_or("p", 2))) +
+            ", " + c.helper("_spatial_axes") + "(" + x + "), True)",
         c.type(0), c.rank(0));
 }
 

@@ -14,8 +14,7 @@ std::string dropout_ratio(NodeContext& c) {
 
 // The file's training_mode says how it was exported; the trainer's switch says what is done now.
 void dropout(NodeContext& c) {
-  const std::string arguments =
-      "(" + c.tensor(0) + ", " + dropout_ratio(c) + ", self.training)";
+  const std::string arguments = "(" + c.tensor(0) + ", " + dropout_ratio(c) + ", self.training)";
   if (!c.wants(1)) return c.set(0, "torch.dropout" + arguments, c.type(0), c.rank(0));
   const std::string output = c.declare(0, c.type(0), c.rank(0));
   const std::string mask = c.declare(1, ElementType::boolean, c.rank(0));

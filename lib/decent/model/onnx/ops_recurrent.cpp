@@ -177,8 +177,8 @@ void lstm(NodeContext& c) {
   }
   set_outputs(c, node,
               c.helper("_lstm_loop") + "(" + inputs + ", " + optional_tensor(c, 7) + ", " +
-                  boolean(node.reverse) + ", " + loop_arguments(c, node) + ", " +
-                  boolean(coupled) + ")",
+                  boolean(node.reverse) + ", " + loop_arguments(c, node) + ", " + boolean(coupled) +
+                  ")",
               2);
 }
 

@@ -90,14 +90,14 @@ std::string one_of(NodeContext& c, std::string_view attribute, const std::string
 
 void read_attributes(NodeContext& c, Resize& node) {
   node.mode = one_of(c, "mode", "nearest", {"nearest", "linear", "cubic"});
-  node.transform = one_of(
-      c, "coordinate_transformation_mode", "half_pixel",
-      {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-       "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+  node.transform =
+      one_of(c, "coordinate_transformation_mode", "half_pixel",
+             {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+              "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"});
   node.rounding = one_of(c, "nearest_mode", "round_prefer_floor",
                          {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
-  node.policy = one_of(c, "keep_aspect_ratio_policy", "stretch",
-                       {"stretch", "not_larger", "not_smaller"});
+  node.policy =
+      one_of(c, "keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
   node.cubic_a = as_written(c.float_or("cubic_coeff_a", -0.75));
   node.exclude_outside = c.int_or("exclude_outside", 0) != 0;
   node.antialias = c.int_or("antialias", 0) != 0;
@@ -165,7 +165,8 @@ std::string torch_function(const Resize& node) {
     }
     return "";
   }
-  if (node.exclude_outside || !(is_half_pixel(node) || node.transform == "align_corners")) return "";
+  if (node.exclude_outside || !(is_half_pixel(node) || node.transform == "align_corners"))
+    return "";
   if (node.mode == "cubic")
     return spatial == 2 && node.cubic_a == -0.75 ? "torch.upsample_bicubic2d" : "";
   constexpr const char* kLinear[] = {"torch.upsample_linear", "torch.upsample_bilinear",
@@ -226,9 +227,9 @@ TorchCall torch_call(NodeContext& c, const Resize& node) {
   if (function.empty() || !is_floating(c.type(0)) || !(node.scales || node.sizes))
     return {"", {}, false};
   const std::string x = c.tensor(0);
-  const std::string corners =
-      node.mode == "nearest" ? ""
-                             : node.transform == "align_corners" ? "True, " : "False, ";
+  const std::string corners = node.mode == "nearest"              ? ""
+                              : node.transform == "align_corners" ? "True, "
+                                                                  : "False, ";
   if (node.scales) {
     const std::string factors = factors_of(node, x, call);
     call.text = function + "(" + x + ", None, " + corners + factors + ")";
@@ -250,8 +251,7 @@ Targets targets(NodeContext& c, const Resize& node, const std::string& axes,
                 const std::string& region) {
   const std::string x = c.tensor(0);
   if (node.scales || !is_given(c, node.sizes_input)) {
-    const std::string scales =
-        node.scales ? list(*node.scales) : float_list(c, node.scales_input);
+    const std::string scales = node.scales ? list(*node.scales) : float_list(c, node.scales_input);
     return {c.helper("_resize_sizes") + "(" + x + ", " + axes + ", " + scales + ", " + region + ")",
             scales};
   }
@@ -269,10 +269,8 @@ std::string general_call(NodeContext& c, const Resize& node) {
   if (!is_floating(c.type(0)) && node.mode != "nearest")
     throw Unsupported("interpolates " + std::string(name_of(c.type(0))) + " elements");
   const bool crops = node.transform == "tf_crop_and_resize";
-  if (crops && !is_given(c, node.region_input))
-    throw Unsupported("crops without its input 'roi'");
-  const std::string region =
-      crops ? float_list(c, node.region_input) : "annotate(List[float], [])";
+  if (crops && !is_given(c, node.region_input)) throw Unsupported("crops without its input 'roi'");
+  const std::string region = crops ? float_list(c, node.region_input) : "annotate(List[float], [])";
   const std::string axes = list(node.axes);
   const Targets to = targets(c, node, axes, region);
   return c.helper("_resize") + "(" + c.tensor(0) + ", " + axes + ", " + to.sizes + ", " +

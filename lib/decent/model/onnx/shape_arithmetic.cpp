@@ -18,14 +18,22 @@ std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
 Number compute(Arithmetic arithmetic, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   switch (arithmetic) {
-    case Arithmetic::add: return __builtin_add_overflow(a, b, &result) ? Number() : result;
-    case Arithmetic::subtract: return __builtin_sub_overflow(a, b, &result) ? Number() : result;
-    case Arithmetic::multiply: return __builtin_mul_overflow(a, b, &result) ? Number() : result;
-    case Arithmetic::divide: return can_divide(b) ? Number(a / b) : Number();
-    case Arithmetic::remainder: return can_divide(b) ? Number(a % b) : Number();
-    case Arithmetic::floor_remainder: return can_divide(b) ? Number(floor_remainder(a, b)) : Number();
-    case Arithmetic::minimum: return std::min(a, b);
-    case Arithmetic::maximum: return std::max(a, b);
+    case Arithmetic::add:
+      return __builtin_add_overflow(a, b, &result) ? Number() : result;
+    case Arithmetic::subtract:
+      return __builtin_sub_overflow(a, b, &result) ? Number() : result;
+    case Arithmetic::multiply:
+      return __builtin_mul_overflow(a, b, &result) ? Number() : result;
+    case Arithmetic::divide:
+      return can_divide(b) ? Number(a / b) : Number();
+    case Arithmetic::remainder:
+      return can_divide(b) ? Number(a % b) : Number();
+    case Arithmetic::floor_remainder:
+      return can_divide(b) ? Number(floor_remainder(a, b)) : Number();
+    case Arithmetic::minimum:
+      return std::min(a, b);
+    case Arithmetic::maximum:
+      return std::max(a, b);
   }
   return std::nullopt;
 }
@@ -35,7 +43,8 @@ Integer infix(const Integer& a, const char* sign, const Integer& b, bool not_neg
 }
 
 Integer call(const char* function, const Integer& a, const Integer& b, bool not_negative) {
-  return {std::nullopt, std::string(function) + "(" + a.text() + ", " + b.text() + ")", not_negative};
+  return {std::nullopt, std::string(function) + "(" + a.text() + ", " + b.text() + ")",
+          not_negative};
 }
 
 std::optional<Integer> expression(Arithmetic arithmetic, const Integer& a, const Integer& b) {
@@ -44,17 +53,22 @@ std::optional<Integer> expression(Arithmetic arithmetic, const Integer& a, const
   const bool positive_divisor = b.known && *b.known > 0;
   const bool plain_division = a.not_negative && positive_divisor;
   switch (arithmetic) {
-    case Arithmetic::add: return infix(a, "+", b, both);
-    case Arithmetic::subtract: return infix(a, "-", b, false);
-    case Arithmetic::multiply: return infix(a, "*", b, both);
+    case Arithmetic::add:
+      return infix(a, "+", b, both);
+    case Arithmetic::subtract:
+      return infix(a, "-", b, false);
+    case Arithmetic::multiply:
+      return infix(a, "*", b, both);
     case Arithmetic::divide:
       return plain_division ? std::optional(infix(a, "//", b, true)) : std::nullopt;
     case Arithmetic::remainder:
       return plain_division ? std::optional(infix(a, "%", b, true)) : std::nullopt;
     case Arithmetic::floor_remainder:
       return positive_divisor ? std::optional(infix(a, "%", b, true)) : std::nullopt;
-    case Arithmetic::minimum: return call("min", a, b, both);
-    case Arithmetic::maximum: return call("max", a, b, a.not_negative || b.not_negative);
+    case Arithmetic::minimum:
+      return call("min", a, b, both);
+    case Arithmetic::maximum:
+      return call("max", a, b, a.not_negative || b.not_negative);
   }
   return std::nullopt;
 }

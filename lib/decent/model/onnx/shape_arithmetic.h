@@ -5,7 +5,16 @@
 
 namespace decent::onnx {
 
-enum class Arithmetic { add, subtract, multiply, divide, floor_remainder, remainder, minimum, maximum };
+enum class Arithmetic {
+  add,
+  subtract,
+  multiply,
+  divide,
+  floor_remainder,
+  remainder,
+  minimum,
+  maximum
+};
 
 /// Gives output 0 where inputs 0 and 1 are int64 integers known one by one, and the outcome can be
 /// written as such. Returns whether it did.

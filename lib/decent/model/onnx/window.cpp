@@ -76,8 +76,8 @@ void read_padding(NodeContext& c, Window& window) {
     throw Unsupported("has auto_pad '" + automatic +
                       "'; NOTSET, SAME_UPPER, SAME_LOWER and VALID are");
   }
-  window.padding = automatic == "SAME_UPPER" ? Window::Padding::same_upper
-                                             : Window::Padding::same_lower;
+  window.padding =
+      automatic == "SAME_UPPER" ? Window::Padding::same_upper : Window::Padding::same_lower;
   settle_same_padding(window);
 }
 
