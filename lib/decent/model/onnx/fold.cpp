@@ -57,11 +57,16 @@ double product_count(const std::vector<const Value*>& inputs) {
 
 double most_elements(const Operator& known, const std::vector<const Value*>& inputs) {
   switch (known.folding) {
-    case Folding::never: return std::numeric_limits<double>::infinity();
-    case Folding::broadcast: return broadcast_count(inputs);
-    case Folding::sum: return sum_count(inputs);
-    case Folding::pairs: return pair_count(inputs);
-    case Folding::product: return product_count(inputs);
+    case Folding::never:
+      return std::numeric_limits<double>::infinity();
+    case Folding::broadcast:
+      return broadcast_count(inputs);
+    case Folding::sum:
+      return sum_count(inputs);
+    case Folding::pairs:
+      return pair_count(inputs);
+    case Folding::product:
+      return product_count(inputs);
   }
   return std::numeric_limits<double>::infinity();
 }

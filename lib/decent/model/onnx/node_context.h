@@ -68,7 +68,8 @@ class NodeContext {
   ElementType as_computed(ElementType type) const;
   /// Axes as an attribute, or as input `input` in newer versions; std::nullopt where neither is
   /// given. Unsupported where they are only known when the model runs.
-  std::optional<std::vector<std::int64_t>> axes(std::string_view attribute, std::size_t input) const;
+  std::optional<std::vector<std::int64_t>> axes(std::string_view attribute,
+                                                std::size_t input) const;
 
   // Source.
 

@@ -68,15 +68,15 @@ void constant_of_shape(NodeContext& c) {
   if (value != nullptr && value->count() != 1)
     throw Unsupported("has a 'value' of more than one element");
   if (set_equal_integers(c, value)) return;
-  const ElementType type =
-      c.as_computed(value != nullptr ? value->type : ElementType::float32);
+  const ElementType type = c.as_computed(value != nullptr ? value->type : ElementType::float32);
   const auto shape = c.integers(0);
   const auto& dims = c.input(0).dims;
   std::optional<std::int64_t> rank;
   if (shape) rank = static_cast<std::int64_t>(shape->size());
   if (!shape && dims && dims->size() == 1) rank = dims->front();
-  c.set(0, "torch.full(" + c.int_list(0) + ", " + number_text(value) + ", dtype=" + c.dtype(type) +
-               ", device=" + c.device() + ")",
+  c.set(0,
+        "torch.full(" + c.int_list(0) + ", " + number_text(value) + ", dtype=" + c.dtype(type) +
+            ", device=" + c.device() + ")",
         type, rank);
 }
 
@@ -130,16 +130,18 @@ void range(NodeContext& c) {
 
 void eye_like(NodeContext& c) {
   const ElementType type = c.type_attribute("dtype", c.type(0));
-  c.set(0, c.helper("_eye") + "(" + c.tensor(0) + ", " + std::to_string(c.int_or("k", 0)) +
-               ").to(" + c.dtype(type) + ")",
+  c.set(0,
+        c.helper("_eye") + "(" + c.tensor(0) + ", " + std::to_string(c.int_or("k", 0)) + ").to(" +
+            c.dtype(type) + ")",
         type, 2);
 }
 
 void one_hot(NodeContext& c) {
   const auto rank = c.rank(0) ? std::optional(*c.rank(0) + 1) : std::nullopt;
   const std::string depth = is_floating(c.type(1)) ? "int(" + c.tensor(1) + ")" : c.int_scalar(1);
-  c.set(0, c.helper("_one_hot") + "(" + c.tensor(0) + ", " + depth + ", " + c.tensor(2) + ", " +
-               std::to_string(axis_of(c.int_or("axis", -1), rank)) + ")",
+  c.set(0,
+        c.helper("_one_hot") + "(" + c.tensor(0) + ", " + depth + ", " + c.tensor(2) + ", " +
+            std::to_string(axis_of(c.int_or("axis", -1), rank)) + ")",
         c.type(2), rank);
 }
 

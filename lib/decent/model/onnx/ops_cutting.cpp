@@ -211,8 +211,9 @@ void slice(NodeContext& c) {
   const std::string ends = c.int_list(2);
   const std::string axes = c.has(3) ? c.int_list(3) : none;
   const std::string steps = c.has(4) ? c.int_list(4) : none;
-  c.set(0, c.helper("_slice") + "(" + c.tensor(0) + ", " + starts + ", " + ends + ", " + axes +
-               ", " + steps + ")",
+  c.set(0,
+        c.helper("_slice") + "(" + c.tensor(0) + ", " + starts + ", " + ends + ", " + axes + ", " +
+            steps + ")",
         c.type(0), c.rank(0));
 }
 
@@ -301,7 +302,8 @@ void pad(NodeContext& c) {
     throw Unsupported("has the mode '" + mode + "'");
   auto text = all ? padded_by_torch(c, *all, mode) : std::nullopt;
   if (!text) {
-    const std::string pads = c.opset() < 11 ? list_text(*known_attribute(c, "pads")) : c.int_list(1);
+    const std::string pads =
+        c.opset() < 11 ? list_text(*known_attribute(c, "pads")) : c.int_list(1);
     const std::string axes = c.has(3) ? c.int_list(3) : "annotate(List[int], [])";
     text = c.helper("_pad") + "(" + c.tensor(0) + ", " + pads + ", " + axes + ", \"" + mode + "\")";
   }

@@ -22,8 +22,9 @@ void shape(NodeContext& c) {
   if (!rank) {
     const std::string stop = end == kLast ? "" : std::to_string(end);
     const std::string range = "[" + std::to_string(start) + ":" + stop + "]";
-    return c.set(0, "torch.tensor(" + c.tensor(0) + ".size()" + (range == "[0:]" ? "" : range) +
-                        ", dtype=torch.int64, device=" + c.device() + ")",
+    return c.set(0,
+                 "torch.tensor(" + c.tensor(0) + ".size()" + (range == "[0:]" ? "" : range) +
+                     ", dtype=torch.int64, device=" + c.device() + ")",
                  ElementType::int64, 1);
   }
   std::vector<Integer> sizes;
@@ -62,8 +63,7 @@ void reshape(NodeContext& c) {
   const auto rank = static_cast<std::int64_t>(shape->size());
   if (set_integers_of_rank(c, rank)) return;
   for (std::size_t i = 0; i < shape->size() && zero_keeps; ++i) {
-    if ((*shape)[i].known == 0)
-      (*shape)[i] = size_of_dimension(c, 0, static_cast<std::int64_t>(i));
+    if ((*shape)[i].known == 0) (*shape)[i] = size_of_dimension(c, 0, static_cast<std::int64_t>(i));
   }
   c.set(0, c.tensor(0) + ".reshape(" + list_text(*shape) + ")", c.type(0), rank);
 }
@@ -135,9 +135,8 @@ void unsqueeze(NodeContext& c) {
   const auto rank = c.rank(0);
   if (axes && axes->empty()) return c.set_value(0, c.input(0));
   if (axes && rank == 0 && axes->size() == 1 && set_integers_of_rank(c, 1)) return;
-  const auto new_rank = axes && rank
-                            ? std::optional(*rank + static_cast<std::int64_t>(axes->size()))
-                            : std::nullopt;
+  const auto new_rank =
+      axes && rank ? std::optional(*rank + static_cast<std::int64_t>(axes->size())) : std::nullopt;
   const std::vector<std::int64_t> order =
       axes ? insertion_order(*axes, rank) : std::vector<std::int64_t>{};
   std::string text = c.tensor(0);
@@ -171,13 +170,11 @@ void transpose(NodeContext& c) {
     std::iota(permutation->rbegin(), permutation->rend(), 0);
   }
   const auto new_rank = static_cast<std::int64_t>(permutation->size());
-  if (std::is_sorted(permutation->begin(), permutation->end()))
-    return c.set_value(0, c.input(0));
+  if (std::is_sorted(permutation->begin(), permutation->end())) return c.set_value(0, c.input(0));
   const auto swapped = swapped_axes(*permutation);
-  const std::string text =
-      swapped ? ".transpose(" + std::to_string(swapped->first) + ", " +
-                    std::to_string(swapped->second) + ")"
-              : ".permute(" + list_text(*permutation) + ")";
+  const std::string text = swapped ? ".transpose(" + std::to_string(swapped->first) + ", " +
+                                         std::to_string(swapped->second) + ")"
+                                   : ".permute(" + list_text(*permutation) + ")";
   c.set(0, c.tensor(0) + text, c.type(0), new_rank);
 }
 
