@@ -235,7 +235,22 @@ std::string NodeContext::declare(std::size_t output, ElementType type,
 
 void NodeContext::set_integers(std::size_t output, std::vector<Integer> integers, std::int64_t rank,
                                ElementType type) {
+  if (!wants(output)) return;
+  // Sums of sums of sizes would double the text with every node.
+  constexpr std::size_t kLongest = 60;
+  for (Integer& each : integers) {
+    if (each.known || each.expression.size() <= kLongest) continue;
+    each.expression = variable(node_.outputs[output] + "_size", each.expression);
+  }
   set_value(output, Value::of_integers(std::move(integers), rank, type));
+}
+
+void NodeContext::set_dims(std::size_t output, std::vector<std::int64_t> dims) {
+  if (!wants(output)) return;
+  Value value = *graph_.find(node_.outputs[output]);
+  value.rank = static_cast<std::int64_t>(dims.size());
+  value.dims = std::move(dims);
+  set_value(output, std::move(value));
 }
 
 void NodeContext::set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor) {

@@ -112,7 +112,7 @@ bool goes_on(const Graph& body) {
       const Attribute* value = node->find("value");
       return value != nullptr && is_true(std::get_if<Tensor>(&value->value));
     }
-    if (node->op_type != "Identity") return false;
+    if (node->op_type != "Identity" || node->inputs.empty()) return false;
     name = node->inputs.front();
   }
   for (const Tensor& tensor : body.initializers) {

@@ -1,6 +1,6 @@
 // Tensors that are made, and their element types.
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 
 #include "decent/model/onnx/expressions.h"
@@ -92,13 +92,16 @@ bool set_known_range(NodeContext& c) {
     return false;
   const std::int64_t step = delta->front();
   if (step == 0) throw Unsupported("has a delta of 0");
-  if (std::abs(static_cast<double>(limit->front()) - static_cast<double>(start->front())) >
-      static_cast<double>(kMostOfRange))
+  const bool up = step > 0;
+  std::int64_t span = 0;
+  if (__builtin_sub_overflow(up ? limit->front() : start->front(),
+                             up ? start->front() : limit->front(), &span) ||
+      span > kMostOfRange)
     return false;
   std::vector<std::int64_t> values;
-  for (std::int64_t i = start->front(); step > 0 ? i < limit->front() : i > limit->front();
-       i += step)
-    values.push_back(i);
+  const std::int64_t stride = std::clamp(step, -kMostOfRange - 1, kMostOfRange + 1);
+  for (std::int64_t passed = 0; passed < span; passed += up ? stride : -stride)
+    values.push_back(up ? start->front() + passed : start->front() - passed);
   const auto count = static_cast<std::int64_t>(values.size());
   c.set_constant(0, std::make_shared<const Tensor>(make_tensor({count}, values)));
   return true;
@@ -187,7 +190,7 @@ void bit_cast(NodeContext& c) {
 constexpr Operator kOperators[] = {
     {"BitCast", 26, bit_cast, Folding::broadcast, Gradient::stops},
     {"Cast", 6, cast, Folding::broadcast},
-    {"CastLike", 15, cast_like, Folding::broadcast},
+    {"CastLike", 15, cast_like, Folding::first},
     {"Constant", 1, constant},
     {"ConstantOfShape", 9, constant_of_shape, Folding::product},
     {"EyeLike", 9, eye_like, Folding::broadcast, Gradient::stops},

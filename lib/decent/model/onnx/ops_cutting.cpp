@@ -49,6 +49,7 @@ bool set_split_integers(NodeContext& c, std::size_t parts) {
   if (!sizes && c.has(1)) sizes = c.known_integers(1);
   if (!integers || c.rank(0) != 1) return false;
   if (!sizes && (c.has(1) || integers->size() % parts != 0)) return false;
+  if (sizes && sizes->size() != parts) return false;
   auto next = integers->begin();
   for (std::size_t i = 0; i < parts; ++i) {
     const auto size = sizes ? sizes->at(i) : static_cast<std::int64_t>(integers->size() / parts);
@@ -194,8 +195,9 @@ bool set_sliced_integers(NodeContext& c, const std::vector<Cut>& cuts) {
   if (size == 0) return false;
   const std::int64_t start = placed(*cut.start.known, 0, back ? size - 1 : size);
   const std::int64_t end = placed(*cut.end.known, back ? -1 : 0, back ? size - 1 : size);
+  const std::int64_t step = std::clamp(cut.step, -size, size);  // one element in any case beyond
   std::vector<Integer> kept;
-  for (std::int64_t i = start; back ? i > end : i < end; i += cut.step)
+  for (std::int64_t i = start; back ? i > end : i < end; i += step)
     kept.push_back((*integers)[static_cast<std::size_t>(i)]);
   c.set_integers(0, std::move(kept), 1, c.type(0));
   return true;
