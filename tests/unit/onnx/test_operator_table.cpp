@@ -19,7 +19,7 @@ std::filesystem::path document_path() {
   return root == nullptr ? "" : std::filesystem::path(root) / "docs" / "onnx.md";
 }
 
-// The oldest version of each. No operator that is imported exists in opset 7 with another meaning.
+// The oldest version of each.
 std::string table() {
   std::map<std::string, std::int64_t> first;
   for (const Operator& each : operator_table()) {
