@@ -104,7 +104,7 @@ def test_operator_that_torch_lacks(saved, model, data, tmp_path: Path) -> None:
 
 def test_onnx(saved, data, tmp_path: Path) -> None:
     path = saved(b"\x08\x07", "model.onnx")
-    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "graph")
+    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "opset_import")
 
 
 def test_weights_only(data, tmp_path: Path) -> None:

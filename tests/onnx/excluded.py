@@ -72,7 +72,7 @@ _BY_REASON: dict[str, str] = {
         test_equal_string test_equal_string_broadcast
     """,
     "an optional input, which a module that is trained has no use for": """
-        test_identity_opt test_loop16_seq_none
+        test_identity_opt
     """,
     "Scan of opset 8, which runs over a batch; files from opset 9 on are read": """
         test_scan_sum
