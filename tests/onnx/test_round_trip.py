@@ -72,7 +72,6 @@ def round_trip(path: Path, settings: dict, folder: Path) -> Path:
     """Exports the model as it is, under its own name into another folder: external data is named after the file."""
     run = write_only(folder, settings)
     again = folder / "again" / path.name
-    again.parent.mkdir()
     export(run.config, again, "--checkpoint", "none")
     return again
 
