@@ -1,7 +1,5 @@
 """Node tests of the onnx package that cannot pass, and why."""
 
-<<<<<<< HEAD
-<<<<<<< HEAD
 _BY_REASON: dict[str, str] = {
     "8-bit floating-point elements, which nothing is trained in": """
         test_cast_FLOAT16_to_FLOAT8E4M3FN test_cast_FLOAT16_to_FLOAT8E4M3FNUZ test_cast_FLOAT16_to_FLOAT8E5M2
@@ -73,54 +71,37 @@ _BY_REASON: dict[str, str] = {
     "strings, which PyTorch lacks": """
         test_equal_string test_equal_string_broadcast
     """,
-    "an optional sequence as input, which a module that is trained has no use for": """
-        test_loop16_seq_none
+    "an optional input, which a module that is trained has no use for": """
+        test_identity_opt test_loop16_seq_none
     """,
     "Scan of opset 8, which runs over a batch; files from opset 9 on are read": """
         test_scan_sum
     """,
+    "reads running statistics as outputs of an evaluation: what normalizes by the batch is the trainer, in its steps, "
+    "whatever training_mode the file was exported with": """
+        test_batchnorm_epsilon_training_mode test_batchnorm_example_training_mode
+    """,
+    "whether Dropout drops is the trainer's to say, and what is drawn by PyTorch's generator": """
+        test_training_dropout test_training_dropout_default test_training_dropout_default_mask test_training_dropout_mask
+    """,
+    "drawn by PyTorch's generator, not numpy's": """
+        test_bernoulli test_bernoulli_double test_bernoulli_double_expanded test_bernoulli_expanded test_bernoulli_seed
+        test_bernoulli_seed_expanded
+    """,
+    "PyTorch's attention of half types computes in float32 and rounds once, the case after every step": """
+        test_attention_3d_causal_bf16 test_attention_3d_causal_bf16_expanded test_attention_4d_attn_mask_causal_bf16
+        test_attention_4d_attn_mask_causal_bf16_expanded test_attention_4d_causal_bf16
+        test_attention_4d_causal_bf16_expanded test_attention_4d_causal_fp16 test_attention_4d_causal_fp16_expanded
+        test_attention_4d_causal_padded_kv_bf16 test_attention_4d_causal_padded_kv_bf16_expanded test_attention_4d_fp16
+        test_attention_4d_padded_kv_bf16 test_attention_4d_padded_kv_bf16_expanded
+    """,
+    "divides by the size before it is rounded down; the specification's text, onnxruntime and PyTorch have the resized "
+    "tensor's": """
+        test_resize_downsample_scales_cubic_align_corners test_resize_downsample_scales_linear_align_corners
+    """,
+    "expects the residue 1.9e-7 of its own transform where the result is 0": """
+        test_dft_inverse test_dft_inverse_opset19
+    """,
 }
 
 EXCLUDED: dict[str, str] = {name: reason for reason, names in _BY_REASON.items() for name in names.split()}
-=======
-EXCLUDED: dict[str, str] = {
-    # training_mode says how a file was exported; what normalizes by the batch is the trainer, in its training steps,
-    # which update the running statistics in place. The tests evaluate, and read the updated statistics as outputs.
-    "test_batchnorm_epsilon_training_mode": "reads running statistics as outputs of an evaluation",
-    "test_batchnorm_example_training_mode": "reads running statistics as outputs of an evaluation",
-}
->>>>>>> opsb
-=======
-_DROPOUT = "whether Dropout drops is the trainer's to say, and what is drawn by PyTorch's generator"
-_DRAWN = "drawn by PyTorch's generator, not numpy's"
-_HALF = "PyTorch's attention of half types rounds once, the case after every step"
-_FRACTION = (
-    "divides by the size before it is rounded down; the specification's text, onnxruntime and "
-    "PyTorch have the resized tensor's"
-)
-_RESIDUE = "expects the residue 1.9e-7 of its own transform where the result is 0"
-
-EXCLUDED: dict[str, str] = {
-    "test_training_dropout_default": _DROPOUT,
-    "test_training_dropout_default_mask": _DROPOUT,
-    "test_training_dropout": _DROPOUT,
-    "test_training_dropout_mask": _DROPOUT,
-    "test_bernoulli": _DRAWN,
-    "test_bernoulli_expanded": _DRAWN,
-    "test_bernoulli_double": _DRAWN,
-    "test_bernoulli_double_expanded": _DRAWN,
-    "test_bernoulli_seed": _DRAWN,
-    "test_bernoulli_seed_expanded": _DRAWN,
-    "test_attention_4d_fp16": _HALF,
-    "test_attention_4d_causal_bf16": _HALF,
-    "test_attention_4d_causal_fp16": _HALF,
-    "test_attention_4d_padded_kv_bf16": _HALF,
-    "test_attention_4d_causal_padded_kv_bf16": _HALF,
-    "test_attention_4d_attn_mask_causal_bf16": _HALF,
-    "test_attention_3d_causal_bf16": _HALF,
-    "test_resize_downsample_scales_linear_align_corners": _FRACTION,
-    "test_resize_downsample_scales_cubic_align_corners": _FRACTION,
-    "test_dft_inverse_opset19": _RESIDUE,
-    "test_dft_inverse": _RESIDUE,
-}
->>>>>>> opsc

@@ -3,10 +3,11 @@
 //     onnx_run LIST
 //     onnx_run --operators      # the table of operators, a name a line
 //
-// Each line of LIST is a folder that holds model.onnx and its inputs, input_0.pb, .. (TensorProto, or
-// those of a sequence input_0_0.pb, ..). Writes the elements of outputs to FOLDER/output_0, .. (a sequence's to output_0_0,
-// ..) and FOLDER/outputs.txt, a line "output_0 float32 2 3" for each and "output_0 list 2" before those of a sequence; or
-// FOLDER/error.txt. FOLDER/source.py has the TorchScript.
+// Each line of LIST is a folder that holds model.onnx and its inputs, input_0.pb, .. (TensorProto,
+// or those of a sequence input_0_0.pb, ..). Writes the elements of outputs to FOLDER/output_0, ..
+// (a sequence's to output_0_0,
+// ..) and FOLDER/outputs.txt, a line "output_0 float32 2 3" for each and "output_0 list 2" before
+// those of a sequence; or FOLDER/error.txt. FOLDER/source.py has the TorchScript.
 
 #include <ATen/core/grad_mode.h>
 
@@ -52,8 +53,8 @@ std::vector<c10::IValue> inputs_of(const Path& folder, std::size_t count) {
 // Its elements, and the line about it.
 void write_tensor(const Path& folder, const std::string& name, const at::Tensor& tensor) {
   const decent::onnx::Tensor elements = decent::from_torch(tensor);
-  decent::write_file(folder / name,
-                     {reinterpret_cast<const char*>(elements.elements().data()), elements.elements().size()});
+  decent::write_file(folder / name, {reinterpret_cast<const char*>(elements.elements().data()),
+                                     elements.elements().size()});
   std::ofstream lines(folder / "outputs.txt", std::ios::app);
   lines << name << ' ' << decent::onnx::name_of(elements.type);
   for (const std::int64_t dim : elements.dims) lines << ' ' << dim;
@@ -68,7 +69,8 @@ void write_output(const Path& folder, const std::string& name, const c10::IValue
     write_tensor(folder, name + "_" + std::to_string(i), list[i]);
 }
 
-std::vector<c10::IValue> outputs_of(const c10::IValue& result, const std::vector<std::string>& names) {
+std::vector<c10::IValue> outputs_of(const c10::IValue& result,
+                                    const std::vector<std::string>& names) {
   if (result.isTensor() || result.isTensorList()) return {result};
   if (result.isTuple()) return result.toTupleRef().elements().vec();
   std::vector<c10::IValue> outputs;
@@ -81,9 +83,9 @@ void run(const Path& folder) {
   std::ofstream(folder / "source.py") << imported.translation.module.methods;
   imported.module.eval();
   const at::NoGradGuard no_grad;
-  const auto outputs = outputs_of(
-      imported.module.forward(inputs_of(folder, imported.translation.arguments.size())),
-      imported.translation.outputs);
+  const auto outputs =
+      outputs_of(imported.module.forward(inputs_of(folder, imported.translation.arguments.size())),
+                 imported.translation.outputs);
   for (std::size_t i = 0; i < outputs.size(); ++i)
     write_output(folder, "output_" + std::to_string(i), outputs[i]);
 }

@@ -30,8 +30,9 @@ Table<ModelRecipe> make_model_table() {
       .doc("File of weights to start from: `.safetensors` or `.pt`.");
   table.key("freeze", &R::freeze, {}).doc("Globs over parameters that do not train.");
   table.key("unfreeze", &R::unfreeze, {})
-      .doc("Globs over tensors of an `.onnx` file that train although its import took them for "
-           "constants.");
+      .doc(
+          "Globs over tensors of an `.onnx` file that train although its import took them for "
+          "constants.");
   table.key("device", &R::device, DeviceName::automatic)
       .doc(
           "Where the model runs; `auto`: a GPU where every worker of the machine has one of its "

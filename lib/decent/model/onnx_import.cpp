@@ -49,8 +49,8 @@ OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::s
     result.module = make_module(result.translation.module);
   } catch (const c10::Error& error) {
     throw std::logic_error("model '" + path.string() +
-                           "': the translation of its graph is not TorchScript: " + error.what() + "\n" +
-                           result.translation.module.methods);
+                           "': the translation of its graph is not TorchScript: " + error.what() +
+                           "\n" + result.translation.module.methods);
   }
   // The module has copies of its own.
   result.translation.module.parameters.clear();

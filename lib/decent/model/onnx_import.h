@@ -17,8 +17,9 @@ namespace decent {
 
 /// What an import made of a file.
 struct OnnxImport {
-  std::shared_ptr<const onnx::Model> file;   // as it is
-  std::shared_ptr<const onnx::Model> model;  // functions inlined, patterns replaced; what the rest refers to
+  std::shared_ptr<const onnx::Model> file;  // as it is
+  std::shared_ptr<const onnx::Model>
+      model;  // functions inlined, patterns replaced; what the rest refers to
   std::map<std::string, std::size_t> patterns;  // recognised in `model`, with how often
   onnx::Classification classification;
   onnx::Translation translation;  // its tensors are released
@@ -32,8 +33,8 @@ OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::s
 /// See onnx/report.h.
 std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail detail);
 
-/// Throws UserError where no gradient can reach a weight from the chosen output (a name or an index;
-/// all of them where that is null), unless `frozen`, globs over names, holds it.
+/// Throws UserError where no gradient can reach a weight from the chosen output (a name or an
+/// index; all of them where that is null), unless `frozen`, globs over names, holds it.
 void check_gradients(const OnnxImport& import, const std::optional<std::string>& output,
                      std::span<const std::string> frozen);
 

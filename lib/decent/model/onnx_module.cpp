@@ -71,7 +71,8 @@ class ConstantTable : public torch::jit::SugaredValue {
     const auto found = source_.constants.find(name);
     if (found == source_.constants.end()) throw torch::jit::ErrorReport(place) << "no " << name;
     torch::jit::Value* constant = function.graph()->insertConstant(to_torch(*found->second));
-    constant->setType(c10::TensorType::get());  // not one that lists and branches tell apart by shape
+    constant->setType(
+        c10::TensorType::get());  // not one that lists and branches tell apart by shape
     return std::make_shared<torch::jit::SimpleValue>(constant);
   }
 

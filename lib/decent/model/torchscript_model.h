@@ -33,9 +33,9 @@ class TorchScriptModel {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// Loads a file written by torch.jit.save, or imports an .onnx file (see onnx_import.h; `unfreeze`
-  /// is for those). Throws UserError with the way out for anything else, for a frozen module and for
-  /// a module without a trainable parameter.
+  /// Loads a file written by torch.jit.save, or imports an .onnx file (see onnx_import.h;
+  /// `unfreeze` is for those). Throws UserError with the way out for anything else, for a frozen
+  /// module and for a module without a trainable parameter.
   explicit TorchScriptModel(const std::filesystem::path& path,
                             std::span<const std::string> unfreeze = {});
 

@@ -4,8 +4,8 @@
 
 #include <cmath>
 
+#include "../support/refusal.h"
 #include "graphs.h"
-#include "refusal.h"
 
 namespace decent::onnx {
 namespace {
@@ -43,7 +43,8 @@ TEST(Classify, TakesWeightsBySlotsAndThroughViews) {
   const Classes classes(testing::graph(
       {weight("fc.weight", {4, 2}), weight("fc.bias", {4}), weight("onnx::MatMul_7", {4, 3})},
       {node("Gemm", {"x", "fc.weight", "fc.bias"}, {"h"}),
-       node("Transpose", {"onnx::MatMul_7"}, {"t"}), node("MatMul", {"h", "t"}, {"y"}, "/head/out/MatMul")}));
+       node("Transpose", {"onnx::MatMul_7"}, {"t"}),
+       node("MatMul", {"h", "t"}, {"y"}, "/head/out/MatMul")}));
   EXPECT_EQ(classes.role("fc.weight"), Role::trainable);
   EXPECT_EQ(classes.of("fc.bias").reason, "bias of Gemm");
   EXPECT_EQ(classes.role("onnx::MatMul_7"), Role::trainable);
@@ -52,8 +53,10 @@ TEST(Classify, TakesWeightsBySlotsAndThroughViews) {
 
 TEST(Classify, TakesStatisticsForBuffers) {
   const Classes classes(testing::graph(
-      {weight("bn.weight", {3}), weight("bn.bias", {3}), weight("bn.running_mean", {3}), weight("bn.running_var", {3})},
-      {node("BatchNormalization", {"x", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"}, {"y"})}));
+      {weight("bn.weight", {3}), weight("bn.bias", {3}), weight("bn.running_mean", {3}),
+       weight("bn.running_var", {3})},
+      {node("BatchNormalization",
+            {"x", "bn.weight", "bn.bias", "bn.running_mean", "bn.running_var"}, {"y"})}));
   EXPECT_EQ(classes.role("bn.weight"), Role::trainable);
   EXPECT_EQ(classes.role("bn.running_mean"), Role::buffer);
   EXPECT_EQ(classes.role("bn.running_var"), Role::buffer);
@@ -61,8 +64,8 @@ TEST(Classify, TakesStatisticsForBuffers) {
 
 TEST(Classify, JudgesWhatIsOnlyAddedOrMultiplied) {
   const Classes classes(testing::graph(
-      {weight("gamma", {2, 3}), weight("val_1", {1, 3}), weight("onnx::Add_5", {2, 3}), weight("val_3", {}),
-       weight("pixel.mean", {3, 1}), floats("mask", {2}, {0, -INFINITY})},
+      {weight("gamma", {2, 3}), weight("val_1", {1, 3}), weight("onnx::Add_5", {2, 3}),
+       weight("val_3", {}), weight("pixel.mean", {3, 1}), floats("mask", {2}, {0, -INFINITY})},
       {node("Mul", {"x", "gamma"}, {"a"}), node("Add", {"a", "val_1"}, {"b"}),
        node("Add", {"b", "onnx::Add_5"}, {"c"}), node("Mul", {"c", "val_3"}, {"d"}),
        node("Sub", {"d", "pixel.mean"}, {"e"}), node("Add", {"e", "mask"}, {"y"})}));
@@ -96,8 +99,9 @@ TEST(Classify, DoesNotTakeForAWeightWhatIsJoinedToData) {
 }
 
 TEST(Classify, BelievesMetadataFirst) {
-  Graph graph = testing::graph({weight("scale", {}), weight("table", {4, 2})},
-                               {node("Mul", {"x", "scale"}, {"h"}), node("MatMul", {"h", "table"}, {"y"})});
+  Graph graph =
+      testing::graph({weight("scale", {}), weight("table", {4, 2})},
+                     {node("Mul", {"x", "scale"}, {"h"}), node("MatMul", {"h", "table"}, {"y"})});
   const std::string key = "pkg.torch.export.graph_signature.InputSpec.kind";
   graph.value_infos = {testing::value("scale"), testing::value("table")};
   graph.value_infos[0].metadata = {{key, "PARAMETER"}};
@@ -109,13 +113,16 @@ TEST(Classify, BelievesMetadataFirst) {
 
 TEST(Classify, GivesMergedTensorsBack) {
   const Classes classes(testing::graph(
-      {floats("norm.bias", {2}, {0, 0}), weight("onnx::MatMul_1", {2, 2}), floats("onnx::Conv_3", {2}, {1, 1})},
+      {floats("norm.bias", {2}, {0, 0}), weight("onnx::MatMul_1", {2, 2}),
+       floats("onnx::Conv_3", {2}, {1, 1})},
       {node("Identity", {"norm.bias"}, {"bn.running_mean"}, "Identity_0"),
        node("Identity", {"onnx::MatMul_1"}, {"onnx::MatMul_2"}, "Identity_1"),
        node("Identity", {"onnx::Conv_3"}, {"onnx::Conv_4"}, "Identity_2"),
        node("Identity", {"norm.bias"}, {"/Identity_output_0"}, "/Identity"),
-       node("BatchNormalization", {"x", "onnx::Conv_3", "norm.bias", "bn.running_mean", "onnx::Conv_4"}, {"h"}),
-       node("MatMul", {"h", "onnx::MatMul_1"}, {"i"}), node("MatMul", {"i", "onnx::MatMul_2"}, {"j"}),
+       node("BatchNormalization",
+            {"x", "onnx::Conv_3", "norm.bias", "bn.running_mean", "onnx::Conv_4"}, {"h"}),
+       node("MatMul", {"h", "onnx::MatMul_1"}, {"i"}),
+       node("MatMul", {"i", "onnx::MatMul_2"}, {"j"}),
        node("Add", {"j", "/Identity_output_0"}, {"y"})}));
   EXPECT_EQ(classes.own(), 2U);
   EXPECT_EQ(classes.role("norm.bias"), Role::trainable);
@@ -135,10 +142,10 @@ TEST(Classify, LooksIntoBranches) {
 }
 
 TEST(Classify, GivesUniqueNamesAndNoTensorsThatAreFolders) {
-  const Classes classes(testing::graph(
-      {weight("a", {2, 2}), weight("a.b", {2, 2}), weight("training", {2, 2}), weight("_c", {2, 2}),
-       weight("d e", {2, 2}), weight("d/e", {2, 2})},
-      {node("Einsum", {"a", "a.b", "training", "_c", "d e", "d/e"}, {"y"})}));
+  const Classes classes(
+      testing::graph({weight("a", {2, 2}), weight("a.b", {2, 2}), weight("training", {2, 2}),
+                      weight("_c", {2, 2}), weight("d e", {2, 2}), weight("d/e", {2, 2})},
+                     {node("Einsum", {"a", "a.b", "training", "_c", "d e", "d/e"}, {"y"})}));
   EXPECT_EQ(classes.of("a").name, "a");
   EXPECT_EQ(classes.of("a.b").name, "a_b_1");
   EXPECT_EQ(classes.of("training").name, "training_1");
@@ -149,7 +156,8 @@ TEST(Classify, GivesUniqueNamesAndNoTensorsThatAreFolders) {
 
 Graph with_frozen_table() {
   return testing::graph({weight("onnx::Add_5", {2, 3}), testing::integers("shape", {2, 3})},
-                        {node("Add", {"x", "onnx::Add_5"}, {"h"}, "/pos/Add"), node("Reshape", {"h", "shape"}, {"y"})});
+                        {node("Add", {"x", "onnx::Add_5"}, {"h"}, "/pos/Add"),
+                         node("Reshape", {"h", "shape"}, {"y"})});
 }
 
 TEST(Classify, Unfreezes) {

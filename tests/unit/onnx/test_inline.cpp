@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "../support/refusal.h"
 #include "decent/model/onnx/inline_functions.h"
 #include "graphs.h"
-#include "refusal.h"
 
 namespace decent::onnx {
 namespace {
@@ -48,9 +48,9 @@ Model model_of(std::vector<Node> nodes, std::vector<Function> functions) {
 }
 
 TEST(InlineFunctions, PutsNodesInPlaceOfACall) {
-  const Model model =
-      model_of({call("f", {"x"}, {"h"}, "first"), call("f", {"h"}, {"y"}, "second")},
-               {function("f", {"a"}, {"b"}, {node("Relu", {"a"}, {"t"}), node("Neg", {"t"}, {"b"})})});
+  const Model model = model_of(
+      {call("f", {"x"}, {"h"}, "first"), call("f", {"h"}, {"y"}, "second")},
+      {function("f", {"a"}, {"b"}, {node("Relu", {"a"}, {"t"}), node("Neg", {"t"}, {"b"})})});
   const Model flat = inline_functions(model);
   EXPECT_EQ(operators_of(flat.graph), (Names{"Relu", "Neg", "Relu", "Neg"}));
   EXPECT_TRUE(flat.functions.empty());
@@ -74,8 +74,8 @@ TEST(InlineFunctions, ResolvesAttributesWithTheirDefaults) {
   offset.value = 2.0F;
   f.attributes = {"slope", "absent"};
   f.default_attributes = {offset};
-  const Model flat = inline_functions(
-      model_of({with(call("f", {"x"}, {"y"}, "c"), "slope", 0.5F)}, {f}));
+  const Model flat =
+      inline_functions(model_of({with(call("f", {"x"}, {"y"}, "c"), "slope", 0.5F)}, {f}));
   const Node& elu = flat.graph.nodes.front();
   ASSERT_EQ(elu.attributes.size(), 2U);
   EXPECT_EQ(std::get<float>(elu.find("alpha")->value), 0.5F);
@@ -102,7 +102,8 @@ TEST(InlineFunctions, FollowsNestedCallsAndBranches) {
       {with(with(node("If", {"a"}, {"b"}), "then_branch", branch), "else_branch", branch)});
   const Function inner = function("inner", {"p"}, {"q"}, {node("Abs", {"p"}, {"q"})});
   const Model flat = inline_functions(model_of({call("outer", {"x"}, {"y"}, "c")}, {outer, inner}));
-  const auto& then = *std::get<std::shared_ptr<Graph>>(flat.graph.nodes.front().find("then_branch")->value);
+  const auto& then =
+      *std::get<std::shared_ptr<Graph>>(flat.graph.nodes.front().find("then_branch")->value);
   EXPECT_EQ(operators_of(then), Names{"Abs"});
   EXPECT_EQ(then.nodes.front().inputs, Names{"x"});
   EXPECT_EQ(then.nodes.front().outputs.front(), then.outputs.front().name);
@@ -110,17 +111,17 @@ TEST(InlineFunctions, FollowsNestedCallsAndBranches) {
 }
 
 TEST(InlineFunctions, HandsOnAnInputThatIsAnOutput) {
-  const Model flat = inline_functions(
-      model_of({call("f", {"x"}, {"y"}, "c")}, {function("f", {"a"}, {"a"}, {})}));
+  const Model flat =
+      inline_functions(model_of({call("f", {"x"}, {"y"}, "c")}, {function("f", {"a"}, {"a"}, {})}));
   EXPECT_EQ(operators_of(flat.graph), Names{"Identity"});
   EXPECT_EQ(flat.graph.nodes.front().inputs, Names{"x"});
   EXPECT_EQ(flat.graph.nodes.front().outputs, Names{"y"});
 }
 
 TEST(InlineFunctions, KeepsNamesApart) {
-  const Model flat = inline_functions(
-      model_of({node("Relu", {"x"}, {"c/t"}), call("f", {"c/t"}, {"y"}, "c")},
-               {function("f", {"a"}, {"b"}, {node("Relu", {"a"}, {"t"}), node("Neg", {"t"}, {"b"})})}));
+  const Model flat = inline_functions(model_of(
+      {node("Relu", {"x"}, {"c/t"}), call("f", {"c/t"}, {"y"}, "c")},
+      {function("f", {"a"}, {"b"}, {node("Relu", {"a"}, {"t"}), node("Neg", {"t"}, {"b"})})}));
   EXPECT_EQ(flat.graph.nodes[1].inputs, Names{"c/t"});
   EXPECT_EQ(flat.graph.nodes[1].outputs, Names{"c/t_1"});
   EXPECT_EQ(flat.graph.nodes[2].inputs, Names{"c/t_1"});
@@ -136,7 +137,8 @@ TEST(InlineFunctions, RefusesFunctionsThatDoubleTooOften) {
   functions.push_back(function("f40", {"a"}, {"b"}, {node("Relu", {"a"}, {"b"})}));
   const Model model = model_of({call("f0", {"x"}, {"y"}, "c")}, functions);
   EXPECT_EQ(refusal([&] { inline_functions(model); }),
-            "model 'model.onnx': its functions, put in place of their calls, make more than 200000 nodes");
+            "model 'model.onnx': its functions, put in place of their calls, make more than 200000 "
+            "nodes");
 }
 
 }  // namespace

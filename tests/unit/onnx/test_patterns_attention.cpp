@@ -59,10 +59,12 @@ TEST(AttentionPattern, NotWithAnyMaskOfAPlainSoftmax) {
 }
 
 TEST(AttentionPattern, WithAnyMaskOfASafeSoftmax) {
-  Graph graph = attention({node("Add", {"s", "mask"}, {"a"}), softmax("a", "q"), node("IsNaN", {"q"}, {"n"}),
-                           number("zero", 0), node("Where", {"n", "zero", "q"}, {"p"})},
-                          {floats("mask", {2, 2}, {-INFINITY, -INFINITY, 0, 0})});
-  EXPECT_EQ(recognise_patterns(graph, 17), (Found{{"attention", 1}, {"softmax of masked rows", 1}}));
+  Graph graph =
+      attention({node("Add", {"s", "mask"}, {"a"}), softmax("a", "q"), node("IsNaN", {"q"}, {"n"}),
+                 number("zero", 0), node("Where", {"n", "zero", "q"}, {"p"})},
+                {floats("mask", {2, 2}, {-INFINITY, -INFINITY, 0, 0})});
+  EXPECT_EQ(recognise_patterns(graph, 17),
+            (Found{{"attention", 1}, {"softmax of masked rows", 1}}));
   EXPECT_EQ(graph.nodes.back().inputs.back(), "mask");
 }
 

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../support/refusal.h"
 #include "decent/model/onnx/gradient_paths.h"
 #include "graphs.h"
-#include "refusal.h"
 
 namespace decent::onnx {
 namespace {
@@ -19,7 +19,8 @@ using testing::weight;
 
 GradientStep step(const std::string& op_type, std::vector<std::string> inputs,
                   std::vector<std::string> outputs, bool flows = true) {
-  return {"node '" + outputs.front() + "' (" + op_type + ")", op_type, std::move(inputs), std::move(outputs), flows};
+  return {"node '" + outputs.front() + "' (" + op_type + ")", op_type, std::move(inputs),
+          std::move(outputs), flows};
 }
 
 /// x -> MatMul(a) -> h; h -> Round -> r -> MatMul(b) -> y; MatMul(c) -> z.
@@ -32,8 +33,10 @@ struct Example {
     model.path = "model.onnx";
     model.opsets = {{"", 17}};
     model.producer_name = "pytorch";
-    model.graph = testing::graph({weight("a", {2, 2}), weight("b", {2, 2}), weight("c", {2, 2})}, {});
-    model.graph.nodes = {node("MatMul", {"x", "a"}, {"h"}, "/one/MatMul"), node("Round", {"h"}, {"r"}),
+    model.graph =
+        testing::graph({weight("a", {2, 2}), weight("b", {2, 2}), weight("c", {2, 2})}, {});
+    model.graph.nodes = {node("MatMul", {"x", "a"}, {"h"}, "/one/MatMul"),
+                         node("Round", {"h"}, {"r"}),
                          node("MatMul", {"r", "b"}, {"y"}, "/two/MatMul"),
                          node("MatMul", {"x", "c"}, {"z"}, "/three/MatMul")};
     model.graph.outputs = {testing::value("y"), testing::value("z")};
@@ -70,16 +73,18 @@ TEST(GradientPaths, FollowsTheOutputsAskedFor) {
 
 TEST(GradientPaths, AWeightThatIsCutIsAnErrorUnlessItIsFrozen) {
   const GradientPaths paths = Example().paths({"y"});
-  EXPECT_EQ(refusal([&] { check_gradient_paths(paths, {}); }),
-            "no gradient reaches 1 weight:\n'a' is behind node 'r' (Round), which has none\n"
-            "model.freeze: [a] leaves such weights as they are; model.output chooses another output");
+  EXPECT_EQ(
+      refusal([&] { check_gradient_paths(paths, {}); }),
+      "no gradient reaches 1 weight:\n'a' is behind node 'r' (Round), which has none\n"
+      "model.freeze: [a] leaves such weights as they are; model.output chooses another output");
   const std::vector<std::string> frozen = {"a*"};
   EXPECT_EQ(refusal([&] { check_gradient_paths(paths, frozen); }), "accepted");
 }
 
 TEST(Report, SaysWhatIsInTheFile) {
   const std::vector<std::string> lines = Example().report(Detail::brief);
-  EXPECT_THAT(lines, Contains("ONNX: opset 17, written by pytorch; 4 nodes, of which 0 are computed once"));
+  EXPECT_THAT(
+      lines, Contains("ONNX: opset 17, written by pytorch; 4 nodes, of which 0 are computed once"));
   EXPECT_THAT(lines, Contains("operators: MatMul 3, Round 1"));
   EXPECT_THAT(lines, Contains("recognised: GELU 2"));
   EXPECT_THAT(lines, Contains("trainable: 3 tensors, 12 elements"));
@@ -91,7 +96,8 @@ TEST(Report, WarnsOfAFixedBatch) {
   Example example;
   (*example.model.graph.inputs[0].shape)[0].value = 4;
   EXPECT_THAT(example.report(Detail::brief),
-              Contains("input 'x' has a first dimension of 4 in the file: where that is the batch, train at that "
+              Contains("input 'x' has a first dimension of 4 in the file: where that is the batch, "
+                       "train at that "
                        "size, or export with dynamic_shapes (dynamic_axes)"));
 }
 
@@ -100,15 +106,16 @@ TEST(Report, NamesSharedTensors) {
   example.model.graph.nodes[3].inputs[1] = "a";
   example.classification = classify(example.model.graph, {});
   EXPECT_THAT(example.report(Detail::brief),
-              Contains("shared by several modules, tied or merged by the export as equal, and trained as one: 'a' "
+              Contains("shared by several modules, tied or merged by the export as equal, and "
+                       "trained as one: 'a' "
                        "(one, three)"));
 }
 
 TEST(Report, ListsParametersThatTheExportFoldedAway) {
   Example example;
-  example.model.graph.metadata = {
-      {"pkg.torch.export.ExportedProgram.graph_signature",
-       "\n# inputs\np_a: PARAMETER target='a'\np_bn: PARAMETER target='bn.weight'\nb_m: BUFFER target='bn.mean'\n"}};
+  example.model.graph.metadata = {{"pkg.torch.export.ExportedProgram.graph_signature",
+                                   "\n# inputs\np_a: PARAMETER target='a'\np_bn: PARAMETER "
+                                   "target='bn.weight'\nb_m: BUFFER target='bn.mean'\n"}};
   EXPECT_THAT(missing_parameters(example.model), ElementsAre("bn.weight"));
 }
 
@@ -118,9 +125,14 @@ TEST(Report, AdvisesOnAmbiguousTensors) {
   example.model.graph.nodes = {node("Add", {"x", "onnx::Add_3"}, {"y"}, "/pos/Add")};
   example.classification = classify(example.model.graph, {});
   const std::vector<std::string> lines = example.report(Detail::brief);
-  EXPECT_THAT(lines, Contains("frozen, though 1 tensor may be weights; model.unfreeze: [name, ..] trains them"));
-  EXPECT_THAT(lines, Contains("  pos.bias ('onnx::Add_3' in the file) float32[2, 2]: added or multiplied: a weight, "
-                              "or a table that the export made"));
+  EXPECT_THAT(
+      lines,
+      Contains("frozen, though 1 tensor may be weights; model.unfreeze: [name, ..] trains them"));
+  EXPECT_THAT(
+      lines,
+      Contains(
+          "  pos.bias ('onnx::Add_3' in the file) float32[2, 2]: added or multiplied: a weight, "
+          "or a table that the export made"));
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST(Numbers, PackedOrOneByOne) {
               ::testing::HasSubstr("field 1 has wire type 5, not 0"));
 }
 
-TEST(Input, LimitsMemoryAndNodes) {
+TEST(Input, LimitsMemoryNodesAndFields) {
   Input input({}, "m.onnx");
   input.charge(kMemoryForAnyFile);
   EXPECT_THAT(
@@ -155,6 +155,9 @@ TEST(Input, LimitsMemoryAndNodes) {
   input.count_nodes(kMostNodes);
   EXPECT_THAT(refusal([&] { input.count_nodes(1); }),
               ::testing::HasSubstr("has more than 100000 nodes"));
+  for (std::int64_t i = 0; i < kMostFields; ++i) input.count_field();
+  EXPECT_THAT(refusal([&] { input.count_field(); }),
+              ::testing::HasSubstr("has more fields than the 20 million that are read"));
 }
 
 }  // namespace

@@ -180,15 +180,20 @@ void Classifier::add(const Use& use, bool joined, Evidence& evidence,
     if (!place) place = use;
   };
   switch (slot) {
-    case Slot::weight: return first(joined ? evidence.arithmetic : evidence.weight);
-    case Slot::statistics: return first(evidence.statistics);
-    case Slot::arithmetic: return first(evidence.arithmetic);
-    case Slot::scaling: return first(evidence.scaling);
+    case Slot::weight:
+      return first(joined ? evidence.arithmetic : evidence.weight);
+    case Slot::statistics:
+      return first(evidence.statistics);
+    case Slot::arithmetic:
+      return first(evidence.arithmetic);
+    case Slot::scaling:
+      return first(evidence.scaling);
     case Slot::view:
       for (const ValueId output : uses_.outputs(*use.node))
         reached.push_back({output, joined || joins_data(use)});
       return;
-    case Slot::shape: return;
+    case Slot::shape:
+      return;
     case Slot::other:
       evidence.is_read = true;
       evidence.others.insert(use.node == nullptr ? "the graph's output" : use.node->op_type);
@@ -210,12 +215,13 @@ Verdict Classifier::judge(const Candidate& candidate, const Evidence& evidence) 
   if (evidence.statistics) return {Role::buffer, "statistics of BatchNormalization"};
   const auto kind = kinds_.find(candidate.name);
   if (kind != kinds_.end()) {
-    if (kind->second == "PARAMETER") return {Role::trainable, "a parameter of the exported model"};
+    if (kind->second == "PARAMETER") return {Role::trainable, std::string(kParameterReason)};
     return {Role::constant, "a buffer of the exported model"};
   }
   if (evidence.weight && !is_plain_instance_norm(*evidence.weight, tensor)) {
-    return {Role::trainable, std::string(member_name(*evidence.weight->node, evidence.weight->input)) +
-                                 " of " + evidence.weight->node->op_type};
+    return {Role::trainable,
+            std::string(member_name(*evidence.weight->node, evidence.weight->input)) + " of " +
+                evidence.weight->node->op_type};
   }
   if (evidence.weight) return {Role::constant, "the ones and zeros of a group norm's statistics"};
   return judge_arithmetic(candidate, evidence);
@@ -244,7 +250,8 @@ Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence&
 }
 
 std::string Classifier::better_name(const Evidence& evidence) const {
-  for (const auto& use : {evidence.weight, evidence.statistics, evidence.arithmetic, evidence.scaling}) {
+  for (const auto& use :
+       {evidence.weight, evidence.statistics, evidence.arithmetic, evidence.scaling}) {
     if (!use) continue;
     const std::string module = module_of(*use->node);
     const std::string_view member = member_name(*use->node, use->input);
@@ -260,7 +267,8 @@ void Classifier::name_all(std::vector<Classified>& all) const {
     return all[i].role == Role::trainable || all[i].role == Role::buffer;
   };
   // What is in the module chooses first, and names that a person gave come before numbers.
-  for (const auto& [kept, named] : {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
+  for (const auto& [kept, named] :
+       {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (is_kept(i) != kept || is_named(i) != named) continue;
       const std::string better = named ? "" : better_name(evidence_[i]);

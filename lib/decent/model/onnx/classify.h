@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decent/model/onnx/ir.h"
@@ -18,6 +19,9 @@ enum class Role {
   constant,   // neither
   ambiguous,  // could be a weight or a table: a constant, unless model.unfreeze names it
 };
+
+/// The reason where the file itself says that a tensor is a parameter.
+inline constexpr std::string_view kParameterReason = "a parameter of the exported model";
 
 struct Classified {
   Role role = Role::constant;

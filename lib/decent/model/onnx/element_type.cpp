@@ -40,25 +40,38 @@ void visit_elements(const Tensor& tensor, const Visit& visit) {
     for (std::size_t i = 0; i < count; ++i) visit(i, element<T>(bytes, i));
   };
   switch (tensor.type) {
-    case ElementType::float32: return all(float{});
-    case ElementType::float64: return all(double{});
+    case ElementType::float32:
+      return all(float{});
+    case ElementType::float64:
+      return all(double{});
     case ElementType::boolean:
-    case ElementType::uint8: return all(std::uint8_t{});
-    case ElementType::int8: return all(std::int8_t{});
-    case ElementType::uint16: return all(std::uint16_t{});
-    case ElementType::int16: return all(std::int16_t{});
-    case ElementType::uint32: return all(std::uint32_t{});
-    case ElementType::int32: return all(std::int32_t{});
-    case ElementType::uint64: return all(std::uint64_t{});
-    case ElementType::int64: return all(std::int64_t{});
+    case ElementType::uint8:
+      return all(std::uint8_t{});
+    case ElementType::int8:
+      return all(std::int8_t{});
+    case ElementType::uint16:
+      return all(std::uint16_t{});
+    case ElementType::int16:
+      return all(std::int16_t{});
+    case ElementType::uint32:
+      return all(std::uint32_t{});
+    case ElementType::int32:
+      return all(std::int32_t{});
+    case ElementType::uint64:
+      return all(std::uint64_t{});
+    case ElementType::int64:
+      return all(std::int64_t{});
     case ElementType::float16:
-      for (std::size_t i = 0; i < count; ++i) visit(i, from_float16(element<std::uint16_t>(bytes, i)));
+      for (std::size_t i = 0; i < count; ++i)
+        visit(i, from_float16(element<std::uint16_t>(bytes, i)));
       return;
     case ElementType::bfloat16:
-      for (std::size_t i = 0; i < count; ++i) visit(i, from_bfloat16(element<std::uint16_t>(bytes, i)));
+      for (std::size_t i = 0; i < count; ++i)
+        visit(i, from_bfloat16(element<std::uint16_t>(bytes, i)));
       return;
     case ElementType::string:
-    case ElementType::undefined: return;
+    case ElementType::undefined:
+      return;
   }
 }
 
@@ -93,9 +106,8 @@ std::vector<double> as_doubles(const Tensor& tensor) {
 
 std::vector<std::int64_t> as_integers(const Tensor& tensor) {
   std::vector<std::int64_t> values;
-  visit_elements(tensor, [&](std::size_t, auto value) {
-    values.push_back(static_cast<std::int64_t>(value));
-  });
+  visit_elements(
+      tensor, [&](std::size_t, auto value) { values.push_back(static_cast<std::int64_t>(value)); });
   return values;
 }
 

@@ -26,7 +26,9 @@ static_assert(kTypes[static_cast<std::size_t>(ElementType::bfloat16)].name == "b
 
 std::uint64_t size_of(ElementType type) { return kTypes[static_cast<std::size_t>(type)].size; }
 
-std::string name_of(ElementType type) { return std::string(kTypes[static_cast<std::size_t>(type)].name); }
+std::string name_of(ElementType type) {
+  return std::string(kTypes[static_cast<std::size_t>(type)].name);
+}
 
 ElementType element_type(std::int64_t number) {
   if (number < 0 || number >= static_cast<std::int64_t>(kTypes.size())) {

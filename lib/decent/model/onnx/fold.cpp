@@ -57,11 +57,17 @@ double product_count(const std::vector<const Value*>& inputs) {
 
 double most_elements(const Operator& known, const std::vector<const Value*>& inputs) {
   switch (known.folding) {
-    case Folding::never: return std::numeric_limits<double>::infinity();
-    case Folding::broadcast: return broadcast_count(inputs);
-    case Folding::sum: return sum_count(inputs);
-    case Folding::pairs: return pair_count(inputs);
-    case Folding::product: return product_count(inputs);
+    case Folding::never:
+      return std::numeric_limits<double>::infinity();
+    case Folding::broadcast:
+      return broadcast_count(inputs);
+    case Folding::sum:
+      return sum_count(inputs);
+    case Folding::pairs:
+    case Folding::first:
+      return pair_count(inputs);
+    case Folding::product:
+      return product_count(inputs);
   }
   return std::numeric_limits<double>::infinity();
 }
@@ -72,7 +78,7 @@ bool GraphTranslator::can_fold(const Node& node, const Operator& known) const {
   if (evaluating_ || !options_.evaluate || known.folding == Folding::never) return false;
   std::vector<const Value*> inputs;
   for (const std::string& name : node.inputs) {
-    if (name.empty()) continue;
+    if (name.empty() || (known.folding == Folding::first && !inputs.empty())) continue;
     const Value* value = find(name);
     if (value == nullptr || !value->is_constant() || value->type == ElementType::string)
       return false;

@@ -58,7 +58,8 @@ class Search {
   }
 
   /// Values from which there is a path to `outputs`; with a gradient, or any.
-  std::set<std::string> reaching(const std::vector<std::string>& outputs, bool with_gradient) const {
+  std::set<std::string> reaching(const std::vector<std::string>& outputs,
+                                 bool with_gradient) const {
     std::set<std::string> reached(outputs.begin(), outputs.end());
     std::vector<std::string> open = outputs;
     while (!open.empty()) {

@@ -12,8 +12,8 @@ namespace decent::onnx {
 
 /// A weight every path from which to the outputs goes through an operator without a gradient.
 struct CutWeight {
-  std::string name;      // in the module
-  std::string node;      // the first such operator: "node 'argmax' (ArgMax)"
+  std::string name;  // in the module
+  std::string node;  // the first such operator: "node 'argmax' (ArgMax)"
 };
 
 struct GradientPaths {

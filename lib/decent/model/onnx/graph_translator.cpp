@@ -167,18 +167,16 @@ void GraphTranslator::translate_nodes(const Graph& graph) {
 
 void GraphTranslator::translate_node(const Node& node) {
   ++result_.nodes;
-  const bool blocked = std::any_of(node.inputs.begin(), node.inputs.end(), [&](const auto& name) {
-    return given_up_.count(name) != 0;
-  });
+  const bool blocked = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                   [&](const auto& name) { return given_up_.count(name) != 0; });
   const std::int64_t opset = node.opset != 0 ? node.opset : model_.opset();
   const Operator* known = node.domain.empty()             ? find_operator(node.op_type, opset)
                           : node.domain == kPatternDomain ? find_pattern_operator(node.op_type)
                                                           : nullptr;
   if (known == nullptr) {
     const std::string prefix = node.domain.empty() ? "" : node.domain + ".";
-    unknown_[prefix + node.op_type].push_back(node.name.empty() && !node.outputs.empty()
-                                                  ? node.outputs.front()
-                                                  : node.name);
+    unknown_[prefix + node.op_type].push_back(
+        node.name.empty() && !node.outputs.empty() ? node.outputs.front() : node.name);
   }
   if (known == nullptr || blocked) return give_up_on_outputs(node);
   try {
@@ -266,15 +264,17 @@ void GraphTranslator::declare_inputs() {
                       "' is neither a tensor nor a sequence of tensors");
     }
     Value value;
-    value.kind = input.kind == ValueInfo::Kind::sequence ? Value::Kind::sequence
-                                                         : Value::Kind::tensor;
+    value.kind =
+        input.kind == ValueInfo::Kind::sequence ? Value::Kind::sequence : Value::Kind::tensor;
     value.type = as_computed(input.type);
     value.text = identifiers_.make(input.name);
     if (input.shape && value.kind == Value::Kind::tensor)
       value.rank = static_cast<std::int64_t>(input.shape->size());
     result_.arguments.emplace_back(input.name, value.text);
-    if (value.type != input.type)
-      lines_.add(value.text + " = " + value.text + ".to(" + *torch_dtype(value.type) + ")");
+    // Data may come in another type: bytes for a graph that reads int64.
+    const auto dtype = torch_dtype(value.type);
+    if (dtype && value.kind == Value::Kind::tensor)
+      lines_.add(value.text + " = " + value.text + ".to(" + *dtype + ")");
     define(input.name, std::move(value));
   }
 }
@@ -326,10 +326,12 @@ ModuleSource GraphTranslator::finish_module() {
   lines_.add(last);
   std::string head;
   if (needs_device_) {
-    const bool from_input = !model_.graph.inputs.empty() &&
-                            model_.graph.inputs.front().kind == ValueInfo::Kind::tensor;
-    head = "    device = " + (from_input ? result_.arguments.front().second + ".device"
-                                         : std::string("torch.device(\"cpu\")")) + "\n";
+    const bool from_input =
+        !model_.graph.inputs.empty() && model_.graph.inputs.front().kind == ValueInfo::Kind::tensor;
+    head = "    device = " +
+           (from_input ? result_.arguments.front().second + ".device"
+                       : std::string("torch.device(\"cpu\")")) +
+           "\n";
   }
   result_.module.methods = helper_methods(helpers_) + signature() + head + lines_.text();
   return std::move(result_.module);

@@ -18,7 +18,9 @@ const Helper kHelpers[] = {
     index = index.to(torch.int64)
     return torch.where(index < 0, index + size, index)
 )"},
-    {"_nd_index", {}, R"(def _nd_index(self, x: Tensor, indices: Tensor, batch_dims: int) -> List[Optional[Tensor]]:
+    {"_nd_index",
+     {},
+     R"(def _nd_index(self, x: Tensor, indices: Tensor, batch_dims: int) -> List[Optional[Tensor]]:
     # one tensor of indices for every dimension of x that is indexed
     parts: List[Optional[Tensor]] = []
     for i in range(batch_dims):
@@ -40,7 +42,8 @@ const Helper kHelpers[] = {
      R"(def _scatter_nd(self, x: Tensor, indices: Tensor, updates: Tensor, add: bool) -> Tensor:
     return torch.index_put(x, self._nd_index(x, indices, 0), updates, add)
 )"},
-    {"_scatter_nd_reduce", {},
+    {"_scatter_nd_reduce",
+     {},
      R"(def _scatter_nd_reduce(self, x: Tensor, indices: Tensor, updates: Tensor, reduce: str) -> Tensor:
     # rows of x, numbered through
     depth = indices.size(-1)
@@ -55,12 +58,16 @@ const Helper kHelpers[] = {
     reduced = torch.index_reduce(x.reshape([count] + rest), 0, rows.reshape([-1]), updates, reduce)
     return reduced.reshape(x.size())
 )"},
-    {"_top_k", {}, R"(def _top_k(self, x: Tensor, k: int, axis: int, largest: bool) -> Tuple[Tensor, Tensor]:
+    {"_top_k",
+     {},
+     R"(def _top_k(self, x: Tensor, k: int, axis: int, largest: bool) -> Tuple[Tensor, Tensor]:
     # of equal elements the first come first, which torch.topk does not promise
     values, indices = torch.sort(x, stable=True, dim=axis, descending=largest)
     return values.narrow(axis, 0, k), indices.narrow(axis, 0, k)
 )"},
-    {"_unique", {}, R"(def _unique(self, x: Tensor, axis: int, by_value: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
+    {"_unique",
+     {},
+     R"(def _unique(self, x: Tensor, axis: int, by_value: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     # with where each is found first; in the order of that, or of the values
     values, inverse, counts = torch.unique_dim(x, axis, True, True, True)
     places = torch.arange(inverse.size(0), device=x.device)
@@ -74,7 +81,9 @@ const Helper kHelpers[] = {
     place = place + len(sequence) if place < 0 else place
     return sequence[:place] + sequence[place + 1:]
 )"},
-    {"_reverse_sequence", {}, R"(def _reverse_sequence(self, x: Tensor, lengths: Tensor, time_axis: int) -> Tensor:
+    {"_reverse_sequence",
+     {},
+     R"(def _reverse_sequence(self, x: Tensor, lengths: Tensor, time_axis: int) -> Tensor:
     time = torch.arange(x.size(time_axis), device=x.device).unsqueeze(1)
     place = torch.where(time < lengths, lengths - 1 - time, time)
     batch = torch.arange(x.size(1 - time_axis), device=x.device)

@@ -45,11 +45,15 @@ const Helper kHelpers[] = {
     # uint64 as int64 in the same order
     return torch.view_copy(x, dtype=torch.int64) ^ (-9223372036854775807 - 1)
 )"},
-    {"_range", {}, R"(def _range(self, start: int, limit: int, delta: int, device: Device) -> Tensor:
+    {"_range",
+     {},
+     R"(def _range(self, start: int, limit: int, delta: int, device: Device) -> Tensor:
     count = max(-((start - limit) // delta), 0)
     return torch.arange(count, device=device) * delta + start
 )"},
-    {"_float_range", {}, R"(def _float_range(self, start: float, limit: float, delta: float, device: Device) -> Tensor:
+    {"_float_range",
+     {},
+     R"(def _float_range(self, start: float, limit: float, delta: float, device: Device) -> Tensor:
     count = max(-int((start - limit) // delta), 0)
     return torch.arange(count, device=device, dtype=torch.float64) * delta + start
 )"},
@@ -57,7 +61,9 @@ const Helper kHelpers[] = {
     rows = torch.arange(x.size(0), device=x.device).unsqueeze(1)
     return rows + diagonal == torch.arange(x.size(1), device=x.device)
 )"},
-    {"_one_hot", {}, R"(def _one_hot(self, indices: Tensor, depth: int, values: Tensor, axis: int) -> Tensor:
+    {"_one_hot",
+     {},
+     R"(def _one_hot(self, indices: Tensor, depth: int, values: Tensor, axis: int) -> Tensor:
     indices = indices.to(torch.int64)
     indices = torch.where(indices < 0, indices + depth, indices).unsqueeze(axis)
     sizes: List[int] = []

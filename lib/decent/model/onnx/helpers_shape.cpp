@@ -39,7 +39,9 @@ const Helper kHelpers[] = {
         sizes.append(-1 if keeps else size)
     return x.expand(sizes)
 )"},
-    {"_slice_backwards", {}, R"(def _slice_backwards(self, x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
+    {"_slice_backwards",
+     {},
+     R"(def _slice_backwards(self, x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
     # torch slices forwards only: the same elements forwards, then flipped
     size = x.size(axis)
     first = min(max(start + size if start < 0 else start, 0), size - 1)
@@ -50,7 +52,9 @@ const Helper kHelpers[] = {
         return torch.slice(x, axis, 0, 0, 1)
     return torch.slice(x, axis, last, first + 1, -step).flip([axis])
 )"},
-    {"_slice", {"_slice_backwards"}, R"(def _slice(self, x: Tensor, starts: List[int], ends: List[int], axes: List[int], steps: List[int]) -> Tensor:
+    {"_slice",
+     {"_slice_backwards"},
+     R"(def _slice(self, x: Tensor, starts: List[int], ends: List[int], axes: List[int], steps: List[int]) -> Tensor:
     for i in range(len(starts)):
         axis = axes[i] if len(axes) > 0 else i
         step = steps[i] if len(steps) > 0 else 1
@@ -60,7 +64,9 @@ const Helper kHelpers[] = {
             x = self._slice_backwards(x, axis, starts[i], ends[i], step)
     return x
 )"},
-    {"_pad_sizes", {}, R"(def _pad_sizes(self, rank: int, pads: List[int], axes: List[int]) -> List[int]:
+    {"_pad_sizes",
+     {},
+     R"(def _pad_sizes(self, rank: int, pads: List[int], axes: List[int]) -> List[int]:
     # torch's order: pairs of before and after, from the last dimension on
     sizes: List[int] = []
     for i in range(2 * rank):
@@ -73,7 +79,9 @@ const Helper kHelpers[] = {
         sizes[2 * place + 1] = pads[i + count]
     return sizes
 )"},
-    {"_pad_axis", {}, R"(def _pad_axis(self, x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
+    {"_pad_axis",
+     {},
+     R"(def _pad_axis(self, x: Tensor, axis: int, before: int, after: int, mode: str) -> Tensor:
     size = x.size(axis)
     place = torch.arange(-before, size + after, device=x.device)
     if mode == "wrap":
@@ -86,7 +94,9 @@ const Helper kHelpers[] = {
         place = place.clamp(0, size - 1)
     return x.index_select(axis, place)
 )"},
-    {"_pad", {"_pad_axis"}, R"(def _pad(self, x: Tensor, pads: List[int], axes: List[int], mode: str) -> Tensor:
+    {"_pad",
+     {"_pad_axis"},
+     R"(def _pad(self, x: Tensor, pads: List[int], axes: List[int], mode: str) -> Tensor:
     count = len(pads) // 2
     for i in range(count):
         axis = axes[i] if len(axes) > 0 else i

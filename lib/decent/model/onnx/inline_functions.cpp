@@ -178,8 +178,9 @@ class Inliner {
   void expand(const Node& call, const Function& function, std::size_t depth,
               std::vector<Node>& nodes) {
     if (depth > kDeepestCall) {
-      throw UserError("model '" + model_.path.string() + "': calls of its functions are nested over " +
-                      std::to_string(kDeepestCall) + " deep, at '" + function.name + "'");
+      throw UserError("model '" + model_.path.string() +
+                      "': calls of its functions are nested over " + std::to_string(kDeepestCall) +
+                      " deep, at '" + function.name + "'");
     }
     Scope scope;
     scope.call = &call;
@@ -223,7 +224,7 @@ class Inliner {
 
   const Model& model_;
   std::map<std::tuple<std::string, std::string, std::string>, const Function*> functions_;
-  std::set<std::string> taken_;               // names of values
+  std::set<std::string> taken_;                 // names of values
   std::map<std::string, std::size_t> numbers_;  // that make names unique
   std::size_t nodes_ = 0;
 };

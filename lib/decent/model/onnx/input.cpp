@@ -33,4 +33,10 @@ void Input::count_nodes(std::int64_t count) {
   nodes_ += count;
 }
 
+void Input::count_field() {
+  if (++fields_ <= kMostFields) return;
+  fail("has more fields than the " + std::to_string(kMostFields / 1'000'000) +
+       " million that are read: it is damaged or not made by an exporter");
+}
+
 }  // namespace decent::onnx

@@ -73,9 +73,11 @@ std::optional<std::vector<std::int64_t>> NodeContext::known_integers(std::size_t
 std::string NodeContext::int_list(std::size_t input) {
   const Value& value = this->input(input);
   if (value.integers) {
-    return value.integers->empty() ? "annotate(List[int], [])" : "[" + joined(*value.integers) + "]";
+    return value.integers->empty() ? "annotate(List[int], [])"
+                                   : "[" + joined(*value.integers) + "]";
   }
-  if (!is_integer(value.type)) throw Unsupported("wants integers as input " + std::to_string(input));
+  if (!is_integer(value.type))
+    throw Unsupported("wants integers as input " + std::to_string(input));
   const std::string name = fresh_name(node_.inputs[input] + "_list");
   const std::string wide = value.type == ElementType::int64 ? "" : ".to(torch.int64)";
   line(name + ": List[int] = " + tensor(input) + wide + ".tolist()");
@@ -147,7 +149,8 @@ const Graph& NodeContext::graph_attribute(std::string_view name) const {
 ElementType NodeContext::type_attribute(std::string_view name, ElementType otherwise) const {
   const auto type = static_cast<ElementType>(int_or(name, static_cast<std::int64_t>(otherwise)));
   if (size_of(type) == 0 && type != ElementType::string)
-    throw Unsupported("has '" + std::string(name) + "' = " + std::to_string(static_cast<int>(type)) +
+    throw Unsupported("has '" + std::string(name) +
+                      "' = " + std::to_string(static_cast<int>(type)) +
                       ", an element type that PyTorch lacks or trains nothing in");
   return graph_.as_computed(type);
 }
@@ -165,7 +168,9 @@ std::optional<std::vector<std::int64_t>> NodeContext::axes(std::string_view attr
 
 void NodeContext::line(const std::string& text) { graph_.lines_.add(text); }
 
-std::string NodeContext::fresh_name(std::string_view hint) { return graph_.identifiers_.make(hint); }
+std::string NodeContext::fresh_name(std::string_view hint) {
+  return graph_.identifiers_.make(hint);
+}
 
 std::string NodeContext::variable(std::string_view hint, const std::string& expression) {
   const std::string name = fresh_name(hint);
@@ -193,7 +198,8 @@ std::string NodeContext::constant(std::shared_ptr<const Tensor> tensor, std::str
 
 std::string NodeContext::dtype(ElementType type) const {
   const auto name = torch_dtype(type);
-  if (!name) throw Unsupported("is about " + std::string(name_of(type)) + " elements, which PyTorch lacks");
+  if (!name)
+    throw Unsupported("is about " + std::string(name_of(type)) + " elements, which PyTorch lacks");
   return *name;
 }
 
@@ -229,7 +235,22 @@ std::string NodeContext::declare(std::size_t output, ElementType type,
 
 void NodeContext::set_integers(std::size_t output, std::vector<Integer> integers, std::int64_t rank,
                                ElementType type) {
+  if (!wants(output)) return;
+  // Sums of sums of sizes would double the text with every node.
+  constexpr std::size_t kLongest = 60;
+  for (Integer& each : integers) {
+    if (each.known || each.expression.size() <= kLongest) continue;
+    each.expression = variable(node_.outputs[output] + "_size", each.expression);
+  }
   set_value(output, Value::of_integers(std::move(integers), rank, type));
+}
+
+void NodeContext::set_dims(std::size_t output, std::vector<std::int64_t> dims) {
+  if (!wants(output)) return;
+  Value value = *graph_.find(node_.outputs[output]);
+  value.rank = static_cast<std::int64_t>(dims.size());
+  value.dims = std::move(dims);
+  set_value(output, std::move(value));
 }
 
 void NodeContext::set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor) {

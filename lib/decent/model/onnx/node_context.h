@@ -68,7 +68,8 @@ class NodeContext {
   ElementType as_computed(ElementType type) const;
   /// Axes as an attribute, or as input `input` in newer versions; std::nullopt where neither is
   /// given. Unsupported where they are only known when the model runs.
-  std::optional<std::vector<std::int64_t>> axes(std::string_view attribute, std::size_t input) const;
+  std::optional<std::vector<std::int64_t>> axes(std::string_view attribute,
+                                                std::size_t input) const;
 
   // Source.
 
@@ -105,6 +106,8 @@ class NodeContext {
                       std::optional<std::int64_t> rank = std::nullopt);
   void set_integers(std::size_t output, std::vector<Integer> integers, std::int64_t rank,
                     ElementType type = ElementType::int64);
+  /// The whole shape of an output that was set, where it is the same in every run.
+  void set_dims(std::size_t output, std::vector<std::int64_t> dims);
   void set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor);
   /// `rank` is that of all elements.
   void set_sequence(std::size_t output, const std::string& expression, ElementType type,

@@ -23,8 +23,9 @@ enum class Folding {
   broadcast,  // the outcome has at most the broadcast shape of the inputs
   sum,        // no more elements than the inputs have together: views, Concat
   pairs,      // no more than the counts of the inputs multiplied: Gather
-  product,    // no more than input 0's times the product of the integers in the others: Expand, Tile;
-              // without input 1, the product of the integers in input 0: ConstantOfShape
+  first,      // as many as input 0, the only one whose elements matter: CastLike
+  product,  // no more than input 0's times the product of the integers in the others: Expand, Tile;
+            // without input 1, the product of the integers in input 0: ConstantOfShape
 };
 
 struct Operator {

@@ -144,9 +144,10 @@ bool set_chosen_integers(NodeContext& c) {
     if (condition.known) {
       results.push_back(*condition.known != 0 ? yes : no);
     } else {
-      results.push_back({std::nullopt,
-                         "(" + yes.text() + " if " + condition.text() + " != 0 else " + no.text() + ")",
-                         yes.not_negative && no.not_negative});
+      results.push_back(
+          {std::nullopt,
+           "(" + yes.text() + " if " + condition.text() + " != 0 else " + no.text() + ")",
+           yes.not_negative && no.not_negative});
     }
   }
   c.set_integers(0, std::move(results), *broadcast_rank(c), c.type(1));

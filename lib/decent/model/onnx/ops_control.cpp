@@ -46,7 +46,8 @@ void if_else(NodeContext& c) {
   for (std::size_t i = 0; i < count; ++i) {
     if (then_values[i].kind != else_values[i].kind || then_values[i].type != else_values[i].type)
       throw Unsupported("has branches with outputs of different types");
-    const auto rank = then_values[i].rank == else_values[i].rank ? then_values[i].rank : std::nullopt;
+    const auto rank =
+        then_values[i].rank == else_values[i].rank ? then_values[i].rank : std::nullopt;
     c.set_value(i, variable_of(then_values[i], names[i], rank));
   }
 }
@@ -111,7 +112,7 @@ bool goes_on(const Graph& body) {
       const Attribute* value = node->find("value");
       return value != nullptr && is_true(std::get_if<Tensor>(&value->value));
     }
-    if (node->op_type != "Identity") return false;
+    if (node->op_type != "Identity" || node->inputs.empty()) return false;
     name = node->inputs.front();
   }
   for (const Tensor& tensor : body.initializers) {
@@ -146,8 +147,8 @@ Rounds open_rounds(NodeContext& c, const Graph& body) {
 std::vector<Value> body_inputs(const Rounds& rounds, const Graph& body,
                                const std::vector<Value>& states) {
   std::vector<Value> inputs;
-  inputs.push_back(Value::of_integers({Integer::size(rounds.index)},
-                                      declared_rank(body.inputs[0]).value_or(0)));
+  inputs.push_back(
+      Value::of_integers({Integer::size(rounds.index)}, declared_rank(body.inputs[0]).value_or(0)));
   inputs.push_back(Value::of_integers({Integer::of(1)}, declared_rank(body.inputs[1]).value_or(0),
                                       ElementType::boolean));
   inputs.insert(inputs.end(), states.begin(), states.end());
@@ -226,7 +227,8 @@ void set_scan_outputs(NodeContext& c, const std::vector<std::string>& lists,
 
 void scan(NodeContext& c) {
   const Graph& body = c.graph_attribute("body");
-  const auto scanned = static_cast<std::size_t>(std::max<std::int64_t>(c.int_or("num_scan_inputs", 0), 0));
+  const auto scanned =
+      static_cast<std::size_t>(std::max<std::int64_t>(c.int_or("num_scan_inputs", 0), 0));
   if (scanned == 0 || scanned > c.inputs() || body.inputs.size() != c.inputs() ||
       body.outputs.size() < c.inputs() - scanned)
     throw Unsupported("has a body with another number of inputs and outputs than it is given");

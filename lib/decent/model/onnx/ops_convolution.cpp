@@ -12,7 +12,16 @@ namespace {
 constexpr std::size_t kWeight = 1;
 constexpr std::size_t kBias = 2;
 
-std::string bias_text(NodeContext& c) { return c.has(kBias) ? c.tensor(kBias) : "None"; }
+// dynamo's exporter gives a convolution without bias one of zeros.
+bool is_zero(const Value& value) {
+  if (!value.is_constant()) return false;
+  const std::vector<double> elements = as_doubles(*value.constant);
+  return std::all_of(elements.begin(), elements.end(), [](double each) { return each == 0; });
+}
+
+std::string bias_text(NodeContext& c) {
+  return c.has(kBias) && !is_zero(c.input(kBias)) ? c.tensor(kBias) : "None";
+}
 
 bool has_negative(const std::vector<std::int64_t>& numbers) {
   return std::any_of(numbers.begin(), numbers.end(), [](std::int64_t each) { return each < 0; });

@@ -1,6 +1,6 @@
 // Tensors that are made, and their element types.
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 
 #include "decent/model/onnx/expressions.h"
@@ -68,15 +68,15 @@ void constant_of_shape(NodeContext& c) {
   if (value != nullptr && value->count() != 1)
     throw Unsupported("has a 'value' of more than one element");
   if (set_equal_integers(c, value)) return;
-  const ElementType type =
-      c.as_computed(value != nullptr ? value->type : ElementType::float32);
+  const ElementType type = c.as_computed(value != nullptr ? value->type : ElementType::float32);
   const auto shape = c.integers(0);
   const auto& dims = c.input(0).dims;
   std::optional<std::int64_t> rank;
   if (shape) rank = static_cast<std::int64_t>(shape->size());
   if (!shape && dims && dims->size() == 1) rank = dims->front();
-  c.set(0, "torch.full(" + c.int_list(0) + ", " + number_text(value) + ", dtype=" + c.dtype(type) +
-               ", device=" + c.device() + ")",
+  c.set(0,
+        "torch.full(" + c.int_list(0) + ", " + number_text(value) + ", dtype=" + c.dtype(type) +
+            ", device=" + c.device() + ")",
         type, rank);
 }
 
@@ -92,13 +92,16 @@ bool set_known_range(NodeContext& c) {
     return false;
   const std::int64_t step = delta->front();
   if (step == 0) throw Unsupported("has a delta of 0");
-  if (std::abs(static_cast<double>(limit->front()) - static_cast<double>(start->front())) >
-      static_cast<double>(kMostOfRange))
+  const bool up = step > 0;
+  std::int64_t span = 0;
+  if (__builtin_sub_overflow(up ? limit->front() : start->front(),
+                             up ? start->front() : limit->front(), &span) ||
+      span > kMostOfRange)
     return false;
   std::vector<std::int64_t> values;
-  for (std::int64_t i = start->front(); step > 0 ? i < limit->front() : i > limit->front();
-       i += step)
-    values.push_back(i);
+  const std::int64_t stride = std::clamp(step, -kMostOfRange - 1, kMostOfRange + 1);
+  for (std::int64_t passed = 0; passed < span; passed += up ? stride : -stride)
+    values.push_back(up ? start->front() + passed : start->front() - passed);
   const auto count = static_cast<std::int64_t>(values.size());
   c.set_constant(0, std::make_shared<const Tensor>(make_tensor({count}, values)));
   return true;
@@ -130,16 +133,18 @@ void range(NodeContext& c) {
 
 void eye_like(NodeContext& c) {
   const ElementType type = c.type_attribute("dtype", c.type(0));
-  c.set(0, c.helper("_eye") + "(" + c.tensor(0) + ", " + std::to_string(c.int_or("k", 0)) +
-               ").to(" + c.dtype(type) + ")",
+  c.set(0,
+        c.helper("_eye") + "(" + c.tensor(0) + ", " + std::to_string(c.int_or("k", 0)) + ").to(" +
+            c.dtype(type) + ")",
         type, 2);
 }
 
 void one_hot(NodeContext& c) {
   const auto rank = c.rank(0) ? std::optional(*c.rank(0) + 1) : std::nullopt;
   const std::string depth = is_floating(c.type(1)) ? "int(" + c.tensor(1) + ")" : c.int_scalar(1);
-  c.set(0, c.helper("_one_hot") + "(" + c.tensor(0) + ", " + depth + ", " + c.tensor(2) + ", " +
-               std::to_string(axis_of(c.int_or("axis", -1), rank)) + ")",
+  c.set(0,
+        c.helper("_one_hot") + "(" + c.tensor(0) + ", " + depth + ", " + c.tensor(2) + ", " +
+            std::to_string(axis_of(c.int_or("axis", -1), rank)) + ")",
         c.type(2), rank);
 }
 
@@ -185,7 +190,7 @@ void bit_cast(NodeContext& c) {
 constexpr Operator kOperators[] = {
     {"BitCast", 26, bit_cast, Folding::broadcast, Gradient::stops},
     {"Cast", 6, cast, Folding::broadcast},
-    {"CastLike", 15, cast_like, Folding::broadcast},
+    {"CastLike", 15, cast_like, Folding::first},
     {"Constant", 1, constant},
     {"ConstantOfShape", 9, constant_of_shape, Folding::product},
     {"EyeLike", 9, eye_like, Folding::broadcast, Gradient::stops},

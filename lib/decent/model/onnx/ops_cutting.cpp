@@ -49,6 +49,7 @@ bool set_split_integers(NodeContext& c, std::size_t parts) {
   if (!sizes && c.has(1)) sizes = c.known_integers(1);
   if (!integers || c.rank(0) != 1) return false;
   if (!sizes && (c.has(1) || integers->size() % parts != 0)) return false;
+  if (sizes && sizes->size() != parts) return false;
   auto next = integers->begin();
   for (std::size_t i = 0; i < parts; ++i) {
     const auto size = sizes ? sizes->at(i) : static_cast<std::int64_t>(integers->size() / parts);
@@ -194,8 +195,9 @@ bool set_sliced_integers(NodeContext& c, const std::vector<Cut>& cuts) {
   if (size == 0) return false;
   const std::int64_t start = placed(*cut.start.known, 0, back ? size - 1 : size);
   const std::int64_t end = placed(*cut.end.known, back ? -1 : 0, back ? size - 1 : size);
+  const std::int64_t step = std::clamp(cut.step, -size, size);  // one element in any case beyond
   std::vector<Integer> kept;
-  for (std::int64_t i = start; back ? i > end : i < end; i += cut.step)
+  for (std::int64_t i = start; back ? i > end : i < end; i += step)
     kept.push_back((*integers)[static_cast<std::size_t>(i)]);
   c.set_integers(0, std::move(kept), 1, c.type(0));
   return true;
@@ -211,8 +213,9 @@ void slice(NodeContext& c) {
   const std::string ends = c.int_list(2);
   const std::string axes = c.has(3) ? c.int_list(3) : none;
   const std::string steps = c.has(4) ? c.int_list(4) : none;
-  c.set(0, c.helper("_slice") + "(" + c.tensor(0) + ", " + starts + ", " + ends + ", " + axes +
-               ", " + steps + ")",
+  c.set(0,
+        c.helper("_slice") + "(" + c.tensor(0) + ", " + starts + ", " + ends + ", " + axes + ", " +
+            steps + ")",
         c.type(0), c.rank(0));
 }
 
@@ -301,7 +304,8 @@ void pad(NodeContext& c) {
     throw Unsupported("has the mode '" + mode + "'");
   auto text = all ? padded_by_torch(c, *all, mode) : std::nullopt;
   if (!text) {
-    const std::string pads = c.opset() < 11 ? list_text(*known_attribute(c, "pads")) : c.int_list(1);
+    const std::string pads =
+        c.opset() < 11 ? list_text(*known_attribute(c, "pads")) : c.int_list(1);
     const std::string axes = c.has(3) ? c.int_list(3) : "annotate(List[int], [])";
     text = c.helper("_pad") + "(" + c.tensor(0) + ", " + pads + ", " + axes + ", \"" + mode + "\")";
   }

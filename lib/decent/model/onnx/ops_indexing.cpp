@@ -52,8 +52,8 @@ std::string colons(std::int64_t count) {
 void gather(NodeContext& c) {
   if (set_gathered_integers(c)) return;
   const std::int64_t axis = axis_of(c.int_or("axis", 0), c.rank(0));
-  const auto rank = c.rank(0) && c.rank(1) ? std::optional(*c.rank(0) + *c.rank(1) - 1)
-                                           : std::nullopt;
+  const auto rank =
+      c.rank(0) && c.rank(1) ? std::optional(*c.rank(0) + *c.rank(1) - 1) : std::nullopt;
   const auto index = c.integers(1);
   const std::string x = c.tensor(0);
   if (is_embedding(c, axis)) {
@@ -63,8 +63,9 @@ void gather(NodeContext& c) {
   const bool one = index && index->size() == 1;
   if (one && c.rank(1) == 0) {
     const std::string place = index->front().text();
-    return c.set(0, axis < 0 ? x + ".select(" + std::to_string(axis) + ", " + place + ")"
-                             : x + "[" + colons(axis) + place + "]",
+    return c.set(0,
+                 axis < 0 ? x + ".select(" + std::to_string(axis) + ", " + place + ")"
+                          : x + "[" + colons(axis) + place + "]",
                  c.type(0), rank);
   }
   if (one && c.rank(1) == 1) {
@@ -72,9 +73,9 @@ void gather(NodeContext& c) {
                  c.type(0), rank);
   }
   // Indexing takes negative indices, and puts the indices' dimensions where the axis was.
-  const std::string text =
-      axis < 0 ? c.helper("_take") + "(" + x + ", " + std::to_string(axis) + ", " + c.tensor(1) + ")"
-               : x + "[" + colons(axis) + c.tensor(1) + "]";
+  const std::string text = axis < 0 ? c.helper("_take") + "(" + x + ", " + std::to_string(axis) +
+                                          ", " + c.tensor(1) + ")"
+                                    : x + "[" + colons(axis) + c.tensor(1) + "]";
   c.set(0, text, c.type(0), rank);
 }
 
@@ -99,8 +100,9 @@ std::optional<std::int64_t> gather_nd_rank(NodeContext& c, std::int64_t batch_di
 
 void gather_nd(NodeContext& c) {
   const std::int64_t batch_dims = c.int_or("batch_dims", 0);
-  c.set(0, c.helper("_gather_nd") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-               std::to_string(batch_dims) + ")",
+  c.set(0,
+        c.helper("_gather_nd") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
+            std::to_string(batch_dims) + ")",
         c.type(0), gather_nd_rank(c, batch_dims));
 }
 
@@ -123,8 +125,9 @@ void compress(NodeContext& c) {
   const bool flat = !c.has_attribute("axis");
   const std::string x = flat ? c.tensor(0) + ".reshape([-1])" : c.tensor(0);
   const std::int64_t axis = flat ? 0 : axis_of(c.int_or("axis", 0), c.rank(0));
-  c.set(0, x + ".index_select(" + std::to_string(axis) + ", torch.nonzero(" + c.tensor(1) +
-               ").squeeze(1))",
+  c.set(0,
+        x + ".index_select(" + std::to_string(axis) + ", torch.nonzero(" + c.tensor(1) +
+            ").squeeze(1))",
         c.type(0), flat ? std::optional<std::int64_t>(1) : c.rank(0));
 }
 
@@ -145,8 +148,9 @@ void reverse_sequence(NodeContext& c) {
   const std::int64_t batch = c.int_or("batch_axis", 1);
   if (time + batch != 1 || time * batch != 0)
     throw Unsupported("has other axes than 0 and 1 for time and batch");
-  c.set(0, c.helper("_reverse_sequence") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-               std::to_string(time) + ")",
+  c.set(0,
+        c.helper("_reverse_sequence") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
+            std::to_string(time) + ")",
         c.type(0), c.rank(0));
 }
 

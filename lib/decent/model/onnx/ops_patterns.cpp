@@ -16,8 +16,9 @@ void attention(NodeContext& c) {
   const std::string mask = c.has(3) ? c.tensor(3) : "None";
   const std::string causal = c.int_or("is_causal", 0) != 0 ? "True" : "False";
   const std::string scale = c.has_attribute("scale") ? literal(c.float_or("scale", 1)) : "None";
-  c.set(0, "torch.scaled_dot_product_attention(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-               c.tensor(2) + ", " + mask + ", 0.0, " + causal + ", scale=" + scale + ")",
+  c.set(0,
+        "torch.scaled_dot_product_attention(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
+            c.tensor(2) + ", " + mask + ", 0.0, " + causal + ", scale=" + scale + ")",
         c.type(2), c.rank(0));
 }
 

@@ -66,8 +66,8 @@ std::string multiplied(NodeContext& c, const std::string& x, const std::string& 
 
 std::string norm(NodeContext& c, const std::string& order, const std::string& x,
                  const std::string& axes, bool keep) {
-  return of_doubles(c, "torch.linalg_vector_norm(" + as_floating(c, x) + ", " + order + ", " + axes +
-                           keep_text(keep) + ")");
+  return of_doubles(c, "torch.linalg_vector_norm(" + as_floating(c, x) + ", " + order + ", " +
+                           axes + keep_text(keep) + ")");
 }
 
 std::string norm_1(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
@@ -89,7 +89,8 @@ std::string log_of_sum(NodeContext& c, const std::string& x, const std::string& 
 }
 
 std::string log_sum_exp(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return of_doubles(c, "torch.logsumexp(" + as_floating(c, x) + ", " + axes + keep_text(keep) + ")");
+  return of_doubles(c,
+                    "torch.logsumexp(" + as_floating(c, x) + ", " + axes + keep_text(keep) + ")");
 }
 
 std::string unchanged(NodeContext&, const std::string& x) { return x; }
@@ -199,8 +200,8 @@ void arg_extreme(NodeContext& c, const std::string& function) {
   std::string text = function + "(" + (last ? x + ".flip([" + axis + "])" : x) + ", " + axis +
                      (keep ? ", True" : "") + ")";
   if (last) text = x + ".size(" + axis + ") - 1 - " + text;
-  const auto rank = c.rank(0) && !keep ? std::optional(std::max<std::int64_t>(*c.rank(0) - 1, 0))
-                                       : c.rank(0);
+  const auto rank =
+      c.rank(0) && !keep ? std::optional(std::max<std::int64_t>(*c.rank(0) - 1, 0)) : c.rank(0);
   c.set(0, text, ElementType::int64, rank);
 }
 

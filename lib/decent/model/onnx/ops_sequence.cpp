@@ -26,13 +26,15 @@ void sequence_insert(NodeContext& c) {
   const auto rank = c.rank(0) == c.rank(1) ? c.rank(0) : std::nullopt;
   if (!c.has(2)) return c.set_sequence(0, sequence + " + " + added, c.type(1), rank);
   const std::string place = c.variable("place", c.int_scalar(2));
-  c.set_sequence(0, sequence + "[:" + place + "] + " + added + " + " + sequence + "[" + place + ":]",
+  c.set_sequence(0,
+                 sequence + "[:" + place + "] + " + added + " + " + sequence + "[" + place + ":]",
                  c.type(1), rank);
 }
 
 void sequence_erase(NodeContext& c) {
   const std::string place = c.has(1) ? c.int_scalar(1) : "-1";
-  c.set_sequence(0, c.helper("_erased") + "(" + c.tensor(0) + ", " + place + ")", c.type(0), c.rank(0));
+  c.set_sequence(0, c.helper("_erased") + "(" + c.tensor(0) + ", " + place + ")", c.type(0),
+                 c.rank(0));
 }
 
 void sequence_at(NodeContext& c) {

@@ -22,8 +22,9 @@ void shape(NodeContext& c) {
   if (!rank) {
     const std::string stop = end == kLast ? "" : std::to_string(end);
     const std::string range = "[" + std::to_string(start) + ":" + stop + "]";
-    return c.set(0, "torch.tensor(" + c.tensor(0) + ".size()" + (range == "[0:]" ? "" : range) +
-                        ", dtype=torch.int64, device=" + c.device() + ")",
+    return c.set(0,
+                 "torch.tensor(" + c.tensor(0) + ".size()" + (range == "[0:]" ? "" : range) +
+                     ", dtype=torch.int64, device=" + c.device() + ")",
                  ElementType::int64, 1);
   }
   std::vector<Integer> sizes;
@@ -48,6 +49,24 @@ bool set_integers_of_rank(NodeContext& c, std::int64_t rank) {
   return true;
 }
 
+// A parameter's view has the same shape in every run.
+void set_reshaped_dims(NodeContext& c, const std::vector<Integer>& shape) {
+  const auto& from = c.input(0).dims;
+  if (!from) return;
+  const auto product = [](std::int64_t so_far, std::int64_t each) { return so_far * each; };
+  const std::int64_t count = std::accumulate(from->begin(), from->end(), std::int64_t{1}, product);
+  std::vector<std::int64_t> dims;
+  std::int64_t others = 1;
+  for (const Integer& each : shape) {
+    if (!each.known || *each.known < -1) return;
+    dims.push_back(*each.known);
+    if (*each.known != -1 && __builtin_mul_overflow(others, *each.known, &others)) return;
+  }
+  if (others == 0) return;
+  std::replace(dims.begin(), dims.end(), std::int64_t{-1}, count / others);
+  c.set_dims(0, std::move(dims));
+}
+
 void reshape(NodeContext& c) {
   const bool zero_keeps = c.int_or("allowzero", 0) == 0;
   auto shape = c.integers(1);
@@ -62,33 +81,29 @@ void reshape(NodeContext& c) {
   const auto rank = static_cast<std::int64_t>(shape->size());
   if (set_integers_of_rank(c, rank)) return;
   for (std::size_t i = 0; i < shape->size() && zero_keeps; ++i) {
-    if ((*shape)[i].known == 0)
-      (*shape)[i] = size_of_dimension(c, 0, static_cast<std::int64_t>(i));
+    if ((*shape)[i].known == 0) (*shape)[i] = size_of_dimension(c, 0, static_cast<std::int64_t>(i));
   }
   c.set(0, c.tensor(0) + ".reshape(" + list_text(*shape) + ")", c.type(0), rank);
+  set_reshaped_dims(c, *shape);
 }
 
 void flatten(NodeContext& c) {
   const std::string x = c.tensor(0);
   const auto rank = c.rank(0);
   std::int64_t axis = c.int_or("axis", 1);
-  std::string text = c.helper("_flatten") + "(" + x + ", " + std::to_string(axis) + ")";
-  if (rank) {
-    if (axis < 0) axis += *rank;
-    if (axis < 0 || axis > *rank)
-      throw Unsupported("has axis " + std::to_string(c.int_or("axis", 1)) +
-                        " for a tensor of rank " + std::to_string(*rank));
-    if (axis == 0) {
-      text = x + ".reshape([1, -1])";
-    } else if (axis == *rank) {
-      text = x + ".reshape([-1, 1])";
-    } else if (axis == 1) {
-      text = x + ".flatten(1)";
-    } else {
-      const std::string last = std::to_string(axis - 1);
-      text = x + ".flatten(" + std::to_string(axis) + ").flatten(0, " + last + ")";
-    }
+  if (!rank) {
+    const std::string text = c.helper("_flatten") + "(" + x + ", " + std::to_string(axis) + ")";
+    return c.set(0, text, c.type(0), 2);
   }
+  if (axis < -*rank || axis > *rank)
+    throw Unsupported("has axis " + std::to_string(axis) + " for a tensor of rank " +
+                      std::to_string(*rank));
+  if (axis < 0) axis += *rank;
+  std::string text =
+      x + ".flatten(" + std::to_string(axis) + ").flatten(0, " + std::to_string(axis - 1) + ")";
+  if (axis == 1) text = x + ".flatten(1)";
+  if (axis == 0) text = x + ".reshape([1, -1])";
+  if (axis == *rank) text = x + ".reshape([-1, 1])";
   c.set(0, text, c.type(0), 2);
 }
 
@@ -135,9 +150,8 @@ void unsqueeze(NodeContext& c) {
   const auto rank = c.rank(0);
   if (axes && axes->empty()) return c.set_value(0, c.input(0));
   if (axes && rank == 0 && axes->size() == 1 && set_integers_of_rank(c, 1)) return;
-  const auto new_rank = axes && rank
-                            ? std::optional(*rank + static_cast<std::int64_t>(axes->size()))
-                            : std::nullopt;
+  const auto new_rank =
+      axes && rank ? std::optional(*rank + static_cast<std::int64_t>(axes->size())) : std::nullopt;
   const std::vector<std::int64_t> order =
       axes ? insertion_order(*axes, rank) : std::vector<std::int64_t>{};
   std::string text = c.tensor(0);
@@ -147,6 +161,10 @@ void unsqueeze(NodeContext& c) {
     text = c.helper("_unsqueeze") + "(" + text + ", " + list + ")";
   }
   c.set(0, text, c.type(0), new_rank);
+  auto dims = c.input(0).dims;
+  if (!dims || !axes) return;
+  for (const std::int64_t axis : order) dims->insert(dims->begin() + axis, 1);
+  c.set_dims(0, std::move(*dims));
 }
 
 // The two axes that a permutation swaps, where it does only that.
@@ -160,6 +178,14 @@ std::optional<std::pair<std::size_t, std::size_t>> swapped_axes(
   return std::pair(moved[0], moved[1]);
 }
 
+void check_permutation(std::vector<std::int64_t> axes, std::optional<std::int64_t> rank) {
+  std::vector<std::int64_t> all(axes.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::sort(axes.begin(), axes.end());
+  if (axes != all || (rank && *rank != static_cast<std::int64_t>(axes.size())))
+    throw Unsupported("has a 'perm' that is no order of its input's axes");
+}
+
 void transpose(NodeContext& c) {
   auto permutation = c.ints("perm");
   const auto rank = c.rank(0);
@@ -171,14 +197,19 @@ void transpose(NodeContext& c) {
     std::iota(permutation->rbegin(), permutation->rend(), 0);
   }
   const auto new_rank = static_cast<std::int64_t>(permutation->size());
-  if (std::is_sorted(permutation->begin(), permutation->end()))
-    return c.set_value(0, c.input(0));
+  check_permutation(*permutation, rank);
+  if (std::is_sorted(permutation->begin(), permutation->end())) return c.set_value(0, c.input(0));
   const auto swapped = swapped_axes(*permutation);
-  const std::string text =
-      swapped ? ".transpose(" + std::to_string(swapped->first) + ", " +
-                    std::to_string(swapped->second) + ")"
-              : ".permute(" + list_text(*permutation) + ")";
+  const std::string text = swapped ? ".transpose(" + std::to_string(swapped->first) + ", " +
+                                         std::to_string(swapped->second) + ")"
+                                   : ".permute(" + list_text(*permutation) + ")";
   c.set(0, c.tensor(0) + text, c.type(0), new_rank);
+  const auto& from = c.input(0).dims;
+  if (!from) return;
+  std::vector<std::int64_t> dims;
+  for (const std::int64_t axis : *permutation)
+    dims.push_back(from->at(static_cast<std::size_t>(axis)));
+  c.set_dims(0, std::move(dims));
 }
 
 // What torch's expand takes for ONNX's shape, in which 1 keeps a dimension; std::nullopt where it
@@ -208,6 +239,10 @@ void expand(NodeContext& c) {
   const auto count = static_cast<std::int64_t>(shape->size());
   const auto rank = c.rank(0) ? std::optional(std::max(*c.rank(0), count)) : std::nullopt;
   if (const auto sizes = expand_sizes(c, *shape)) {
+    const bool same =
+        count <= *c.rank(0) &&
+        std::all_of(sizes->begin(), sizes->end(), [](auto& each) { return each.known == -1; });
+    if (same) return c.set_value(0, c.input(0));
     c.set(0, c.tensor(0) + ".expand(" + list_text(*sizes) + ")", c.type(0), rank);
   } else {
     c.set(0, c.helper("_expand") + "(" + c.tensor(0) + ", " + list_text(*shape) + ")", c.type(0),

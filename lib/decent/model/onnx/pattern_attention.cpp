@@ -1,7 +1,7 @@
-// softmax(q k^T * scale + mask) v as PyTorch's scaled_dot_product_attention: the softmax of all pairs
-// of positions is neither kept nor made where the device has a kernel for it. Only where both are
-// the same for every input: without a mask, with a causal one, or where the file gives zeros for
-// rows that are masked as a whole, as PyTorch does.
+// softmax(q k^T * scale + mask) v as PyTorch's scaled_dot_product_attention: the softmax of all
+// pairs of positions is neither kept nor made where the device has a kernel for it. Only where both
+// are the same for every input: without a mask, with a causal one, or where the file gives zeros
+// for rows that are masked as a whole, as PyTorch does.
 
 #include <algorithm>
 #include <cmath>
@@ -37,7 +37,8 @@ bool is_part_of_shape(const PatternGraph& graph, const std::string& name, const 
   const Node* shape = graph.producer(slice->inputs[0], "Shape");
   const SmallConstant* from = graph.constant(slice->inputs[1]);
   const SmallConstant* to = graph.constant(slice->inputs[2]);
-  if (shape == nullptr || shape->inputs.front() != x || from == nullptr || to == nullptr) return false;
+  if (shape == nullptr || shape->inputs.front() != x || from == nullptr || to == nullptr)
+    return false;
   if (int_attribute(*shape, "start", 0) != 0 || shape->find("end") != nullptr) return false;
   if (from->values.size() != 1 || to->values.size() != 1) return false;
   constexpr double kUnbounded = 1e9;
@@ -49,7 +50,8 @@ bool is_part_of_shape(const PatternGraph& graph, const std::string& name, const 
 // dynamo's exporter transposes as Reshape [-1, S, E], Transpose, Reshape [.., E, S].
 std::optional<Keys> match_flat_transpose(const PatternGraph& graph, const Node& last) {
   const Node* transpose = graph.producer(last.inputs[0], "Transpose");
-  const Node* first = transpose == nullptr ? nullptr : graph.producer(transpose->inputs[0], "Reshape");
+  const Node* first =
+      transpose == nullptr ? nullptr : graph.producer(transpose->inputs[0], "Reshape");
   if (first == nullptr || permutation(*transpose) != Integers{0, 2, 1}) return std::nullopt;
   const std::string& keys = first->inputs[0];
   const Node* flat = graph.producer(first->inputs[1], "Concat");
@@ -180,7 +182,8 @@ std::optional<Masked> match_masked(const PatternGraph& graph, const std::string&
 }
 
 // The number of queries or keys, as a part of a shape.
-bool is_length_of_queries(const PatternGraph& graph, const std::string& name, const Scores& scores) {
+bool is_length_of_queries(const PatternGraph& graph, const std::string& name,
+                          const Scores& scores) {
   return is_part_of_shape(graph, name, scores.queries, -2, -1);
 }
 
@@ -199,15 +202,18 @@ bool is_length_of_keys(const PatternGraph& graph, const std::string& name, const
 // Where(Trilu(ones of queries by keys) == 0, -inf, 0).
 bool is_computed_causal(const PatternGraph& graph, const std::string& name, const Scores& scores) {
   const Node* where = skip_casts(graph, graph.producer(name));
-  if (where == nullptr || !is(*where, "Where", 3) || !graph.is_scalar(where->inputs[2], 0)) return false;
+  if (where == nullptr || !is(*where, "Where", 3) || !graph.is_scalar(where->inputs[2], 0))
+    return false;
   const auto masked = graph.scalar(where->inputs[1]);
   const Node* equal = graph.producer(where->inputs[0], "Equal");
   if (!masked || !(*masked <= kMasked) || equal == nullptr) return false;
   const std::string* triangle = input_beside(graph, *equal, 0);
   const Node* lower = triangle == nullptr ? nullptr : graph.producer(*triangle, "Trilu");
-  if (lower == nullptr || lower->inputs.size() != 1 || int_attribute(*lower, "upper", 1) != 0) return false;
+  if (lower == nullptr || lower->inputs.size() != 1 || int_attribute(*lower, "upper", 1) != 0)
+    return false;
   const Node* ones = graph.producer(lower->inputs[0], "Expand");
-  if (ones == nullptr || ones->inputs.size() != 2 || !graph.is_scalar(ones->inputs[0], 1)) return false;
+  if (ones == nullptr || ones->inputs.size() != 2 || !graph.is_scalar(ones->inputs[0], 1))
+    return false;
   const Node* sizes = graph.producer(ones->inputs[1], "Concat");
   return sizes != nullptr && sizes->inputs.size() == 2 &&
          is_length_of_queries(graph, sizes->inputs[0], scores) &&

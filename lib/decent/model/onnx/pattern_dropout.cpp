@@ -40,14 +40,20 @@ std::optional<Mask> match_mask(const PatternGraph& graph, const std::string& nam
   if (float_attribute(*random, "low", 0) != 0 || float_attribute(*random, "high", 1) != 1)
     return std::nullopt;
   if (!(*keep > 0 && *keep < 1)) return std::nullopt;
-  return Mask{random->inputs.front(), *keep, {division, cast, less, random}};
+  Mask mask{random->inputs.front(), *keep, {division, cast, less, random}};
+  // dynamo's exporter converts the probability to the type of the random numbers.
+  const Node* converted = producer_of_cast(graph, less->inputs[1]);
+  if (converted != nullptr && converted->inputs.back() == less->inputs[0])
+    mask.inner.push_back(converted);
+  return mask;
 }
 
 // The integers that are the shape of the mask, where its tensor was made from them.
 std::string shape_of(const PatternGraph& graph, std::string name) {
   while (const Node* cast = producer_of_cast(graph, name)) name = cast->inputs[0];
   if (const Node* expand = graph.producer(name, "Expand")) {
-    if (graph.scalar(expand->inputs.front()) && expand->inputs.size() == 2) return expand->inputs[1];
+    if (graph.scalar(expand->inputs.front()) && expand->inputs.size() == 2)
+      return expand->inputs[1];
   }
   const Node* filled = graph.producer(name, "ConstantOfShape");
   return filled == nullptr ? "" : filled->inputs.front();
@@ -79,7 +85,8 @@ std::optional<Match> match_dropout(const PatternGraph& graph, const Node& root) 
     const std::string& x = root.inputs[1 - place];
     Match match{std::move(mask->inner), {}};
     std::vector<Node>& nodes = match.replacement;
-    nodes.push_back(constant(root, "ratio", static_cast<float>(ratio_of(mask->keep)), "value_float"));
+    nodes.push_back(
+        constant(root, "ratio", static_cast<float>(ratio_of(mask->keep)), "value_float"));
     const std::string ratio = nodes.back().outputs.front();
     std::string shape = shape_of(graph, mask->shaped_like);
     if (mask->shaped_like == x || is_whole_shape_of(graph, shape, x)) {
@@ -92,9 +99,11 @@ std::optional<Match> match_dropout(const PatternGraph& graph, const Node& root) 
       shape = nodes.back().outputs.front();
     }
     nodes.push_back(constant(root, "one", 1.0F, "value_float"));
-    nodes.push_back(node_before(root, "CastLike", 15, {nodes.back().outputs.front(), x}, "one_like"));
+    nodes.push_back(
+        node_before(root, "CastLike", 15, {nodes.back().outputs.front(), x}, "one_like"));
     nodes.push_back(node_before(root, "Expand", 13, {nodes.back().outputs.front(), shape}, "ones"));
-    nodes.push_back(node_before(root, "Dropout", 13, {nodes.back().outputs.front(), ratio}, "kept"));
+    nodes.push_back(
+        node_before(root, "Dropout", 13, {nodes.back().outputs.front(), ratio}, "kept"));
     nodes.push_back(node_like(root, "Mul", 14, {x, nodes.back().outputs.front()}));
     return match;
   }

@@ -103,7 +103,8 @@ std::optional<Match> match_gelu(const PatternGraph& graph, const Node& root) {
   const Node* scaled = graph.producer(halves->function->inputs.front());
   if (scaled == nullptr) return std::nullopt;
   const Product product = product_of(graph, *scaled);
-  const bool matches = product.factors == std::vector{halves->x} && is_near(product.scale, kRootOfHalf);
+  const bool matches =
+      product.factors == std::vector{halves->x} && is_near(product.scale, kRootOfHalf);
   if (!matches) return std::nullopt;
   take(halves->inner, scaled, product);
   return gelu(root, std::move(*halves), "none");

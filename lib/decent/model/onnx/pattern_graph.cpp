@@ -14,17 +14,27 @@ constexpr std::size_t kDeepest = 64;
 
 // The outcome has the broadcast rank of the inputs.
 bool is_elementwise(std::string_view op) {
-  static constexpr std::array<std::string_view, 20> kNames = {
-      "Add", "Sub",  "Mul",  "Div",   "Relu",      "Sigmoid",  "Tanh",       "Gelu",    "HardSwish", "Clip",
-      "Elu", "Swish", "Mish", "Where", "LeakyRelu", "HardSigmoid", "Softplus", "Dropout", "Identity", "Cast"};
+  static constexpr std::array<std::string_view, 22> kNames = {
+      "Pow",       "Sqrt",        "Add",       "Sub",     "Mul",      "Div",   "Relu", "Sigmoid",
+      "Tanh",      "Gelu",        "HardSwish", "Clip",    "Elu",      "Swish", "Mish", "Where",
+      "LeakyRelu", "HardSigmoid", "Softplus",  "Dropout", "Identity", "Cast"};
   return std::find(kNames.begin(), kNames.end(), op) != kNames.end();
 }
 
 // The outcome has the rank of input 0.
 bool keeps_rank(std::string_view op) {
-  static constexpr std::array<std::string_view, 12> kNames = {
-      "BatchNormalization", "LayerNormalization", "GroupNormalization", "InstanceNormalization",
-      "MaxPool", "AveragePool", "Softmax", "GlobalAveragePool", "Slice", "CastLike", "Concat", "Pad"};
+  static constexpr std::array<std::string_view, 12> kNames = {"BatchNormalization",
+                                                              "LayerNormalization",
+                                                              "GroupNormalization",
+                                                              "InstanceNormalization",
+                                                              "MaxPool",
+                                                              "AveragePool",
+                                                              "Softmax",
+                                                              "GlobalAveragePool",
+                                                              "Slice",
+                                                              "CastLike",
+                                                              "Concat",
+                                                              "Pad"};
   return std::find(kNames.begin(), kNames.end(), op) != kNames.end();
 }
 
@@ -53,8 +63,7 @@ const std::string* input_beside(const PatternGraph& graph, const Node& node, dou
 }
 
 PatternGraph::PatternGraph(const Graph& graph, std::int64_t opset)
-    : opset_(opset),
-      constants_(graph, [this](const std::string& name) { return producer(name); }) {
+    : opset_(opset), constants_(graph, [this](const std::string& name) { return producer(name); }) {
   for (const Tensor& tensor : graph.initializers) initializers_[tensor.name] = &tensor;
   for (const Node& node : graph.nodes) {
     for (const std::string& name : node.outputs) producers_[name] = &node;
@@ -160,6 +169,8 @@ std::optional<std::int64_t> PatternGraph::infer_rank(const Node& node, std::size
     const auto* list = std::get_if<std::vector<std::int64_t>>(&perm->value);
     if (list != nullptr) return static_cast<std::int64_t>(list->size());
   }
+  if (op == "ReduceMean" && int_attribute(node, "keepdims", 1) == 1)
+    return rank(node.inputs[0], depth + 1);
   if (op == "Gemm") return 2;
   if (keeps_rank(op)) return rank(node.inputs[0], depth + 1);
   if (!is_elementwise(op)) return std::nullopt;

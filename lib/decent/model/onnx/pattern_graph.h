@@ -67,9 +67,9 @@ const std::string* input_beside(const PatternGraph& graph, const Node& node, dou
 
 /// A product written as nested multiplications (by constants also divisions).
 struct Product {
-  double scale = 1;                       // constants
-  std::vector<std::string> factors;       // the rest, in order
-  std::vector<const Node*> inner;         // the nodes below the root
+  double scale = 1;                  // constants
+  std::vector<std::string> factors;  // the rest, in order
+  std::vector<const Node*> inner;    // the nodes below the root
 };
 
 /// Takes apart nested Mul and Div nodes whose outcomes nothing else reads.

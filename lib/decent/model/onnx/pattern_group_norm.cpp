@@ -43,8 +43,10 @@ std::optional<Groups> match_groups(const PatternGraph& graph, const std::string&
   const Node* norm = graph.producer(back->inputs[0], "InstanceNormalization");
   if (norm == nullptr || norm->inputs.size() != 3) return std::nullopt;
   auto groups = match_grouping(graph, norm->inputs[0]);
-  if (!groups || !is_shape_of(graph, back->inputs[1], groups->x, groups->inner)) return std::nullopt;
-  if (!graph.is_filled(norm->inputs[1], 1) || !graph.is_filled(norm->inputs[2], 0)) return std::nullopt;
+  if (!groups || !is_shape_of(graph, back->inputs[1], groups->x, groups->inner))
+    return std::nullopt;
+  if (!graph.is_filled(norm->inputs[1], 1) || !graph.is_filled(norm->inputs[2], 0))
+    return std::nullopt;
   if (const Attribute* epsilon = norm->find("epsilon")) {
     if (const float* value = std::get_if<float>(&epsilon->value)) groups->epsilon = *value;
   }
@@ -105,8 +107,7 @@ std::string vector_of(const Node& root, const ChannelWeight& weight, const std::
   Node shape = node_before(root, "Constant", 13, {}, suffix + "_shape");
   set_attribute(shape, "value", make_tensor({1}, all));
   nodes.push_back(shape);
-  nodes.push_back(
-      node_before(root, "Reshape", 14, {weight.name, shape.outputs.front()}, suffix));
+  nodes.push_back(node_before(root, "Reshape", 14, {weight.name, shape.outputs.front()}, suffix));
   return nodes.back().outputs.front();
 }
 

@@ -50,7 +50,8 @@ std::optional<Match> match_linear(const PatternGraph& graph, const Node& root) {
     const Weight weight = weight_of(graph, product->inputs[1]);
     const std::string& bias = root.inputs[1 - place];
     if (weight.tensor == nullptr || !is_bias(graph, bias, weight)) continue;
-    Match match{{product}, {node_like(root, "Linear", 0, {product->inputs[0], weight.tensor->name, bias})}};
+    Match match{{product},
+                {node_like(root, "Linear", 0, {product->inputs[0], weight.tensor->name, bias})}};
     match.replacement.back().domain = kPatternDomain;
     // Names of weights come from the node that multiplies.
     match.replacement.back().name = product->name;

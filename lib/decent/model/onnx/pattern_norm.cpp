@@ -44,7 +44,8 @@ std::optional<Normalized> match_deviation(const PatternGraph& graph, const std::
     const Node* square = mean == nullptr ? nullptr : graph.producer(mean->inputs.front());
     if (square == nullptr || !epsilon || !(*epsilon >= 0)) continue;
     const bool squares =
-        (is(*square, "Pow", 2) && square->inputs[0] == of && graph.is_scalar(square->inputs[1], 2)) ||
+        (is(*square, "Pow", 2) && square->inputs[0] == of &&
+         graph.is_scalar(square->inputs[1], 2)) ||
         (is(*square, "Mul", 2) && square->inputs[0] == of && square->inputs[1] == of);
     const auto axes = mean_of_last_axes(graph, *mean);
     if (squares && axes) return Normalized{of, *axes, *epsilon, {root, sum, mean, square}};
@@ -112,7 +113,8 @@ Match normalization(const Node& root, const std::string& op_type, std::int64_t o
                     const std::string& bias) {
   std::vector<std::string> inputs = {scaled.normalized.x, scaled.weight};
   if (!bias.empty()) inputs.push_back(bias);
-  Match match{std::move(scaled.normalized.inner), {node_like(root, op_type, opset, std::move(inputs))}};
+  Match match{std::move(scaled.normalized.inner),
+              {node_like(root, op_type, opset, std::move(inputs))}};
   set_attribute(match.replacement.back(), "axis", -scaled.normalized.axes);
   set_attribute(match.replacement.back(), "epsilon", static_cast<float>(scaled.normalized.epsilon));
   return match;

@@ -53,8 +53,8 @@ std::optional<Match> match_hardswish(const PatternGraph& graph, const Node& root
     const Node* clip = graph.producer(product.factors[place], "Clip");
     const Node* sigmoid = graph.producer(product.factors[place], "HardSigmoid");
     std::vector<const Node*> inner = product.inner;
-    const bool clipped = clip != nullptr && is_near(product.scale, 1.0 / 6) &&
-                         is_clipped(graph, *clip, x, inner);
+    const bool clipped =
+        clip != nullptr && is_near(product.scale, 1.0 / 6) && is_clipped(graph, *clip, x, inner);
     const bool by_sigmoid = sigmoid != nullptr && product.scale == 1 &&
                             sigmoid->inputs.front() == x && is_hard_sigmoid(*sigmoid);
     if (by_sigmoid) inner.push_back(sigmoid);

@@ -132,11 +132,12 @@ class Rewriting {
     std::vector<Node> kept;
     for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
       Node& node = graph_.nodes[i];
-      const bool was_read = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                        [&](const auto& name) { return read_before.count(name) != 0; });
-      const bool is_read = std::any_of(node.outputs.begin(), node.outputs.end(), [&](const auto& name) {
-        return !name.empty() && readers[name] != 0;
-      });
+      const bool was_read =
+          std::any_of(node.outputs.begin(), node.outputs.end(),
+                      [&](const auto& name) { return read_before.count(name) != 0; });
+      const bool is_read =
+          std::any_of(node.outputs.begin(), node.outputs.end(),
+                      [&](const auto& name) { return !name.empty() && readers[name] != 0; });
       if (!was_read || is_read || !nested_graphs(node).empty()) {
         kept.push_back(std::move(node));
         continue;

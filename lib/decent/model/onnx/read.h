@@ -8,7 +8,7 @@
 namespace decent::onnx {
 
 /// Oldest and newest version of the standard operators that are read.
-inline constexpr std::int64_t kOldestOpset = 7;
+inline constexpr std::int64_t kOldestOpset = 9;
 inline constexpr std::int64_t kNewestOpset = 28;
 
 /// Reads and checks a model: every count and size before memory is spent on it, external data only

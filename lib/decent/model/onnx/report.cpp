@@ -46,6 +46,23 @@ std::string some_of(std::vector<std::string> names, std::size_t most) {
   return join(names) + " and " + std::to_string(rest) + " more";
 }
 
+// Names in lines such as "p_conv1_weight: PARAMETER target='conv1.weight'", dynamo's list of what
+// the exported model had.
+std::vector<std::string> listed_parameters(const Model& file) {
+  static constexpr std::string_view kMark = "PARAMETER target='";
+  const auto signature = file.graph.metadata.find(std::string(kSignature));
+  if (signature == file.graph.metadata.end()) return {};
+  const std::string& text = signature->second;
+  std::vector<std::string> names;
+  for (std::size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at + 1)) {
+    const std::size_t begin = at + kMark.size();
+    const std::size_t end = text.find('\'', begin);
+    if (end == std::string::npos) break;
+    names.push_back(text.substr(begin, end - begin));
+  }
+  return names;
+}
+
 class Reporter {
  public:
   Reporter(const ImportFacts& facts, Detail detail)
@@ -80,7 +97,8 @@ class Reporter {
   void collect() {
     for (const Tensor* tensor : uses_.initializers()) {
       const auto found = facts_.classification.initializers.find(tensor);
-      if (found != facts_.classification.initializers.end()) all_.push_back({tensor, &found->second});
+      if (found != facts_.classification.initializers.end())
+        all_.push_back({tensor, &found->second});
     }
     for (const Node* node : uses_.nodes()) {
       const auto found = facts_.classification.own.find(node);
@@ -99,10 +117,11 @@ class Reporter {
   }
 
   void add_source() {
-    std::string by = facts_.file.producer_name.empty() ? "an unnamed tool" : facts_.file.producer_name;
+    std::string by =
+        facts_.file.producer_name.empty() ? "an unnamed tool" : facts_.file.producer_name;
     if (!facts_.file.producer_version.empty()) by += " " + facts_.file.producer_version;
-    lines_.push_back("ONNX: opset " + std::to_string(facts_.file.opset()) + ", written by " + by + "; " +
-                     plural(facts_.translation.nodes, "node") + ", of which " +
+    lines_.push_back("ONNX: opset " + std::to_string(facts_.file.opset()) + ", written by " + by +
+                     "; " + plural(facts_.translation.nodes, "node") + ", of which " +
                      std::to_string(facts_.translation.folded_nodes) + " are computed once");
   }
 
@@ -118,7 +137,8 @@ class Reporter {
 
   void add_patterns() {
     std::vector<std::string> texts;
-    for (const auto& [name, count] : facts_.patterns) texts.push_back(name + " " + std::to_string(count));
+    for (const auto& [name, count] : facts_.patterns)
+      texts.push_back(name + " " + std::to_string(count));
     if (!texts.empty()) lines_.push_back("recognised: " + join(texts));
   }
 
@@ -144,8 +164,8 @@ class Reporter {
                                         ? ""
                                         : " ('" + line.tensor->name + "' in the file)";
       lines_.push_back("  " + line.classified->name + file_name + " " +
-                       std::string(name_of(line.tensor->type)) + shape_text(line.tensor->dims) + ": " +
-                       line.classified->reason);
+                       std::string(name_of(line.tensor->type)) + shape_text(line.tensor->dims) +
+                       ": " + line.classified->reason);
     }
   }
 
@@ -156,8 +176,8 @@ class Reporter {
       total += line.tensor->count();
       names.push_back(line.classified->name);
     }
-    lines_.push_back("  " + reason + ": " + std::to_string(group.size()) + " (" + count_text(total) +
-                     "), " + some_of(names, kNamesInBrief));
+    lines_.push_back("  " + reason + ": " + std::to_string(group.size()) + " (" +
+                     count_text(total) + "), " + some_of(names, kNamesInBrief));
   }
 
   void add_reasons(const std::map<std::string, std::vector<Line>>& groups) {
@@ -198,8 +218,10 @@ class Reporter {
                       some_of({modules.begin(), modules.end()}, most(kNamesInBrief)) + ")");
     }
     if (!texts.empty()) {
-      lines_.push_back("shared by several modules, tied or merged by the export as equal, and trained "
-                       "as one: " + some_of(texts, most(kNamesInBrief)));
+      lines_.push_back(
+          "shared by several modules, tied or merged by the export as equal, and trained "
+          "as one: " +
+          some_of(texts, most(kNamesInBrief)));
     }
   }
 
@@ -211,26 +233,35 @@ class Reporter {
   }
 
   void add_missing() {
-    const std::vector<std::string> missing = missing_parameters(facts_.file);
+    std::vector<std::string> missing = missing_parameters(facts_.file);
+    std::erase_if(missing, [&](const std::string& name) {
+      return std::any_of(all_.begin(), all_.end(),
+                         [&](const Line& line) { return line.classified->name == name; });
+    });
     if (missing.empty()) return;
-    lines_.push_back(plural(missing.size(), "parameter") +
-                     " of the exported model not in the file, folded into others or merged: " +
-                     some_of(missing, most(kNamesInBrief)) +
-                     "; torch.onnx.export(.., optimize=False) keeps them");
+    lines_.push_back(
+        plural(missing.size(), "parameter") +
+        " of the exported model not in the file (unused, folded into others or merged): " +
+        some_of(missing, most(kNamesInBrief)) +
+        "; torch.onnx.export(.., optimize=False) keeps them");
   }
 
-  // The legacy exporter's constant folding: Conv with a batch norm inside, MatMul by a transpose.
+  // What constant folding computed has a number for a name; or, where a batch norm went into the
+  // weight before it, the weight's name without dynamo's mark of parameters.
   void add_folded() {
     std::vector<std::string> names;
+    const std::vector<std::string> listed = listed_parameters(facts_.file);
+    const std::set<std::string> parameters(listed.begin(), listed.end());
     for (const Line& line : of(Role::trainable)) {
-      if (line.tensor->name.rfind("onnx::", 0) == 0 && line.tensor->name != line.classified->name)
-        names.push_back(line.classified->name);
+      const bool is_unmarked =
+          parameters.count(line.tensor->name) != 0 && line.classified->reason != kParameterReason;
+      if (is_unmarked || !is_module_name(line.tensor->name)) names.push_back(line.classified->name);
     }
     if (names.empty()) return;
     lines_.push_back(plural(names.size(), "weight") +
-                     " changed by constant folding (transposed, or a batch norm folded in): " +
+                     " that the export computed (transposed, or with a batch norm folded in): " +
                      some_of(names, most(kNamesInBrief)) +
-                     "; do_constant_folding=False keeps the model's own");
+                     "; do_constant_folding=False (dynamo: optimize=False) keeps the model's own");
   }
 
   void add_dropout() {
@@ -277,21 +308,10 @@ class Reporter {
 }  // namespace
 
 std::vector<std::string> missing_parameters(const Model& file) {
-  const auto signature = file.graph.metadata.find(std::string(kSignature));
-  if (signature == file.graph.metadata.end()) return {};
   std::set<std::string> there;
   for (const Tensor& tensor : file.graph.initializers) there.insert(tensor.name);
-  // "p_conv1_weight: PARAMETER target='conv1.weight'"
-  static constexpr std::string_view kMark = "PARAMETER target='";
-  std::vector<std::string> missing;
-  const std::string& text = signature->second;
-  for (std::size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at + 1)) {
-    const std::size_t begin = at + kMark.size();
-    const std::size_t end = text.find('\'', begin);
-    if (end == std::string::npos) break;
-    std::string name = text.substr(begin, end - begin);
-    if (there.count(name) == 0) missing.push_back(std::move(name));
-  }
+  std::vector<std::string> missing = listed_parameters(file);
+  std::erase_if(missing, [&](const std::string& name) { return there.count(name) != 0; });
   return missing;
 }
 

@@ -12,8 +12,8 @@
 namespace decent::onnx {
 
 struct ImportFacts {
-  const Model& file;                                  // as it was read
-  const Model& model;                                 // functions inlined, patterns replaced
+  const Model& file;                                   // as it was read
+  const Model& model;                                  // functions inlined, patterns replaced
   const std::map<std::string, std::size_t>& patterns;  // recognised, with how often
   const Classification& classification;
   const Translation& translation;

@@ -31,11 +31,11 @@ struct ModuleSource {
 
 /// One node that training goes through, for the search of paths for gradients.
 struct GradientStep {
-  std::string node;      // how messages name it
+  std::string node;  // how messages name it
   std::string op_type;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  bool flows = true;     // whether a gradient passes
+  bool flows = true;  // whether a gradient passes
 };
 
 struct Translation {

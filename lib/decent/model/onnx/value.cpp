@@ -13,7 +13,8 @@ Value Value::of_constant(std::shared_ptr<const Tensor> tensor) {
   if (whole && tensor->dims.size() <= 1 &&
       tensor->count() <= static_cast<std::int64_t>(kMostIntegers)) {
     value.integers.emplace();
-    for (const std::int64_t each : as_integers(*tensor)) value.integers->push_back(Integer::of(each));
+    for (const std::int64_t each : as_integers(*tensor))
+      value.integers->push_back(Integer::of(each));
   }
   value.constant = std::move(tensor);
   return value;

@@ -15,12 +15,16 @@ namespace decent::onnx {
 /// is evaluated when the model runs ("x.size(0)").
 struct Integer {
   std::optional<std::int64_t> known;
-  std::string expression;      // where it is not known
-  bool not_negative = false;   // a size is not
+  std::string expression;     // where it is not known
+  bool not_negative = false;  // a size is not
 
   static Integer of(std::int64_t value) { return {value, "", value >= 0}; }
-  static Integer size(std::string expression) { return {std::nullopt, std::move(expression), true}; }
-  static Integer any(std::string expression) { return {std::nullopt, std::move(expression), false}; }
+  static Integer size(std::string expression) {
+    return {std::nullopt, std::move(expression), true};
+  }
+  static Integer any(std::string expression) {
+    return {std::nullopt, std::move(expression), false};
+  }
 
   /// TorchScript: "12", "x.size(0)".
   std::string text() const { return known ? std::to_string(*known) : expression; }
@@ -37,7 +41,8 @@ struct Value {
   std::optional<std::int64_t> rank;  // of a sequence: that of all its elements
   /// The whole shape, where it is the same in every run: parameters and constants.
   std::optional<std::vector<std::int64_t>> dims;
-  /// An expression of the tensor: a variable, "self.fc.weight". Empty where the source has none yet.
+  /// An expression of the tensor: a variable, "self.fc.weight". Empty where the source has none
+  /// yet.
   std::string text;
   /// Elements that are the same in every run.
   std::shared_ptr<const Tensor> constant;

@@ -71,6 +71,7 @@ std::span<const std::byte> Message::bytes(const Field& field) const {
 const Field* Fields::next() {
   const std::uint64_t end = message_->content().end;
   if (position_ == end) return nullptr;
+  message_->input().count_field();
   field_ = {};
   field_.range.begin = position_;
   std::uint64_t tag = 0;
