@@ -81,6 +81,7 @@ class TrainedRun:
 
 
 def export(config: Path, path: Path, *flags: object) -> Ended:
+    path.parent.mkdir(exist_ok=True)
     ended = run_alone("--config", config, *flags, "--export", path, cwd=config.parent)
     assert ended.code == 0, ended.err + ended.out
     return ended

@@ -112,7 +112,6 @@ def test_untrained_is_the_same_file(run: tuple[Path, TrainedRun], data, tmp_path
     path = run[0]
     settings = write_only(tmp_path, make_recipe(NAME, path, data(NAME), "sgd"))
     again = tmp_path / "again" / path.name
-    again.parent.mkdir()
     export(settings.config, again, "--checkpoint", "none")
     files = {file.name: file.read_bytes() for file in path.parent.iterdir()}
     assert files == {file.name: file.read_bytes() for file in again.parent.iterdir()}

@@ -213,22 +213,28 @@ bool GraphTranslator::give_own_parameter(const Node& node) {
   return source == nullptr;
 }
 
+// Outputs without a gradient of their own (Dropout's mask, MaxPool's indices) are a step by
+// themselves, so that they do not cut off the others.
 void GraphTranslator::record_step(const Node& node, const Operator& known) {
-  GradientStep step{
+  GradientStep flowing{
       describe(node), node.op_type, names_read(node), {}, known.gradient == Gradient::flows};
-  const bool reaches = std::any_of(step.inputs.begin(), step.inputs.end(), [&](const auto& name) {
-    const Value* value = find(name);
-    return value != nullptr && value->has_gradient;
-  });
+  GradientStep cut = flowing;
+  cut.flows = false;
+  const bool reaches =
+      std::any_of(flowing.inputs.begin(), flowing.inputs.end(), [&](const auto& name) {
+        const Value* value = find(name);
+        return value != nullptr && value->has_gradient;
+      });
   for (const std::string& name : node.outputs) {
     const auto found = scopes_.back().find(name);
     if (name.empty() || found == scopes_.back().end()) continue;
-    step.outputs.push_back(name);
+    const bool floats = is_floating(found->second.type);
+    (floats ? flowing : cut).outputs.push_back(name);
     // What is downstream of a stop is kept reachable on purpose: the search names where it stops.
-    found->second.has_gradient = reaches && step.flows && is_floating(found->second.type);
-    if (!is_floating(found->second.type)) step.flows = false;
+    found->second.has_gradient = reaches && flowing.flows && floats;
   }
-  result_.steps.push_back(std::move(step));
+  result_.steps.push_back(std::move(flowing));
+  if (!cut.outputs.empty()) result_.steps.push_back(std::move(cut));
 }
 
 std::vector<Value> GraphTranslator::translate_graph(const Graph& graph, std::vector<Value> inputs) {
