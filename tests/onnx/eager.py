@@ -126,7 +126,7 @@ def _assign(parameter: Tensor, found: Match, name: str, values: np.ndarray) -> N
 # ---- training ------------------------------------------------------------------------------------------------------
 
 def lr_at(t: int, lr: float, schedule: dict) -> float:
-    """Learning rate of update t = 1, 2, .. as CONTRACT.md has it; eta_min and warmup_decay are the recipe's defaults."""
+    """Learning rate of update t = 1, 2, ..; eta_min and warmup_decay are the recipe's defaults."""
     if schedule["name"] == "constant":
         return lr
     warmup, eta_min, decay = schedule["warmup_steps"], 1e-6, 0.01

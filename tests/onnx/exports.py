@@ -1,8 +1,8 @@
 """Writes the networks as .onnx in the forms in which PyTorch exports them, and as TorchScript.
 
-Forms: D, what torch.onnx.export does by default (dynamo, optimized); O, dynamo with optimize=False after train(); LT, the
-legacy exporter with TrainingMode.TRAINING and without folding; LN, the legacy exporter in inference without folding. All
-with a dynamic batch. The legacy exporter is deprecated but is what most files at hand were written with.
+Forms: D, what torch.onnx.export does by default (dynamo, optimized); O, dynamo with optimize=False after train();
+LT, the legacy exporter with TrainingMode.TRAINING and without folding; LN, the legacy exporter in inference without
+folding. All with a dynamic batch. The legacy exporter is deprecated but is what most files at hand were written with.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ class Match:
     def of(self, eager: str) -> dict[str, int]:
         """Imported tensors that hold eager's, with how many of its elements."""
         own = self.offsets[eager]
-        counts = {name: int(((places >= own.start) & (places < own.stop)).sum()) for name, places in self.places.items()}
+        counts = {name: int(((places >= own.start) & (places < own.stop)).sum())
+                  for name, places in self.places.items()}
         return {name: count for name, count in counts.items() if count}
 
     def gather(self, imported: str, eager: Tensors) -> np.ndarray:
@@ -70,7 +71,7 @@ def _find(tensor: np.ndarray, flat: np.ndarray) -> np.ndarray | None:
 
 
 def _tell_copies_apart(result: Match, eager: Tensors) -> None:
-    """Weights that were tied are equal: an embedding, and a linear layer after it, whose weight MatMul has transposed."""
+    """Weights that were tied are equal: an embedding, and a later linear layer, whose weight MatMul has transposed."""
     names = list(eager)
     for i, first in enumerate(names):
         for second in names[i + 1:]:

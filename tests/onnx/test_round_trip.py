@@ -1,4 +1,4 @@
-"""What --export writes to .onnx: the trained model as onnxruntime runs it, and the file as it was where nothing changed.
+"""What --export writes to .onnx: the trained model as onnxruntime runs it; the same file where nothing changed.
 
 Some networks and forms by default, all of them with DECENT_ONNX_ALL=1.
 """
