@@ -1,5 +1,5 @@
-// Any bytes are a valid model or a UserError, nothing else; and what is valid is written back as
-// something that is valid.
+// Any bytes are a valid model or a UserError, nothing else; what is valid is translated or refused
+// with a UserError, and is written back as something that is valid.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,9 +17,13 @@
 #include <vector>
 
 #include "decent/core/error.h"
+#include "decent/model/onnx/classify.h"
 #include "decent/model/onnx/inference_form.h"
+#include "decent/model/onnx/inline_functions.h"
+#include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/read.h"
 #include "decent/model/onnx/splice.h"
+#include "decent/model/onnx/translation.h"
 
 namespace {
 
@@ -81,11 +85,23 @@ std::optional<std::string> in_inference_form(const onnx::Model& model) {
   return bytes;
 }
 
+// All of the import that needs no LibTorch.
+void import(const onnx::Model& file) {
+  try {
+    onnx::Model model = onnx::inline_functions(file);
+    onnx::recognise_patterns(model.graph, model.opset());
+    const onnx::Classification classification = onnx::classify(model.graph, {});
+    onnx::translate(model, classification, {});
+  } catch (const decent::UserError&) {
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto model = read({reinterpret_cast<const char*>(data), size});
   if (!model) return 0;
+  import(*model);
   const std::optional<std::string> bytes = in_inference_form(*model);
   if (!bytes) return 0;
   // Its form for inference is its own.

@@ -28,10 +28,8 @@ class Example:
     lr: dict[str, float] = field(default_factory=dict)  # optimizer -> where the usual one learns nothing or too fast
     # Parameters (globs) whose gradient is zero in true arithmetic, all or a part of it. They move by rounding alone.
     zero_gradient: dict[str, slice] = field(default_factory=dict)
-    # Form -> parameters that are not in the file any more, or that `freeze` names in the file.
+    # Form -> parameters that are not in the file any more: the export computed tables from them, which are frozen.
     lost: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    # Form -> the recipe's model.freeze: tables that the export made of parameters, each element of them many times.
-    freeze: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def loss(self) -> str:
@@ -56,11 +54,12 @@ EXAMPLES = {
     "convnext": Example(vision.ConvNeXt, samples.images(32)),
     "vit": Example(vision.ViT, samples.images(32), zero_gradient={"*.in_proj_bias": KEYS}),
     "unet": Example(vision.UNet, samples.segments, model={"class_dim": 1}),
-    "gpt": Example(language.Gpt, samples.next_tokens, zero_gradient={"*.c_attn.bias": KEYS}),
+    "gpt": Example(language.Gpt, samples.next_tokens, zero_gradient={"*.c_attn.bias": KEYS},
+                   lost={"D": ("wpe.weight",)}),
     "bert": Example(language.Bert, samples.padded_words, inputs=("tokens", "mask"),
-                    zero_gradient={"*.key.bias": ALL}),
+                    zero_gradient={"*.key.bias": ALL}, lost={"D": ("position_embeddings.weight",)}),
     "t5": Example(language.T5, samples.translations, inputs=("source", "previous"),
-                  lost={"D": ("encoder_bias.weight", "decoder_bias.weight")}, freeze={"D": ("unsqueeze_2",)}),
+                  lost={"D": ("encoder_bias.weight", "decoder_bias.weight")}),
     "lstm": Example(language.LstmClassifier, samples.words(language.LENGTH), lr=FASTER),
     "lstm_states": Example(language.LstmStates, samples.words(language.LENGTH), lr=FASTER),
     "gru": Example(language.GruClassifier, samples.series, lr=FASTER),

@@ -39,9 +39,7 @@ def optimizer_of(name: str, optimizer: str) -> dict:
 def _model_keys(name: str, model_file: Path) -> dict:
     """The recipe's section. TorchScript's outputs have no names."""
     example = EXAMPLES[name]
-    form = model_file.suffixes[0].removeprefix(".")  # <network>.<form>.onnx
-    freeze = list(example.freeze.get(form, ()))
-    keys = {"inputs": {key: key for key in example.inputs}, "freeze": freeze, **example.model}
+    keys = {"inputs": {key: key for key in example.inputs}, **example.model}
     if "output" in keys and model_file.suffix == ".pt":
         keys["output"] = example.outputs.index(keys["output"])
     return keys

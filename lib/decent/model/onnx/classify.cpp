@@ -229,7 +229,9 @@ Verdict Classifier::judge(const Candidate& candidate, const Evidence& evidence) 
 
 Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence& evidence) const {
   const Tensor& tensor = *candidate.tensor;
-  const bool is_named = is_module_name(candidate.name);
+  // Where the exporter marks parameters, what it did not mark is none, however it is called: tables
+  // that it computed have names such as "embedding_1".
+  const bool is_named = kinds_.empty() && is_module_name(candidate.name);
   const std::vector<std::string> others(evidence.others.begin(), evidence.others.end());
   if (!evidence.arithmetic && !evidence.scaling && !is_named)
     return {Role::constant, "read by " + join(others)};
