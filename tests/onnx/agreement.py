@@ -53,4 +53,6 @@ def compare_weights(name: str, ours: Tensors, imported: Imported, found: Match, 
 
 
 def is_trained(key: str, imported: Imported) -> bool:
-    return key in imported.trainable or key.endswith(("running_mean", "running_var"))
+    """Tied weights of TorchScript stand under all their names, of which one is a parameter's."""
+    tied = any(np.array_equal(imported.tensors[key], imported.tensors[other]) for other in imported.trainable)
+    return tied or key.endswith(("running_mean", "running_var"))

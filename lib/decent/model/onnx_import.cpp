@@ -47,10 +47,11 @@ OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::s
   result.translation = onnx::translate(*result.model, result.classification, options);
   try {
     result.module = make_module(result.translation.module);
-  } catch (const c10::Error& error) {
-    throw std::logic_error("model '" + path.string() +
-                           "': the translation of its graph is not TorchScript: " + error.what() +
-                           "\n" + result.translation.module.methods);
+  } catch (const std::exception& error) {
+    throw UserError("model '" + path.string() +
+                    "' cannot be imported: what its graph translates to does not compile, since "
+                    "types of its values do not fit together: " +
+                    reason_of(error));
   }
   // The module has copies of its own.
   result.translation.module.parameters.clear();
