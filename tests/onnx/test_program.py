@@ -85,6 +85,17 @@ def test_nothing_to_train(tmp_path: Path) -> None:
     assert_says(refusal(tmp_path, path), "m.onnx", "no weight", "model.unfreeze")
 
 
+def test_batch_of_another_size(tmp_path: Path) -> None:
+    nodes = [*dense("a"), helper.make_node("Reshape", ["a", "shape"], ["logits"])]
+    path = small_model(tmp_path / "m.onnx", nodes)
+    model = onnx.load(path)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([4, 10]), "shape"))
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
+    onnx.save(model, path)
+    assert_says(refusal(tmp_path, path), "batches of 4", "not of", "docs/onnx.md", "data.batch_size")
+    train(tmp_path / "fits", recipe(path, data={"batch_size": 4, "eval": None}))
+
+
 def test_unfreeze_that_matches_nothing(tmp_path: Path) -> None:
     assert_says(refusal(tmp_path, DIGITS_ONNX, model={"unfreeze": ["conv9*"]}), "model.unfreeze", "conv9*")
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/walk.h"
 #include "decent/model/onnx/write.h"
 #include "decent/model/onnx_import.h"

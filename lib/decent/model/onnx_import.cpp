@@ -4,7 +4,7 @@
 
 #include "decent/core/error.h"
 #include "decent/model/inspect.h"
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/gradient_paths.h"
 #include "decent/model/onnx/inline_functions.h"
 #include "decent/model/onnx/patterns.h"
@@ -67,6 +67,19 @@ std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail de
                               .classification = import.classification,
                               .translation = import.translation},
                              detail);
+}
+
+std::string batch_advice(const OnnxImport& import, std::int64_t samples) {
+  for (const onnx::ValueInfo& input : import.file->graph.inputs) {
+    if (!input.shape || input.shape->empty()) continue;
+    const std::optional<std::int64_t> fixed = input.shape->front().value;
+    if (!fixed || *fixed == samples) continue;
+    return "\nThe file was exported for batches of " + std::to_string(*fixed) + ", not of " +
+           std::to_string(samples) +
+           ". Export it with a free batch size (docs/onnx.md says how), or set data.batch_size and "
+           "data.eval_batch_size";
+  }
+  return "";
 }
 
 void check_gradients(const OnnxImport& import, const std::optional<std::string>& output,

@@ -22,7 +22,7 @@ struct OnnxImport {
       model;  // functions inlined, patterns replaced; what the rest refers to
   std::map<std::string, std::size_t> patterns;  // recognised in `model`, with how often
   onnx::Classification classification;
-  onnx::Translation translation;  // its tensors are released
+  onnx::Translation translation;  // without its tensors, of which the module has its own
   torch::jit::Module module;
 };
 
@@ -37,5 +37,9 @@ std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail de
 /// index; all of them where that is null), unless `frozen`, globs over names, holds it.
 void check_gradients(const OnnxImport& import, const std::optional<std::string>& output,
                      std::span<const std::string> frozen);
+
+/// What to do about a forward that failed on `samples` samples where the file was exported for
+/// another number: a line that begins with a line break, or nothing.
+std::string batch_advice(const OnnxImport& import, std::int64_t samples);
 
 }  // namespace decent

@@ -268,7 +268,8 @@ at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
     }
     const std::string reason = reason_of(error);
     throw UserError(quoted_path(path_) + " fails on a batch of " + join(shapes) + ": " + reason +
-                    device_advice(reason, module_, device_));
+                    device_advice(reason, module_, device_) +
+                    (onnx_ && !tensors.empty() ? batch_advice(*onnx_, tensors[0].size(0)) : ""));
   }
   try {
     const at::Tensor chosen = select_output(output, output_);

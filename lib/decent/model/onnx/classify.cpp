@@ -7,7 +7,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/uses.h"
 #include "decent/model/onnx/weight_names.h"
 #include "decent/model/onnx/weight_slots.h"

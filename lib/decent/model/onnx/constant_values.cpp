@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 
 namespace decent::onnx {
 namespace {

@@ -85,7 +85,6 @@ bool GraphTranslator::can_fold(const Node& node, const Operator& known) const {
     inputs.push_back(value);
   }
   if (inputs.empty()) return false;
-  // Arithmetic on a few integers needs no tensors; the operator's own translation does it.
   return most_elements(known, inputs) <= kMostElements;
 }
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/pattern_matchers.h"
 
 namespace decent::onnx {

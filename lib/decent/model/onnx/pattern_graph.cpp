@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/uses.h"
 
 namespace decent::onnx {

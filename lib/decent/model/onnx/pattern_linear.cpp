@@ -1,7 +1,7 @@
 // x W^T + b as torch.linear: one matrix product that adds the bias, where MatMul and Add would pass
 // over the outcome once more in each direction.
 
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/pattern_matchers.h"
 #include "decent/model/onnx/patterns.h"
 

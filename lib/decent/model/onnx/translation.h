@@ -23,7 +23,7 @@ struct NamedTensor {
 struct ModuleSource {
   /// Methods of the module, forward last.
   std::string methods;
-  std::vector<NamedTensor> parameters;  // in order of first use
+  std::vector<NamedTensor> parameters;  // in the order of the file
   std::vector<NamedTensor> buffers;
   /// What "CONSTANTS.<name>" stands for.
   std::map<std::string, std::shared_ptr<const Tensor>> constants;

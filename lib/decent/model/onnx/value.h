@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/ir.h"
 
 namespace decent::onnx {

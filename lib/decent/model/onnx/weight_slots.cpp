@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/patterns.h"
 
 namespace decent::onnx {

@@ -1,4 +1,4 @@
-#include "decent/model/onnx/element_type.h"
+#include "decent/model/onnx/elements.h"
 
 #include <bit>
 #include <cstring>
