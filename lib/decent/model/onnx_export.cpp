@@ -19,10 +19,6 @@ namespace {
 using TensorsByName = std::map<std::string, at::Tensor>;
 using TensorsByPlace = std::map<std::uint64_t, const onnx::Tensor*>;
 
-bool is_kept(onnx::Role role) {
-  return role == onnx::Role::trainable || role == onnx::Role::buffer;
-}
-
 at::ScalarType type_in_file(onnx::ElementType type) {
   switch (type) {
     case onnx::ElementType::float16:
@@ -77,54 +73,57 @@ onnx::NewElements new_elements(const onnx::Tensor& tensor, const std::string& na
   return {&tensor, {bytes.begin(), bytes.end()}};
 }
 
-const onnx::Tensor* find_initializer(const onnx::Graph& graph, const std::string& name) {
-  const auto found = std::find_if(graph.initializers.begin(), graph.initializers.end(),
-                                  [&](const onnx::Tensor& tensor) { return tensor.name == name; });
-  return found == graph.initializers.end() ? nullptr : &*found;
+/// A tensor of the file and what the module has of it.
+struct KeptTensor {
+  const onnx::Tensor& tensor;
+  const onnx::Node* identity;  // that gives it a name of its own; null: the initializer itself
+  const std::string& name;
+  at::Tensor weight;
+};
+
+std::vector<KeptTensor> kept_tensors(const TorchScriptModel& model) {
+  const onnx::Classification& classification = import_of(model).classification;
+  const TensorsByName tensors = tensors_of(model);
+  std::vector<KeptTensor> kept;
+  const auto add = [&](const onnx::Classified& classified, const onnx::Node* identity) {
+    const auto found = tensors.find(classified.name);
+    if (!onnx::is_kept(classified.role) || found == tensors.end()) return;  // or no node reads it
+    kept.push_back({*classified.tensor, identity, classified.name, found->second});
+  };
+  for (const auto& [tensor, classified] : classification.initializers) add(classified, nullptr);
+  for (const auto& [node, classified] : classification.own) add(classified, node);
+  return kept;
 }
 
-onnx::OwnInitializer own_initializer(const onnx::Node& node, const onnx::Tensor& source,
-                                     const std::string& name, const at::Tensor& weight) {
-  onnx::Tensor tensor = from_torch(rounded(name, weight, source.type));
-  tensor.name = node.outputs.front();
-  return {&node, std::move(tensor)};
+void add_own_initializer(const KeptTensor& kept, onnx::Changes& changes) {
+  onnx::Tensor now = from_torch(rounded(kept.name, kept.weight, kept.tensor.type));
+  if (std::ranges::equal(now.elements(), kept.tensor.elements())) return;
+  now.name = kept.identity->outputs.front();
+  changes.own.push_back({kept.identity, std::move(now)});
 }
 
 }  // namespace
 
 void export_onnx(const TorchScriptModel& model, const std::filesystem::path& path) {
-  const OnnxImport& import = import_of(model);
-  const TensorsByName tensors = tensors_of(model);
-  const TensorsByPlace in_file = tensors_by_place(*import.file);
+  const onnx::Model& file = *import_of(model).file;
+  const TensorsByPlace in_file = tensors_by_place(file);
   onnx::Changes changes;
-  for (const auto& [tensor, classified] : import.classification.initializers) {
-    const auto found = tensors.find(classified.name);
-    if (!is_kept(classified.role) || found == tensors.end() || tensor->fields.empty())
-      continue;  // a constant, what no node reads, what has no elements
-    const onnx::Tensor& own = *in_file.at(tensor->fields.front().begin);
-    changes.elements.push_back(new_elements(own, classified.name, found->second));
+  for (const KeptTensor& kept : kept_tensors(model)) {
+    if (kept.identity != nullptr) {
+      add_own_initializer(kept, changes);
+    } else if (!kept.tensor.fields.empty()) {  // it has elements
+      const onnx::Tensor& own = *in_file.at(kept.tensor.fields.front().begin);
+      changes.elements.push_back(new_elements(own, kept.name, kept.weight));
+    }
   }
-  for (const auto& [node, classified] : import.classification.own) {
-    if (!is_kept(classified.role)) continue;
-    const onnx::Tensor* source = find_initializer(import.model->graph, node->inputs.front());
-    const at::Tensor& weight = tensors.at(classified.name);
-    const auto same = new_elements(*source, classified.name, weight);
-    if (std::ranges::equal(same.elements, source->elements())) continue;
-    changes.own.push_back(own_initializer(*node, *source, classified.name, weight));
-  }
-  onnx::write_model(*import.file, changes, path);
+  onnx::write_model(file, changes, path);
 }
 
 void round_to_file_types(TorchScriptModel& model) {
   const at::NoGradGuard no_grad;
-  const OnnxImport& import = import_of(model);
-  const TensorsByName tensors = tensors_of(model);
-  for (const auto& [tensor, classified] : import.classification.initializers) {
-    const auto found = tensors.find(classified.name);
-    if (!is_kept(classified.role) || found == tensors.end() || !onnx::is_half(tensor->type))
-      continue;
-    at::Tensor weight = found->second;
-    weight.copy_(rounded(classified.name, weight, tensor->type));
+  for (const KeptTensor& kept : kept_tensors(model)) {
+    if (onnx::is_half(kept.tensor.type))
+      kept.weight.copy_(rounded(kept.name, kept.weight, kept.tensor.type));
   }
 }
 

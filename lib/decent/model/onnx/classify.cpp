@@ -265,14 +265,11 @@ std::string Classifier::better_name(const Evidence& evidence) const {
 void Classifier::name_all(std::vector<Classified>& all) const {
   TensorNames names;
   const auto is_named = [&](std::size_t i) { return is_module_name(candidates_[i].name); };
-  const auto is_kept = [&](std::size_t i) {
-    return all[i].role == Role::trainable || all[i].role == Role::buffer;
-  };
   // What is in the module chooses first, and names that a person gave come before numbers.
   for (const auto& [kept, named] :
        {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (is_kept(i) != kept || is_named(i) != named) continue;
+      if (is_kept(all[i].role) != kept || is_named(i) != named) continue;
       const std::string better = named ? "" : better_name(evidence_[i]);
       if (!better.empty()) all[i].name = names.try_make(better);
       if (all[i].name.empty()) all[i].name = names.make(candidates_[i].name);
@@ -327,7 +324,7 @@ Classification Classifier::run(std::span<const std::string> unfreeze) {
   for (const Candidate& candidate : candidates_) {
     evidence_.push_back(evidence_of(candidate.value));
     const Verdict verdict = judge(candidate, evidence_.back());
-    all.push_back({verdict.role, "", verdict.reason});
+    all.push_back({verdict.role, "", verdict.reason, candidate.tensor});
   }
   name_all(all);
   unfreeze_all(unfreeze, all);

@@ -20,13 +20,17 @@ enum class Role {
   ambiguous,  // could be a weight or a table: a constant, unless model.unfreeze names it
 };
 
+/// Whether the module has the tensor, as a parameter or a buffer.
+constexpr bool is_kept(Role role) { return role == Role::trainable || role == Role::buffer; }
+
 /// The reason where the file itself says that a tensor is a parameter.
 inline constexpr std::string_view kParameterReason = "a parameter of the exported model";
 
 struct Classified {
   Role role = Role::constant;
-  std::string name;    // in the module: as in the file, where that can be
-  std::string reason;  // "weight of Conv", "only added to, and called 'onnx::Add_12'"
+  std::string name;                // in the module: as in the file, where that can be
+  std::string reason;              // "weight of Conv", "only added to, and called 'onnx::Add_12'"
+  const Tensor* tensor = nullptr;  // that has its elements in the file
 };
 
 struct Classification {

@@ -108,12 +108,14 @@ std::vector<Tensor> GraphTranslator::evaluate(const Node& node, const Operator& 
   std::set<std::string> outer_helpers;
   std::swap(outer_helpers, helpers_);
   const bool outer_device = needs_device_;
+  ModuleSource source;
   evaluating_ = true;
   const auto restore = [&] {
     lines_ = std::move(outer);
     helpers_ = std::move(outer_helpers);
     needs_device_ = outer_device;
     evaluating_ = false;
+    if (!source.constants.empty()) std::swap(source.constants, result_.module.constants);
   };
   try {
     NodeContext context(*this, node);
@@ -128,8 +130,7 @@ std::vector<Tensor> GraphTranslator::evaluate(const Node& node, const Operator& 
     }
     std::vector<Tensor> outcomes;
     if (!results.empty()) {
-      ModuleSource source;
-      source.constants = result_.module.constants;
+      std::swap(source.constants, result_.module.constants);  // lent, as there may be many
       source.methods = helper_methods(helpers_) +
                        "def forward(self) -> List[Tensor]:\n    device = torch.device(\"cpu\")\n" +
                        lines_.text() + "    return [" + results + "]\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "decent/core/error.h"
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/helpers.h"
 #include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/walk.h"
@@ -112,8 +113,8 @@ Value GraphTranslator::value_of(const Tensor& initializer) {
 }
 
 Value GraphTranslator::value_of(const Tensor& tensor, const Classified& classified) {
-  const bool is_kept = classified.role == Role::trainable || classified.role == Role::buffer;
-  return is_kept ? parameter(tensor, classified) : Value::of_constant(as_computed(tensor));
+  return is_kept(classified.role) ? parameter(tensor, classified)
+                                  : Value::of_constant(as_computed(tensor));
 }
 
 Value GraphTranslator::parameter(const Tensor& tensor, const Classified& classified) {
@@ -142,13 +143,8 @@ std::string GraphTranslator::constant_text(std::shared_ptr<const Tensor> tensor,
 std::string GraphTranslator::text_of(const Value& value) {
   if (!value.text.empty()) return value.text;
   if (value.constant) return constant_text(value.constant, value.constant->name);
-  std::vector<std::string> parts;
-  for (const Integer& each : *value.integers) parts.push_back(each.text());
-  std::string list;
-  for (const std::string& part : parts) list += (list.empty() ? "" : ", ") + part;
-  if (value.rank != 0) {
-    list = parts.empty() ? "annotate(List[int], [])" : "[" + list + "]";
-  }
+  const std::string list =
+      value.rank == 0 ? value.integers->front().text() : list_text(*value.integers);
   needs_device_ = true;
   return "torch.tensor(" + list + ", dtype=" + *torch_dtype(value.type) + ", device=device)";
 }
@@ -204,13 +200,8 @@ void GraphTranslator::translate_known(const Node& node, const Operator& known) {
 bool GraphTranslator::give_own_parameter(const Node& node) {
   const auto found = classification_.own.find(&node);
   if (found == classification_.own.end()) return false;
-  const Value* source = find(node.inputs.front());
-  for (const auto& [tensor, classified] : classification_.initializers) {
-    if (tensor->name != node.inputs.front()) continue;
-    define(node.outputs.front(), value_of(*tensor, found->second));
-    return true;
-  }
-  return source == nullptr;
+  define(node.outputs.front(), value_of(*found->second.tensor, found->second));
+  return true;
 }
 
 // Outputs without a gradient of their own (Dropout's mask, MaxPool's indices) are a step by

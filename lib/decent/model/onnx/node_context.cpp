@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "decent/model/onnx/decimals.h"
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/graph_translator.h"
 
 namespace decent::onnx {
@@ -17,12 +18,6 @@ const T* attribute_value(const Node& node, std::string_view name) {
     throw Unsupported("has an attribute '" + std::string(name) + "' of the wrong type");
   }
   return value;
-}
-
-std::string joined(const std::vector<Integer>& integers) {
-  std::string text;
-  for (const Integer& each : integers) text += (text.empty() ? "" : ", ") + each.text();
-  return text;
 }
 
 }  // namespace
@@ -72,10 +67,7 @@ std::optional<std::vector<std::int64_t>> NodeContext::known_integers(std::size_t
 
 std::string NodeContext::int_list(std::size_t input) {
   const Value& value = this->input(input);
-  if (value.integers) {
-    return value.integers->empty() ? "annotate(List[int], [])"
-                                   : "[" + joined(*value.integers) + "]";
-  }
+  if (value.integers) return list_text(*value.integers);
   if (!is_integer(value.type))
     throw Unsupported("wants integers as input " + std::to_string(input));
   const std::string name = fresh_name(node_.inputs[input] + "_list");

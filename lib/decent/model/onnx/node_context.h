@@ -122,8 +122,6 @@ class NodeContext {
   std::string text_of(const Value& value);
 
  private:
-  const Attribute* find_typed(std::string_view name) const { return node_.find(name); }
-
   GraphTranslator& graph_;
   const Node& node_;
 };
