@@ -81,7 +81,7 @@ def untie(model: nn.Module) -> nn.Module:
 
 def as_exported(name: str, form: str) -> nn.Module:
     """D folds batch norm and unties what is tied; the other forms keep everything."""
-    model = make_model(name)
+    model = make_model(name, form)
     return untie(fold_batch_norm(model)) if form == "D" else model
 
 

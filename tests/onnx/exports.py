@@ -60,12 +60,12 @@ def export(name: str, form: str, folder: Path) -> Path:
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # that torchvision is not installed, four times an export
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations of the exporters, the tracer's warnings of constants
-        WRITERS[form](name, make_model(name), path)
+        WRITERS[form](name, make_model(name, form), path)
     return path
 
 
 def script(name: str, folder: Path) -> Path:
     """The TorchScript twin: <folder>/<name>.pt."""
     path = folder / f"{name}.pt"
-    torch.jit.script(make_model(name)).save(str(path))
+    torch.jit.script(make_model(name, "pt")).save(str(path))
     return path

@@ -12,7 +12,7 @@ from catalogue import EXAMPLES, STEPS
 from eager import Imported
 from exports import IMPOSSIBLE
 from program import Ended, run_alone
-from runs import Run, merged, recipe, train, write_recipe
+from runs import Run, recipe, train, write_recipe
 
 EVERYTHING = os.environ.get("DECENT_ONNX_ALL", "0") == "1"
 
@@ -45,18 +45,16 @@ def _model_keys(name: str, model_file: Path) -> dict:
     return keys
 
 
-def make_recipe(name: str, model_file: Path, data_file: Path, optimizer: str, changes: dict | None = None) -> dict:
+def make_recipe(name: str, model_file: Path, data_file: Path, optimizer: str) -> dict:
     example = EXAMPLES[name]
-    own = {
-        "model": _model_keys(name, model_file),
-        "data": {"batch_size": example.batch_size, "shuffle": False},
-        "train": {"steps": STEPS},
-        "optimizer": optimizer_of(name, optimizer),
-        "schedule": SCHEDULES[optimizer],
-        "eval": {"every_steps": STEPS},
-        "checkpoint": {"every_steps": STEPS},
-    }
-    return merged(recipe(model_file, data_file, **own), changes or {})
+    return recipe(model_file, data_file,
+                  model=_model_keys(name, model_file),
+                  data={"batch_size": example.batch_size, "shuffle": False},
+                  train={"steps": STEPS},
+                  optimizer=optimizer_of(name, optimizer),
+                  schedule=SCHEDULES[optimizer],
+                  eval={"every_steps": STEPS},
+                  checkpoint={"every_steps": STEPS})
 
 
 @dataclass(frozen=True)
