@@ -115,6 +115,13 @@ def test_resize(tmp_path: Path, mode: str, transform: str, constants: tuple[str,
     expect_as_onnxruntime(tmp_path, cases)
 
 
+@pytest.mark.parametrize("op", ["Sum", "Mean", "Max", "Min"])
+def test_many_inputs(tmp_path: Path, op: str) -> None:
+    """More than are written as one expression. Of two shapes, to be broadcast."""
+    inputs: dict[str, Array | None] = {f"x{i}": normal(2, 1 + i % 2 * 4) for i in range(150)}
+    expect_as_onnxruntime(tmp_path, [(model_of(op, inputs, opset=13), inputs)])
+
+
 def test_random_numbers_have_their_distribution(tmp_path: Path) -> None:
     like: dict[str, Array | None] = {"x": np.zeros((50, 400), np.float32)}
     shape = {"shape": [50, 400]}

@@ -31,6 +31,24 @@ const Helper kHelpers[] = {
         x = torch.prod(x, place, keepdim, dtype=x.dtype)
     return x
 )"},
+    {"_sum", {}, R"(def _sum(self, xs: List[Tensor]) -> Tensor:
+    y = xs[0]
+    for x in xs[1:]:
+        y = y + x
+    return y
+)"},
+    {"_maximum", {}, R"(def _maximum(self, xs: List[Tensor]) -> Tensor:
+    y = xs[0]
+    for x in xs[1:]:
+        y = torch.maximum(y, x)
+    return y
+)"},
+    {"_minimum", {}, R"(def _minimum(self, xs: List[Tensor]) -> Tensor:
+    y = xs[0]
+    for x in xs[1:]:
+        y = torch.minimum(y, x)
+    return y
+)"},
     {"_sum_before", {}, R"(def _sum_before(self, x: Tensor, axis: int) -> Tensor:
     # cumulative, without the element itself
     first = torch.zeros_like(x.narrow(axis, 0, 1))

@@ -57,10 +57,22 @@ std::optional<std::string> clamped(NodeContext& c, const char* bound) {
   return std::nullopt;
 }
 
+// TorchScript's compiler calls itself for every expression inside an expression, and for every
+// operation that a result depends on: many inputs go through a loop.
+constexpr std::size_t kMostNested = 100;
+
+std::string list_of_inputs(NodeContext& c) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < c.inputs(); ++i) parts.push_back(ordered(c, i));
+  return "([" + comma_separated(parts) + "])";
+}
+
 std::string chained(NodeContext& c, const std::string& function) {
+  if (c.inputs() > kMostNested)
+    return unordered(c.helper("_" + function) + list_of_inputs(c), c.type(0));
   std::string text = ordered(c, 0);
   for (std::size_t i = 1; i < c.inputs(); ++i)
-    text = function + "(" + text + ", " + ordered(c, i) + ")";
+    text = "torch." + function + "(" + text + ", " + ordered(c, i) + ")";
   return unordered(text, c.type(0));
 }
 
@@ -72,11 +84,12 @@ void extreme(NodeContext& c, Arithmetic kind, const char* function, const char* 
   c.set(0, in_type(c, text, c.type(0)), c.type(0), broadcast_rank(c));
 }
 
-void min(NodeContext& c) { extreme(c, Arithmetic::minimum, "torch.minimum", "max"); }
+void min(NodeContext& c) { extreme(c, Arithmetic::minimum, "minimum", "max"); }
 
-void max(NodeContext& c) { extreme(c, Arithmetic::maximum, "torch.maximum", "min"); }
+void max(NodeContext& c) { extreme(c, Arithmetic::maximum, "maximum", "min"); }
 
 std::string added(NodeContext& c) {
+  if (c.inputs() > kMostNested) return c.helper("_sum") + list_of_inputs(c);
   std::string text = c.tensor(0);
   for (std::size_t i = 1; i < c.inputs(); ++i) text += " + " + c.tensor(i);
   return text;

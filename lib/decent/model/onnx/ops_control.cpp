@@ -127,11 +127,21 @@ struct Rounds {
   std::string condition;  // the variable; empty where the body always goes on
 };
 
+// A body takes microseconds at least: more would be a hang, not a network.
+void check_trips(NodeContext& c) {
+  constexpr std::int64_t kMostTrips = 10'000'000;
+  const auto trips = c.known_integers(0);
+  if (trips && trips->size() == 1 && trips->front() > kMostTrips)
+    throw Unsupported("runs its body " + std::to_string(trips->front()) + " times; at most " +
+                      std::to_string(kMostTrips) + " are imported");
+}
+
 Rounds open_rounds(NodeContext& c, const Graph& body) {
   Rounds rounds{c.fresh_name("i"), ""};
   const bool starts = !c.has(1) || c.known_scalar(1).value_or(0) != 0;
   const std::string first = starts ? "True" : c.bool_scalar(1);
   if (c.has(0) && goes_on(body)) {
+    check_trips(c);
     const std::string trips = c.int_scalar(0) + (starts ? "" : " if " + first + " else 0");
     c.open("for " + rounds.index + " in range(" + trips + "):");
     return rounds;

@@ -14,6 +14,7 @@ bool set_gathered_integers(NodeContext& c) {
   const auto indices = c.known_integers(1);
   const auto rank = c.rank(1);
   if (!integers || c.rank(0) != 1 || !indices || rank.value_or(2) > 1) return false;
+  if (indices->size() > kMostIntegers) return false;
   const auto size = static_cast<std::int64_t>(integers->size());
   std::vector<Integer> picked;
   for (const std::int64_t index : *indices) {
