@@ -78,6 +78,23 @@ TEST(Classify, JudgesWhatIsOnlyAddedOrMultiplied) {
   EXPECT_EQ(classes.of("mask").reason, "values beyond 1e4, as masks have");
 }
 
+TEST(Classify, TakesParametersThatGoThroughFunctions) {
+  const Classes classes(testing::graph(
+      {weight("mixer.A_log", {2, 3}), weight("conv.weight.original1", {2, 3}),
+       weight("onnx::Exp_5", {2, 3}), weight("attn.table", {2, 3}), weight("var", {2, 3})},
+      {node("Exp", {"mixer.A_log"}, {"a"}), node("ReduceL2", {"conv.weight.original1"}, {"n"}),
+       node("Div", {"conv.weight.original1", "n"}, {"w"}), node("Exp", {"onnx::Exp_5"}, {"e"}),
+       node("Resize", {"attn.table"}, {"t"}), node("Sqrt", {"var"}, {"s"}),
+       node("Sum", {"x", "a", "w", "e", "t", "s"}, {"y"})}));
+  EXPECT_EQ(classes.role("mixer.A_log"), Role::trainable);
+  EXPECT_EQ(classes.of("mixer.A_log").reason, "read by Exp, and named like a parameter");
+  EXPECT_EQ(classes.role("conv.weight.original1"), Role::trainable);
+  EXPECT_EQ(classes.role("onnx::Exp_5"), Role::constant);
+  EXPECT_EQ(classes.of("onnx::Exp_5").reason, "read by Exp");
+  EXPECT_EQ(classes.role("attn.table"), Role::ambiguous);
+  EXPECT_EQ(classes.role("var"), Role::ambiguous);
+}
+
 TEST(Classify, KeepsConstantsConstant) {
   const Classes classes(testing::graph(
       {testing::integers("shape", {2, -1}), weight("low", {}), weight("unread.weight", {3})},

@@ -34,6 +34,7 @@ struct Evidence {
   std::optional<Use> statistics;
   std::optional<Use> arithmetic;
   std::optional<Use> scaling;
+  std::set<std::string> functions;
   std::set<std::string> others;
   bool is_read = false;
 };
@@ -188,6 +189,10 @@ void Classifier::add(const Use& use, bool joined, Evidence& evidence,
       return first(evidence.arithmetic);
     case Slot::scaling:
       return first(evidence.scaling);
+    case Slot::function:
+      evidence.is_read = true;
+      evidence.functions.insert(use.node->op_type);
+      return;
     case Slot::view:
       for (const ValueId output : uses_.outputs(*use.node))
         reached.push_back({output, joined || joins_data(use)});
@@ -232,7 +237,9 @@ Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence&
   // Where the exporter marks parameters, what it did not mark is none, however it is called: tables
   // that it computed have names such as "embedding_1".
   const bool is_named = kinds_.empty() && is_module_name(candidate.name);
-  const std::vector<std::string> others(evidence.others.begin(), evidence.others.end());
+  std::set<std::string> read_by = evidence.others;
+  if (!is_named) read_by.insert(evidence.functions.begin(), evidence.functions.end());
+  const std::vector<std::string> others(read_by.begin(), read_by.end());
   if (!evidence.arithmetic && !evidence.scaling && !is_named)
     return {Role::constant, "read by " + join(others)};
   if (tensor.count() <= 1) {
@@ -243,9 +250,13 @@ Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence&
   if (!others.empty()) {
     return {is_named ? Role::ambiguous : Role::constant, "read by " + join(others)};
   }
-  if (!evidence.arithmetic)
+  if (!evidence.arithmetic && evidence.functions.empty())
     return {Role::ambiguous, "subtracted or divided by, as statistics of the data are"};
-  if (is_named) return {Role::trainable, "added or multiplied, and named like a parameter"};
+  if (is_named) {
+    const std::string use =
+        evidence.arithmetic ? "added or multiplied" : "read by " + *evidence.functions.begin();
+    return {Role::trainable, use + ", and named like a parameter"};
+  }
   if (dims_above_one(tensor) <= 1)
     return {Role::trainable, "added or multiplied along one dimension"};
   return {Role::ambiguous, "added or multiplied: a weight, or a table that the export made"};

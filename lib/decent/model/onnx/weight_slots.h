@@ -15,6 +15,8 @@ enum class Slot {
   statistics,  // running mean or variance of BatchNormalization
   arithmetic,  // added or multiplied: a weight or a constant
   scaling,     // subtracted or divided by: rather statistics of the data
+  function,    // of its elements or of their size: what modules do with parameters before they use
+               // them
   view,        // the outputs hold the input's elements: look further
   shape,       // only the input's shape is read
   other,
