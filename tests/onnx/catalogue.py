@@ -30,7 +30,6 @@ class Example:
     zero_gradient: dict[str, slice] = field(default_factory=dict)
     # Form -> parameters that are not in the file any more: the export computed tables from them, which are frozen.
     lost: dict[str, tuple[str, ...]] = field(default_factory=dict)
-
     # Whether an export that folds batch norm does so with running statistics of the data.
     measured: bool = False
 
@@ -86,7 +85,7 @@ def make_data(name: str) -> samples.Fields:
 
 
 @torch.no_grad()
-def make_model(name: str, form: str) -> nn.Module:
+def make_model(name: str, form: str = "pt") -> nn.Module:
     """In training mode. All elements of its floating-point parameters and buffers differ from one another, from 0 and
     from 1: exporters merge equal tensors and drop neutral ones, and matching.py tells elements apart by value.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -31,41 +31,51 @@ def _arguments(name: str) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(fields[key][:2].copy()) for key in EXAMPLES[name].inputs)
 
 
-def _dynamo(name: str, model: nn.Module, path: Path, optimize: bool) -> None:
-    example = EXAMPLES[name]
+@dataclass(frozen=True)
+class Exported:
+    """A network with what it is called with, in the order of `inputs`, and the names in the file."""
+
+    model: nn.Module
+    arguments: tuple[torch.Tensor, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def _dynamo(network: Exported, path: Path, optimize: bool) -> None:
     batch = torch.export.Dim("batch")
-    torch.onnx.export(model, _arguments(name), str(path), dynamo=True, optimize=optimize, verbose=False,
-                      input_names=list(example.inputs), output_names=list(example.outputs),
-                      dynamic_shapes=tuple({0: batch} for _ in example.inputs))
+    torch.onnx.export(network.model, network.arguments, str(path), dynamo=True, optimize=optimize, verbose=False,
+                      input_names=list(network.inputs), output_names=list(network.outputs),
+                      dynamic_shapes=tuple({0: batch} for _ in network.inputs))
 
 
-def _legacy(name: str, model: nn.Module, path: Path, mode: torch.onnx.TrainingMode) -> None:
-    example = EXAMPLES[name]
-    torch.onnx.export(model, _arguments(name), str(path), dynamo=False, training=mode, do_constant_folding=False,
-                      opset_version=OPSET, input_names=list(example.inputs), output_names=list(example.outputs),
-                      dynamic_axes={key: {0: "batch"} for key in (*example.inputs, *example.outputs)})
+def _legacy(network: Exported, path: Path, mode: torch.onnx.TrainingMode) -> None:
+    torch.onnx.export(network.model, network.arguments, str(path), dynamo=False, training=mode, do_constant_folding=False,
+                      opset_version=OPSET, input_names=list(network.inputs), output_names=list(network.outputs),
+                      dynamic_axes={key: {0: "batch"} for key in (*network.inputs, *network.outputs)})
 
 
-WRITERS: dict[str, Callable[[str, nn.Module, Path], None]] = {
-    "D": lambda name, model, path: _dynamo(name, model.eval(), path, optimize=True),
-    "O": lambda name, model, path: _dynamo(name, model.train(), path, optimize=False),
-    "LT": lambda name, model, path: _legacy(name, model.train(), path, torch.onnx.TrainingMode.TRAINING),
-    "LN": lambda name, model, path: _legacy(name, model.eval(), path, torch.onnx.TrainingMode.EVAL),
-}
+def write(network: Exported, form: str, path: Path) -> None:
+    """The network's file in one of FORMS. Puts the network into the form's mode."""
+    network.model.train(form in ("O", "LT"))
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # that torchvision is not installed, four times an export
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # deprecations of the exporters, the tracer's warnings of constants
+        if form in ("D", "O"):
+            _dynamo(network, path, optimize=form == "D")
+        else:
+            _legacy(network, path, torch.onnx.TrainingMode.TRAINING if form == "LT" else torch.onnx.TrainingMode.EVAL)
 
 
 def export(name: str, form: str, folder: Path) -> Path:
     """<folder>/<name>.<form>.onnx, perhaps with external data beside it."""
     path = folder / f"{name}.{form}.onnx"
-    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # that torchvision is not installed, four times an export
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # deprecations of the exporters, the tracer's warnings of constants
-        WRITERS[form](name, make_model(name, form), path)
+    example = EXAMPLES[name]
+    write(Exported(make_model(name, form), _arguments(name), example.inputs, example.outputs), form, path)
     return path
 
 
 def script(name: str, folder: Path) -> Path:
     """The TorchScript twin: <folder>/<name>.pt."""
     path = folder / f"{name}.pt"
-    torch.jit.script(make_model(name, "pt")).save(str(path))
+    torch.jit.script(make_model(name)).save(str(path))
     return path

@@ -46,7 +46,7 @@ STORAGES: dict[str, Callable[[str, np.ndarray], TensorProto]] = {
 
 def write_model(storage: str, path: Path) -> Path:
     """Weights of other types go through a Cast, as tools write them that compress weights alone."""
-    state = {name: p.detach().numpy() for name, p in make_model(NAME, "plain").named_parameters()}
+    state = {name: p.detach().numpy() for name, p in make_model(NAME).named_parameters()}
     initializers = [STORAGES[storage](name, values) for name, values in state.items()]
     casts = [helper.make_node("Cast", [name], [f"{name}_float"], f"cast_{name}", to=TensorProto.FLOAT)
              for name in state if initializers[0].data_type != TensorProto.FLOAT]
@@ -76,7 +76,7 @@ def test_trains_in_fp32(run: tuple[Path, TrainedRun]) -> None:
     """From the rounded weights, and without rounding them on the way."""
     imported = run[1].imported()
     assert {tensor.dtype for tensor in imported.tensors.values()} == {np.dtype(np.float32)}
-    model = make_model(NAME, "plain")
+    model = make_model(NAME)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(torch.from_numpy(elements(run[0])[name]))
