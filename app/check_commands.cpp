@@ -20,8 +20,9 @@ void dry_run(Program& program) {
     }
   }
   if (!program.main_worker()) return;
-  const bool full = program.flags.verbosity == Verbosity::verbose;
-  for (const std::string& line : dry_run_lines(dry_run_facts(setup, program.launch, full))) {
+  const DryRunOptions options{.full_report = program.flags.verbosity == Verbosity::verbose,
+                              .resumes = program.flags.resume.has_value()};
+  for (const std::string& line : dry_run_lines(dry_run_facts(setup, program.launch, options))) {
     std::printf("%s\n", line.c_str());
   }
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/model/onnx_export.h"
 #include "decent/model/save.h"
@@ -24,7 +25,8 @@ struct Averaged {
   std::int64_t step = 0;
   double epochs_done = 0;
   int replicas = 1;
-  double distance = 0;  // of the replicas; see average_replicas
+  double distance = 0;       // of the replicas; see average_replicas
+  std::string foreign = {};  // the checkpoint, where it is not of the run in the output folder
 };
 
 NamedTensors tensors_of(const TorchScriptModel& model) {
@@ -56,7 +58,26 @@ Averaged load_average(Program& program, Setup& setup, Communicator& communicator
   return {.step = found->manifest.step,
           .epochs_done = found->manifest.epochs_done,
           .replicas = static_cast<int>(found->manifest.world_size),
-          .distance = distance};
+          .distance = distance,
+          .foreign = is_of_run(*found, RunFolder(setup.recipe.output)) ? "" : found->folder};
+}
+
+std::string value_of(const Recipe& recipe, const std::string& key) {
+  for (const auto& [name, value] : recipe_values(recipe)) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+// data.eval, where the run in the output folder was not evaluated on it.
+std::string foreign_source(const Recipe& recipe) {
+  const RunFolder folder(recipe.output);
+  const std::string source = value_of(recipe, "data.eval");
+  try {
+    return value_of(load_recipe(folder.recipe(), {}), "data.eval") == source ? "" : source;
+  } catch (const UserError&) {
+    return source;  // no recipe tells what the run's is
+  }
 }
 
 void evaluate(Program& program, Setup& setup, const Averaged& model,
@@ -69,7 +90,9 @@ void evaluate(Program& program, Setup& setup, const Averaged& model,
                             .loss = evaluation.loss,
                             .scores = evaluation.scores,
                             .samples = evaluation.samples,
-                            .consensus_distance = model.distance};
+                            .consensus_distance = model.distance,
+                            .source = foreign_source(setup.recipe),
+                            .checkpoint = model.foreign};
   agree(*program.world, "evaluated", [&] {
     if (!program.main_worker()) return;
     const std::filesystem::path file = RunFolder(setup.recipe.output).metrics();

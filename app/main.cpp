@@ -1,12 +1,16 @@
 // decent-train: flags, the one place where errors end the program, nothing else.
 
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <random>
 
 #include "allocator.h"
 #include "commands.h"
+#include "decent/comm/gather.h"
+#include "decent/comm/launcher_watch.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/version.h"
@@ -75,27 +79,42 @@ std::string command_of(const Flags& flags) {
 }
 
 void check_same_command(Program& program) {
-  const auto commands =
-      program.world->share("command", {ExitCode::done, command_of(program.flags)});
+  const std::vector<std::string> commands =
+      program.world->gather("command", command_of(program.flags));
   for (std::size_t rank = 1; rank < commands.size(); ++rank) {
-    if (commands[rank].message == commands[0].message) continue;
+    if (commands[rank] == commands[0]) continue;
     throw SharedError(ExitCode::user_error, "rank " + std::to_string(rank) + " was started with " +
-                                                commands[rank].message + ", rank 0 with " +
-                                                commands[0].message +
+                                                commands[rank] + ", rank 0 with " + commands[0] +
                                                 ": all workers need the same flags");
   }
+}
+
+// 32 hexadecimal digits.
+std::string random_name() {
+  std::random_device device;
+  std::string name;
+  for (int i = 0; i < 4; ++i) {
+    std::array<char, 9> digits{};
+    std::snprintf(digits.data(), digits.size(), "%08x", device());
+    name += digits.data();
+  }
+  return name;
 }
 
 void run(Program& program, int argc, char** argv) {
   program.launch = read_launch();
   program.world = std::make_unique<World>(
       program.launch, WorldOptions{.timeout = timeout_of(argc, argv),
-                                   .on_failure = [&program](const Failure& failure, bool reports) {
-                                     end_failed(program, failure, reports);
-                                   }});
+                                   .on_failure =
+                                       [&program](const Failure& failure, bool reports) {
+                                         end_failed(program, failure, reports);
+                                       },
+                                   .launcher = watch_torchrun()});
   agree(*program.world, "flags", [&] { program.flags = parse_flags(argc, argv); });
   const Flags& flags = program.flags;
   check_same_command(program);
+  program.session = program.world->gather("session", random_name()).front();
+  program.world->control().on_launcher_end(LauncherEnd::fail);
   if (flags.help) {
     if (program.main_worker()) std::fputs(help_text().c_str(), stdout);
   } else if (flags.version) {
@@ -109,6 +128,7 @@ void run(Program& program, int argc, char** argv) {
     use_checkpoint(program);
   } else {
     stop_on_signals(program.world->control());
+    program.world->control().on_launcher_end(LauncherEnd::stop);
     train(program);
   }
   program.world->control().leave();
@@ -145,6 +165,7 @@ void run(Program& program, int argc, char** argv) {
       program.world->leave_after_rank_0();
       program.world->control().leave();
     }
+    program.lock.reset();
     exit_now(error.code());
   } catch (const Error& error) {
     fail(program, error.code(), error.what());

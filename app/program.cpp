@@ -2,10 +2,12 @@
 
 #include <vector>
 
+#include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/train/device.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/run_folder.h"
 
 namespace decent {
 
@@ -30,7 +32,7 @@ void agree(World& world, const std::string& name, const std::function<void()>& s
   }
   std::vector<Outcome> outcomes;
   try {
-    outcomes = world.share(name, outcome);
+    outcomes = world.gather(name, outcome);
   } catch (const PeerLost&) {
     if (outcome.code != ExitCode::done) throw Error(outcome.code, outcome.message);
     throw;
@@ -38,14 +40,36 @@ void agree(World& world, const std::string& name, const std::function<void()>& s
   throw_if_failed(outcomes);
 }
 
+// One for each machine first, then whoever sees another folder than those: a fellow that sees the
+// same one finds the session in its lock.
+void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run) {
+  World& world = *program.world;
+  const auto take = [&] {
+    program.lock = std::make_unique<OutputLock>(folder);
+    program.lock->take(program.session);
+  };
+  agree(world, "lock", [&] {
+    if (program.launch.local_rank == 0) take();
+  });
+  agree(world, "lock of others", [&] {
+    if (!program.lock) take();
+    // Another run may have begun and ended here since this was looked at first.
+    if (for_new_run) RunFolder(folder).check_free();
+  });
+  if (program.lock->supported()) return;
+  program.log->warn("the file system of output folder '" + folder.string() +
+                    "' has no locks: nothing keeps a second run out of it");
+}
+
 Setup prepare_together(Program& program, Purpose purpose) {
   use_plain_executor();
   std::optional<Setup> setup;
   agree(*program.world, "setup", [&] {
     const Recipe recipe = load_recipe(program.flags.config, program.flags.overrides);
-    const bool new_run =
-        purpose == Purpose::training && !program.flags.resume && !program.flags.dry_run;
-    if (new_run) RunFolder(recipe.output).check_free();
+    if (purpose == Purpose::training && !program.flags.dry_run) {
+      check_not_held(recipe.output);
+      if (!program.flags.resume) RunFolder(recipe.output).check_free();
+    }
     setup = prepare(recipe, program.launch, purpose);
   });
   compare_workers(*program.world, *setup);

@@ -2,6 +2,7 @@
 // What all commands of the program share.
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "decent/comm/launch.h"
 #include "decent/comm/world.h"
 #include "decent/train/log.h"
+#include "decent/train/output_lock.h"
 #include "decent/train/trainer.h"
 #include "flags.h"
 
@@ -23,6 +25,8 @@ struct Program {
   std::optional<Log> log;
   std::unique_ptr<World> world;
   std::unique_ptr<Trainer> trainer;
+  std::string session;  // random, the same on all workers
+  std::unique_ptr<OutputLock> lock;
   // For the control thread, once there is something to note.
   std::atomic<Trainer*> training = nullptr;
 
@@ -36,6 +40,11 @@ void agree(World& world, const std::string& name, const std::function<void()>& s
 /// An error that is none of this program's own: of a device where the user can do something about
 /// it, else a bug. `verbose`: with all that the error says.
 Outcome outcome_of(const std::exception& error, bool verbose = false);
+
+/// Takes the lock of the output folder for the workers of this run, from before anything in it is
+/// touched; on each machine one of them holds it. Throws SharedError where another run has it, or
+/// where `for_new_run` and the folder holds a run already. Collective.
+void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run);
 
 /// Loads the recipe and prepares for `purpose` on every worker, which all must prepare the same.
 Setup prepare_together(Program& program, Purpose purpose);

@@ -1,15 +1,18 @@
 #include "resume.h"
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 #include <utility>
 
+#include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/train/compatibility.h"
 #include "decent/train/folder_sharing.h"
 #include "decent/train/metrics_file.h"
+#include "decent/train/pruning.h"
 #include "decent/train/run_folder.h"
 
 namespace decent {
@@ -36,15 +39,69 @@ std::vector<std::string> lines_on(const FoundCheckpoint& found, const Setup& set
   return lines;
 }
 
+// After a crash nobody misses the lines that come again. A user who goes back may.
+bool leaves_something_behind(const Program& program, const Setup& setup, const RunFolder& folder) {
+  if (!setup.goes_on) return std::filesystem::exists(folder.metrics());
+  return program.flags.resume != "auto" && last_step_in(folder.metrics()) > setup.first_step;
+}
+
 // What only rank 0 writes.
 void open_run_files(Program& program, const Setup& setup, const RunFolder& folder) {
-  if (setup.goes_on) {
-    cut_metrics(folder.metrics(), setup.first_step);
-  } else if (std::filesystem::exists(folder.metrics())) {
-    rename_durably(folder.metrics(), folder.path() / "metrics.previous.jsonl");
+  if (leaves_something_behind(program, setup, folder)) {
+    program.log->warn("the metrics so far, and models that were exported, are kept in '" +
+                      folder.set_aside().string() + "'");
   }
+  // All lines of a run that starts afresh are of step 0 or later.
+  cut_metrics(folder.metrics(), setup.goes_on ? setup.first_step : -1);
   write_file(folder.recipe(), print_recipe(setup.recipe));
   program.log->open_file(folder.log());
+}
+
+// The ids of the run in a folder; none where it has no checkpoint, or an older program wrote them.
+std::set<std::string> run_ids_in(const CheckpointFolder& checkpoints) {
+  std::set<std::string> ids;
+  for (const std::int64_t step : checkpoints.steps()) {
+    const std::filesystem::path file = checkpoints.path_of(step) / kManifestName;
+    try {
+      ids.insert(parse_manifest(read_text(file), file.string()).run);
+    } catch (const Error&) {  // damaged; it tells nothing
+    }
+  }
+  ids.erase("");
+  return ids;
+}
+
+// Where there are no ids the folder and the recipe, which has the path of the output folder, tell.
+bool looks_like_run(const FoundCheckpoint& found, const RunFolder& folder) {
+  std::error_code failed;
+  const auto above = std::filesystem::absolute(found.folder).parent_path();
+  if (std::filesystem::equivalent(above, folder.checkpoints(), failed)) return true;
+  return std::filesystem::exists(folder.recipe(), failed) &&
+         read_text(folder.recipe()) == found.manifest.recipe;
+}
+
+// The id of the run that goes on from a checkpoint: of the same run, or of a new one that begins
+// with it in a folder of its own.
+std::string run_that_goes_on(const Program& program, const FoundCheckpoint& found,
+                             const RunFolder& folder) {
+  if (!folder.holds_run()) return program.session;
+  if (!is_of_run(found, folder)) {
+    throw UserError("checkpoint '" + found.folder.string() +
+                    "' is of another run than the one in output folder '" + folder.path().string() +
+                    "'.\n--resume auto continues the one in the folder; to go on from this "
+                    "checkpoint choose another folder with --set output=DIR.");
+  }
+  return found.manifest.run.empty() ? program.session : found.manifest.run;
+}
+
+// Rank 0's folder has the files that tell.
+void choose_run(Program& program, Setup& setup, const std::optional<FoundCheckpoint>& found) {
+  std::string id = program.session;
+  agree(*program.world, "run", [&] {
+    if (!found || !program.main_worker()) return;
+    id = run_that_goes_on(program, *found, RunFolder(setup.recipe.output));
+  });
+  setup.run_id = program.world->gather("run id", id).front();
 }
 
 // Whether the run goes on from the checkpoint that stands in the output folder for its step.
@@ -95,6 +152,12 @@ void remove_markers(const std::filesystem::path& folder) {
 
 }  // namespace
 
+bool is_of_run(const FoundCheckpoint& found, const RunFolder& folder) {
+  const std::set<std::string> ids = run_ids_in(CheckpointFolder(folder.checkpoints()));
+  const bool can_tell = !ids.empty() && !found.manifest.run.empty();
+  return can_tell ? ids.contains(found.manifest.run) : looks_like_run(found, folder);
+}
+
 std::optional<FoundCheckpoint> find_checkpoint(Program& program, const Setup& setup,
                                                const std::string& choice, bool must_find) {
   program.world->control().report(Operation::loading);
@@ -111,6 +174,7 @@ std::optional<FoundCheckpoint> find_checkpoint(Program& program, const Setup& se
 std::optional<StartingPoint> find_start(Program& program, Setup& setup) {
   std::optional<FoundCheckpoint> found =
       find_checkpoint(program, setup, *program.flags.resume, false);
+  choose_run(program, setup, found);
   if (!found) return std::nullopt;
   const int workers = program.launch.world_size;
   std::vector<std::string> changes;
@@ -124,20 +188,32 @@ std::optional<StartingPoint> find_start(Program& program, Setup& setup) {
 }
 
 bool is_complete(Program& program, const Setup& setup, const std::optional<StartingPoint>& start) {
-  Outcome own;
+  std::string complete;  // its step
   const RunFolder folder(setup.recipe.output);
   if (program.main_worker()) {
     const auto step = completed_step(folder.metrics());
     const std::int64_t from = start ? start->checkpoint.manifest.step : step.value_or(0);
-    const bool complete = step && *step >= setup.total_steps && from >= setup.total_steps &&
-                          std::filesystem::exists(folder.model());
-    if (complete) own.message = std::to_string(*step);
+    const bool is = step && *step >= setup.total_steps && from >= setup.total_steps &&
+                    std::filesystem::exists(folder.model());
+    if (is) complete = std::to_string(*step);
   }
-  const std::string step = program.world->share("complete", own).front().message;
+  const std::string step = program.world->gather("complete", complete).front();
   if (step.empty()) return false;
   program.log->info("the run in '" + folder.path().string() + "' is complete (step " + step +
                     "): nothing is left to do");
   return true;
+}
+
+void tidy_checkpoints(Program& program, const Setup& setup) {
+  const RunFolder folder(setup.recipe.output);
+  const CheckpointFolder checkpoints(folder.checkpoints());
+  const auto sharing = workers_sharing(*program.world, program.launch.rank, folder.path());
+  agree(*program.world, "tidied", [&] {
+    if (sharing.front() != program.launch.rank) return;
+    remove_markers(folder.path());
+    checkpoints.clear_leftovers();
+    prune_checkpoints(checkpoints, setup.recipe.checkpoint);
+  });
 }
 
 Output open_output(Program& program, const Setup& setup,
@@ -163,10 +239,8 @@ Output open_output(Program& program, const Setup& setup,
   agree(world, "output", [&] {
     if (program.main_worker()) open_run_files(program, setup, folder);
   });
-  const std::string here = holds_start(checkpoints, start) ? "yes" : "no";
-  const auto answers = world.share("has start", {ExitCode::done, here});
-  output.has_start = std::all_of(answers.begin(), answers.end(),
-                                 [](const Outcome& answer) { return answer.message == "yes"; });
+  const auto here = world.gather("has start", holds_start(checkpoints, start));
+  output.has_start = std::all_of(here.begin(), here.end(), [](bool has) { return has; });
   return output;
 }
 

@@ -14,9 +14,8 @@ namespace {
   const std::filesystem::path saved = program.trainer->save_stopped();
   agree(*program.world, "stop", [&] { program.trainer->note_end("stopped"); });
   throw SharedError(ExitCode::stopped, "stopped after step " + std::to_string(stop.last_step) +
-                                           " by " + stop.signal_text() + " to worker " +
-                                           std::to_string(stop.rank) + ". Saved '" +
-                                           saved.string() + "'; go on with --resume auto");
+                                           " by " + stop.cause() + ". Saved '" + saved.string() +
+                                           "'; go on with --resume auto");
 }
 
 }  // namespace
@@ -29,10 +28,15 @@ void train(Program& program) {
   agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   for (const std::string& line : model_report(setup, true)) program.log->detail(line);
+  lock_output(program, setup.recipe.output, /*for_new_run=*/!program.flags.resume);
+  setup.run_id = program.session;
   std::optional<StartingPoint> start;
   if (program.flags.resume) {
     start = find_start(program, setup);
-    if (is_complete(program, setup, start)) return;
+    if (is_complete(program, setup, start)) {
+      tidy_checkpoints(program, setup);
+      return;
+    }
   }
   const RunFolder folder(setup.recipe.output);
   const Output output = open_output(program, setup, start);

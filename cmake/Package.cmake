@@ -15,7 +15,8 @@ set(headers
   core/dtype core/error core/trace core/version
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/mix optim/schedule
-  comm/communicator comm/control comm/device_choice comm/distributed comm/launch comm/socket comm/world
+  comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box comm/launch
+  comm/outcome comm/peer_link comm/socket comm/world
   parallel/bucket_plan parallel/decent_optim_wrapper parallel/decentralized_data_parallel
   parallel/decentralized_parameters parallel/global_average parallel/gossip parallel/replica
   parallel/rounded_bucket

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -174,17 +175,18 @@ def test_resume_from_an_older_one(tmp_path: Path) -> None:
     assert [line["step"] for line in again.lines("train")] == list(range(1, 13))
 
 
-def test_resume_into_the_folder_of_another_run(tmp_path: Path) -> None:
-    """A checkpoint of the same step, but of another past, does not stay where auto would find it."""
+def test_resume_into_another_past(tmp_path: Path) -> None:
+    """A checkpoint of the same step of the same run, but of another past, does not stay where auto would find it."""
     whole = recipe(checkpoint={"every_steps": 4, "keep": 9})
-    other = train(tmp_path / "other", merged(whole, {"optimizer": {"lr": 0.01}}))
-    run = train(tmp_path / "run", whole)
-    from_other = run.checkpoint(4)
-    own = contents(other.checkpoint(4))
-    again = train(tmp_path / "other", whole, "--resume", from_other)
-    assert contents(again.folder / "checkpoints" / "set-aside" / "step-00000004") == own
-    assert again.checkpoints == [8, 12]
-    assert all(np.array_equal(run.weights[name], weight) for name, weight in again.weights.items())
+    run = train(tmp_path, whole)
+    first = run.weights
+    shutil.copytree(run.checkpoint(8), tmp_path / "kept")
+    other = train(tmp_path, merged(whole, {"optimizer": {"lr": 0.01}}), "--resume", run.checkpoint(4))
+    own = contents(other.checkpoint(8))
+    again = train(tmp_path, whole, "--resume", tmp_path / "kept")
+    assert contents(again.folder / "checkpoints" / "set-aside" / "step-00000008.2") == own
+    assert again.checkpoints == [4, 12]
+    assert all(np.array_equal(first[name], weight) for name, weight in again.weights.items())
 
 
 def on_each(folder: Path, recipe: dict, *flags: object, outputs: tuple[str, ...] = ("a", "b")) -> list[Ended]:

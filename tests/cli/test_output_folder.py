@@ -94,8 +94,8 @@ def small_disk(tmp_path_factory: pytest.TempPathFactory):
 
 
 # Pages of the disk -> the files that may be the first that cannot be written. Every file takes a page or more.
-FULL = {1: ["run.log", "metrics.jsonl", "events.out.tfevents."], 2: ["run.log", "metrics.jsonl", "events.out.tfevents."],
-        12: ["model.pt"], 30: ["model.safetensors"]}
+FULL = {2: ["run.log", "metrics.jsonl", "events.out.tfevents."], 3: ["run.log", "metrics.jsonl", "events.out.tfevents."],
+        13: ["model.pt"], 31: ["model.safetensors"]}
 
 
 @pytest.mark.parametrize("pages", FULL)

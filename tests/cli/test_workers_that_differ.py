@@ -83,6 +83,18 @@ def test_model_code(tmp_path: Path) -> None:
         assert_says(message, "rank 1", "the code of the model is ")
 
 
+@pytest.mark.parametrize("key", ["train", "eval"])
+def test_data_of_the_same_shape(key: str, tmp_path: Path) -> None:
+    """One element of one of 64 samples, the last one here."""
+    arrays = {"x": np.zeros((64, 1, 8, 8), np.float32), "y": np.zeros(64, np.int64)}
+    write_safetensors(tmp_path / "common.safetensors", arrays)
+    arrays["x"][63, 0, 7, 7] = 1e-30
+    write_safetensors(tmp_path / "odd.safetensors", arrays)
+    common, odd = [recipe(data={key: {"format": "safetensors", "path": str(tmp_path / f"{name}.safetensors")}})
+                   for name in ("common", "odd")]
+    assert_says(differing(tmp_path, common, odd), "rank 1", f"the content of data.{key} is ", "on rank 0 ")
+
+
 def test_data(tmp_path: Path) -> None:
     images = np.zeros((100, 1, 8, 8), np.float32)
     labels = np.zeros(100, np.int64)

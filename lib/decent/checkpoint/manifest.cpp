@@ -42,6 +42,11 @@ class Reader {
     return value.get<std::string>();
   }
 
+  // Of a key that came after the first version of the format.
+  std::string optional_text(const char* key) const {
+    return object_.contains(key) ? text(key) : std::string();
+  }
+
   // Counts are at least `least`.
   std::int64_t count(const char* key, std::int64_t least = 0) const {
     const Json& value = field(key);
@@ -150,6 +155,7 @@ std::string print_manifest(const Manifest& manifest) {
   }
   const Json json = {{"format", kFormat},
                      {"version", kVersion},
+                     {"run", manifest.run},
                      {"program", manifest.program},
                      {"step", manifest.step},
                      {"epoch", manifest.epoch},
@@ -176,7 +182,8 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
                     std::to_string(reader.count("version")) +
                     " of the format; this program reads version " + std::to_string(kVersion));
   }
-  Manifest manifest{.program = reader.text("program"),
+  Manifest manifest{.run = reader.optional_text("run"),
+                    .program = reader.text("program"),
                     .step = reader.count("step"),
                     .epoch = reader.count("epoch"),
                     .consumed = reader.count("consumed"),

@@ -2,11 +2,9 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -29,52 +27,23 @@ constexpr auto kSettle = 100ms;
 constexpr auto kNewsOfLoss = 2s;
 // A peer that takes nothing has its beats left out, so that memory stays bounded.
 constexpr std::size_t kFullOutbox = 4096;
-
-std::string signal_name(int signal) {
-  const char* name = ::sigabbrev_np(signal);
-  return name == nullptr ? "signal " + std::to_string(signal) : "SIG" + std::string(name);
-}
+// How long goodbyes, and what was given before them, may take to reach the kernel.
+constexpr auto kGoodbyes = 10s;
 
 }  // namespace
-
-std::string_view text_of(Operation operation) {
-  switch (operation) {
-    case Operation::starting:
-      return "starting";
-    case Operation::running:
-      return "running";
-    case Operation::waiting_for_data:
-      return "waiting for data";
-    case Operation::forward:
-      return "in forward";
-    case Operation::backward:
-      return "in backward";
-    case Operation::averaging:
-      return "averaging";
-    case Operation::evaluating:
-      return "evaluating";
-    case Operation::exporting:
-      return "exporting";
-    case Operation::saving:
-      return "saving a checkpoint";
-    case Operation::loading:
-      return "loading a checkpoint";
-  }
-  return "at work";
-}
-
-std::string Stop::signal_text() const { return signal_name(signal); }
 
 Control::Control(ControlOptions options)
     : rank_(options.rank),
       on_failure_(std::move(options.on_failure)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      launcher_(std::move(options.launcher)),
+      box_(options.connections.size()),
       timeout_s_(options.timeout.count()) {
   if (!wake_.open()) throw std::system_error(errno, std::generic_category(), "eventfd");
   for (std::size_t rank = 0; rank < options.connections.size(); ++rank) {
     Peer peer;
     peer.host = options.hosts.at(rank);
-    peer.connection = std::move(options.connections[rank]);
+    peer.link = PeerLink(std::move(options.connections[rank]));
     peer.heard = Clock::now();
     peers_.push_back(std::move(peer));
   }
@@ -126,6 +95,25 @@ Stop Control::stop() const {
   return stop_.value_or(Stop{});
 }
 
+std::vector<std::string> Control::gather(const std::string& topic, std::string own) {
+  {
+    const std::lock_guard lock(mutex_);
+    to_send_.push_back(frames::given({topic, own}));
+  }
+  box_.give(static_cast<std::size_t>(rank_), topic, std::move(own));
+  wake();
+  return box_.take(topic);
+}
+
+void Control::wait_until_left(int rank, std::chrono::milliseconds most) {
+  box_.wait_closed(static_cast<std::size_t>(rank), most);
+}
+
+void Control::on_launcher_end(LauncherEnd what) {
+  on_launcher_end_ = what;
+  wake();
+}
+
 void Control::request_stop(int signal) noexcept {
   last_signal_.store(signal, std::memory_order_relaxed);
   signals_.fetch_add(1, std::memory_order_release);
@@ -167,6 +155,8 @@ void Control::run() {
     beat_if_due();
     check_silence();
     pass_on_signals();
+    pass_on_launcher_end();
+    send_given();
     std::optional<Failure> failure;
     {
       const std::lock_guard lock(mutex_);
@@ -177,7 +167,27 @@ void Control::run() {
       return;
     }
   }
-  if (end() == End::leave) send_to_all(frames::leave());
+  if (end() == End::leave) say_goodbye();
+}
+
+// What was given before is sent first: the others wait for it.
+void Control::say_goodbye() {
+  send_given();
+  send_to_all(frames::leave());
+  const auto deadline = Clock::now() + kGoodbyes;
+  const auto waiting = [](const Peer& peer) { return peer.link.open() && peer.link.waiting() > 0; };
+  while (std::any_of(peers_.begin(), peers_.end(), waiting) && Clock::now() < deadline) {
+    listen(100ms);
+  }
+}
+
+void Control::send_given() {
+  std::vector<std::string> given;
+  {
+    const std::lock_guard lock(mutex_);
+    given.swap(to_send_);
+  }
+  for (const std::string& frame : given) send_to_all(frame);
 }
 
 Control::Clock::duration Control::beat_interval() const {
@@ -188,53 +198,38 @@ Control::Clock::duration Control::beat_interval() const {
 // Waits for something to happen, `most` at the longest, and takes what came.
 void Control::listen(std::chrono::milliseconds most) {
   std::vector<pollfd> entries = {{.fd = wake_.descriptor(), .events = POLLIN, .revents = 0}};
+  entries.push_back({.fd = launcher_.descriptor(), .events = POLLIN, .revents = 0});
   for (const Peer& peer : peers_) {
-    const int events = peer.outbox.empty() ? POLLIN : POLLIN | POLLOUT;
-    entries.push_back({.fd = peer.connection.descriptor(),  // -1 is passed over
+    const int events = peer.link.waiting() == 0 ? POLLIN : POLLIN | POLLOUT;
+    entries.push_back({.fd = peer.link.descriptor(),  // -1 is passed over
                        .events = static_cast<short>(events),
                        .revents = 0});
   }
   if (::poll(entries.data(), entries.size(), static_cast<int>(most.count())) <= 0) return;
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t drained = ::read(wake_.descriptor(), &count, sizeof count);
+  if (entries[1].revents != 0) {
+    launcher_ended_ = true;
+    launcher_.close();
+  }
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
-    if ((entries[rank + 1].revents & POLLOUT) != 0) flush(peers_[rank]);
-    if ((entries[rank + 1].revents & ~POLLOUT) != 0) receive(rank);
+    const short events = entries[rank + 2].revents;
+    if ((events & POLLOUT) != 0) peers_[rank].link.flush();
+    if ((events & ~POLLOUT) != 0) receive(rank);
   }
 }
 
 void Control::receive(std::size_t rank) {
   Peer& peer = peers_[rank];
-  std::array<char, 4096> bytes;
-  for (;;) {
-    const ssize_t count = ::recv(peer.connection.descriptor(), bytes.data(), bytes.size(), 0);
-    if (count > 0) {
-      peer.inbox.append(bytes.data(), static_cast<std::size_t>(count));
-      continue;
-    }
-    if (count < 0 && errno == EINTR) continue;
-    const int error = count == 0 ? 0 : errno;
-    take_frames(rank);  // what a peer said last counts, also where it has gone since
-    if (error == EAGAIN || error == EWOULDBLOCK) return;
-    peer.connection.close();
-    if (!peer.left) {
-      lose(rank, error == 0 ? "its connection closed"
-                            : "its connection broke: " + std::string(std::strerror(error)));
-    }
-    return;
-  }
-}
-
-void Control::take_frames(std::size_t rank) {
-  Peer& peer = peers_[rank];
-  std::size_t used = 0;
-  while (const auto frame = frames::next(std::string_view(peer.inbox).substr(used))) {
+  const auto received = peer.link.receive([&](std::string_view frame) { handle(rank, frame); });
+  if (received.anything) {
     peer.heard = Clock::now();
     peer.quiet = {};
-    handle(rank, frame->content);
-    used += frame->bytes;
   }
-  peer.inbox.erase(0, used);
+  if (!received.ended || peer.left) return;
+  lose(rank, received.error == 0
+                 ? "its connection closed"
+                 : "its connection broke: " + std::string(std::strerror(received.error)));
 }
 
 void Control::handle(std::size_t rank, std::string_view frame) {
@@ -250,8 +245,11 @@ void Control::handle(std::size_t rank, std::string_view frame) {
   } else if (auto failure = frames::read_failure(frame)) {
     peer.left = true;
     set_failure(std::move(*failure));
+  } else if (auto given = frames::read_given(frame)) {
+    box_.give(rank, given->topic, std::move(given->bytes));
   } else if (frame == "L") {
     peer.left = true;
+    box_.close(rank);
   }
 }
 
@@ -276,7 +274,7 @@ void Control::check_silence() {
   const auto awake = std::min(now - std::exchange(last_check_, now), 2 * beat_interval());
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     Peer& peer = peers_[rank];
-    if (!peer.connection.open() || peer.left) continue;
+    if (!peer.link.open() || peer.left) continue;
     peer.quiet += awake;
     if (peer.quiet < std::chrono::duration<double>(timeout_s_.load())) continue;
     lose(rank, "silent for " + seconds_text(peer.quiet) + " (parallel.timeout_s)");
@@ -294,7 +292,7 @@ void Control::beat_if_due() {
   }
   const std::string frame = frames::beat({operation_.load(std::memory_order_relaxed), step});
   for (Peer& peer : peers_) {
-    if (peer.outbox.size() < kFullOutbox) send(peer, frame);
+    if (peer.link.waiting() < kFullOutbox) peer.link.send(frame);
   }
 }
 
@@ -312,6 +310,24 @@ void Control::pass_on_signals() {
                  .lost = false,
                  .message = "stopped at once by a second signal (" + signal_name(signal) + ")"});
   }
+}
+
+void Control::pass_on_launcher_end() {
+  if (!launcher_ended_) return;
+  switch (on_launcher_end_.load()) {
+    case LauncherEnd::nothing:
+      return;
+    case LauncherEnd::stop:
+      join_stop(/*signal=*/0, rank_);
+      break;
+    case LauncherEnd::fail:
+      set_failure({.code = ExitCode::stopped,
+                   .rank = rank_,
+                   .lost = false,
+                   .message = "torchrun, which started this program, has ended"});
+      break;
+  }
+  launcher_ended_ = false;  // once is enough
 }
 
 // Every worker promises to finish the step that it is in and to begin no other one; the last step
@@ -352,6 +368,7 @@ void Control::announce_failure(const Failure& failure) {
     listen(std::chrono::ceil<std::chrono::milliseconds>(settled - Clock::now()));
   }
   on_failure_(failure, reports(failure));
+  box_.fail(failure.code, failure.message);
   const std::lock_guard lock(mutex_);
   failure_told_ = true;
   changed_.notify_all();
@@ -373,25 +390,7 @@ bool Control::reports(const Failure& failure) const {
 }
 
 void Control::send_to_all(const std::string& frame) {
-  for (Peer& peer : peers_) send(peer, frame);
-}
-
-void Control::send(Peer& peer, const std::string& frame) {
-  if (!peer.connection.open()) return;
-  peer.outbox += frame;
-  flush(peer);
-}
-
-// Errors are left to the reader of the same connection, who sees what the peer said last.
-void Control::flush(Peer& peer) {
-  while (!peer.outbox.empty()) {
-    const ssize_t sent =
-        ::send(peer.connection.descriptor(), peer.outbox.data(), peer.outbox.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0 && errno != EAGAIN) peer.outbox.clear();
-    if (sent <= 0) return;
-    peer.outbox.erase(0, static_cast<std::size_t>(sent));
-  }
+  for (Peer& peer : peers_) peer.link.send(frame);
 }
 
 }  // namespace decent

@@ -1,6 +1,6 @@
 #pragma once
 // What holds the workers of a run together besides their weights: heartbeats, the news that one
-// failed or was lost, and the agreement to stop after the same step.
+// failed or was lost, the agreement to stop after the same step, and what all tell all (gather).
 //
 // A thread of its own watches one connection to each peer (mesh.h). A process that dies closes its
 // connections, so that all others learn at once who went first, in whatever state their training
@@ -21,42 +21,12 @@
 #include <thread>
 #include <vector>
 
+#include "decent/comm/control_types.h"
+#include "decent/comm/gather_box.h"
+#include "decent/comm/peer_link.h"
 #include "decent/comm/socket.h"
-#include "decent/core/error.h"
 
 namespace decent {
-
-/// What a worker is doing, for the message about its loss.
-enum class Operation : std::uint8_t {
-  starting,
-  running,  // a loop that does not tell
-  waiting_for_data,
-  forward,
-  backward,
-  averaging,
-  evaluating,
-  exporting,
-  saving,
-  loading,
-};
-/// "in forward", "evaluating".
-std::string_view text_of(Operation operation);
-
-/// Why a run ends for all its workers.
-struct Failure {
-  ExitCode code = ExitCode::bug;
-  int rank = 0;       // whose failure it is
-  bool lost = false;  // gone or silent, rather than failed with a message of its own
-  std::string message;
-};
-
-/// A stop that was asked for by a signal.
-struct Stop {
-  int signal = 0;
-  int rank = 0;                     // which worker got it first
-  std::int64_t last_step = 0;       // the step after which all workers stop
-  std::string signal_text() const;  // "SIGTERM"
-};
 
 struct ControlOptions {
   int rank = 0;
@@ -66,6 +36,8 @@ struct ControlOptions {
   /// Called once, in the control thread, when the run has failed; `reports` on the one worker that
   /// should tell the user. All peers have been told before. It may end the process.
   std::function<void(const Failure&, bool reports)> on_failure;
+  /// Becomes readable when the launcher ends (launcher_watch.h); closed: it means nothing.
+  Socket launcher = {};
 };
 
 /// Threads: all methods may be called by the training thread; request_stop by signal handlers too.
@@ -92,6 +64,18 @@ class Control {
   /// The agreed stop, once begin_step has returned false.
   Stop stop() const;
 
+  /// Every worker gives bytes of its own and gets what all have given, by rank. Calls are matched
+  /// by `topic` and, within one, by their order; each topic belongs to one thread. Collective;
+  /// waits for as long as the others live. Throws PeerLost where a worker has ended without giving
+  /// its own, and what the run failed with where on_failure does not end the process.
+  std::vector<std::string> gather(const std::string& topic, std::string own);
+
+  /// Returns once worker `rank` has said goodbye, or after `most`.
+  void wait_until_left(int rank, std::chrono::milliseconds most);
+
+  /// What to do when the launcher ends, or did already.
+  void on_launcher_end(LauncherEnd what);
+
   /// Asks all workers to stop after the same step. A second request at least 3 s after the first
   /// ends the run at once. Async-signal-safe.
   void request_stop(int signal) noexcept;
@@ -111,9 +95,7 @@ class Control {
   using Clock = std::chrono::steady_clock;
   struct Peer {
     std::string host;
-    Socket connection;
-    std::string inbox;   // received, not yet a whole frame
-    std::string outbox;  // not yet taken by the kernel
+    PeerLink link;
     Clock::time_point heard;
     Clock::duration quiet{};  // silence while this worker itself was awake
     Operation operation = Operation::starting;
@@ -127,17 +109,17 @@ class Control {
   void run();
   void listen(std::chrono::milliseconds most);
   void receive(std::size_t rank);
-  void take_frames(std::size_t rank);
   void handle(std::size_t rank, std::string_view frame);
   void lose(std::size_t rank, const std::string& how);
   void check_silence();
   void beat_if_due();
   void pass_on_signals();
+  void pass_on_launcher_end();
+  void send_given();
+  void say_goodbye();
   void join_stop(int signal, int rank);
   void settle_stop();
-  void send(Peer& peer, const std::string& frame);
   void send_to_all(const std::string& frame);
-  void flush(Peer& peer);
   void set_failure(Failure failure);
   void announce_failure(const Failure& failure);
   bool reports(const Failure& failure) const;
@@ -150,6 +132,9 @@ class Control {
   std::vector<Peer> peers_;  // by rank; the control thread's own
   std::function<void(const Failure&, bool)> on_failure_;
   Socket wake_;  // an eventfd
+  Socket launcher_;
+  bool launcher_ended_ = false;
+  GatherBox box_;
   Clock::time_point next_beat_ = Clock::now();
   Clock::time_point last_check_ = Clock::now();
   Clock::time_point first_signal_;
@@ -159,6 +144,7 @@ class Control {
   std::atomic<Operation> operation_{Operation::starting};
   std::atomic<int> signals_{0};
   std::atomic<int> last_signal_{0};
+  std::atomic<LauncherEnd> on_launcher_end_{LauncherEnd::nothing};
   static_assert(std::atomic<int>::is_always_lock_free);  // for signal handlers
 
   mutable std::mutex mutex_;  // guards what follows
@@ -166,7 +152,8 @@ class Control {
   End end_ = End::none;
   std::optional<Failure> failure_;
   bool failure_told_ = false;
-  std::int64_t in_progress_ = 0;  // the step that was begun last
+  std::vector<std::string> to_send_;  // frames of gather
+  std::int64_t in_progress_ = 0;      // the step that was begun last
   std::optional<Stop> stop_;
   bool stop_agreed_ = false;
 

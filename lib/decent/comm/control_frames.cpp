@@ -49,6 +49,8 @@ std::string failure(const Failure& failure) {
                 (failure.lost ? "1 " : "0 ") + failure.message.substr(0, kLongestMessage));
 }
 
+std::string given(const Given& given) { return framed('G' + given.topic + '\0' + given.bytes); }
+
 std::optional<Frame> next(std::string_view bytes) {
   std::uint32_t size = 0;
   if (bytes.size() < sizeof size) return std::nullopt;
@@ -86,6 +88,14 @@ std::optional<Failure> read_failure(std::string_view content) {
   failure.lost = take_number(*text) != 0;
   failure.message = *text;
   return failure;
+}
+
+std::optional<Given> read_given(std::string_view content) {
+  const auto text = after('G', content);
+  if (!text) return std::nullopt;
+  const std::size_t end = text->find('\0');
+  if (end == std::string_view::npos) return std::nullopt;
+  return Given{std::string(text->substr(0, end)), std::string(text->substr(end + 1))};
 }
 
 }  // namespace decent::frames

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "decent/comm/control.h"
+#include "decent/comm/control_types.h"
 
 namespace decent::frames {
 
@@ -19,11 +19,16 @@ struct StopRequest {
   int signal = 0;
   int rank = 0;
 };
+struct Given {
+  std::string topic;  // without a zero byte
+  std::string bytes;
+};
 
 std::string beat(const Beat& beat);
 std::string stop(const StopRequest& stop);
 std::string cap(std::int64_t step);
 std::string failure(const Failure& failure);
+std::string given(const Given& given);
 std::string leave();
 
 struct Frame {
@@ -38,5 +43,6 @@ std::optional<Beat> read_beat(std::string_view content);
 std::optional<StopRequest> read_stop(std::string_view content);
 std::optional<std::int64_t> read_cap(std::string_view content);
 std::optional<Failure> read_failure(std::string_view content);
+std::optional<Given> read_given(std::string_view content);
 
 }  // namespace decent::frames

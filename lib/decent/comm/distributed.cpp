@@ -5,6 +5,9 @@
 #include <cstdlib>
 #include <exception>
 
+#include "decent/comm/gather.h"
+#include "decent/comm/launcher_watch.h"
+
 namespace decent {
 namespace {
 
@@ -17,7 +20,8 @@ void end_process(const Failure& failure, bool reports) {
 
 WorldOptions world_options(const DistributedOptions& options) {
   return {.timeout = options.timeout,
-          .on_failure = options.on_failure ? options.on_failure : end_process};
+          .on_failure = options.on_failure ? options.on_failure : end_process,
+          .launcher = watch_torchrun()};
 }
 
 // All workers learn where one of them cannot have what was wished.
@@ -30,7 +34,7 @@ DeviceChoice choose_together(World& world, const Launch& launch,
   } catch (const Error& error) {
     outcome = {error.code(), error.what()};
   }
-  throw_if_failed(world.share("device", outcome));
+  throw_if_failed(world.gather("device", outcome));
   return choice;
 }
 

@@ -57,7 +57,8 @@ class Distributed {
 
   /// All workers, connected with each other.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
-  /// Heartbeats, failures, and stopping together after the same step.
+  /// Heartbeats, failures, and stopping together after the same step; with
+  /// on_launcher_end(LauncherEnd::stop) also when torchrun has ended.
   Control& control() { return world_.control(); }
 
  private:

@@ -64,6 +64,7 @@ constexpr int kMostWorkers = 1 << 20;
 Launch read_launch(const Variables& variables) {
   const Reader reader(variables);
   Launch launch;
+  launch.torchrun = variables("TORCHELASTIC_RUN_ID").has_value();
   launch.interfaces = split_at_commas(reader.text("GLOO_SOCKET_IFNAME"));
   if (!variables("RANK") && !variables("WORLD_SIZE")) return launch;
 

@@ -18,6 +18,7 @@ struct Launch {
   std::string master_addr;  // where the store is; empty for a single worker
   int master_port = 0;
   bool agent_store = false;  // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
+  bool torchrun = false;     // started this worker, and waits 30 s for it after a signal
   std::string store_prefix;  // keys of this attempt, so that a restart does not meet the last one's
   std::vector<std::string> interfaces;  // GLOO_SOCKET_IFNAME, separated by commas
 
@@ -28,9 +29,9 @@ struct Launch {
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
 /// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
-/// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT, GLOO_SOCKET_IFNAME. With neither RANK
-/// nor WORLD_SIZE: a single worker. Throws UserError naming the variable that is missing or makes
-/// no sense.
+/// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_RUN_ID,
+/// GLOO_SOCKET_IFNAME. With neither RANK nor WORLD_SIZE: a single worker. Throws UserError naming
+/// the variable that is missing or makes no sense.
 Launch read_launch(const Variables& variables);
 Launch read_launch();  // the process environment
 

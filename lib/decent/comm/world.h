@@ -1,7 +1,6 @@
 #pragma once
-// All workers of a run before and around training: the store through which they meet, and agreement
-// at the stages of starting up, so that a mistake that all of them see is reported once and all of
-// them leave together.
+// All workers of a run before and around training: how they meet, and what all tell all, so that a
+// mistake that all of them see is reported once and all of them leave together.
 
 #include <chrono>
 #include <functional>
@@ -13,20 +12,12 @@
 #include "decent/comm/control.h"
 #include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
-#include "decent/core/error.h"
+#include "decent/comm/outcome.h"
+#include "decent/comm/socket.h"
 
 namespace decent {
 
-/// How one worker came out of a stage.
-struct Outcome {
-  ExitCode code = ExitCode::done;
-  std::string message;
-};
-
-/// Throws what a stage of all workers came to: nothing where all are done, else a SharedError with
-/// the first failed worker's code. Where not all failed alike, it names the
-/// ranks that it is about.
-void throw_if_failed(const std::vector<Outcome>& outcomes);
+class Meeting;
 
 /// c10d warns, with C++ stack traces, of what this program tells in its own words.
 /// TORCH_CPP_LOG_LEVEL in the environment counts where it is set. Before the first World.
@@ -37,6 +28,7 @@ struct WorldOptions {
   std::chrono::duration<double> timeout{60};
   /// See ControlOptions.
   std::function<void(const Failure&, bool reports)> on_failure;
+  Socket launcher = {};
 };
 
 class World {
@@ -51,13 +43,16 @@ class World {
 
   Control& control() { return *control_; }
 
-  /// Every worker tells how the stage `name` went for it and learns how it went for all, in the
-  /// order of ranks. Collective; waits for as long as the others are alive. Throws PeerLost where
-  /// the store is lost.
-  std::vector<Outcome> share(const std::string& name, const Outcome& own);
+  const Launch& launch() const { return launch_; }
 
-  /// Returns once rank 0 has called it too, or after some seconds: launchers end all workers when
-  /// the first one exits, and rank 0 is the one that tells the user why.
+  /// Every worker gives a value of its own and gets what all have given, by rank. See
+  /// Control::gather: calls are matched by `topic` and go over the workers' own connections. T is
+  /// what nlohmann::json converts. Collective. Defined in gather.h.
+  template <typename T>
+  std::vector<T> gather(const std::string& topic, const T& own);
+
+  /// Returns on rank 0 at once, elsewhere once rank 0 has left, or after some seconds: launchers
+  /// end all workers when the first one exits, and rank 0 is the one that tells the user why.
   void leave_after_rank_0();
 
   /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU. What it
@@ -66,14 +61,14 @@ class World {
   std::shared_ptr<Communicator> communicator(const DeviceChoice& choice = {});
 
  private:
-  struct Stores;
   void meet(WorldOptions options);
-  std::vector<Outcome> share_within(const std::string& name, const Outcome& own,
-                                    std::chrono::milliseconds patience);
+  void start_control(std::vector<std::string> hosts, std::vector<Socket> connections,
+                     WorldOptions options);
+  std::vector<std::string> gather_bytes(const std::string& topic, std::string own);
 
   Launch launch_;
-  std::string address_;             // this machine's, for other workers
-  std::unique_ptr<Stores> stores_;  // null for a single worker
+  std::string address_;               // this machine's, for other workers
+  std::unique_ptr<Meeting> meeting_;  // null for a single worker
   std::unique_ptr<Control> control_;
 };
 

@@ -1,10 +1,10 @@
 #include "decent/train/checkpoint_search.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "decent/checkpoint/checkpoint_folder.h"
+#include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/train/checkpoint_sights.h"
@@ -12,7 +12,6 @@
 namespace decent {
 namespace {
 
-using Json = nlohmann::json;
 using Sights = std::vector<std::vector<Sight>>;
 
 constexpr const char* kOffer =
@@ -71,10 +70,8 @@ class Search {
     const std::string name = "candidate/" + std::to_string(number_++);
     found.manifest = share_manifest(name, candidate, folder);
     found.readers = choose_readers(candidate, found.manifest.world_size, workers_);
-    const Json damage = read_own(found, writing);
-    const std::string text = damage.dump(-1, ' ', false, Json::error_handler_t::replace);
     const std::string first =
-        forget_damaged(found, world_.share(name + "/checked", {ExitCode::done, text}));
+        forget_damaged(found, world_.gather(name + "/checked", read_own(found, writing)));
     return judge(found, first);
   }
 
@@ -82,15 +79,15 @@ class Search {
   Manifest share_manifest(const std::string& name, const Candidate& candidate,
                           const std::filesystem::path& folder) {
     const int source = candidate.with_manifest.front();
-    Outcome own;
-    if (source == rank_) own.message = read_text(folder / kManifestName);
-    const auto texts = world_.share(name + "/manifest", own);
-    return parse_manifest(texts[static_cast<std::size_t>(source)].message,
+    const std::string own = source == rank_ ? read_text(folder / kManifestName) : std::string();
+    const std::vector<std::string> texts = world_.gather(name + "/manifest", own);
+    return parse_manifest(texts[static_cast<std::size_t>(source)],
                           (folder / kManifestName).string());
   }
 
   // By replica: why this worker cannot read it; empty where it can or need not.
-  Json read_own(FoundCheckpoint& found, const std::filesystem::path& writing) const {
+  std::vector<std::string> read_own(FoundCheckpoint& found,
+                                    const std::filesystem::path& writing) const {
     std::vector<std::string> damage(found.readers.size());
     for (std::size_t replica = 0; replica < found.readers.size(); ++replica) {
       if (found.readers[replica] != rank_) continue;
@@ -107,14 +104,13 @@ class Search {
   }
 
   // Returns what is wrong with the first replica that is damaged.
-  static std::string forget_damaged(FoundCheckpoint& found, const std::vector<Outcome>& outcomes) {
+  static std::string forget_damaged(FoundCheckpoint& found,
+                                    const std::vector<std::vector<std::string>>& all) {
     std::string first;
-    for (const Outcome& outcome : outcomes) {
-      const Json damage = Json::parse(outcome.message);
+    for (const std::vector<std::string>& damage : all) {
       for (std::size_t replica = 0; replica < damage.size(); ++replica) {
-        const std::string text = damage[replica];
-        if (text.empty()) continue;
-        if (first.empty()) first = text;
+        if (damage[replica].empty()) continue;
+        if (first.empty()) first = damage[replica];
         found.readers[replica] = -1;
       }
     }

@@ -1,7 +1,6 @@
 #include "decent/train/checkpoint_sights.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -9,13 +8,15 @@
 #include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/checkpoint/checksum.h"
 #include "decent/checkpoint/manifest.h"
+#include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 
 namespace decent {
-namespace {
 
-using Json = nlohmann::json;
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sight, step, digest, error, unreadable, replicas)
+
+namespace {
 
 // By their names, so that they are found without a manifest, too.
 std::vector<int> replicas_in(const std::filesystem::path& folder) {
@@ -69,27 +70,6 @@ Sight look_at(const std::filesystem::path& folder, std::int64_t step) {
   return sight;
 }
 
-// Paths in messages need not be UTF-8.
-std::string encode(const std::vector<Sight>& sights) {
-  Json list = Json::array();
-  for (const Sight& sight : sights) {
-    list.push_back({sight.step, sight.digest, sight.error, sight.unreadable, sight.replicas});
-  }
-  return list.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-std::vector<Sight> decode(const std::string& text) {
-  std::vector<Sight> sights;
-  for (const Json& entry : Json::parse(text)) {
-    sights.push_back({.step = entry[0],
-                      .digest = entry[1],
-                      .error = entry[2],
-                      .unreadable = entry[3],
-                      .replicas = entry[4]});
-  }
-  return sights;
-}
-
 void add_holders(Candidate& candidate, const Sight& sight, std::size_t rank) {
   for (int replica : sight.replicas) {
     candidate.holders[replica].push_back(static_cast<int>(rank));
@@ -120,11 +100,7 @@ std::vector<Sight> look_at_one(const std::filesystem::path& folder) {
 }
 
 std::vector<std::vector<Sight>> share_sights(World& world, const std::vector<Sight>& own) {
-  std::vector<std::vector<Sight>> all;
-  for (const Outcome& outcome : world.share("sights", {ExitCode::done, encode(own)})) {
-    all.push_back(decode(outcome.message));
-  }
-  return all;
+  return world.gather("sights", own);
 }
 
 std::vector<Candidate> candidates_in(const std::vector<std::vector<Sight>>& sights) {

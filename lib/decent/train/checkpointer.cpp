@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "decent/checkpoint/retention.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
+#include "decent/train/pruning.h"
 
 namespace decent {
 namespace {
@@ -28,14 +28,6 @@ bool all_done(const std::vector<Outcome>& outcomes) {
                      [](const Outcome& outcome) { return outcome.code == ExitCode::done; });
 }
 
-// By checkpoint.keep_best.
-std::optional<double> score_of(const Manifest& manifest, const CheckpointRecipe& recipe) {
-  for (const auto& [name, value] : manifest.metrics) {
-    if (name == recipe.keep_best) return value;
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Checkpointer::Checkpointer(CheckpointerOptions options) : options_(std::move(options)) {}
@@ -49,6 +41,11 @@ void Checkpointer::check() {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
+std::optional<double> Checkpointer::take_seconds() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(seconds_, std::nullopt);
+}
+
 void Checkpointer::wait() {
   if (thread_.joinable()) thread_.join();
   check();
@@ -56,13 +53,14 @@ void Checkpointer::wait() {
 
 void Checkpointer::save(const Moment& moment, const NamedTensors& state, bool may_go_on) {
   wait();
+  const auto begin = Clock::now();
   image_.copy(state);
   ++saves_;
   last_step_ = moment.step;
   if (options_.recipe.background && may_go_on) {
-    thread_ = std::thread([this, moment] { write(moment); });
+    thread_ = std::thread([this, moment, begin] { write(moment, begin); });
   } else {
-    write(moment);
+    write(moment, begin);
     check();
   }
 }
@@ -70,16 +68,20 @@ void Checkpointer::save(const Moment& moment, const NamedTensors& state, bool ma
 // ---- the writing thread ---------------------------------------------------------------------
 
 // Only this worker's own failures are kept: another one's ends the run by itself.
-void Checkpointer::write(const Moment& moment) noexcept {
+void Checkpointer::write(const Moment& moment, Clock::time_point begin) noexcept {
   try {
     Manifest manifest = options_.manifest;
     const bool published = write_parts(moment, manifest) && agree("published", [&] {
                              if (options_.leads) options_.folder.publish(manifest);
                              return std::string();
                            });
+    {
+      const std::lock_guard lock(mutex_);
+      seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+    }
     if (!options_.leads) return;
     if (published) {
-      prune();
+      prune_checkpoints(options_.folder, options_.recipe);
     } else {
       options_.folder.discard(moment.step);  // makes room on a full disk
     }
@@ -103,7 +105,7 @@ bool Checkpointer::agree(const std::string& stage, const std::function<std::stri
     failure_ = std::current_exception();
   }
   const std::vector<Outcome> all =
-      options_.share("checkpoint/" + std::to_string(saves_) + "/" + stage, own);
+      options_.gather("checkpoint/" + std::to_string(saves_) + "/" + stage, own);
   if (outcomes != nullptr) *outcomes = all;
   return all_done(all);
 }
@@ -133,23 +135,6 @@ bool Checkpointer::write_parts(const Moment& moment, Manifest& manifest) {
   manifest.files.clear();
   for (const Outcome& outcome : outcomes) manifest.files.push_back(decode(outcome.message));
   return true;
-}
-
-// What cannot be read is neither counted nor removed: somebody may still want to look at it.
-void Checkpointer::prune() const {
-  std::vector<Kept> kept;
-  for (std::int64_t step : options_.folder.steps()) {
-    const std::filesystem::path file = options_.folder.path_of(step) / "manifest.json";
-    try {
-      const Manifest manifest = parse_manifest(read_text(file), file.string());
-      kept.push_back({step, score_of(manifest, options_.recipe)});
-    } catch (const Error&) {
-    }
-  }
-  const bool higher = higher_is_better(options_.recipe.keep_best.value_or("loss"));
-  for (std::int64_t step : superfluous(kept, options_.recipe.keep, higher)) {
-    options_.folder.remove(step);
-  }
 }
 
 }  // namespace decent

@@ -10,10 +10,12 @@
 // A checkpoint is thus never seen on one machine before all replicas are durable on theirs, and
 // none is removed before a newer one is.
 
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -32,8 +34,8 @@ struct CheckpointerOptions {
   CheckpointFolder folder;  // as this worker sees it
   CheckpointRecipe recipe = {};
   Manifest manifest = {};  // what all checkpoints of the run have in common
-  /// See World::share; called by the writing thread.
-  std::function<std::vector<Outcome>(const std::string& name, const Outcome& own)> share;
+  /// See World::gather; called by the writing thread.
+  std::function<std::vector<Outcome>(const std::string& name, const Outcome& own)> gather;
   /// Makes durable what must be before a checkpoint appears; called by the writing thread.
   std::function<void()> before_publishing = [] {};
 };
@@ -68,15 +70,18 @@ class Checkpointer {
   /// Waits for the save under way and does the same.
   void wait();
 
+  /// How long the last save took that is done, copy and writing; nothing before there is one.
+  std::optional<double> take_seconds();
+
   /// The step of the last checkpoint that was begun, or that stands in the folder already; -1
   /// without one.
   std::int64_t last_step() const { return last_step_; }
   void stands_already(std::int64_t step) { last_step_ = step; }
 
  private:
-  void write(const Moment& moment) noexcept;
+  using Clock = std::chrono::steady_clock;
+  void write(const Moment& moment, Clock::time_point begin) noexcept;
   bool write_parts(const Moment& moment, Manifest& manifest);
-  void prune() const;
   bool agree(const std::string& stage, const std::function<std::string()>& work,
              std::vector<Outcome>* outcomes = nullptr);
 
@@ -85,8 +90,9 @@ class Checkpointer {
   std::thread thread_;
   std::int64_t saves_ = 0;
   std::int64_t last_step_ = -1;
-  std::mutex mutex_;  // guards failure_
+  std::mutex mutex_;  // guards what follows
   std::exception_ptr failure_;
+  std::optional<double> seconds_;
 };
 
 }  // namespace decent

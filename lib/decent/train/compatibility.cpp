@@ -136,6 +136,11 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Finger
     const std::string& topic = difference.topic;
     if (must_be_same(topic) || other_accum_iter(topic, now) || other_data(topic, manifest, now)) {
       refused.push_back(difference.text);
+    } else if (topic.starts_with(kContentTopic)) {
+      // Checkpoints of older programs have none; a source that there was not is told by its key.
+      if (value_of(manifest.facts, topic).empty() || value_of(now, topic).empty()) continue;
+      told.push_back(topic.substr(kContentTopic.size()) +
+                     " holds other samples, of the same number and shape");
     } else if (topic == "the code of the model") {
       told.push_back("the model's code has changed; its parameters have not");
     } else if (!need_not_be_told(topic) && topic != "parallel.topology" && !about_data(topic)) {

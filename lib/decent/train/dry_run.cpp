@@ -11,6 +11,7 @@
 #include "decent/parallel/replica.h"
 #include "decent/train/device.h"
 #include "decent/train/model_report.h"
+#include "decent/train/output_lock.h"
 #include "decent/train/run_folder.h"
 #include "decent/train/updates.h"
 
@@ -67,9 +68,10 @@ std::vector<std::pair<std::int64_t, double>> learning_rates(const Setup& setup) 
   return rates;
 }
 
-std::string note_on(const RunFolder& folder) {
+std::string note_on(const RunFolder& folder, bool resumes) {
   try {
-    folder.check_free();
+    check_not_held(folder.path());
+    if (!resumes) folder.check_free();
     return "";
   } catch (const UserError& error) {
     return error.what();
@@ -84,7 +86,7 @@ double peak_bytes() {
 
 }  // namespace
 
-DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, bool full_report) {
+DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRunOptions& options) {
   const Recipe& recipe = setup.recipe;
   const NamedTensors trained = trained_part(setup.model->parameters());
   std::size_t largest_edge = 1;
@@ -101,7 +103,7 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, bool full_re
           .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
           .largest_edge = static_cast<int>(largest_edge),
           .bfloat16 = recipe.parallel.comm_dtype == CommDType::bf16,
-          .import = model_report(setup, full_report),
+          .import = model_report(setup, options.full_report),
           .peak_bytes = peak_bytes(),
           .in_backward = updates_in_backward(setup),
           .device = device_text(setup.device, launch.world_size),
@@ -118,7 +120,7 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, bool full_re
           .optimizer = std::string(name_of(recipe.optimizer.name)),
           .learning_rates = learning_rates(setup),
           .output = recipe.output.string(),
-          .output_note = note_on(RunFolder(recipe.output))};
+          .output_note = note_on(RunFolder(recipe.output), options.resumes)};
 }
 
 }  // namespace decent

@@ -7,7 +7,12 @@
 
 namespace decent {
 
-/// Everything that --dry-run shows; `full_report`: see model_report. Writes nothing.
-DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, bool full_report);
+struct DryRunOptions {
+  bool full_report = false;  // see model_report
+  bool resumes = false;      // so that a run in the output folder is in nobody's way
+};
+
+/// Everything that --dry-run shows. Writes nothing.
+DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRunOptions& options);
 
 }  // namespace decent

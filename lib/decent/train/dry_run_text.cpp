@@ -166,7 +166,9 @@ std::vector<std::string> dry_run_lines(const DryRunFacts& facts) {
   add_data(facts, lines);
   lines.push_back(row("output", facts.output));
   if (!facts.output_note.empty()) lines.push_back(row("", "note: " + facts.output_note));
-  lines.push_back("dry run: all is well; nothing was written");
+  lines.push_back(facts.output_note.empty()
+                      ? "dry run: all is well; nothing was written"
+                      : "dry run: all but the output folder is well; nothing was written");
   return lines;
 }
 

@@ -1,12 +1,12 @@
 #include "decent/train/fingerprint.h"
 
-#include <c10/util/hash.h>
-
 #include <algorithm>
 #include <array>
 #include <map>
 #include <string_view>
 
+#include "decent/checkpoint/checksum.h"
+#include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/dtype.h"
 #include "decent/core/error.h"
@@ -45,6 +45,7 @@ void add_data(const DataSet& data, Fingerprint& lines) {
   }
   lines.emplace_back("the fields of " + data.key, join(fields));
   lines.emplace_back("the number of samples of " + data.key, std::to_string(data.source->size()));
+  lines.emplace_back(kContentTopic + data.key, data.content);
 }
 
 std::string topology_text(const std::vector<Phase>& phases) {
@@ -59,25 +60,10 @@ std::string topology_text(const std::vector<Phase>& phases) {
   return text;
 }
 
-std::string encode(const Fingerprint& fingerprint) {
+std::string digest_of(const Fingerprint& fingerprint) {
   std::string text;
   for (const auto& [topic, value] : fingerprint) text += topic + '\0' + value + '\0';
-  return text;
-}
-
-Fingerprint decode(std::string_view text) {
-  Fingerprint fingerprint;
-  const auto take = [&] {
-    const std::size_t end = text.find('\0');
-    std::string part(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return part;
-  };
-  while (!text.empty()) {
-    std::string topic = take();
-    fingerprint.emplace_back(std::move(topic), take());
-  }
-  return fingerprint;
+  return checksum_of(text);
 }
 
 // What most workers have; rank 0's where there is no such majority.
@@ -164,24 +150,14 @@ std::string difference_text(const std::vector<Fingerprint>& fingerprints) {
 }
 
 void compare_workers(World& world, Setup& setup) {
-  const std::string own = encode(fingerprint_of(setup));
-  const std::string digest = c10::sha1(own).str();
-  const auto digests = world.share(
-      "digest", {ExitCode::done, std::to_string(setup.recipe.log.every_steps) + " " + digest});
-  setup.recipe.log.every_steps = std::stoll(digests.front().message);
-
-  const auto digest_in = [](const Outcome& outcome) {
-    return outcome.message.substr(outcome.message.find(' ') + 1);
-  };
-  const bool all_agree = std::all_of(digests.begin(), digests.end(), [&](const Outcome& other) {
-    return digest_in(other) == digest;
-  });
+  setup.recipe.log.every_steps =
+      world.gather("log.every_steps", setup.recipe.log.every_steps).front();
+  const Fingerprint own = fingerprint_of(setup);
+  const std::vector<std::string> digests = world.gather("digest", digest_of(own));
+  const bool all_agree = std::all_of(digests.begin(), digests.end(),
+                                     [&](const auto& digest) { return digest == digests.front(); });
   if (all_agree) return;
-  std::vector<Fingerprint> fingerprints;
-  for (const Outcome& other : world.share("fingerprint", {ExitCode::done, own})) {
-    fingerprints.push_back(decode(other.message));
-  }
-  throw SharedError(ExitCode::user_error, difference_text(fingerprints));
+  throw SharedError(ExitCode::user_error, difference_text(world.gather("fingerprint", own)));
 }
 
 }  // namespace decent

@@ -13,10 +13,13 @@ namespace decent {
 /// Topics and their values, e.g. {"optimizer.lr", "0.001"}: the keys of the recipe that shape
 /// training, the kind of device and what carries weights between workers, names, shapes and dtypes
 /// of parameters and buffers, the model's code, the phases of the topology, and of each source the
-/// fields and the number of samples.
+/// fields, the number of samples and a checksum of some.
 using Fingerprint = std::vector<std::pair<std::string, std::string>>;
 
 Fingerprint fingerprint_of(const Setup& setup);
+
+/// The topic of a checksum of samples (content_of), before "data.train" or "data.eval".
+inline const std::string kContentTopic = "the content of ";
 
 /// The same with every key of the recipe: what a checkpoint keeps, so that a run that goes on from
 /// it can tell what has changed.

@@ -4,6 +4,7 @@
 #include <string>
 #include <system_error>
 
+#include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 
@@ -30,15 +31,16 @@ std::vector<int> workers_sharing(World& world, int rank, const std::filesystem::
   } catch (const Error& error) {
     own = {error.code(), error.what()};
   }
-  const std::vector<Outcome> outcomes = world.share("folder", own);
+  const std::vector<Outcome> outcomes = world.gather("folder", own);
   std::error_code failed;
   std::vector<int> sharing;
   for (std::size_t other = 0; other < outcomes.size(); ++other) {
-    if (std::filesystem::exists(folder / outcomes[other].message, failed)) {
+    const bool self = static_cast<int>(other) == rank;
+    if (self || std::filesystem::exists(folder / outcomes[other].message, failed)) {
       sharing.push_back(static_cast<int>(other));
     }
   }
-  world.share("folder/seen", {});
+  world.gather("folder/seen", true);
   std::filesystem::remove(file, failed);
   throw_if_failed(outcomes);
   return sharing;

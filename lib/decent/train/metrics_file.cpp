@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -35,6 +36,20 @@ std::optional<Line> read_line(const std::string& text) {
   return Line{text_in(object, "kind"), text_in(object, "status"), step->get<std::int64_t>()};
 }
 
+// Names of files need not be UTF-8.
+std::string text_of(const Json& line) {
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+template <typename Visit>
+void for_each_line(const std::filesystem::path& path, const Visit& visit) {
+  if (!std::filesystem::exists(path)) return;
+  std::istringstream all(read_text(path));
+  for (std::string text; std::getline(all, text);) {
+    if (const auto line = read_line(text)) visit(*line, text);
+  }
+}
+
 }  // namespace
 
 MetricsFile::MetricsFile(const std::filesystem::path& path)
@@ -66,7 +81,9 @@ void MetricsFile::write(const EvalMetrics& m) {
   for (const Score& score : m.scores) line[score.name] = score.value;
   line["samples"] = m.samples;
   line["consensus_distance"] = m.consensus_distance;
-  write_line(line.dump());
+  if (!m.source.empty()) line["source"] = m.source;
+  if (!m.checkpoint.empty()) line["checkpoint"] = m.checkpoint;
+  write_line(text_of(line));
 }
 
 void MetricsFile::write_end(const std::string& status, std::int64_t step, double wall_s) {
@@ -87,25 +104,28 @@ void MetricsFile::write_line(const std::string& line) {
 
 void cut_metrics(const std::filesystem::path& path, std::int64_t step) {
   if (!std::filesystem::exists(path)) return;
-  std::istringstream all(read_text(path));
   std::string kept;
-  for (std::string line; std::getline(all, line);) {
-    const auto entry = read_line(line);
-    if (entry && entry->kind != "end" && entry->step <= step) kept += line + "\n";
-  }
+  for_each_line(path, [&](const Line& line, const std::string& text) {
+    if (line.kind != "end" && line.step <= step) kept += text + "\n";
+  });
   write_file(path, kept);
 }
 
+std::int64_t last_step_in(const std::filesystem::path& path) {
+  std::int64_t last = 0;
+  for_each_line(path, [&](const Line& line, const std::string&) {
+    if (line.kind != "end") last = std::max(last, line.step);
+  });
+  return last;
+}
+
 std::optional<std::int64_t> completed_step(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return std::nullopt;
-  std::istringstream all(read_text(path));
   std::optional<std::int64_t> completed;
-  for (std::string line; std::getline(all, line);) {
-    const auto entry = read_line(line);
+  for_each_line(path, [&](const Line& line, const std::string&) {
     // Evaluations of a run that is over may follow its end.
-    if (!entry || entry->kind == "eval") continue;
-    completed = entry->status == "completed" ? std::optional(entry->step) : std::nullopt;
-  }
+    if (line.kind == "eval") return;
+    completed = line.status == "completed" ? std::optional(line.step) : std::nullopt;
+  });
   return completed;
 }
 

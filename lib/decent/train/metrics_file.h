@@ -39,6 +39,10 @@ struct EvalMetrics {
   std::vector<Score> scores = {};
   std::int64_t samples = 0;
   double consensus_distance = 0;
+  /// Of an evaluation that is not the run's own, beside it in the same file: the data, where it is
+  /// not the run's data.eval, and the checkpoint, where it is another run's.
+  std::string source = {};
+  std::string checkpoint = {};
 };
 
 /// Every line is with the operating system when a call returns. Throws WriteError.
@@ -67,6 +71,9 @@ class MetricsFile {
 /// Leaves the lines of steps up to `step` and no end line, as if the run had just come there. What
 /// is no whole line (the program was killed while it wrote) goes too. Throws WriteError.
 void cut_metrics(const std::filesystem::path& path, std::int64_t step);
+
+/// The highest step of any line but end lines; 0 where there is none, or no such file.
+std::int64_t last_step_in(const std::filesystem::path& path);
 
 /// Whether the last line says that the run came to its end, and at which step; nothing where there
 /// is no such file.

@@ -13,6 +13,14 @@ class RunFolder {
   /// metrics.jsonl or checkpoints/), or is not a folder. Writes nothing.
   void check_free() const;
 
+  /// Whether the folder holds a run; see check_free().
+  bool holds_run() const;
+
+  /// Keeps metrics and models that a run leaves behind: moves the models, copies metrics.jsonl, to
+  /// a new folder set-aside/1, set-aside/2, .., whose path it returns; empty where there is nothing
+  /// to keep. Throws WriteError.
+  std::filesystem::path set_aside() const;
+
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path recipe() const { return path_ / "recipe.yaml"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }

@@ -27,6 +27,7 @@ struct Setup {
   std::optional<DataSet> eval;
   std::vector<Phase> topology;
   std::unique_ptr<Sampler> sampler;
+  std::string run_id;            // of the run that this is a part of, once that is known
   bool goes_on = false;          // from a checkpoint
   std::int64_t first_step = 0;   // updates done before it
   std::int64_t total_steps = 0;  // updates of the whole run

@@ -1,7 +1,10 @@
 #include "decent/train/sources.h"
 
+#include <algorithm>
+#include <span>
 #include <stdexcept>
 
+#include "decent/checkpoint/checksum.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/digits.h"
@@ -40,11 +43,32 @@ std::size_t find_field(const DataSet& data, const std::string& name, const std::
 
 }  // namespace
 
+std::string content_of(const Source& source) {
+  constexpr std::int64_t kMostSamples = 64;
+  const std::int64_t count = std::min(kMostSamples, source.size());
+  std::vector<std::int64_t> samples;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // i * size / count without overflow
+    samples.push_back(source.size() / count * i + source.size() % count * i / count);
+  }
+  Checksum checksum;
+  for (std::size_t field = 0; field < source.fields().size(); ++field) {
+    const std::size_t bytes = source.fields()[field].sample_bytes();
+    std::string sample(bytes, '\0');
+    for (const std::int64_t index : samples) {
+      source.read(field, std::span(&index, 1), reinterpret_cast<std::byte*>(sample.data()));
+      checksum.add(sample);
+    }
+  }
+  return checksum.hex();
+}
+
 DataSet open_data_set(const std::string& key, const SourceRecipe& recipe,
                       const ModelRecipe& model) {
-  DataSet data{.key = key, .source = nullptr, .fields = {}, .has_target = true};
+  DataSet data{.key = key, .source = nullptr, .fields = {}, .has_target = true, .content = {}};
   try {
     data.source = open_source(recipe);
+    data.content = content_of(*data.source);
   } catch (const UserError& error) {
     throw UserError(key + ": " + error.what());
   }

@@ -19,12 +19,17 @@ struct DataSet {
   std::vector<std::size_t>
       fields;  // the model's inputs in the order of model.inputs, then the target if there is one
   bool has_target = true;
+  std::string content;  // see content_of
 
   /// The target among the fields of a batch; undefined where the model gives its loss itself.
   at::Tensor target_in(const std::vector<at::Tensor>& batch) const {
     return has_target ? batch.back() : at::Tensor();
   }
 };
+
+/// A checksum of up to 64 samples, spread evenly over the source, all their fields: what tells
+/// another data set of the same shape.
+std::string content_of(const Source& source);
 
 /// Opens a source. Throws UserError naming `key` where it cannot be read or lacks a field that the
 /// model needs.

@@ -6,20 +6,19 @@
 #include <cmath>
 #include <utility>
 
-#include "decent/config/choices.h"
+#include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/model/save.h"
+#include "decent/train/announcements.h"
 #include "decent/train/backward.h"
 #include "decent/train/buffer_backup.h"
 #include "decent/train/device.h"
-#include "decent/train/dry_run_text.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/non_finite.h"
 #include "decent/train/predict.h"
-#include "decent/train/progress.h"
 #include "decent/train/random.h"
 #include "decent/train/replica_loader.h"
 #include "decent/train/reporter_options.h"
@@ -41,12 +40,19 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+std::int64_t bytes_of(const NamedTensors& tensors) {
+  std::int64_t bytes = 0;
+  for (const auto& [name, tensor] : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
+  return bytes;
+}
+
 }  // namespace
 
 Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& workers, Log& log,
                  RunFolder folder, bool leads_folder)
     : setup_(std::move(setup)),
       world_(std::move(world)),
+      workers_(workers),
       control_(workers.control()),
       log_(log),
       folder_(std::move(folder)),
@@ -77,21 +83,23 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
       },
       setup_.first_step * accumulation, batch_count(setup_),
       static_cast<std::size_t>(setup_.recipe.data.prefetch));
-  checkpointer_ = make_checkpointer(workers, leads_folder);
+  checkpointer_ = make_checkpointer(leads_folder);
+  stop_time_ = StopTime(bytes_of(state()) * workers_.launch().local_world_size);
 }
 
-std::unique_ptr<Checkpointer> Trainer::make_checkpointer(World& workers, bool leads_folder) {
+std::unique_ptr<Checkpointer> Trainer::make_checkpointer(bool leads_folder) {
   return std::make_unique<Checkpointer>(CheckpointerOptions{
       .rank = world_->rank(),
       .leads = leads_folder,
       .folder = CheckpointFolder(folder_.checkpoints()),
       .recipe = setup_.recipe.checkpoint,
-      .manifest = {.program = std::string(version()) + " (build " + std::string(build_id()) + ")",
+      .manifest = {.run = setup_.run_id,
+                   .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
                    .world_size = world_->size(),
                    .recipe = print_recipe(setup_.recipe),
                    .facts = facts_of(setup_)},
-      .share = [&workers](const std::string& name,
-                          const Outcome& own) { return workers.share(name, own); },
+      .gather = [this](const std::string& name,
+                       const Outcome& own) { return workers_.gather(name, own); },
       .before_publishing =
           [this] {
             if (reporter_) reporter_->sync();
@@ -137,7 +145,10 @@ void Trainer::go_on_from(FoundCheckpoint& found, bool in_its_place) {
 }
 
 TrainingEnd Trainer::train() {
-  announce();
+  announce_run(log_, setup_,
+               {.workers = world_->size(),
+                .parameters = parallel_->parameter_count(),
+                .buckets = static_cast<std::int64_t>(parallel_->bucket_count())});
   setup_.model->module().train();
   if (evaluator_ && setup_.recipe.eval.at_start && !setup_.goes_on) evaluate();
   while (step() < setup_.total_steps) {
@@ -154,6 +165,7 @@ TrainingEnd Trainer::train() {
     finish_train_line(/*wait=*/false);
     if (evaluation_is_due()) evaluate();
     if (checkpoint_is_due()) save(/*may_go_on=*/true);
+    if (workers_.launch().torchrun) warn_of_late_stop();
   }
   finish_train_line(/*wait=*/true);
   control_.report(Operation::averaging);
@@ -176,7 +188,9 @@ void Trainer::train_step() {
     last_loss_ += micro_step() / static_cast<double>(accumulation);
   }
   if (parallel_->overflowed()) backup.restore_non_finite();
-  interval_.step_s += seconds_since(begin);
+  const double seconds = seconds_since(begin);
+  interval_.step_s += seconds;
+  stop_time_.saw_step(seconds);
   ++interval_.steps;
 }
 
@@ -309,6 +323,11 @@ void Trainer::save(bool may_go_on) {
   checkpointer_->save(moment, state(), may_go_on);
 }
 
+void Trainer::warn_of_late_stop() {
+  if (const auto seconds = checkpointer_->take_seconds()) stop_time_.saw_save(*seconds);
+  if (const auto warning = stop_time_.warning()) log_.warn(*warning);
+}
+
 std::filesystem::path Trainer::save_stopped() {
   finish_saving();
   if (checkpointer_->last_step() != step()) save(/*may_go_on=*/false);
@@ -343,41 +362,6 @@ void Trainer::export_average() {
 
 void Trainer::note_end(const std::string& status) {
   if (reporter_) reporter_->end(status, std::max(step(), setup_.first_step));
-}
-
-void Trainer::announce() {
-  const Recipe& recipe = setup_.recipe;
-  const Plan plan{
-      .workers = world_->size(),
-      .device = device_text(setup_.device, world_->size()),
-      .topology = topology_name(recipe.parallel.topology),
-      .phases = static_cast<std::int64_t>(setup_.topology.size()),
-      .model = recipe.model.path.string(),
-      .parameters = parallel_->parameter_count(),
-      .buckets = static_cast<std::int64_t>(parallel_->bucket_count()),
-      .train_samples = setup_.train.source->size(),
-      .eval_samples = setup_.eval ? std::optional(setup_.eval->source->size()) : std::nullopt,
-      .steps = setup_.total_steps,
-      .batch_size = recipe.data.batch_size,
-      .updates_per_epoch = setup_.sampler->updates_per_epoch(),
-      .optimizer = std::string(name_of(recipe.optimizer.name)),
-      .lr = recipe.optimizer.lr,
-      .output = recipe.output.string()};
-  for (const std::string& line : start_lines(plan)) log_.info(line);
-  if (!setup_.device.note.empty()) log_.info("note     " + setup_.device.note);
-  for (std::size_t i = 0; i < setup_.topology.size(); ++i) {
-    log_.detail("phase " + std::to_string(i) + ": " + phase_text(setup_.topology[i], 1000));
-  }
-  const auto parts = connected_parts(setup_.topology, world_->size());
-  if (parts.size() > 1) log_.warn(disconnected_warning(parts));
-  if (const auto warning = trace_warning(setup_)) log_.warn(*warning);
-  if (setup_.weights_needed_later && recipe.parallel.update == UpdateMode::automatic) {
-    log_.info(
-        "note     the model uses weights after their gradients are complete: they are updated "
-        "after backward, not in it");
-  }
-  const auto& fixed = setup_.model->fixed_mode_operators();
-  if (!fixed.empty()) log_.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
 }
 
 }  // namespace decent

@@ -23,6 +23,7 @@
 #include "decent/train/reporter.h"
 #include "decent/train/run_folder.h"
 #include "decent/train/setup.h"
+#include "decent/train/stop_time.h"
 
 namespace decent {
 
@@ -80,7 +81,6 @@ class Trainer {
   double epoch() const { return setup_.sampler->epochs_done(step()); }
   bool main_worker() const { return world_->rank() == 0; }
 
-  void announce();
   void train_step();
   double micro_step();
   Batch next_batch();
@@ -96,12 +96,14 @@ class Trainer {
   void evaluate();
   bool checkpoint_is_due() const;
   void save(bool may_go_on);
+  void warn_of_late_stop();
   NamedTensors state() const;
   NamedTensors newly_frozen(const FoundCheckpoint& found) const;
-  std::unique_ptr<Checkpointer> make_checkpointer(World& workers, bool leads_folder);
+  std::unique_ptr<Checkpointer> make_checkpointer(bool leads_folder);
 
   Setup setup_;
   std::shared_ptr<Communicator> world_;
+  World& workers_;
   Control& control_;
   Log& log_;
   RunFolder folder_;
@@ -111,6 +113,7 @@ class Trainer {
   std::unique_ptr<DecentralizedParameters> parallel_;
   std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
   std::unique_ptr<Checkpointer> checkpointer_;
+  StopTime stop_time_{0};
   std::unique_ptr<Prefetcher> batches_;
   Interval interval_;
   double last_loss_ = 0;        // of this worker, mean over micro-batches

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <thread>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "decent/comm/gather.h"
 #include "launches.h"
 #include "workers.h"
 
@@ -61,14 +63,14 @@ void no_failure(const Failure& failure, bool) { ADD_FAILURE() << failure.message
 
 TEST(World, OfOneAsksNobody) {
   World world(Launch{}, {});
-  const auto outcomes = world.share("start", {ExitCode::user_error, "two\nlines"});
+  const auto outcomes = world.gather("start", Outcome{ExitCode::user_error, "two\nlines"});
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].message, "two\nlines");
   EXPECT_EQ(world.communicator()->size(), 1);
   world.leave_after_rank_0();
 }
 
-TEST(World, SharesOutcomesAndConnects) {
+TEST(World, GathersAndConnects) {
   testing::turn_off_flight_recorder();
   const int port = testing::free_port();
   std::vector<std::thread> threads;
@@ -77,7 +79,8 @@ TEST(World, SharesOutcomesAndConnects) {
       World world(testing::launch_of(rank, 3, port), {.timeout = 20s, .on_failure = no_failure});
       const std::string own = "two\nlines of " + std::to_string(rank);
       for (const char* stage : {"first", "second"}) {
-        const auto outcomes = world.share(stage, {static_cast<ExitCode>(rank), stage + own});
+        const auto outcomes =
+            world.gather(stage, Outcome{static_cast<ExitCode>(rank), stage + own});
         for (int i = 0; i < 3; ++i) {
           const Outcome& outcome = outcomes.at(static_cast<std::size_t>(i));
           EXPECT_EQ(outcome.code, static_cast<ExitCode>(i));
@@ -93,6 +96,75 @@ TEST(World, SharesOutcomesAndConnects) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+// What workers tell each other need not be UTF-8 (names of files), nor short.
+TEST(World, GathersValuesOfManyKinds) {
+  testing::turn_off_flight_recorder();
+  const int port = testing::free_port();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([rank, port] {
+      World world(testing::launch_of(rank, 2, port), {.timeout = 20s, .on_failure = no_failure});
+      const std::string odd = {'a', '\xff', '\0', 'b'};
+      EXPECT_EQ(world.gather("text", odd + std::to_string(rank)),
+                (std::vector<std::string>{odd + "0", odd + "1"}));
+      EXPECT_EQ(world.gather("number", 0.1 + rank), (std::vector<double>{0.1, 0.1 + 1}));
+      const std::string large(5'000'000, static_cast<char>('x' + rank));
+      EXPECT_EQ(world.gather("large", large).at(1), std::string(5'000'000, 'y'));
+      world.control().leave();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+// A launcher's store outlives the programs that a script starts in turn. Here as the threads of one
+// process: a host of the store that stays, and three programs of two workers at it.
+TEST(World, MeetsAnewAtAStoreThatHasMetBefore) {
+  testing::turn_off_flight_recorder();
+  const int port = testing::free_port();
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(port);
+  options.isServer = true;
+  options.waitWorkers = false;
+  const auto host = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  const auto launch_at_host = [&](int rank) {
+    Launch launch = testing::launch_of(rank, 2, port);
+    launch.agent_store = true;
+    return launch;
+  };
+  for (int program = 0; program < 3; ++program) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 2; ++rank) {
+      threads.emplace_back([&, rank] {
+        World world(launch_at_host(rank), {.timeout = 20s, .on_failure = no_failure});
+        EXPECT_EQ(world.gather("program", program), (std::vector<int>{program, program}));
+        world.control().leave();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  // In the fourth, worker 1 dies before it meets worker 0, and its script goes on to the fifth.
+  std::thread first([&] {
+    try {
+      World world(launch_at_host(0), {.timeout = 20s, .on_failure = no_failure});
+      ADD_FAILURE() << "no error";
+    } catch (const PeerLost& error) {
+      EXPECT_THAT(error.what(),
+                  ::testing::HasSubstr("lost worker 1 of 2: it ended before all had"));
+    }
+    World world(launch_at_host(0), {.timeout = 20s, .on_failure = no_failure});
+    EXPECT_EQ(world.gather("program", 5), (std::vector<int>{5, 5}));
+    world.control().leave();
+  });
+  std::thread second([&] {
+    host->add("attempt/decent/2-workers//starts/1", 1);
+    World world(launch_at_host(1), {.timeout = 20s, .on_failure = no_failure});
+    EXPECT_EQ(world.gather("program", 5), (std::vector<int>{5, 5}));
+    world.control().leave();
+  });
+  first.join();
+  second.join();
 }
 
 // Each machine may offer something else; some workers in NCCL would wait for the others for ever.

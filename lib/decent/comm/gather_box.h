@@ -1,0 +1,53 @@
+#pragma once
+// What workers give to a gather, until the call that waits for it takes it. Internal to this room.
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/core/error.h"
+
+namespace decent {
+
+/// Threads: give(), close() and fail() are called by the control thread, take() and wait_closed()
+/// by any others, each topic by one thread at a time.
+class GatherBox {
+ public:
+  explicit GatherBox(std::size_t workers) : given_(workers), closed_(workers, false) {}
+
+  void give(std::size_t rank, const std::string& topic, std::string bytes);
+
+  /// Worker `rank` has ended in order and gives nothing more.
+  void close(std::size_t rank);
+
+  /// Nobody gives anything more, as the run has failed.
+  void fail(ExitCode code, std::string message);
+
+  /// The next that every worker has given, or gives, under `topic`; by rank. Throws PeerLost naming
+  /// a worker that ended before it gave its own, and the error of fail().
+  std::vector<std::string> take(const std::string& topic);
+
+  /// Returns once close(rank) or fail() was called, or after `most`.
+  void wait_closed(std::size_t rank, std::chrono::milliseconds most);
+
+ private:
+  using Queue = std::deque<std::string>;  // in the order of the calls of its topic
+
+  bool all_have_given(const std::string& topic) const;
+  std::optional<std::size_t> who_never_will(const std::string& topic) const;
+
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::vector<std::map<std::string, Queue>> given_;  // by rank; no queue is empty
+  std::vector<bool> closed_;                         // by rank
+  std::optional<ExitCode> failed_;
+  std::string failure_;
+};
+
+}  // namespace decent

@@ -1,0 +1,57 @@
+#include "decent/comm/launcher_watch.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace decent {
+namespace {
+
+constexpr const char* kVariable = "TORCHELASTIC_RUN_ID=";
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+// The variable as a process was started with it; variables are separated by zero bytes.
+std::string run_id_of(const std::filesystem::path& process) {
+  const std::string variables = '\0' + content_of(process / "environ");
+  const std::size_t begin = variables.find('\0' + std::string(kVariable));
+  if (begin == std::string::npos) return "";
+  return variables.substr(begin + 1, variables.find('\0', begin + 1) - begin - 1);
+}
+
+// From "12 (the (name) of it) S 7 ..": what follows the last parenthesis is state and parent.
+pid_t parent_of(const std::filesystem::path& process) {
+  const std::string stat = content_of(process / "stat");
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos || stat.size() < name_end + 5) return 0;
+  return static_cast<pid_t>(std::atol(stat.c_str() + name_end + 4));
+}
+
+}  // namespace
+
+std::optional<pid_t> find_torchrun(const std::filesystem::path& proc) {
+  const std::string own = run_id_of(proc / "self");
+  if (own.empty()) return std::nullopt;
+  pid_t process = parent_of(proc / "self");
+  while (process > 1 && run_id_of(proc / std::to_string(process)) == own) {
+    process = parent_of(proc / std::to_string(process));
+  }
+  if (process < 1) return std::nullopt;
+  return process;
+}
+
+Socket watch_torchrun() {
+  const auto torchrun = find_torchrun();
+  if (!torchrun) return {};
+  const long descriptor = ::syscall(SYS_pidfd_open, *torchrun, 0);
+  return descriptor < 0 ? Socket() : Socket(static_cast<int>(descriptor));
+}
+
+}  // namespace decent

@@ -1,0 +1,198 @@
+#include "decent/comm/meeting.h"
+
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "decent/comm/group_text.h"
+#include "decent/core/text.h"
+
+namespace decent {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// Under this key the first worker that gives up on others says who tells the user, and what.
+const std::string kGivenUp = "given up";
+// How long the store's host waits for others to read an answer before it leaves and takes the store
+// along.
+constexpr auto kLeaveTimeout = 10s;
+// How often a waiting worker looks whether those that it waits for have started anew.
+constexpr auto kLookAtStarts = 500ms;
+
+c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
+                                              std::chrono::milliseconds patience) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<std::uint16_t>(launch.master_port);
+  options.isServer = launch.hosts_store();
+  options.numWorkers = static_cast<std::size_t>(launch.world_size);
+  options.waitWorkers = false;
+  options.timeout = patience;
+  try {
+    return c10::make_intrusive<c10d::TCPStore>(launch.master_addr, options);
+  } catch (const std::exception& error) {
+    throw PeerLost("worker " + std::to_string(launch.rank) + " cannot " +
+                   (launch.hosts_store() ? "host" : "reach") + " the store at " +
+                   launch.master_addr + ":" + std::to_string(launch.master_port) + ": " +
+                   first_line(error));
+  }
+}
+
+std::vector<std::uint8_t> to_bytes(const std::string& text) { return {text.begin(), text.end()}; }
+
+std::string to_text(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
+
+std::string encode(const Outcome& outcome) {
+  return std::to_string(static_cast<int>(outcome.code)) + "\n" + outcome.message;
+}
+
+Outcome decode(const std::string& text) {
+  const std::size_t newline = text.find('\n');
+  return {static_cast<ExitCode>(std::stoi(text.substr(0, newline))), text.substr(newline + 1)};
+}
+
+std::vector<std::string> rank_keys(const std::string& name, int workers) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < workers; ++rank) keys.push_back(name + "/" + std::to_string(rank));
+  return keys;
+}
+
+// For the store's host, which must not take it along while others still read from it.
+void wait_for_count(c10d::Store& store, const std::string& key, int count) {
+  const auto deadline = Clock::now() + kLeaveTimeout;
+  while (store.add(key, 0) < count && Clock::now() < deadline) {
+    std::this_thread::sleep_for(2ms);
+  }
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::vector<std::string> texts;
+  for (int rank : ranks) texts.push_back(std::to_string(rank));
+  return join(texts);
+}
+
+}  // namespace
+
+Meeting::Meeting(const Launch& launch, std::chrono::milliseconds patience)
+    : launch_(launch), patience_(patience), root_(connect_store(launch, patience)) {
+  // Of another number of workers: elastic launchers start the same ranks anew in a larger world.
+  const std::string prefix =
+      launch.store_prefix + "/decent/" + std::to_string(launch.world_size) + "-workers/";
+  root_ = c10::make_intrusive<c10d::PrefixStore>(prefix, root_);
+  try {
+    start_ = root_->add(starts_key(launch.rank), 1);
+  } catch (const std::exception& error) {
+    throw PeerLost("the store at " + launch.master_addr + ":" + std::to_string(launch.master_port) +
+                   " was lost: " + first_line(error));
+  }
+  store_ = c10::make_intrusive<c10d::PrefixStore>("program-" + std::to_string(start_), root_);
+}
+
+std::string Meeting::starts_key(int rank) const { return "starts/" + std::to_string(rank); }
+
+void Meeting::set(const std::string& key, const std::string& text) {
+  store_->set(key, to_bytes(text));
+}
+
+std::string Meeting::get(const std::string& key) { return to_text(store_->get(key)); }
+
+void Meeting::wait_for_ever() { root_->setTimeout(std::chrono::milliseconds(24h)); }
+
+std::vector<Outcome> Meeting::share(const std::string& name, const Outcome& own) {
+  try {
+    return share_unguarded(name, own);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw PeerLost("the store at " + launch_.master_addr + ":" +
+                   std::to_string(launch_.master_port) + ", which " +
+                   (launch_.agent_store ? "torchrun" : "worker 0") + " hosts, was lost (" + name +
+                   "): " + first_line(error));
+  }
+}
+
+std::vector<Outcome> Meeting::share_unguarded(const std::string& name, const Outcome& own) {
+  const std::vector<std::string> keys = rank_keys(name, launch_.world_size);
+  set(keys[static_cast<std::size_t>(launch_.rank)], encode(own));
+  if (!wait_for_keys(keys)) report_missing(keys);
+  std::vector<Outcome> outcomes;
+  for (const std::string& key : keys) outcomes.push_back(decode(get(key)));
+  store_->add(name + "/read", 1);
+  if (launch_.hosts_store()) wait_for_count(*store_, name + "/read", launch_.world_size);
+  return outcomes;
+}
+
+// Whether all keys were there in time. Throws where another worker has given up.
+bool Meeting::wait_for_keys(const std::vector<std::string>& keys) {
+  const auto deadline = Clock::now() + patience_;
+  auto look = Clock::now() + kLookAtStarts;
+  auto pause = 1ms;
+  while (!store_->check(keys)) {
+    if (Clock::now() >= deadline) return false;
+    if (store_->check({kGivenUp})) give_up();
+    if (Clock::now() >= look) {
+      check_others_still_wait(keys);
+      look = Clock::now() + kLookAtStarts;
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+std::vector<int> Meeting::missing_of(const std::vector<std::string>& keys) {
+  std::vector<int> missing;
+  for (std::size_t rank = 0; rank < keys.size(); ++rank) {
+    if (!store_->check({keys[rank]})) missing.push_back(static_cast<int>(rank));
+  }
+  return missing;
+}
+
+// A worker that died here and whose script went on to the next program will never come.
+void Meeting::check_others_still_wait(const std::vector<std::string>& keys) {
+  std::vector<int> gone;
+  for (int rank : missing_of(keys)) {
+    if (root_->add(starts_key(rank), 0) > start_) gone.push_back(rank);
+  }
+  if (gone.empty()) return;
+  tell_all_to_give_up("lost worker " + ranks_text(gone) + " of " +
+                          std::to_string(launch_.world_size) +
+                          ": it ended before all had met, and its script has gone on",
+                      launch_.rank);
+  give_up();
+}
+
+void Meeting::report_missing(const std::vector<std::string>& keys) {
+  const std::vector<int> missing = missing_of(keys);
+  int reporter = 0;  // the lowest rank that is there
+  while (std::find(missing.begin(), missing.end(), reporter) != missing.end()) ++reporter;
+  tell_all_to_give_up("worker " + ranks_text(missing) + " of " +
+                          std::to_string(launch_.world_size) + " has not shown up within " +
+                          seconds_text(patience_) + " (parallel.timeout_s)",
+                      reporter);
+  give_up();
+}
+
+// Several workers may give up at the same moment; the first one's words count.
+void Meeting::tell_all_to_give_up(const std::string& message, int reporter) {
+  if (store_->add(kGivenUp + "/count", 1) != 1) return;
+  set(kGivenUp, std::to_string(reporter) + "\n" + message);
+}
+
+// The same words from whoever gives up, and one worker that says them.
+void Meeting::give_up() {
+  const std::string text = get(kGivenUp);
+  const std::size_t newline = text.find('\n');
+  const std::string message = text.substr(newline + 1);
+  // Those that still wait shall read it before the store goes.
+  if (launch_.hosts_store()) std::this_thread::sleep_for(500ms);
+  if (std::stoi(text.substr(0, newline)) == launch_.rank) throw PeerLost(message);
+  throw SharedError(ExitCode::peer_lost, message);
+}
+
+}  // namespace decent
