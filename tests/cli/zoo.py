@@ -253,6 +253,28 @@ class Masked(nn.Module):
         return self.head(self.norm((attention @ x.unsqueeze(-1)).squeeze(-1)) * scale)
 
 
+class OverflowingBuffer(Mlp):
+    """A step of training makes an infinity of a buffer that the output does not depend on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.tensor([1.0, -torch.inf, 3e38]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.seen.mul_(10.0)
+        return self.fc2(F.gelu(self.norm(self.fc1(x))))
+
+
+class LostWeight(Mlp):
+    """NaN in the file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.no_grad():
+            self.fc2.bias[1] = torch.nan
+
+
 class TwoOutputs(Mlp):
     def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
         y = self.fc2(F.gelu(self.norm(self.fc1(x))))
@@ -288,6 +310,8 @@ MODELS = {
     "stopped_by_copy": StoppedByCopy,
     "two_inputs64": lambda: TwoInputs().double(),
     "masked": Masked,
+    "overflowing_buffer": OverflowingBuffer,
+    "lost_weight": LostWeight,
     "conv": Conv,
     "conv64": lambda: Conv().double(),
     "conv_last64": lambda: Conv().double().to(memory_format=torch.channels_last),
