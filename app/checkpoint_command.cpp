@@ -1,5 +1,6 @@
 // --eval-only and --export: no training, and nothing is written but what was asked for.
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "decent/train/compatibility.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
+#include "decent/train/finite_check.h"
 #include "decent/train/metrics_file.h"
 #include "decent/train/progress.h"
 #include "decent/train/replica_loader.h"
@@ -22,6 +24,7 @@ namespace {
 
 // Which model was put into setup.model.
 struct Averaged {
+  std::string text;  // what it is, for messages
   std::int64_t step = 0;
   double epochs_done = 0;
   int replicas = 1;
@@ -39,7 +42,8 @@ NamedTensors tensors_of(const TorchScriptModel& model) {
 }
 
 Averaged load_average(Program& program, Setup& setup, Communicator& communicator) {
-  if (program.flags.checkpoint == "none") return {};
+  if (program.flags.checkpoint == "none")
+    return {.text = "model '" + setup.recipe.model.path.string() + "'"};
   const auto found = find_checkpoint(program, setup, program.flags.checkpoint, true);
   if (!found) {
     throw SharedError(ExitCode::user_error,
@@ -53,9 +57,12 @@ Averaged load_average(Program& program, Setup& setup, Communicator& communicator
       average_replicas(*found, communicator, tensors_of(*setup.model),
                        {.average_buffers = setup.recipe.parallel.average_buffers});
   const std::string replicas = std::to_string(found->manifest.world_size);
-  program.log->info((replicas == "1" ? "the model" : "the average of " + replicas + " replicas") +
-                    " in '" + found->folder.string() + "'");
-  return {.step = found->manifest.step,
+  const std::string text =
+      (replicas == "1" ? "the model" : "the average of " + replicas + " replicas") + " in '" +
+      found->folder.string() + "'";
+  program.log->info(text);
+  return {.text = text,
+          .step = found->manifest.step,
           .epochs_done = found->manifest.epochs_done,
           .replicas = static_cast<int>(found->manifest.world_size),
           .distance = distance,
@@ -115,9 +122,15 @@ std::string write_model(Setup& setup, const std::filesystem::path& path) {
   return "";
 }
 
-void export_model(Program& program, Setup& setup) {
+// `lost`: what of the model is not finite and ought to be.
+void export_model(Program& program, Setup& setup, const Averaged& model,
+                  const std::optional<std::string>& lost) {
   std::string line;
   agree(*program.world, "exported", [&] {
+    if (lost) {
+      throw Error(ExitCode::diverged,
+                  model.text + " is not finite in " + *lost + ", so that it was not exported");
+    }
     if (program.main_worker()) line = write_model(setup, *program.flags.export_file);
   });
   program.log->info("exported '" + *program.flags.export_file + "'");
@@ -138,9 +151,12 @@ void use_checkpoint(Program& program) {
   std::shared_ptr<Communicator> communicator;
   agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
   program.log.emplace(program.launch.rank, program.flags.verbosity);
+  const FiniteCheck finite(*setup.model);
   const Averaged model = load_average(program, setup, *communicator);
+  const auto lost = finite.find_lost(*setup.model);
+  if (evaluates && lost) program.log->warn(model.text + " is not finite in " + *lost);
   if (evaluates) evaluate(program, setup, model, communicator);
-  if (program.flags.export_file) export_model(program, setup);
+  if (program.flags.export_file) export_model(program, setup, model, lost);
 }
 
 }  // namespace decent

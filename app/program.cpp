@@ -7,9 +7,26 @@
 #include "decent/core/error.h"
 #include "decent/train/device.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/output_files.h"
 #include "decent/train/run_folder.h"
 
 namespace decent {
+namespace {
+
+CommandFiles files_of(const Program& program, Purpose purpose) {
+  const Flags& flags = program.flags;
+  const std::string checkpoint = flags.resume.value_or(flags.checkpoint);
+  CommandFiles files{.config = flags.config,
+                     .trains = purpose == Purpose::training,
+                     .evaluates = flags.eval_only,
+                     .export_file = flags.export_file,
+                     .checkpoint = {},
+                     .rank = program.launch.rank};
+  if (checkpoint != "auto" && checkpoint != "none") files.checkpoint = checkpoint;
+  return files;
+}
+
+}  // namespace
 
 Outcome outcome_of(const std::exception& error, bool verbose) {
   const std::string trouble = device_trouble(error);
@@ -66,11 +83,14 @@ Setup prepare_together(Program& program, Purpose purpose) {
   std::optional<Setup> setup;
   agree(*program.world, "setup", [&] {
     const Recipe recipe = load_recipe(program.flags.config, program.flags.overrides);
+    const CommandFiles files = files_of(program, purpose);
+    check_outputs(files, recipe);
     if (purpose == Purpose::training && !program.flags.dry_run) {
       check_not_held(recipe.output);
       if (!program.flags.resume) RunFolder(recipe.output).check_free();
     }
     setup = prepare(recipe, program.launch, purpose);
+    check_outputs(files, recipe, setup->model.get());
   });
   compare_workers(*program.world, *setup);
   return std::move(*setup);

@@ -231,6 +231,50 @@ class Conv(nn.Module):
         return self.head(F.gelu(self.conv(x)).mean(dim=(2, 3)))
 
 
+class Masked(nn.Module):
+    """Buffers at the end of what their types hold, which stay, and running statistics, which differ by worker."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mix = nn.Linear(FEATURES, FEATURES * FEATURES)
+        self.norm = nn.BatchNorm1d(FEATURES)
+        self.head = nn.Linear(FEATURES, CLASSES)
+        above = torch.ones(FEATURES, FEATURES).triu(1).bool()
+        self.register_buffer("lowest", torch.zeros(FEATURES, FEATURES).masked_fill(above, torch.finfo(torch.float32).min))
+        self.register_buffer("infinite", torch.zeros(FEATURES, FEATURES).masked_fill(above, -torch.inf))
+        self.wall = nn.Parameter(self.infinite.clone(), requires_grad=False)
+        self.register_buffer("half16", torch.full((FEATURES,), 40000.0, dtype=torch.float16))
+        self.register_buffer("double64", torch.full((), torch.finfo(torch.float64).min, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores = self.mix(x).view(-1, x.size(1), x.size(1))
+        attention = torch.softmax(scores + self.lowest, -1) + torch.softmax(scores + self.infinite + self.wall, -1)
+        scale = (self.half16.float() / 40000.0) * torch.exp(self.double64).float().add(1.0)
+        return self.head(self.norm((attention @ x.unsqueeze(-1)).squeeze(-1)) * scale)
+
+
+class OverflowingBuffer(Mlp):
+    """A step of training makes an infinity of a buffer that the output does not depend on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("seen", torch.tensor([1.0, -torch.inf, 3e38]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.seen.mul_(10.0)
+        return self.fc2(F.gelu(self.norm(self.fc1(x))))
+
+
+class LostWeight(Mlp):
+    """NaN in the file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with torch.no_grad():
+            self.fc2.bias[1] = torch.nan
+
+
 class TwoOutputs(Mlp):
     def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
         y = self.fc2(F.gelu(self.norm(self.fc1(x))))
@@ -265,6 +309,9 @@ MODELS = {
     "stopped_by_data": StoppedByData,
     "stopped_by_copy": StoppedByCopy,
     "two_inputs64": lambda: TwoInputs().double(),
+    "masked": Masked,
+    "overflowing_buffer": OverflowingBuffer,
+    "lost_weight": LostWeight,
     "conv": Conv,
     "conv64": lambda: Conv().double(),
     "conv_last64": lambda: Conv().double().to(memory_format=torch.channels_last),

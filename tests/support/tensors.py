@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-DTYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32, "U8": np.uint8, "BOOL": np.bool_}
+DTYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64, "I64": np.int64, "I32": np.int32, "U8": np.uint8,
+          "BOOL": np.bool_}
 
 
 def safetensors_bytes(header: str | dict, data: bytes) -> bytes:

@@ -1,20 +1,16 @@
 #include "decent/model/code_hash.h"
 
 #include <c10/util/hash.h>
-#include <torch/csrc/jit/ir/ir.h>
-#include <torch/csrc/jit/passes/inliner.h>
 
 #include <sstream>
+
+#include "decent/model/forward_graph.h"
 
 namespace decent {
 namespace {
 
 std::string code_text(const torch::jit::Module& module) {
-  const auto method = module.find_method("forward");
-  if (!method) return "";
-  const auto graph = method->graph()->copy();
-  torch::jit::Inline(*graph);
-  return graph->toString(/*print_source_locations=*/false);
+  return forward_graph(module)->toString(/*print_source_locations=*/false);
 }
 
 // Numbers and texts that a model keeps as attributes steer its code (self.eps, self.heads). The

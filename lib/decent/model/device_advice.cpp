@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "decent/core/text.h"
+#include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
 
 namespace decent {
@@ -33,7 +34,7 @@ std::string device_advice(const std::string& reason, const torch::jit::Module& m
                           at::Device device) {
   const bool mixes = mentions(reason, "cpu") || mentions(reason, "CPU");
   if (device.is_cpu() || !mixes) return device_advice(reason);
-  const std::vector<std::string> found = find_cpu_operators(module);
+  const std::vector<std::string> found = find_cpu_operators(*forward_graph(module));
   return "\nThe model makes tensors on the CPU" + (found.empty() ? "" : " (" + join(found) + ")") +
          ": torch.jit.trace writes its device into the file, and without device=.. the CPU is "
          "taken.\nMake them where an input is (device=x.device) and export with torch.jit.script, "

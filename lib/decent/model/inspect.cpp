@@ -3,7 +3,6 @@
 #include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
-#include <torch/csrc/jit/passes/inliner.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include <string_view>
 
 #include "decent/core/error.h"
+#include "decent/model/forward_graph.h"
 
 namespace decent {
 namespace {
@@ -48,24 +48,6 @@ void check_exists(const std::filesystem::path& path) {
     throw UserError("model '" + path.string() + "' cannot be read: permission denied");
 }
 
-void walk(const torch::jit::Block* block,
-          const std::function<void(const torch::jit::Node*)>& visit) {
-  for (const torch::jit::Node* node : block->nodes()) {
-    for (const torch::jit::Block* inner : node->blocks()) walk(inner, visit);
-    visit(node);
-  }
-}
-
-// Every operator that forward may run, those of its submodules included.
-void visit_operators(const torch::jit::Module& module,
-                     const std::function<void(const torch::jit::Node*)>& visit) {
-  const auto method = module.find_method("forward");
-  if (!method) return;
-  const auto graph = method->graph()->copy();
-  torch::jit::Inline(*graph);
-  walk(graph->block(), visit);
-}
-
 bool has_constant_mode(const torch::jit::Node* node) {
   const torch::jit::FunctionSchema* schema = node->maybeSchema();
   if (schema == nullptr) return false;
@@ -96,9 +78,9 @@ bool works_on_the_cpu(const torch::jit::Node* node) {
 
 // "2 x dropout", for all that `counts`.
 std::vector<std::string> count_operators(
-    const torch::jit::Module& module, const std::function<bool(const torch::jit::Node*)>& counts) {
+    const torch::jit::Graph& forward, const std::function<bool(const torch::jit::Node*)>& counts) {
   std::map<std::string, int> found;
-  visit_operators(module, [&](const torch::jit::Node* node) {
+  visit_nodes(forward, [&](const torch::jit::Node* node) {
     if (counts(node)) ++found[node->kind().toUnqualString()];
   });
   std::vector<std::string> result;
@@ -141,13 +123,13 @@ bool holds_torchscript(const std::filesystem::path& path) {
   }
 }
 
-std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& module) {
-  return count_operators(module, has_constant_mode);
+std::vector<std::string> find_fixed_mode_operators(const torch::jit::Graph& forward) {
+  return count_operators(forward, has_constant_mode);
 }
 
-std::vector<at::Tensor> find_tensor_constants(const torch::jit::Module& module) {
+std::vector<at::Tensor> find_tensor_constants(const torch::jit::Graph& forward) {
   std::vector<at::Tensor> constants;
-  visit_operators(module, [&](const torch::jit::Node* node) {
+  visit_nodes(forward, [&](const torch::jit::Node* node) {
     if (node->kind() != c10::prim::Constant || !node->hasAttribute(c10::attr::value)) return;
     if (node->kindOf(c10::attr::value) != torch::jit::AttributeKind::t) return;
     const at::Tensor& constant = node->t(c10::attr::value);
@@ -159,13 +141,13 @@ std::vector<at::Tensor> find_tensor_constants(const torch::jit::Module& module) 
   return constants;
 }
 
-std::vector<std::string> find_cpu_operators(const torch::jit::Module& module) {
-  return count_operators(module, works_on_the_cpu);
+std::vector<std::string> find_cpu_operators(const torch::jit::Graph& forward) {
+  return count_operators(forward, works_on_the_cpu);
 }
 
-bool reads_data_of_tensors(const torch::jit::Module& module) {
+bool reads_data_of_tensors(const torch::jit::Graph& forward) {
   bool found = false;
-  visit_operators(module, [&](const torch::jit::Node* node) {
+  visit_nodes(forward, [&](const torch::jit::Node* node) {
     found = found || std::string_view(node->kind().toUnqualString()) == "data";
   });
   return found;

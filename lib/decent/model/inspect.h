@@ -1,7 +1,7 @@
 #pragma once
 // What a model file is, before and after loading it; internal to this room.
 
-#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
 
 #include <filesystem>
 #include <string>
@@ -16,19 +16,21 @@ void check_is_torchscript(const std::filesystem::path& path);
 /// Whether a file is one that torch.jit.save wrote; throws nothing.
 bool holds_torchscript(const std::filesystem::path& path);
 
+// What follows looks at a forward_graph().
+
 /// See TorchScriptModel::fixed_mode_operators.
-std::vector<std::string> find_fixed_mode_operators(const torch::jit::Module& module);
+std::vector<std::string> find_fixed_mode_operators(const torch::jit::Graph& forward);
 
 /// Whether forward reads tensors through .data, of which autograd keeps no account.
-bool reads_data_of_tensors(const torch::jit::Module& module);
+bool reads_data_of_tensors(const torch::jit::Graph& forward);
 
 /// Tensors that forward holds as constants, which are neither parameters nor buffers. They are the
 /// module's own: what set_data makes of them is what forward uses.
-std::vector<at::Tensor> find_tensor_constants(const torch::jit::Module& module);
+std::vector<at::Tensor> find_tensor_constants(const torch::jit::Graph& forward);
 
 /// Operators of forward that make tensors on the CPU wherever the model is: those that are told the
 /// device 'cpu', and those that make tensors from none and are told no device. E.g. "2 x arange".
-std::vector<std::string> find_cpu_operators(const torch::jit::Module& module);
+std::vector<std::string> find_cpu_operators(const torch::jit::Graph& forward);
 
 /// The last line of a TorchScript error, without C++ and Python stack traces: what went wrong.
 std::string reason_of(const std::exception& error);

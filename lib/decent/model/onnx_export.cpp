@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "decent/core/error.h"
 #include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/walk.h"
 #include "decent/model/onnx/write.h"
+#include "decent/model/onnx/write_external.h"
 #include "decent/model/onnx_import.h"
 #include "decent/model/onnx_module.h"
 
@@ -117,6 +119,29 @@ void export_onnx(const TorchScriptModel& model, const std::filesystem::path& pat
     }
   }
   onnx::write_model(file, changes, path);
+}
+
+std::vector<std::filesystem::path> external_data_of(const TorchScriptModel& model) {
+  std::vector<std::filesystem::path> paths;
+  if (model.onnx() == nullptr) return paths;
+  for (const auto& file : model.onnx()->file->files) {
+    if (file != model.onnx()->file->files.front()) paths.push_back(file->path());
+  }
+  return paths;
+}
+
+std::vector<std::filesystem::path> files_of_export(const TorchScriptModel& model,
+                                                   const std::filesystem::path& path) {
+  std::vector<std::filesystem::path> paths = {path};
+  if (model.onnx() == nullptr || path.extension() != ".onnx") return paths;
+  std::set<std::string> locations;
+  onnx::for_each_tensor(*model.onnx()->file, [&](const onnx::Tensor& tensor) {
+    if (tensor.encoding == onnx::Encoding::external) locations.insert(tensor.location);
+  });
+  for (const std::string& location : locations) {
+    paths.push_back(path.parent_path() / onnx::new_location(location, model.path(), path));
+  }
+  return paths;
 }
 
 void round_to_file_types(TorchScriptModel& model) {

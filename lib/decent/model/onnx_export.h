@@ -2,6 +2,7 @@
 // A trained model that came from an .onnx file, as an .onnx file.
 
 #include <filesystem>
+#include <vector>
 
 #include "decent/model/torchscript_model.h"
 
@@ -11,6 +12,14 @@ namespace decent {
 /// the types of the file; see onnx/write.h. Throws UserError where the model did not come from an
 /// .onnx file, and where a weight is beyond what its type in the file can hold; WriteError.
 void export_onnx(const TorchScriptModel& model, const std::filesystem::path& path);
+
+/// The files besides the model itself that an .onnx model was read from; none of other models.
+std::vector<std::filesystem::path> external_data_of(const TorchScriptModel& model);
+
+/// The files that an export to `path` writes: `path`, and the external data of an .onnx model
+/// beside it.
+std::vector<std::filesystem::path> files_of_export(const TorchScriptModel& model,
+                                                   const std::filesystem::path& path);
 
 /// Puts what the file's element types make of the weights (float16, bfloat16) into the model, which
 /// then computes what the written file holds.

@@ -13,6 +13,7 @@
 #include "decent/model/autocast.h"
 #include "decent/model/code_hash.h"
 #include "decent/model/device_advice.h"
+#include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
 #include "decent/model/onnx_import.h"
 #include "decent/model/output.h"
@@ -67,9 +68,10 @@ TorchScriptModel::TorchScriptModel(const std::filesystem::path& path,
   make_buffers_writable();
   find_buffer_slots();
   check_trainable();
-  fixed_mode_operators_ = find_fixed_mode_operators(module_);
-  reads_data_of_tensors_ = decent::reads_data_of_tensors(module_);
-  constants_ = find_tensor_constants(module_);
+  const auto forward = forward_graph(module_);
+  fixed_mode_operators_ = find_fixed_mode_operators(*forward);
+  reads_data_of_tensors_ = decent::reads_data_of_tensors(*forward);
+  constants_ = find_tensor_constants(*forward);
   code_hash_ = decent::code_hash(module_);
 }
 

@@ -4,9 +4,13 @@
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
 
 #include <cmath>
 #include <stdexcept>
+
+#include "decent/parallel/mean.h"
+#include "decent/parallel/same_bits.h"
 
 namespace decent {
 namespace {
@@ -54,21 +58,47 @@ std::optional<double> GlobalAverage::average(bool keep_backup, bool return_dista
 }
 
 void GlobalAverage::average_buckets() {
+  if (world_->size() == 1) return;
+  const MeanFactors factors = mean_factors(world_->size());
   std::vector<Pending> works;
-  for (const at::Tensor& bucket : buckets_) works.push_back(world_->all_reduce_sum(bucket));
+  for (const at::Tensor& bucket : buckets_) {
+    works.push_back(world_->all_reduce_sum(bucket.mul_(factors.addend)));
+  }
   for (std::size_t i = 0; i < works.size(); ++i) {
     works[i]->wait();
-    buckets_[i].div_(world_->size());
+    buckets_[i].div_(factors.divisor);
   }
+}
+
+// Those of averaged_buffers_ that are not the same on all workers. The others stay as they are: a
+// mask that holds the lowest number of its type is no matter of arithmetic.
+std::vector<at::Tensor> GlobalAverage::differing_buffers() const {
+  const auto count = static_cast<std::int64_t>(averaged_buffers_.size());
+  std::vector<at::Tensor> differing;
+  if (count == 0) return differing;
+  const at::Tensor table = at::zeros({world_->size(), count}, at::kLong);
+  table[world_->rank()].copy_(bit_hashes(averaged_buffers_));
+  const std::vector<bool> same = same_in_all_rows(*world_, table);
+  for (std::size_t i = 0; i < same.size(); ++i) {
+    if (!same[i]) differing.push_back(averaged_buffers_[i]);
+  }
+  return differing;
 }
 
 // Buffers may have any strides, the wire needs contiguous ones.
 void GlobalAverage::average_buffers() {
   if (world_->size() == 1) return;
-  for (const at::Tensor& buffer : averaged_buffers_) {
-    const at::Tensor sum = buffer.contiguous();
-    world_->all_reduce_sum(sum)->wait();
-    buffer.copy_(sum.div_(world_->size()));
+  const MeanFactors factors = mean_factors(world_->size());
+  const std::vector<at::Tensor> buffers = differing_buffers();
+  std::vector<at::Tensor> sums;
+  std::vector<Pending> works;
+  for (const at::Tensor& buffer : buffers) {
+    sums.push_back(buffer.to(at::kDouble).contiguous().mul(factors.addend));
+    works.push_back(world_->all_reduce_sum(sums.back()));
+  }
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    works[i]->wait();
+    copy_rounded_once(buffers[i], sums[i].div_(factors.divisor));
   }
   for (const at::Tensor& buffer : copied_buffers_) {
     const at::Tensor value = buffer.contiguous();

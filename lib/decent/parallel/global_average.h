@@ -17,7 +17,9 @@ namespace decent {
 class GlobalAverage {
  public:
   /// The tensors are those that training goes on with. Floating-point buffers are averaged where
-  /// `average_buffers`; all others take rank 0's values, so that every worker holds the same model.
+  /// `average_buffers`: those that hold the same bits on all workers stay as they are, of the
+  /// others the mean is taken in float64 and rounded once. All other buffers take rank 0's values,
+  /// so that every worker holds the same model.
   GlobalAverage(std::shared_ptr<Communicator> world, std::vector<at::Tensor> buckets,
                 const NamedTensors& buffers, bool average_buffers);
 
@@ -36,6 +38,7 @@ class GlobalAverage {
 
  private:
   void average_buckets();
+  std::vector<at::Tensor> differing_buffers() const;
   void average_buffers();
   double distance_to(const std::vector<at::Tensor>& own) const;
 

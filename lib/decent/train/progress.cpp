@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "decent/core/printable.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/train/dry_run_text.h"
@@ -22,14 +23,15 @@ std::string average_name(int workers) {
 
 std::string score_text(const Score& score) {
   const bool is_share = score.name == "accuracy" || score.name == "top5";
-  return is_share ? fmt::format("{} {:.2f}%  ", score.name, 100 * score.value)
-                  : fmt::format("{} {:.4f}  ", score.name, score.value);
+  return is_share ? fmt::format("{} {:.2f}%  ", score.name, printable(100 * score.value))
+                  : fmt::format("{} {:.4f}  ", score.name, printable(score.value));
 }
 
 std::string scores(const EvalMetrics& metrics) {
   std::string text;
   for (const Score& score : metrics.scores) text += score_text(score);
-  return fmt::format("{}loss {:.4f}  on {}", text, metrics.loss, plural(metrics.samples, "sample"));
+  return fmt::format("{}loss {:.4f}  on {}", text, printable(metrics.loss),
+                     plural(metrics.samples, "sample"));
 }
 
 }  // namespace
@@ -77,13 +79,14 @@ std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps)
   const double left = static_cast<double>(total_steps - metrics.step) * metrics.step_ms / 1e3;
   return fmt::format(
       "step {:>{}}/{}  epoch {:.2f}  loss {:.4f}  lr {:.2e}  {:.0f} samples/s  left {}",
-      metrics.step, std::to_string(total_steps).size(), total_steps, metrics.epoch, metrics.loss,
-      metrics.lr, metrics.samples_per_s, duration_text(left));
+      metrics.step, std::to_string(total_steps).size(), total_steps, metrics.epoch,
+      printable(metrics.loss), metrics.lr, metrics.samples_per_s, duration_text(left));
 }
 
 std::string evaluation_line(const EvalMetrics& metrics, int workers) {
-  const std::string distance =
-      workers == 1 ? "" : fmt::format("  consensus distance {:.3g}", metrics.consensus_distance);
+  const std::string distance = workers == 1 ? ""
+                                            : fmt::format("  consensus distance {:.3g}",
+                                                          printable(metrics.consensus_distance));
   return fmt::format("eval at step {}: {}: {}{}", metrics.step, average_name(workers),
                      scores(metrics), distance);
 }
@@ -101,14 +104,14 @@ std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summa
         summary.workers == 1 ? "model" : "average",
         (summary.workers == 1 ? "" : average_name(summary.workers) + ": ") + scores(evaluation)));
     if (summary.workers > 1) {
-      lines.push_back(
-          row("apart", fmt::format("consensus distance {:.3g}", evaluation.consensus_distance)));
+      lines.push_back(row("apart", fmt::format("consensus distance {:.3g}",
+                                               printable(evaluation.consensus_distance))));
     }
   }
   if (summary.train) {
     const TrainMetrics& train = *summary.train;
-    lines.push_back(row("training", fmt::format("loss {:.4f} at step {}, epoch {:.2f}", train.loss,
-                                                train.step, train.epoch)));
+    lines.push_back(row("training", fmt::format("loss {:.4f} at step {}, epoch {:.2f}",
+                                                printable(train.loss), train.step, train.epoch)));
     lines.push_back(
         row("an update", fmt::format("{:.2f} ms, of which {:.2f} waiting for peers and "
                                      "{:.2f} for data",

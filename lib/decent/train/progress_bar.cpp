@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "decent/core/printable.h"
 #include "decent/train/progress.h"
 
 namespace decent {
@@ -40,8 +41,8 @@ std::string progress_bar_text(const Progress& p, std::size_t width) {
       fmt::format("{}/{}", p.step, p.total_steps),
       "left " + duration_text(p.seconds_left),
   };
-  if (p.loss) figures.push_back(fmt::format("loss {:.4f}", *p.loss));
-  if (p.accuracy) figures.push_back(fmt::format("accuracy {:.2f}%", 100 * *p.accuracy));
+  if (p.loss) figures.push_back(fmt::format("loss {:.4f}", printable(*p.loss)));
+  if (p.accuracy) figures.push_back(fmt::format("accuracy {:.2f}%", printable(100 * *p.accuracy)));
   figures.push_back(fmt::format("{:.0f} samples/s", p.samples_per_s));
   figures.push_back(fmt::format("epoch {:.2f}", p.epoch));
 

@@ -10,10 +10,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/parallel/mean.h"
+#include "decent/parallel/same_bits.h"
 
 namespace decent {
 namespace {
@@ -70,12 +73,26 @@ class Averager {
   Averager(const FoundCheckpoint& found, Communicator& world, const AverageRules& rules)
       : found_(found), world_(world), rules_(rules) {}
 
+  // Before any is filled: buffers that hold the same bits in all replicas keep them.
+  void compare_buffers(const NamedTensors& targets) {
+    NamedTensors buffers;
+    for (const auto& [name, target] : targets) {
+      if (name.starts_with("buffer.") && target.is_floating_point())
+        buffers.emplace_back(name, target);
+    }
+    if (buffers.empty()) return;
+    const std::vector<bool> same = same_in_all_rows(world_, hashes_of(buffers));
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      if (same[i]) same_buffers_.insert(buffers[i].first);
+    }
+  }
+
   void fill(const std::string& name, const at::Tensor& target) {
     if (is_update_count(name, target)) {
       take(name, target, [](const at::Tensor& values) { return values.max(); });
     } else if (name.starts_with("scaler.")) {
       take(name, target, [](const at::Tensor& values) { return values.min(); });
-    } else if (!target.is_floating_point() ||
+    } else if (!target.is_floating_point() || same_buffers_.contains(name) ||
                (name.starts_with("buffer.") && !rules_.average_buffers)) {
       first_replicas(name, target);
     } else {
@@ -86,12 +103,33 @@ class Averager {
   double distance() const {
     const at::Tensor total = at::scalar_tensor(squares_, at::kDouble);
     world_.all_reduce_sum(total)->wait();
-    const auto replicas = std::count_if(found_.readers.begin(), found_.readers.end(),
-                                        [](int reader) { return reader >= 0; });
-    return std::sqrt(total.item<double>() / static_cast<double>(replicas));
+    return std::sqrt(total.item<double>() / static_cast<double>(replicas()));
   }
 
  private:
+  // Of the checkpoint, without those that are missing.
+  std::int64_t replicas() const {
+    return std::count_if(found_.readers.begin(), found_.readers.end(),
+                         [](int reader) { return reader >= 0; });
+  }
+
+  // One row for each replica, filled for those that this worker reads.
+  at::Tensor hashes_of(const NamedTensors& buffers) const {
+    const at::Tensor table =
+        at::zeros({replicas(), static_cast<std::int64_t>(buffers.size())}, at::kLong);
+    for (const auto& [replica, file] : found_.own) {
+      std::vector<at::Tensor> tensors;
+      for (const auto& [name, target] : buffers) {
+        const at::Tensor tensor = read_tensor(file, name, target);
+        tensors.push_back(tensor.defined() ? tensor : at::empty({0}));
+      }
+      const auto row = std::count_if(found_.readers.begin(), found_.readers.begin() + replica,
+                                     [](int reader) { return reader >= 0; });
+      table[row].copy_(bit_hashes(tensors));
+    }
+    return table;
+  }
+
   std::vector<at::Tensor> own(const std::string& name, const at::Tensor& like) const {
     std::vector<at::Tensor> tensors;
     for (const auto& [replica, file] : found_.own) {
@@ -106,13 +144,14 @@ class Averager {
     const std::vector<at::Tensor> tensors = own(name, target);
     const at::Tensor sum = at::zeros({target.numel() + 1}, at::kDouble);
     const at::Tensor values = sum.narrow(0, 0, target.numel()).view(target.sizes());
-    for (const at::Tensor& tensor : tensors) values.add_(tensor.to(at::kDouble));
+    const double addend = mean_factors(replicas()).addend;
+    for (const at::Tensor& tensor : tensors) values.add_(tensor.to(at::kDouble).mul(addend));
     sum[target.numel()].fill_(static_cast<double>(tensors.size()));
     world_.all_reduce_sum(sum)->wait();
     const double count = sum[target.numel()].item<double>();
     if (count == 0) return;
-    values.div_(count);
-    target.copy_(values);
+    values.div_(count * addend);
+    copy_rounded_once(target, values);
     if (!name.starts_with("model.")) return;
     for (const at::Tensor& tensor : tensors) {
       squares_ += tensor.to(at::kDouble).sub_(values).square_().sum().item<double>();
@@ -150,7 +189,8 @@ class Averager {
   const FoundCheckpoint& found_;
   Communicator& world_;
   AverageRules rules_;
-  double squares_ = 0;  // of this worker's replicas
+  std::set<std::string> same_buffers_;  // names
+  double squares_ = 0;                  // of this worker's replicas
 };
 
 }  // namespace
@@ -173,6 +213,7 @@ double average_replicas(const FoundCheckpoint& found, Communicator& world,
                         const NamedTensors& targets, const AverageRules& rules) {
   const at::NoGradGuard no_grad;
   Averager averager(found, world, rules);
+  averager.compare_buffers(targets);
   for (const auto& [name, target] : targets) averager.fill(name, target);
   return averager.distance();
 }

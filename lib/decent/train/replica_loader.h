@@ -17,8 +17,8 @@ namespace decent {
 void load_replica(FoundCheckpoint& found, Communicator& world, const NamedTensors& targets);
 
 struct AverageRules {
-  /// Floating-point buffers are averaged; if not, they are those of the first replica, as all other
-  /// buffers are.
+  /// Floating-point buffers are averaged, but for those that hold the same bits in all replicas; if
+  /// not, they are those of the first replica, as all other buffers are.
   bool average_buffers = true;
 };
 

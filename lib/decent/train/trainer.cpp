@@ -9,6 +9,7 @@
 #include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
+#include "decent/core/printable.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/model/save.h"
@@ -67,6 +68,7 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
   options.trace = trace_;
   parallel_ = std::make_unique<DecentralizedParameters>(
       setup_.model->parameters(), setup_.model->buffers(), world_, std::move(options));
+  finite_.emplace(*setup_.model);
   const EvalRecipe& eval = setup_.recipe.eval;
   if (setup_.eval && (eval.every_steps || eval.every_epochs || eval.at_start)) {
     evaluator_ = std::make_unique<Evaluator>(setup_.recipe, *setup_.model, *setup_.eval,
@@ -234,7 +236,7 @@ void Trainer::diverge(const Batch& batch, const at::Tensor& output, double loss)
   throw Error(
       ExitCode::diverged,
       "training diverged: the loss of step " + std::to_string(step() + 1) + " is " +
-          std::to_string(loss) + "; " +
+          std::to_string(printable(loss)) + "; " +
           describe_non_finite(setup_.model->parameters(), setup_.inputs, batch.fields, output) +
           ".\nA smaller optimizer.lr or a longer schedule.warmup_steps may help.");
 }
@@ -352,8 +354,20 @@ void Trainer::evaluate() {
   if (reporter_) reporter_->evaluation(*last_evaluation_);
 }
 
+// The last update may have lost numbers that no loss has shown.
+void Trainer::check_finite() const {
+  const auto lost = finite_->find_lost(*setup_.model);
+  if (!lost) return;
+  throw Error(ExitCode::diverged,
+              "training diverged: after step " + std::to_string(step()) +
+                  " the averaged model is not finite in " + *lost +
+                  ", so that it was not exported.\nA smaller optimizer.lr or a longer "
+                  "schedule.warmup_steps may help.");
+}
+
 void Trainer::export_average() {
   control_.report(Operation::exporting);
+  check_finite();
   if (!main_worker()) return;
   save_torchscript(*setup_.model, folder_.model());
   save_safetensors(*setup_.model, folder_.weights());

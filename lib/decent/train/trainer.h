@@ -19,6 +19,7 @@
 #include "decent/train/checkpointer.h"
 #include "decent/train/criterion.h"
 #include "decent/train/evaluator.h"
+#include "decent/train/finite_check.h"
 #include "decent/train/log.h"
 #include "decent/train/reporter.h"
 #include "decent/train/run_folder.h"
@@ -55,7 +56,9 @@ class Trainer {
   /// checkpoint; writes the trace, if it was in its steps. Collective.
   std::filesystem::path save_stopped();
 
-  /// Writes the averaged model and the summary; rank 0 alone does something. Throws WriteError.
+  /// Writes the averaged model and the summary on rank 0. Throws WriteError, and on every worker
+  /// Error with ExitCode::diverged where a number of the model has been lost: then nothing is
+  /// written.
   void export_average();
 
   /// Notes in metrics.jsonl how the run ended, if that is still possible: stopped or failed. Any
@@ -88,6 +91,7 @@ class Trainer {
   void backward(const at::Tensor& loss);
   bool may_be_overflow() const;
   [[noreturn]] void diverge(const Batch& batch, const at::Tensor& output, double loss) const;
+  void check_finite() const;
   void start_train_line();
   void finish_train_line(bool wait);
   bool is_due(std::optional<std::int64_t> every_steps,
@@ -111,6 +115,7 @@ class Trainer {
   Criterion criterion_;
   std::unique_ptr<Reporter> reporter_;  // rank 0
   std::unique_ptr<DecentralizedParameters> parallel_;
+  std::optional<FiniteCheck> finite_;
   std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
   std::unique_ptr<Checkpointer> checkpointer_;
   StopTime stop_time_{0};

@@ -10,6 +10,7 @@
 
 #include "decent/model/autocast.h"
 #include "decent/model/device_advice.h"
+#include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
 #include "decent/model/save.h"
 #include "modules.h"
@@ -39,6 +40,10 @@ Module module_with_tensors_of_its_own(const std::string& device) {
       device + ")\n");
 }
 
+std::vector<std::string> cpu_operators(const Module& module) {
+  return find_cpu_operators(*forward_graph(module));
+}
+
 TEST(ReasonOf, SaysWhatIsWrongOnAGpu) {
   const std::string text =
       "The following operation failed in the TorchScript interpreter.\n"
@@ -62,15 +67,15 @@ Module module_with_constant(const at::Tensor& constant) {
 }
 
 TEST(CpuOperators, AreThoseThatFollowNoInput) {
-  EXPECT_THAT(find_cpu_operators(module_with_tensors_of_its_own("")),
+  EXPECT_THAT(cpu_operators(module_with_tensors_of_its_own("")),
               ElementsAre("2 x arange", "1 x zeros"));
-  EXPECT_THAT(find_cpu_operators(module_with_tensors_of_its_own(", device='cpu'")),
+  EXPECT_THAT(cpu_operators(module_with_tensors_of_its_own(", device='cpu'")),
               ElementsAre("2 x arange", "1 x zeros"));
-  EXPECT_THAT(find_cpu_operators(module_with_tensors_of_its_own(", device=x.device")), IsEmpty());
-  EXPECT_THAT(find_cpu_operators(module_with("def forward(self, x):\n"
-                                             "    return torch.linear(x, self.w).cpu()\n")),
+  EXPECT_THAT(cpu_operators(module_with_tensors_of_its_own(", device=x.device")), IsEmpty());
+  EXPECT_THAT(cpu_operators(module_with("def forward(self, x):\n"
+                                        "    return torch.linear(x, self.w).cpu()\n")),
               ElementsAre("1 x cpu"));
-  EXPECT_THAT(find_cpu_operators(testing::small_module()), IsEmpty());
+  EXPECT_THAT(cpu_operators(testing::small_module()), IsEmpty());
 }
 
 TEST(DeviceAdvice, NamesWhatTheModelMakesOnTheCpu) {
@@ -89,7 +94,7 @@ TEST(DeviceAdvice, NamesWhatTheModelMakesOnTheCpu) {
 }
 
 TEST(TorchScriptModel, KnowsTheConstantsOfForward) {
-  EXPECT_THAT(find_tensor_constants(testing::small_module()), IsEmpty());
+  EXPECT_THAT(find_tensor_constants(*forward_graph(testing::small_module())), IsEmpty());
   const Saved saved(module_with_constant(at::full({3}, 2.0F)));
   TorchScriptModel model = saved.load();
   ASSERT_EQ(model.constants().size(), 1U);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "decent/train/dry_run_text.h"
 #include "decent/train/event_file.h"
 #include "decent/train/progress_bar.h"
@@ -140,6 +142,23 @@ TEST(ProgressBarText, NeverReachesTheEdge) {
   Progress done = progress;
   done.step = 5000;
   EXPECT_THAT(progress_bar_text(done, 60), HasSubstr("=]  5000/5000"));
+}
+
+// Whichever sign a NaN has: x86 gives inf - inf a negative one.
+TEST(WhatIsShown, HasNoSignBeforeNan) {
+  for (const double nan : {std::copysign(std::nan(""), 1.0), std::copysign(std::nan(""), -1.0)}) {
+    EvalMetrics lost = evaluation();
+    lost.loss = lost.consensus_distance = nan;
+    lost.scores = {{"accuracy", nan}, {"mse", nan}};
+    const TrainMetrics train = {.step = 1, .epoch = 1, .loss = nan};
+    const std::string text = text_of(
+        {progress_line(train, 2), evaluation_line(lost, 2),
+         text_of(end_lines(RunFolder("r"),
+                           {.steps = 1, .workers = 2, .train = train, .evaluation = lost})),
+         progress_bar_text({.step = 1, .total_steps = 2, .loss = nan, .accuracy = nan}, 150)});
+    EXPECT_THAT(text, AllOf(HasSubstr("loss nan"), HasSubstr("accuracy nan%"), HasSubstr("mse nan"),
+                            HasSubstr("distance nan"), Not(HasSubstr("-nan"))));
+  }
 }
 
 TEST(DryRunText, Bytes) {

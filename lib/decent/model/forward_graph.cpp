@@ -1,0 +1,176 @@
+#include "decent/model/forward_graph.h"
+
+#include <torch/csrc/jit/api/function_impl.h>
+
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace decent {
+namespace {
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::GraphFunction;
+using torch::jit::Node;
+using torch::jit::Value;
+
+GraphFunction* graph_function(torch::jit::Function* function) {
+  return function == nullptr ? nullptr : torch::jit::tryToGraphFunction(*function);
+}
+
+// Null where it is no call, one of an interface, or one of something that has no graph.
+GraphFunction* callee_of(const Node* node) {
+  if (node->kind() == c10::prim::CallFunction) {
+    const auto type = node->input(0)->type()->cast<c10::FunctionType>();
+    return type ? graph_function(type->function()) : nullptr;
+  }
+  if (node->kind() != c10::prim::CallMethod) return nullptr;
+  const auto owner = node->input(0)->type()->cast<c10::ClassType>();
+  return owner ? graph_function(owner->findMethod(node->s(c10::attr::name))) : nullptr;
+}
+
+c10::InterfaceTypePtr called_interface(const Node* node) {
+  if (node->kind() != c10::prim::CallMethod) return nullptr;
+  return node->input(0)->type()->cast<c10::InterfaceType>();
+}
+
+// A copy of `body` in front of the node, whose inputs become its own. Gives its outputs.
+std::vector<Value*> insert_before(Node* node, Graph& body) {
+  std::vector<Value*> inputs(node->inputs().begin(), node->inputs().end());
+  if (node->kind() == c10::prim::CallFunction) inputs.erase(inputs.begin());  // the function
+  const torch::jit::WithInsertPoint before(node);
+  return torch::jit::insertGraph(*node->owningGraph(), body, inputs);
+}
+
+void replace(Node* node, Graph& body) {
+  const std::vector<Value*> outputs = insert_before(node, body);
+  for (std::size_t i = 0; i < outputs.size(); ++i) node->output(i)->replaceAllUsesWith(outputs[i]);
+  node->destroy();
+}
+
+// Calls that name what they call. torch::jit::Inline would replace them one call deep only, once
+// the optimizing executor is off.
+class DirectCalls {
+ public:
+  std::shared_ptr<Graph> expanded(Graph& graph) {
+    const std::shared_ptr<Graph> copy = graph.copy();
+    expand(copy->block());
+    return copy;
+  }
+
+  // Each function once, as deep models call the same one often.
+  Graph& body_of(GraphFunction& function) {
+    auto known = bodies_.find(&function);
+    if (known == bodies_.end())
+      known = bodies_.emplace(&function, expanded(*function.graph())).first;
+    return *known->second;
+  }
+
+ private:
+  void expand(Block* block) {
+    for (auto it = block->nodes().begin(); it != block->nodes().end();) {
+      Node* node = *it++;  // before the node may go
+      for (Block* inner : node->blocks()) expand(inner);
+      if (node->hasAttribute(c10::attr::Subgraph)) {  // torch.jit.fork
+        insert_before(node, *expanded(*node->g(c10::attr::Subgraph)));
+      } else if (GraphFunction* callee = callee_of(node)) {
+        replace(node, body_of(*callee));
+      }
+    }
+  }
+
+  std::map<const GraphFunction*, std::shared_ptr<Graph>> bodies_;
+};
+
+// Calls through an interface. What they come to is what the module holds where the call gets its
+// object from; where that cannot be told it is taken to be all that the interface may stand for.
+class InterfaceCalls {
+ public:
+  InterfaceCalls(const torch::jit::Module& module, Graph& graph, DirectCalls& calls)
+      : module_(module), graph_(graph), calls_(calls) {}
+
+  void expand(Block* block) {
+    for (auto it = block->nodes().begin(); it != block->nodes().end();) {
+      Node* node = *it;
+      for (Block* inner : node->blocks()) expand(inner);
+      if (!called_interface(node) || !left_.insert(node).second) {
+        ++it;
+        continue;
+      }
+      Node* before = node->prev();
+      expand(node);
+      it = ++before->iterator();  // what was inserted may have such calls, too
+    }
+  }
+
+ private:
+  void expand(Node* node) {
+    const std::string& name = node->s(c10::attr::name);
+    const auto object = object_of(node->input(0));
+    GraphFunction* method = object ? graph_function(object->type()->findMethod(name)) : nullptr;
+    if (method != nullptr) {
+      left_.erase(node);
+      replace(node, calls_.body_of(*method));
+      return;
+    }
+    for (GraphFunction* each : methods_of(*called_interface(node), name)) {
+      // Once is enough to be seen, and a method may call its own interface.
+      if (seen_.insert(each).second) insert_before(node, calls_.body_of(*each));
+    }
+  }
+
+  // Null where it is not an attribute of the module or of its parts.
+  c10::intrusive_ptr<c10::ivalue::Object> object_of(const Value* value) const {
+    if (value == graph_.inputs()[0]) return module_._ivalue();
+    if (value->node()->kind() != c10::prim::GetAttr) return {};
+    const auto owner = object_of(value->node()->input(0));
+    if (!owner) return {};
+    const c10::IValue held = owner->getAttr(value->node()->s(c10::attr::name));
+    return held.isObject() ? held.toObject() : c10::intrusive_ptr<c10::ivalue::Object>();
+  }
+
+  std::vector<GraphFunction*> methods_of(const c10::InterfaceType& interface,
+                                         const std::string& name) const {
+    std::vector<GraphFunction*> methods;
+    for (torch::jit::Function* function : module_._ivalue()->compilation_unit()->get_functions()) {
+      GraphFunction* method = graph_function(function);
+      if (method == nullptr || method->name() != name || method->graph()->inputs().empty())
+        continue;
+      const auto owner = method->graph()->inputs()[0]->type()->cast<c10::ClassType>();
+      if (owner && owner->isSubtypeOf(interface)) methods.push_back(method);
+    }
+    return methods;
+  }
+
+  const torch::jit::Module& module_;
+  Graph& graph_;
+  DirectCalls& calls_;
+  std::set<const Node*> left_;           // calls that stay
+  std::set<const GraphFunction*> seen_;  // that stand in front of one
+};
+
+void visit_block(const Block* block, const std::function<void(const Node*)>& visit) {
+  for (const Node* node : block->nodes()) {
+    for (const Block* inner : node->blocks()) visit_block(inner, visit);
+    visit(node);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Graph> forward_graph(const torch::jit::Module& module) {
+  const auto method = module.find_method("forward");
+  if (!method) return std::make_shared<Graph>();
+  DirectCalls calls;
+  std::shared_ptr<Graph> graph = calls.expanded(*method->graph());
+  InterfaceCalls(module, *graph, calls).expand(graph->block());
+  return graph;
+}
+
+void visit_nodes(const Graph& graph, const std::function<void(const Node*)>& visit) {
+  visit_block(graph.block(), visit);
+}
+
+}  // namespace decent

@@ -1,0 +1,164 @@
+#include "decent/train/output_files.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/data/shards.h"
+#include "decent/model/onnx_export.h"
+#include "decent/train/run_folder.h"
+
+namespace decent {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Without symbolic links, "." and "..", whether or not all of it exists yet.
+fs::path resolved(const fs::path& path) {
+  std::error_code failed;
+  const fs::path found = fs::weakly_canonical(fs::absolute(path), failed);
+  return failed ? fs::absolute(path).lexically_normal() : found;
+}
+
+bool same_file(const fs::path& a, const fs::path& b) {
+  std::error_code missing;
+  return fs::equivalent(a, b, missing) || resolved(a) == resolved(b);
+}
+
+bool is_in(const fs::path& path, const fs::path& folder) {
+  const fs::path whole = resolved(path);
+  const fs::path begin = resolved(folder);
+  return std::mismatch(begin.begin(), begin.end(), whole.begin(), whole.end()).first == begin.end();
+}
+
+// Another name of a file in the folder.
+bool links_into(const fs::path& path, const fs::path& folder) {
+  std::error_code failed;
+  if (!fs::exists(path, failed)) return false;
+  for (fs::recursive_directory_iterator it(folder, failed), end; !failed && it != end;
+       it.increment(failed)) {
+    std::error_code missing;
+    if (fs::equivalent(path, it->path(), missing)) return true;
+  }
+  return false;
+}
+
+[[noreturn]] void refuse(const OutputFile& output, const std::string& what) {
+  throw UserError(output.where + ": '" + output.path.string() + "' " + what +
+                  ".\nA file that is read is never written over: " + output.way_out);
+}
+
+void refuse_to_replace(const InputFile& input, const OutputFile& output) {
+  const std::string named = input.what + " '" + input.path.string() + "'";
+  if (input.folder && output.folder) return;  // a run goes on from its own checkpoints
+  if (output.folder) {
+    if (is_in(input.path, output.path)) refuse(output, "is the folder in which " + named + " is");
+  } else if (input.folder) {
+    if (is_in(output.path, input.path) || links_into(output.path, input.path))
+      refuse(output, "is a file of " + named);
+  } else if (same_file(output.path, input.path)) {
+    refuse(output, "is the same file as " + named);
+  }
+}
+
+// ---- what is read ---------------------------------------------------------------------------
+
+std::vector<fs::path> files_of(const SourceRecipe& source) {
+  std::vector<fs::path> files;
+  try {
+    files = expand_globs(source.paths);
+  } catch (const UserError&) {
+    // Nothing is there that could be replaced; whoever opens the source says so.
+  }
+  for (const fs::path& file : {source.images, source.labels}) {
+    if (!file.empty()) files.push_back(file);
+  }
+  return files;
+}
+
+std::vector<InputFile> inputs_of(const CommandFiles& command, const Recipe& recipe) {
+  std::vector<InputFile> inputs = {{"the recipe (--config)", command.config},
+                                   {"the model (model.path)", recipe.model.path}};
+  if (recipe.model.weights)
+    inputs.push_back({"the weights (model.weights)", *recipe.model.weights});
+  for (const fs::path& file : files_of(recipe.data.train)) {
+    inputs.push_back({"the data (data.train)", file});
+  }
+  if (recipe.data.eval) {
+    for (const fs::path& file : files_of(*recipe.data.eval)) {
+      inputs.push_back({"the data (data.eval)", file});
+    }
+  }
+  if (command.checkpoint) inputs.push_back({"the checkpoint", *command.checkpoint, true});
+  inputs.push_back({"the run's checkpoints", RunFolder(recipe.output).checkpoints(), true});
+  return inputs;
+}
+
+void add_external_data(const TorchScriptModel& model, std::vector<InputFile>& inputs) {
+  for (const fs::path& file : external_data_of(model)) {
+    inputs.push_back({"the model's external data", file});
+  }
+}
+
+// ---- what is written ------------------------------------------------------------------------
+
+// A file that appears whole is written under a temporary name first (AtomicFile).
+void add_whole(const OutputFile& file, std::vector<OutputFile>& outputs) {
+  outputs.push_back(file);
+  outputs.push_back(file);
+  outputs.back().path += ".tmp";
+}
+
+void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
+  const RunFolder folder(recipe.output);
+  const std::string where = "output '" + recipe.output.string() + "'";
+  const std::string other_folder = "choose another folder with --set output=DIR";
+  add_whole({where, folder.recipe(),
+             "copy the recipe to another place for --config, or choose another folder with "
+             "--set output=DIR"},
+            outputs);
+  for (const fs::path& file : {folder.metrics(), folder.model(), folder.weights()}) {
+    add_whole({where, file, other_folder}, outputs);
+  }
+  outputs.push_back({where, folder.path() / "metrics.previous.jsonl", other_folder});
+  outputs.push_back({where, folder.log(), other_folder});
+  if (recipe.log.trace) add_whole({where, folder.trace(rank), other_folder}, outputs);
+  outputs.push_back({where, folder.checkpoints(), other_folder, true});
+}
+
+std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& recipe,
+                                   const TorchScriptModel* model) {
+  std::vector<OutputFile> outputs;
+  if (command.trains) {
+    add_run(recipe, command.rank, outputs);
+  } else if (command.evaluates) {
+    outputs.push_back({"output '" + recipe.output.string() + "'",
+                       RunFolder(recipe.output).metrics(),
+                       "choose another folder with --set output=DIR"});
+  }
+  if (!command.export_file) return outputs;
+  std::vector<fs::path> files = {*command.export_file};
+  if (model != nullptr) files = files_of_export(*model, *command.export_file);
+  for (const fs::path& file : files) {
+    add_whole({"--export", file, "choose another name or folder"}, outputs);
+  }
+  return outputs;
+}
+
+}  // namespace
+
+void refuse_to_replace(std::span<const InputFile> inputs, std::span<const OutputFile> outputs) {
+  for (const OutputFile& output : outputs) {
+    for (const InputFile& input : inputs) refuse_to_replace(input, output);
+  }
+}
+
+void check_outputs(const CommandFiles& command, const Recipe& recipe,
+                   const TorchScriptModel* model) {
+  std::vector<InputFile> inputs = inputs_of(command, recipe);
+  if (model != nullptr) add_external_data(*model, inputs);
+  refuse_to_replace(inputs, outputs_of(command, recipe, model));
+}
+
+}  // namespace decent
