@@ -138,16 +138,23 @@ std::vector<std::string> set_later_aside(const CheckpointFolder& checkpoints, st
   return lines;
 }
 
-// What workers_sharing() leaves where it is killed.
-void remove_markers(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> markers;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (entry.path().filename().string().starts_with(kMarkerPrefix)) {
-      markers.push_back(entry.path());
-    }
+bool is_leftover(const RunFolder& folder, const std::string& name) {
+  if (name.starts_with(kMarkerPrefix)) return true;
+  const std::filesystem::path files[] = {folder.recipe(), folder.metrics(), folder.model(),
+                                         folder.weights()};
+  return std::any_of(std::begin(files), std::end(files), [&](const auto& file) {
+    return is_temporary_of(name, file.filename().string());
+  });
+}
+
+// What is left where workers_sharing() is killed, or the writing of one of the run's files.
+void remove_leftovers(const RunFolder& folder) {
+  std::vector<std::filesystem::path> leftovers;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (is_leftover(folder, entry.path().filename().string())) leftovers.push_back(entry.path());
   }
   std::error_code ignored;
-  for (const std::filesystem::path& marker : markers) std::filesystem::remove(marker, ignored);
+  for (const std::filesystem::path& each : leftovers) std::filesystem::remove(each, ignored);
 }
 
 }  // namespace
@@ -227,7 +234,7 @@ Output open_output(Program& program, const Setup& setup,
   // is left is one run up to one step.
   agree(world, "checkpoints", [&] {
     if (!output.leads) return;
-    remove_markers(folder.path());
+    remove_leftovers(folder);
     finish_start(checkpoints, start);
     checkpoints.clear_leftovers();
     if (!program.flags.resume) return;

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from program import ROOT, Ended
+import fault_layer
+from program import Ended
 from runs import Run, assert_same_run, assert_says, attempt, error_message, recipe, train
 
 STEPS = 12
@@ -73,10 +73,7 @@ class Fault:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled fault layer."""
-    path = tmp_path_factory.mktemp("faults") / "faults.so"
-    source = ROOT / "tests" / "support" / "faults.c"
-    subprocess.run(["cc", "-std=c11", "-shared", "-fPIC", "-o", path, source], check=True)
-    return path
+    return fault_layer.build(tmp_path_factory.mktemp("faults"))
 
 
 @pytest.fixture(scope="session")
@@ -102,7 +99,7 @@ def calls(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
         log = own / "calls.log"
         ended = start(own, setting, library, FAULT_KIND="count", FAULT_LOG=log)
         assert [e.code for e in ended] == [0] * setting.workers, ended
-        return calls_in(log.read_text().splitlines())
+        return calls_in(fault_layer.read_log(log))
 
     return lambda setting, step: [call for call in of_run(setting) if call.save == step]
 
@@ -112,19 +109,16 @@ def start(folder: Path, setting: Setting, library: Path, **fault: object) -> lis
     for name in FOREIGN:
         (checkpoints / name).parent.mkdir(parents=True, exist_ok=True)
         (checkpoints / name).write_text("mine")
-    # AddressSanitizer would insist on being the first library; this one is fine before it.
-    sanitizer = f"{os.environ.get('ASAN_OPTIONS', '')}:verify_asan_link_order=0"
-    return attempt(folder, setting.recipe, "--resume", "auto", "--quiet", workers=setting.workers, LD_PRELOAD=library,
-                   ASAN_OPTIONS=sanitizer, FAULT_FOLDER=checkpoints.resolve(), FAULT_RANK=setting.rank, **fault)
+    return attempt(folder, setting.recipe, "--resume", "auto", "--quiet", workers=setting.workers,
+                   **fault_layer.variables(library, checkpoints, FAULT_RANK=setting.rank, **fault))
 
 
-def calls_in(log: list[str]) -> list[Call]:
+def calls_in(log: list[tuple[str, str]]) -> list[Call]:
     result: list[Call] = []
     numbers: Counter[str] = Counter()
     save = 0
     standing: frozenset[int] = frozenset()
-    for line in log:
-        name, _, path = line.partition(" ")
+    for name, path in log:
         begun = re.match(r"\.step-(\d+)\.writing", path)
         if begun and int(begun[1]) > save:
             if save > 0:

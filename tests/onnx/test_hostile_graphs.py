@@ -12,7 +12,7 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from hostile import MOST_SECONDS, chain, model, tensor, value
-from program import run_alone
+from program import ROOT, run_alone
 from runs import assert_says, error_message, recipe, write_recipe
 from tensors import write_safetensors
 from test_hostile_files import COSTLY, WITHIN_BOUNDS, deep_graphs, write
@@ -48,7 +48,29 @@ def loop(trips: int) -> ModelProto:
                          ("trips", trips), ("yes", True), ("half", np.float32(0.5)))
 
 
+SMALLEST = -2**63
+
+
+def quotient(a: int, b: int) -> ModelProto:
+    """y = g + a / b, of integers that the import computes."""
+    constants = [numpy_helper.from_array(np.array([value]), name) for name, value in (("a", a), ("b", b))]
+    return model([PRODUCT, helper.make_node("Div", ["a", "b"], ["c"]),
+                  helper.make_node("Cast", ["c"], ["d"], to=TensorProto.FLOAT), helper.make_node("Add", ["g", "d"], ["y"])],
+                 [WEIGHT, *constants])
+
+
+def of_image(*nodes: NodeProto, opset: int = 18) -> ModelProto:
+    """Nodes from "image", g as [n, 2, 1, 1], to "z", of which y is the row."""
+    shape, row = (numpy_helper.from_array(np.array(sizes), name)
+                  for name, sizes in (("shape", [-1, 2, 1, 1]), ("row", [0, -1])))
+    return model([PRODUCT, helper.make_node("Reshape", ["g", "shape"], ["image"]), *nodes,
+                  helper.make_node("Reshape", ["z", "row"], ["y"])], [WEIGHT, shape, row], opset=opset)
+
+
 TRAINED: dict[str, Callable[[], ModelProto]] = {
+    "quotient": lambda: quotient(SMALLEST, -1),
+    "no_outputs": lambda: model([helper.make_node("Split", ["shape"], []), helper.make_node("MatMul", ["x", "w"], ["y"])],
+                                [WEIGHT, numpy_helper.from_array(np.array([2, 3]), "shape")]),
     **{op: lambda op=op: trained_graph(helper.make_node(op, ["g"] * MANY, ["y"])) for op in ("Sum", "Mean", "Max", "Min")},
     "loop": lambda: loop(3),
 }
@@ -68,6 +90,28 @@ REFUSED: dict[str, tuple[Callable[[], ModelProto], str]] = {
              "(ReduceSum) has axis 2 for a tensor of rank 2"),
     "memory": (lambda: trained_graph(helper.make_node("Tile", ["g", "repeats"], ["y"]), ("repeats", np.array([1, 2**40]))),
                "memory"),
+    "quotient": (lambda: quotient(1, 0), "(Div) cannot be computed: RuntimeError: ZeroDivisionError"),
+    "groups": (lambda: of_image(helper.make_node("Constant", [], ["s"], value_floats=[1.0, 1.0]),
+                                helper.make_node("GroupNormalization", ["image", "s", "s"], ["z"], num_groups=0)),
+               "an integer is divided by 0"),
+    "block": (lambda: of_image(helper.make_node("DepthToSpace", ["image"], ["z"], blocksize=0)),
+              "an integer is divided by 0"),
+    "strides": (lambda: of_image(helper.make_node("AveragePool", ["image"], ["z"], kernel_shape=[1, 1], strides=[0, 1],
+                                                  auto_pad="SAME_UPPER")),
+                "(AveragePool) has 0 in 'strides'; 1 to 2147483647 are"),
+    "inputs": (lambda: trained_graph(helper.make_node("LessOrEqual", [], ["y"])), "(LessOrEqual) lacks input 0"),
+    "input_left_out": (lambda: trained_graph(helper.make_node("Add", ["g", ""], ["y"])), "(Add) lacks input 1"),
+    "one_operand": (lambda: trained_graph(helper.make_node("Equal", ["i"], ["y"]), ("i", 3)), "(Equal) lacks input 1"),
+    "attribute": (lambda: trained_graph(helper.make_node("Cast", ["g"], ["y"])), "(Cast) has 'to' = 0"),
+    "outputs": (lambda: trained_graph(helper.make_node("Relu", ["g"], ["r", "y"])), "(Relu) does not make its output 1, 'y'"),
+    "shape": (lambda: trained_graph(helper.make_node("Conv", ["g", "k"], ["y"]), ("k", np.ones(2, np.float32))),
+              "(Conv) has 0 spatial axes; PyTorch has 1 to 3"),
+    "elements": (lambda: trained_graph(helper.make_node("Identity", ["t"], ["y"]), ("t", np.array(["text"], object))),
+                 "(Identity) reads strings, which PyTorch lacks"),
+    "rank": (lambda: trained_graph(helper.make_node("Gather", ["s", "i"], ["y"]), ("s", np.float32(1)), ("i", 0)),
+             "(Gather) makes a tensor of -1 dimensions; PyTorch has 0 to 64"),
+    "axis_twice": (lambda: trained_graph(helper.make_node("Unsqueeze", ["w", "axes"], ["y"]), ("axes", np.array([3, 3]))),
+                   "(Unsqueeze) has an axis twice"),
 }
 
 
@@ -75,6 +119,14 @@ REFUSED: dict[str, tuple[Callable[[], ModelProto], str]] = {
 def test_refused(tmp_path: Path, name: str) -> None:
     make, said = REFUSED[name]
     assert_says(error_message(dry_run(tmp_path, make())), said)
+
+
+# What a node of these files lacks once ended the program with a signal.
+@pytest.mark.parametrize(("name", "said"), [("null-sizes", "(LessOrEqual) lacks input 0"),
+                                            ("null-value", "(Loop) does not make its output 1, 'res_scan'")])
+def test_files_that_fuzzing_found(tmp_path: Path, name: str, said: str) -> None:
+    found = ROOT / "tests" / "fuzz" / "corpus" / "onnx" / f"{name}.onnx"
+    assert_says(error_message(dry_run(tmp_path, found.read_bytes())), "m.onnx", said)
 
 
 @pytest.mark.parametrize("name", WITHIN_BOUNDS)

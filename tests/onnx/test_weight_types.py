@@ -113,5 +113,9 @@ def test_untrained_is_the_same_file(run: tuple[Path, TrainedRun], data, tmp_path
     settings = write_only(tmp_path, make_recipe(NAME, path, data(NAME), "sgd"))
     again = tmp_path / "again" / path.name
     export(settings.config, again, "--checkpoint", "none")
-    files = {file.name: file.read_bytes() for file in path.parent.iterdir()}
-    assert files == {file.name: file.read_bytes() for file in again.parent.iterdir()}
+    names = sorted(file.name for file in path.parent.iterdir())
+    assert sorted(file.name for file in again.parent.iterdir()) == names
+    if len(names) == 1:
+        assert again.read_bytes() == path.read_bytes()
+    else:  # external data lies where the writer chooses
+        assert onnx.load(str(again)) == onnx.load(str(path))

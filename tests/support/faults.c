@@ -168,9 +168,13 @@ int fsync(int fd) { return fails_on("fsync", fd) ? -1 : (int)syscall(SYS_fsync, 
 
 int fdatasync(int fd) { return fails_on("fsync", fd) ? -1 : (int)syscall(SYS_fdatasync, fd); }
 
-int renameat(int from_folder, const char* from, int to_folder, const char* to) {
+int renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) {
   if (fails_at("rename", from_folder, from)) return -1;
-  return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, 0);
+  return (int)syscall(SYS_renameat2, from_folder, from, to_folder, to, flags);
+}
+
+int renameat(int from_folder, const char* from, int to_folder, const char* to) {
+  return renameat2(from_folder, from, to_folder, to, 0);
 }
 
 int rename(const char* from, const char* to) { return renameat(AT_FDCWD, from, AT_FDCWD, to); }

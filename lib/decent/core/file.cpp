@@ -5,8 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <random>
 #include <utility>
 
 #include "decent/core/error.h"
@@ -30,11 +33,50 @@ class Descriptor {
 
 std::string reason(int error) { return std::strerror(error); }
 
+constexpr std::string_view kTemporaryEnd = ".tmp";
+constexpr std::size_t kDigits = 8;  // between the name and that
+
+std::string random_digits() {
+  std::array<char, kDigits + 1> text{};
+  std::snprintf(text.data(), text.size(), "%08x", std::random_device()());
+  return text.data();
+}
+
+// Creates a file of a new name, which is put into `temporary`. Negative, with errno, where it
+// fails.
+int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
+  constexpr int kMostTries = 100;
+  int fd = -1;
+  for (int i = 0; i < kMostTries && fd < 0 && (i == 0 || errno == EEXIST); ++i) {
+    temporary = path.string() + "." + random_digits() + std::string(kTemporaryEnd);
+    fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  }
+  return fd;
+}
+
+// Some file systems (FUSE, NFS) cannot rename on this condition: there the look has to do.
+int rename_unless_there(const char* from, const char* to) {
+  if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  struct stat info {};
+  if (::lstat(to, &info) != 0) return ::rename(from, to);
+  errno = EEXIST;
+  return -1;
+}
+
+}  // namespace
+
 std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-}  // namespace
+bool is_temporary_of(std::string_view name, std::string_view final_name) {
+  if (name.size() != final_name.size() + 1 + kDigits + kTemporaryEnd.size()) return false;
+  if (!name.starts_with(final_name) || !name.ends_with(kTemporaryEnd)) return false;
+  name.remove_prefix(final_name.size());
+  return name.front() == '.' &&
+         name.substr(1, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -78,9 +120,8 @@ std::string read_text(const std::filesystem::path& path) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), temporary_(path_) {
-  temporary_ += ".tmp";
-  fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
+  fd_ = create_beside(path_, temporary_);
   if (fd_ < 0) fail(errno);
 }
 
@@ -101,13 +142,26 @@ void AtomicFile::write(std::string_view bytes) noexcept {
 }
 
 void AtomicFile::commit() {
+  sync();
+  rename();
+  sync_folder(folder_of(path_));
+}
+
+void AtomicFile::sync() {
   if (error_ != 0) fail(error_);
   if (::fsync(fd_) != 0) fail(errno);
   // Closing can report a failed write too (quota, network file systems).
   if (::close(std::exchange(fd_, -1)) != 0) fail(errno);
+}
+
+void AtomicFile::rename() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
   temporary_.clear();
-  sync_folder(folder_of(path_));
+}
+
+void AtomicFile::rename_as_new() {
+  if (rename_unless_there(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+  temporary_.clear();
 }
 
 void AtomicFile::fail(int error) const {

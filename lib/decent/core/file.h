@@ -37,6 +37,10 @@ std::string read_text(const std::filesystem::path& path);
 
 /// A file that is written piece by piece and appears under its name whole or not at all: a
 /// temporary file beside it, fsync, rename, fsync of the folder.
+///
+/// The temporary file has a name that nothing had before ("model.pt.3f09a1c2.tmp"), so that neither
+/// another file nor what a symbolic link leads to can be written over. A process that is killed
+/// leaves it behind; is_temporary_of() knows it.
 class AtomicFile {
  public:
   /// Throws WriteError.
@@ -52,6 +56,16 @@ class AtomicFile {
   /// Makes the file appear. Throws WriteError naming it where any of this failed.
   void commit();
 
+  // The steps of commit(), for callers who make several files appear together, in order. All throw
+  // WriteError.
+
+  /// Closes the file, whose content is durable then, still under its temporary name.
+  void sync();
+  /// Gives it its name, in place of a file that had it. The caller syncs the folder.
+  void rename();
+  /// The same, but fails where there is a file of that name.
+  void rename_as_new();
+
  private:
   [[noreturn]] void fail(int error) const;
 
@@ -61,9 +75,15 @@ class AtomicFile {
   int error_ = 0;  // errno of the first failed write
 };
 
+/// Whether `name` is one that AtomicFile gives its temporary file while it writes `final_name`.
+bool is_temporary_of(std::string_view name, std::string_view final_name);
+
 /// Writes a file in one go, as AtomicFile does. Throws WriteError.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> pieces);
 void write_file(const std::filesystem::path& path, std::string_view content);
+
+/// The folder that a file lies in; "." for a name alone.
+std::filesystem::path folder_of(const std::filesystem::path& path);
 
 /// Creates the folder and its parents. Throws WriteError.
 void create_folders(const std::filesystem::path& path);

@@ -101,6 +101,54 @@ TEST(WriteFile, LeavesTheTargetAndNoTemporaryFileWhereItCannotRename) {
   EXPECT_EQ(entries_in(folder.path()), 1U);
 }
 
+// What stands under a name that a temporary file might have is somebody's.
+TEST(WriteFile, TouchesNoOtherFile) {
+  const testing::TemporaryFolder folder;
+  put(folder / "elsewhere", "mine");
+  std::filesystem::create_symlink(folder / "elsewhere", folder / "file.tmp");
+  put(folder / "other.tmp", "mine, too");
+  write_file(folder / "file", "x");
+  write_file(folder / "other", "y");
+  EXPECT_EQ(read_text(folder / "elsewhere"), "mine");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "file.tmp"));
+  EXPECT_EQ(read_text(folder / "other.tmp"), "mine, too");
+  EXPECT_EQ(entries_in(folder.path()), 5U);
+}
+
+TEST(AtomicFile, HasATemporaryNameThatIsKnownAgain) {
+  const testing::TemporaryFolder folder;
+  AtomicFile file(folder / "model.pt");
+  AtomicFile same(folder / "model.pt");  // of another process, say
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    EXPECT_TRUE(is_temporary_of(entry.path().filename().string(), "model.pt")) << entry.path();
+    EXPECT_FALSE(is_temporary_of(entry.path().filename().string(), "model"));
+  }
+  EXPECT_EQ(entries_in(folder.path()), 2U);
+  for (const char* name :
+       {"model.pt", "model.pt.tmp", "model.pt.0123456.tmp", "model.pt-01234567.tmp",
+        "model.pt.0123456g.tmp", "model.pt.01234567.bak"})
+    EXPECT_FALSE(is_temporary_of(name, "model.pt")) << name;
+}
+
+TEST(AtomicFile, AsANewOneReplacesNothing) {
+  const testing::TemporaryFolder folder;
+  put(folder / "file", "mine");
+  {
+    AtomicFile file(folder / "file");
+    file.write("x");
+    file.sync();
+    EXPECT_THAT(message_of<WriteError>([&] { file.rename_as_new(); }), HasSubstr("File exists"));
+  }
+  EXPECT_EQ(read_text(folder / "file"), "mine");
+  AtomicFile file(folder / "new");
+  file.write("x");
+  file.sync();
+  EXPECT_FALSE(std::filesystem::exists(folder / "new"));
+  file.rename_as_new();
+  EXPECT_EQ(read_text(folder / "new"), "x");
+  EXPECT_EQ(entries_in(folder.path()), 2U);
+}
+
 TEST(CreateFolders, CreatesParentsAndAcceptsWhatIsThere) {
   const testing::TemporaryFolder folder;
   create_folders(folder / "a/b/c");

@@ -103,7 +103,7 @@ TEST(Report, WarnsOfAFixedBatch) {
 
 TEST(Report, NamesSharedTensors) {
   Example example;
-  example.model.graph.nodes[3].inputs[1] = "a";
+  example.model.graph.nodes[3].inputs = {"x", "a"};
   example.classification = classify(example.model.graph, {});
   EXPECT_THAT(example.report(Detail::brief),
               Contains("shared by several modules, tied or merged by the export as equal, and "

@@ -124,7 +124,7 @@ class ScopeChecker {
   [[noreturn]] void refuse_input(const std::string& name, const std::vector<Node>& nodes,
                                  std::size_t user) const {
     for (std::size_t i = user; i < nodes.size(); ++i) {
-      const std::vector<std::string>& outputs = nodes[i].outputs;
+      const NameList& outputs = nodes[i].outputs;
       if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) continue;
       if (i == user)
         input_.fail(name_in_messages(nodes[i]) + " uses its own output " + in_quotes(name));

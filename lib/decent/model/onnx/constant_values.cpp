@@ -79,11 +79,13 @@ Outcome concat(const Inputs& inputs) {
 }
 
 Outcome filled(const SmallConstant& one, const SmallConstant& shape) {
-  if (one.values.size() != 1) return std::nullopt;
+  if (one.values.size() != 1 || !is_integer(shape.type)) return std::nullopt;
   SmallConstant result{one.type, {}, {}};
   double count = 1;
   for (const double dim : shape.values) {
-    if (!(dim >= 0) || (count *= dim) > static_cast<double>(kMostElements)) return std::nullopt;
+    if (!(dim >= 0 && dim <= static_cast<double>(kMostElements)) ||
+        (count *= dim) > static_cast<double>(kMostElements))
+      return std::nullopt;
     result.dims.push_back(static_cast<std::int64_t>(dim));
   }
   result.values.assign(static_cast<std::size_t>(count), one.values.front());

@@ -34,7 +34,8 @@ std::string list_text(const std::vector<Integer>& values) {
 std::string bool_text(bool value) { return value ? "True" : "False"; }
 
 std::int64_t axis_of(std::int64_t axis, std::optional<std::int64_t> rank) {
-  if (!rank) return axis;
+  if (!rank && axis >= -kMostDimensions && axis < kMostDimensions) return axis;
+  if (!rank) throw Unsupported("has axis " + std::to_string(axis) + ", which no tensor has");
   // A scalar has the axes 0 and -1, as in PyTorch.
   const std::int64_t most = std::max<std::int64_t>(*rank, 1);
   if (axis < -most || axis >= most) {
@@ -51,8 +52,12 @@ std::vector<std::int64_t> axes_of(std::vector<std::int64_t> axes,
 }
 
 std::optional<std::int64_t> broadcast_rank(const NodeContext& c) {
+  return broadcast_rank(c, c.inputs());
+}
+
+std::optional<std::int64_t> broadcast_rank(const NodeContext& c, std::size_t inputs) {
   std::int64_t rank = 0;
-  for (std::size_t i = 0; i < c.inputs(); ++i) {
+  for (std::size_t i = 0; i < inputs; ++i) {
     if (!c.rank(i)) return std::nullopt;
     rank = std::max(rank, *c.rank(i));
   }
@@ -72,6 +77,7 @@ std::string operand(NodeContext& c, std::size_t input, std::size_t other) {
 
 Integer size_of_dimension(NodeContext& c, std::size_t input, std::int64_t axis) {
   const Value& value = c.input(input);
+  if (value.rank == 0) throw Unsupported("goes along an axis of a scalar");
   const std::int64_t place = axis_of(axis, value.rank);
   if (value.dims && place >= 0) return Integer::of(value.dims->at(static_cast<std::size_t>(place)));
   return Integer::size(c.tensor(input) + ".size(" + std::to_string(place) + ")");

@@ -27,6 +27,8 @@ std::vector<std::int64_t> axes_of(std::vector<std::int64_t> axes, std::optional<
 
 /// The rank that inputs broadcast to, where theirs are known.
 std::optional<std::int64_t> broadcast_rank(const NodeContext& c);
+/// The same of the first `inputs` inputs.
+std::optional<std::int64_t> broadcast_rank(const NodeContext& c, std::size_t inputs);
 
 /// An input beside a tensor of the same type: a scalar constant as a number, which then takes the
 /// tensor's type.

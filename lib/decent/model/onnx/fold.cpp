@@ -90,15 +90,24 @@ bool GraphTranslator::can_fold(const Node& node, const Operator& known) const {
 
 bool GraphTranslator::fold(const Node& node, const Operator& known) {
   if (!can_fold(node, known)) return false;
-  std::vector<Tensor> outcomes = evaluate(node, known);
-  std::size_t next = 0;
-  for (const std::string& name : node.outputs) {
-    if (name.empty() || find(name) == nullptr) continue;
-    if (find(name)->is_constant()) continue;  // integers, of which the translation made a constant
-    outcomes[next].name = name;
-    define(name, Value::of_constant(std::make_shared<const Tensor>(std::move(outcomes[next++]))));
+  for (Tensor& outcome : evaluate(node, known)) {
+    const std::string name = outcome.name;
+    define(name, Value::of_constant(std::make_shared<const Tensor>(std::move(outcome))));
   }
   return true;
+}
+
+// Those that the translation gave, without integers, of which it made constants itself.
+std::vector<std::string> GraphTranslator::outputs_to_compute(const Node& node) const {
+  std::vector<std::string> names;
+  for (const std::string& name : node.outputs) {
+    const auto found = scopes_.back().find(name);
+    if (name.empty() || found == scopes_.back().end() || found->second.is_constant()) continue;
+    if (found->second.kind != Value::Kind::tensor)
+      throw Unsupported("makes a sequence of constants");
+    names.push_back(name);
+  }
+  return names;
 }
 
 // The node's own translation, in a module by itself.
@@ -120,22 +129,18 @@ std::vector<Tensor> GraphTranslator::evaluate(const Node& node, const Operator& 
   try {
     NodeContext context(*this, node);
     known.translate(context);
+    const std::vector<std::string> names = outputs_to_compute(node);
     std::string results;
-    for (const std::string& name : node.outputs) {
-      const auto found = scopes_.back().find(name);
-      if (name.empty() || found == scopes_.back().end() || found->second.is_constant()) continue;
-      if (found->second.kind != Value::Kind::tensor)
-        throw Unsupported("makes a sequence of constants");
-      results += text_of(found->second) + ", ";
-    }
+    for (const std::string& name : names) results += text_of(scopes_.back().at(name)) + ", ";
     std::vector<Tensor> outcomes;
-    if (!results.empty()) {
+    if (!names.empty()) {
       std::swap(source.constants, result_.module.constants);  // lent, as there may be many
       source.methods = helper_methods(helpers_) +
                        "def forward(self) -> List[Tensor]:\n    device = torch.device(\"cpu\")\n" +
                        lines_.text() + "    return [" + results + "]\n";
       outcomes = options_.evaluate(source);
     }
+    for (std::size_t i = 0; i < names.size(); ++i) outcomes.at(i).name = names[i];
     restore();
     return outcomes;
   } catch (...) {

@@ -37,12 +37,14 @@ std::vector<std::string> names_of(const std::vector<ValueInfo>& infos) {
   return names;
 }
 
+std::vector<std::string> names_of(const NameList& names) { return {names.begin(), names.end()}; }
+
 // What goes into a branch or a loop's body and what comes out.
 void add_nested_steps(const Graph& graph, std::vector<GradientStep>& steps) {
   for (const Node& node : graph.nodes) {
     for (const Graph* nested : nested_graphs(node)) {
-      steps.push_back({"", node.op_type, node.inputs, names_of(nested->inputs), true});
-      steps.push_back({"", node.op_type, names_of(nested->outputs), node.outputs, true});
+      steps.push_back({"", node.op_type, names_of(node.inputs), names_of(nested->inputs), true});
+      steps.push_back({"", node.op_type, names_of(nested->outputs), names_of(node.outputs), true});
       add_nested_steps(*nested, steps);
     }
   }

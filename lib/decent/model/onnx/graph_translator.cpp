@@ -21,7 +21,7 @@ std::string annotation_of(Value::Kind kind) {
 
 // A node's inputs, and what the graphs in its attributes read and give.
 std::vector<std::string> names_read(const Node& node) {
-  std::vector<std::string> names = node.inputs;
+  std::vector<std::string> names(node.inputs.begin(), node.inputs.end());
   for (const Attribute& attribute : node.attributes) {
     const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
     if (graph == nullptr) continue;
@@ -34,12 +34,23 @@ std::vector<std::string> names_read(const Node& node) {
   return names;
 }
 
+/// One more scope, as long as this lives.
+template <typename Scopes>
+class InnerScope {
+ public:
+  explicit InnerScope(Scopes& scopes) : scopes_(scopes) { scopes_.emplace_back(); }
+  InnerScope(const InnerScope&) = delete;
+  InnerScope& operator=(const InnerScope&) = delete;
+  ~InnerScope() { scopes_.pop_back(); }
+
+ private:
+  Scopes& scopes_;
+};
+
 }  // namespace
 
 std::string describe(const Node& node) {
-  const std::string& name = !node.name.empty()     ? node.name
-                            : node.outputs.empty() ? node.name
-                                                   : node.outputs.front();
+  const std::string& name = node.name.empty() ? node.outputs.front() : node.name;
   return "node '" + name + "' (" + node.op_type + ")";
 }
 
@@ -66,7 +77,19 @@ const Value* GraphTranslator::find(std::string_view name) const {
   return nullptr;
 }
 
+const Value& GraphTranslator::output_value(const ValueInfo& output) const {
+  if (const Value* value = find(output.name)) return *value;
+  throw UserError("model '" + model_.path.string() + "': no node makes its output '" + output.name +
+                  "'");
+}
+
+// What nodes compute of ranks passes here: a difference of two may be below 0, a sum beyond all
+// that a tensor can have.
 void GraphTranslator::define(const std::string& name, Value value) {
+  if (value.rank && (*value.rank < 0 || *value.rank > kMostDimensions)) {
+    throw Unsupported("makes a tensor of " + std::to_string(*value.rank) +
+                      " dimensions; PyTorch has 0 to " + std::to_string(kMostDimensions));
+  }
   scopes_.back().insert_or_assign(name, std::move(value));
 }
 
@@ -143,10 +166,12 @@ std::string GraphTranslator::constant_text(std::shared_ptr<const Tensor> tensor,
 std::string GraphTranslator::text_of(const Value& value) {
   if (!value.text.empty()) return value.text;
   if (value.constant) return constant_text(value.constant, value.constant->name);
+  const auto dtype = torch_dtype(value.type);
+  if (!value.integers || !dtype) throw Unsupported("reads a value whose elements nothing gives");
   const std::string list =
       value.rank == 0 ? value.integers->front().text() : list_text(*value.integers);
   needs_device_ = true;
-  return "torch.tensor(" + list + ", dtype=" + *torch_dtype(value.type) + ", device=device)";
+  return "torch.tensor(" + list + ", dtype=" + *dtype + ", device=device)";
 }
 
 void GraphTranslator::note_problem(const Node& node, const std::string& why) {
@@ -171,8 +196,7 @@ void GraphTranslator::translate_node(const Node& node) {
                                                           : nullptr;
   if (known == nullptr) {
     const std::string prefix = node.domain.empty() ? "" : node.domain + ".";
-    unknown_[prefix + node.op_type].push_back(
-        node.name.empty() && !node.outputs.empty() ? node.outputs.front() : node.name);
+    unknown_[prefix + node.op_type].push_back(node.name.empty() ? node.outputs.front() : node.name);
   }
   if (known == nullptr || blocked) return give_up_on_outputs(node);
   try {
@@ -184,16 +208,27 @@ void GraphTranslator::translate_node(const Node& node) {
 }
 
 void GraphTranslator::translate_known(const Node& node, const Operator& known) {
+  if (node.outputs.empty()) return;  // what it makes cannot be read
   if (give_own_parameter(node)) return;
   if (fold(node, known)) {
     ++result_.folded_nodes;
-    return;
+    return check_outputs(node);
   }
   NodeContext context(*this, node);
   known.translate(context);
+  check_outputs(node);
   if (!evaluating_) {
     ++result_.operators[node.op_type];
     record_step(node, known);
+  }
+}
+
+// A file can name more outputs than an operator has, or than a graph inside it gives.
+void GraphTranslator::check_outputs(const Node& node) {
+  for (std::size_t i = 0; i < node.outputs.size(); ++i) {
+    const std::string& name = node.outputs[i];
+    if (!name.empty() && scopes_.back().count(name) == 0 && is_read(name))
+      throw Unsupported("does not make its output " + std::to_string(i) + ", '" + name + "'");
   }
 }
 
@@ -229,7 +264,7 @@ void GraphTranslator::record_step(const Node& node, const Operator& known) {
 }
 
 std::vector<Value> GraphTranslator::translate_graph(const Graph& graph, std::vector<Value> inputs) {
-  scopes_.emplace_back();
+  const InnerScope inner(scopes_);
   add_initializers(graph);
   for (std::size_t i = 0; i < graph.inputs.size() && i < inputs.size(); ++i) {
     define(graph.inputs[i].name, std::move(inputs[i]));
@@ -238,13 +273,9 @@ std::vector<Value> GraphTranslator::translate_graph(const Graph& graph, std::vec
   std::vector<Value> outputs;
   for (const ValueInfo& output : graph.outputs) {
     const Value* value = find(output.name);
-    if (value == nullptr) {
-      scopes_.pop_back();
-      throw Unsupported("holds nodes that cannot be imported");
-    }
+    if (value == nullptr) throw Unsupported("holds nodes that cannot be imported");
     outputs.push_back(*value);
   }
-  scopes_.pop_back();
   return outputs;
 }
 
@@ -259,6 +290,11 @@ void GraphTranslator::declare_inputs() {
         input.kind == ValueInfo::Kind::sequence ? Value::Kind::sequence : Value::Kind::tensor;
     value.type = as_computed(input.type);
     value.text = identifiers_.make(input.name);
+    if (input.shape && input.shape->size() > kMostDimensions) {
+      throw UserError("model '" + model_.path.string() + "': input '" + input.name + "' has " +
+                      std::to_string(input.shape->size()) + " dimensions; PyTorch has at most " +
+                      std::to_string(kMostDimensions));
+    }
     if (input.shape && value.kind == Value::Kind::tensor)
       value.rank = static_cast<std::int64_t>(input.shape->size());
     result_.arguments.emplace_back(input.name, value.text);
@@ -282,26 +318,26 @@ std::string GraphTranslator::signature() const {
 
 std::string GraphTranslator::return_type() const {
   const std::vector<ValueInfo>& outputs = model_.graph.outputs;
-  if (outputs.size() == 1) return annotation_of(find(outputs.front().name)->kind);
+  if (outputs.size() == 1) return annotation_of(output_value(outputs.front()).kind);
   const bool tensors = std::all_of(outputs.begin(), outputs.end(), [&](const ValueInfo& output) {
-    return find(output.name)->kind == Value::Kind::tensor;
+    return output_value(output).kind == Value::Kind::tensor;
   });
   if (tensors) return "Dict[str, Tensor]";
   std::string text;
   for (const ValueInfo& output : outputs) {
-    text += (text.empty() ? "" : ", ") + annotation_of(find(output.name)->kind);
+    text += (text.empty() ? "" : ", ") + annotation_of(output_value(output).kind);
   }
   return "Tuple[" + text + "]";
 }
 
 std::string GraphTranslator::return_line() {
   const std::vector<ValueInfo>& outputs = model_.graph.outputs;
-  if (outputs.size() == 1) return "return " + text_of(*find(outputs.front().name));
+  if (outputs.size() == 1) return "return " + text_of(output_value(outputs.front()));
   const bool named = return_type().front() == 'D';
   std::string text;
   for (const ValueInfo& output : outputs) {
     text += (text.empty() ? "" : ", ") + (named ? string_literal(output.name) + ": " : "") +
-            text_of(*find(output.name));
+            text_of(output_value(output));
   }
   return "return " + (named ? "{" + text + "}" : "(" + text + ")");
 }

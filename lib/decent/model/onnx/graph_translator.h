@@ -34,7 +34,8 @@ class GraphTranslator {
   using Scope = std::map<std::string, Value, std::less<>>;
 
   // Values.
-  const Value* find(std::string_view name) const;
+  const Value* find(std::string_view name) const;  // nullptr where there is none
+  const Value& output_value(const ValueInfo& output) const;
   void define(const std::string& name, Value value);
   bool is_read(std::string_view name);
   void add_initializers(const Graph& graph);
@@ -51,9 +52,11 @@ class GraphTranslator {
   void translate_nodes(const Graph& graph);
   void translate_node(const Node& node);
   void translate_known(const Node& node, const Operator& known);
+  void check_outputs(const Node& node);
   bool give_own_parameter(const Node& node);
   bool fold(const Node& node, const Operator& known);
   bool can_fold(const Node& node, const Operator& known) const;
+  std::vector<std::string> outputs_to_compute(const Node& node) const;
   std::vector<Tensor> evaluate(const Node& node, const Operator& known);
   void record_step(const Node& node, const Operator& known);
   void give_up_on_outputs(const Node& node);

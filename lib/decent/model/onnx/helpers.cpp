@@ -17,6 +17,11 @@ const Helper kShared[] = {
         sizes.append(x.size(i) if size == 0 else size)
     return x.reshape(sizes)
 )"},
+    {"_quotient", {}, R"(def _quotient(self, a: int, b: int) -> int:
+    # rounded down; a division by 0, and of the smallest integer by -1, would end the process
+    assert b > 0, "an integer is divided by {}".format(b)
+    return a // b
+)"},
     {"_not_negative", {}, R"(def _not_negative(self, index: Tensor, size: int) -> Tensor:
     return torch.where(index < 0, index + size, index)
 )"},
@@ -51,6 +56,12 @@ std::vector<std::string> helpers_with_dependencies(const std::set<std::string>& 
   std::vector<std::string> order;
   for (const std::string& name : names) add_with_calls(name, order);
   return order;
+}
+
+std::vector<std::string> all_helper_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, helper] : helpers()) names.push_back(name);
+  return names;
 }
 
 std::string helper_source(const std::string& name) {

@@ -20,6 +20,9 @@ struct Helper {
 /// Names of methods: `names` and what they call, callees first.
 std::vector<std::string> helpers_with_dependencies(const std::set<std::string>& names);
 
+/// All that there are.
+std::vector<std::string> all_helper_names();
+
 /// "def _name(self, ..): ..".
 std::string helper_source(const std::string& name);
 

@@ -37,11 +37,11 @@ const Helper kHelpers[] = {
     return mask.masked_fill(~seen, float("-inf"))
 )"},
     {"_attention",
-     {},
+     {"_quotient"},
      R"(def _attention(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], scale: float,
           softcap: float, shown: int, precision: int) -> Tuple[Tensor, Tensor]:
     # gives the scores, too: 0 as they come, 1 capped, 2 masked, 3 as weights
-    groups = q.size(1) // k.size(1)
+    groups = self._quotient(q.size(1), k.size(1))
     if groups != 1:
         k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     root = (scale if scale != 0.0 else float(q.size(3)) ** -0.5) ** 0.5

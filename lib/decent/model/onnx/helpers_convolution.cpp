@@ -7,14 +7,14 @@ namespace {
 
 const Helper kHelpers[] = {
     {"_same_padding",
-     {},
+     {"_quotient"},
      R"(def _same_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilations: List[int], upper: bool) -> List[int]:
     # ceil(size / stride) windows; the last axis first, as constant_pad_nd wants
     padding: List[int] = []
     for i in range(len(kernel)):
         axis = len(kernel) - 1 - i
         size = x.size(axis + 2)
-        windows = (size + strides[axis] - 1) // strides[axis]
+        windows = self._quotient(size + strides[axis] - 1, strides[axis])
         last_end = (windows - 1) * strides[axis] + (kernel[axis] - 1) * dilations[axis] + 1
         total = max(0, last_end - size)
         begin = total // 2 if upper else total - total // 2

@@ -6,6 +6,11 @@ namespace decent::onnx {
 namespace {
 
 const Helper kHelpers[] = {
+    {"_truncated_quotient", {}, R"(def _truncated_quotient(self, a: Tensor, b: Tensor) -> Tensor:
+    # the smallest integer by -1, which processors refuse, is itself
+    divisor = torch.where(b == -1, torch.ones_like(b), b)
+    return torch.where(b == -1, -a, torch.div(a, divisor, rounding_mode="trunc"))
+)"},
     {"_unsigned_shift_right",
      {},
      R"(def _unsigned_shift_right(self, x: Tensor, bits: Tensor) -> Tensor:

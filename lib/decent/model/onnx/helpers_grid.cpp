@@ -7,7 +7,7 @@ namespace {
 
 const Helper kHelpers[] = {
     {"_col2im",
-     {},
+     {"_quotient"},
      R"(def _col2im(self, x: Tensor, image: List[int], block: List[int], dilations: List[int],
           pads: List[int], strides: List[int]) -> Tensor:
     # where each element of each block lies in the padded image
@@ -16,7 +16,7 @@ const Helper kHelpers[] = {
     count = 1
     for d in range(len(image)):
         size = image[d] + pads[d] + pads[len(image) + d]
-        blocks = (size - dilations[d] * (block[d] - 1) - 1) // strides[d] + 1
+        blocks = self._quotient(size - dilations[d] * (block[d] - 1) - 1, strides[d]) + 1
         inside = torch.arange(block[d], device=x.device) * dilations[d]
         starts = torch.arange(blocks, device=x.device) * strides[d]
         here = (inside.unsqueeze(1) + starts).unsqueeze(1)

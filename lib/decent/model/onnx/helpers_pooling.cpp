@@ -8,7 +8,7 @@ namespace {
 
 const Helper kHelpers[] = {
     {"_ceil_padding",
-     {},
+     {"_quotient"},
      R"(def _ceil_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilations: List[int], padding: List[int]) -> List[int]:
     # what makes room for a last window that is cut short, unless it begins behind the input
     extra: List[int] = []
@@ -16,8 +16,9 @@ const Helper kHelpers[] = {
         axis = len(kernel) - 1 - i
         size = x.size(axis + 2) + padding[2 * i]
         room = size + padding[2 * i + 1] - (kernel[axis] - 1) * dilations[axis] - 1
-        next_begin = (room // strides[axis] + 1) * strides[axis]
-        missing = next_begin - room if room % strides[axis] != 0 and next_begin < size else 0
+        last_begin = self._quotient(room, strides[axis]) * strides[axis]
+        next_begin = last_begin + strides[axis]
+        missing = next_begin - room if last_begin != room and next_begin < size else 0
         extra.append(0)
         extra.append(missing)
     return extra
@@ -61,7 +62,7 @@ const Helper kHelpers[] = {
     return torch.pow(self._window_sums(powers, kernel, strides, dilations), 1.0 / p)
 )"},
     {"_flat_indices",
-     {},
+     {"_quotient"},
      R"(def _flat_indices(self, index: Tensor, x: Tensor, padding: List[int], column_major: bool) -> Tensor:
     # from places in one padded plane to places in all of x
     sizes = x.shape[2:]
@@ -75,8 +76,8 @@ const Helper kHelpers[] = {
     for i in range(len(sizes)):
         size = sizes[len(sizes) - 1 - i]
         padded = size + padding[2 * i] + padding[2 * i + 1]
-        before = before // size
-        place = rest % padded - padding[2 * i]
+        before = self._quotient(before, size)
+        place = torch.remainder(rest, padded) - padding[2 * i]
         flat = flat + place * (before if column_major else behind)
         rest = torch.div(rest, padded, rounding_mode="floor")
         behind = behind * size

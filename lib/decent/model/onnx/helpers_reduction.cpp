@@ -64,10 +64,10 @@ const Helper kHelpers[] = {
     return torch.view_copy(x, dtype=torch.int64) ^ (-9223372036854775807 - 1)
 )"},
     {"_range",
-     {},
+     {"_quotient"},
      R"(def _range(self, start: int, limit: int, delta: int, device: Device) -> Tensor:
-    count = max(-((start - limit) // delta), 0)
-    return torch.arange(count, device=device) * delta + start
+    count = -self._quotient(start - limit, delta) if delta > 0 else -self._quotient(limit - start, -delta)
+    return torch.arange(max(count, 0), device=device) * delta + start
 )"},
     {"_float_range",
      {},

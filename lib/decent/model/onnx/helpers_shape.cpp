@@ -40,13 +40,13 @@ const Helper kHelpers[] = {
     return x.expand(sizes)
 )"},
     {"_slice_backwards",
-     {},
+     {"_quotient"},
      R"(def _slice_backwards(self, x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
     # torch slices forwards only: the same elements forwards, then flipped
     size = x.size(axis)
     first = min(max(start + size if start < 0 else start, 0), size - 1)
     stop = min(max(end + size if end < 0 else end, -1), size - 1)
-    count = max((first - stop - step - 1) // -step, 0)
+    count = max(self._quotient(first - stop - step - 1, -step), 0)
     last = first + (count - 1) * step
     if count == 0:
         return torch.slice(x, axis, 0, 0, 1)
@@ -104,17 +104,23 @@ const Helper kHelpers[] = {
             x = self._pad_axis(x, axis, pads[i], pads[i + count], mode)
     return x
 )"},
-    {"_depth_to_space", {}, R"(def _depth_to_space(self, x: Tensor, block: int) -> Tensor:
+    {"_depth_to_space",
+     {"_quotient"},
+     R"(def _depth_to_space(self, x: Tensor, block: int) -> Tensor:
     n, depth, height, width = x.size()
-    x = x.reshape([n, block, block, depth // (block * block), height, width])
+    left = self._quotient(depth, block * block)
+    x = x.reshape([n, block, block, left, height, width])
     x = x.permute([0, 3, 4, 1, 5, 2])
-    return x.reshape([n, depth // (block * block), height * block, width * block])
+    return x.reshape([n, left, height * block, width * block])
 )"},
-    {"_space_to_depth", {}, R"(def _space_to_depth(self, x: Tensor, block: int) -> Tensor:
+    {"_space_to_depth",
+     {"_quotient"},
+     R"(def _space_to_depth(self, x: Tensor, block: int) -> Tensor:
     n, depth, height, width = x.size()
-    x = x.reshape([n, depth, height // block, block, width // block, block])
+    rows, columns = self._quotient(height, block), self._quotient(width, block)
+    x = x.reshape([n, depth, rows, block, columns, block])
     x = x.permute([0, 3, 5, 1, 2, 4])
-    return x.reshape([n, depth * block * block, height // block, width // block])
+    return x.reshape([n, depth * block * block, rows, columns])
 )"},
 };
 

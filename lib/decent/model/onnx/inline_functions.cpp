@@ -193,16 +193,14 @@ class Inliner {
     for (const auto& [from, to] : handed_on) nodes.push_back(identity(from, to, call));
   }
 
-  static void bind(const std::vector<std::string>& formal, const std::vector<std::string>& actual,
-                   Scope& scope) {
-    for (std::size_t i = 0; i < formal.size(); ++i)
-      scope.names[formal[i]] = i < actual.size() ? actual[i] : "";
+  static void bind(const std::vector<std::string>& formal, const NameList& actual, Scope& scope) {
+    for (std::size_t i = 0; i < formal.size(); ++i) scope.names[formal[i]] = actual[i];
   }
 
   // A function may give an input, or one value twice: those outputs take a node, as {from, to}.
   std::vector<std::pair<std::string, std::string>> bind_outputs(Scope& scope) {
     std::vector<std::pair<std::string, std::string>> handed_on;
-    const std::vector<std::string>& actual = scope.call->outputs;
+    const NameList& actual = scope.call->outputs;
     for (std::size_t i = 0; i < scope.function->outputs.size() && i < actual.size(); ++i) {
       if (actual[i].empty()) continue;
       const auto [name, is_new] = scope.names.emplace(scope.function->outputs[i], actual[i]);

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -80,6 +81,37 @@ struct Tensor {
   }
 };
 
+/// Names of a node's inputs or outputs, in order. A file leaves an optional one out by an empty
+/// name or by ending the list before it. Both read as "" here, so that every place may be asked
+/// for.
+class NameList {
+ public:
+  using value_type = std::string;
+  using const_iterator = std::vector<std::string>::const_iterator;
+
+  NameList() = default;
+  NameList(std::initializer_list<std::string> names) : names_(names) {}
+  NameList(std::vector<std::string> names) : names_(std::move(names)) {}
+
+  const std::string& operator[](std::size_t place) const;
+  const std::string& front() const { return (*this)[0]; }
+  /// The last of those that the file lists.
+  const std::string& back() const { return (*this)[names_.size() - 1]; }
+  std::size_t size() const { return names_.size(); }
+  bool empty() const { return names_.empty(); }
+  auto begin() const { return names_.begin(); }
+  auto end() const { return names_.end(); }
+  auto begin() { return names_.begin(); }
+  auto end() { return names_.end(); }
+
+  void push_back(std::string name) { names_.push_back(std::move(name)); }
+  void reserve(std::size_t count) { names_.reserve(count); }
+  bool operator==(const NameList&) const = default;
+
+ private:
+  std::vector<std::string> names_;
+};
+
 struct Graph;
 
 /// AttributeProto: a value, or the name of an attribute of the function that it stands in. Neither
@@ -99,8 +131,8 @@ struct Node {
   std::string domain;  // "" is ai.onnx
   std::string op_type;
   std::string overload;
-  std::vector<std::string> inputs;   // "" where an optional one is left out
-  std::vector<std::string> outputs;  // likewise
+  NameList inputs;
+  NameList outputs;
   std::vector<Attribute> attributes;
   std::map<std::string, std::string> metadata;
   ByteRange field;                      // tag included

@@ -34,6 +34,7 @@ const Value& NodeContext::input(std::size_t input) const {
   if (!has(input)) throw Unsupported("lacks input " + std::to_string(input));
   const Value* value = graph_.find(node_.inputs[input]);
   if (value == nullptr) throw Unsupported("uses the unknown value '" + node_.inputs[input] + "'");
+  if (value->type == ElementType::string) throw Unsupported("reads strings, which PyTorch lacks");
   return *value;
 }
 
@@ -96,8 +97,7 @@ std::string NodeContext::bool_scalar(std::size_t input) {
 
 std::optional<double> NodeContext::known_scalar(std::size_t input) const {
   const Value& value = this->input(input);
-  if (value.constant && value.constant->count() == 1 && value.type != ElementType::string)
-    return as_doubles(*value.constant).front();
+  if (value.constant && value.constant->count() == 1) return as_doubles(*value.constant).front();
   if (value.integers && value.integers->size() == 1 && value.integers->front().known)
     return static_cast<double>(*value.integers->front().known);
   return std::nullopt;

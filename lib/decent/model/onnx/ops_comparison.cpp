@@ -32,11 +32,13 @@ std::optional<Integer> comparison(const std::string& sign, const Integer& a, con
   return Integer::size("int(" + a.text() + " " + sign + " " + b.text() + ")");
 }
 
-// The elements of inputs of rank 0 and 1 side by side, where all are known one by one.
-std::optional<std::vector<std::vector<Integer>>> broadcast_integers(NodeContext& c) {
+// The elements of the first `inputs` inputs, of rank 0 and 1, side by side, where all are known one
+// by one.
+std::optional<std::vector<std::vector<Integer>>> broadcast_integers(NodeContext& c,
+                                                                    std::size_t inputs) {
   std::vector<std::vector<Integer>> columns;
   std::size_t count = 1;
-  for (std::size_t i = 0; i < c.inputs(); ++i) {
+  for (std::size_t i = 0; i < inputs; ++i) {
     const auto integers = c.integers(i);
     if (!integers || integers->empty()) return std::nullopt;
     if (integers->size() != 1) count = integers->size();
@@ -50,7 +52,7 @@ std::optional<std::vector<std::vector<Integer>>> broadcast_integers(NodeContext&
 }
 
 bool set_compared_integers(NodeContext& c, const std::string& sign) {
-  const auto columns = broadcast_integers(c);
+  const auto columns = broadcast_integers(c, 2);
   if (!columns) return false;
   std::vector<Integer> results;
   const std::size_t count = columns->front().size();
@@ -59,7 +61,7 @@ bool set_compared_integers(NodeContext& c, const std::string& sign) {
     if (!result) return false;
     results.push_back(*result);
   }
-  c.set_integers(0, std::move(results), *broadcast_rank(c), ElementType::boolean);
+  c.set_integers(0, std::move(results), *broadcast_rank(c, 2), ElementType::boolean);
   return true;
 }
 
@@ -88,8 +90,9 @@ void greater_or_equal(NodeContext& c) { compare(c, ">="); }
 
 using Logic = std::function<bool(bool, bool)>;
 
-bool set_known_logic(NodeContext& c, const Logic& logic) {
-  const auto columns = broadcast_integers(c);
+// Of one input twice where there is but one.
+bool set_known_logic(NodeContext& c, std::size_t inputs, const Logic& logic) {
+  const auto columns = broadcast_integers(c, inputs);
   if (!columns) return false;
   std::vector<Integer> results;
   for (std::size_t i = 0; i < columns->front().size(); ++i) {
@@ -98,12 +101,12 @@ bool set_known_logic(NodeContext& c, const Logic& logic) {
     if (!a || !b) return false;
     results.push_back(Integer::of(logic(*a != 0, *b != 0) ? 1 : 0));
   }
-  c.set_integers(0, std::move(results), *broadcast_rank(c), ElementType::boolean);
+  c.set_integers(0, std::move(results), *broadcast_rank(c, inputs), ElementType::boolean);
   return true;
 }
 
 void logical(NodeContext& c, const std::string& name, const Logic& logic) {
-  if (set_known_logic(c, logic)) return;
+  if (set_known_logic(c, 2, logic)) return;
   c.set(0, "torch.logical_" + name + "(" + c.tensor(0) + ", " + c.tensor(1) + ")",
         ElementType::boolean, broadcast_rank(c));
 }
@@ -113,7 +116,7 @@ void logical_or(NodeContext& c) { logical(c, "or", std::logical_or<>()); }
 void logical_xor(NodeContext& c) { logical(c, "xor", std::not_equal_to<>()); }
 
 void logical_not(NodeContext& c) {
-  if (set_known_logic(c, [](bool a, bool) { return !a; })) return;
+  if (set_known_logic(c, 1, [](bool a, bool) { return !a; })) return;
   c.set(0, "torch.logical_not(" + c.tensor(0) + ")", ElementType::boolean, c.rank(0));
 }
 
@@ -134,7 +137,7 @@ void is_inf(NodeContext& c) {
 
 // A choice between shapes: by one condition, or by conditions that are known.
 bool set_chosen_integers(NodeContext& c) {
-  const auto columns = broadcast_integers(c);
+  const auto columns = broadcast_integers(c, 3);
   if (!columns) return false;
   std::vector<Integer> results;
   for (std::size_t i = 0; i < columns->front().size(); ++i) {
@@ -150,7 +153,7 @@ bool set_chosen_integers(NodeContext& c) {
            yes.not_negative && no.not_negative});
     }
   }
-  c.set_integers(0, std::move(results), *broadcast_rank(c), c.type(1));
+  c.set_integers(0, std::move(results), *broadcast_rank(c, 3), c.type(1));
   return true;
 }
 

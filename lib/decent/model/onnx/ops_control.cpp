@@ -156,11 +156,12 @@ Rounds open_rounds(NodeContext& c, const Graph& body) {
 
 std::vector<Value> body_inputs(const Rounds& rounds, const Graph& body,
                                const std::vector<Value>& states) {
+  const auto rank = [&](std::size_t input) {
+    return declared_rank(body.inputs.at(input)).value_or(0);
+  };
   std::vector<Value> inputs;
-  inputs.push_back(
-      Value::of_integers({Integer::size(rounds.index)}, declared_rank(body.inputs[0]).value_or(0)));
-  inputs.push_back(Value::of_integers({Integer::of(1)}, declared_rank(body.inputs[1]).value_or(0),
-                                      ElementType::boolean));
+  inputs.push_back(Value::of_integers({Integer::size(rounds.index)}, rank(0)));
+  inputs.push_back(Value::of_integers({Integer::of(1)}, rank(1), ElementType::boolean));
   inputs.insert(inputs.end(), states.begin(), states.end());
   return inputs;
 }

@@ -69,13 +69,14 @@ void constant_of_shape(NodeContext& c) {
     throw Unsupported("has a 'value' of more than one element");
   if (set_equal_integers(c, value)) return;
   const ElementType type = c.as_computed(value != nullptr ? value->type : ElementType::float32);
+  const std::string dtype = c.dtype(type);  // strings are refused
   const auto shape = c.integers(0);
   const auto& dims = c.input(0).dims;
   std::optional<std::int64_t> rank;
   if (shape) rank = static_cast<std::int64_t>(shape->size());
   if (!shape && dims && dims->size() == 1) rank = dims->front();
   c.set(0,
-        "torch.full(" + c.int_list(0) + ", " + number_text(value) + ", dtype=" + c.dtype(type) +
+        "torch.full(" + c.int_list(0) + ", " + number_text(value) + ", dtype=" + dtype +
             ", device=" + c.device() + ")",
         type, rank);
 }

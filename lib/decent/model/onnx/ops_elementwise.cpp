@@ -39,6 +39,13 @@ void mul(NodeContext& c) {
   if (!set_shape_arithmetic(c, Arithmetic::multiply)) set_infix(c, "*");
 }
 
+// Whether -1 may divide the smallest integer of a type in which processors compute.
+bool may_overflow(NodeContext& c) {
+  if (c.type(0) != ElementType::int32 && c.type(0) != ElementType::int64) return false;
+  const auto divisor = c.known_integers(1);
+  return !divisor || std::find(divisor->begin(), divisor->end(), -1) != divisor->end();
+}
+
 // ONNX truncates quotients of integers.
 void div(NodeContext& c) {
   if (set_shape_arithmetic(c, Arithmetic::divide)) return;
@@ -46,6 +53,8 @@ void div(NodeContext& c) {
   const std::string operands = computable(c, 0) + ", " + computable(c, 1);
   if (c.type(0) == ElementType::uint64) {
     set_binary(c, c.helper("_unsigned_divide") + "(" + operands + ")");
+  } else if (may_overflow(c)) {
+    set_binary(c, c.helper("_truncated_quotient") + "(" + operands + ")");
   } else {
     set_binary(c, "torch.div(" + operands + ", rounding_mode=\"trunc\")");
   }

@@ -29,12 +29,10 @@ bool set_gathered_integers(NodeContext& c) {
 
 // Indices that count from the front: PyTorch's functions refuse others, ONNX has them.
 std::string indices_from_front(NodeContext& c, const Integer& size) {
-  const Value& indices = c.input(1);
   const std::string text = c.tensor(1);
-  if (indices.constant) {
-    const std::vector<std::int64_t> known = as_integers(*indices.constant);
-    if (std::all_of(known.begin(), known.end(), [](auto index) { return index >= 0; })) return text;
-  }
+  const auto known = c.known_integers(1);
+  if (known && std::all_of(known->begin(), known->end(), [](auto index) { return index >= 0; }))
+    return text;
   return c.helper("_not_negative") + "(" + text + ", " + size.text() + ")";
 }
 
@@ -101,6 +99,8 @@ std::optional<std::int64_t> gather_nd_rank(NodeContext& c, std::int64_t batch_di
 
 void gather_nd(NodeContext& c) {
   const std::int64_t batch_dims = c.int_or("batch_dims", 0);
+  if (batch_dims < 0 || batch_dims >= kMostDimensions)
+    throw Unsupported("has batch_dims " + std::to_string(batch_dims));
   c.set(0,
         c.helper("_gather_nd") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
             std::to_string(batch_dims) + ")",
@@ -147,7 +147,7 @@ void unique(NodeContext& c) {
 void reverse_sequence(NodeContext& c) {
   const std::int64_t time = c.int_or("time_axis", 0);
   const std::int64_t batch = c.int_or("batch_axis", 1);
-  if (time + batch != 1 || time * batch != 0)
+  if (!((time == 0 && batch == 1) || (time == 1 && batch == 0)))
     throw Unsupported("has other axes than 0 and 1 for time and batch");
   c.set(0,
         c.helper("_reverse_sequence") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +

@@ -1,6 +1,7 @@
 // Products of matrices.
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "decent/model/onnx/expressions.h"
@@ -28,7 +29,7 @@ void matmul(NodeContext& c) {
 std::string factor(NodeContext& c, const char* name) {
   const double value = c.float_or(name, 1.0);
   if (is_floating(c.type(0))) return literal(value);
-  if (value != static_cast<double>(static_cast<std::int64_t>(value)))
+  if (value != std::trunc(value) || std::abs(value) > 1e15)
     throw Unsupported("multiplies integers by " + std::string(name) + " = " + literal(value));
   return std::to_string(static_cast<std::int64_t>(value));
 }

@@ -138,8 +138,9 @@ void group_normalization(NodeContext& c) {
 
 // Before opset 21 scale and bias are those of the groups.
 void group_normalization_by_group(NodeContext& c) {
-  const std::string each = c.variable(
-      "channels", c.tensor(0) + ".size(1) // " + std::to_string(c.int_or("num_groups", 1)));
+  const std::string each =
+      c.variable("channels", c.helper("_quotient") + "(" + c.tensor(0) + ".size(1), " +
+                                 std::to_string(c.int_or("num_groups", 1)) + ")");
   const auto repeated = [&](std::size_t input) {
     return "torch.repeat_interleave(" + c.tensor(input) + ", " + each + ")";
   };

@@ -2,6 +2,7 @@
 // weights.
 
 #include <algorithm>
+#include <cmath>
 
 #include "decent/model/onnx/decimals.h"
 #include "decent/model/onnx/names.h"
@@ -132,9 +133,8 @@ std::string size_of_axis(const std::string& tensor, std::int64_t axis) {
 // PyTorch's functions, which leave the batch and the channels as they are.
 
 bool is_grid_multiple(const Resize& node) {
-  return node.scales && std::all_of(node.scales->begin(), node.scales->end(), [](double scale) {
-           return scale == static_cast<double>(static_cast<std::int64_t>(scale));
-         });
+  return node.scales && std::all_of(node.scales->begin(), node.scales->end(),
+                                    [](double scale) { return scale == std::trunc(scale); });
 }
 
 bool is_half_pixel(const Resize& node) {

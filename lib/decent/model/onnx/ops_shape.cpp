@@ -33,12 +33,14 @@ void shape(NodeContext& c) {
   c.set_integers(0, std::move(sizes), 1);
 }
 
+std::int64_t count_of(const std::vector<std::int64_t>& dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
+
 void size(NodeContext& c) {
   const auto& dims = c.input(0).dims;
   if (!dims) return c.set_integers(0, {Integer::size(c.tensor(0) + ".numel()")}, 0);
-  const std::int64_t count =
-      std::accumulate(dims->begin(), dims->end(), std::int64_t{1}, std::multiplies<>());
-  c.set_integers(0, {Integer::of(count)}, 0);
+  c.set_integers(0, {Integer::of(count_of(*dims))}, 0);
 }
 
 // Integers of a shape stay integers where they only change between rank 0 and 1.
@@ -53,8 +55,7 @@ bool set_integers_of_rank(NodeContext& c, std::int64_t rank) {
 void set_reshaped_dims(NodeContext& c, const std::vector<Integer>& shape) {
   const auto& from = c.input(0).dims;
   if (!from) return;
-  const auto product = [](std::int64_t so_far, std::int64_t each) { return so_far * each; };
-  const std::int64_t count = std::accumulate(from->begin(), from->end(), std::int64_t{1}, product);
+  const std::int64_t count = count_of(*from);
   std::vector<std::int64_t> dims;
   std::int64_t others = 1;
   for (const Integer& each : shape) {
@@ -62,7 +63,9 @@ void set_reshaped_dims(NodeContext& c, const std::vector<Integer>& shape) {
     dims.push_back(*each.known);
     if (*each.known != -1 && __builtin_mul_overflow(others, *each.known, &others)) return;
   }
-  if (others == 0) return;
+  // What does not fit is for PyTorch to refuse, when the model runs.
+  const auto free = std::count(dims.begin(), dims.end(), std::int64_t{-1});
+  if (free > 1 || others == 0 || count % others != 0 || (free == 0 && others != count)) return;
   std::replace(dims.begin(), dims.end(), std::int64_t{-1}, count / others);
   c.set_dims(0, std::move(dims));
 }
@@ -72,7 +75,7 @@ void reshape(NodeContext& c) {
   auto shape = c.integers(1);
   if (!shape) {
     const auto& dims = c.input(1).dims;
-    const auto rank = dims && !dims->empty() ? std::optional(dims->front()) : std::nullopt;
+    const auto rank = dims && dims->size() == 1 ? std::optional(dims->front()) : std::nullopt;
     const std::string list = c.int_list(1);
     return zero_keeps ? c.set(0, c.helper("_reshape") + "(" + c.tensor(0) + ", " + list + ")",
                               c.type(0), rank)
@@ -137,6 +140,8 @@ std::vector<std::int64_t> insertion_order(std::vector<std::int64_t> axes,
   if (rank) {
     axes = axes_of(axes, *rank + static_cast<std::int64_t>(axes.size()));
     std::sort(axes.begin(), axes.end());
+    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+      throw Unsupported("has an axis twice");
     return axes;
   }
   if (axes.front() >= 0) return axes;

@@ -40,8 +40,9 @@ const Tensor* Uses::initializer(const Node& node, std::size_t input) const {
 }
 
 bool Uses::input_varies(const Node& node, std::size_t input) const {
-  const ValueId value = inputs_.at(&node)[input];
-  return value != kNone && values_[value].varies;
+  const std::vector<ValueId>& inputs = inputs_.at(&node);
+  if (input >= inputs.size() || inputs[input] == kNone) return false;
+  return values_[inputs[input]].varies;
 }
 
 ValueId Uses::add(Scope& scope, const std::string& name, bool varies) {

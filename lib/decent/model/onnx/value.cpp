@@ -25,9 +25,9 @@ Value Value::of_integers(std::vector<Integer> integers, std::int64_t rank, Eleme
                                  [](const Integer& each) { return each.known.has_value(); });
   Value value;
   value.type = type;
-  value.rank = rank;
+  value.rank = rank == 0 && integers.size() == 1 ? 0 : 1;
   value.dims.emplace();
-  if (rank == 1) value.dims->push_back(static_cast<std::int64_t>(integers.size()));
+  if (value.rank == 1) value.dims->push_back(static_cast<std::int64_t>(integers.size()));
   if (known && type == ElementType::int64) {
     std::vector<std::int64_t> numbers;
     for (const Integer& each : integers) numbers.push_back(*each.known);

@@ -52,11 +52,15 @@ struct Value {
   bool has_gradient = false;
 
   static Value of_constant(std::shared_ptr<const Tensor> tensor);
+  /// `rank` is 1, or 0 where it is one integer; anything else is taken as 1.
   static Value of_integers(std::vector<Integer> integers, std::int64_t rank,
                            ElementType type = ElementType::int64);
 
   bool is_constant() const { return constant != nullptr; }
 };
+
+/// A tensor has at most this many dimensions: those of PyTorch's iterators.
+inline constexpr std::int64_t kMostDimensions = 64;
 
 /// Integers one by one are kept up to this many.
 inline constexpr std::size_t kMostIntegers = 64;

@@ -1,6 +1,7 @@
 #include "decent/model/onnx/window.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "decent/model/onnx/expressions.h"
 
@@ -10,6 +11,7 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::size_t kMostAxes = 3;
+constexpr std::int64_t kLeastPad = std::numeric_limits<std::int32_t>::min();  // it cuts off
 
 // Behind the batch and the channels.
 std::optional<std::size_t> spatial_axes(std::optional<std::int64_t> rank) {
@@ -28,20 +30,36 @@ std::size_t count_axes(NodeContext& c, std::optional<std::size_t> weight) {
   return *axes;
 }
 
-Numbers numbers(const NodeContext& c, const char* name, std::size_t count, std::int64_t otherwise) {
+// Steps and extents are positive; what is computed of these numbers stays within 64 bits.
+void check_numbers(const Numbers& given, const char* name, std::int64_t least) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  for (const std::int64_t each : given) {
+    if (each >= least && each <= kMost) continue;
+    throw Unsupported("has " + std::to_string(each) + " in '" + name + "'; " +
+                      std::to_string(least) + " to " + std::to_string(kMost) + " are");
+  }
+}
+
+Numbers numbers(const NodeContext& c, const char* name, std::size_t count, std::int64_t otherwise,
+                std::int64_t least) {
   const Numbers given = c.ints(name).value_or(Numbers(count, otherwise));
   if (given.size() != count) {
     throw Unsupported("has " + std::to_string(given.size()) + " numbers in '" + name + "', not " +
                       std::to_string(count));
   }
+  check_numbers(given, name, least);
   return given;
 }
 
 std::optional<Numbers> kernel_of(NodeContext& c, std::optional<std::size_t> weight) {
-  if (const auto given = c.ints("kernel_shape")) return given;
+  if (const auto given = c.ints("kernel_shape")) {
+    check_numbers(*given, "kernel_shape", 1);
+    return given;
+  }
   if (!weight) throw Unsupported("lacks kernel_shape");
   const auto& dims = c.input(*weight).dims;
   if (!dims) return std::nullopt;
+  if (dims->size() < 2) throw Unsupported("has a weight of rank " + std::to_string(dims->size()));
   return Numbers(dims->begin() + 2, dims->end());
 }
 
@@ -63,7 +81,7 @@ void read_padding(NodeContext& c, Window& window) {
   const std::string automatic = c.string_or("auto_pad", "NOTSET");
   window.begins = window.ends = Numbers(window.axes, 0);
   if (automatic == "NOTSET") {
-    const Numbers pads = numbers(c, "pads", 2 * window.axes, 0);
+    const Numbers pads = numbers(c, "pads", 2 * window.axes, 0, kLeastPad);
     const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(window.axes);
     window.begins.assign(pads.begin(), middle);
     window.ends.assign(middle, pads.end());
@@ -98,8 +116,8 @@ Window window_of(NodeContext& c, std::optional<std::size_t> weight) {
   window.kernel = kernel_of(c, weight);
   if (window.kernel && window.kernel->size() != window.axes)
     throw Unsupported("has a kernel of another rank than its input");
-  window.strides = numbers(c, "strides", window.axes, 1);
-  window.dilations = numbers(c, "dilations", window.axes, 1);
+  window.strides = numbers(c, "strides", window.axes, 1, 1);
+  window.dilations = numbers(c, "dilations", window.axes, 1, 1);
   window.ceil_mode = c.int_or("ceil_mode", 0) != 0;
   read_padding(c, window);
   return window;

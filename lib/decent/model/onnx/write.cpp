@@ -110,6 +110,29 @@ void write_spliced(AtomicFile& to, const Spliced& spliced) {
   for (const std::span<const std::byte> piece : spliced.pieces) to.write(text_of(piece));
 }
 
+// The one moment at which the new model takes the old one's place is the rename of the model file.
+// All that it refers to is durable before that.
+void replace(const std::filesystem::path& path, AtomicFile& written, ExternalWriter& external) {
+  external.sync();
+  written.sync();
+  external.publish();
+  written.rename();
+  external.keep();
+  sync_folder(folder_of(path));
+}
+
+void remove_all(const std::vector<std::filesystem::path>& superseded,
+                const std::filesystem::path& path) {
+  for (const std::filesystem::path& file : superseded) {
+    std::error_code failed;
+    std::filesystem::remove(file, failed);
+    if (!failed) continue;
+    throw WriteError(
+        "'" + path.string() + "' is written, but '" + file.string() +
+        "', the data of the model that it replaces, cannot be removed: " + failed.message());
+  }
+}
+
 }  // namespace
 
 void write_model(const Model& model, const Changes& changes, const std::filesystem::path& path) {
@@ -119,7 +142,8 @@ void write_model(const Model& model, const Changes& changes, const std::filesyst
   std::vector<Edit> edits = inference_form(file, model);
   for (const auto& [tensor, elements] : changed) edit_elements(file, *tensor, elements, edits);
   for (const OwnInitializer& own : changes.own) edits.push_back(own_initializer(model, own));
-  ExternalWriter external(file, model, changed, path, edits);
+  const std::vector<std::filesystem::path> superseded = superseded_data(path, model);
+  ExternalWriter external(model, changed, path, edits);
   sort_edits(edits);
   const Spliced spliced = splice(file, edits);
   if (spliced.size > kMostFileBytes) {
@@ -128,8 +152,8 @@ void write_model(const Model& model, const Changes& changes, const std::filesyst
   }
   AtomicFile written(path);
   write_spliced(written, spliced);
-  external.commit();
-  written.commit();
+  replace(path, written, external);
+  remove_all(superseded, path);
 }
 
 }  // namespace decent::onnx

@@ -31,12 +31,15 @@ struct Changes {
 /// Writes `model` with `changes` to `path`, in its inference form: training_mode of
 /// BatchNormalization is 0 and its outputs of training are gone, Dropout has no training_mode
 /// input. All else is copied byte for byte: a model that is in that form already and has no changes
-/// gives the same file. External data goes to files beside `path`, named after it where the
-/// original's is named after the original (new_location in write_external.h). What nothing uses any
-/// more, such as an initializer that was Dropout's training_mode, stays. Files are whole or absent,
-/// the model last. Throws WriteError; UserError where `path` or its external data would overwrite
-/// files that the model is read from, and where the model has no inference form, as something uses
-/// what BatchNormalization makes in training only.
+/// gives the same file, where it has no external data. External data goes to one new file beside
+/// `path`, named after it (ExternalWriter). What nothing uses any more, such as an initializer that
+/// was Dropout's training_mode, stays.
+///
+/// However this ends, also with the process or the machine, what is found at `path` is whole: what
+/// stood there before with its data, or the new model with its own. When all is done, the data of a
+/// model that was replaced is removed, as far as it is named after it. Throws WriteError; UserError
+/// where `path` is a file that the model is read from, and where the model has no inference form,
+/// as something uses what BatchNormalization makes in training only.
 void write_model(const Model& model, const Changes& changes, const std::filesystem::path& path);
 
 }  // namespace decent::onnx
