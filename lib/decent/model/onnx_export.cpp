@@ -112,8 +112,10 @@ void export_onnx(const TorchScriptModel& model, const std::filesystem::path& pat
     if (kept.identity != nullptr) {
       add_own_initializer(kept, changes);
     } else if (!kept.tensor.fields.empty()) {  // it has elements
-      const onnx::Tensor& own = *in_file.at(kept.tensor.fields.front().begin);
-      changes.elements.push_back(new_elements(own, kept.name, kept.weight));
+      const auto own = in_file.find(kept.tensor.fields.front().begin);
+      const bool is_list = own == in_file.end();  // of floats, which is no tensor in the file
+      changes.elements.push_back(
+          new_elements(is_list ? kept.tensor : *own->second, kept.name, kept.weight));
     }
   }
   onnx::write_model(file, changes, path);

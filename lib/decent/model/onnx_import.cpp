@@ -6,6 +6,7 @@
 #include "decent/model/inspect.h"
 #include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/gradient_paths.h"
+#include "decent/model/onnx/hoist_constants.h"
 #include "decent/model/onnx/inline_functions.h"
 #include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/read.h"
@@ -38,6 +39,7 @@ OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::s
   OnnxImport result;
   result.file = std::make_shared<const onnx::Model>(onnx::read_model(path));
   auto model = std::make_shared<onnx::Model>(onnx::inline_functions(*result.file));
+  onnx::hoist_constants(*model);
   result.patterns = onnx::recognise_patterns(model->graph, model->opset());
   result.model = std::move(model);
   result.classification = onnx::classify(result.model->graph, unfreeze);

@@ -19,7 +19,7 @@ namespace decent {
 struct OnnxImport {
   std::shared_ptr<const onnx::Model> file;  // as it is
   std::shared_ptr<const onnx::Model>
-      model;  // functions inlined, patterns replaced; what the rest refers to
+      model;  // functions inlined, constants hoisted, patterns replaced; what the rest refers to
   std::map<std::string, std::size_t> patterns;  // recognised in `model`, with how often
   onnx::Classification classification;
   onnx::Translation translation;  // without its tensors, of which the module has its own
