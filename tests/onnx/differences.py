@@ -31,8 +31,11 @@ def weights_of(path: Path) -> Tensors:
     return {name: value for name, value in tensors.items() if value.dtype == np.float32 and value.size > 1}
 
 
-def with_weights_as_inputs(path: Path) -> bytes:
+def with_weights_as_inputs(path: Path, output: str) -> bytes:
+    """`output` may be any value of the graph, which gives nothing else."""
     model = onnx.load(path)
+    del model.graph.output[:]
+    model.graph.output.append(onnx.ValueInfoProto(name=output))
     weights = weights_of(path)
     kept = [tensor for tensor in model.graph.initializer if tensor.name not in weights]
     nodes = [node for node in model.graph.node if not (node.op_type == "Constant" and node.output[0] in weights)]
@@ -53,12 +56,12 @@ def cross_entropy(logits: np.ndarray, classes: np.ndarray) -> float:
 
 
 class Loss:
-    """Cross entropy of a file's `output` on (x, classes), as a function of its weights."""
+    """Cross entropy of logits, the value `output` of a file, on (x, classes), as a function of its weights."""
 
     def __init__(self, path: Path, output: str, x: np.ndarray, classes: np.ndarray) -> None:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1
-        self._session = onnxruntime.InferenceSession(with_weights_as_inputs(path), options)
+        self._session = onnxruntime.InferenceSession(with_weights_as_inputs(path, output), options)
         self._output, self._x, self._classes = output, x, classes
         self._input = onnx.load(path).graph.input[0].name
 

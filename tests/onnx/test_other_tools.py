@@ -10,78 +10,16 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-import torch
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
+from onnx.utils import extract_model
 
-from differences import Loss, weights_of
+from differences import weights_of
+from one_batch import FIXTURES, SGD, check_gradients, check_training, make_data, settings, train_and_export
 from program import run_alone
-from runs import Run, assert_says, attempt, error_message, recipe, train, write_recipe
-from tensors import write_safetensors
+from runs import assert_says, attempt, error_message, train, write_recipe
 
-FIXTURES = Path(__file__).resolve().parent / "fixtures"
 LOGITS = {"keras_dense": (4,), "keras_cnn": (6, 6, 1), "keras_simple_rnn": (5, 3), "keras_gru": (5, 3),
           "keras_gru_loop": (5, 3), "jax_scan": (4,), "torch_slim": (1, 6, 6)}  # that give logits: shapes of samples
-SAMPLES = 16
-CLASSES = 3
-SGD = {"name": "sgd", "lr": 1.0, "momentum": 0.0, "weight_decay": 0.0}
-
-
-def make_data(folder: Path, shape: tuple[int, ...]) -> tuple[Path, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(3)
-    x = rng.standard_normal((SAMPLES, *shape)).astype(np.float32)
-    y = rng.integers(0, CLASSES, SAMPLES)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_safetensors(folder / "data.safetensors", {"x": x, "y": y})
-    return folder / "data.safetensors", x, y
-
-
-def settings(file: Path, data: Path, **changes: object) -> dict:
-    """All samples in every step, and a checkpoint at the end."""
-    return recipe(file, data, data={"batch_size": SAMPLES, "shuffle": False}, checkpoint={"every_steps": 1000}, **changes)
-
-
-def train_and_export(folder: Path, recipe: dict) -> tuple[Run, Path]:
-    run = train(folder, recipe)
-    ended = run_alone("--config", folder / "recipe.yaml", "--export", folder / "trained.onnx", cwd=folder)
-    assert ended.code == 0, ended.err + ended.out
-    return run, folder / "trained.onnx"
-
-
-def output_of(file: Path, name: str, x: np.ndarray) -> np.ndarray:
-    session = onnxruntime.InferenceSession(file)
-    return session.run([name], {session.get_inputs()[0].name: x})[0]
-
-
-def check_gradients(folder: Path, file: Path, shape: tuple[int, ...], output: str, logits: str | None = None,
-                    model: dict | None = None, weights: set[str] | None = None) -> None:
-    """After one step of gradient descent with lr 1, start - end is the gradient. `weights` train (all without it), and
-    the rest is as in the file.
-    """
-    data, x, y = make_data(folder, shape)
-    _, trained = train_and_export(folder, settings(file, data, model=model or {}, train={"steps": 1}, optimizer=SGD))
-    start, end = weights_of(file), weights_of(trained)
-    weights = start.keys() if weights is None else weights
-    assert {name for name in start if not np.array_equal(start[name], end[name])} == set(weights)
-    loss = Loss(file, logits or output, x, y)
-    for name in weights:
-        expected = loss.gradient(start, name)
-        # The rounding of onnxruntime divided by h, see Loss.gradient, of gradients that are 0.01 and more.
-        np.testing.assert_allclose(start[name] - end[name], expected, rtol=0, atol=1e-3 * np.abs(expected).max(),
-                                   err_msg=name)
-
-
-def check_training(folder: Path, file: Path, shape: tuple[int, ...], output: str, model: dict | None = None) -> Run:
-    """The loss falls, and the written .onnx computes what model.pt does."""
-    data, x, _ = make_data(folder, shape)
-    run, trained = train_and_export(folder, settings(file, data, model=model or {}, train={"steps": 40},
-                                                     optimizer={"name": "adam", "lr": 0.03}))
-    assert run.losses[-1] < 0.9 * run.losses[0]
-    module = torch.jit.load(str(run.folder / "model.pt"))
-    with torch.no_grad():
-        ours = module(torch.from_numpy(x))
-    ours = ours[output] if isinstance(ours, dict) else ours
-    np.testing.assert_allclose(ours.numpy(), output_of(trained, output, x), rtol=1e-4, atol=1e-5)  # float32
-    return run
 
 
 def outputs(file: Path) -> list[str]:
@@ -213,3 +151,42 @@ def test_scan_over_stacked_weights(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
     check_gradients(tmp_path / "run", file, (4,), "logits")
+
+
+# ---- scikit-learn: a Softmax at the end, and operators of ai.onnx.ml that make the label -----------------------------
+
+MLP = FIXTURES / "sklearn_mlp.onnx"
+MLP_LOGITS = "add_result1"
+
+
+def test_file_of_scikit_learn_as_it_is(tmp_path: Path) -> None:
+    chosen = {"output": "probabilities"}
+    check_gradients(tmp_path / "gradients", MLP, (4,), MLP_LOGITS, model=chosen)
+    run = check_training(tmp_path / "training", MLP, (4,), "probabilities", model=chosen)
+    assert_says((run.folder / "run.log").read_text(),
+                "output 'label' is left out: operator ai.onnx.ml.ArrayFeatureExtractor")
+    session = onnxruntime.InferenceSession(tmp_path / "training" / "trained.onnx")  # gives labels still
+    _, x, _ = make_data(tmp_path, (4,))
+    labels, probabilities = session.run(["label", "probabilities"], {"X": x})
+    np.testing.assert_array_equal(labels, probabilities.argmax(1))
+
+
+def test_output_by_index_where_others_are_left_out(tmp_path: Path) -> None:
+    data, _, _ = make_data(tmp_path, (4,))
+    by_index = train(tmp_path / "index", settings(MLP, data, model={"output": 1}, train={"steps": 2}))
+    by_name = train(tmp_path / "name", settings(MLP, data, model={"output": "probabilities"}, train={"steps": 2}))
+    np.testing.assert_array_equal(by_index.losses, by_name.losses)
+
+
+def test_file_of_scikit_learn_that_was_cut(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.onnx"
+    extract_model(str(MLP), str(cut), ["X"], ["probabilities"])
+    check_gradients(tmp_path / "gradients", cut, (4,), MLP_LOGITS)
+    check_training(tmp_path / "training", cut, (4,), "probabilities")
+
+
+@pytest.mark.parametrize("keys", [{}, {"output": "label"}])
+def test_output_that_needs_another_domain(keys: dict, tmp_path: Path) -> None:
+    data, _, _ = make_data(tmp_path, (4,))
+    message = error_message(attempt(tmp_path, settings(MLP, data, model=keys)))
+    assert_says(message, "sklearn_mlp.onnx", "ai.onnx.ml.ArrayFeatureExtractor")

@@ -56,14 +56,25 @@ void walk(const torch::jit::Block* block,
   }
 }
 
+// forward with what it calls in place of the calls; null where the module has none.
+std::shared_ptr<torch::jit::Graph> inlined_forward(const torch::jit::Module& module) {
+  const auto method = module.find_method("forward");
+  if (!method) return nullptr;
+  const auto graph = method->graph()->copy();
+  torch::jit::Inline(*graph);
+  return graph;
+}
+
 // Every operator that forward may run, those of its submodules included.
 void visit_operators(const torch::jit::Module& module,
                      const std::function<void(const torch::jit::Node*)>& visit) {
-  const auto method = module.find_method("forward");
-  if (!method) return;
-  const auto graph = method->graph()->copy();
-  torch::jit::Inline(*graph);
-  walk(graph->block(), visit);
+  if (const auto graph = inlined_forward(module)) walk(graph->block(), visit);
+}
+
+bool is_one_of(const torch::jit::Node* node, std::initializer_list<std::string_view> operators) {
+  const bool is_aten = node->kind().is_aten();
+  return is_aten && std::find(operators.begin(), operators.end(), node->kind().toUnqualString()) !=
+                        operators.end();
 }
 
 bool has_constant_mode(const torch::jit::Node* node) {
@@ -169,6 +180,16 @@ bool reads_data_of_tensors(const torch::jit::Module& module) {
     found = found || std::string_view(node->kind().toUnqualString()) == "data";
   });
   return found;
+}
+
+bool ends_in_sigmoid(const torch::jit::Module& module) {
+  const auto graph = inlined_forward(module);
+  if (!graph || graph->outputs().size() != 1) return false;
+  const torch::jit::Node* node = graph->outputs().front()->node();
+  while (is_one_of(node, {"view", "reshape", "squeeze", "unsqueeze", "flatten", "contiguous", "to",
+                          "permute", "transpose", "select", "slice"}))
+    node = node->inputs().front()->node();
+  return is_one_of(node, {"sigmoid", "sigmoid_", "special_expit"});
 }
 
 std::string reason_of(const std::exception& error) {

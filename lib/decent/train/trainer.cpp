@@ -19,6 +19,7 @@
 #include "decent/train/fingerprint.h"
 #include "decent/train/non_finite.h"
 #include "decent/train/predict.h"
+#include "decent/train/probabilities.h"
 #include "decent/train/progress.h"
 #include "decent/train/random.h"
 #include "decent/train/replica_loader.h"
@@ -376,6 +377,9 @@ void Trainer::announce() {
         "note     the model uses weights after their gradients are complete: they are updated "
         "after backward, not in it");
   }
+  const OutputAdvice advice = output_advice(setup_);
+  if (!advice.note.empty()) log_.info("note     " + advice.note);
+  if (!advice.warning.empty()) log_.warn(advice.warning);
   const auto& fixed = setup_.model->fixed_mode_operators();
   if (!fixed.empty()) log_.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
 }

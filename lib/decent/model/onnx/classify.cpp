@@ -83,6 +83,13 @@ std::size_t dims_above_one(const Tensor& tensor) {
       std::count_if(tensor.dims.begin(), tensor.dims.end(), [](std::int64_t d) { return d > 1; }));
 }
 
+// A number in the place of a weight, such as the zero that stands for a bias that a layer has not.
+bool is_single_number(const Candidate& candidate, const Use& use) {
+  const Tensor& tensor = *candidate.tensor;
+  if (tensor.is_literal) return all_equal(tensor);
+  return tensor.dims.empty() && !is_module_name(candidate.name) && use.node->op_type != "PRelu";
+}
+
 // The state that a loop begins with is zeros where it was not learned.
 bool may_be_learned_state(const Tensor& tensor, const Evidence& evidence) {
   const bool begins_loop = evidence.others.count("Loop") != 0 || evidence.others.count("Scan") != 0;
@@ -229,6 +236,8 @@ Verdict Classifier::judge(const Candidate& candidate, const Evidence& evidence) 
     if (kind->second == "PARAMETER") return {Role::trainable, std::string(kParameterReason)};
     return {Role::constant, "a buffer of the exported model"};
   }
+  if (evidence.weight && is_single_number(candidate, *evidence.weight))
+    return {Role::constant, "one number"};
   if (evidence.weight && !is_plain_instance_norm(*evidence.weight, tensor)) {
     return {Role::trainable,
             std::string(member_name(*evidence.weight->node, evidence.weight->input)) + " of " +

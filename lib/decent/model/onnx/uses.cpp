@@ -23,6 +23,18 @@ std::vector<const Graph*> nested_graphs(const Node& node) {
   return graphs;
 }
 
+std::vector<std::string> names_read(const Node& node) {
+  std::vector<std::string> names = node.inputs;
+  for (const Graph* graph : nested_graphs(node)) {
+    for (const ValueInfo& output : graph->outputs) names.push_back(output.name);
+    for (const Node& inner : graph->nodes) {
+      const std::vector<std::string> read = names_read(inner);
+      names.insert(names.end(), read.begin(), read.end());
+    }
+  }
+  return names;
+}
+
 Uses::Uses(const Graph& graph) {
   scopes_.emplace_back();
   for (const ValueInfo& input : graph.inputs) add(input.name, true);

@@ -75,4 +75,8 @@ class Uses {
 /// Graphs among a node's attributes: the branches of an If, the body of a Loop.
 std::vector<const Graph*> nested_graphs(const Node& node);
 
+/// A node's inputs, and what the graphs in its attributes read and give (names of their own among
+/// it).
+std::vector<std::string> names_read(const Node& node);
+
 }  // namespace decent::onnx
