@@ -217,7 +217,7 @@ void tidy_checkpoints(Program& program, const Setup& setup) {
   const auto sharing = workers_sharing(*program.world, program.launch.rank, folder.path());
   agree(*program.world, "tidied", [&] {
     if (sharing.front() != program.launch.rank) return;
-    remove_markers(folder.path());
+    remove_leftovers(folder);
     checkpoints.clear_leftovers();
     prune_checkpoints(checkpoints, setup.recipe.checkpoint);
   });

@@ -48,6 +48,12 @@ void check_exists(const std::filesystem::path& path) {
     throw UserError("model '" + path.string() + "' cannot be read: permission denied");
 }
 
+bool is_one_of(const torch::jit::Node* node, std::initializer_list<std::string_view> operators) {
+  const bool is_aten = node->kind().is_aten();
+  return is_aten && std::find(operators.begin(), operators.end(), node->kind().toUnqualString()) !=
+                        operators.end();
+}
+
 bool has_constant_mode(const torch::jit::Node* node) {
   const torch::jit::FunctionSchema* schema = node->maybeSchema();
   if (schema == nullptr) return false;
@@ -151,6 +157,15 @@ bool reads_data_of_tensors(const torch::jit::Graph& forward) {
     found = found || std::string_view(node->kind().toUnqualString()) == "data";
   });
   return found;
+}
+
+bool ends_in_sigmoid(const torch::jit::Graph& forward) {
+  if (forward.outputs().size() != 1) return false;
+  const torch::jit::Node* node = forward.outputs().front()->node();
+  while (is_one_of(node, {"view", "reshape", "squeeze", "unsqueeze", "flatten", "contiguous", "to",
+                          "permute", "transpose", "select", "slice"}))
+    node = node->inputs().front()->node();
+  return is_one_of(node, {"sigmoid", "sigmoid_", "special_expit"});
 }
 
 std::string reason_of(const std::exception& error) {

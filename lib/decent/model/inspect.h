@@ -32,6 +32,9 @@ std::vector<at::Tensor> find_tensor_constants(const torch::jit::Graph& forward);
 /// device 'cpu', and those that make tensors from none and are told no device. E.g. "2 x arange".
 std::vector<std::string> find_cpu_operators(const torch::jit::Graph& forward);
 
+/// Whether forward returns one tensor, which a sigmoid makes, perhaps seen in another shape.
+bool ends_in_sigmoid(const torch::jit::Graph& forward);
+
 /// The last line of a TorchScript error, without C++ and Python stack traces: what went wrong.
 std::string reason_of(const std::exception& error);
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "decent/core/error.h"
 #include "decent/model/onnx/elements.h"
@@ -114,8 +113,10 @@ void export_onnx(const TorchScriptModel& model, const std::filesystem::path& pat
     if (kept.identity != nullptr) {
       add_own_initializer(kept, changes);
     } else if (!kept.tensor.fields.empty()) {  // it has elements
-      const onnx::Tensor& own = *in_file.at(kept.tensor.fields.front().begin);
-      changes.elements.push_back(new_elements(own, kept.name, kept.weight));
+      const auto own = in_file.find(kept.tensor.fields.front().begin);
+      const bool is_list = own == in_file.end();  // of floats, which is no tensor in the file
+      changes.elements.push_back(
+          new_elements(is_list ? kept.tensor : *own->second, kept.name, kept.weight));
     }
   }
   onnx::write_model(file, changes, path);
@@ -126,20 +127,6 @@ std::vector<std::filesystem::path> external_data_of(const TorchScriptModel& mode
   if (model.onnx() == nullptr) return paths;
   for (const auto& file : model.onnx()->file->files) {
     if (file != model.onnx()->file->files.front()) paths.push_back(file->path());
-  }
-  return paths;
-}
-
-std::vector<std::filesystem::path> files_of_export(const TorchScriptModel& model,
-                                                   const std::filesystem::path& path) {
-  std::vector<std::filesystem::path> paths = {path};
-  if (model.onnx() == nullptr || path.extension() != ".onnx") return paths;
-  std::set<std::string> locations;
-  onnx::for_each_tensor(*model.onnx()->file, [&](const onnx::Tensor& tensor) {
-    if (tensor.encoding == onnx::Encoding::external) locations.insert(tensor.location);
-  });
-  for (const std::string& location : locations) {
-    paths.push_back(path.parent_path() / onnx::new_location(location, model.path(), path));
   }
   return paths;
 }

@@ -16,11 +16,6 @@ void export_onnx(const TorchScriptModel& model, const std::filesystem::path& pat
 /// The files besides the model itself that an .onnx model was read from; none of other models.
 std::vector<std::filesystem::path> external_data_of(const TorchScriptModel& model);
 
-/// The files that an export to `path` writes: `path`, and the external data of an .onnx model
-/// beside it.
-std::vector<std::filesystem::path> files_of_export(const TorchScriptModel& model,
-                                                   const std::filesystem::path& path);
-
 /// Puts what the file's element types make of the weights (float16, bfloat16) into the model, which
 /// then computes what the written file holds.
 void round_to_file_types(TorchScriptModel& model);

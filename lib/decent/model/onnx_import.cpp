@@ -1,12 +1,15 @@
 #include "decent/model/onnx_import.h"
 
 #include <algorithm>
+#include <set>
 
 #include "decent/core/error.h"
 #include "decent/model/inspect.h"
 #include "decent/model/onnx/elements.h"
 #include "decent/model/onnx/gradient_paths.h"
+#include "decent/model/onnx/hoist_constants.h"
 #include "decent/model/onnx/inline_functions.h"
+#include "decent/model/onnx/keep_outputs.h"
 #include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/read.h"
 #include "decent/model/onnx_module.h"
@@ -22,29 +25,71 @@ bool trains_halves(const onnx::Classification& classification) {
                      });
 }
 
-// The name of an output that the recipe gives by name or index; select_output finds wrong ones.
-std::vector<std::string> chosen_outputs(const std::vector<std::string>& names,
-                                        const std::optional<std::string>& choice) {
-  if (!choice) return {};
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == *choice || std::to_string(i) == *choice) return {names[i]};
+// The name of the output that the recipe gives by name or index, or of the only one;
+// select_output finds wrong ones.
+std::optional<std::string> output_name(const onnx::Graph& graph,
+                                       const std::optional<std::string>& choice) {
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
+    const std::string& name = graph.outputs[i].name;
+    const bool is_it =
+        choice ? name == *choice || std::to_string(i) == *choice : graph.outputs.size() == 1;
+    if (is_it) return name;
   }
-  return {};
+  return std::nullopt;
+}
+
+// Probabilities at the graph's end, where the loss makes some itself.
+std::optional<onnx::ProbabilityEnd> unwanted_probabilities(onnx::Graph& graph,
+                                                           const std::optional<std::string>& output,
+                                                           LossActivation activation) {
+  if (!output || activation == LossActivation::none) return std::nullopt;
+  std::optional<onnx::ProbabilityEnd> end = onnx::find_probabilities(graph, *output);
+  if (end && end->is_sigmoid && activation == LossActivation::softmax) return std::nullopt;
+  // The softmax of logits is another thing than the sigmoid of the same.
+  if (end && !end->is_sigmoid && activation == LossActivation::sigmoid) end->logits.clear();
+  return end;
+}
+
+onnx::Translation translated(const OnnxImport& import) {
+  onnx::TranslationOptions options;
+  options.widen_halves = trains_halves(import.classification);
+  options.evaluate = evaluate_module;
+  options.output = import.output;
+  if (import.probabilities) options.logits = import.probabilities->logits;
+  return onnx::translate(*import.model, import.classification, options);
+}
+
+void leave_out(std::vector<std::pair<std::string, std::string>> outputs, OnnxImport& import) {
+  auto model = std::make_shared<onnx::Model>(*import.model);
+  std::set<std::string> kept;
+  for (const onnx::ValueInfo& output : model->graph.outputs) kept.insert(output.name);
+  for (const auto& [name, reason] : outputs) kept.erase(name);
+  onnx::keep_outputs(model->graph, kept);
+  import.model = std::move(model);
+  import.left_out = std::move(outputs);
+}
+
+void classify_and_translate(OnnxImport& import, std::span<const std::string> unfreeze) {
+  import.classification = onnx::classify(import.model->graph, unfreeze);
+  import.translation = translated(import);
 }
 
 }  // namespace
 
-OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::string> unfreeze) {
+OnnxImport import_onnx(const std::filesystem::path& path, const ImportOptions& options) {
   OnnxImport result;
   result.file = std::make_shared<const onnx::Model>(onnx::read_model(path));
+  result.output = output_name(result.file->graph, options.output);
   auto model = std::make_shared<onnx::Model>(onnx::inline_functions(*result.file));
+  onnx::hoist_constants(*model);
   result.patterns = onnx::recognise_patterns(model->graph, model->opset());
+  result.probabilities = unwanted_probabilities(model->graph, result.output, options.activation);
   result.model = std::move(model);
-  result.classification = onnx::classify(result.model->graph, unfreeze);
-  onnx::TranslationOptions options;
-  options.widen_halves = trains_halves(result.classification);
-  options.evaluate = evaluate_module;
-  result.translation = onnx::translate(*result.model, result.classification, options);
+  classify_and_translate(result, options.unfreeze);
+  if (!result.translation.impossible.empty()) {
+    leave_out(std::move(result.translation.impossible), result);
+    classify_and_translate(result, options.unfreeze);
+  }
   try {
     result.module = make_module(result.translation.module);
   } catch (const std::exception& error) {
@@ -61,12 +106,15 @@ OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::s
 }
 
 std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail detail) {
-  return onnx::import_report({.file = *import.file,
-                              .model = *import.model,
-                              .patterns = import.patterns,
-                              .classification = import.classification,
-                              .translation = import.translation},
-                             detail);
+  std::vector<std::string> lines = onnx::import_report({.file = *import.file,
+                                                        .model = *import.model,
+                                                        .patterns = import.patterns,
+                                                        .classification = import.classification,
+                                                        .translation = import.translation},
+                                                       detail);
+  for (const auto& [output, reason] : import.left_out)
+    lines.push_back("output '" + output + "' is left out: " + reason + " cannot be imported");
+  return lines;
 }
 
 std::string batch_advice(const OnnxImport& import, std::int64_t samples) {
@@ -82,11 +130,11 @@ std::string batch_advice(const OnnxImport& import, std::int64_t samples) {
   return "";
 }
 
-void check_gradients(const OnnxImport& import, const std::optional<std::string>& output,
-                     std::span<const std::string> frozen) {
+void check_gradients(const OnnxImport& import, std::span<const std::string> frozen) {
+  std::vector<std::string> outputs;
+  if (import.output) outputs.push_back(*import.output);
   const onnx::GradientPaths paths =
-      onnx::find_gradient_paths(*import.model, import.classification, import.translation,
-                                chosen_outputs(import.translation.outputs, output));
+      onnx::find_gradient_paths(*import.model, import.classification, import.translation, outputs);
   onnx::check_gradient_paths(paths, frozen);
 }
 

@@ -10,6 +10,8 @@
 #include <span>
 #include <string>
 
+#include "decent/model/import_options.h"
+#include "decent/model/onnx/logits.h"
 #include "decent/model/onnx/report.h"
 #include "decent/model/onnx/translation.h"
 
@@ -19,24 +21,28 @@ namespace decent {
 struct OnnxImport {
   std::shared_ptr<const onnx::Model> file;  // as it is
   std::shared_ptr<const onnx::Model>
-      model;  // functions inlined, patterns replaced; what the rest refers to
+      model;  // functions inlined, constants hoisted, patterns replaced; what the rest refers to
   std::map<std::string, std::size_t> patterns;  // recognised in `model`, with how often
+  /// ImportOptions::output as the name that the file gives it; null where there is none such.
+  std::optional<std::string> output;
+  /// Outputs that are left out of the module, and why.
+  std::vector<std::pair<std::string, std::string>> left_out;
+  /// Where the output is probabilities that the loss makes itself: where they come from.
+  std::optional<onnx::ProbabilityEnd> probabilities;
   onnx::Classification classification;
   onnx::Translation translation;  // without its tensors, of which the module has its own
   torch::jit::Module module;
 };
 
-/// Reads, translates and compiles. `unfreeze`: globs over tensors that the rule of docs/onnx.md
-/// takes for constants. Throws UserError.
-OnnxImport import_onnx(const std::filesystem::path& path, std::span<const std::string> unfreeze);
+/// Reads, translates and compiles. Throws UserError.
+OnnxImport import_onnx(const std::filesystem::path& path, const ImportOptions& options);
 
 /// See onnx/report.h.
 std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail detail);
 
-/// Throws UserError where no gradient can reach a weight from the chosen output (a name or an
-/// index; all of them where that is null), unless `frozen`, globs over names, holds it.
-void check_gradients(const OnnxImport& import, const std::optional<std::string>& output,
-                     std::span<const std::string> frozen);
+/// Throws UserError where no gradient can reach a weight from the output that is used (all of them
+/// where none was chosen), unless `frozen`, globs over names, holds it.
+void check_gradients(const OnnxImport& import, std::span<const std::string> frozen);
 
 /// What to do about a forward that failed on `samples` samples where the file was exported for
 /// another number: a line that begins with a line break, or nothing.

@@ -176,6 +176,8 @@ onnx::Tensor from_torch(const at::Tensor& tensor) {
 torch::jit::Module make_module(const onnx::ModuleSource& source) {
   torch::jit::Module root("__torch__.OnnxModel");
   root.register_attribute("training", c10::BoolType::get(), true);
+  if (source.may_give_logits)
+    root.register_attribute(onnx::kGivesLogits, c10::BoolType::get(), false);
   Hierarchy hierarchy(root);
   for (const onnx::NamedTensor& each : source.parameters)
     hierarchy.add(each.name, to_torch(*each.tensor).set_requires_grad(true), false);

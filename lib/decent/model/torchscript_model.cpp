@@ -39,6 +39,20 @@ std::string quoted_path(const std::filesystem::path& path) {
   return "model '" + path.string() + "'";
 }
 
+// While it lives, forward gives logits.
+class LogitsMode {
+ public:
+  explicit LogitsMode(torch::jit::Module& module) : module_(module) {
+    module_.setattr(onnx::kGivesLogits, true);
+  }
+  LogitsMode(const LogitsMode&) = delete;
+  LogitsMode& operator=(const LogitsMode&) = delete;
+  ~LogitsMode() { module_.setattr(onnx::kGivesLogits, false); }
+
+ private:
+  torch::jit::Module& module_;
+};
+
 }  // namespace
 
 void use_plain_executor() { torch::jit::setGraphExecutorOptimize(false); }
@@ -54,16 +68,20 @@ void TorchScriptModel::load() {
     throw UserError(quoted_path(path_) + " has no forward method");
 }
 
-void TorchScriptModel::open(std::span<const std::string> unfreeze) {
+void TorchScriptModel::open(const ImportOptions& options) {
+  output_ = options.output;
   if (path_.extension() != ".onnx") return load();
-  onnx_ = std::make_shared<const OnnxImport>(import_onnx(path_, unfreeze));
+  onnx_ = std::make_shared<const OnnxImport>(import_onnx(path_, options));
   module_ = onnx_->module;
+  // The only output has no name in the module, and an index may be another one there.
+  const bool is_only = onnx_->translation.outputs.size() == 1;
+  if (onnx_->output) output_ = is_only ? std::nullopt : onnx_->output;
+  gives_logits_ = onnx_->translation.module.may_give_logits;
 }
 
-TorchScriptModel::TorchScriptModel(const std::filesystem::path& path,
-                                   std::span<const std::string> unfreeze)
+TorchScriptModel::TorchScriptModel(const std::filesystem::path& path, const ImportOptions& options)
     : path_(path) {
-  open(unfreeze);
+  open(options);
   collect_tensors();
   make_buffers_writable();
   find_buffer_slots();
@@ -71,6 +89,7 @@ TorchScriptModel::TorchScriptModel(const std::filesystem::path& path,
   const auto forward = forward_graph(module_);
   fixed_mode_operators_ = find_fixed_mode_operators(*forward);
   reads_data_of_tensors_ = decent::reads_data_of_tensors(*forward);
+  ends_in_sigmoid_ = decent::ends_in_sigmoid(*forward);
   constants_ = find_tensor_constants(*forward);
   code_hash_ = decent::code_hash(module_);
 }
@@ -213,12 +232,6 @@ std::string TorchScriptModel::argument_of(const std::string& name) const {
   return name;
 }
 
-void TorchScriptModel::choose_output(std::optional<std::string> choice) {
-  const bool only = onnx_ && onnx_->translation.outputs.size() == 1;
-  if (only && choice && *choice == onnx_->translation.outputs.front()) choice.reset();
-  output_ = std::move(choice);
-}
-
 void TorchScriptModel::use_channels_last() {
   const at::NoGradGuard no_grad;
   channels_last_ = true;
@@ -254,6 +267,8 @@ c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
   }
   std::optional<Autocast> autocast;
   if (autocast_) autocast.emplace(device_.type(), *autocast_);
+  std::optional<LogitsMode> logits;
+  if (gives_logits_) logits.emplace(module_);
   return module_.forward(std::move(positional), named);
 }
 

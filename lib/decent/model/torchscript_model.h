@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "decent/model/import_options.h"
+
 namespace decent {
 
 struct OnnxImport;
@@ -33,11 +35,10 @@ class TorchScriptModel {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// Loads a file written by torch.jit.save, or imports an .onnx file (see onnx_import.h;
-  /// `unfreeze` is for those). Throws UserError with the way out for anything else, for a frozen
-  /// module and for a module without a trainable parameter.
-  explicit TorchScriptModel(const std::filesystem::path& path,
-                            std::span<const std::string> unfreeze = {});
+  /// Loads a file written by torch.jit.save, or imports an .onnx file (see onnx_import.h). Throws
+  /// UserError with the way out for anything else, for a frozen module and for a module without a
+  /// trainable parameter.
+  explicit TorchScriptModel(const std::filesystem::path& path, const ImportOptions& options = {});
 
   torch::jit::Module& module() { return module_; }
   const std::filesystem::path& path() const { return path_; }
@@ -72,6 +73,9 @@ class TorchScriptModel {
   /// Whether forward reads tensors through .data, of which autograd keeps no account.
   bool reads_data_of_tensors() const { return reads_data_of_tensors_; }
 
+  /// Whether forward returns one tensor, which a sigmoid makes, perhaps seen in another shape.
+  bool ends_in_sigmoid() const { return ends_in_sigmoid_; }
+
   /// A model may put new tensors in the place of its buffers (self.mean = 0.9 * self.mean + ..).
   /// Copies their values into the tensors of buffers() and puts those back, so that they stay the
   /// model's buffers. For after each forward, and after its backward where there is one. Throws
@@ -81,9 +85,12 @@ class TorchScriptModel {
   /// Checks `inputs` against forward's signature. Throws UserError naming the arguments of forward.
   void check_signature(std::span<const ForwardInput> inputs) const;
 
-  /// Which of several outputs forward() gives; see select_output. The only output of an .onnx file
-  /// has a name, too.
-  void choose_output(std::optional<std::string> choice);
+  /// Whether forward() gives the logits of the output, which an .onnx file has before its Softmax
+  /// or Sigmoid (ImportOptions::activation). The module, as it is saved, computes what the file
+  /// does.
+  bool gives_logits() const { return gives_logits_; }
+  /// Only where gives_logits() was true once.
+  void give_logits(bool on) { gives_logits_ = on; }
 
   /// Mixed precision: forward runs in `dtype` (at::kBFloat16, at::kHalf) where that is safe, as
   /// under torch.autocast; what it returns is float32.
@@ -93,7 +100,8 @@ class TorchScriptModel {
   /// Before the parameters are taken over by training.
   void use_channels_last();
 
-  /// Runs forward on tensors on device(), given in the order of `inputs`. Throws UserError with the
+  /// Runs forward on tensors on device(), given in the order of `inputs`, and gives the output that
+  /// ImportOptions::output chooses (see select_output), or its logits. Throws UserError with the
   /// model's own reason where it fails, or where the output is not there.
   at::Tensor forward(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
 
@@ -109,7 +117,7 @@ class TorchScriptModel {
     at::Tensor buffer;
   };
 
-  void open(std::span<const std::string> unfreeze);
+  void open(const ImportOptions& options);
   void load();
   /// forward's argument for a name of the recipe, which may be the name of a graph's input.
   std::string argument_of(const std::string& name) const;
@@ -131,7 +139,9 @@ class TorchScriptModel {
   std::string code_hash_;
   at::Device device_{at::kCPU};
   bool reads_data_of_tensors_ = false;
+  bool ends_in_sigmoid_ = false;
   std::optional<std::string> output_;
+  bool gives_logits_ = false;
   std::optional<at::ScalarType> autocast_;
   bool channels_last_ = false;
 };

@@ -4,6 +4,7 @@
 #include "decent/topology/analysis.h"
 #include "decent/train/device.h"
 #include "decent/train/dry_run_text.h"
+#include "decent/train/probabilities.h"
 #include "decent/train/progress.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
@@ -41,6 +42,9 @@ void announce_run(Log& log, const Setup& setup, const RunSize& size) {
         "note     the model uses weights after their gradients are complete: they are updated "
         "after backward, not in it");
   }
+  const OutputAdvice advice = output_advice(setup);
+  if (!advice.note.empty()) log.info("note     " + advice.note);
+  if (!advice.warning.empty()) log.warn(advice.warning);
   const auto& fixed = setup.model->fixed_mode_operators();
   if (!fixed.empty()) log.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
 }

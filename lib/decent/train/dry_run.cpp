@@ -12,6 +12,7 @@
 #include "decent/train/device.h"
 #include "decent/train/model_report.h"
 #include "decent/train/output_lock.h"
+#include "decent/train/probabilities.h"
 #include "decent/train/run_folder.h"
 #include "decent/train/updates.h"
 
@@ -78,6 +79,14 @@ std::string note_on(const RunFolder& folder, bool resumes) {
   }
 }
 
+std::vector<std::string> notes_on_output(const Setup& setup) {
+  const OutputAdvice advice = output_advice(setup);
+  std::vector<std::string> notes;
+  if (!advice.note.empty()) notes.push_back("note: " + advice.note);
+  if (!advice.warning.empty()) notes.push_back("warning: " + advice.warning);
+  return notes;
+}
+
 double peak_bytes() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -104,6 +113,7 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRun
           .largest_edge = static_cast<int>(largest_edge),
           .bfloat16 = recipe.parallel.comm_dtype == CommDType::bf16,
           .import = model_report(setup, options.full_report),
+          .model_notes = notes_on_output(setup),
           .peak_bytes = peak_bytes(),
           .in_backward = updates_in_backward(setup),
           .device = device_text(setup.device, launch.world_size),

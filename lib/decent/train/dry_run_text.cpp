@@ -61,6 +61,7 @@ void add_model(const DryRunFacts& f, std::vector<std::string>& lines) {
   lines.push_back(row("", "largest: " + join(largest)));
   for (std::size_t i = 0; i < f.import.size(); ++i)
     lines.push_back(row(i == 0 ? "import" : "", f.import[i]));
+  for (const std::string& note : f.model_notes) lines.push_back(row("", note));
 }
 
 void add_buckets(const DryRunFacts& f, std::vector<std::string>& lines) {

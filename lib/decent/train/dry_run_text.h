@@ -24,6 +24,7 @@ struct DryRunFacts {
   int largest_edge = 1;                    // members of the largest that this worker meets in
   bool bfloat16 = false;                   // weights are exchanged in it
   std::vector<std::string> import;         // how the model file was understood; may be empty
+  std::vector<std::string> model_notes;    // what the user should know of the model's output
   double peak_bytes = 0;                   // of this process so far, the trial step included
   bool in_backward = true;
 

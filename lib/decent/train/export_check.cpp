@@ -13,6 +13,7 @@
 #include "decent/model/onnx_import.h"
 #include "decent/train/criterion.h"
 #include "decent/train/predict.h"
+#include "decent/train/probabilities.h"
 
 namespace decent {
 namespace {
@@ -36,8 +37,9 @@ at::Tensor output_of(TorchScriptModel& model, const Setup& setup, const DataSet&
 
 std::string compare(Setup& setup, const std::filesystem::path& file, const DataSet& data) {
   const at::NoGradGuard no_grad;
-  TorchScriptModel written(file, setup.recipe.model.unfreeze);
-  written.choose_output(setup.recipe.model.output);
+  TorchScriptModel written(file, import_options(setup.recipe.model));
+  setup.model->give_logits(false);  // as users of the file will have it
+  written.give_logits(false);
   written.move_to(setup.model->device());
   round_to_file_types(*setup.model);
   std::vector<std::int64_t> samples(

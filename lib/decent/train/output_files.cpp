@@ -103,32 +103,21 @@ void add_external_data(const TorchScriptModel& model, std::vector<InputFile>& in
 
 // ---- what is written ------------------------------------------------------------------------
 
-// A file that appears whole is written under a temporary name first (AtomicFile).
-void add_whole(const OutputFile& file, std::vector<OutputFile>& outputs) {
-  outputs.push_back(file);
-  outputs.push_back(file);
-  outputs.back().path += ".tmp";
-}
-
 void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
   const RunFolder folder(recipe.output);
   const std::string where = "output '" + recipe.output.string() + "'";
   const std::string other_folder = "choose another folder with --set output=DIR";
-  add_whole({where, folder.recipe(),
-             "copy the recipe to another place for --config, or choose another folder with "
-             "--set output=DIR"},
-            outputs);
-  for (const fs::path& file : {folder.metrics(), folder.model(), folder.weights()}) {
-    add_whole({where, file, other_folder}, outputs);
+  outputs.push_back({where, folder.recipe(),
+                     "copy the recipe to another place for --config, or choose another folder "
+                     "with --set output=DIR"});
+  for (const fs::path& file : {folder.metrics(), folder.model(), folder.weights(), folder.log(),
+                               folder.lock(), folder.trace(rank)}) {
+    outputs.push_back({where, file, other_folder});
   }
-  outputs.push_back({where, folder.path() / "metrics.previous.jsonl", other_folder});
-  outputs.push_back({where, folder.log(), other_folder});
-  if (recipe.log.trace) add_whole({where, folder.trace(rank), other_folder}, outputs);
   outputs.push_back({where, folder.checkpoints(), other_folder, true});
 }
 
-std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& recipe,
-                                   const TorchScriptModel* model) {
+std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& recipe) {
   std::vector<OutputFile> outputs;
   if (command.trains) {
     add_run(recipe, command.rank, outputs);
@@ -137,11 +126,9 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
                        RunFolder(recipe.output).metrics(),
                        "choose another folder with --set output=DIR"});
   }
-  if (!command.export_file) return outputs;
-  std::vector<fs::path> files = {*command.export_file};
-  if (model != nullptr) files = files_of_export(*model, *command.export_file);
-  for (const fs::path& file : files) {
-    add_whole({"--export", file, "choose another name or folder"}, outputs);
+  // External data of an .onnx file never gets a name that is there already.
+  if (command.export_file) {
+    outputs.push_back({"--export", *command.export_file, "choose another name or folder"});
   }
   return outputs;
 }
@@ -158,7 +145,7 @@ void check_outputs(const CommandFiles& command, const Recipe& recipe,
                    const TorchScriptModel* model) {
   std::vector<InputFile> inputs = inputs_of(command, recipe);
   if (model != nullptr) add_external_data(*model, inputs);
-  refuse_to_replace(inputs, outputs_of(command, recipe, model));
+  refuse_to_replace(inputs, outputs_of(command, recipe));
 }
 
 }  // namespace decent

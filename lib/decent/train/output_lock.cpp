@@ -16,6 +16,7 @@
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/host.h"
+#include "decent/train/run_folder.h"
 
 namespace decent {
 namespace {
@@ -23,7 +24,6 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* kName = ".lock";
 constexpr auto kPatience = 1s;
 constexpr auto kPause = 20ms;
 
@@ -66,12 +66,12 @@ std::string text_of(const LockHolder& holder) {
 }
 
 std::optional<LockHolder> find_holder(const std::filesystem::path& folder) {
-  const int fd = ::open((folder / kName).c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(RunFolder(folder).lock().c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   // Shared, so that those who only look do not see one another.
   const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   std::optional<LockHolder> holder;
-  if (held) holder = read_holder(folder / kName);
+  if (held) holder = read_holder(RunFolder(folder).lock());
   ::close(fd);
   return holder;
 }
@@ -86,7 +86,7 @@ void check_not_held(const std::filesystem::path& folder) {
   }
 }
 
-std::filesystem::path OutputLock::file() const { return folder_ / kName; }
+std::filesystem::path OutputLock::file() const { return RunFolder(folder_).lock(); }
 
 OutputLock::~OutputLock() {
   if (fd_ < 0) return;

@@ -23,6 +23,7 @@
 #include "decent/train/metrics.h"
 #include "decent/train/param_groups.h"
 #include "decent/train/predict.h"
+#include "decent/train/probabilities.h"
 #include "decent/train/random.h"
 
 namespace decent {
@@ -116,6 +117,7 @@ at::Tensor try_batch(Setup& setup, const DataSet& data, std::span<const std::int
   const Criterion criterion(setup.recipe.model);
   try {
     const auto [output, target] = predict(*setup.model, setup.inputs, criterion, data, batch);
+    look_for_probabilities(output, setup);
     return criterion.mean_loss(output, target).tensor;
   } catch (const UserError& error) {
     throw UserError(data.key + ": " + error.what());
@@ -200,6 +202,11 @@ void try_model(Setup& setup, const Launch& launch, Purpose purpose) {
                  setup.model->device());
   if (setup.eval) try_evaluation(setup, launch);
   if (purpose == Purpose::training) try_training(setup);
+  if (setup.model->gives_logits() && purpose != Purpose::model) {
+    const DataRecipe& data = setup.recipe.data;
+    purpose == Purpose::training ? check_logits(setup, setup.train, data.batch_size)
+                                 : check_logits(setup, *setup.eval, data.eval_batch_size);
+  }
   buffers.restore();
 }
 
@@ -225,15 +232,13 @@ void check_can_be_saved(const TorchScriptModel& model) {
 
 void open_model(Setup& setup) {
   const Recipe& recipe = setup.recipe;
-  setup.model = std::make_unique<TorchScriptModel>(recipe.model.path, recipe.model.unfreeze);
-  setup.model->choose_output(recipe.model.output);
+  setup.model = std::make_unique<TorchScriptModel>(recipe.model.path, import_options(recipe.model));
   if (recipe.amp.dtype != AmpDType::off) {
     setup.model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
   }
   if (recipe.model.weights) load_weights(*setup.model, *recipe.model.weights);
   freeze_parameters(setup.model->parameters(), recipe.model.freeze);
-  if (const OnnxImport* import = setup.model->onnx())
-    check_gradients(*import, recipe.model.output, recipe.model.freeze);
+  if (const OnnxImport* import = setup.model->onnx()) check_gradients(*import, recipe.model.freeze);
   check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);
   check_model_storage(*setup.model);

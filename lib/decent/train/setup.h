@@ -34,6 +34,9 @@ struct Setup {
   Schedule schedule;
   UpdateTime update_time = UpdateTime::in_backward;
   bool weights_needed_later = false;  // the model's reason for after_backward
+  /// Whether the output looks like probabilities in all batches that were tried, where the loss
+  /// makes such itself; see probabilities.h.
+  std::optional<bool> gives_probabilities;
 };
 
 /// What a setup is for: only training needs the training data and a topology, only training and

@@ -158,6 +158,73 @@ TEST(Classify, LooksIntoBranches) {
   EXPECT_EQ(classes.of("branch.weight").reason, "weight of MatMul");
 }
 
+// Loop(h0, w0) with Tanh(MatMul(h, w)) and w as it came.
+Node loop_over(const std::string& state, const std::string& carried) {
+  auto body = std::make_shared<Graph>();
+  body->inputs = {testing::value("i"), testing::value("c"), testing::value("h"),
+                  testing::value("w")};
+  body->nodes = {node("MatMul", {"h", "w"}, {"m"}), node("Tanh", {"m"}, {"t"}),
+                 node("Identity", {"w"}, {"w_out"})};
+  body->outputs = {testing::value("c"), testing::value("t"), testing::value("w_out")};
+  return with(node("Loop", {"trips", "", state, carried}, {"h_last", "w_last"}), "body", body);
+}
+
+TEST(Classify, FollowsWeightsThroughLoops) {
+  const Classes classes(testing::graph(
+      {weight("W__1", {2, 2}), weight("start__2", {1, 2}), floats("zeros__3", {1, 2}, {0, 0})},
+      {loop_over("start__2", "W__1"), node("Add", {"h_last", "zeros__3"}, {"a"}),
+       node("MatMul", {"a", "w_last"}, {"y"})}));
+  EXPECT_EQ(classes.role("W__1"), Role::trainable);
+  EXPECT_EQ(classes.of("W__1").reason, "weight of MatMul");
+  EXPECT_EQ(classes.role("start__2"), Role::ambiguous);
+  EXPECT_EQ(classes.of("start__2").reason, "read by Loop");
+}
+
+TEST(Classify, TakesNoZerosThatALoopBeginsWithForAWeight) {
+  const Classes classes(testing::graph({weight("w", {2, 2}), floats("zeros__3", {1, 2}, {0, 0})},
+                                       {loop_over("zeros__3", "w")}));
+  EXPECT_EQ(classes.role("zeros__3"), Role::constant);
+}
+
+TEST(Classify, SeesTheElementsThatAScanGoesOver) {
+  auto body = std::make_shared<Graph>();
+  body->inputs = {testing::value("h"), testing::value("w")};
+  body->nodes = {node("MatMul", {"h", "w"}, {"m"})};
+  body->outputs = {testing::value("m")};
+  const Node scan = with(with(node("Scan", {"x", "layers"}, {"y"}), "body", body),
+                         "num_scan_inputs", std::int64_t{1});
+  EXPECT_EQ(Classes(testing::graph({weight("layers", {3, 2, 2})}, {scan})).of("layers").reason,
+            "weight of MatMul");
+}
+
+TEST(Classify, DoesNotTrainTheUnreadBiasOfAGemm) {
+  Graph graph = testing::graph({weight("w", {2, 2}), weight("bias", {2})},
+                               {with(node("Gemm", {"x", "w", "bias"}, {"y"}), "beta", 0.F)});
+  EXPECT_EQ(Classes(graph).of("bias").reason, "no node reads it");
+  graph.nodes.front().attributes.front().value = 1.F;
+  EXPECT_EQ(Classes(graph).role("bias"), Role::trainable);
+}
+
+TEST(Classify, ANumberInTheCodeOfAnExportedModelIsAWeightOnlyInAWeightsPlace) {
+  Graph graph =
+      testing::graph({weight("/Constant_output_0", {3}), weight("/Constant_1_output_0", {3, 3})},
+                     {node("Add", {"x", "/Constant_output_0"}, {"h"}),
+                      node("MatMul", {"h", "/Constant_1_output_0"}, {"y"})});
+  EXPECT_EQ(Classes(graph).role("/Constant_output_0"), Role::trainable);
+  for (Tensor& tensor : graph.initializers) tensor.is_literal = true;
+  const Classes classes(graph);
+  EXPECT_EQ(classes.role("/Constant_output_0"), Role::ambiguous);
+  EXPECT_EQ(classes.of("/Constant_output_0").reason,
+            "added or multiplied, and no parameter of the exported model");
+  EXPECT_EQ(classes.role("/Constant_1_output_0"), Role::trainable);
+}
+
+TEST(Classify, TakesWhatTf2onnxNumbersForNoName) {
+  const Classes classes(testing::graph({weight("const_fold_opt__12", {2, 3})},
+                                       {node("Add", {"x", "const_fold_opt__12"}, {"y"})}));
+  EXPECT_EQ(classes.role("const_fold_opt__12"), Role::ambiguous);
+}
+
 TEST(Classify, GivesUniqueNamesAndNoTensorsThatAreFolders) {
   const Classes classes(
       testing::graph({weight("a", {2, 2}), weight("a.b", {2, 2}), weight("training", {2, 2}),

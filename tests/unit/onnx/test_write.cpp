@@ -2,6 +2,8 @@
 
 #include "decent/model/onnx/write.h"
 
+#include "decent/model/onnx/hoist_constants.h"
+#include "decent/model/onnx/inline_functions.h"
 #include "model_files.h"
 
 namespace decent::onnx {
@@ -85,6 +87,27 @@ TEST_P(WriteField, StaysTheFieldThatItIs) {
 
 INSTANTIATE_TEST_SUITE_P(All, WriteField, ::testing::ValuesIn(kFields),
                          [](const auto& field) { return field.param.name; });
+
+TEST_F(WriteModel, PutsElementsIntoTheListOfFloatsOfAConstantNode) {
+  const auto file = [](const std::string& floats) {
+    const std::string attribute = bytes(5, bytes(1, "value_floats") + floats + number(20, 6));
+    return model_bytes(node_field(node("Constant", {}, {"b"}, attribute)) +
+                       node_field(node("Add", {"x", "b"}, {"y"})) + input("x") + output("y"));
+  };
+  for (const bool is_packed : {true, false}) {
+    const auto list = [&](float a, float b) {
+      return is_packed ? bytes(7, raw({a, b})) : real(7, a) + real(7, b);
+    };
+    const Model model = read(file(list(1, 2)));
+    Model hoisted = inline_functions(model);
+    hoist_constants(hoisted);
+    ASSERT_EQ(hoisted.graph.initializers.size(), 1U);
+    Changes changes;
+    changes.elements.push_back({&hoisted.graph.initializers.front(), to_bytes(raw({3.F, 4.F}))});
+    write_model(model, changes, folder / "out.onnx");
+    EXPECT_EQ(get("out.onnx"), file(list(3, 4)));
+  }
+}
 
 TEST_F(WriteModel, EqualElementsKeepAnEncodingOfTheirOwn) {
   // A negative int32 in 32 bits, as protobuf does not write it.

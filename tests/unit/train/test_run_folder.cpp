@@ -53,6 +53,23 @@ TEST(RunFolder, IsTakenByARun) {
   }
 }
 
+TEST(RunFolder, KeepsWhatARunLeavesUnderNumbers) {
+  const testing::TemporaryFolder place;
+  const RunFolder folder(place.path());
+  EXPECT_EQ(folder.set_aside(), "");
+  EXPECT_FALSE(std::filesystem::exists(place / "set-aside"));
+  write_file(folder.metrics(), "one");
+  write_file(folder.model(), "model one");
+  EXPECT_EQ(folder.set_aside(), place / "set-aside/1");
+  EXPECT_EQ(read_text(place / "set-aside/1/metrics.jsonl"), "one");
+  EXPECT_EQ(read_text(place / "set-aside/1/model.pt"), "model one");
+  EXPECT_EQ(read_text(folder.metrics()), "one");  // it is cut, not moved
+  EXPECT_FALSE(std::filesystem::exists(folder.model()));
+  write_file(folder.metrics(), "two");
+  EXPECT_EQ(folder.set_aside(), place / "set-aside/2");
+  EXPECT_EQ(read_text(place / "set-aside/1/metrics.jsonl"), "one");
+}
+
 TEST(RunFolder, IsNoFile) {
   const testing::TemporaryFolder folder;
   write_file(folder / "out", "");

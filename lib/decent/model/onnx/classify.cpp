@@ -83,6 +83,19 @@ std::size_t dims_above_one(const Tensor& tensor) {
       std::count_if(tensor.dims.begin(), tensor.dims.end(), [](std::int64_t d) { return d > 1; }));
 }
 
+// A number in the place of a weight, such as the zero that stands for a bias that a layer has not.
+bool is_single_number(const Candidate& candidate, const Use& use) {
+  const Tensor& tensor = *candidate.tensor;
+  if (tensor.is_literal) return all_equal(tensor);
+  return tensor.dims.empty() && !is_module_name(candidate.name) && use.node->op_type != "PRelu";
+}
+
+// The state that a loop begins with is zeros where it was not learned.
+bool may_be_learned_state(const Tensor& tensor, const Evidence& evidence) {
+  const bool begins_loop = evidence.others.count("Loop") != 0 || evidence.others.count("Scan") != 0;
+  return begins_loop && tensor.count() > 1 && !all_equal(tensor);
+}
+
 /// What dynamo's exporter writes about what a value was: "PARAMETER", "BUFFER", or "".
 std::map<std::string, std::string> kinds_of(const Graph& graph) {
   std::map<std::string, std::string> kinds;
@@ -223,6 +236,8 @@ Verdict Classifier::judge(const Candidate& candidate, const Evidence& evidence) 
     if (kind->second == "PARAMETER") return {Role::trainable, std::string(kParameterReason)};
     return {Role::constant, "a buffer of the exported model"};
   }
+  if (evidence.weight && is_single_number(candidate, *evidence.weight))
+    return {Role::constant, "one number"};
   if (evidence.weight && !is_plain_instance_norm(*evidence.weight, tensor)) {
     return {Role::trainable,
             std::string(member_name(*evidence.weight->node, evidence.weight->input)) + " of " +
@@ -241,7 +256,8 @@ Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence&
   if (!is_named) read_by.insert(evidence.functions.begin(), evidence.functions.end());
   const std::vector<std::string> others(read_by.begin(), read_by.end());
   if (!evidence.arithmetic && !evidence.scaling && !is_named)
-    return {Role::constant, "read by " + join(others)};
+    return {may_be_learned_state(tensor, evidence) ? Role::ambiguous : Role::constant,
+            "read by " + join(others)};
   if (tensor.count() <= 1) {
     return is_named ? Verdict{Role::ambiguous, "one element, named like a parameter"}
                     : Verdict{Role::constant, "one element"};
@@ -257,6 +273,8 @@ Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence&
         evidence.arithmetic ? "added or multiplied" : "read by " + *evidence.functions.begin();
     return {Role::trainable, use + ", and named like a parameter"};
   }
+  if (tensor.is_literal)
+    return {Role::ambiguous, "added or multiplied, and no parameter of the exported model"};
   if (dims_above_one(tensor) <= 1)
     return {Role::trainable, "added or multiplied along one dimension"};
   return {Role::ambiguous, "added or multiplied: a weight, or a table that the export made"};

@@ -3,9 +3,11 @@
 #include <algorithm>
 
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/helpers.h"
 #include "decent/model/onnx/patterns.h"
+#include "decent/model/onnx/uses.h"
 #include "decent/model/onnx/walk.h"
 
 namespace decent::onnx {
@@ -17,21 +19,6 @@ constexpr std::size_t kMostNodes = 20'000;
 
 std::string annotation_of(Value::Kind kind) {
   return kind == Value::Kind::sequence ? "List[Tensor]" : "Tensor";
-}
-
-// A node's inputs, and what the graphs in its attributes read and give.
-std::vector<std::string> names_read(const Node& node) {
-  std::vector<std::string> names(node.inputs.begin(), node.inputs.end());
-  for (const Attribute& attribute : node.attributes) {
-    const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
-    if (graph == nullptr) continue;
-    for (const ValueInfo& output : (*graph)->outputs) names.push_back(output.name);
-    for (const Node& inner : (*graph)->nodes) {
-      const std::vector<std::string> read = names_read(inner);
-      names.insert(names.end(), read.begin(), read.end());
-    }
-  }
-  return names;
 }
 
 /// One more scope, as long as this lives.
@@ -183,7 +170,31 @@ void GraphTranslator::give_up_on_outputs(const Node& node) {
 }
 
 void GraphTranslator::translate_nodes(const Graph& graph) {
-  for (const Node& node : graph.nodes) translate_node(node);
+  for (const Node& node : graph.nodes) {
+    translate_node(node);
+    if (&graph == &model_.graph) give_logits_after(node);
+  }
+}
+
+// What comes behind the logits is not computed where they are asked for.
+void GraphTranslator::give_logits_after(const Node& node) {
+  const std::string& logits = options_.logits;
+  const auto made = std::find(node.outputs.begin(), node.outputs.end(), logits);
+  if (logits.empty() || made == node.outputs.end()) return;
+  const Value* value = find(logits);
+  if (value == nullptr || value->kind != Value::Kind::tensor) return;
+  const std::vector<ValueInfo>& outputs = model_.graph.outputs;
+  const bool are_tensors = std::all_of(outputs.begin(), outputs.end(), [](const auto& output) {
+    return output.kind == ValueInfo::Kind::tensor;
+  });
+  if (!are_tensors) return;
+  const bool is_only = outputs.size() == 1;
+  const std::string text = text_of(*value);
+  lines_.open("if self." + std::string(kGivesLogits) + ":");
+  lines_.add("return " +
+             (is_only ? text : "{" + string_literal(*options_.output) + ": " + text + "}"));
+  lines_.close();
+  result_.module.may_give_logits = true;
 }
 
 void GraphTranslator::translate_node(const Node& node) {
@@ -364,6 +375,16 @@ ModuleSource GraphTranslator::finish_module() {
   return std::move(result_.module);
 }
 
+// Where the output that is used is possible, others need not be.
+void GraphTranslator::find_impossible_outputs() {
+  std::vector<std::string> reasons;
+  for (const auto& [name, nodes] : unknown_) reasons.push_back("operator " + name);
+  reasons.insert(reasons.end(), problems_.begin(), problems_.end());
+  for (const ValueInfo& output : model_.graph.outputs) {
+    if (find(output.name) == nullptr) result_.impossible.emplace_back(output.name, join(reasons));
+  }
+}
+
 void GraphTranslator::refuse() const {
   std::string message = "model '" + model_.path.string() + "' cannot be imported";
   std::vector<std::string> known;
@@ -379,7 +400,11 @@ Translation GraphTranslator::run() {
   add_initializers(model_.graph);
   declare_inputs();
   translate_nodes(model_.graph);
-  if (!unknown_.empty() || !problems_.empty()) refuse();
+  if (!unknown_.empty() || !problems_.empty()) {
+    if (!options_.output || find(*options_.output) == nullptr) refuse();
+    find_impossible_outputs();
+    if (!result_.impossible.empty()) return std::move(result_);
+  }
   if (result_.nodes - result_.folded_nodes > kMostNodes) {
     throw UserError("model '" + model_.path.string() + "' has " +
                     std::to_string(result_.nodes - result_.folded_nodes) +

@@ -50,6 +50,7 @@ class GraphTranslator {
 
   // Nodes.
   void translate_nodes(const Graph& graph);
+  void give_logits_after(const Node& node);
   void translate_node(const Node& node);
   void translate_known(const Node& node, const Operator& known);
   void check_outputs(const Node& node);
@@ -69,6 +70,7 @@ class GraphTranslator {
   std::string return_type() const;
   std::string helper_methods(const std::set<std::string>& names) const;
   ModuleSource finish_module();
+  void find_impossible_outputs();
   [[noreturn]] void refuse() const;
   void note_problem(const Node& node, const std::string& why);
 

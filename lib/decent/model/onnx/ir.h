@@ -70,6 +70,9 @@ struct Tensor {
   /// external: the file, inside the model's folder, and where in it.
   std::string location;
   std::uint64_t offset = 0;
+  /// Whether it was a number in the code of a model that PyTorch exported, so no parameter: a
+  /// Constant node of such a file (hoist_constants.h).
+  bool is_literal = false;
 
   /// The elements, little-endian and row-major, whatever the encoding.
   std::span<const std::byte> elements() const { return decoded ? std::span(*decoded) : bytes; }
@@ -123,7 +126,8 @@ struct Attribute {
   std::string name;
   std::string ref_attr_name;  // inside functions only
   Value value;
-  ByteRange field;  // tag included
+  ByteRange field;                       // tag included
+  std::vector<ByteRange> number_fields;  // of a list of floats: that hold them, tags included
 };
 
 struct Node {

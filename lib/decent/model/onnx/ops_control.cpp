@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "decent/model/onnx/expressions.h"
+#include "decent/model/onnx/loop_states.h"
 #include "decent/model/onnx/operators.h"
 
 namespace decent::onnx {
@@ -57,29 +58,33 @@ std::optional<std::int64_t> declared_rank(const ValueInfo& info) {
   return static_cast<std::int64_t>(info.shape->size());
 }
 
-// The variables that go from one round of a loop to the next, at first inputs `first`, ..
-std::vector<Value> make_states(NodeContext& c, const Graph& body, std::size_t first,
-                               std::size_t count, std::size_t first_of_body) {
-  std::vector<Value> states;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Value& initial = c.input(first + i);
-    const ValueInfo& info = body.inputs.at(first_of_body + i);
+// What a body sees of each state: a variable that goes from one round to the next, or, where no
+// round changes it, the value from before the loop, so that a weight stays one.
+std::vector<Value> make_states(NodeContext& c, const Graph& body,
+                               const std::vector<LoopState>& states) {
+  std::vector<Value> values;
+  for (const LoopState& state : states) {
+    const Value& initial = c.input(state.input);
+    if (state.is_unchanged) {
+      values.push_back(initial);
+      continue;
+    }
+    const ValueInfo& info = body.inputs.at(state.body_input);
     const std::string name = c.variable(info.name, c.text_of(initial));
-    states.push_back(variable_of(initial, name, declared_rank(info)));
+    values.push_back(variable_of(initial, name, declared_rank(info)));
   }
-  return states;
+  return values;
 }
 
 // All at once, as they may depend on each other.
-void assign_states(NodeContext& c, const std::vector<Value>& states,
-                   const std::vector<Value>& values, std::size_t first_value) {
+void assign_states(NodeContext& c, const std::vector<LoopState>& states,
+                   const std::vector<Value>& variables, const std::vector<Value>& given) {
   std::vector<std::string> names;
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < states.size(); ++i) {
-    const std::string text = c.text_of(values[first_value + i]);
-    if (text == states[i].text) continue;
-    names.push_back(states[i].text);
-    texts.push_back(text);
+    if (states[i].is_unchanged) continue;
+    names.push_back(variables[i].text);
+    texts.push_back(c.text_of(given[states[i].body_output]));
   }
   if (!names.empty()) c.line(comma_separated(names) + " = " + comma_separated(texts));
 }
@@ -181,18 +186,19 @@ void loop(NodeContext& c) {
   const std::size_t carried = c.inputs() < 2 ? 0 : c.inputs() - 2;
   if (body.inputs.size() != carried + 2 || body.outputs.size() < carried + 1)
     throw Unsupported("has a body with another number of inputs and outputs than it is given");
-  const std::vector<Value> states = make_states(c, body, 2, carried, 2);
+  const std::vector<LoopState> states = loop_states(c.node());
+  const std::vector<Value> variables = make_states(c, body, states);
   const std::vector<std::string> lists = make_lists(c, body, carried + 1);
   const Rounds rounds = open_rounds(c, body);
-  const std::vector<Value> values = c.translate_graph(body, body_inputs(rounds, body, states));
+  const std::vector<Value> values = c.translate_graph(body, body_inputs(rounds, body, variables));
   append_to_lists(c, lists, values, carried + 1);
   if (!rounds.condition.empty()) {
     c.line(rounds.condition + " = " + truth_of(c, values.front()));
     c.line(rounds.index + " = " + rounds.index + " + 1");
   }
-  assign_states(c, states, values, 1);
+  assign_states(c, states, variables, values);
   c.close();
-  for (std::size_t i = 0; i < carried; ++i) c.set_value(i, states[i]);
+  for (std::size_t i = 0; i < carried; ++i) c.set_value(i, variables[i]);
   for (std::size_t i = 0; i < lists.size(); ++i) {
     const Value& element = values[carried + 1 + i];
     c.set(carried + i, "torch.stack(" + lists[i] + ")", element.type, stacked_rank(element));
@@ -244,19 +250,20 @@ void scan(NodeContext& c) {
       body.outputs.size() < c.inputs() - scanned)
     throw Unsupported("has a body with another number of inputs and outputs than it is given");
   const std::size_t carried = c.inputs() - scanned;
-  std::vector<Value> states = make_states(c, body, 0, carried, 0);
+  const std::vector<LoopState> states = loop_states(c.node());
+  const std::vector<Value> variables = make_states(c, body, states);
   const std::vector<std::string> lists = make_lists(c, body, carried);
   const std::int64_t axis = axis_of(entry_or(c.ints("scan_input_axes"), 0, 0), c.rank(carried));
   const std::string index = c.fresh_name("i");
   c.open("for " + index + " in range(" + size_of_dimension(c, carried, axis).text() + "):");
-  std::vector<Value> inputs = states;
+  std::vector<Value> inputs = variables;
   for (Value& element : scan_elements(c, carried, scanned, index))
     inputs.push_back(std::move(element));
   const std::vector<Value> values = c.translate_graph(body, std::move(inputs));
   append_to_lists(c, lists, values, carried);
-  assign_states(c, states, values, 0);
+  assign_states(c, states, variables, values);
   c.close();
-  for (std::size_t i = 0; i < carried; ++i) c.set_value(i, states[i]);
+  for (std::size_t i = 0; i < carried; ++i) c.set_value(i, variables[i]);
   set_scan_outputs(c, lists, values, carried);
 }
 

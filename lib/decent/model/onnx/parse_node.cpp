@@ -190,6 +190,8 @@ void AttributeParser::read_value(const Field& field) {
       break;
     case 7:
       append_reals(message_, field, list<float>());
+      message_.input().charge(sizeof(ByteRange));
+      attribute_.number_fields.push_back(field.range);
       break;
     case 8:
       append_integers(message_, field, list<std::int64_t>());

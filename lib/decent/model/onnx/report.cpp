@@ -246,9 +246,10 @@ class Reporter {
         "; torch.onnx.export(.., optimize=False) keeps them");
   }
 
-  // What constant folding computed has a number for a name; or, where a batch norm went into the
-  // weight before it, the weight's name without dynamo's mark of parameters.
+  // PyTorch's exporters: what constant folding computed has a number for a name; or, where a batch
+  // norm went into the weight before it, the weight's name without dynamo's mark of parameters.
   void add_folded() {
+    if (facts_.file.producer_name != "pytorch") return;
     std::vector<std::string> names;
     const std::vector<std::string> listed = listed_parameters(facts_.file);
     const std::set<std::string> parameters(listed.begin(), listed.end());

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,9 +26,14 @@ struct ModuleSource {
   std::string methods;
   std::vector<NamedTensor> parameters;  // in the order of the file
   std::vector<NamedTensor> buffers;
+  /// Whether forward gives logits where the module's attribute kGivesLogits is true.
+  bool may_give_logits = false;
   /// What "CONSTANTS.<name>" stands for.
   std::map<std::string, std::shared_ptr<const Tensor>> constants;
 };
+
+/// A switch of the module, as `training` is one: false in a module that is saved.
+inline constexpr const char* kGivesLogits = "gives_logits";
 
 /// One node that training goes through, for the search of paths for gradients.
 struct GradientStep {
@@ -45,6 +51,9 @@ struct Translation {
   /// Names of the graph's outputs, in order; forward returns a tensor where there is one, else a
   /// dictionary.
   std::vector<std::string> outputs;
+  /// Outputs that need what cannot be imported, and why; of an unfinished translation, with nothing
+  /// else in it: they are to be taken out of the graph (keep_outputs.h).
+  std::vector<std::pair<std::string, std::string>> impossible;
   /// Operators of the graph after folding, with their numbers.
   std::map<std::string, std::size_t> operators;
   std::size_t nodes = 0;         // in the file, functions put in place of their calls
@@ -62,6 +71,10 @@ struct TranslationOptions {
   bool widen_halves = false;
   /// Without one, nothing is folded but arithmetic on shapes.
   Evaluate evaluate;
+  /// The output that is used; others need not be possible. Without one, all are wanted.
+  std::optional<std::string> output;
+  /// The value that forward gives as `output` where it is to give logits; "" where it never does.
+  std::string logits;
 };
 
 /// Translates `model`, whose functions are inlined. Throws UserError listing every node that cannot

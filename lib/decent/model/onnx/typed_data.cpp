@@ -156,7 +156,7 @@ std::vector<std::string> encode_typed(Input& file, const Tensor& tensor,
       append_number(numbers, from, tensor.type, typed.kind);
     }
     std::string& to = encoded.emplace_back();
-    append_tag(to, typed.number, field.type);
+    append_tag(to, field.number, field.type);
     if (field.type == WireType::bytes) append_varint(to, numbers.size());
     to += numbers;
   }

@@ -31,8 +31,9 @@ std::shared_ptr<const std::vector<std::byte>> decode_typed(const Message& messag
                                                            std::uint64_t count,
                                                            const std::string& tensor);
 
-/// The fields of a TensorProto again, tags included, with new elements, which begin at `elements`:
-/// packed or one by one, and as many in each, as in the file.
+/// The fields that hold a tensor's elements (of a TensorProto, or of an AttributeProto that is a
+/// list of floats) again, tags included, with new elements, which begin at `elements`: packed or
+/// one by one, and as many in each, as in the file.
 std::vector<std::string> encode_typed(Input& file, const Tensor& tensor,
                                       std::span<const std::byte> elements);
 

@@ -13,13 +13,15 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// "val_12", "_val_12", "const_3", "constant_3", "node_5", "t12", "12": numbers, not names.
+// "val_12", "_val_12", "const_3", "constant_3", "node_5", "t12", "12": numbers, not names; and, as
+// tf2onnx writes them, "const_fold_opt__12".
 bool is_numbered(std::string_view name) {
   static constexpr std::array<std::string_view, 9> kStems = {
       "", "val", "_val", "const", "constant", "Constant", "node", "tensor", "initializer"};
   std::string_view stem = name;
   while (!stem.empty() && is_digit(stem.back())) stem.remove_suffix(1);
   if (stem.size() == name.size() && !name.empty()) return false;
+  if (stem.ends_with("__") && stem.find('.') == std::string_view::npos) return true;
   while (!stem.empty() && stem.back() == '_') stem.remove_suffix(1);
   return std::find(kStems.begin(), kStems.end(), stem) != kStems.end();
 }

@@ -112,6 +112,14 @@ bool casts_to_floating(const Node& node) {
   return type != nullptr && is_floating(static_cast<ElementType>(*type));
 }
 
+// Some exporters give every Gemm a bias that it multiplies by 0.
+bool is_unread_bias(const Node& node, std::size_t input) {
+  if (node.op_type != "Gemm" || input != 2) return false;
+  const Attribute* beta = node.find("beta");
+  const auto* factor = beta == nullptr ? nullptr : std::get_if<float>(&beta->value);
+  return factor != nullptr && *factor == 0;
+}
+
 }  // namespace
 
 Slot slot_of(const Node& node, std::size_t input) {
@@ -119,7 +127,7 @@ Slot slot_of(const Node& node, std::size_t input) {
   if (entry == nullptr) return Slot::other;
   if (entry->slot == Slot::view && node.op_type == "Cast" && !casts_to_floating(node))
     return Slot::other;
-  return entry->slot;
+  return is_unread_bias(node, input) ? Slot::shape : entry->slot;
 }
 
 std::string_view member_name(const Node& node, std::size_t input) {

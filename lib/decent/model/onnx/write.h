@@ -10,9 +10,10 @@
 
 namespace decent::onnx {
 
-/// New elements of an initializer, in its own type, little-endian and row-major.
+/// New elements of a tensor, in its own type, little-endian and row-major.
 struct NewElements {
-  const Tensor* tensor = nullptr;  // of the model's graph, or of a graph inside it
+  /// Of the model, or one whose fields lie in its file (hoist_constants.h).
+  const Tensor* tensor = nullptr;
   std::vector<std::byte> elements;
 };
 
