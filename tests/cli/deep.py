@@ -80,6 +80,35 @@ class InInterface(nn.Module):
         return self.inner.forward(x)
 
 
+class FromList(nn.Module):
+    """Which one is called is only known when it runs."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([Within(Within(inner))])
+
+    def forward(self, x: Tensor) -> Tensor:
+        layer: Layer = self.layers[x.size(0) - x.size(0)]
+        return layer.forward(x)
+
+
+class FromBranch(nn.Module):
+    """The same, and nothing says where the called one comes from."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.left = nn.ModuleList([Within(inner)])
+        self.right = nn.ModuleList([Within(nn.Identity())])
+
+    def forward(self, x: Tensor) -> Tensor:
+        first = x.size(0) - x.size(0)
+        layer: Layer = self.left[first]
+        if x.size(0) == 0:
+            other: Layer = self.right[first]
+            layer = other
+        return layer.forward(x)
+
+
 PLACES: dict[str, Callable[[nn.Module], nn.Module]] = {
     "itself": lambda inner: inner,
     "depth 1": Within,
@@ -92,6 +121,8 @@ PLACES: dict[str, Callable[[nn.Module], nn.Module]] = {
     "fork": lambda inner: InFork(Within(inner)),
     "interface": InInterface,
     "interface of an interface": lambda inner: InInterface(InInterface(inner)),
+    "choice from a list": FromList,
+    "choice by a branch": FromBranch,
 }
 
 

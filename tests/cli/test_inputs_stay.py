@@ -59,7 +59,8 @@ def refused(folder: Path, *flags: object, config: str = "my.yaml", workers: int 
 EXPORT = ("--checkpoint", "none", "--export")
 
 
-@pytest.mark.parametrize("path", ["model.pt", "./model.pt", "shards/../model.pt", "new/../model.pt", "../project/model.pt"])
+@pytest.mark.parametrize("path", ["model.pt", "./model.pt", "shards/../model.pt", "new/../model.pt",
+                                  "../project/model.pt"])
 def test_export_over_the_model(path: str, project: Path) -> None:
     assert_says(refused(project, *EXPORT, path), "--export", path, "model.path", project / "model.pt", "another name")
 

@@ -63,7 +63,7 @@ def test_infinities_of_the_file_are_well(model, data, tmp_path: Path) -> None:
     """Masks that are buffers, and one that is a frozen parameter."""
     settings = recipe(model("masked"), data("blob"), train={"steps": 2}, checkpoint={"every_steps": 2})
     run = train(tmp_path, settings)
-    ended = run_workers(1, "--config", tmp_path / "recipe.yaml", "--export", "x.safetensors", "--eval-only", cwd=tmp_path)
+    ended = use(tmp_path, "--export", "x.safetensors", "--eval-only")
     assert ended[0].code == 0 and ended[0].err == "", ended
     assert read_safetensors(tmp_path / "x.safetensors").keys() == run.weights.keys()
 
@@ -79,7 +79,7 @@ def use(folder: Path, *flags: object, workers: int = 1) -> list[Ended]:
 def test_export_of_a_checkpoint(name: str, workers: int, model, data, tmp_path: Path) -> None:
     failure(attempt(tmp_path, overflowing(model, data), workers=2))
     message = failure(use(tmp_path, "--export", name, workers=workers))
-    assert_says(message, "the average of 2 replicas", "step-00000002", "buffer 'seen' (1 of its 3 values)", "not exported")
+    assert_says(message, "the average of 2 replicas", "step-00000002", "'seen' (1 of its 3 values)", "not exported")
     assert {path.name for path in tmp_path.iterdir()} == {"recipe.yaml", "run"}
 
 

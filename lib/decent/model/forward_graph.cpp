@@ -2,6 +2,7 @@
 
 #include <torch/csrc/jit/api/function_impl.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -15,6 +16,7 @@ using torch::jit::Graph;
 using torch::jit::GraphFunction;
 using torch::jit::Node;
 using torch::jit::Value;
+using Object = torch::jit::ObjectPtr;
 
 GraphFunction* graph_function(torch::jit::Function* function) {
   return function == nullptr ? nullptr : torch::jit::tryToGraphFunction(*function);
@@ -107,28 +109,47 @@ class InterfaceCalls {
 
  private:
   void expand(Node* node) {
-    const std::string& name = node->s(c10::attr::name);
-    const auto object = object_of(node->input(0));
-    GraphFunction* method = object ? graph_function(object->type()->findMethod(name)) : nullptr;
-    if (method != nullptr) {
+    const std::vector<GraphFunction*> methods = methods_of(node);
+    if (methods.size() == 1) {
       left_.erase(node);
-      replace(node, calls_.body_of(*method));
+      replace(node, calls_.body_of(*methods.front()));
       return;
     }
-    for (GraphFunction* each : methods_of(*called_interface(node), name)) {
+    for (GraphFunction* each : methods) {
       // Once is enough to be seen, and a method may call its own interface.
       if (seen_.insert(each).second) insert_before(node, calls_.body_of(*each));
     }
   }
 
-  // Null where it is not an attribute of the module or of its parts.
-  c10::intrusive_ptr<c10::ivalue::Object> object_of(const Value* value) const {
-    if (value == graph_.inputs()[0]) return module_._ivalue();
-    if (value->node()->kind() != c10::prim::GetAttr) return {};
-    const auto owner = object_of(value->node()->input(0));
-    if (!owner) return {};
-    const c10::IValue held = owner->getAttr(value->node()->s(c10::attr::name));
-    return held.isObject() ? held.toObject() : c10::intrusive_ptr<c10::ivalue::Object>();
+  std::vector<GraphFunction*> methods_of(const Node* call) const {
+    const std::string& name = call->s(c10::attr::name);
+    const std::vector<Object> objects = objects_of(call->input(0));
+    if (objects.empty()) return methods_of(*called_interface(call), name);
+    std::vector<GraphFunction*> methods;
+    for (const Object& object : objects) {
+      GraphFunction* method = graph_function(object->type()->findMethod(name));
+      const bool known = std::find(methods.begin(), methods.end(), method) != methods.end();
+      if (method != nullptr && !known) methods.push_back(method);
+    }
+    return methods;
+  }
+
+  // What a value may be of the module's parts; nothing where that cannot be told.
+  std::vector<Object> objects_of(const Value* value) const {
+    if (value == graph_.inputs()[0]) return {module_._ivalue()};
+    const Node* node = value->node();
+    const bool chosen = node->kind() == c10::prim::ModuleContainerIndex;  // layers[i]
+    if (!chosen && node->kind() != c10::prim::GetAttr) return {};
+    std::vector<Object> objects;
+    for (const Object& owner : objects_of(node->input(0))) {
+      for (std::size_t slot = 0; slot < owner->type()->numAttributes(); ++slot) {
+        const bool meant =
+            chosen || owner->type()->getAttributeName(slot) == node->s(c10::attr::name);
+        const c10::IValue& held = owner->getSlot(slot);
+        if (meant && held.isObject()) objects.push_back(held.toObject());
+      }
+    }
+    return objects;
   }
 
   std::vector<GraphFunction*> methods_of(const c10::InterfaceType& interface,

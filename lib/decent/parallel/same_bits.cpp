@@ -2,7 +2,7 @@
 
 #include <ATen/Functions.h>
 
-#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "decent/core/splitmix64.h"
@@ -10,13 +10,23 @@
 namespace decent {
 namespace {
 
+// Four words at a time: each hash has to wait for the one before it.
+using Words = std::array<std::uint64_t, 4>;
+
+void add(Words& hashes, const std::byte* data, std::size_t size) {
+  Words words{};
+  std::memcpy(words.data(), data, size);
+  for (std::size_t i = 0; i < words.size(); ++i) hashes[i] = splitmix64(hashes[i], words[i]);
+}
+
 std::uint64_t hash_of(const std::byte* data, std::size_t size) {
-  std::uint64_t hash = size;
-  for (std::size_t i = 0; i < size; i += sizeof hash) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, data + i, std::min(sizeof word, size - i));
-    hash = splitmix64(hash, word);
-  }
+  Words hashes{size, 1, 2, 3};
+  std::size_t done = 0;
+  for (; done + sizeof(Words) <= size; done += sizeof(Words))
+    add(hashes, data + done, sizeof(Words));
+  if (done < size) add(hashes, data + done, size - done);
+  std::uint64_t hash = 0;
+  for (const std::uint64_t each : hashes) hash = splitmix64(hash, each);
   return hash;
 }
 

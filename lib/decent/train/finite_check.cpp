@@ -35,10 +35,8 @@ at::Tensor non_finite(const at::Tensor& tensor) {
   return at::isfinite(values).logical_not_();
 }
 
-// How many elements of each are true. Read once: each reading of a number on a GPU waits for it.
-std::vector<std::int64_t> count_true(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> counts;
-  for (const at::Tensor& tensor : tensors) counts.push_back(tensor.sum());
+// All at once: each reading of a number on a GPU waits for it.
+std::vector<std::int64_t> read_counts(const std::vector<at::Tensor>& counts) {
   if (counts.empty()) return {};
   const at::Tensor read = at::stack(counts).to(at::kCPU);
   const auto* numbers = read.const_data_ptr<std::int64_t>();
@@ -49,16 +47,13 @@ std::vector<std::int64_t> count_true(const std::vector<at::Tensor>& tensors) {
 
 FiniteCheck::FiniteCheck(const TorchScriptModel& model) {
   const at::NoGradGuard no_grad;
-  std::vector<std::string> names;
-  std::vector<at::Tensor> found;
-  for (const Part& part : parts_of(model)) {
-    if (part.trained) continue;
-    names.push_back(part.what);
-    found.push_back(non_finite(part.tensor));
-  }
-  const std::vector<std::int64_t> counts = count_true(found);
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] > 0) allowed_.emplace(names[i], found[i]);
+  std::vector<Part> parts = parts_of(model);
+  std::erase_if(parts, [](const Part& part) { return part.trained; });
+  std::vector<at::Tensor> counts;
+  for (const Part& part : parts) counts.push_back(non_finite(part.tensor).sum());
+  const std::vector<std::int64_t> found = read_counts(counts);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (found[i] > 0) allowed_.emplace(parts[i].what, non_finite(parts[i].tensor));
   }
 }
 
@@ -68,11 +63,12 @@ std::optional<std::string> FiniteCheck::find_lost(const TorchScriptModel& model)
   const std::vector<Part> parts = parts_of(model);
   std::vector<at::Tensor> lost;
   for (const Part& part : parts) {
-    lost.push_back(non_finite(part.tensor));
+    const at::Tensor found = non_finite(part.tensor);
     const auto allowed = allowed_.find(part.what);
-    if (allowed != allowed_.end()) lost.back().logical_and_(allowed->second.logical_not());
+    if (allowed != allowed_.end()) found.logical_and_(allowed->second.logical_not());
+    lost.push_back(found.sum());
   }
-  const std::vector<std::int64_t> counts = count_true(lost);
+  const std::vector<std::int64_t> counts = read_counts(lost);
   std::vector<std::string> named;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;

@@ -77,6 +77,17 @@ std::vector<fs::path> files_of(const SourceRecipe& source) {
   return files;
 }
 
+// Other folders are refused by whoever opens them, saying what they are.
+bool holds_checkpoint(const fs::path& folder) {
+  std::error_code failed;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string name = it->path().filename().string();
+    if (name == "manifest.json" || (name.starts_with("rank-") && name.ends_with(".safetensors")))
+      return true;
+  }
+  return false;
+}
+
 std::vector<InputFile> inputs_of(const CommandFiles& command, const Recipe& recipe) {
   std::vector<InputFile> inputs = {{"the recipe (--config)", command.config},
                                    {"the model (model.path)", recipe.model.path}};
@@ -90,7 +101,9 @@ std::vector<InputFile> inputs_of(const CommandFiles& command, const Recipe& reci
       inputs.push_back({"the data (data.eval)", file});
     }
   }
-  if (command.checkpoint) inputs.push_back({"the checkpoint", *command.checkpoint, true});
+  if (command.checkpoint && holds_checkpoint(*command.checkpoint)) {
+    inputs.push_back({"the checkpoint", *command.checkpoint, true});
+  }
   inputs.push_back({"the run's checkpoints", RunFolder(recipe.output).checkpoints(), true});
   return inputs;
 }
