@@ -1,5 +1,7 @@
 #include "decent/train/output_files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <system_error>
 #include <utility>
@@ -21,15 +23,25 @@ fs::path resolved(const fs::path& path) {
   return failed ? fs::absolute(path).lexically_normal() : found;
 }
 
-bool same_file(const fs::path& a, const fs::path& b) {
-  std::error_code missing;
-  return fs::equivalent(a, b, missing) || resolved(a) == resolved(b);
+/// What makes a path the same file as another. Asked of the file system once for each path, of
+/// which there may be thousands.
+struct Place {
+  explicit Place(const fs::path& named) : path(resolved(named)) {
+    struct stat info {};
+    if (::stat(named.c_str(), &info) == 0) file.emplace(info.st_dev, info.st_ino);
+  }
+  fs::path path;
+  std::optional<std::pair<dev_t, ino_t>> file;  // where there is one
+};
+
+bool same_file(const Place& a, const Place& b) {
+  return (a.file && a.file == b.file) || a.path == b.path;
 }
 
-bool is_in(const fs::path& path, const fs::path& folder) {
-  const fs::path whole = resolved(path);
-  const fs::path begin = resolved(folder);
-  return std::mismatch(begin.begin(), begin.end(), whole.begin(), whole.end()).first == begin.end();
+bool is_in(const Place& place, const Place& folder) {
+  const fs::path& begin = folder.path;
+  return std::mismatch(begin.begin(), begin.end(), place.path.begin(), place.path.end()).first ==
+         begin.end();
 }
 
 // Another name of a file in the folder.
@@ -49,17 +61,25 @@ bool links_into(const fs::path& path, const fs::path& folder) {
                   ".\nA file that is read is never written over: " + output.way_out);
 }
 
-void refuse_to_replace(const InputFile& input, const OutputFile& output) {
+void refuse_to_replace(const InputFile& input, const Place& read, const OutputFile& output,
+                       const Place& written) {
   const std::string named = input.what + " '" + input.path.string() + "'";
   if (input.folder && output.folder) return;  // a run goes on from its own checkpoints
   if (output.folder) {
-    if (is_in(input.path, output.path)) refuse(output, "is the folder in which " + named + " is");
+    if (is_in(read, written)) refuse(output, "is the folder in which " + named + " is");
   } else if (input.folder) {
-    if (is_in(output.path, input.path) || links_into(output.path, input.path))
+    if (is_in(written, read) || links_into(output.path, input.path))
       refuse(output, "is a file of " + named);
-  } else if (same_file(output.path, input.path)) {
+  } else if (same_file(written, read)) {
     refuse(output, "is the same file as " + named);
   }
+}
+
+template <typename File>
+std::vector<Place> places_of(std::span<const File> files) {
+  std::vector<Place> places;
+  for (const File& file : files) places.emplace_back(file.path);
+  return places;
 }
 
 // ---- what is read ---------------------------------------------------------------------------
@@ -149,8 +169,12 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
 }  // namespace
 
 void refuse_to_replace(std::span<const InputFile> inputs, std::span<const OutputFile> outputs) {
-  for (const OutputFile& output : outputs) {
-    for (const InputFile& input : inputs) refuse_to_replace(input, output);
+  const std::vector<Place> written = places_of(outputs);
+  const std::vector<Place> read = places_of(inputs);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      refuse_to_replace(inputs[i], read[i], outputs[o], written[o]);
+    }
   }
 }
 

@@ -29,7 +29,7 @@ class RunFolder {
   std::filesystem::path model() const { return path_ / "model.pt"; }
   std::filesystem::path weights() const { return path_ / "model.safetensors"; }
   std::filesystem::path lock() const { return path_ / ".lock"; }  // see output_lock.h
-  std::filesystem::path trace(int rank) const;  // every worker writes its own
+  std::filesystem::path trace(int rank) const;                    // every worker writes its own
 
  private:
   std::filesystem::path path_;

@@ -35,8 +35,10 @@ TEST(OutputLock, SaysWhoHoldsIt) {
     other.take("second");
     ADD_FAILURE() << "no error";
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("'" + folder.path().string() + "' is in use by the run of "
-                                        "process " + std::to_string(::getpid())));
+    EXPECT_THAT(error.what(), HasSubstr("'" + folder.path().string() +
+                                        "' is in use by the run of "
+                                        "process " +
+                                        std::to_string(::getpid())));
   }
   EXPECT_THROW(check_not_held(folder.path()), UserError);
 }
@@ -59,7 +61,10 @@ TEST(OutputLock, LeavesNothing) {
     EXPECT_TRUE(std::filesystem::exists(folder / "made/deep/.lock"));
   }
   EXPECT_FALSE(std::filesystem::exists(folder / "made/deep"));
-  { OutputLock lock(folder.path()); lock.take("run"); }
+  {
+    OutputLock lock(folder.path());
+    lock.take("run");
+  }
   EXPECT_TRUE(std::filesystem::exists(folder.path()));  // it was there before
   EXPECT_FALSE(std::filesystem::exists(folder / ".lock"));
   EXPECT_NO_THROW(check_not_held(folder.path()));
