@@ -52,9 +52,9 @@ def log_of(run: Run) -> str:
 
 def test_keras_trains_on_logits(tmp_path: Path) -> None:
     check_gradients(tmp_path / "gradients", KERAS, (4,), "sequential_1/dense_3/BiasAdd:0")
-    run = check_training(tmp_path / "training", KERAS, (4,), "dense_3")
+    run = check_training(tmp_path / "training", KERAS, (4,), "Identity:0")
     assert_says(log_of(run), "the loss cross_entropy is given the logits before node 'sequential_1/dense_3/Softmax' (Softmax); "
-                "the model that is written gives 'dense_3' as the file does")
+                "the model that is written gives 'Identity:0' as the file does")
     assert run.ended[0].out.count(NOTE) == 1
     assert run.ended[0].err == ""
 
@@ -75,6 +75,7 @@ def test_evaluation_is_of_logits(tmp_path: Path) -> None:
     config = write_recipe(tmp_path, settings(file, data, eval={"metrics": ["accuracy"]}))
     ended = run_alone("--config", config, "--eval-only", "--checkpoint", "none", cwd=tmp_path)
     assert ended.code == 0, ended.err
+    assert_says(ended.out, NOTE)
     logits, classes = logits_of(file, x), torch.from_numpy(y)
     assert_says(ended.out, f"loss {F.cross_entropy(logits, classes):.4f}",
                 f"accuracy {(logits.argmax(1) == classes).double().mean():.2%}")

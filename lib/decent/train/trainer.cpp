@@ -377,9 +377,7 @@ void Trainer::announce() {
         "note     the model uses weights after their gradients are complete: they are updated "
         "after backward, not in it");
   }
-  const OutputAdvice advice = output_advice(setup_);
-  if (!advice.note.empty()) log_.info("note     " + advice.note);
-  if (!advice.warning.empty()) log_.warn(advice.warning);
+  announce_output(setup_, log_);
   const auto& fixed = setup_.model->fixed_mode_operators();
   if (!fixed.empty()) log_.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
 }
