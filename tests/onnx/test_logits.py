@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from one_batch import FIXTURES, check_gradients, check_training, make_data, output_of, settings, train_and_export
 from program import run_alone
-from runs import Run, assert_says, train, write_recipe
+from runs import Run, assert_says, merged, train, write_recipe
 from tensors import write_safetensors
 
 KERAS = FIXTURES / "keras_softmax.onnx"
@@ -218,6 +218,25 @@ def test_one_of_several_outputs(choice: str | int, tmp_path: Path) -> None:
     assert results.keys() == {"squares", "y", "z"}
     for name, result in results.items():
         np.testing.assert_allclose(result, output_of(trained, name, x), rtol=1e-4)
+
+
+def test_mixed_precision(tmp_path: Path) -> None:
+    data, x, y = make_data(tmp_path, (4,))
+    file = model(tmp_path / "m.onnx", [node("Softmax", ["z"], "p"), node("Identity", ["p"], "y")])
+    run = train(tmp_path, settings(file, data, amp={"dtype": "bf16"}, train={"steps": 1}))
+    assert_says(log_of(run), NOTE)
+    expected = F.cross_entropy(logits_of(file, x), torch.from_numpy(y))
+    np.testing.assert_allclose(run.losses[0], expected, rtol=0.02)  # bfloat16 has 8 bits
+
+
+def test_two_workers(tmp_path: Path) -> None:
+    """Each has half of the samples; both train on logits."""
+    data, x, y = make_data(tmp_path, (4,))
+    file = model(tmp_path / "m.onnx", [node("Softmax", ["z"], "y")])
+    run = train(tmp_path, merged(settings(file, data, train={"steps": 3}), {"data": {"batch_size": 8}}), workers=2)
+    expected = F.cross_entropy(logits_of(file, x), torch.from_numpy(y))
+    np.testing.assert_allclose(run.losses[0], expected, rtol=1e-6)
+    assert run.losses[-1] < run.losses[0]
 
 
 def test_resumed_is_undisturbed(tmp_path: Path) -> None:
