@@ -30,13 +30,14 @@ def model(path: Path, end: list[NodeProto], outputs: tuple[str, ...] = ("y",), s
           opset: int = 17) -> Path:
     """z = x W + b along the last dimension, to 3 numbers, and `end`."""
     rng = np.random.default_rng(0)
-    weights = {"W": rng.standard_normal((4, 3)), "b": rng.standard_normal(3)}
-    initializers = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()]
-    initializers += [numpy_helper.from_array(np.array([-1, 3]), "shape"), numpy_helper.from_array(np.array(0.9, np.float32), "most"),
-                     numpy_helper.from_array(np.array(0, np.float32), "least"), numpy_helper.from_array(np.array(1, np.float32), "one")]
+    tensors = {"W": rng.standard_normal((4, 3)), "b": rng.standard_normal(3), "most": np.array(0.9), "least": np.array(0.0),
+               "one": np.array(1.0)}
+    initializers = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in tensors.items()]
+    initializers.append(numpy_helper.from_array(np.array([-1, 3]), "shape"))
     nodes = [node("MatMul", ["x", "W"], "a"), node("Add", ["a", "b"], "z"), *end]
     graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", *shape])],
-                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs], initializers)
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+                              initializers)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
     return path
 
@@ -53,7 +54,8 @@ def log_of(run: Run) -> str:
 def test_keras_trains_on_logits(tmp_path: Path) -> None:
     check_gradients(tmp_path / "gradients", KERAS, (4,), "sequential_1/dense_3/BiasAdd:0")
     run = check_training(tmp_path / "training", KERAS, (4,), "Identity:0")
-    assert_says(log_of(run), "the loss cross_entropy is given the logits before node 'sequential_1/dense_3/Softmax' (Softmax); "
+    assert_says(log_of(run),
+                "the loss cross_entropy is given the logits before node 'sequential_1/dense_3/Softmax' (Softmax); "
                 "the model that is written gives 'Identity:0' as the file does")
     assert run.ended[0].out.count(NOTE) == 1
     assert run.ended[0].err == ""
@@ -206,7 +208,8 @@ def test_softmax_is_no_sigmoid(tmp_path: Path) -> None:
 @pytest.mark.parametrize("choice", ["y", 1])
 def test_one_of_several_outputs(choice: str | int, tmp_path: Path) -> None:
     """Another output is made of the probabilities, and stays what it is."""
-    file = model(tmp_path / "m.onnx", [node("Softmax", ["z"], "y"), node("Mul", ["y", "y"], "squares")], ("squares", "y", "z"))
+    file = model(tmp_path / "m.onnx", [node("Softmax", ["z"], "y"), node("Mul", ["y", "y"], "squares")],
+                 ("squares", "y", "z"))
     data, x, y = make_data(tmp_path, (4,))
     run, trained = train_and_export(tmp_path, settings(file, data, model={"output": choice}, train={"steps": 2}))
     assert_says(log_of(run), NOTE, "gives 'y' as the file does")
