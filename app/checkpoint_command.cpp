@@ -14,6 +14,7 @@
 #include "decent/train/export_check.h"
 #include "decent/train/finite_check.h"
 #include "decent/train/metrics_file.h"
+#include "decent/train/probabilities.h"
 #include "decent/train/progress.h"
 #include "decent/train/replica_loader.h"
 #include "decent/train/run_folder.h"
@@ -105,6 +106,7 @@ void evaluate(Program& program, Setup& setup, const Averaged& model,
     const std::filesystem::path file = RunFolder(setup.recipe.output).metrics();
     if (std::filesystem::exists(file)) MetricsFile(file).write(metrics);
   });
+  announce_output(setup, *program.log);
   program.log->info(evaluation_line(metrics, model.replicas));
 }
 

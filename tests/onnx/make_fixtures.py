@@ -3,12 +3,13 @@
 Each tool wants packages that do not go together with those of the others, so each has an environment of its own
 (Python 3.11), which no test needs:
 
+    keras3    tensorflow-cpu 2.18.1, keras 3.15.1, tf2onnx 1.17.0, onnx 1.16.2, numpy 1.26.4
     keras     tensorflow-cpu 2.15.1, tf2onnx 1.16.1, onnx 1.16.2, protobuf 3.20.3, numpy 1.26.4
     sklearn   scikit-learn 1.9.1, skl2onnx 1.20.0, onnx 1.23.2
     jax       jax 0.10.2, jax2onnx 0.17.1, onnx 1.23.2
     torch     torch 2.11.0, onnxslim 0.1.98, onnx 1.23.2
 
-    python make_fixtures.py keras | sklearn | jax | torch
+    python make_fixtures.py keras | keras3 | sklearn | jax | torch
 
 Biases and statistics are random, as converters leave out those that are 0 or 1.
 """
@@ -30,7 +31,7 @@ def save(model: onnx.ModelProto, name: str) -> None:
     print(name, (FOLDER / f"{name}.onnx").stat().st_size, "bytes")
 
 
-def make_keras() -> None:
+def make_keras(keras3: bool = False) -> None:
     import tensorflow as tf
     import tf2onnx
 
@@ -40,12 +41,15 @@ def make_keras() -> None:
         model = tf.keras.Sequential([tf.keras.Input(shape), *stack])
         rng = np.random.default_rng(0)
         for layer in model.layers:
-            layer.set_weights([weight if weight.ndim > 1 else rng.uniform(0.1, 0.5, weight.shape)
+            layer.set_weights([rng.uniform(0.1, 0.5, weight.shape) if weight.ndim == 1 or weight.max() == 0 else weight
                                for weight in layer.get_weights()])
         signature = [tf.TensorSpec((None, *shape), tf.float32, name="x")]
-        save(tf2onnx.convert.from_keras(model, input_signature=signature, opset=15)[0], name)
+        function = tf.function(lambda x: model(x, training=False), input_signature=signature)
+        save(tf2onnx.convert.from_function(function, input_signature=signature, opset=15)[0], name)
 
     tf.keras.utils.set_random_seed(0)
+    if keras3:
+        return convert("keras3_gru", (5, 3), layers.GRU(4), layers.Dense(3))
     convert("keras_dense", (4,), layers.Dense(6, activation="tanh"), layers.Dense(3))
     convert("keras_softmax", (4,), layers.Dense(6, activation="tanh"), layers.Dense(3, activation="softmax"))
     convert("keras_cnn", (6, 6, 1), layers.Conv2D(3, 3), layers.BatchNormalization(), layers.Activation("tanh"),
@@ -100,4 +104,5 @@ def make_torch() -> None:
 
 
 if __name__ == "__main__":
-    {"keras": make_keras, "sklearn": make_sklearn, "jax": make_jax, "torch": make_torch}[sys.argv[1]]()
+    {"keras": make_keras, "keras3": lambda: make_keras(keras3=True), "sklearn": make_sklearn, "jax": make_jax,
+     "torch": make_torch}[sys.argv[1]]()

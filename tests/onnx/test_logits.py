@@ -15,7 +15,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from one_batch import FIXTURES, check_gradients, check_training, make_data, output_of, settings, train_and_export
 from program import run_alone
-from runs import Run, assert_says, train, write_recipe
+from runs import Run, assert_says, merged, train, write_recipe
 from tensors import write_safetensors
 
 KERAS = FIXTURES / "keras_softmax.onnx"
@@ -30,13 +30,14 @@ def model(path: Path, end: list[NodeProto], outputs: tuple[str, ...] = ("y",), s
           opset: int = 17) -> Path:
     """z = x W + b along the last dimension, to 3 numbers, and `end`."""
     rng = np.random.default_rng(0)
-    weights = {"W": rng.standard_normal((4, 3)), "b": rng.standard_normal(3)}
-    initializers = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in weights.items()]
-    initializers += [numpy_helper.from_array(np.array([-1, 3]), "shape"), numpy_helper.from_array(np.array(0.9, np.float32), "most"),
-                     numpy_helper.from_array(np.array(0, np.float32), "least"), numpy_helper.from_array(np.array(1, np.float32), "one")]
+    tensors = {"W": rng.standard_normal((4, 3)), "b": rng.standard_normal(3), "most": np.array(0.9), "least": np.array(0.0),
+               "one": np.array(1.0)}
+    initializers = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in tensors.items()]
+    initializers.append(numpy_helper.from_array(np.array([-1, 3]), "shape"))
     nodes = [node("MatMul", ["x", "W"], "a"), node("Add", ["a", "b"], "z"), *end]
     graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", *shape])],
-                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs], initializers)
+                              [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+                              initializers)
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8), path)
     return path
 
@@ -52,9 +53,10 @@ def log_of(run: Run) -> str:
 
 def test_keras_trains_on_logits(tmp_path: Path) -> None:
     check_gradients(tmp_path / "gradients", KERAS, (4,), "sequential_1/dense_3/BiasAdd:0")
-    run = check_training(tmp_path / "training", KERAS, (4,), "dense_3")
-    assert_says(log_of(run), "the loss cross_entropy is given the logits before node 'sequential_1/dense_3/Softmax' (Softmax); "
-                "the model that is written gives 'dense_3' as the file does")
+    run = check_training(tmp_path / "training", KERAS, (4,), "Identity:0")
+    assert_says(log_of(run),
+                "the loss cross_entropy is given the logits before node 'sequential_1/dense_3/Softmax' (Softmax); "
+                "the model that is written gives 'Identity:0' as the file does")
     assert run.ended[0].out.count(NOTE) == 1
     assert run.ended[0].err == ""
 
@@ -75,6 +77,7 @@ def test_evaluation_is_of_logits(tmp_path: Path) -> None:
     config = write_recipe(tmp_path, settings(file, data, eval={"metrics": ["accuracy"]}))
     ended = run_alone("--config", config, "--eval-only", "--checkpoint", "none", cwd=tmp_path)
     assert ended.code == 0, ended.err
+    assert_says(ended.out, NOTE)
     logits, classes = logits_of(file, x), torch.from_numpy(y)
     assert_says(ended.out, f"loss {F.cross_entropy(logits, classes):.4f}",
                 f"accuracy {(logits.argmax(1) == classes).double().mean():.2%}")
@@ -205,7 +208,8 @@ def test_softmax_is_no_sigmoid(tmp_path: Path) -> None:
 @pytest.mark.parametrize("choice", ["y", 1])
 def test_one_of_several_outputs(choice: str | int, tmp_path: Path) -> None:
     """Another output is made of the probabilities, and stays what it is."""
-    file = model(tmp_path / "m.onnx", [node("Softmax", ["z"], "y"), node("Mul", ["y", "y"], "squares")], ("squares", "y", "z"))
+    file = model(tmp_path / "m.onnx", [node("Softmax", ["z"], "y"), node("Mul", ["y", "y"], "squares")],
+                 ("squares", "y", "z"))
     data, x, y = make_data(tmp_path, (4,))
     run, trained = train_and_export(tmp_path, settings(file, data, model={"output": choice}, train={"steps": 2}))
     assert_says(log_of(run), NOTE, "gives 'y' as the file does")
@@ -217,6 +221,25 @@ def test_one_of_several_outputs(choice: str | int, tmp_path: Path) -> None:
     assert results.keys() == {"squares", "y", "z"}
     for name, result in results.items():
         np.testing.assert_allclose(result, output_of(trained, name, x), rtol=1e-4)
+
+
+def test_mixed_precision(tmp_path: Path) -> None:
+    data, x, y = make_data(tmp_path, (4,))
+    file = model(tmp_path / "m.onnx", [node("Softmax", ["z"], "p"), node("Identity", ["p"], "y")])
+    run = train(tmp_path, settings(file, data, amp={"dtype": "bf16"}, train={"steps": 1}))
+    assert_says(log_of(run), NOTE)
+    expected = F.cross_entropy(logits_of(file, x), torch.from_numpy(y))
+    np.testing.assert_allclose(run.losses[0], expected, rtol=0.02)  # bfloat16 has 8 bits
+
+
+def test_two_workers(tmp_path: Path) -> None:
+    """Each has half of the samples; both train on logits."""
+    data, x, y = make_data(tmp_path, (4,))
+    file = model(tmp_path / "m.onnx", [node("Softmax", ["z"], "y")])
+    run = train(tmp_path, merged(settings(file, data, train={"steps": 3}), {"data": {"batch_size": 8}}), workers=2)
+    expected = F.cross_entropy(logits_of(file, x), torch.from_numpy(y))
+    np.testing.assert_allclose(run.losses[0], expected, rtol=1e-6)
+    assert run.losses[-1] < run.losses[0]
 
 
 def test_resumed_is_undisturbed(tmp_path: Path) -> None:

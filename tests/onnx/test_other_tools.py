@@ -18,8 +18,9 @@ from one_batch import FIXTURES, SGD, check_gradients, check_training, make_data,
 from program import run_alone
 from runs import assert_says, attempt, error_message, train, write_recipe
 
+# Those that give logits, and the shapes of their samples.
 LOGITS = {"keras_dense": (4,), "keras_cnn": (6, 6, 1), "keras_simple_rnn": (5, 3), "keras_gru": (5, 3),
-          "keras_gru_loop": (5, 3), "jax_scan": (4,), "torch_slim": (1, 6, 6)}  # that give logits: shapes of samples
+          "keras_gru_loop": (5, 3), "keras3_gru": (5, 3), "jax_scan": (4,), "torch_slim": (1, 6, 6)}
 
 
 def outputs(file: Path) -> list[str]:

@@ -29,11 +29,13 @@ bool trains_halves(const onnx::Classification& classification) {
 // select_output finds wrong ones.
 std::optional<std::string> output_name(const onnx::Graph& graph,
                                        const std::optional<std::string>& choice) {
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    const std::string& name = graph.outputs[i].name;
-    const bool is_it =
-        choice ? name == *choice || std::to_string(i) == *choice : graph.outputs.size() == 1;
-    if (is_it) return name;
+  const std::vector<onnx::ValueInfo>& outputs = graph.outputs;
+  if (!choice) return outputs.size() == 1 ? std::optional(outputs.front().name) : std::nullopt;
+  for (const onnx::ValueInfo& output : outputs) {
+    if (output.name == *choice) return output.name;
+  }
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (std::to_string(i) == *choice) return outputs[i].name;
   }
   return std::nullopt;
 }

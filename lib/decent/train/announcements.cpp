@@ -42,9 +42,7 @@ void announce_run(Log& log, const Setup& setup, const RunSize& size) {
         "note     the model uses weights after their gradients are complete: they are updated "
         "after backward, not in it");
   }
-  const OutputAdvice advice = output_advice(setup);
-  if (!advice.note.empty()) log.info("note     " + advice.note);
-  if (!advice.warning.empty()) log.warn(advice.warning);
+  announce_output(setup, log);
   const auto& fixed = setup.model->fixed_mode_operators();
   if (!fixed.empty()) log.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
 }

@@ -225,6 +225,16 @@ TEST(Classify, TakesWhatTf2onnxNumbersForNoName) {
   EXPECT_EQ(classes.role("const_fold_opt__12"), Role::ambiguous);
 }
 
+TEST(Classify, TakesVariablesOfTensorFlow) {
+  const Classes classes(testing::graph(
+      {weight("gru/gru_cell/split/ReadVariableOp:0", {2, 3}), weight("gru/table/Const:0", {2, 3})},
+      {node("Split", {"gru/gru_cell/split/ReadVariableOp:0"}, {"a", "b"}),
+       node("Add", {"x", "a"}, {"h"}), node("Add", {"h", "gru/table/Const:0"}, {"y"})}));
+  EXPECT_EQ(classes.of("gru/gru_cell/split/ReadVariableOp:0").reason,
+            "added or multiplied, and named like a parameter");
+  EXPECT_EQ(classes.role("gru/table/Const:0"), Role::ambiguous);
+}
+
 TEST(Classify, GivesUniqueNamesAndNoTensorsThatAreFolders) {
   const Classes classes(
       testing::graph({weight("a", {2, 2}), weight("a.b", {2, 2}), weight("training", {2, 2}),

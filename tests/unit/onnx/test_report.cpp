@@ -135,5 +135,16 @@ TEST(Report, AdvisesOnAmbiguousTensors) {
           "or a table that the export made"));
 }
 
+TEST(Report, NamesTheLayersOfTensorFlowThatShareATensor) {
+  Example example;
+  example.model.producer_name = "tf2onnx";
+  example.model.graph.nodes = {node("MatMul", {"x", "a"}, {"h"}, "net/one/MatMul"),
+                               node("MatMul", {"h", "a"}, {"y"}, "GRU__25")};
+  example.classification = classify(example.model.graph, {});
+  EXPECT_THAT(example.report(Detail::full),
+              Contains("shared by several modules, tied or merged by the export as equal, and "
+                       "trained as one: 'a' (GRU__25, net/one)"));
+}
+
 }  // namespace
 }  // namespace decent::onnx

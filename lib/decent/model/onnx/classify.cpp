@@ -251,7 +251,8 @@ Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence&
   const Tensor& tensor = *candidate.tensor;
   // Where the exporter marks parameters, what it did not mark is none, however it is called: tables
   // that it computed have names such as "embedding_1".
-  const bool is_named = kinds_.empty() && is_module_name(candidate.name);
+  const bool is_named = kinds_.empty() && (is_module_name(candidate.name) ||
+                                           is_variable_of_tensorflow(candidate.name));
   std::set<std::string> read_by = evidence.others;
   if (!is_named) read_by.insert(evidence.functions.begin(), evidence.functions.end());
   const std::vector<std::string> others(read_by.begin(), read_by.end());

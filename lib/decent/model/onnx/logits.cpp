@@ -38,8 +38,9 @@ class WayBack {
     std::string name = output;
     while (const Node* node = producer(name)) {
       way_.push_back(node);
-      if (is_activation(*node)) return;
-      const auto input = is_one_of(kViews, *node)     ? std::optional(node->inputs.front())
+      if (is_activation(*node) && !node->inputs.empty()) return;
+      const auto input = node->inputs.empty()         ? std::nullopt
+                         : is_one_of(kViews, *node)   ? std::optional(node->inputs.front())
                          : is_one_of(kChanges, *node) ? only_varying_input(*node)
                                                       : std::nullopt;
       if (!input) break;
@@ -63,6 +64,7 @@ class WayBack {
 
  private:
   const Node* producer(const std::string& name) const {
+    if (name.empty()) return nullptr;  // an input that is left out
     const auto found =
         std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
           return std::find(node.outputs.begin(), node.outputs.end(), name) != node.outputs.end();

@@ -6,6 +6,7 @@ namespace decent::onnx {
 namespace {
 
 const Node* producer(const Graph& graph, const std::string& name) {
+  if (name.empty()) return nullptr;  // an input that is left out
   const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
     return std::find(node.outputs.begin(), node.outputs.end(), name) != node.outputs.end();
   });

@@ -203,10 +203,17 @@ class Reporter {
     for (const Use& use : uses_.readers(uses_.of(tensor))) {
       if (use.node == nullptr || facts_.classification.own.count(use.node) != 0) continue;
       if (slot_of(*use.node, use.input) == Slot::shape) continue;
-      const std::string module = module_of(*use.node);
+      const std::string module = place_of(*use.node);
       if (!module.empty()) modules.insert(module);
     }
     return modules;
+  }
+
+  // TensorFlow's nodes are named "gru/while/gru_cell/MatMul", or, after a rewriting, "GRU__25".
+  std::string place_of(const Node& node) const {
+    if (facts_.file.producer_name != "tf2onnx") return module_of(node);
+    const std::size_t folder = node.name.rfind('/');
+    return folder == std::string::npos ? node.name : node.name.substr(0, folder);
   }
 
   void add_shared() {

@@ -71,6 +71,10 @@ bool is_module_name(std::string_view name) {
   });
 }
 
+bool is_variable_of_tensorflow(std::string_view name) {
+  return name.find("/ReadVariableOp") != std::string_view::npos;
+}
+
 std::string module_of(const Node& node) {
   const auto scopes = node.metadata.find("pkg.torch.onnx.name_scopes");
   return scopes != node.metadata.end() ? last_module(scopes->second) : folders_of(node.name);

@@ -13,6 +13,10 @@ namespace decent::onnx {
 /// number that an exporter gave ("onnx::MatMul_12", "/fc/Constant", "val_5", "27").
 bool is_module_name(std::string_view name);
 
+/// Whether a name says that TensorFlow read the tensor from a variable
+/// ("gru/gru_cell/split/ReadVariableOp:0").
+bool is_variable_of_tensorflow(std::string_view name);
+
 /// The module that a node was exported from, "encoder.fc", or "" where the file does not tell:
 /// dynamo's exporter writes it as metadata, the legacy one into the node's name.
 std::string module_of(const Node& node);
