@@ -93,6 +93,18 @@ def small_disk(tmp_path_factory: pytest.TempPathFactory):
         subprocess.run(["umount", str(folder)], check=True)
 
 
+def test_what_a_killed_run_left_is_removed_when_it_is_resumed(tmp_path: Path) -> None:
+    settings = recipe(train={"steps": 2}, checkpoint={"every_steps": 2})
+    folder = train(tmp_path, settings).folder
+    left = {"model.pt.0123abcd.tmp", "metrics.jsonl.ffffffff.tmp", ".worker-0-1"}
+    others = {"model.pt.tmp", "model.pt.0123abc.tmp", "notes.0123abcd.tmp"}
+    for name in left | others:
+        (folder / name).write_text("x")
+    train(tmp_path, {**settings, "train": {"steps": 3}}, "--resume", "auto")
+    names = {path.name for path in folder.iterdir()}
+    assert not left & names and others <= names, names
+
+
 # Pages of the disk -> the files that may be the first that cannot be written. Every file takes a page or more.
 FULL = {2: ["run.log", "metrics.jsonl", "events.out.tfevents."], 3: ["run.log", "metrics.jsonl", "events.out.tfevents."],
         13: ["model.pt"], 31: ["model.safetensors"]}

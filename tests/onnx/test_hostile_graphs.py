@@ -67,8 +67,28 @@ def of_image(*nodes: NodeProto, opset: int = 18) -> ModelProto:
                   helper.make_node("Reshape", ["z", "row"], ["y"])], [WEIGHT, shape, row], opset=opset)
 
 
+def recurrent(width: int) -> ModelProto:
+    """An LSTM over one step of g, whose weights are made for so many inputs."""
+    constants = [tensor("wx", np.ones([1, 8, width])), tensor("wh", np.ones([1, 8, 2])),
+                 *(numpy_helper.from_array(np.array(sizes), name) for name, sizes in (("steps", [1, -1, 2]), ("row", [-1, 2])))]
+    return model([PRODUCT, helper.make_node("Reshape", ["g", "steps"], ["s"]),
+                  helper.make_node("LSTM", ["s", "wx", "wh"], ["", "h"], hidden_size=2),
+                  helper.make_node("Reshape", ["h", "row"], ["y"])], [WEIGHT, *constants])
+
+
+def attention(keys: int, values: int) -> ModelProto:
+    """One query a sample, and so many keys and values for each of 8 samples."""
+    constants = [tensor("k", np.ones([8, keys, 2])), tensor("v", np.ones([8, values, 2])),
+                 *(numpy_helper.from_array(np.array(sizes), name) for name, sizes in (("q_shape", [8, 1, 2]), ("row", [8, 2])))]
+    return model([PRODUCT, helper.make_node("Reshape", ["g", "q_shape"], ["q"]),
+                  helper.make_node("Attention", ["q", "k", "v"], ["a"], q_num_heads=1, kv_num_heads=1),
+                  helper.make_node("Reshape", ["a", "row"], ["y"])], [WEIGHT, *constants], opset=23)
+
+
 TRAINED: dict[str, Callable[[], ModelProto]] = {
     "quotient": lambda: quotient(SMALLEST, -1),
+    "keys": lambda: attention(3, 3),
+    "recurrent": lambda: recurrent(2),
     "no_outputs": lambda: model([helper.make_node("Split", ["shape"], []), helper.make_node("MatMul", ["x", "w"], ["y"])],
                                 [WEIGHT, numpy_helper.from_array(np.array([2, 3]), "shape")]),
     **{op: lambda op=op: trained_graph(helper.make_node(op, ["g"] * MANY, ["y"])) for op in ("Sum", "Mean", "Max", "Min")},
@@ -99,6 +119,9 @@ REFUSED: dict[str, tuple[Callable[[], ModelProto], str]] = {
     "strides": (lambda: of_image(helper.make_node("AveragePool", ["image"], ["z"], kernel_shape=[1, 1], strides=[0, 1],
                                                   auto_pad="SAME_UPPER")),
                 "(AveragePool) has 0 in 'strides'; 1 to 2147483647 are"),
+    "keys": (lambda: attention(3, 0), "keys and values do not fit together"),
+    "recurrent": (lambda: recurrent(0), "weights of other shapes than the input has"),
+    "type": (lambda: trained_graph(helper.make_node("Cast", ["g"], ["y"], to=-2**31)), "(Cast) has 'to' = -2147483648"),
     "inputs": (lambda: trained_graph(helper.make_node("LessOrEqual", [], ["y"])), "(LessOrEqual) lacks input 0"),
     "input_left_out": (lambda: trained_graph(helper.make_node("Add", ["g", ""], ["y"])), "(Add) lacks input 1"),
     "one_operand": (lambda: trained_graph(helper.make_node("Equal", ["i"], ["y"]), ("i", 3)), "(Equal) lacks input 1"),

@@ -270,6 +270,14 @@ TEST(LeftOut, AxesThatNoTensorHas) {
   EXPECT_THAT(import_node(twice, 11), HasSubstr("(Unsqueeze) has an axis twice"));
 }
 
+TEST(LeftOut, ElementTypesThatAreNone) {
+  for (const std::int64_t number : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{29},
+                                    std::int64_t{1} << 40, -(std::int64_t{1} << 31)}) {
+    EXPECT_THAT(import_node(with(node("Cast", {"product"}, {"y"}), "to", number)),
+                HasSubstr("(Cast) has 'to' = " + std::to_string(number) + ", an element type"));
+  }
+}
+
 TEST(LeftOut, WindowsThatDoNotMove) {
   const auto pool = [](const char* name, std::vector<std::int64_t> values) {
     const Node made =

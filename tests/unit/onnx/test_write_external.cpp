@@ -152,6 +152,21 @@ TEST_F(WriteExternal, FilesThatAreNotItsOwnStay) {
   EXPECT_EQ(get("broken.onnx.data"), "mine");
 }
 
+TEST_F(WriteExternal, DataThatACopyOfTheModelRefersToStays) {
+  put("w.bin", raw({1.F, 2.F, 3.F, 4.F}));
+  const Model original = read(with(external("w.bin", "0", "8"), external("w.bin", "8", "8")));
+  write_model(original, {}, folder / "out.onnx");
+  std::filesystem::copy_file(folder / "out.onnx", folder / "best.onnx");
+  write_model(original, {.elements = {change(original, 0, {5, 6})}, .own = {}},
+              folder / "out.onnx");
+  EXPECT_THAT(elements_of("out.onnx"), ElementsAre(ElementsAre(5, 6), ElementsAre(3, 4)));
+  EXPECT_THAT(elements_of("best.onnx"), ElementsAre(ElementsAre(1, 2), ElementsAre(3, 4)));
+  std::filesystem::remove(folder / "best.onnx");
+  write_model(original, {}, folder / "out.onnx");
+  EXPECT_THAT(names(),
+              ElementsAre("m.onnx", "out.onnx", "out.onnx.3.data", "out.onnx.data", "w.bin"));
+}
+
 TEST_F(WriteExternal, DataThatTheModelIsReadFromStays) {
   put("out.onnx.data", raw({1.F, 2.F, 3.F, 4.F}));
   const std::string content =

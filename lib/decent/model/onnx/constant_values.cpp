@@ -54,7 +54,7 @@ Outcome cast(const Node& node, const Inputs& inputs) {
   const Attribute* to = node.find("to");
   const auto* type = to == nullptr ? nullptr : std::get_if<std::int64_t>(&to->value);
   if (type == nullptr) return std::nullopt;
-  return with_type(*inputs[0], static_cast<ElementType>(*type));
+  return with_type(*inputs[0], element_type(*type));
 }
 
 // What only changes the shape of integers and scalars: shapes of more than one dimension are not

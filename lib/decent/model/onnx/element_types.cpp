@@ -22,27 +22,31 @@ constexpr std::array<Type, 29> kTypes = {{
 }};
 static_assert(kTypes[static_cast<std::size_t>(ElementType::bfloat16)].name == "bfloat16");
 
-}  // namespace
-
-std::uint64_t size_of(ElementType type) { return kTypes[static_cast<std::size_t>(type)].size; }
-
-std::string name_of(ElementType type) {
-  return std::string(kTypes[static_cast<std::size_t>(type)].name);
+bool is_known(std::int64_t number) {
+  return number >= 0 && number < static_cast<std::int64_t>(kTypes.size());
 }
 
+// Files hold any number where a type should be; those that are none are undefined.
+const Type& entry(ElementType type) {
+  const auto number = static_cast<std::int64_t>(type);
+  return kTypes[is_known(number) ? static_cast<std::size_t>(number) : 0];
+}
+
+}  // namespace
+
+std::uint64_t size_of(ElementType type) { return entry(type).size; }
+
+std::string name_of(ElementType type) { return std::string(entry(type).name); }
+
 ElementType element_type(std::int64_t number) {
-  if (number < 0 || number >= static_cast<std::int64_t>(kTypes.size())) {
-    return ElementType::undefined;
-  }
+  if (!is_known(number)) return ElementType::undefined;
   const auto type = static_cast<ElementType>(number);
   return type == ElementType::string || size_of(type) > 0 ? type : ElementType::undefined;
 }
 
 std::string name_of_number(std::int64_t number) {
-  if (number < 0 || number >= static_cast<std::int64_t>(kTypes.size())) {
-    return "the unknown type " + std::to_string(number);
-  }
-  return std::string(kTypes[static_cast<std::size_t>(number)].name);
+  if (!is_known(number)) return "the unknown type " + std::to_string(number);
+  return name_of(static_cast<ElementType>(number));
 }
 
 std::string_view imported_types() {

@@ -83,4 +83,9 @@ Integer size_of_dimension(NodeContext& c, std::size_t input, std::int64_t axis) 
   return Integer::size(c.tensor(input) + ".size(" + std::to_string(place) + ")");
 }
 
+void check_keys_and_values(NodeContext& c, const std::string& keys, const std::string& values) {
+  c.line("assert " + keys + ".size(1) > 0 and " + values + ".size(1) > 0 and " + keys +
+         ".size(2) == " + values + ".size(2), \"keys and values do not fit together\"");
+}
+
 }  // namespace decent::onnx

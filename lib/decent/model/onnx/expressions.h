@@ -37,4 +37,8 @@ std::string operand(NodeContext& c, std::size_t input, std::size_t other);
 /// Size of a dimension, e.g. "x.size(0)", or a number where it is the same in every run.
 Integer size_of_dimension(NodeContext& c, std::size_t input, std::int64_t axis);
 
+/// A line that ends in an error where keys and values, [batch, heads, time, size], do not fit
+/// together: PyTorch's scaled_dot_product_attention would divide by 0, which ends the process.
+void check_keys_and_values(NodeContext& c, const std::string& keys, const std::string& values);
+
 }  // namespace decent::onnx

@@ -17,9 +17,13 @@ const Helper kHelpers[] = {
 )"},
     {"_recurrent_weights",
      {"_gates_in_order"},
-     R"(def _recurrent_weights(self, w: Tensor, r: Tensor, b: Optional[Tensor], order: List[int]
+     R"(def _recurrent_weights(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], order: List[int]
           ) -> List[Tensor]:
-    # as torch.lstm, torch.gru and torch.rnn_tanh take them
+    # as torch.lstm, torch.gru and torch.rnn_tanh take them, which read beyond tensors that are too small
+    directions, hidden = r.size(0), r.size(2)
+    gates = len(order) * hidden
+    fit = w.size() == [directions, gates, x.size(2)] and r.size() == [directions, gates, hidden]
+    assert fit and (b is None or b.size() == [directions, 2 * gates]), "weights of other shapes than the input has"
     w = self._gates_in_order(w, order)
     r = self._gates_in_order(r, order)
     weights: List[Tensor] = []
@@ -37,8 +41,10 @@ const Helper kHelpers[] = {
     {"_initial_state",
      {},
      R"(def _initial_state(self, state: Optional[Tensor], x: Tensor, r: Tensor) -> Tensor:
+    shape = [r.size(0), x.size(1), r.size(2)]
     if state is None:
-        return x.new_zeros([r.size(0), x.size(1), r.size(2)])
+        return x.new_zeros(shape)
+    assert state.size() == shape, "a state of another shape than the input has"
     return state
 )"},
     {"_reversed_in_time",
@@ -74,7 +80,7 @@ const Helper kHelpers[] = {
      R"(def _lstm(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor],
           h: Optional[Tensor], c: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor, Tensor]:
     # gates: input, output, forget, cell; torch.lstm has input, forget, cell, output
-    weights = self._recurrent_weights(w, r, b, [0, 2, 3, 1])
+    weights = self._recurrent_weights(x, w, r, b, [0, 2, 3, 1])
     state = [self._initial_state(h, x, r), self._initial_state(c, x, r)]
     two = w.size(0) == 2
     steps = x.size(0)
@@ -116,7 +122,7 @@ const Helper kHelpers[] = {
           lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor]:
     # gates of a GRU: update, reset, hidden; torch.gru has reset, update, hidden
     order = [1, 0, 2] if function == "gru" else [0]
-    weights = self._recurrent_weights(w, r, b, order)
+    weights = self._recurrent_weights(x, w, r, b, order)
     state = self._initial_state(h, x, r)
     two = w.size(0) == 2
     steps = x.size(0)

@@ -139,10 +139,10 @@ const Graph& NodeContext::graph_attribute(std::string_view name) const {
 }
 
 ElementType NodeContext::type_attribute(std::string_view name, ElementType otherwise) const {
-  const auto type = static_cast<ElementType>(int_or(name, static_cast<std::int64_t>(otherwise)));
-  if (size_of(type) == 0 && type != ElementType::string)
-    throw Unsupported("has '" + std::string(name) +
-                      "' = " + std::to_string(static_cast<int>(type)) +
+  const std::int64_t number = int_or(name, static_cast<std::int64_t>(otherwise));
+  const ElementType type = element_type(number);
+  if (type == ElementType::undefined)
+    throw Unsupported("has '" + std::string(name) + "' = " + std::to_string(number) +
                       ", an element type that PyTorch lacks or trains nothing in");
   return graph_.as_computed(type);
 }

@@ -1,5 +1,6 @@
 // Attention as one operator.
 
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -108,6 +109,7 @@ std::string grouped(const Heads& heads) {
 }
 
 std::string scaled_dot_product(NodeContext& c, const Heads& heads) {
+  check_keys_and_values(c, heads.k, heads.v);
   const bool only_causal =
       is_causal(c) && !c.has(kMask) && !c.has(kPastKey) && !c.has(kLengths) && !has_window(c);
   std::string arguments = heads.q + ", " + heads.k + ", " + heads.v;

@@ -1,5 +1,6 @@
 // Functions of PyTorch that ONNX does not have, under names of patterns.h.
 
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -13,6 +14,7 @@ void safe_softmax(NodeContext& c) {
 
 // Queries, keys, values and, unless is_causal, perhaps a mask that is added to the scores.
 void attention(NodeContext& c) {
+  check_keys_and_values(c, c.tensor(1), c.tensor(2));
   const std::string mask = c.has(3) ? c.tensor(3) : "None";
   const std::string causal = c.int_or("is_causal", 0) != 0 ? "True" : "False";
   const std::string scale = c.has_attribute("scale") ? literal(c.float_or("scale", 1)) : "None";

@@ -109,7 +109,7 @@ const Entry* find_entry(const Node& node, std::size_t input) {
 bool casts_to_floating(const Node& node) {
   const Attribute* to = node.find("to");
   const auto* type = to == nullptr ? nullptr : std::get_if<std::int64_t>(&to->value);
-  return type != nullptr && is_floating(static_cast<ElementType>(*type));
+  return type != nullptr && is_floating(element_type(*type));
 }
 
 // Some exporters give every Gemm a bias that it multiplies by 0.

@@ -73,6 +73,28 @@ std::filesystem::path new_data_path(const std::filesystem::path& model) {
   }
 }
 
+bool names(const std::filesystem::path& model, const std::string& file) {
+  try {
+    return text_of(MappedFile(model).bytes()).find(file) != std::string_view::npos;
+  } catch (const UserError&) {
+    return true;  // it cannot be read, and might
+  }
+}
+
+// Whether another model file of the folder names the file: a copy of `model`, say.
+bool is_named_by_others(const std::string& file, const std::filesystem::path& model) {
+  try {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_of(model))) {
+      const std::filesystem::path& other = entry.path();
+      if (other.extension() != ".onnx" || other.filename() == model.filename()) continue;
+      if (entry.is_regular_file() && names(other, file)) return true;
+    }
+  } catch (const std::filesystem::filesystem_error&) {
+    return true;  // the folder cannot be listed
+  }
+  return false;
+}
+
 bool is_read(const Model& model, const std::filesystem::path& path) {
   return std::any_of(model.files.begin(), model.files.end(), [&](const auto& file) {
     std::error_code missing;
@@ -149,7 +171,8 @@ std::vector<std::filesystem::path> superseded_data(const std::filesystem::path& 
   std::vector<std::filesystem::path> superseded;
   for (const std::string& location : locations) {
     const std::filesystem::path file = folder_of(path) / location;
-    if (is_data_name(location, path.filename().string()) && !is_read(replacement, file))
+    if (!is_data_name(location, path.filename().string())) continue;
+    if (!is_read(replacement, file) && !is_named_by_others(location, path))
       superseded.push_back(file);
   }
   return superseded;

@@ -68,8 +68,8 @@ class ExternalWriter {
 };
 
 /// The files of external data that the model at `path` refers to and that are named after it, so
-/// that they are without use once it is replaced. None where no model is there, and none that
-/// `replacement` is made from.
+/// that they are without use once it is replaced. None where no model is there, none that
+/// `replacement` is made from, and none that another .onnx file of the folder names.
 std::vector<std::filesystem::path> superseded_data(const std::filesystem::path& path,
                                                    const Model& replacement);
 
