@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, fx, nn
 from torch.nn.utils import fusion
 
-from catalogue import EXAMPLES, STEPS, Example, make_data, make_model
+from catalogue import EXAMPLES, Example, make_data, make_model
 from matching import Match, Tensors, match
 
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
@@ -125,14 +125,14 @@ def _assign(parameter: Tensor, found: Match, name: str, values: np.ndarray) -> N
 
 # ---- training ------------------------------------------------------------------------------------------------------
 
-def lr_at(t: int, lr: float, schedule: dict) -> float:
+def lr_at(t: int, steps: int, lr: float, schedule: dict) -> float:
     """Learning rate of update t = 1, 2, ..; eta_min and warmup_decay are the recipe's defaults."""
     if schedule["name"] == "constant":
         return lr
     warmup, eta_min, decay = schedule["warmup_steps"], 1e-6, 0.01
     if t - 1 < warmup:
         return lr * (decay + (1 - decay) * (t - 1) / warmup)
-    return eta_min + (lr - eta_min) * (1 + math.cos(math.pi * (t - 1 - warmup) / (STEPS - warmup))) / 2
+    return eta_min + (lr - eta_min) * (1 + math.cos(math.pi * (t - 1 - warmup) / (steps - warmup))) / 2
 
 
 def make_optimizer(model: nn.Module, found: Match, settings: dict) -> torch.optim.Optimizer:
@@ -164,13 +164,14 @@ def loss_of(example: Example, output: Tensor | tuple[Tensor, ...], y: Tensor) ->
 
 
 def train(name: str, model: nn.Module, found: Match, optimizer: dict, schedule: dict) -> Trained:
-    """STEPS updates, the data in order; an epoch drops what is left."""
+    """As many updates as are compared, the data in order; an epoch drops what is left."""
     example = EXAMPLES[name]
+    steps = example.steps_of(optimizer["name"])
     fields = {key: torch.from_numpy(array) for key, array in make_data(name).items()}
     start, updates = state_of(model), make_optimizer(model, found, optimizer)
     per_epoch = len(fields["y"]) // example.batch_size
     losses = []
-    for t in range(1, STEPS + 1):
+    for t in range(1, steps + 1):
         first = (t - 1) % per_epoch * example.batch_size
         rows = slice(first, first + example.batch_size)
         model.train()
@@ -178,7 +179,7 @@ def train(name: str, model: nn.Module, found: Match, optimizer: dict, schedule: 
         loss.backward()
         losses.append(loss.item())
         for group in updates.param_groups:
-            group["lr"] = lr_at(t, optimizer["lr"], schedule)
+            group["lr"] = lr_at(t, steps, optimizer["lr"], schedule)
         updates.step()
         updates.zero_grad()
     return Trained(np.array(losses), _evaluate(example, model, fields), start, state_of(model))

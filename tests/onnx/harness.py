@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from catalogue import EXAMPLES, STEPS
+from catalogue import EXAMPLES
 from eager import Imported
 from exports import IMPOSSIBLE
 from program import Ended, run_alone
@@ -32,8 +32,9 @@ def cases(chosen: dict[str, list[str]], forms: tuple[str, ...]) -> list[tuple[st
 
 
 def optimizer_of(name: str, optimizer: str) -> dict:
-    settings = OPTIMIZERS[optimizer]
-    return {**settings, "lr": EXAMPLES[name].lr.get(optimizer, settings["lr"])}
+    settings, example = OPTIMIZERS[optimizer], EXAMPLES[name]
+    own = {"lr": example.lr.get(optimizer), "eps": example.eps.get(optimizer)}
+    return {**settings, **{key: value for key, value in own.items() if value is not None}}
 
 
 def _model_keys(name: str, model_file: Path) -> dict:
@@ -47,14 +48,15 @@ def _model_keys(name: str, model_file: Path) -> dict:
 
 def make_recipe(name: str, model_file: Path, data_file: Path, optimizer: str) -> dict:
     example = EXAMPLES[name]
+    steps = example.steps_of(optimizer)
     return recipe(model_file, data_file,
                   model=_model_keys(name, model_file),
                   data={"batch_size": example.batch_size, "shuffle": False},
-                  train={"steps": STEPS},
+                  train={"steps": steps},
                   optimizer=optimizer_of(name, optimizer),
                   schedule=SCHEDULES[optimizer],
-                  eval={"every_steps": STEPS},
-                  checkpoint={"every_steps": STEPS})
+                  eval={"every_steps": steps},
+                  checkpoint={"every_steps": steps})
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 #include "decent/comm/control.h"
 
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include <random>
 #include <thread>
 
+#include "control_workers.h"
 #include "decent/comm/control_frames.h"
 #include "decent/comm/mesh.h"
 
@@ -18,81 +18,12 @@ namespace decent {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::connect_all;
 using ::testing::HasSubstr;
-
-// What on_failure was told, on one worker.
-class Verdict {
- public:
-  void set(const Failure& failure, bool reports) {
-    const std::lock_guard lock(mutex_);
-    ASSERT_FALSE(failure_) << "told twice";
-    failure_ = failure;
-    reports_ = reports;
-    changed_.notify_all();
-  }
-  bool wait(std::chrono::milliseconds most = 5s) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, most, [&] { return failure_.has_value(); });
-  }
-  Failure failure() {
-    const std::lock_guard lock(mutex_);
-    return failure_.value();
-  }
-  bool reports() {
-    const std::lock_guard lock(mutex_);
-    return reports_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<Failure> failure_;
-  bool reports_ = false;
-};
-
-struct Worker {
-  Verdict verdict;
-  std::unique_ptr<Control> control;
-};
-
-// Connections of `count` workers with one another: [worker][peer].
-std::vector<std::vector<Socket>> connect_all(std::size_t count) {
-  std::vector<std::vector<Socket>> sockets;
-  for (std::size_t i = 0; i < count; ++i) sockets.emplace_back(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    for (std::size_t j = i + 1; j < count; ++j) {
-      std::array<int, 2> pair{};
-      EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()), 0);
-      sockets[i][j] = Socket(pair[0]);
-      sockets[j][i] = Socket(pair[1]);
-    }
-  }
-  return sockets;
-}
-
-std::unique_ptr<Control> make_control(int rank, std::vector<Socket> sockets, Verdict& verdict,
-                                      std::chrono::duration<double> timeout) {
-  std::vector<std::string> hosts;
-  for (std::size_t i = 0; i < sockets.size(); ++i) hosts.push_back("node" + std::to_string(i));
-  return std::make_unique<Control>(
-      ControlOptions{.rank = rank,
-                     .hosts = hosts,
-                     .connections = std::move(sockets),
-                     .timeout = timeout,
-                     .on_failure = [&verdict](const Failure& failure, bool reports) {
-                       verdict.set(failure, reports);
-                     }});
-}
-
-std::deque<Worker> make_workers(std::size_t count, std::chrono::duration<double> timeout = 20s) {
-  auto sockets = connect_all(count);
-  std::deque<Worker> workers(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    workers[i].control =
-        make_control(static_cast<int>(i), std::move(sockets[i]), workers[i].verdict, timeout);
-  }
-  return workers;
-}
+using testing::make_control;
+using testing::make_workers;
+using testing::Verdict;
+using Worker = testing::ControlledWorker;
 
 TEST(Control, NamesTheWorkerThatIsGone) {
   for (std::size_t gone = 0; gone < 3; ++gone) {
@@ -366,154 +297,6 @@ TEST(Mesh, NamesWhoCannotBeReached) {
         }
       },
       PeerLost);
-}
-
-// ---- gather ---------------------------------------------------------------------------------
-
-using Texts = std::vector<std::string>;
-
-TEST(Gather, GivesEveryoneWhatAllGave) {
-  auto workers = make_workers(3);
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 3; ++i) {
-    threads.emplace_back([&, i] {
-      for (int round = 0; round < 50;
-           ++round) {  // the same topic again: calls are matched in order
-        const std::string suffix = std::to_string(round);
-        EXPECT_EQ(workers[i].control->gather("topic", std::to_string(i) + ":" + suffix),
-                  (Texts{"0:" + suffix, "1:" + suffix, "2:" + suffix}));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-// As the thread that writes a checkpoint does beside the one that trains.
-TEST(Gather, KeepsTopicsOfTwoThreadsApart) {
-  auto workers = make_workers(2);
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < 2; ++i) {
-    for (const std::string topic : {"a", "b"}) {
-      threads.emplace_back([&, i, topic] {
-        for (int round = 0; round < 200; ++round) {
-          const Texts all = workers[i].control->gather(topic, topic + std::to_string(round));
-          EXPECT_EQ(all, Texts(2, topic + std::to_string(round)));
-        }
-      });
-    }
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
-// A worker may leave as soon as it has what it wants: its own part is sent first, however long.
-TEST(Gather, SendsAllBeforeTheGoodbye) {
-  auto workers = make_workers(2);
-  const std::string large(20'000'000, 'x');
-  std::thread other([&] {
-    EXPECT_EQ(workers[1].control->gather("large", "y").front(), large);
-    workers[1].control->leave();
-  });
-  EXPECT_EQ(workers[0].control->gather("large", large).back(), "y");
-  workers[0].control->leave();
-  other.join();
-}
-
-TEST(Gather, NamesAWorkerThatLeftBeforeItGaveItsOwn) {
-  auto workers = make_workers(3);
-  workers[2].control->leave();
-  std::thread other([&] { EXPECT_THROW(workers[1].control->gather("saved", ""), PeerLost); });
-  try {
-    workers[0].control->gather("saved", "");
-    ADD_FAILURE() << "no error";
-  } catch (const PeerLost& error) {
-    EXPECT_STREQ(error.what(), "worker 2 has ended before 'saved'");
-  }
-  other.join();
-}
-
-TEST(Gather, EndsWithWhatTheRunFailedWith) {
-  auto workers = make_workers(2);
-  std::thread other([&] { workers[1].control.reset(); });
-  try {
-    workers[0].control->gather("saved", "");
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ExitCode::peer_lost);
-    EXPECT_THAT(error.what(), HasSubstr("lost worker 1"));
-  }
-  other.join();
-}
-
-TEST(Gather, TellsWhenAWorkerHasLeft) {
-  auto workers = make_workers(2);
-  const auto begin = std::chrono::steady_clock::now();
-  std::thread other([&] { workers[0].control->leave(); });
-  workers[1].control->wait_until_left(0, 20s);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, 10s);
-  other.join();
-}
-
-// ---- the launcher's end ---------------------------------------------------------------------
-
-// A pipe stands for the launcher's process: it becomes readable when its other end is closed.
-struct FakeLauncher {
-  FakeLauncher() {
-    std::array<int, 2> ends{};
-    EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    watched = Socket(ends[0]);
-    process = Socket(ends[1]);
-  }
-  Socket watched;
-  Socket process;
-};
-
-std::deque<Worker> workers_of_launcher(FakeLauncher& launcher) {
-  auto sockets = connect_all(2);
-  std::deque<Worker> workers(2);
-  for (std::size_t i = 0; i < 2; ++i) {
-    workers[i].control = std::make_unique<Control>(ControlOptions{
-        .rank = static_cast<int>(i),
-        .hosts = {"a", "b"},
-        .connections = std::move(sockets[i]),
-        .timeout = 20s,
-        .on_failure = [&verdict = workers[i].verdict](
-                          const Failure& failure, bool reports) { verdict.set(failure, reports); },
-        .launcher = i == 1 ? std::move(launcher.watched) : Socket()});
-  }
-  return workers;
-}
-
-TEST(LauncherEnd, StopsAllWorkersAfterTheSameStep) {
-  FakeLauncher launcher;
-  auto workers = workers_of_launcher(launcher);
-  for (Worker& worker : workers) worker.control->on_launcher_end(LauncherEnd::stop);
-  EXPECT_TRUE(workers[0].control->begin_step(5));
-  EXPECT_TRUE(workers[1].control->begin_step(4));
-  launcher.process.close();
-  std::this_thread::sleep_for(300ms);
-  EXPECT_TRUE(workers[1].control->begin_step(5));
-  for (Worker& worker : workers) {
-    EXPECT_FALSE(worker.control->begin_step(6));
-    EXPECT_EQ(worker.control->stop().last_step, 5);
-    EXPECT_EQ(worker.control->stop().cause(), "the end of torchrun (seen by worker 1)");
-  }
-  // The launcher's own SIGTERM may have come before: its end is no second signal, which would end
-  // the run at once.
-  for (Worker& worker : workers) worker.control->leave();
-}
-
-TEST(LauncherEnd, MeansWhatIsSaidLater) {
-  FakeLauncher launcher;
-  auto workers = workers_of_launcher(launcher);
-  launcher.process.close();
-  std::this_thread::sleep_for(100ms);
-  EXPECT_TRUE(workers[1].control->begin_step(1));
-  workers[1].control->on_launcher_end(LauncherEnd::fail);
-  for (Worker& worker : workers) {
-    ASSERT_TRUE(worker.verdict.wait());
-    EXPECT_EQ(worker.verdict.failure().code, ExitCode::stopped);
-    EXPECT_THAT(worker.verdict.failure().message, HasSubstr("torchrun, which started this"));
-  }
 }
 
 }  // namespace

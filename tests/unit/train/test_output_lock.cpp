@@ -98,7 +98,7 @@ TEST(OutputLock, DoesNotFollowALink) {
   EXPECT_EQ(read_text(folder / "precious"), "mine");
 }
 
-// Taken and freed by many at once, with the file and the folder coming and going.
+// Taken and freed by many at once, with the file coming and going.
 TEST(OutputLock, IsHeldByOneAtATime) {
   const testing::TemporaryFolder folder;
   std::atomic<int> holders = 0;
@@ -123,7 +123,7 @@ TEST(OutputLock, IsHeldByOneAtATime) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(taken, 4);
-  EXPECT_FALSE(std::filesystem::exists(folder / "run"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "run/.lock"));
 }
 
 }  // namespace

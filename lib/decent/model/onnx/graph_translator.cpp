@@ -6,6 +6,7 @@
 #include "decent/core/text.h"
 #include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/helpers.h"
+#include "decent/model/onnx/inner_scope.h"
 #include "decent/model/onnx/patterns.h"
 #include "decent/model/onnx/uses.h"
 #include "decent/model/onnx/walk.h"
@@ -21,33 +22,11 @@ std::string annotation_of(Value::Kind kind) {
   return kind == Value::Kind::sequence ? "List[Tensor]" : "Tensor";
 }
 
-/// One more scope, as long as this lives.
-template <typename Scopes>
-class InnerScope {
- public:
-  explicit InnerScope(Scopes& scopes) : scopes_(scopes) { scopes_.emplace_back(); }
-  InnerScope(const InnerScope&) = delete;
-  InnerScope& operator=(const InnerScope&) = delete;
-  ~InnerScope() { scopes_.pop_back(); }
-
- private:
-  Scopes& scopes_;
-};
-
 }  // namespace
 
 std::string describe(const Node& node) {
   const std::string& name = node.name.empty() ? node.outputs.front() : node.name;
   return "node '" + name + "' (" + node.op_type + ")";
-}
-
-void SourceLines::add(const std::string& text) {
-  text_ += std::string(depth_ * 4, ' ') + text + "\n";
-}
-
-void SourceLines::open(const std::string& text) {
-  add(text);
-  ++depth_;
 }
 
 GraphTranslator::GraphTranslator(const Model& model, const Classification& classification,
@@ -188,11 +167,10 @@ void GraphTranslator::give_logits_after(const Node& node) {
     return output.kind == ValueInfo::Kind::tensor;
   });
   if (!are_tensors) return;
-  const bool is_only = outputs.size() == 1;
   const std::string text = text_of(*value);
   lines_.open("if self." + std::string(kGivesLogits) + ":");
-  lines_.add("return " +
-             (is_only ? text : "{" + string_literal(*options_.output) + ": " + text + "}"));
+  const std::string entry = string_literal(*options_.output) + ": " + text;
+  lines_.add("return " + (outputs.size() == 1 ? text : "{" + entry + "}"));
   lines_.close();
   result_.module.may_give_logits = true;
 }
@@ -360,8 +338,7 @@ std::string GraphTranslator::helper_methods(const std::set<std::string>& names) 
 }
 
 ModuleSource GraphTranslator::finish_module() {
-  const std::string last = return_line();
-  lines_.add(last);
+  lines_.add(return_line());
   std::string head;
   if (needs_device_) {
     const bool from_input =

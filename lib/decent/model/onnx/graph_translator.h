@@ -6,22 +6,10 @@
 
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
+#include "decent/model/onnx/source_lines.h"
 #include "decent/model/onnx/translation.h"
 
 namespace decent::onnx {
-
-/// Lines of TorchScript.
-class SourceLines {
- public:
-  void add(const std::string& text);
-  void open(const std::string& text);
-  void close() { --depth_; }
-  std::string text() const { return text_; }
-
- private:
-  std::string text_;
-  std::size_t depth_ = 1;  // inside a method
-};
 
 class GraphTranslator {
  public:
