@@ -76,7 +76,8 @@ def test_dry_run_notes_it_and_leaves_no_trace(tmp_path: Path) -> None:
         before = files_of(tmp_path / "run")
         ended = attempt(tmp_path, LONG, "--dry-run")[0]
         assert ended.code == 0, ended.err
-        assert_says(ended.out, f"is in use by the run of process {process.pid}", "all but the output folder is well")
+        assert_says(ended.out, f"note: output folder '{tmp_path}/run' is in use by the run of process {process.pid}",
+                    "\n           Wait until", "all but the output folder is well")
         assert files_of(tmp_path / "run") == before
     fresh = tmp_path / "fresh"
     fresh.mkdir()

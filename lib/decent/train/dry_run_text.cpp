@@ -16,7 +16,12 @@ constexpr std::size_t kLabel = 11;
 constexpr std::size_t kMostPhases = 8;
 constexpr std::size_t kPhaseWidth = 64;
 
-std::string row(const std::string& label, const std::string& text) {
+// Further lines of the text stand below its first.
+std::string row(const std::string& label, std::string text) {
+  const std::string margin(kLabel, ' ');
+  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
+    text.insert(at + 1, margin);
+  }
   return fmt::format("{:<{}}{}", label, kLabel, text);
 }
 

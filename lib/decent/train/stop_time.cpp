@@ -10,7 +10,7 @@ namespace {
 constexpr double kTorchrunWaits = 30;  // seconds; PContext.close in torch.distributed.elastic
 constexpr double kMargin = 5;          // for signals, agreements and the end of the process
 constexpr double kBytesPerSecond = 500e6;
-constexpr int kStepsToKnow = 3;
+constexpr int kStepsToKnow = 2;
 
 std::string about(double seconds) {
   return seconds_text(std::chrono::duration<double>(std::max(0.1, seconds)));

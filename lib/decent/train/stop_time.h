@@ -18,7 +18,7 @@ class StopTime {
   void saw_step(double seconds);
   void saw_save(double seconds);
 
-  /// What to tell the user, once, where the 30 s are not enough; known after the third step.
+  /// What to tell the user, once, where the 30 s are not enough; known after the second step.
   std::optional<std::string> warning();
 
  private:
