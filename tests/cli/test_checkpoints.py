@@ -175,6 +175,16 @@ def test_resume_from_an_older_one(tmp_path: Path) -> None:
     assert [line["step"] for line in again.lines("train")] == list(range(1, 13))
 
 
+def test_complete_run_is_tidied_up(tmp_path: Path) -> None:
+    """As after a kill between the end of the last save and the removal of what it makes superfluous."""
+    run = train(tmp_path, recipe(checkpoint={"every_steps": 4, "keep": 9}))
+    (run.folder / "checkpoints" / ".step-00000002.writing").mkdir()
+    (run.folder / "checkpoints" / ".step-00000001.removing").mkdir()
+    again = train(tmp_path, recipe(checkpoint={"every_steps": 4, "keep": 2}), "--resume", "auto")
+    assert "is complete (step 12): nothing is left to do" in again.ended[0].out
+    assert {path.name for path in (run.folder / "checkpoints").iterdir()} == {"step-00000008", "step-00000012"}
+
+
 def test_resume_into_another_past(tmp_path: Path) -> None:
     """A checkpoint of the same step of the same run, but of another past, does not stay where auto would find it."""
     whole = recipe(checkpoint={"every_steps": 4, "keep": 9})
