@@ -41,6 +41,7 @@ void end_failed(Program& program, const Failure& failure, bool reports) {
   if (Trainer* trainer = program.training.load()) {
     trainer->note_end(failure.code == ExitCode::stopped ? "stopped" : "failed");
   }
+  if (OutputLock* lock = program.locked.load()) lock->remove_file();
   if (reports) print_error(program, failure.message, failure.lost ? -1 : failure.rank);
   std::_Exit(static_cast<int>(failure.code));
 }
@@ -165,6 +166,7 @@ void run(Program& program, int argc, char** argv) {
       program.world->leave_after_rank_0();
       program.world->control().leave();
     }
+    program.locked = nullptr;
     program.lock.reset();
     exit_now(error.code());
   } catch (const Error& error) {

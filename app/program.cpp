@@ -73,6 +73,7 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
     // Another run may have begun and ended here since this was looked at first.
     if (for_new_run) RunFolder(folder).check_free();
   });
+  program.locked = program.lock.get();
   if (program.lock->supported()) return;
   program.log->warn("the file system of output folder '" + folder.string() +
                     "' has no locks: nothing keeps a second run out of it");

@@ -27,7 +27,8 @@ struct Program {
   std::unique_ptr<Trainer> trainer;
   std::string session;  // random, the same on all workers
   std::unique_ptr<OutputLock> lock;
-  // For the control thread, once there is something to note.
+  // For the control thread, once there is something to remove or to note.
+  std::atomic<OutputLock*> locked = nullptr;
   std::atomic<Trainer*> training = nullptr;
 
   bool main_worker() const { return launch.rank == 0; }

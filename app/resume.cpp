@@ -48,7 +48,7 @@ bool leaves_something_behind(const Program& program, const Setup& setup, const R
 // What only rank 0 writes.
 void open_run_files(Program& program, const Setup& setup, const RunFolder& folder) {
   if (leaves_something_behind(program, setup, folder)) {
-    program.log->warn("the metrics so far, and models that were exported, are kept in '" +
+    program.log->info("the metrics so far, and models that were exported, are kept in '" +
                       folder.set_aside().string() + "'");
   }
   // All lines of a run that starts afresh are of step 0 or later.
@@ -72,10 +72,12 @@ std::set<std::string> run_ids_in(const CheckpointFolder& checkpoints) {
 }
 
 // Where there are no ids the folder and the recipe, which has the path of the output folder, tell.
+// The folder of rank 0 may have lost the checkpoints that other machines have.
 bool looks_like_run(const FoundCheckpoint& found, const RunFolder& folder) {
   std::error_code failed;
   const auto above = std::filesystem::absolute(found.folder).parent_path();
-  if (std::filesystem::equivalent(above, folder.checkpoints(), failed)) return true;
+  const auto own = std::filesystem::absolute(folder.checkpoints());
+  if (above == own || std::filesystem::equivalent(above, own, failed)) return true;
   return std::filesystem::exists(folder.recipe(), failed) &&
          read_text(folder.recipe()) == found.manifest.recipe;
 }

@@ -234,6 +234,5 @@ def test_external_data_of_an_export(external: Path) -> None:
     """It takes a name that nothing else has."""
     shutil.copy(external / "d.safetensors", external / "new.onnx.data")
     before = (external / "new.onnx.data").read_bytes()
-    write(external, model={"path": "net.onnx"}, data={"train": {"format": "safetensors", "path": "new.onnx.data"}})
     assert [e.code for e in start(external, *EXPORT, "new.onnx")] == [0]
     assert (external / "new.onnx.data").read_bytes() == before and (external / "new.onnx.2.data").exists()

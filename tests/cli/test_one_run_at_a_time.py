@@ -107,6 +107,13 @@ def test_run_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_run_that_fails_frees_the_folder(workers: int, tmp_path: Path) -> None:
+    ended = attempt(tmp_path, recipe(optimizer={"name": "sgd", "lr": 1e30}), workers=workers)
+    assert {e.code for e in ended} == {5}, ended
+    assert (tmp_path / "run" / "metrics.jsonl").exists() and not (tmp_path / "run" / ".lock").exists()
+
+
 def test_lock_of_another_program(tmp_path: Path) -> None:
     """Whoever locks the file without a word is named as what it is."""
     (tmp_path / "run").mkdir()

@@ -97,7 +97,7 @@ def test_going_back_keeps_what_it_cuts(tmp_path: Path) -> None:
     first = {name: (run.folder / name).read_bytes() for name in names}
     other_lr = merged(SETTINGS, {"optimizer": {"lr": 0.01}})
     back = train(tmp_path, other_lr, "--resume", run.checkpoint(4))
-    assert_says(back.ended[0].err, "are kept in", run.folder / "set-aside" / "1")
+    assert_says(back.ended[0].out, "are kept in", run.folder / "set-aside" / "1")
     second = {name: (run.folder / name).read_bytes() for name in names}
     assert second != first
     again = train(tmp_path, SETTINGS, "--resume", run.checkpoint(8))

@@ -88,10 +88,14 @@ void check_not_held(const std::filesystem::path& folder) {
 
 std::filesystem::path OutputLock::file() const { return RunFolder(folder_).lock(); }
 
+// While the lock is held: nobody else's file can be there.
+void OutputLock::remove_file() const noexcept {
+  if (fd_ >= 0) ::unlink(file().c_str());
+}
+
 OutputLock::~OutputLock() {
   if (fd_ < 0) return;
-  std::error_code ignored;
-  std::filesystem::remove(file(), ignored);  // while it is held: nobody else's can be there
+  remove_file();
   ::close(fd_);
   if (made_folder_) ::rmdir(folder_.c_str());  // not where there is anything in it
 }

@@ -43,6 +43,10 @@ class OutputLock {
   /// folder where it is not there. Throws UserError as check_not_held does; WriteError.
   void take(const std::string& session);
 
+  /// Removes the file, which the end of the process would leave behind. For a process that ends
+  /// without destroying this object; any thread.
+  void remove_file() const noexcept;
+
   bool held() const { return fd_ >= 0; }
   /// Whether the file system knows locks. Where it does not, take() takes nothing.
   bool supported() const { return supported_; }
