@@ -1,5 +1,5 @@
 #pragma once
-// What workers give to a gather, until the call that waits for it takes it. Internal to this room.
+// What workers give to a gather, until the call that waits for it takes it: a part of Control.
 
 #include <chrono>
 #include <condition_variable>

@@ -1,5 +1,5 @@
 #pragma once
-// A connection that never blocks, carrying frames (control_frames.h). Internal to this room.
+// A connection that never blocks, carrying frames: a part of Control.
 
 #include <cstddef>
 #include <functional>
