@@ -14,6 +14,7 @@
 #include "decent/train/output_lock.h"
 #include "decent/train/probabilities.h"
 #include "decent/train/run_folder.h"
+#include "decent/train/tensor_bytes.h"
 #include "decent/train/updates.h"
 
 namespace decent {
@@ -23,12 +24,6 @@ std::int64_t elements_of(const NamedTensors& tensors) {
   std::int64_t count = 0;
   for (const auto& [name, tensor] : tensors) count += tensor.numel();
   return count;
-}
-
-std::int64_t bytes_of(const NamedTensors& tensors) {
-  std::int64_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
-  return bytes;
 }
 
 std::vector<std::int64_t> bucket_bytes(const NamedTensors& trained, double bucket_mb) {

@@ -24,6 +24,7 @@
 #include "decent/train/replica_loader.h"
 #include "decent/train/reporter_options.h"
 #include "decent/train/run_trace.h"
+#include "decent/train/tensor_bytes.h"
 #include "decent/train/updates.h"
 
 namespace decent {
@@ -39,12 +40,6 @@ std::int64_t batch_count(const Setup& setup) {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-std::int64_t bytes_of(const NamedTensors& tensors) {
-  std::int64_t bytes = 0;
-  for (const auto& [name, tensor] : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
-  return bytes;
 }
 
 }  // namespace
