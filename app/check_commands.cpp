@@ -1,13 +1,30 @@
 // --dry-run and --print-config: nothing is trained or written.
 
 #include <cstdio>
+#include <memory>
 
 #include "commands.h"
 #include "decent/config/loader.h"
+#include "decent/core/error.h"
 #include "decent/train/dry_run.h"
 #include "resume.h"
 
 namespace decent {
+
+namespace {
+
+// What a run refuses after its preparation, and in its first step.
+void try_start(Program& program, const Setup& setup) {
+  World& world = *program.world;
+  const auto communicator = connect(world, setup);
+  agree(world, "first step", [&] {
+    // The weights of a checkpoint may well have a finite loss where the model's file has none.
+    if (!setup.goes_on && !setup.divergence.empty())
+      throw Error(ExitCode::diverged, setup.divergence);
+  });
+}
+
+}  // namespace
 
 void dry_run(Program& program) {
   Setup setup = prepare_together(program, Purpose::training);
@@ -19,6 +36,7 @@ void dry_run(Program& program) {
       program.log->info("no checkpoint to resume from: the run would start afresh");
     }
   }
+  try_start(program, setup);
   if (!program.main_worker()) return;
   const DryRunOptions options{.full_report = program.flags.verbosity == Verbosity::verbose,
                               .resumes = program.flags.resume.has_value()};

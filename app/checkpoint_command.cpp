@@ -9,6 +9,7 @@
 #include "decent/core/error.h"
 #include "decent/model/onnx_export.h"
 #include "decent/model/save.h"
+#include "decent/train/announcements.h"
 #include "decent/train/compatibility.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
@@ -90,8 +91,8 @@ std::string foreign_source(const Recipe& recipe) {
 
 void evaluate(Program& program, Setup& setup, const Averaged& model,
               const std::shared_ptr<Communicator>& communicator) {
-  program.world->control().report(Operation::evaluating);
-  Evaluator evaluator(setup.recipe, *setup.model, *setup.eval, setup.inputs, communicator);
+  Evaluator evaluator(setup.recipe, *setup.model, *setup.eval, setup.inputs, communicator,
+                      program.world->control());
   const Evaluation evaluation = evaluator.evaluate(model.step);
   const EvalMetrics metrics{.step = model.step,
                             .epoch = model.epochs_done,
@@ -106,7 +107,7 @@ void evaluate(Program& program, Setup& setup, const Averaged& model,
     const std::filesystem::path file = RunFolder(setup.recipe.output).metrics();
     if (std::filesystem::exists(file)) MetricsFile(file).write(metrics);
   });
-  announce_output(setup, *program.log);
+  announce(*program.log, notices_of_model(setup));
   program.log->info(evaluation_line(metrics, model.replicas));
 }
 
@@ -149,9 +150,7 @@ void use_checkpoint(Program& program) {
     throw SharedError(ExitCode::user_error,
                       "--eval-only: data.eval is null, so that there is nothing to evaluate on");
   }
-  world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
-  std::shared_ptr<Communicator> communicator;
-  agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
+  const std::shared_ptr<Communicator> communicator = connect(world, setup);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   const FiniteCheck finite(*setup.model);
   const Averaged model = load_average(program, setup, *communicator);

@@ -2,9 +2,11 @@
 
 // --set optimizer.betas=[0.9, 0.99] is one value.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
+#include <algorithm>
 #include <cxxopts.hpp>
 #include <filesystem>
 
+#include "decent/config/foreign_names.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 
@@ -12,8 +14,9 @@ namespace decent {
 namespace {
 
 cxxopts::Options make_options() {
-  cxxopts::Options options("decent-train",
-                           "Decentralized data-parallel training of TorchScript models.");
+  cxxopts::Options options(
+      "decent-train",
+      "Decentralized data-parallel training of TorchScript (.pt) and ONNX (.onnx) models.");
   // clang-format off
   options.add_options()
       ("config", "the recipe, a YAML file (required)", cxxopts::value<std::string>(), "FILE")
@@ -22,11 +25,12 @@ cxxopts::Options make_options() {
       ("resume", "continue from a checkpoint: the newest whole one of the output folder, or this one", cxxopts::value<std::string>(), "auto|DIR")
       ("eval-only", "evaluate the average of a checkpoint's replicas and exit")
       ("checkpoint", "which checkpoint --eval-only and --export read; none: the model file as it is", cxxopts::value<std::string>(), "auto|DIR|none")
-      ("export", "write the averaged model, .pt or .safetensors, and exit", cxxopts::value<std::string>(), "FILE")
+      ("export", "write the averaged model, .pt, .safetensors or .onnx, and exit", cxxopts::value<std::string>(), "FILE")
       ("dry-run", "check everything without training, print a summary and exit")
       ("print-config", "print the resolved recipe as YAML and exit")
       ("quiet", "only warnings and errors")
-      ("verbose", "who meets whom in each phase, and stack traces of bugs")
+      ("verbose", "who meets whom in each phase, every tensor of an .onnx file, and stack traces of "
+                  "bugs")
       ("version", "print the version and exit")
       ("help", "print this and exit");
   // clang-format on
@@ -40,13 +44,25 @@ std::vector<std::string> flag_names(const cxxopts::Options& options) {
   return names;
 }
 
+// --eval for --eval-only.
+std::optional<std::string> flag_beginning_with(const std::string& word,
+                                               const std::vector<std::string>& names) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return name.starts_with(word + "-");
+  });
+  return found == names.end() ? std::nullopt : std::optional(*found);
+}
+
 [[noreturn]] void refuse_unknown(const std::string& argument, const cxxopts::Options& options) {
   if (argument.rfind('-', 0) != 0) {
     throw UserError("unexpected argument '" + argument + "'; a recipe is given with --config FILE");
   }
   const std::string flag = argument.substr(0, argument.find('='));
   const std::vector<std::string> names = flag_names(options);
-  const auto nearest = nearest_name(flag, names);
+  auto nearest = flag_beginning_with(flag, names);
+  const auto advice = config::flag_advice(flag);
+  if (!nearest && advice) throw UserError("unknown flag '" + flag + "'; " + *advice);
+  if (!nearest) nearest = nearest_name(flag, names);
   throw UserError("unknown flag '" + flag + "'" +
                   (nearest ? "; did you mean '" + *nearest + "'?" : "; valid: " + join(names)));
 }
@@ -120,6 +136,9 @@ std::string help_text() {
          "\nExample: four workers on this machine\n"
          "  torchrun --nproc-per-node 4 decent-train --config configs/digits.yaml --set "
          "train.epochs=5\n"
+         "\nA .pt model is a program and can run code when it is loaded, also by --dry-run: use\n"
+         "only models that you trust. An .onnx model and model.weights are data: loading them\n"
+         "runs no code.\n"
          "\nEvery key of a recipe: docs/recipe.md    How it works: docs/architecture.md\n";
 }
 

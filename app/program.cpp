@@ -79,6 +79,13 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
                     "' has no locks: nothing keeps a second run out of it");
 }
 
+std::shared_ptr<Communicator> connect(World& world, const Setup& setup) {
+  world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
+  std::shared_ptr<Communicator> communicator;
+  agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
+  return communicator;
+}
+
 Setup prepare_together(Program& program, Purpose purpose) {
   use_plain_executor();
   std::optional<Setup> setup;

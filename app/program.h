@@ -47,6 +47,11 @@ Outcome outcome_of(const std::exception& error, bool verbose = false);
 /// where `for_new_run` and the folder holds a run already. Collective.
 void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run);
 
+/// Connects all workers for tensors on the device of `setup`, whose timeout counts from now on.
+/// What it returns must live until all have one: who closes a connection early is taken for lost.
+/// Collective.
+std::shared_ptr<Communicator> connect(World& world, const Setup& setup);
+
 /// Loads the recipe and prepares for `purpose` on every worker, which all must prepare the same.
 Setup prepare_together(Program& program, Purpose purpose);
 

@@ -9,6 +9,7 @@
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
+#include "decent/core/text.h"
 #include "decent/train/compatibility.h"
 #include "decent/train/folder_sharing.h"
 #include "decent/train/metrics_file.h"
@@ -31,8 +32,8 @@ std::vector<std::string> lines_on(const FoundCheckpoint& found, const Setup& set
   lines.push_back("resuming from '" + found.folder.string() + "', after step " +
                   std::to_string(manifest.step) + " of " + std::to_string(setup.total_steps));
   if (manifest.world_size != workers) {
-    lines.push_back("the checkpoint is of " + std::to_string(manifest.world_size) +
-                    " workers, this run has " + std::to_string(workers) +
+    lines.push_back("the checkpoint is of " + counted(manifest.world_size, "worker") +
+                    ", this run has " + std::to_string(workers) +
                     ": all of them start from the average of the replicas and optimizer states");
   }
   for (const std::string& change : changes) lines.push_back("changed since: " + change);

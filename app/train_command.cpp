@@ -23,9 +23,7 @@ namespace {
 void train(Program& program) {
   World& world = *program.world;
   Setup setup = prepare_together(program, Purpose::training);
-  world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
-  std::shared_ptr<Communicator> communicator;
-  agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
+  std::shared_ptr<Communicator> communicator = connect(world, setup);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   for (const std::string& line : model_report(setup, true)) program.log->detail(line);
   lock_output(program, setup.recipe.output, /*for_new_run=*/!program.flags.resume);

@@ -1,5 +1,6 @@
-# decent_module(<name> SOURCES .. DEPENDS ..): the static library decent_<name> (alias decent::<name>).
-# decent_unit_test(<module> SOURCES .. DEPENDS ..): one GoogleTest program and one ctest entry, unit.<module>.
+# decent_module(<name> [TOGETHER] SOURCES .. DEPENDS ..): the static library decent_<name> (alias decent::<name>).
+# decent_unit_test(<module> [TOGETHER] SOURCES .. DEPENDS ..): one GoogleTest program and one ctest entry, unit.<module>.
+# TOGETHER: see DECENT_UNITY below.
 
 add_library(decent_warnings INTERFACE)
 set(warnings -Wall -Wextra -Werror -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual)
@@ -12,9 +13,25 @@ if(DECENT_SANITIZE)
 endif()
 target_compile_options(decent_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${warnings}>")  # nvcc has its own words
 
+# Headers of LibTorch and GoogleTest cost more than most files' own code. With this option several files are compiled as
+# one, so that headers are read once for all of them: right for a whole build, while a change of one file compiles its
+# neighbours, too. Without it (the preset dev) every file must include what it uses.
+option(DECENT_UNITY "Compile the files of a target together where their headers cost most" OFF)
+set(decent_unity_files 8)  # at a time; with more a core runs out of work at the end of a room
+
+# decent_together(<target>): its headers cost most.
+function(decent_together target)
+  if(DECENT_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${decent_unity_files})
+  endif()
+endfunction()
+
 function(decent_module name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(decent_${name} STATIC ${ARG_SOURCES})
+  if(ARG_TOGETHER)
+    decent_together(decent_${name})
+  endif()
   add_library(decent::${name} ALIAS decent_${name})
   set_target_properties(decent_${name} PROPERTIES EXPORT_NAME ${name})
   target_include_directories(decent_${name} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/lib>")
@@ -23,8 +40,11 @@ function(decent_module name)
 endfunction()
 
 function(decent_unit_test module)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(unit_${module} ${ARG_SOURCES})
+  if(ARG_TOGETHER)
+    decent_together(unit_${module})
+  endif()
   target_link_libraries(unit_${module} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main
                                                decent_warnings)
   add_test(NAME unit.${module} COMMAND unit_${module} --gtest_brief=1)

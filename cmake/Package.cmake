@@ -16,7 +16,7 @@ set(headers
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/mix optim/schedule
   comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box comm/launch
-  comm/outcome comm/peer_link comm/socket comm/world
+  comm/outcome comm/own_progress comm/peer_link comm/socket comm/stop_vote comm/world
   parallel/bucket_plan parallel/decent_optim_wrapper parallel/decentralized_data_parallel
   parallel/decentralized_parameters parallel/global_average parallel/gossip parallel/replica
   parallel/rounded_bucket

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runs import DIGITS_MLP, assert_says, attempt, recipe, refused
+from runs import DIGITS_MLP, assert_says, attempt, recipe, refused, train
 from tensors import write_safetensors
 
 TRAIN_ONLY = {"eval": None}  # the evaluation data is tried first
@@ -232,3 +232,92 @@ def test_refused_alike_by_three_workers(model, data, tmp_path: Path) -> None:
 
 def test_buffer_that_changes_its_shape(model, data, tmp_path: Path) -> None:
     assert_says(refused(tmp_path, recipe(model("growing_buffer"), data("blob"))), "'seen'", "shape", "float32[0]")
+
+
+# ---- models that ask for a GPU, on the CPU --------------------------------------------------------------------------
+
+def needs_a_gpu(how: str):
+    """Adds three zeros: those that its source wants on a GPU, or those that are where the input is."""
+    import torch
+    from torch import Tensor, nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(6, 3)
+
+    class Made(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(x) + torch.zeros(3, device="cuda:0")
+
+    class Moved(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(x) + torch.zeros(3).to("cuda")
+
+    class Follows(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(x) + torch.zeros(3, device=x.device)
+
+    if how == "traced":
+        return torch.jit.trace(Follows(), torch.zeros(2, 6))
+    return torch.jit.script({"made": Made, "moved": Moved, "follows": Follows}[how]())
+
+
+def changed_archive(path: Path, change) -> Path:
+    """`change` takes a file's name in the archive and its bytes."""
+    import zipfile
+
+    other = path.with_name("changed.pt")
+    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(other, "w") as changed:
+        for name in whole.namelist():
+            changed.writestr(name, change(name, whole.read(name)))
+    return other
+
+
+def traced_on_a_gpu(saved) -> Path:
+    def code(name: str, content: bytes) -> bytes:
+        is_code = "/code/" in name and name.endswith(".py")
+        return content.replace(b'torch.device("cpu")', b'torch.device("cuda:0")') if is_code else content
+
+    return changed_archive(saved(needs_a_gpu("traced")), code)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("how, operator", [("made", "1 x zeros"), ("moved", "1 x to"), ("traced", "1 x zeros")])
+def test_model_that_asks_for_a_gpu(how: str, operator: str, workers: int, saved, data, tmp_path: Path) -> None:
+    path = traced_on_a_gpu(saved) if how == "traced" else saved(needs_a_gpu(how))
+    message = refused(tmp_path, recipe(path, data("blob")), workers=workers)
+    assert_says(message, path, f"its code makes tensors on a GPU ({operator}), and it runs on the CPU", "device=x.device",
+                "traced on the CPU", "model.device: cuda")
+    assert "PythonDispatcher" not in message and "ATen_cuda" not in message
+
+
+@pytest.mark.parametrize("how", ["follows", "traced"])
+def test_ways_out_of_asking_for_a_gpu(how: str, saved, data, tmp_path: Path) -> None:
+    assert train(tmp_path, recipe(saved(needs_a_gpu(how)), data("blob"))).lines("train")
+
+
+def test_constant_that_was_saved_on_a_gpu_comes_to_the_cpu(saved, data, tmp_path: Path) -> None:
+    import torch
+    from torch import Tensor, nn
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc = nn.Linear(6, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(x) + torch.tensor([1.0, 2.0, 3.0])
+
+    def constants(name: str, content: bytes) -> bytes:
+        on_cpu, on_gpu = (b"X" + len(place).to_bytes(4, "little") + place for place in (b"cpu", b"cuda:0"))
+        if not name.endswith("constants.pkl"):
+            return content
+        assert on_cpu in content
+        return content.replace(on_cpu, on_gpu)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it becomes a constant
+        traced = torch.jit.trace(Net(), torch.zeros(2, 6))
+    path = changed_archive(saved(traced), constants)
+    assert train(tmp_path, recipe(path, data("blob"))).lines("train")

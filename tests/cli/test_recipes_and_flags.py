@@ -33,6 +33,7 @@ def test_help() -> None:
              "dry-run", "print-config", "quiet", "verbose", "version", "help"]
     assert_says(ended.out, *(f"--{flag}" for flag in flags))
     assert_says(ended.out, "torchrun --nproc-per-node 4 decent-train --config configs/digits.yaml", "docs/recipe.md")
+    assert_says(ended.out, "TorchScript (.pt) and ONNX (.onnx) models", "use\nonly models that you trust")
     assert (ROOT / "docs" / "recipe.md").exists()
 
 
@@ -61,6 +62,38 @@ def test_unknown_flag(wrong: str, nearest: str) -> None:
 
 def test_flag_that_is_like_no_other() -> None:
     assert_says(flag_error("--config", CONFIG, "--learning-rate-of-everything"), "--learning-rate", "--config", "--set")
+
+
+@pytest.mark.parametrize("flag, advice", [
+    ("--lr", "it is a key of the recipe: --set optimizer.lr=VALUE"),
+    ("--lr=0.1", "it is a key of the recipe: --set optimizer.lr=VALUE"),
+    ("--epochs", "it is a key of the recipe: --set train.epochs=VALUE"),
+    ("--learning-rate", "it is a key of the recipe: --set optimizer.lr=VALUE"),
+    ("--batch-size", "it is a key of the recipe: --set data.batch_size=VALUE"),
+    ("--data.batch_size", "it is a key of the recipe: --set data.batch_size=VALUE"),
+    ("--output-dir", "it is a key of the recipe: --set output=VALUE"),
+    ("--nproc-per-node", "the number of workers is set by the launcher: torchrun --nproc-per-node N"),
+    ("--eval", "did you mean '--eval-only'?"),
+])
+def test_flag_that_is_a_key(flag: str, advice: str) -> None:
+    message = flag_error("--config", CONFIG, flag, "3")
+    assert_says(message, f"unknown flag '{flag.split('=')[0]}'; {advice}")
+
+
+@pytest.mark.parametrize("line, advice", [
+    ("train: {max_epochs: 3}", ":9: train.max_epochs: unknown key; here it is 'train.epochs'"),
+    ("learning_rate: 0.1", ":1: learning_rate: unknown key; here it is 'optimizer.lr'"),
+    ("train: {gradient_clip_val: 1}", ":9: train.gradient_clip_val: unknown key; here it is 'parallel.grad_clip_norm'"),
+    ("train: {num_workers: 4}", ":9: train.num_workers: unknown key; here it is 'data.prefetch'"),
+    ("lr_scheduler: cosine", ":1: lr_scheduler: unknown key; here it is 'schedule.name'"),
+    ("world_size: 4", ":1: world_size: unknown key; the number of workers is set by the launcher: torchrun"),
+])
+def test_key_of_another_program(line: str, advice: str, tmp_path: Path) -> None:
+    path = tmp_path / "recipe.yaml"
+    path.write_text(f"{line}\nmodel: {{path: a.pt}}\ndata: {{train: {{format: builtin, name: digits, split: train}}}}\n")
+    assert_says(flag_error("--config", path), f"{path}:1{advice}")
+    key, value = line.replace(": {", ".").rstrip("}").split(": ")
+    assert_says(flag_error("--config", CONFIG, "--set", f"{key}={value}"), f"--set {key}={value}", advice.split(": ", 1)[1])
 
 
 def test_recipe_without_its_flag() -> None:
@@ -167,10 +200,11 @@ def test_missing_recipe(tmp_path: Path) -> None:
     ("", ["recipe.yaml:1:1", "empty"]),
     ("- a\n- b\n", ["recipe.yaml:1:1", "expected a recipe"]),
     ("model: {path: a.pt\ndata:\n", ["recipe.yaml:2:"]),
-    ("model:\n\tpath: a.pt\n", ["recipe.yaml:2:"]),
+    ("model:\n\tpath: a.pt\n", ["recipe.yaml:2:1: not valid YAML: a tab indents this line"]),
+    ("model:\n  path: a.pt\n \tloss: mse\n", ["recipe.yaml:3:2: not valid YAML: a tab indents this line"]),
     ("name: \xff", ["recipe.yaml:1:"]),
     ("name: no model\n", ["model", "data"]),
-], ids=["empty", "list", "open brace", "tab", "not UTF-8", "sections missing"])
+], ids=["empty", "list", "open brace", "tab", "tab and space", "not UTF-8", "sections missing"])
 def test_text_that_is_no_recipe(text: str, texts: list[str], tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_bytes(text.encode("latin-1"))
     assert_says(flag_error("--config", tmp_path / "recipe.yaml"), *texts)
@@ -297,7 +331,7 @@ def test_too_few_samples(tmp_path: Path) -> None:
 def test_topology_that_cannot_do_this_many(workers: int, local: int, valid: str, tmp_path: Path) -> None:
     parallel = {"topology": "alternating-exp-ring", "local_world_size": local}
     message = refused(tmp_path, recipe(parallel=parallel), workers=workers)
-    assert_says(message, "alternating-exp-ring", f"{workers} workers", valid, "parallel.local_world_size")
+    assert_says(message, "alternating-exp-ring", "1 worker " if workers == 1 else f"{workers} workers", valid, "parallel.local_world_size")
 
 
 # ---- errors of several workers -------------------------------------------------------------------------------------

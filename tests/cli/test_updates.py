@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runs import DIGITS_MLP, assert_says, attempt, error_message, recipe, refused, train
-from tensors import differing
+from tensors import differing, write_safetensors
 
 
 def phases(*edges: list[tuple[list[int], float]]) -> dict:
@@ -133,3 +133,45 @@ def test_phases_that_do_not_connect_all(tmp_path: Path) -> None:
 def test_accumulation_needs_data_for_it(tmp_path: Path) -> None:
     message = error_message(attempt(tmp_path, recipe(train={"grad_accumulation": 1000})))
     assert_says(message, "8000", "1442")
+
+
+# ---- batches in which no target counts -------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["adamw", "sgd"])
+def test_ignored_batch_is_a_step_without_gradient(name: str, tmp_path: Path) -> None:
+    """As docs/recipe.md says: loss 0 and gradient 0, while what the optimizer remembers and weight decay go on. PyTorch's
+    optimizer is given zeros for that step, as its loss would be 0 divided by 0."""
+    import torch
+    import torch.nn.functional as F
+
+    steps, batch_size, ignored = 6, 8, 3
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(steps * batch_size, 1, 8, 8)).astype(np.float32)
+    y = rng.integers(0, 10, steps * batch_size)
+    y[(ignored - 1) * batch_size:ignored * batch_size] = -100
+    write_safetensors(tmp_path / "data.safetensors", {"x": x, "y": y})
+    options = {"lr": 0.01, "weight_decay": 0.1} | ({"momentum": 0.9} if name == "sgd" else {})
+    run = train(tmp_path / "run", recipe(
+        DIGITS_MLP, tmp_path / "data.safetensors", data={"shuffle": False}, train={"steps": steps},
+        optimizer={"name": name, **options, "param_groups": [{"match": "*"}]}))
+    assert run.losses[ignored - 1] == 0
+
+    net = torch.jit.load(str(DIGITS_MLP)).train()
+    optimizer = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}[name](net.parameters(), **options)
+    moved = 0.0
+    for t in range(1, steps + 1):
+        rows = slice((t - 1) * batch_size, t * batch_size)
+        before = [p.detach().clone() for p in net.parameters()]
+        if t == ignored:
+            for p in net.parameters():
+                p.grad = torch.zeros_like(p)
+        else:
+            optimizer.zero_grad()
+            F.cross_entropy(net(torch.from_numpy(x[rows])), torch.from_numpy(y[rows])).backward()
+        optimizer.step()
+        if t == ignored:
+            moved = max(float((p.detach() - b).abs().max()) for p, b in zip(net.parameters(), before))
+    assert moved > 1e-4  # it does move weights
+    for key, tensor in net.state_dict().items():
+        # Float32 rounding of six updates of 0.01 each.
+        np.testing.assert_allclose(run.weights[key], tensor.numpy(), rtol=0, atol=2e-6, err_msg=key)

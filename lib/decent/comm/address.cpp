@@ -115,6 +115,15 @@ std::string route_address(const Launch& launch) {
   return address_towards(resolve(launch.master_addr, launch.master_port)).value_or("127.0.0.1");
 }
 
+std::string store_address(const Launch& launch) {
+  if (launch.agent_store || !launch.one_machine()) return launch.master_addr;
+  const Addresses found = resolve(launch.master_addr, launch.master_port);
+  for (const addrinfo* entry = found.get(); entry != nullptr; entry = entry->ai_next) {
+    if (is_loopback(entry->ai_addr)) return numeric_text(entry->ai_addr, entry->ai_addrlen);
+  }
+  return "127.0.0.1";
+}
+
 bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
 }

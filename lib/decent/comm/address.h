@@ -27,6 +27,10 @@ std::vector<InterfaceAddress> interface_addresses();
 /// Throws UserError for an interface that is not there.
 std::string route_address(const Launch& launch);
 
+/// Where the store is: MASTER_ADDR; but a loopback address, its own where it is one, where no
+/// launcher hosts the store and all workers are on this machine, so that nobody else reaches it.
+std::string store_address(const Launch& launch);
+
 bool is_loopback(const std::string& address);
 
 /// For a worker whose route to the store is a loopback address while others come from elsewhere:

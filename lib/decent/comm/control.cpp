@@ -38,7 +38,8 @@ Control::Control(ControlOptions options)
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       launcher_(std::move(options.launcher)),
       box_(options.connections.size()),
-      timeout_s_(options.timeout.count()) {
+      timeout_s_(options.timeout.count()),
+      stop_(options.connections.size()) {
   if (!wake_.open()) throw std::system_error(errno, std::generic_category(), "eventfd");
   for (std::size_t rank = 0; rank < options.connections.size(); ++rank) {
     Peer peer;
@@ -75,24 +76,21 @@ void Control::wake() const noexcept {
 
 // ---- called by the training thread ----------------------------------------------------------
 
-void Control::go_on_from(std::int64_t step) {
-  const std::lock_guard lock(mutex_);
-  in_progress_ = step;
-}
+void Control::go_on_from(std::int64_t step) { progress_.begin_step(step); }
 
 bool Control::begin_step(std::int64_t t) {
   std::unique_lock lock(mutex_);
-  if (stop_) {
-    changed_.wait(lock, [&] { return stop_agreed_ || failure_; });
-    if (!stop_agreed_ || t > stop_->last_step) return false;
+  if (stop_.is_open()) {
+    changed_.wait(lock, [&] { return stop_.is_settled() || failure_; });
+    if (!stop_.is_settled() || t > stop_.stop().last_step) return false;
   }
-  in_progress_ = t;
+  progress_.begin_step(t);
   return true;
 }
 
 Stop Control::stop() const {
   const std::lock_guard lock(mutex_);
-  return stop_.value_or(Stop{});
+  return stop_.stop();
 }
 
 std::vector<std::string> Control::gather(const std::string& topic, std::string own) {
@@ -153,7 +151,9 @@ void Control::run() {
     const auto until_beat = std::chrono::ceil<std::chrono::milliseconds>(next_beat_ - Clock::now());
     listen(std::max(0ms, until_beat));
     beat_if_due();
-    check_silence();
+    const auto awake = awake_since_last_check();
+    check_silence(awake);
+    check_stall(awake);
     pass_on_signals();
     pass_on_launcher_end();
     send_given();
@@ -191,7 +191,9 @@ void Control::send_given() {
 }
 
 Control::Clock::duration Control::beat_interval() const {
-  const std::chrono::duration<double> interval(std::clamp(timeout_s_.load() / 8, 0.01, 1.0));
+  const std::chrono::duration<double> timeout(timeout_s_.load());
+  const auto shortest = std::min(timeout, progress_.limit().value_or(timeout));
+  const std::chrono::duration<double> interval(std::clamp(shortest.count() / 8, 0.01, 1.0));
   return std::chrono::duration_cast<Clock::duration>(interval);
 }
 
@@ -234,14 +236,14 @@ void Control::receive(std::size_t rank) {
 
 void Control::handle(std::size_t rank, std::string_view frame) {
   Peer& peer = peers_[rank];
-  if (const auto beat = frames::read_beat(frame)) {
-    peer.operation = beat->operation;
-    peer.step = beat->step;
+  if (const auto position = frames::read_beat(frame)) {
+    peer.position = *position;
   } else if (const auto stop = frames::read_stop(frame)) {
     join_stop(stop->signal, stop->rank);
   } else if (const auto cap = frames::read_cap(frame)) {
-    peer.cap = *cap;
-    settle_stop();
+    const std::lock_guard lock(mutex_);
+    stop_.promise(rank, *cap);
+    changed_.notify_all();
   } else if (auto failure = frames::read_failure(frame)) {
     peer.left = true;
     set_failure(std::move(*failure));
@@ -257,21 +259,21 @@ void Control::lose(std::size_t rank, const std::string& how) {
   Peer& peer = peers_[rank];
   peer.alive = false;
   const std::string ago = seconds_text(Clock::now() - peer.heard);
-  const std::string step =
-      peer.operation == Operation::running ? "" : "in step " + std::to_string(peer.step) + ", ";
   set_failure({.code = ExitCode::peer_lost,
                .rank = static_cast<int>(rank),
                .lost = true,
-               .message = "lost worker " + std::to_string(rank) + " on '" + peer.host +
-                          "': " + how + ". It was last heard of " + ago + " ago, " + step +
-                          std::string(text_of(peer.operation))});
+               .message = "lost worker " + std::to_string(rank) + " on '" + peer.host + "': " +
+                          how + ". It was last heard of " + ago + " ago, " + peer.position.text()});
 }
 
 // Only time in which this worker itself was awake counts: one that was stopped and goes on must not
-// take all others for silent.
-void Control::check_silence() {
+// take all others for silent, or itself for stalled.
+Control::Clock::duration Control::awake_since_last_check() {
   const auto now = Clock::now();
-  const auto awake = std::min(now - std::exchange(last_check_, now), 2 * beat_interval());
+  return std::min(now - std::exchange(last_check_, now), 2 * beat_interval());
+}
+
+void Control::check_silence(Clock::duration awake) {
   for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
     Peer& peer = peers_[rank];
     if (!peer.link.open() || peer.left) continue;
@@ -281,16 +283,29 @@ void Control::check_silence() {
   }
 }
 
+// The last beat of a peer may be old, and the peer further by now, but never further behind.
+void Control::check_stall(Clock::duration awake) {
+  const auto stall = progress_.look(awake);
+  if (!stall) return;
+  const Position own = stall->position;
+  std::vector<std::string> workers;
+  for (std::size_t rank = 0; rank < peers_.size(); ++rank) {
+    const Peer& peer = peers_[rank];
+    const bool is_own = static_cast<int>(rank) == rank_;
+    if (!is_own && (!peer.link.open() || peer.left)) continue;
+    if (!is_own && peer.position.is_behind(own)) return;
+    if (is_own || !own.is_behind(peer.position))
+      workers.push_back(std::to_string(rank) + " on '" + peer.host + "'");
+  }
+  set_failure(
+      {.code = ExitCode::peer_lost, .rank = -1, .lost = false, .message = stall->message(workers)});
+}
+
 void Control::beat_if_due() {
   const auto now = Clock::now();
   if (now < next_beat_) return;
   next_beat_ = now + beat_interval();
-  std::int64_t step = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    step = in_progress_;
-  }
-  const std::string frame = frames::beat({operation_.load(std::memory_order_relaxed), step});
+  const std::string frame = frames::beat(progress_.position());
   for (Peer& peer : peers_) {
     if (peer.link.waiting() < kFullOutbox) peer.link.send(frame);
   }
@@ -330,32 +345,13 @@ void Control::pass_on_launcher_end() {
   launcher_ended_ = false;  // once is enough
 }
 
-// Every worker promises to finish the step that it is in and to begin no other one; the last step
-// of all is the highest of those. Whoever is behind goes on to it: nobody waits for a worker that
-// waits for him.
 void Control::join_stop(int signal, int rank) {
-  std::int64_t cap = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    if (stop_) return;
-    stop_ = Stop{.signal = signal, .rank = rank, .last_step = 0};
-    cap = in_progress_;
-  }
-  peers_[static_cast<std::size_t>(rank_)].cap = cap;
-  send_to_all(frames::stop({signal, rank}));
-  send_to_all(frames::cap(cap));
-  settle_stop();
-}
-
-void Control::settle_stop() {
-  std::int64_t last = 0;
-  for (const Peer& peer : peers_) {
-    if (peer.cap < 0) return;
-    last = std::max(last, peer.cap);
-  }
   const std::lock_guard lock(mutex_);
-  stop_->last_step = last;
-  stop_agreed_ = true;
+  if (!stop_.open(signal, rank)) return;
+  send_to_all(frames::stop({signal, rank}));
+  const std::int64_t step = progress_.position().step;
+  send_to_all(frames::cap(step));
+  stop_.promise(static_cast<std::size_t>(rank_), step);
   changed_.notify_all();
 }
 

@@ -4,9 +4,10 @@
 //
 // A thread of its own watches one connection to each peer (mesh.h). A process that dies closes its
 // connections, so that all others learn at once who went first, in whatever state their training
-// is; one that hangs or is cut off is given up after `timeout` of silence. A worker that ends
-// because of another says so before it closes its connections, so that it is not taken for the
-// first.
+// is; one that is stopped or cut off is given up after `timeout` of silence. A worker whose
+// training thread alone hangs is not silent; the stall limit, where there is one, is for those. A
+// worker that ends because of another says so before it closes its connections, so that it is not
+// taken for the first.
 
 #include <array>
 #include <atomic>
@@ -19,12 +20,15 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "decent/comm/control_types.h"
 #include "decent/comm/gather_box.h"
+#include "decent/comm/own_progress.h"
 #include "decent/comm/peer_link.h"
 #include "decent/comm/socket.h"
+#include "decent/comm/stop_vote.h"
 
 namespace decent {
 
@@ -52,8 +56,17 @@ class Control {
   /// Silence of a peer that ends the run.
   void set_timeout(std::chrono::duration<double> timeout);
 
-  /// What this worker is doing, for the others' messages. Costs next to nothing.
-  void report(Operation operation) { operation_.store(operation, std::memory_order_relaxed); }
+  /// From now on a worker that stays in one operation for so long ends the run, unless another is
+  /// behind it, which it waits for. `setting` is what the message calls the limit.
+  void set_stall_limit(std::chrono::duration<double> most, std::string setting) {
+    progress_.set_limit(most, std::move(setting));
+  }
+
+  /// What this worker is doing from now on, for the others' messages and the stall limit. All
+  /// workers report the same operations in the same order. Costs next to nothing.
+  void report(Operation operation) { progress_.begin(operation); }
+  /// The operation that was reported last makes progress: the stall limit counts from now.
+  void progress() { progress_.move(); }
 
   /// Step `step` is done already: the run goes on from there.
   void go_on_from(std::int64_t step);
@@ -98,11 +111,9 @@ class Control {
     PeerLink link;
     Clock::time_point heard;
     Clock::duration quiet{};  // silence while this worker itself was awake
-    Operation operation = Operation::starting;
-    std::int64_t step = 0;
-    bool left = false;      // said goodbye, or that it ends because of a failure
-    bool alive = true;      // its connection is open, or it left in order
-    std::int64_t cap = -1;  // the step in progress when it learned of a stop
+    Position position;        // when it was last heard of
+    bool left = false;        // said goodbye, or that it ends because of a failure
+    bool alive = true;        // its connection is open, or it left in order
   };
   enum class End { none, leave, abandon };
 
@@ -111,14 +122,15 @@ class Control {
   void receive(std::size_t rank);
   void handle(std::size_t rank, std::string_view frame);
   void lose(std::size_t rank, const std::string& how);
-  void check_silence();
+  Clock::duration awake_since_last_check();
+  void check_silence(Clock::duration awake);
+  void check_stall(Clock::duration awake);
   void beat_if_due();
   void pass_on_signals();
   void pass_on_launcher_end();
   void send_given();
   void say_goodbye();
   void join_stop(int signal, int rank);
-  void settle_stop();
   void send_to_all(const std::string& frame);
   void set_failure(Failure failure);
   void announce_failure(const Failure& failure);
@@ -140,8 +152,8 @@ class Control {
   Clock::time_point first_signal_;
   int signals_seen_ = 0;
 
+  OwnProgress progress_;
   std::atomic<double> timeout_s_;
-  std::atomic<Operation> operation_{Operation::starting};
   std::atomic<int> signals_{0};
   std::atomic<int> last_signal_{0};
   std::atomic<LauncherEnd> on_launcher_end_{LauncherEnd::nothing};
@@ -153,9 +165,7 @@ class Control {
   std::optional<Failure> failure_;
   bool failure_told_ = false;
   std::vector<std::string> to_send_;  // frames of gather
-  std::int64_t in_progress_ = 0;      // the step that was begun last
-  std::optional<Stop> stop_;
-  bool stop_agreed_ = false;
+  StopVote stop_;
 
   std::thread thread_;
 };

@@ -37,8 +37,9 @@ std::string numbers(char kind, std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-std::string beat(const Beat& beat) {
-  return framed(numbers('B', static_cast<int>(beat.operation), beat.step));
+std::string beat(const Position& position) {
+  return framed(numbers('B', position.step, position.turn) + " " +
+                std::to_string(static_cast<int>(position.operation)));
 }
 std::string stop(const StopRequest& stop) { return framed(numbers('S', stop.signal, stop.rank)); }
 std::string cap(std::int64_t step) { return framed("C" + std::to_string(step)); }
@@ -59,11 +60,14 @@ std::optional<Frame> next(std::string_view bytes) {
   return Frame{bytes.substr(sizeof size, size), sizeof size + size};
 }
 
-std::optional<Beat> read_beat(std::string_view content) {
+std::optional<Position> read_beat(std::string_view content) {
   auto text = after('B', content);
   if (!text) return std::nullopt;
-  const auto operation = static_cast<Operation>(take_number(*text));
-  return Beat{operation, take_number(*text)};
+  Position position;
+  position.step = take_number(*text);
+  position.turn = take_number(*text);
+  position.operation = static_cast<Operation>(take_number(*text));
+  return position;
 }
 
 std::optional<StopRequest> read_stop(std::string_view content) {

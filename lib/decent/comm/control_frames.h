@@ -11,10 +11,6 @@
 
 namespace decent::frames {
 
-struct Beat {
-  Operation operation = Operation::starting;
-  std::int64_t step = 0;
-};
 struct StopRequest {
   int signal = 0;
   int rank = 0;
@@ -24,7 +20,7 @@ struct Given {
   std::string bytes;
 };
 
-std::string beat(const Beat& beat);
+std::string beat(const Position& position);
 std::string stop(const StopRequest& stop);
 std::string cap(std::int64_t step);
 std::string failure(const Failure& failure);
@@ -39,7 +35,7 @@ struct Frame {
 std::optional<Frame> next(std::string_view bytes);
 
 /// Nothing where the frame is of another kind.
-std::optional<Beat> read_beat(std::string_view content);
+std::optional<Position> read_beat(std::string_view content);
 std::optional<StopRequest> read_stop(std::string_view content);
 std::optional<std::int64_t> read_cap(std::string_view content);
 std::optional<Failure> read_failure(std::string_view content);

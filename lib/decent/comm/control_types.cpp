@@ -26,6 +26,10 @@ std::string_view text_of(Operation operation) {
       return "averaging";
     case Operation::evaluating:
       return "evaluating";
+    case Operation::sharing_scores:
+      return "adding up scores";
+    case Operation::logging:
+      return "writing metrics";
     case Operation::exporting:
       return "exporting";
     case Operation::saving:
@@ -34,6 +38,11 @@ std::string_view text_of(Operation operation) {
       return "loading a checkpoint";
   }
   return "at work";
+}
+
+std::string Position::text() const {
+  const std::string doing(text_of(operation));
+  return operation == Operation::running ? doing : "in step " + std::to_string(step) + ", " + doing;
 }
 
 std::string Stop::cause() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "decent/core/error.h"
 
@@ -18,6 +19,8 @@ enum class Operation : std::uint8_t {
   backward,
   averaging,
   evaluating,
+  sharing_scores,
+  logging,
   exporting,
   saving,
   loading,
@@ -25,10 +28,23 @@ enum class Operation : std::uint8_t {
 /// "in forward", "evaluating".
 std::string_view text_of(Operation operation);
 
+/// How far a worker has come. All workers go through the same operations in the same order, so that
+/// of two only the one that is behind can keep the other waiting.
+struct Position {
+  std::int64_t step = 0;
+  std::int64_t turn = 0;  // operations since that step was begun
+  Operation operation = Operation::starting;
+
+  std::string text() const;  // "in step 12, in forward"
+  bool is_behind(const Position& other) const {
+    return std::tie(step, turn) < std::tie(other.step, other.turn);
+  }
+};
+
 /// Why a run ends for all its workers.
 struct Failure {
   ExitCode code = ExitCode::bug;
-  int rank = 0;       // whose failure it is
+  int rank = 0;       // whose failure it is; -1: the message says so
   bool lost = false;  // gone or silent, rather than failed with a message of its own
   std::string message;
 };

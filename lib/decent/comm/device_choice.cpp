@@ -4,16 +4,12 @@
 
 #include "decent/comm/cuda.h"
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {
 
 constexpr const char* kHostId = "NCCL_HOSTID";
-
-// "2 GPUs", "1 worker".
-std::string counted(int number, const std::string& what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
 
 // "there is 1 GPU for 4 workers on this machine".
 std::string gpus_for_workers(int gpus, const Launch& launch) {

@@ -8,7 +8,9 @@
 #include <thread>
 #include <utility>
 
+#include "decent/comm/address.h"
 #include "decent/comm/group_text.h"
+#include "decent/comm/socket.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -25,6 +27,10 @@ constexpr auto kLeaveTimeout = 10s;
 // How often a waiting worker looks whether those that it waits for have started anew.
 constexpr auto kLookAtStarts = 500ms;
 
+std::string store_text(const Launch& launch) {
+  return store_address(launch) + ":" + std::to_string(launch.master_port);
+}
+
 c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
                                               std::chrono::milliseconds patience) {
   c10d::TCPStoreOptions options;
@@ -33,13 +39,16 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
   options.numWorkers = static_cast<std::size_t>(launch.world_size);
   options.waitWorkers = false;
   options.timeout = patience;
+  const std::string address = store_address(launch);
   try {
-    return c10::make_intrusive<c10d::TCPStore>(launch.master_addr, options);
+    // Left to itself it listens on all interfaces.
+    if (options.isServer && launch.one_machine())
+      options.masterListenFd = listen_on(address, launch.master_port).release();
+    return c10::make_intrusive<c10d::TCPStore>(address, options);
   } catch (const std::exception& error) {
     throw PeerLost("worker " + std::to_string(launch.rank) + " cannot " +
                    (launch.hosts_store() ? "host" : "reach") + " the store at " +
-                   launch.master_addr + ":" + std::to_string(launch.master_port) + ": " +
-                   first_line(error));
+                   store_text(launch) + ": " + first_line(error));
   }
 }
 
@@ -87,8 +96,7 @@ Meeting::Meeting(const Launch& launch, std::chrono::milliseconds patience)
   try {
     start_ = root_->add(starts_key(launch.rank), 1);
   } catch (const std::exception& error) {
-    throw PeerLost("the store at " + launch.master_addr + ":" + std::to_string(launch.master_port) +
-                   " was lost: " + first_line(error));
+    throw PeerLost("the store at " + store_text(launch) + " was lost: " + first_line(error));
   }
   store_ = c10::make_intrusive<c10d::PrefixStore>("program-" + std::to_string(start_), root_);
 }
@@ -109,8 +117,7 @@ std::vector<Outcome> Meeting::share(const std::string& name, const Outcome& own)
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw PeerLost("the store at " + launch_.master_addr + ":" +
-                   std::to_string(launch_.master_port) + ", which " +
+    throw PeerLost("the store at " + store_text(launch_) + ", which " +
                    (launch_.agent_store ? "torchrun" : "worker 0") + " hosts, was lost (" + name +
                    "): " + first_line(error));
   }

@@ -67,9 +67,12 @@ void Socket::close() {
   descriptor_ = -1;
 }
 
-Socket listen_on(const std::string& address) {
-  const Addresses found = numeric(address, 0);
+Socket listen_on(const std::string& address, int port) {
+  const Addresses found = numeric(address, port);
   Socket socket = make_socket(*found);
+  // A port that a run has just left may be taken again at once.
+  const int on = 1;
+  ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   if (::bind(socket.descriptor(), found->ai_addr, found->ai_addrlen) != 0) {
     fail("listen on " + address, errno);
   }

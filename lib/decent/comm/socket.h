@@ -27,6 +27,8 @@ class Socket {
   int descriptor() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
   void close();
+  /// Gives the descriptor away.
+  int release() { return std::exchange(descriptor_, -1); }
 
  private:
   int descriptor_ = -1;
@@ -38,9 +40,9 @@ struct Endpoint {
   int port = 0;
 };
 
-/// Listens on a free port of `address`. All functions here throw std::system_error, which says what
-/// failed; running out of time is ETIMEDOUT.
-Socket listen_on(const std::string& address);
+/// Listens on `address`, on a free port where none is given. All functions here throw
+/// std::system_error, which says what failed; running out of time is ETIMEDOUT.
+Socket listen_on(const std::string& address, int port = 0);
 int port_of(const Socket& socket);
 
 Socket connect_to(const Endpoint& endpoint, Deadline deadline);

@@ -24,7 +24,7 @@ struct Staging {
   TaskThread finishing;
 };
 
-struct Operation {
+struct StagedOperation {
   std::shared_ptr<Communicator> host;
   std::vector<Moment> ready;  // before it starts
   std::function<Pending(Communicator&)> start;
@@ -59,7 +59,7 @@ class StagedPending : public PendingWork {
   std::shared_future<Moment> result_;
 };
 
-void finish(Operation& operation, PendingWork& work) {
+void finish(StagedOperation& operation, PendingWork& work) {
   try {
     work.wait();
     Moment moment = operation.finish ? operation.finish() : nullptr;
@@ -71,7 +71,7 @@ void finish(Operation& operation, PendingWork& work) {
   }
 }
 
-void start(const std::shared_ptr<Operation>& operation, Staging& staging) {
+void start(const std::shared_ptr<StagedOperation>& operation, Staging& staging) {
   try {
     for (const Moment& moment : operation->ready) {
       if (moment != nullptr) moment->wait_on_host();
@@ -101,7 +101,7 @@ class StagedCommunicator : public Communicator {
     if (!on_device(tensor)) {
       return submit([tensor](Communicator& host) { return host.all_reduce_sum(tensor); });
     }
-    const auto operation = std::make_shared<Operation>();
+    const auto operation = std::make_shared<StagedOperation>();
     const at::Tensor copy = copy_out(*operation, tensor);
     operation->start = [copy](Communicator& host) { return host.all_reduce_sum(copy); };
     copy_in_at_end(*operation, copy, tensor);
@@ -112,7 +112,7 @@ class StagedCommunicator : public Communicator {
     if (!on_device(tensor)) {
       return submit([tensor, root](Communicator& host) { return host.broadcast(tensor, root); });
     }
-    const auto operation = std::make_shared<Operation>();
+    const auto operation = std::make_shared<StagedOperation>();
     const bool sends = rank() == root;
     const at::Tensor copy = sends ? copy_out(*operation, tensor) : make_room(*operation, tensor);
     operation->start = [copy, root](Communicator& host) { return host.broadcast(copy, root); };
@@ -124,7 +124,7 @@ class StagedCommunicator : public Communicator {
     if (!on_device(send)) {
       return submit([=](Communicator& host) { return host.exchange(send, receive, peer, tag); });
     }
-    const auto operation = std::make_shared<Operation>();
+    const auto operation = std::make_shared<StagedOperation>();
     const at::Tensor out = copy_out(*operation, send);
     const at::Tensor in = make_room(*operation, receive);
     operation->start = [=](Communicator& host) { return host.exchange(out, in, peer, tag); };
@@ -145,14 +145,14 @@ class StagedCommunicator : public Communicator {
  private:
   bool on_device(const at::Tensor& tensor) const { return staging_->device->holds(tensor); }
 
-  HostBuffer& add_buffer(Operation& operation, const at::Tensor& tensor) {
+  HostBuffer& add_buffer(StagedOperation& operation, const at::Tensor& tensor) {
     const auto bytes = static_cast<std::int64_t>(tensor.nbytes());
     operation.buffers.push_back(staging_->buffers.take(std::max<std::int64_t>(bytes, 1)));
     return *operation.buffers.back();
   }
 
   // Where the host finds what is in `tensor` now.
-  at::Tensor copy_out(Operation& operation, const at::Tensor& tensor) {
+  at::Tensor copy_out(StagedOperation& operation, const at::Tensor& tensor) {
     HostBuffer& buffer = add_buffer(operation, tensor);
     const at::Tensor copy = host_tensor(buffer, tensor);
     operation.ready.push_back(staging_->device->copy_out(tensor, copy, buffer.last_use));
@@ -162,14 +162,15 @@ class StagedCommunicator : public Communicator {
 
   // Where the host puts what `tensor` is to become, once the stream has come to where it may be
   // overwritten.
-  at::Tensor make_room(Operation& operation, const at::Tensor& tensor) {
+  at::Tensor make_room(StagedOperation& operation, const at::Tensor& tensor) {
     HostBuffer& buffer = add_buffer(operation, tensor);
     operation.ready.push_back(staging_->device->copy_out(tensor, at::Tensor(), buffer.last_use));
     buffer.last_use = nullptr;
     return host_tensor(buffer, tensor);
   }
 
-  void copy_in_at_end(Operation& operation, const at::Tensor& copy, const at::Tensor& tensor) {
+  void copy_in_at_end(StagedOperation& operation, const at::Tensor& copy,
+                      const at::Tensor& tensor) {
     HostBuffer& buffer = *operation.buffers.back();
     operation.finish = [device = staging_->device, copy, tensor, &buffer] {
       buffer.last_use = device->copy_in(copy, tensor);
@@ -177,7 +178,7 @@ class StagedCommunicator : public Communicator {
     };
   }
 
-  Pending submit(const std::shared_ptr<Operation>& operation) {
+  Pending submit(const std::shared_ptr<StagedOperation>& operation) {
     operation->host = host_;
     auto pending = std::make_unique<StagedPending>(operation->result.get_future().share());
     // Not begun when the last group is gone: dropped, with the promise.
@@ -188,7 +189,7 @@ class StagedCommunicator : public Communicator {
   }
 
   Pending submit(std::function<Pending(Communicator&)> on_host) {
-    const auto operation = std::make_shared<Operation>();
+    const auto operation = std::make_shared<StagedOperation>();
     operation->start = std::move(on_host);
     return submit(operation);
   }

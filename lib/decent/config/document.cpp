@@ -14,11 +14,26 @@ namespace {
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxNodes = 200'000;
 
-std::size_t count_nodes(const Value& value) {
-  std::size_t count = 1;
-  for (const Value& item : value.items) count += count_nodes(item);
-  for (const Entry& entry : value.entries) count += count_nodes(entry.value);
-  return count;
+// What a value takes, its aliases written out.
+struct Extent {
+  std::size_t nodes = 0;
+  std::size_t bytes = 0;  // of its texts and keys
+
+  Extent& operator+=(const Extent& other) {
+    nodes += other.nodes;
+    bytes += other.bytes;
+    return *this;
+  }
+};
+
+Extent extent_of(const Value& value) {
+  Extent extent{.nodes = 1, .bytes = value.text.size()};
+  for (const Value& item : value.items) extent += extent_of(item);
+  for (const Entry& entry : value.entries) {
+    extent.bytes += entry.key.size();
+    extent += extent_of(entry.value);
+  }
+  return extent;
 }
 
 std::size_t depth_of(const Value& value) {
@@ -49,7 +64,7 @@ class Builder final : public YAML::EventHandler {
     const auto found = anchors_.find(anchor);
     if (found == anchors_.end()) throw SyntaxMistake(at(mark), "an alias that contains itself");
     if (open_.size() + depth_of(found->second) > kMaxDepth) throw too_deep(at(mark));
-    spend(count_nodes(found->second), at(mark));
+    spend(extent_of(found->second), at(mark));
     complete(found->second, YAML::NullAnchor);
   }
 
@@ -96,10 +111,13 @@ class Builder final : public YAML::EventHandler {
     throw SyntaxMistake(where, "the YAML tag " + abbreviate(tag) + " is not used in recipes");
   }
 
-  void spend(std::size_t nodes, Where where) {
-    nodes_ += nodes;
-    if (nodes_ > kMaxNodes) {
+  void spend(Extent extent, Where where) {
+    spent_ += extent;
+    if (spent_.nodes > kMaxNodes) {
       throw SyntaxMistake(where, "more than " + std::to_string(kMaxNodes) + " values");
+    }
+    if (spent_.bytes > kMaxExpandedBytes) {
+      throw SyntaxMistake(where, "aliases make the recipe larger than 16 MiB");
     }
   }
 
@@ -121,9 +139,9 @@ class Builder final : public YAML::EventHandler {
   }
 
   void complete(Value value, YAML::anchor_t anchor) {
-    spend(1, value.where);
+    spend({.nodes = 1, .bytes = value.text.size()}, value.where);
     if (anchor != YAML::NullAnchor) {
-      spend(count_nodes(value), value.where);
+      spend(extent_of(value), value.where);
       anchors_[anchor] = value;
     }
     if (open_.empty()) {
@@ -156,7 +174,7 @@ class Builder final : public YAML::EventHandler {
   Value root_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Value> anchors_;
-  std::size_t nodes_ = 0;
+  Extent spent_;
 };
 
 Value parse_stream(const std::string& text, int origin) {
@@ -174,6 +192,29 @@ Value parse_stream(const std::string& text, int origin) {
                         "more text after the end of the YAML document (a recipe is one document)");
   }
   return builder.take();
+}
+
+// Where a tab indents the `line`-th line (from 1) of a text: its column, or 0.
+int tab_in_indentation(const std::string& text, int line) {
+  std::istringstream lines(text);
+  std::string found;
+  for (int i = 0; i < line; ++i) {
+    if (!std::getline(lines, found)) return 0;
+  }
+  const std::size_t tab = found.find_first_not_of(' ');
+  return tab != std::string::npos && found[tab] == '\t' ? static_cast<int>(tab) + 1 : 0;
+}
+
+// What the parser says of a tab in the indentation depends on where it gets stuck after it.
+SyntaxMistake not_yaml(const YAML::Exception& error, const std::string& text, int origin) {
+  const bool known = !error.mark.is_null();
+  Where where =
+      known ? Where{origin, error.mark.line + 1, error.mark.column + 1} : Where{origin, 1, 1};
+  if (const int tab = tab_in_indentation(text, where.line)) {
+    where.column = tab;
+    return {where, "not valid YAML: a tab indents this line; YAML indents with spaces only"};
+  }
+  return {where, "not valid YAML: " + abbreviate(error.msg, 200)};
 }
 
 template <class Entries>
@@ -196,10 +237,7 @@ Value parse_document(const std::string& text, int origin) {
   try {
     return parse_stream(text, origin);
   } catch (const YAML::Exception& error) {
-    const bool known = !error.mark.is_null();
-    const Where where =
-        known ? Where{origin, error.mark.line + 1, error.mark.column + 1} : Where{origin, 1, 1};
-    throw SyntaxMistake(where, "not valid YAML: " + abbreviate(error.msg, 200));
+    throw not_yaml(error, text, origin);
   }
 }
 

@@ -51,6 +51,9 @@ class SyntaxMistake : public std::runtime_error {
 /// Mappings and lists may be nested this deep.
 inline constexpr std::size_t kMaxDepth = 64;
 
+/// All texts and keys of a recipe together, once aliases and variables are replaced.
+inline constexpr std::size_t kMaxExpandedBytes = std::size_t{16} << 20;
+
 /// Parses one document; an empty text is null. Aliases are replaced by copies of what they name.
 /// `origin` goes into every position. Throws SyntaxMistake.
 Value parse_document(const std::string& text, int origin);

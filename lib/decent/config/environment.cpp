@@ -57,7 +57,8 @@ Expansion expand_variable(const std::string& inside, const Environment& environm
   return {*value, ""};
 }
 
-Expansion expand(const std::string& text, const Environment& environment) {
+// What a variable holds may be large, and a recipe can name it often: at most `most` bytes.
+Expansion expand(const std::string& text, const Environment& environment, std::size_t most) {
   Expansion result;
   for (std::size_t at = 0; at < text.size();) {
     if (text.compare(at, 3, "$${") == 0) {
@@ -70,6 +71,9 @@ Expansion expand(const std::string& text, const Environment& environment) {
       }
       Expansion part = expand_variable(text.substr(at + 2, close - at - 2), environment);
       if (!part.mistake.empty()) return part;
+      if (result.text.size() + part.text.size() > most) {
+        return {"", "environment variables make the recipe larger than 16 MiB"};
+      }
       result.text += part.text;
       at = close + 1;
     } else {
@@ -95,18 +99,20 @@ class Expander {
  private:
   void expand_scalar(Value& value, const std::string& path) {
     if (value.text.find("${") == std::string::npos) return;
-    Expansion expansion = expand(value.text, environment_);
+    Expansion expansion = expand(value.text, environment_, most_);
     if (!expansion.mistake.empty()) {
       mistakes_.add(value.where, path, expansion.mistake);
       value.kind = Value::Kind::broken;
       return;
     }
+    most_ -= std::min(most_, expansion.text.size());
     value.text = std::move(expansion.text);
     if (!value.quoted && is_null_text(value.text)) value.kind = Value::Kind::null;
   }
 
   const Environment& environment_;
   Mistakes& mistakes_;
+  std::size_t most_ = kMaxExpandedBytes;  // that is left
 };
 
 }  // namespace

@@ -155,6 +155,7 @@ struct ParallelRecipe {
   CommDType comm_dtype{};
   BackendName backend{};
   double timeout_s = 0;
+  std::optional<double> stall_s;
   bool operator==(const ParallelRecipe&) const = default;
 };
 

@@ -27,7 +27,9 @@ Table<ModelRecipe> make_model_table() {
   table.key("memory_format", &R::memory_format, MemoryFormat::contiguous)
       .doc("Memory layout of images in parameters and inputs.");
   table.key("weights", &R::weights, std::nullopt)
-      .doc("File of weights to start from: `.safetensors` or `.pt`.");
+      .doc(
+          "File of weights to start from: `.safetensors`, or `.pt`, `.pth`, `.bin` of `torch.save` "
+          "or `torch.jit.save`. Nothing of it is run.");
   table.key("freeze", &R::freeze, {}).doc("Globs over parameters that do not train.");
   table.key("unfreeze", &R::unfreeze, {})
       .doc(
@@ -154,6 +156,9 @@ Table<ParallelRecipe> make_parallel_table() {
   table.key("timeout_s", &R::timeout_s, 60)
       .range(above(0))
       .doc("Seconds of a peer's silence that end the run.");
+  table.key("stall_s", &R::stall_s, std::nullopt)
+      .range(above(0))
+      .doc("Seconds that a worker may stay in one operation of training; null: for ever.");
   return table;
 }
 

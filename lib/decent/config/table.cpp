@@ -3,15 +3,23 @@
 #include <set>
 #include <string_view>
 
+#include "decent/config/foreign_names.h"
+#include "decent/core/text.h"
+
 namespace decent::config {
 namespace {
 
-// Dotted keys of the recipe that end with this name.
-std::vector<std::string> keys_ending_with(const std::string& name,
-                                          const std::vector<std::string>& known_keys) {
+std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
+
+// Keys of the recipe, in quotes, that end with this name, or else with the nearest to it.
+std::vector<std::string> keys_elsewhere(const std::string& name,
+                                        const std::vector<std::string>& known_keys) {
+  std::vector<std::string> names;
+  for (const std::string& known : known_keys) names.push_back(last_part(known));
+  const std::optional<std::string> nearest = nearest_name(abbreviate(name, 64), names);
   std::vector<std::string> found;
   for (const std::string& known : known_keys) {
-    if (known.ends_with("." + name)) found.push_back(known);
+    if (last_part(known) == nearest) found.push_back(quoted_key(known));
   }
   return found;
 }
@@ -20,12 +28,11 @@ std::vector<std::string> keys_ending_with(const std::string& name,
 
 std::string unknown_key(const std::string& key, const std::vector<std::string>& valid,
                         const std::vector<std::string>& known_keys) {
+  if (const auto advice = foreign_name_advice(key)) return "unknown key; " + *advice;
   const std::string near = suggestion(key, valid);
   if (!near.empty()) return "unknown key" + near;
-  const std::vector<std::string> elsewhere = keys_ending_with(key, known_keys);
-  if (!elsewhere.empty()) {
-    return "unknown key here; did you mean '" + join(elsewhere, "' or '") + "'?";
-  }
+  const std::vector<std::string> elsewhere = keys_elsewhere(key, known_keys);
+  if (!elsewhere.empty()) return "unknown key here; did you mean " + join(elsewhere, " or ") + "?";
   return "unknown key; valid: " + join(valid);
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/mapped_copy.h"
 
 namespace decent {
 namespace {
@@ -40,6 +41,14 @@ std::string random_digits() {
   std::array<char, kDigits + 1> text{};
   std::snprintf(text.data(), text.size(), "%08x", std::random_device()());
   return text.data();
+}
+
+// To open a pipe would wait for somebody to write to it, but for O_NONBLOCK, which regular files do
+// not know.
+int open_to_read(const std::filesystem::path& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw UserError("cannot read '" + path.string() + "': " + reason(errno));
+  return fd;
 }
 
 // Creates a file of a new name, which is put into `temporary`. Negative, with errno, where it
@@ -79,8 +88,7 @@ bool is_temporary_of(std::string_view name, std::string_view final_name) {
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) throw UserError("cannot read '" + path.string() + "': " + reason(errno));
+  const Descriptor file(open_to_read(path));
   map(file.get());
 }
 
@@ -113,6 +121,12 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::copy(std::size_t offset, std::span<std::byte> out) const {
+  if (copy_mapped(out.data(), data_ + offset, out.size())) return;
+  throw UserError("'" + path_.string() + "' has lost its bytes from " + std::to_string(offset) +
+                  " on: it was truncated while it was in use, or its disk fails");
 }
 
 std::string read_text(const std::filesystem::path& path) {

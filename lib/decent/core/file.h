@@ -21,7 +21,13 @@ class MappedFile {
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
 
+  /// Where the file is truncated meanwhile, touching what is gone ends the process (SIGBUS).
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+  /// Copies the bytes from `offset` on, which must lie in bytes(), to `out`. Throws UserError where
+  /// the file has lost them. Safe to call from any thread.
+  void copy(std::size_t offset, std::span<std::byte> out) const;
+
   const std::filesystem::path& path() const { return path_; }
 
  private:

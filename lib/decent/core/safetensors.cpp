@@ -221,8 +221,8 @@ class HeaderReader final : public Json::json_sax_t {
 std::pair<std::string_view, std::span<const std::byte>> split_file(std::span<const std::byte> bytes,
                                                                    const HeaderReader& reader) {
   if (bytes.size() < kLengthBytes) {
-    reader.fail("not a safetensors file: it has " + std::to_string(bytes.size()) +
-                " bytes, too few for the length of a header");
+    reader.fail("not a safetensors file: it has " + counted(std::ssize(bytes), "byte") +
+                ", too few for the length of a header");
   }
   std::uint64_t length = 0;
   for (std::size_t i = kLengthBytes; i-- > 0;) {
@@ -274,8 +274,8 @@ void attach_data(Entry& entry, std::span<const std::byte> data, const HeaderRead
   const std::optional<std::int64_t> size = byte_size(tensor);
   if (!size) reader.fail(where + shape + " is too large");
   if (*size != entry.end() - entry.begin()) {
-    reader.fail(where + shape + " takes " + std::to_string(*size) + " bytes, but " + range +
-                " hold " + std::to_string(entry.end() - entry.begin()));
+    reader.fail(where + shape + " takes " + counted(*size, "byte") + ", but " + range + " hold " +
+                std::to_string(entry.end() - entry.begin()));
   }
   tensor.data =
       data.subspan(static_cast<std::size_t>(entry.begin()), static_cast<std::size_t>(*size));
@@ -303,8 +303,9 @@ void check_coverage(std::vector<Entry>& entries, std::size_t data_bytes,
     previous = &entry;
   }
   if (static_cast<std::size_t>(covered) < data_bytes) {
-    reader.fail(std::to_string(data_bytes - static_cast<std::size_t>(covered)) +
-                " bytes at its end belong to no tensor");
+    const std::int64_t rest = static_cast<std::int64_t>(data_bytes) - covered;
+    reader.fail(counted(rest, "byte") + " at its end " + (rest == 1 ? "belongs" : "belong") +
+                " to no tensor");
   }
 }
 

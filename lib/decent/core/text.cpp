@@ -74,6 +74,16 @@ std::string join(std::span<const std::string> parts, std::string_view separator)
   return text;
 }
 
+std::string some_of(std::span<const std::string> names, std::size_t most) {
+  if (names.size() <= most) return join(names);
+  return join(names.first(most)) + " and " + std::to_string(names.size() - most) + " more";
+}
+
+std::string counted(std::int64_t count, std::string_view one, std::string_view several) {
+  const std::string name(count == 1 || several.empty() ? one : several);
+  return std::to_string(count) + " " + name + (count != 1 && several.empty() ? "s" : "");
+}
+
 std::string seconds_text(std::chrono::duration<double> time) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f", time.count());

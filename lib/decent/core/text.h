@@ -24,6 +24,13 @@ bool glob_matches(std::string_view pattern, std::string_view text);
 /// "a, b, c".
 std::string join(std::span<const std::string> parts, std::string_view separator = ", ");
 
+/// The first `most` of the names, and how many are left out: "a, b, c and 3 more".
+std::string some_of(std::span<const std::string> names, std::size_t most);
+
+/// A number of things as a sentence says it: "1 worker", "3 workers"; `several` where the plural
+/// has more than an s: counted(2, "class", "classes").
+std::string counted(std::int64_t count, std::string_view one, std::string_view several = {});
+
 /// "12 s", "0.3 s": a tenth of a second at the finest.
 std::string seconds_text(std::chrono::duration<double> time);
 

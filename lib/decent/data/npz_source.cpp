@@ -1,6 +1,8 @@
 #include "decent/data/npz_source.h"
 
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "decent/core/file.h"
 #include "decent/data/npz.h"
@@ -10,9 +12,18 @@ namespace decent {
 
 std::unique_ptr<Source> open_npz_source(const std::filesystem::path& path) {
   const MappedFile file(path);
-  auto npz = std::make_shared<Npz>(read_npz(file.bytes(), path.string()));
-  std::vector<TensorView> arrays = npz->arrays;
-  return make_table_source(std::move(arrays), std::move(npz), path.string());
+  const auto npz = std::make_shared<const Npz>(read_npz(file.bytes(), path.string()));
+  std::vector<Array> arrays;
+  for (const TensorView& tensor : npz->arrays) {
+    arrays.push_back(
+        {.name = tensor.name,
+         .dtype = tensor.dtype,
+         .shape = tensor.shape,
+         .read = [npz, data = tensor.data](std::size_t offset, std::span<std::byte> out) {
+           std::memcpy(out.data(), data.data() + offset, out.size());
+         }});
+  }
+  return make_table_source(std::move(arrays), path.string());
 }
 
 }  // namespace decent

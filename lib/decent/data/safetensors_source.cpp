@@ -1,6 +1,7 @@
 #include "decent/data/safetensors_source.h"
 
 #include <utility>
+#include <vector>
 
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"
@@ -9,9 +10,18 @@
 namespace decent {
 
 std::unique_ptr<Source> open_safetensors_source(const std::filesystem::path& path) {
-  auto file = std::make_shared<const MappedFile>(path);
-  std::vector<TensorView> tensors = parse_safetensors(file->bytes(), path.string()).tensors;
-  return make_table_source(std::move(tensors), std::move(file), path.string());
+  const auto file = std::make_shared<const MappedFile>(path);
+  std::vector<Array> arrays;
+  for (TensorView& tensor : parse_safetensors(file->bytes(), path.string()).tensors) {
+    const auto begin = static_cast<std::size_t>(tensor.data.data() - file->bytes().data());
+    arrays.push_back({.name = std::move(tensor.name),
+                      .dtype = tensor.dtype,
+                      .shape = std::move(tensor.shape),
+                      .read = [file, begin](std::size_t offset, std::span<std::byte> out) {
+                        file->copy(begin + offset, out);
+                      }});
+  }
+  return make_table_source(std::move(arrays), path.string());
 }
 
 }  // namespace decent

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/data/permutation.h"
 
 namespace decent {
@@ -27,15 +28,14 @@ Sampler::Sampler(const BatchPlan& plan) : plan_(plan), update_samples_(samples_o
   assert(plan.batch_size >= 1 && plan.workers >= 1 && plan.accumulation >= 1);
   assert(plan.rank >= 0 && plan.rank < plan.workers);
   if (plan.samples < update_samples_) {
-    throw UserError("the training data has " + std::to_string(plan.samples) +
-                    " samples, but one update takes " + std::to_string(update_samples_) +
-                    ": batch_size " + std::to_string(plan.batch_size) + " x " +
-                    std::to_string(plan.workers) + " workers x grad_accumulation " +
-                    std::to_string(plan.accumulation) +
+    throw UserError("the training data has " + counted(plan.samples, "sample") +
+                    ", but one update takes " + std::to_string(update_samples_) + ": batch_size " +
+                    std::to_string(plan.batch_size) + " x " + counted(plan.workers, "worker") +
+                    " x grad_accumulation " + std::to_string(plan.accumulation) +
                     "\nlower data.batch_size or train.grad_accumulation, or use fewer workers");
   }
   if (plan.first_position.consumed > plan.samples) {
-    throw UserError("the training data has " + std::to_string(plan.samples) + " samples, but " +
+    throw UserError("the training data has " + counted(plan.samples, "sample") + ", but " +
                     std::to_string(plan.first_position.consumed) +
                     " of the epoch to go on with are taken already");
   }

@@ -1,20 +1,32 @@
 #pragma once
-// Arrays in memory as a data source; what safetensors and npz files become.
+// Arrays as a data source; what safetensors and npz files become.
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "decent/core/safetensors.h"
+#include "decent/core/dtype.h"
 #include "decent/data/source.h"
 
 namespace decent {
 
-/// Every array is a field, its first dimension counts the samples. `owner` keeps what the arrays
-/// point to. Throws UserError naming `file` where there are no arrays or no samples, or where an
-/// array has no dimension or another number of samples than the others.
-std::unique_ptr<Source> make_table_source(std::vector<TensorView> arrays,
-                                          std::shared_ptr<const void> owner,
-                                          const std::string& file);
+/// An array in row-major order.
+struct Array {
+  std::string name;
+  DType dtype = DType::float32;
+  std::vector<std::int64_t> shape;
+  /// Fills `out` with the array's bytes from `offset` on. Safe to call from any thread. May throw
+  /// UserError.
+  std::function<void(std::size_t offset, std::span<std::byte> out)> read;
+};
+
+/// Every array is a field, its first dimension counts the samples. Throws UserError naming `file`
+/// where there are no arrays or no samples, or where an array has no dimension or another number of
+/// samples than the others.
+std::unique_ptr<Source> make_table_source(std::vector<Array> arrays, const std::string& file);
 
 }  // namespace decent

@@ -3,6 +3,7 @@
 
 #include <torch/csrc/jit/api/module.h>
 
+#include <optional>
 #include <string>
 
 namespace decent {
@@ -15,5 +16,10 @@ std::string device_advice(const std::string& reason);
 /// on the CPU.
 std::string device_advice(const std::string& reason, const torch::jit::Module& module,
                           at::Device device);
+
+/// What to say in place of `reason` where forward failed since `module`, which is on the CPU, asks
+/// for a GPU: LibTorch's text is about how it was built. Nothing where that is not why.
+std::optional<std::string> gpu_wish(const std::string& reason, const torch::jit::Module& module,
+                                    at::Device device);
 
 }  // namespace decent

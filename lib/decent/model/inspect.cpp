@@ -82,6 +82,17 @@ bool works_on_the_cpu(const torch::jit::Node* node) {
   return device && device->isNone() && !follows_an_input;
 }
 
+// Whether it is told to give a tensor on a GPU.
+bool works_on_a_gpu(const torch::jit::Node* node) {
+  if (std::string_view(node->kind().toUnqualString()) == "cuda") return true;
+  const auto inputs = node->inputs();
+  return node->kind().is_aten() &&
+         std::any_of(inputs.begin(), inputs.end(), [](const torch::jit::Value* input) {
+           const auto device = torch::jit::toIValue(input);
+           return device && device->isDevice() && device->toDevice().is_cuda();
+         });
+}
+
 // "2 x dropout", for all that `counts`.
 std::vector<std::string> count_operators(
     const torch::jit::Graph& forward, const std::function<bool(const torch::jit::Node*)>& counts) {
@@ -120,15 +131,6 @@ void check_is_torchscript(const std::filesystem::path& path) {
   }
 }
 
-bool holds_torchscript(const std::filesystem::path& path) {
-  try {
-    return has(caffe2::serialize::PyTorchStreamReader(path.string()).getAllRecords(),
-               "constants.pkl");
-  } catch (const std::exception&) {
-    return false;
-  }
-}
-
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Graph& forward) {
   return count_operators(forward, has_constant_mode);
 }
@@ -151,6 +153,10 @@ std::vector<std::string> find_cpu_operators(const torch::jit::Graph& forward) {
   return count_operators(forward, works_on_the_cpu);
 }
 
+std::vector<std::string> find_gpu_operators(const torch::jit::Graph& forward) {
+  return count_operators(forward, works_on_a_gpu);
+}
+
 bool reads_data_of_tensors(const torch::jit::Graph& forward) {
   bool found = false;
   visit_nodes(forward, [&](const torch::jit::Node* node) {
@@ -166,21 +172,6 @@ bool ends_in_sigmoid(const torch::jit::Graph& forward) {
                           "permute", "transpose", "select", "slice"}))
     node = node->inputs().front()->node();
   return is_one_of(node, {"sigmoid", "sigmoid_", "special_expit"});
-}
-
-std::string reason_of(const std::exception& error) {
-  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
-  text = text.substr(0, text.find("\nException raised from"));
-  // Of these the first line says what is wrong, those after it how to debug PyTorch.
-  if (const std::size_t cuda = text.find("CUDA error: "); cuda != std::string::npos)
-    return text.substr(cuda, text.find('\n', cuda) - cuda);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.pop_back();
-  // The interpreter puts its own traceback first and the reason last.
-  if (text.find("Traceback of TorchScript") != std::string::npos)
-    text = text.substr(text.rfind('\n') + 1);
-  text.erase(0, text.find_first_not_of(" \n"));  // complaints about code begin with an empty line
-  return text.substr(0, text.find('\n'));
 }
 
 }  // namespace decent

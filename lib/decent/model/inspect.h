@@ -13,9 +13,6 @@ namespace decent {
 /// torch.jit.save wrote.
 void check_is_torchscript(const std::filesystem::path& path);
 
-/// Whether a file is one that torch.jit.save wrote; throws nothing.
-bool holds_torchscript(const std::filesystem::path& path);
-
 // What follows looks at a forward_graph().
 
 /// See TorchScriptModel::fixed_mode_operators.
@@ -32,10 +29,11 @@ std::vector<at::Tensor> find_tensor_constants(const torch::jit::Graph& forward);
 /// device 'cpu', and those that make tensors from none and are told no device. E.g. "2 x arange".
 std::vector<std::string> find_cpu_operators(const torch::jit::Graph& forward);
 
+/// Operators of forward that are told to make a tensor on a GPU, as by device='cuda'. E.g. "1 x
+/// zeros".
+std::vector<std::string> find_gpu_operators(const torch::jit::Graph& forward);
+
 /// Whether forward returns one tensor, which a sigmoid makes, perhaps seen in another shape.
 bool ends_in_sigmoid(const torch::jit::Graph& forward);
-
-/// The last line of a TorchScript error, without C++ and Python stack traces: what went wrong.
-std::string reason_of(const std::exception& error);
 
 }  // namespace decent

@@ -12,11 +12,13 @@
 #include "decent/core/torch_dtype.h"
 #include "decent/model/autocast.h"
 #include "decent/model/code_hash.h"
+#include "decent/model/data_advice.h"
 #include "decent/model/device_advice.h"
 #include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
 #include "decent/model/onnx_import.h"
 #include "decent/model/output.h"
+#include "decent/model/reason.h"
 
 namespace decent {
 namespace {
@@ -37,6 +39,18 @@ std::optional<at::MemoryFormat> channels_last_of(const at::Tensor& tensor) {
 
 std::string quoted_path(const std::filesystem::path& path) {
   return "model '" + path.string() + "'";
+}
+
+// Where an .onnx file's own shapes tell why forward failed, they say more than the operator did.
+void check_layout(const OnnxImport& import, std::span<const ForwardInput> inputs,
+                  std::span<const at::Tensor> tensors, const std::string& reason) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto found =
+        input_mismatch(import, {inputs[i].argument, i, inputs[i].field, tensors[i].sizes().vec()});
+    if (!found) continue;
+    throw UserError(quoted_path(import.file->path) + " does not fit the data: " + found->text +
+                    ".\n" + found->way_out + ".\nIt failed with: " + reason);
+  }
 }
 
 // While it lives, forward gives logits.
@@ -172,14 +186,20 @@ void TorchScriptModel::check_trainable() const {
   });
   if (trainable) return;
   if (onnx_) {
+    const std::string frozen = frozen_names(*onnx_);
     throw UserError(quoted_path(path_) +
                     " has no weight that the import takes for trainable.\nmodel.unfreeze: [globs] "
-                    "names tensors to train; docs/onnx.md says which are weights by themselves");
+                    "names tensors to train" +
+                    (frozen.empty() ? "" : ", which may be: " + frozen) +
+                    "; docs/onnx.md says which are weights by themselves");
   }
   throw UserError(quoted_path(path_) + " has no trainable parameter" +
-                  (parameters_.empty() ? "."
-                                       : ": requires_grad is False for all " +
-                                             std::to_string(parameters_.size()) + " of them.") +
+                  (parameters_.empty()
+                       ? "."
+                       : ": requires_grad is False for " +
+                             (parameters_.size() == 1
+                                  ? "its only one."
+                                  : "all " + std::to_string(parameters_.size()) + " of them.")) +
                   "\nIn Python, model.requires_grad_(True) before "
                   "torch.jit.script(model).save(\"model.pt\") makes "
                   "them trainable.");
@@ -199,7 +219,7 @@ void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) con
   std::vector<std::string> names;
   for (const c10::Argument& argument : arguments) names.push_back(argument.name());
   if (inputs.size() > arguments.size()) {
-    throw UserError(about + ": model.inputs gives it " + std::to_string(inputs.size()) + " inputs");
+    throw UserError(about + ": model.inputs gives it " + counted(std::ssize(inputs), "input"));
   }
   std::set<std::string> given;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -272,21 +292,28 @@ c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
   return module_.forward(std::move(positional), named);
 }
 
+void TorchScriptModel::refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
+                                    std::span<const at::Tensor> tensors) const {
+  if (onnx_) check_layout(*onnx_, inputs, tensors, reason);
+  std::vector<std::string> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    shapes.push_back(inputs[i].field + " " + dtype_text(tensors[i].scalar_type()) +
+                     shape_text(tensors[i].sizes()));
+  }
+  const std::string about = quoted_path(path_) + " fails on a batch of " + join(shapes) + ": ";
+  if (const auto wish = gpu_wish(reason, module_, device_)) throw UserError(about + *wish);
+  throw UserError(about + reason + device_advice(reason, module_, device_) +
+                  data_advice(reason, inputs, tensors, parameters_) +
+                  (onnx_ && !tensors.empty() ? batch_advice(*onnx_, tensors[0].size(0)) : ""));
+}
+
 at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
                                      std::span<const at::Tensor> tensors) {
   c10::IValue output;
   try {
     output = run(inputs, tensors);
   } catch (const std::exception& error) {
-    std::vector<std::string> shapes;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      shapes.push_back(inputs[i].field + " " + dtype_text(tensors[i].scalar_type()) +
-                       shape_text(tensors[i].sizes()));
-    }
-    const std::string reason = reason_of(error);
-    throw UserError(quoted_path(path_) + " fails on a batch of " + join(shapes) + ": " + reason +
-                    device_advice(reason, module_, device_) +
-                    (onnx_ && !tensors.empty() ? batch_advice(*onnx_, tensors[0].size(0)) : ""));
+    refuse_batch(reason_of(error), inputs, tensors);
   }
   try {
     const at::Tensor chosen = select_output(output, output_);

@@ -122,6 +122,9 @@ class TorchScriptModel {
   /// forward's argument for a name of the recipe, which may be the name of a graph's input.
   std::string argument_of(const std::string& name) const;
   c10::IValue run(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
+  /// Throws UserError: what forward made of these, and what to do.
+  [[noreturn]] void refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
+                                 std::span<const at::Tensor> tensors) const;
   void collect_tensors();
   void find_buffer_slots();
   void make_buffers_writable();

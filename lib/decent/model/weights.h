@@ -7,10 +7,11 @@
 
 namespace decent {
 
-/// Copies every parameter and buffer of the model from a file: .safetensors with state_dict names,
-/// or .pt, a TorchScript module or a plain dict of tensors that torch.save wrote. Floating-point
-/// types are converted. Throws UserError naming, together, what is missing, what the model does not
-/// have and what has another shape.
+/// Copies every parameter and buffer of the model from a file that read_weights() reads; nothing of
+/// the file is run. "module." and "_orig_mod." before all of its names are left out where the model
+/// has none such; floating-point types are converted; a counter num_batches_tracked that is missing
+/// beside running_mean keeps its value. Throws UserError naming model.weights, the file and,
+/// together, what is missing, what the model does not have and what has another shape or type.
 void load_weights(TorchScriptModel& model, const std::filesystem::path& path);
 
 }  // namespace decent

@@ -129,7 +129,7 @@ class AccumAdamUpdate : public CoefficientUpdate<AccumAdamUpdate> {
   kernels::AccumAdam<T> coefficients(const BucketStep& step, const BucketSlice& slice) const {
     using C = kernels::Coefficient<T>;
     const std::int64_t k = options_.accum_iter;
-    const auto rounds = static_cast<double>((slice.updates + k - 1) / k);
+    const auto rounds = static_cast<double>((slice.updates - 1) / k + 1);
     const double share = 1.0 / static_cast<double>(k);
     const double beta1 = options_.adam.beta1;
     const double beta2 = options_.adam.beta2;

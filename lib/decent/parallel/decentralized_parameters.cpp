@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <stdexcept>
@@ -340,15 +341,13 @@ void DecentralizedParameters::release_gradients(const Bucket& bucket) {
 }
 
 void DecentralizedParameters::warn_of_missing_gradients() {
+  std::sort(without_gradient_.begin(), without_gradient_.end());  // as they are registered
   std::vector<std::string> fresh;
   for (std::size_t p : without_gradient_) {
-    if (!std::exchange(parameters_[p].warned, true))
-      fresh.push_back("'" + parameters_[p].name + "'");
+    if (!std::exchange(parameters_[p].warned, true)) fresh.push_back(parameters_[p].name);
   }
   without_gradient_.clear();
-  if (fresh.empty()) return;
-  options_.warn("step " + std::to_string(step_) + " gave no gradient to " + join(fresh) +
-                ": averaged with the neighbours, but not updated, in such steps");
+  if (!fresh.empty()) options_.warn(no_gradient_warning(step_, fresh));
 }
 
 std::optional<double> DecentralizedParameters::global_avg(bool will_revert, bool return_distance) {

@@ -2,6 +2,8 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "decent/core/text.h"
+
 namespace decent {
 
 std::vector<at::Tensor> flat_tensors(const std::vector<Bucket>& buckets) {
@@ -19,6 +21,13 @@ void broadcast_start(Communicator& world, const std::vector<Bucket>& buckets,
     world.broadcast(value, 0)->wait();
     if (!value.is_same(tensor)) tensor.copy_(value);
   }
+}
+
+std::string no_gradient_warning(std::int64_t step, const std::vector<std::string>& parameters) {
+  std::vector<std::string> quoted;
+  for (const std::string& name : parameters) quoted.push_back("'" + name + "'");
+  return "step " + std::to_string(step) + " gave no gradient to " + join(quoted) +
+         ": averaged with the neighbours, but not updated, in such steps";
 }
 
 bool got_other_memory(const at::Tensor& tensor, const void* place) {

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "decent/comm/communicator.h"
@@ -19,5 +21,8 @@ void broadcast_start(Communicator& world, const std::vector<Bucket>& buckets,
 /// Whether `tensor` no longer is where it was put (set_data, torch::load, Module::to), so that it
 /// would be neither updated nor averaged.
 bool got_other_memory(const at::Tensor& tensor, const void* place);
+
+/// What to warn of where step `step` gave these parameters no gradient.
+std::string no_gradient_warning(std::int64_t step, const std::vector<std::string>& parameters);
 
 }  // namespace decent

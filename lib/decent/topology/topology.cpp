@@ -89,11 +89,10 @@ Edge node_group(std::initializer_list<int> nodes, int local_world_size) {
 void check_alternating(int n, int local) {
   const int nodes = n / local;
   if (n % local == 0 && nodes >= 2 && std::has_single_bit(static_cast<unsigned>(nodes))) return;
-  throw UserError("topology alternating-exp-ring cannot do " + std::to_string(n) +
-                  " workers with " + std::to_string(local) +
-                  " per node: it needs 2, 4, 8, .. whole nodes, so with " + std::to_string(local) +
-                  " per node " + std::to_string(2 * local) + ", " + std::to_string(4 * local) +
-                  ", " + std::to_string(8 * local) +
+  throw UserError("topology alternating-exp-ring cannot do " + counted(n, "worker") + " with " +
+                  std::to_string(local) + " per node: it needs 2, 4, 8, .. whole nodes, so with " +
+                  std::to_string(local) + " per node " + std::to_string(2 * local) + ", " +
+                  std::to_string(4 * local) + ", " + std::to_string(8 * local) +
                   ", .. workers.\nSet parallel.local_world_size to another number of workers per "
                   "node, or choose "
                   "another topology.");
@@ -183,9 +182,9 @@ void check_edge(const Edge& edge, std::size_t phase, int world_size, std::vector
   }
   for (int rank : edge.ranks) {
     if (rank < 0 || rank >= world_size) {
-      throw UserError(where + "rank " + std::to_string(rank) + " does not exist: there are " +
-                      std::to_string(world_size) + " workers, 0 to " +
-                      std::to_string(world_size - 1));
+      throw UserError(where + "rank " + std::to_string(rank) + " does not exist: there " +
+                      (world_size == 1 ? "is " : "are ") + counted(world_size, "worker") +
+                      (world_size == 1 ? ", 0" : ", 0 to " + std::to_string(world_size - 1)));
     }
     if (seen[static_cast<std::size_t>(rank)]) {
       throw UserError(where + "rank " + std::to_string(rank) + " stands in two edges");

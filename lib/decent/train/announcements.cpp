@@ -4,12 +4,46 @@
 #include "decent/topology/analysis.h"
 #include "decent/train/device.h"
 #include "decent/train/dry_run_text.h"
+#include "decent/train/layout_advice.h"
 #include "decent/train/probabilities.h"
 #include "decent/train/progress.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
 
 namespace decent {
+
+Notices notices_of_model(const Setup& setup) {
+  Notices all{.notes = {}, .warnings = layout_advice(setup)};
+  const OutputAdvice output = output_advice(setup);
+  if (!output.note.empty()) all.notes.push_back(output.note);
+  if (!output.warning.empty()) all.warnings.insert(all.warnings.begin(), output.warning);
+  return all;
+}
+
+void announce(Log& log, const Notices& notices) {
+  for (const std::string& note : notices.notes) log.info("note     " + note);
+  for (const std::string& warning : notices.warnings) log.warn(warning);
+}
+
+Notices notices_of(const Setup& setup, int workers) {
+  const Recipe& recipe = setup.recipe;
+  Notices all;
+  if (!setup.device.note.empty()) all.notes.push_back(setup.device.note);
+  if (setup.weights_needed_later && recipe.parallel.update == UpdateMode::automatic) {
+    all.notes.emplace_back(
+        "the model uses weights after their gradients are complete: they are updated after "
+        "backward, not in it");
+  }
+  const Notices model = notices_of_model(setup);
+  all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
+  const auto parts = connected_parts(setup.topology, workers);
+  if (parts.size() > 1) all.warnings.push_back(disconnected_warning(parts));
+  if (const auto warning = trace_warning(setup)) all.warnings.push_back(*warning);
+  all.warnings.insert(all.warnings.end(), model.warnings.begin(), model.warnings.end());
+  const auto& fixed = setup.model->fixed_mode_operators();
+  if (!fixed.empty()) all.warnings.push_back(fixed_mode_warning(recipe.model.path.string(), fixed));
+  return all;
+}
 
 void announce_run(Log& log, const Setup& setup, const RunSize& size) {
   const Recipe& recipe = setup.recipe;
@@ -30,21 +64,10 @@ void announce_run(Log& log, const Setup& setup, const RunSize& size) {
       .lr = recipe.optimizer.lr,
       .output = recipe.output.string()};
   for (const std::string& line : start_lines(plan)) log.info(line);
-  if (!setup.device.note.empty()) log.info("note     " + setup.device.note);
   for (std::size_t i = 0; i < setup.topology.size(); ++i) {
     log.detail("phase " + std::to_string(i) + ": " + phase_text(setup.topology[i], 1000));
   }
-  const auto parts = connected_parts(setup.topology, size.workers);
-  if (parts.size() > 1) log.warn(disconnected_warning(parts));
-  if (const auto warning = trace_warning(setup)) log.warn(*warning);
-  if (setup.weights_needed_later && recipe.parallel.update == UpdateMode::automatic) {
-    log.info(
-        "note     the model uses weights after their gradients are complete: they are updated "
-        "after backward, not in it");
-  }
-  announce_output(setup, log);
-  const auto& fixed = setup.model->fixed_mode_operators();
-  if (!fixed.empty()) log.warn(fixed_mode_warning(recipe.model.path.string(), fixed));
+  announce(log, notices_of(setup, size.workers));
 }
 
 }  // namespace decent

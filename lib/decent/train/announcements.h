@@ -2,6 +2,8 @@
 // The first lines of a run.
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "decent/train/log.h"
 #include "decent/train/setup.h"
@@ -13,6 +15,18 @@ struct RunSize {
   std::int64_t parameters = 0;  // elements that are trained
   std::int64_t buckets = 0;
 };
+
+/// What the user should know of a run before it begins: the same for --dry-run.
+struct Notices {
+  std::vector<std::string> notes;
+  std::vector<std::string> warnings;
+};
+Notices notices_of(const Setup& setup, int workers);
+
+/// Those on the model and the data that it is given, which an evaluation says, too.
+Notices notices_of_model(const Setup& setup);
+
+void announce(Log& log, const Notices& notices);
 
 /// What will be trained, how, and where it goes; notes and warnings on it.
 void announce_run(Log& log, const Setup& setup, const RunSize& size);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "decent/model/device_advice.h"
+#include "decent/model/reason.h"
 
 namespace decent {
 
@@ -22,7 +23,7 @@ void run_backward(const at::Tensor& loss) {
           "result; use "
           "weight.detach().clone() in the model.");
     }
-    throw UserError("the backward pass of the model fails: " + text.substr(0, text.find('\n')) +
+    throw UserError("the backward pass of the model fails: " + reason_of(error) +
                     device_advice(text));
   }
 }

@@ -62,7 +62,7 @@ bool must_be_same(std::string_view topic) {
 
 // What does not shape training, and what other topics say better.
 bool need_not_be_told(std::string_view topic) {
-  constexpr std::array<std::string_view, 14> kTopics = {"name",
+  constexpr std::array<std::string_view, 15> kTopics = {"name",
                                                         "output",
                                                         "model.path",
                                                         "model.weights",
@@ -73,6 +73,7 @@ bool need_not_be_told(std::string_view topic) {
                                                         "data.prefetch",
                                                         "parallel.backend",
                                                         "parallel.timeout_s",
+                                                        "parallel.stall_s",
                                                         "the topology",
                                                         "parallel.local_world_size",
                                                         "checkpoint.allow_missing"};

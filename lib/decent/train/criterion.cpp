@@ -12,6 +12,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/model/reason.h"
 
 namespace decent {
 namespace {
@@ -59,7 +60,8 @@ std::optional<std::int64_t> find_wrong_class(const at::Tensor& classes, std::int
 
 [[noreturn]] void refuse_class(std::int64_t wrong, std::int64_t count) {
   throw UserError("the target has class " + std::to_string(wrong) + ", the model's output has " +
-                  std::to_string(count) + " classes: 0 to " + std::to_string(count - 1));
+                  counted(count, "class", "classes") + ": 0" +
+                  (count > 1 ? " to " + std::to_string(count - 1) : ""));
 }
 
 }  // namespace
@@ -154,9 +156,7 @@ namespace {
                                   const std::exception& error) {
   const auto wrong = find_wrong_class(classes, ignored, scores.size(-1));
   if (wrong) refuse_class(*wrong, scores.size(-1));
-  const std::string text = error.what();
-  throw UserError("the loss " + std::string(name_of(loss)) +
-                  " fails: " + text.substr(0, text.find('\n')));
+  throw UserError("the loss " + std::string(name_of(loss)) + " fails: " + reason_of(error));
 }
 
 }  // namespace

@@ -4,15 +4,17 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/parallel/bucket_plan.h"
 #include "decent/parallel/replica.h"
+#include "decent/parallel/takeover.h"
+#include "decent/train/announcements.h"
 #include "decent/train/device.h"
 #include "decent/train/model_report.h"
 #include "decent/train/output_lock.h"
-#include "decent/train/probabilities.h"
 #include "decent/train/run_folder.h"
 #include "decent/train/tensor_bytes.h"
 #include "decent/train/updates.h"
@@ -74,12 +76,14 @@ std::string note_on(const RunFolder& folder, bool resumes) {
   }
 }
 
-std::vector<std::string> notes_on_output(const Setup& setup) {
-  const OutputAdvice advice = output_advice(setup);
-  std::vector<std::string> notes;
-  if (!advice.note.empty()) notes.push_back("note: " + advice.note);
-  if (!advice.warning.empty()) notes.push_back("warning: " + advice.warning);
-  return notes;
+// Those of the start of a run, and that of its first step, which the trial has gone through.
+Notices notices_of_run(const Setup& setup, int workers) {
+  Notices all = notices_of(setup, workers);
+  // Of several batches another may give one.
+  if (!setup.without_gradient.empty() && setup.recipe.train.grad_accumulation == 1) {
+    all.warnings.push_back(no_gradient_warning(setup.first_step + 1, setup.without_gradient));
+  }
+  return all;
 }
 
 double peak_bytes() {
@@ -92,6 +96,7 @@ double peak_bytes() {
 
 DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRunOptions& options) {
   const Recipe& recipe = setup.recipe;
+  Notices notices = notices_of_run(setup, launch.world_size);
   const NamedTensors trained = trained_part(setup.model->parameters());
   std::size_t largest_edge = 1;
   for (const Phase& phase : setup.topology)
@@ -108,11 +113,11 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRun
           .largest_edge = static_cast<int>(largest_edge),
           .bfloat16 = recipe.parallel.comm_dtype == CommDType::bf16,
           .import = model_report(setup, options.full_report),
-          .model_notes = notes_on_output(setup),
+          .notes = std::move(notices.notes),
+          .warnings = std::move(notices.warnings),
           .peak_bytes = peak_bytes(),
           .in_backward = updates_in_backward(setup),
           .device = device_text(setup.device, launch.world_size),
-          .device_note = setup.device.note,
           .topology = topology_name(recipe.parallel.topology),
           .workers = launch.world_size,
           .gamma = recipe.parallel.gamma,

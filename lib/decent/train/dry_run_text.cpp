@@ -55,10 +55,11 @@ void add_model(const DryRunFacts& f, std::vector<std::string>& lines) {
   lines.push_back(row("model", f.model));
   const std::string frozen =
       f.frozen_parameters > 0 ? fmt::format(", {} frozen", f.frozen_parameters) : "";
-  lines.push_back(
-      row("", fmt::format("{} parameters to train ({}){}; {} buffers ({})", f.trained_parameters,
-                          bytes_text(static_cast<double>(f.trained_bytes)), frozen, f.buffers,
-                          bytes_text(static_cast<double>(f.buffer_bytes)))));
+  lines.push_back(row(
+      "",
+      fmt::format("{} to train ({}){}; {} ({})", counted(f.trained_parameters, "parameter"),
+                  bytes_text(static_cast<double>(f.trained_bytes)), frozen,
+                  counted(f.buffers, "buffer"), bytes_text(static_cast<double>(f.buffer_bytes)))));
   std::vector<std::string> largest;
   for (const auto& [name, elements] : f.largest) {
     largest.push_back(fmt::format("{} {}", name, elements));
@@ -66,7 +67,6 @@ void add_model(const DryRunFacts& f, std::vector<std::string>& lines) {
   lines.push_back(row("", "largest: " + join(largest)));
   for (std::size_t i = 0; i < f.import.size(); ++i)
     lines.push_back(row(i == 0 ? "import" : "", f.import[i]));
-  for (const std::string& note : f.model_notes) lines.push_back(row("", note));
 }
 
 void add_buckets(const DryRunFacts& f, std::vector<std::string>& lines) {
@@ -101,8 +101,9 @@ void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
 }
 
 void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
-  lines.push_back(row("topology", fmt::format("{} of {} workers, {} phase{}", f.topology, f.workers,
-                                              f.phases.size(), f.phases.size() == 1 ? "" : "s")));
+  lines.push_back(
+      row("topology", fmt::format("{} of {}, {}", f.topology, counted(f.workers, "worker"),
+                                  counted(std::ssize(f.phases), "phase"))));
   for (std::size_t i = 0; i < std::min(kMostPhases, f.phases.size()); ++i) {
     lines.push_back(row("", fmt::format("phase {}: {}", i, phase_text(f.phases[i], kPhaseWidth))));
   }
@@ -113,27 +114,36 @@ void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
       row("", fmt::format("spectral gap {:.4f} over a period (gamma {:g}: 1 is agreement after it)",
                           spectral_gap(f.phases, f.workers, f.gamma), f.gamma)));
   const auto steps = steps_to_reach_all(f.phases, f.workers);
-  lines.push_back(row("", steps ? fmt::format("everyone has heard of everyone after {} step{}",
-                                              *steps, *steps == 1 ? "" : "s")
+  lines.push_back(row("", steps ? "everyone has heard of everyone after " + counted(*steps, "step")
                                 : "some workers never hear of others"));
   lines.push_back(row("", fmt::format("sent: {} a worker and step", bytes_text(bytes_sent(f)))));
 }
 
 void add_data(const DryRunFacts& f, std::vector<std::string>& lines) {
-  const std::string evaluated =
-      f.eval_samples ? fmt::format("{} to evaluate on", *f.eval_samples) : "none to evaluate on";
-  lines.push_back(
-      row("data", fmt::format("{} samples to train on, {}", f.train_samples, evaluated)));
-  lines.push_back(
-      row("steps", fmt::format("{} of {} samples, {} an epoch ({} samples left out of "
-                               "each)",
-                               f.total_steps, f.update_samples, f.updates_per_epoch,
-                               f.train_samples - f.updates_per_epoch * f.update_samples)));
+  const std::string evaluated = f.eval_samples
+                                    ? counted(*f.eval_samples, "sample") + " to evaluate on"
+                                    : "none to evaluate on";
+  lines.push_back(row("data", counted(f.train_samples, "sample") + " to train on, " + evaluated));
+  lines.push_back(row(
+      "steps",
+      fmt::format("{} of {}, {} an epoch ({} left out of each)", f.total_steps,
+                  counted(f.update_samples, "sample"), f.updates_per_epoch,
+                  counted(f.train_samples - f.updates_per_epoch * f.update_samples, "sample"))));
   std::vector<std::string> rates;
   for (const auto& [step, rate] : f.learning_rates) {
     rates.push_back(fmt::format("{:.3g} at step {}", rate, step));
   }
   lines.push_back(row("optimizer", f.optimizer + ", lr " + join(rates)));
+}
+
+std::string last_line(const DryRunFacts& f) {
+  const std::string nothing = "; nothing was written";
+  const std::string warned =
+      f.warnings.empty() ? "" : ", with " + counted(std::ssize(f.warnings), "warning");
+  if (!f.output_note.empty())
+    return "dry run: all but the output folder is well" + warned + nothing;
+  if (!f.warnings.empty()) return "dry run: this can run" + warned + nothing;
+  return "dry run: all is well" + nothing;
 }
 
 }  // namespace
@@ -165,16 +175,15 @@ std::vector<std::string> dry_run_lines(const DryRunFacts& facts) {
   std::vector<std::string> lines;
   add_model(facts, lines);
   lines.push_back(row("device", facts.device));
-  if (!facts.device_note.empty()) lines.push_back(row("", "note: " + facts.device_note));
   add_buckets(facts, lines);
   add_memory(facts, lines);
   add_topology(facts, lines);
   add_data(facts, lines);
   lines.push_back(row("output", facts.output));
   if (!facts.output_note.empty()) lines.push_back(row("", "note: " + facts.output_note));
-  lines.push_back(facts.output_note.empty()
-                      ? "dry run: all is well; nothing was written"
-                      : "dry run: all but the output folder is well; nothing was written");
+  for (const std::string& note : facts.notes) lines.push_back("note: " + note);
+  for (const std::string& warning : facts.warnings) lines.push_back("warning: " + warning);
+  lines.push_back(last_line(facts));
   return lines;
 }
 

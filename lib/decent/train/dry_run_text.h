@@ -24,12 +24,12 @@ struct DryRunFacts {
   int largest_edge = 1;                    // members of the largest that this worker meets in
   bool bfloat16 = false;                   // weights are exchanged in it
   std::vector<std::string> import;         // how the model file was understood; may be empty
-  std::vector<std::string> model_notes;    // what the user should know of the model's output
+  std::vector<std::string> notes;          // what a run would say at its start
+  std::vector<std::string> warnings;       // what it would warn of
   double peak_bytes = 0;                   // of this process so far, the trial step included
   bool in_backward = true;
 
-  std::string device;       // and what carries the exchange
-  std::string device_note;  // on an automatic choice, or empty
+  std::string device;  // and what carries the exchange
 
   std::string topology;
   int workers = 1;

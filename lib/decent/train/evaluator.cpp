@@ -21,12 +21,14 @@ constexpr std::size_t kMostUnread = 64;  // batches of which a GPU is not behind
 }  // namespace
 
 Evaluator::Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
-                     std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world)
+                     std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world,
+                     Control& control)
     : recipe_(recipe),
       model_(model),
       data_(data),
       inputs_(inputs),
       world_(std::move(world)),
+      control_(control),
       criterion_(recipe.model),
       metrics_(metrics_of(recipe)) {}
 
@@ -35,9 +37,11 @@ Evaluation Evaluator::evaluate(std::int64_t step) {
                  RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
   model_.module().eval();
+  control_.report(Operation::evaluating);
   const EvaluationSums own = evaluate_own_part();
   model_.module().train();
 
+  control_.report(Operation::sharing_scores);
   const EvaluationSums total = add_up(own);
   return {.loss = total.loss / total.elements,
           .scores = scores_of(metrics_, total),
@@ -76,6 +80,7 @@ EvaluationSums Evaluator::evaluate_own_part() {
   EvaluationSums sums;
   std::vector<UnreadSums> unread;
   while (!batches.done()) {
+    control_.progress();
     unread.push_back(evaluate(batches.next()));
     if (unread.size() < kMostUnread && !batches.done()) continue;
     for (const UnreadSums& part : unread) sums += part.read();

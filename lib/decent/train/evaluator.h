@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "decent/comm/communicator.h"
+#include "decent/comm/control.h"
 #include "decent/config/recipe.h"
 #include "decent/data/batch.h"
 #include "decent/model/torchscript_model.h"
@@ -25,7 +26,8 @@ class Evaluator {
  public:
   /// All references must outlive the evaluator.
   Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
-            std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world);
+            std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world,
+            Control& control);
 
   /// Evaluates in eval mode without gradients, and leaves the model in train mode. Collective; the
   /// same result on every worker. Buffers that the model itself changes while it runs stay changed.
@@ -41,6 +43,7 @@ class Evaluator {
   const DataSet& data_;
   std::span<const ForwardInput> inputs_;
   std::shared_ptr<Communicator> world_;
+  Control& control_;
   Criterion criterion_;
   std::vector<std::string> metrics_;
 };

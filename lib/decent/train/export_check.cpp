@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/data/batch.h"
 #include "decent/model/onnx_export.h"
 #include "decent/model/onnx_import.h"
@@ -52,8 +53,9 @@ std::string compare(Setup& setup, const std::filesystem::path& file, const DataS
   // of memory.
   const double scale = std::max(1.0, ours.abs().max().item<double>());
   if (at::allclose(ours, theirs, 1e-5, 1e-5 * scale, /*equal_nan=*/true)) {
-    return "checked: " + std::to_string(samples.size()) + " samples of " + data.key +
-           " come out the same from '" + file.string() + "'";
+    return "checked: " + counted(std::ssize(samples), "sample") + " of " + data.key +
+           (samples.size() == 1 ? " comes" : " come") + " out the same from '" + file.string() +
+           "'";
   }
   throw std::logic_error("'" + file.string() +
                          "' was written, but does not compute what the model in memory does");

@@ -21,10 +21,10 @@ constexpr std::size_t kMostTopics = 3;  // that one message names
 // Keys that may differ between workers: paths, what is written and said, how fast data is read, and
 // what the lines on device, model, data and topology say better.
 bool may_differ(std::string_view key) {
-  constexpr std::array<std::string_view, 11> kKeys = {
-      "name",          "output",           "model.path",        "model.weights",
-      "model.device",  "data.train",       "data.eval",         "data.threads",
-      "data.prefetch", "parallel.backend", "parallel.timeout_s"};
+  constexpr std::array<std::string_view, 12> kKeys = {
+      "name",          "output",           "model.path",         "model.weights",
+      "model.device",  "data.train",       "data.eval",          "data.threads",
+      "data.prefetch", "parallel.backend", "parallel.timeout_s", "parallel.stall_s"};
   return key.starts_with("log.") || key == "parallel.local_world_size" ||
          std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }

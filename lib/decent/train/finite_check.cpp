@@ -73,13 +73,10 @@ std::optional<std::string> FiniteCheck::find_lost(const TorchScriptModel& model)
   for (std::size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     named.push_back(parts[i].what + " (" + std::to_string(counts[i]) + " of its " +
-                    std::to_string(parts[i].tensor.numel()) + " values)");
+                    counted(parts[i].tensor.numel(), "value") + ")");
   }
   if (named.empty()) return std::nullopt;
-  const std::size_t shown = std::min(kMost, named.size());
-  const std::string text = join(std::span(named).first(shown));
-  return shown == named.size() ? text
-                               : text + " and " + std::to_string(named.size() - shown) + " more";
+  return some_of(named, kMost);
 }
 
 }  // namespace decent

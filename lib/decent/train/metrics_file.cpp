@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -20,11 +21,18 @@ struct Line {
   std::string kind;
   std::string status;  // of an end line
   std::int64_t step = 0;
+  double loss = 0;  // NaN where it is none
 };
 
 std::string text_in(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+double number_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  const bool is_number = found != object.end() && found->is_number();
+  return is_number ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
 // Nothing where it is no line of this file.
@@ -33,7 +41,8 @@ std::optional<Line> read_line(const std::string& text) {
   if (!object.is_object()) return std::nullopt;
   const auto step = object.find("step");
   if (step == object.end() || !step->is_number_integer()) return std::nullopt;
-  return Line{text_in(object, "kind"), text_in(object, "status"), step->get<std::int64_t>()};
+  return Line{text_in(object, "kind"), text_in(object, "status"), step->get<std::int64_t>(),
+              number_in(object, "loss")};
 }
 
 // Names of files need not be UTF-8.
@@ -117,6 +126,14 @@ std::int64_t last_step_in(const std::filesystem::path& path) {
     if (line.kind != "end") last = std::max(last, line.step);
   });
   return last;
+}
+
+std::vector<double> train_losses_in(const std::filesystem::path& path) {
+  std::vector<double> losses;
+  for_each_line(path, [&](const Line& line, const std::string&) {
+    if (line.kind == "train") losses.push_back(line.loss);
+  });
+  return losses;
 }
 
 std::optional<std::int64_t> completed_step(const std::filesystem::path& path) {

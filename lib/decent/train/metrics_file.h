@@ -75,6 +75,9 @@ void cut_metrics(const std::filesystem::path& path, std::int64_t step);
 /// The highest step of any line but end lines; 0 where there is none, or no such file.
 std::int64_t last_step_in(const std::filesystem::path& path);
 
+/// The losses of all train lines, in their order; NaN for one that was not finite.
+std::vector<double> train_losses_in(const std::filesystem::path& path);
+
 /// Whether the last line says that the run came to its end, and at which step; nothing where there
 /// is no such file.
 std::optional<std::int64_t> completed_step(const std::filesystem::path& path);

@@ -1,20 +1,28 @@
 #pragma once
-// Where a loss that is not finite comes from.
+// Where a loss that is not finite comes from, and what to do.
 
 #include <ATen/core/Tensor.h>
 
-#include <span>
+#include <cstdint>
 #include <string>
 
-#include "decent/model/torchscript_model.h"
+#include "decent/data/batch.h"
+#include "decent/train/setup.h"
 
 namespace decent {
 
-/// Names the first of these that is not finite: a parameter (in order of registration), a field of
-/// the batch, the model's output; or the loss itself. E.g. "parameter 'fc.weight' is the first that
-/// is not finite (3 of its 512 values)".
-std::string describe_non_finite(const TorchScriptModel::NamedTensors& parameters,
-                                std::span<const ForwardInput> inputs,
-                                std::span<const at::Tensor> fields, const at::Tensor& output);
+/// One batch of training data, through the model.
+struct TrainedBatch {
+  std::int64_t step = 1;         // the update that it is for
+  std::int64_t micro_batch = 0;  // which of that update's
+  const Batch& read;
+  const at::Tensor& output;
+  double loss = 0;
+};
+
+/// "training diverged: the loss of step 4 is nan; ", the first of these that is not finite: a
+/// parameter (in order of registration), a field of the batch (with its first such sample), the
+/// model's output, or the loss itself; and on a second line what may help.
+std::string divergence_text(const Setup& setup, const TrainedBatch& batch);
 
 }  // namespace decent

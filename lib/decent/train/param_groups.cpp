@@ -20,10 +20,7 @@ std::vector<std::string> names_of_all(const NamedTensors& parameters) {
   std::string message = key + ": '" + glob + "' matches no parameter of the model";
   if (const auto nearest = nearest_name(glob, names))
     message += "; did you mean '" + *nearest + "'?";
-  const std::size_t shown = std::min(kMostNames, names.size());
-  message += "\nIt has " + join(std::span(names).first(shown));
-  if (shown < names.size()) message += " and " + std::to_string(names.size() - shown) + " more";
-  throw UserError(message);
+  throw UserError(message + "\nIt has " + some_of(names, kMostNames));
 }
 
 void check_matches(const std::string& key, const std::string& glob,
@@ -45,8 +42,8 @@ void freeze_parameters(const NamedTensors& parameters, std::span<const std::stri
     if (frozen) at::Tensor(tensor).requires_grad_(false);
   }
   if (!globs.empty() && trained_part(parameters).empty()) {
-    throw UserError("model.freeze: " + join(globs) + " freezes all " +
-                    std::to_string(names.size()) + " parameters: nothing is left to train");
+    throw UserError("model.freeze: " + join(globs) + " freezes everything (" +
+                    counted(std::ssize(names), "parameter") + "): nothing is left to train");
   }
 }
 

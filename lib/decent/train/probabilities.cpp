@@ -131,12 +131,6 @@ void check_logits(Setup& setup, const DataSet& data, std::int64_t batch_size) {
   setup.model->give_logits(fit);
 }
 
-void announce_output(const Setup& setup, Log& log) {
-  const OutputAdvice advice = output_advice(setup);
-  if (!advice.note.empty()) log.info("note     " + advice.note);
-  if (!advice.warning.empty()) log.warn(advice.warning);
-}
-
 OutputAdvice output_advice(const Setup& setup) {
   const OnnxImport* import = setup.model->onnx();
   if (setup.model->gives_logits()) {

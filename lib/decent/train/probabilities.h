@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "decent/train/log.h"
 #include "decent/train/setup.h"
 
 namespace decent {
@@ -30,8 +29,5 @@ struct OutputAdvice {
 
 /// What the user should know of the output that the loss is given.
 OutputAdvice output_advice(const Setup& setup);
-
-/// The same on the screen and in run.log.
-void announce_output(const Setup& setup, Log& log);
 
 }  // namespace decent

@@ -13,10 +13,6 @@
 namespace decent {
 namespace {
 
-std::string plural(std::int64_t count, const std::string& noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
-}
-
 std::string average_name(int workers) {
   return workers == 1 ? "model" : fmt::format("average of {} models", workers);
 }
@@ -31,7 +27,7 @@ std::string scores(const EvalMetrics& metrics) {
   std::string text;
   for (const Score& score : metrics.scores) text += score_text(score);
   return fmt::format("{}loss {:.4f}  on {}", text, printable(metrics.loss),
-                     plural(metrics.samples, "sample"));
+                     counted(metrics.samples, "sample"));
 }
 
 }  // namespace
@@ -45,18 +41,18 @@ std::string duration_text(double seconds) {
 
 std::vector<std::string> start_lines(const Plan& plan) {
   const std::string evaluated = plan.eval_samples
-                                    ? plural(*plan.eval_samples, "sample") + " to evaluate on"
+                                    ? counted(*plan.eval_samples, "sample") + " to evaluate on"
                                     : "none to evaluate on";
   return {
       fmt::format("decent-train {} (build {})", version(), build_id()),
       fmt::format("workers  {}, topology {} ({})", plan.workers, plan.topology,
-                  plural(plan.phases, "phase")),
+                  counted(plan.phases, "phase")),
       fmt::format("device   {}", plan.device),
       fmt::format("model    {}: {} to train in {}", plan.model,
-                  plural(plan.parameters, "parameter"), plural(plan.buckets, "bucket")),
-      fmt::format("data     {} to train on, {}", plural(plan.train_samples, "sample"), evaluated),
-      fmt::format("train    {} of {} x {} samples, {} an epoch, {} at lr {:g}",
-                  plural(plan.steps, "update"), plan.workers, plan.batch_size,
+                  counted(plan.parameters, "parameter"), counted(plan.buckets, "bucket")),
+      fmt::format("data     {} to train on, {}", counted(plan.train_samples, "sample"), evaluated),
+      fmt::format("train    {} of {} x {}, {} an epoch, {} at lr {:g}",
+                  counted(plan.steps, "update"), plan.workers, counted(plan.batch_size, "sample"),
                   plan.updates_per_epoch, plan.optimizer, plan.lr),
       fmt::format("output   {}", plan.output)};
 }
@@ -97,7 +93,7 @@ std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summa
   };
   std::vector<std::string> lines;
   lines.push_back(
-      fmt::format("done: {} in {:.1f} s", plural(summary.steps, "update"), summary.wall_s));
+      fmt::format("done: {} in {:.1f} s", counted(summary.steps, "update"), summary.wall_s));
   if (summary.evaluation) {
     const EvalMetrics& evaluation = *summary.evaluation;
     lines.push_back(row(

@@ -5,6 +5,7 @@
 
 #include "decent/checkpoint/checksum.h"
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 
 namespace decent {
 
@@ -30,8 +31,9 @@ std::string_view ReplicaFile::bytes() const {
 
 void ReplicaFile::read(const CheckpointFile& expected, const std::string& name) {
   if (bytes().size() != expected.bytes) {
-    throw CheckpointDamaged("'" + name + "' is damaged: it has " + std::to_string(bytes().size()) +
-                            " bytes, not " + std::to_string(expected.bytes));
+    throw CheckpointDamaged("'" + name + "' is damaged: it has " +
+                            counted(std::ssize(bytes()), "byte") + ", not " +
+                            std::to_string(expected.bytes));
   }
   if (checksum_of(bytes()) != expected.checksum) {
     throw CheckpointDamaged("'" + name + "' is damaged: its checksum is not that of manifest.json");

@@ -17,7 +17,7 @@ namespace decent {
 namespace {
 
 // Written and summed in pieces that stay in the cache between the two.
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kBytesAtATime = std::size_t{1} << 20;
 
 // The exponent of NaN and infinities is all ones. Bits, as this runs beside training, in a thread
 // that must not start PyTorch's own threads.
@@ -115,7 +115,7 @@ CheckpointFile write_replica(const std::filesystem::path& folder, int rank,
   AtomicFile file(folder / result.name);
   Checksum checksum;
   while (!bytes.empty()) {
-    const std::string_view piece = bytes.substr(0, kPiece);
+    const std::string_view piece = bytes.substr(0, kBytesAtATime);
     checksum.add(piece);
     file.write(piece);
     bytes.remove_prefix(piece.size());

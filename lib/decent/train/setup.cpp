@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/variable.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -20,11 +21,14 @@
 #include "decent/train/backward.h"
 #include "decent/train/criterion.h"
 #include "decent/train/device.h"
+#include "decent/train/layout_advice.h"
 #include "decent/train/metrics.h"
+#include "decent/train/non_finite.h"
 #include "decent/train/param_groups.h"
 #include "decent/train/predict.h"
 #include "decent/train/probabilities.h"
 #include "decent/train/random.h"
+#include "decent/train/untrained_loss.h"
 
 namespace decent {
 namespace {
@@ -55,9 +59,9 @@ std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
   if (recipe.steps) return *recipe.steps;
   const std::int64_t steps = sampler.updates_until(recipe.epochs.value());
   if (steps == std::numeric_limits<std::int64_t>::max()) {
-    throw UserError("train.epochs: " + std::to_string(*recipe.epochs) + " epochs of " +
-                    std::to_string(sampler.updates_per_epoch()) +
-                    " updates are more than can be counted");
+    throw UserError("train.epochs: " + counted(*recipe.epochs, "epoch") + " of " +
+                    counted(sampler.updates_per_epoch(), "update") +
+                    " are more than can be counted");
   }
   return steps;
 }
@@ -112,15 +116,29 @@ class BuffersBefore {
   std::vector<at::Tensor> saved_;
 };
 
-at::Tensor try_batch(Setup& setup, const DataSet& data, std::span<const std::int64_t> samples) {
+// A batch and what came of it.
+struct Trial {
+  Batch batch;
+  Prediction prediction;
+  MeanLoss loss;
+};
+
+Trial try_batch(Setup& setup, const DataSet& data, std::span<const std::int64_t> samples) {
   const Batch batch = read_batch(*data.source, data.fields, samples);
   const Criterion criterion(setup.recipe.model);
+  Prediction prediction;
   try {
-    const auto [output, target] = predict(*setup.model, setup.inputs, criterion, data, batch);
-    look_for_probabilities(output, setup);
-    return criterion.mean_loss(output, target).tensor;
+    prediction = predict(*setup.model, setup.inputs, criterion, data, batch);
   } catch (const UserError& error) {
     throw UserError(data.key + ": " + error.what());
+  }
+  look_for_probabilities(prediction.output, setup);
+  try {
+    return {batch, prediction, criterion.mean_loss(prediction.output, prediction.target)};
+  } catch (const UserError& error) {
+    std::vector<std::string> lines = layout_advice(setup);
+    lines.insert(lines.begin(), data.key + ": " + error.what());
+    throw UserError(join(lines, "\n"));
   }
 }
 
@@ -133,8 +151,22 @@ class MarkWritten : public torch::autograd::PostAccumulateGradHook {
   }
 };
 
+// What a run would find in its first step, or warn of at its end.
+void note_loss(Setup& setup, const Trial& trial) {
+  const double loss = trial.loss.value;
+  setup.untrained_loss =
+      untrained_loss(setup.recipe.model, setup.train, trial.batch, trial.prediction, loss);
+  const bool may_be_overflow = setup.recipe.amp.dtype == AmpDType::fp16;
+  if (std::isfinite(loss) || may_be_overflow) return;
+  setup.divergence = divergence_text(
+      setup, {.read = trial.batch, .output = trial.prediction.output, .loss = loss});
+}
+
 void try_backward(Setup& setup, bool updates_in_backward) {
-  const at::Tensor loss = try_batch(setup, setup.train, setup.sampler->micro_batch(0, 0));
+  Trial trial = try_batch(setup, setup.train, setup.sampler->micro_batch(0, 0));
+  note_loss(setup, trial);
+  trial.prediction = {};  // memory that a step of training does not hold on to either
+  const at::Tensor& loss = trial.loss.tensor;
   if (!loss.requires_grad()) {
     throw UserError("the loss of model '" + setup.model->path().string() +
                     "' does not depend on any of its trainable parameters");
@@ -147,11 +179,15 @@ void try_backward(Setup& setup, bool updates_in_backward) {
   setup.model->settle_buffers();
 }
 
-void drop_trial_gradients(const NamedTensors& parameters) {
-  for (const auto& [name, parameter] : trained_part(parameters)) {
+void drop_trial_gradients(Setup& setup) {
+  for (const auto& [name, parameter] : trained_part(setup.model->parameters())) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
     const at::Tensor grad = std::exchange(at::Tensor(parameter).mutable_grad(), {});
-    if (grad.defined()) check_dense(name, grad);
+    if (grad.defined()) {
+      check_dense(name, grad);
+    } else {
+      setup.without_gradient.push_back(name);
+    }
   }
 }
 
@@ -175,7 +211,7 @@ void try_training(Setup& setup) {
     later = true;
     try_backward(setup, false);
   }
-  drop_trial_gradients(setup.model->parameters());
+  drop_trial_gradients(setup);
   if (later) refuse_in_backward(setup);
   setup.weights_needed_later = later;
   setup.update_time = later || after ? UpdateTime::after_backward : UpdateTime::in_backward;

@@ -14,6 +14,7 @@
 #include "decent/optim/schedule.h"
 #include "decent/parallel/decentralized_parameters.h"
 #include "decent/topology/topology.h"
+#include "decent/train/loss_watch.h"
 #include "decent/train/sources.h"
 
 namespace decent {
@@ -37,6 +38,10 @@ struct Setup {
   /// Whether the output looks like probabilities in all batches that were tried, where the loss
   /// makes such itself; see probabilities.h.
   std::optional<bool> gives_probabilities;
+  /// What the first batch showed, on this worker, where the setup is for training.
+  UntrainedLoss untrained_loss = {};
+  std::string divergence = {};                     // see divergence_text; empty: a finite loss
+  std::vector<std::string> without_gradient = {};  // parameters to train that it gave none
 };
 
 /// What a setup is for: only training needs the training data and a topology, only training and

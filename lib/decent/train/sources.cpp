@@ -43,14 +43,19 @@ std::size_t find_field(const DataSet& data, const std::string& name, const std::
 
 }  // namespace
 
-std::string content_of(const Source& source) {
-  constexpr std::int64_t kMostSamples = 64;
-  const std::int64_t count = std::min(kMostSamples, source.size());
+std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most) {
+  const std::int64_t count = std::min(most, source.size());
   std::vector<std::int64_t> samples;
   for (std::int64_t i = 0; i < count; ++i) {
     // i * size / count without overflow
     samples.push_back(source.size() / count * i + source.size() % count * i / count);
   }
+  return samples;
+}
+
+std::string content_of(const Source& source) {
+  constexpr std::int64_t kMostSamples = 64;
+  const std::vector<std::int64_t> samples = spread_samples(source, kMostSamples);
   Checksum checksum;
   for (std::size_t field = 0; field < source.fields().size(); ++field) {
     const std::size_t bytes = source.fields()[field].sample_bytes();

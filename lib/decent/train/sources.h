@@ -27,6 +27,9 @@ struct DataSet {
   }
 };
 
+/// Up to `most` samples of the source, spread evenly over it.
+std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most);
+
 /// A checksum of up to 64 samples, spread evenly over the source, all their fields: what tells
 /// another data set of the same shape.
 std::string content_of(const Source& source);

@@ -9,7 +9,6 @@
 #include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
-#include "decent/core/printable.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/model/save.h"
@@ -53,10 +52,13 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
       log_(log),
       folder_(std::move(folder)),
       trace_(make_trace(setup_, folder_, world_->rank())),
-      criterion_(setup_.recipe.model) {
+      criterion_(setup_.recipe.model),
+      loss_watch_(setup_.untrained_loss) {
   if (main_worker()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(setup_, world_->size(), log_.quiet()));
+    // Of a run that goes on, what was logged before.
+    for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }
   DecentralizedOptions options =
       parallel_options(setup_, [this](const std::string& text) { log_.warn(text); });
@@ -67,7 +69,7 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
   const EvalRecipe& eval = setup_.recipe.eval;
   if (setup_.eval && (eval.every_steps || eval.every_epochs || eval.at_start)) {
     evaluator_ = std::make_unique<Evaluator>(setup_.recipe, *setup_.model, *setup_.eval,
-                                             setup_.inputs, world_);
+                                             setup_.inputs, world_, control_);
   }
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   batches_ = std::make_unique<Prefetcher>(
@@ -147,6 +149,8 @@ TrainingEnd Trainer::train() {
                 .parameters = parallel_->parameter_count(),
                 .buckets = static_cast<std::int64_t>(parallel_->bucket_count())});
   setup_.model->module().train();
+  if (const auto limit = setup_.recipe.parallel.stall_s)
+    control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
   if (evaluator_ && setup_.recipe.eval.at_start && !setup_.goes_on) evaluate();
   while (step() < setup_.total_steps) {
     checkpointer_->check();
@@ -157,6 +161,7 @@ TrainingEnd Trainer::train() {
     if (trace_) trace_->begin_step(step() + 1);
     train_step();
     if (trace_) trace_->end_step();
+    control_.report(Operation::logging);
     if (reporter_) reporter_->step(step(), epoch());
     if (step() % setup_.recipe.log.every_steps == 0) start_train_line();
     finish_train_line(/*wait=*/false);
@@ -182,8 +187,9 @@ void Trainer::train_step() {
   const BufferBackup backup(setup_.model->buffers(), parallel_->scales_loss());
   for (std::int64_t a = 1; a <= accumulation; ++a) {
     parallel_->set_accumulate_grad(a < accumulation);
-    last_loss_ += micro_step() / static_cast<double>(accumulation);
+    last_loss_ += micro_step(a - 1) / static_cast<double>(accumulation);
   }
+  if (main_worker()) loss_watch_.saw(last_loss_);
   if (parallel_->overflowed()) backup.restore_non_finite();
   const double seconds = seconds_since(begin);
   interval_.step_s += seconds;
@@ -191,10 +197,11 @@ void Trainer::train_step() {
   ++interval_.steps;
 }
 
-// One micro-batch: its share of the gradient, and with the last one the update. Returns its loss.
-double Trainer::micro_step() {
+// One micro-batch, counted from 0: its share of the gradient, and with the last one the update.
+// Returns its loss.
+double Trainer::micro_step(std::int64_t micro_batch) {
   const HeldBatch batch(next_batch(), setup_.device.device);
-  const MeanLoss loss = forward_and_loss(*batch);
+  const MeanLoss loss = forward_and_loss(*batch, micro_batch);
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   const double share = parallel_->loss_scale() / static_cast<double>(accumulation);
   backward(share == 1 ? loss.tensor : loss.tensor.mul(share));
@@ -210,13 +217,20 @@ Batch Trainer::next_batch() {
   return batch;
 }
 
-MeanLoss Trainer::forward_and_loss(const Batch& batch) {
+MeanLoss Trainer::forward_and_loss(const Batch& batch, std::int64_t micro_batch) {
   const TraceSpan span(trace_.get(), kTrainingLane, "forward");
   control_.report(Operation::forward);
   const auto [output, target] =
       predict(*setup_.model, setup_.inputs, criterion_, setup_.train, batch);
   const MeanLoss loss = criterion_.mean_loss(output, target);
-  if (!std::isfinite(loss.value) && !may_be_overflow()) diverge(batch, output, loss.value);
+  // Before the update of this step, which would make all parameters alike.
+  if (!std::isfinite(loss.value) && !may_be_overflow()) {
+    throw Error(ExitCode::diverged, divergence_text(setup_, {.step = step() + 1,
+                                                             .micro_batch = micro_batch,
+                                                             .read = batch,
+                                                             .output = output,
+                                                             .loss = loss.value}));
+  }
   return loss;
 }
 
@@ -224,16 +238,6 @@ MeanLoss Trainer::forward_and_loss(const Batch& batch) {
 // is not updated, and the next loss is scaled less.
 bool Trainer::may_be_overflow() const {
   return parallel_->scales_loss() && !parallel_->loss_scale_at_its_end();
-}
-
-// Before the update of that step, which would make all parameters alike.
-void Trainer::diverge(const Batch& batch, const at::Tensor& output, double loss) const {
-  throw Error(
-      ExitCode::diverged,
-      "training diverged: the loss of step " + std::to_string(step() + 1) + " is " +
-          std::to_string(printable(loss)) + "; " +
-          describe_non_finite(setup_.model->parameters(), setup_.inputs, batch.fields, output) +
-          ".\nA smaller optimizer.lr or a longer schedule.warmup_steps may help.");
 }
 
 // Mixing, update and the next exchange all happen in here.
@@ -335,7 +339,7 @@ std::filesystem::path Trainer::save_stopped() {
 void Trainer::evaluate() {
   const TraceSpan span(trace_.get(), kTrainingLane, "evaluation");
   finish_train_line(/*wait=*/true);
-  control_.report(Operation::evaluating);
+  control_.report(Operation::averaging);
   const std::optional<double> distance =
       parallel_->global_avg(/*will_revert=*/true, /*return_distance=*/true);
   const Evaluation evaluation = evaluator_->evaluate(step());
@@ -366,6 +370,7 @@ void Trainer::export_average() {
   if (!main_worker()) return;
   save_torchscript(*setup_.model, folder_.model());
   save_safetensors(*setup_.model, folder_.weights());
+  if (const auto warning = loss_watch_.warning(setup_.recipe.optimizer.lr)) log_.warn(*warning);
   reporter_->complete(step());
 }
 

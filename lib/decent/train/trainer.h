@@ -21,6 +21,7 @@
 #include "decent/train/evaluator.h"
 #include "decent/train/finite_check.h"
 #include "decent/train/log.h"
+#include "decent/train/loss_watch.h"
 #include "decent/train/reporter.h"
 #include "decent/train/run_folder.h"
 #include "decent/train/setup.h"
@@ -85,12 +86,11 @@ class Trainer {
   bool main_worker() const { return world_->rank() == 0; }
 
   void train_step();
-  double micro_step();
+  double micro_step(std::int64_t micro_batch);
   Batch next_batch();
-  MeanLoss forward_and_loss(const Batch& batch);
+  MeanLoss forward_and_loss(const Batch& batch, std::int64_t micro_batch);
   void backward(const at::Tensor& loss);
   bool may_be_overflow() const;
-  [[noreturn]] void diverge(const Batch& batch, const at::Tensor& output, double loss) const;
   void check_finite() const;
   void start_train_line();
   void finish_train_line(bool wait);
@@ -119,6 +119,7 @@ class Trainer {
   std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
   std::unique_ptr<Checkpointer> checkpointer_;
   StopTime stop_time_{0};
+  LossWatch loss_watch_;
   std::unique_ptr<Prefetcher> batches_;
   Interval interval_;
   double last_loss_ = 0;        // of this worker, mean over micro-batches

@@ -19,11 +19,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::connect_all;
+using testing::ControlledWorker;
 using ::testing::HasSubstr;
 using testing::make_control;
 using testing::make_workers;
 using testing::Verdict;
-using Worker = testing::ControlledWorker;
 
 TEST(Control, NamesTheWorkerThatIsGone) {
   for (std::size_t gone = 0; gone < 3; ++gone) {
@@ -85,14 +85,14 @@ TEST(Control, GivesUpOnASilentWorker) {
 TEST(Control, OneTellsOnEachSideOfACutCable) {
   auto sockets = connect_all(4);
   const auto cut_off = std::pair(std::move(sockets[0]), std::move(sockets[1]));
-  std::deque<Worker> workers(4);
+  std::deque<ControlledWorker> workers(4);
   for (int rank : {2, 3}) {
-    Worker& worker = workers[static_cast<std::size_t>(rank)];
+    ControlledWorker& worker = workers[static_cast<std::size_t>(rank)];
     worker.control = make_control(rank, std::move(sockets[static_cast<std::size_t>(rank)]),
                                   worker.verdict, 0.6s);
   }
   std::this_thread::sleep_for(150ms);
-  const std::string beat = frames::beat({Operation::forward, 1});
+  const std::string beat = frames::beat({.step = 1, .turn = 1, .operation = Operation::forward});
   for (const std::size_t peer : {2U, 3U}) {
     EXPECT_EQ(::write(cut_off.second[peer].descriptor(), beat.data(), beat.size()),
               static_cast<ssize_t>(beat.size()));
@@ -108,8 +108,8 @@ TEST(Control, OneTellsOnEachSideOfACutCable) {
 
 TEST(Control, KeepsAQuietRunAlive) {
   auto workers = make_workers(4, 200ms);
-  for (Worker& worker : workers) EXPECT_FALSE(worker.verdict.wait(250ms));
-  for (Worker& worker : workers) worker.control->leave();
+  for (ControlledWorker& worker : workers) EXPECT_FALSE(worker.verdict.wait(250ms));
+  for (ControlledWorker& worker : workers) worker.control->leave();
 }
 
 TEST(Control, TellsAFailureToAll) {
@@ -192,7 +192,7 @@ TEST(Control, StopsAllAfterTheSameStep) {
       EXPECT_EQ(done[i], last) << "worker " << i << ", seed " << seed;
       EXPECT_EQ(workers[i].control->stop().last_step, last);
     }
-    for (Worker& worker : workers) worker.control->leave();
+    for (ControlledWorker& worker : workers) worker.control->leave();
   }
 }
 
@@ -204,13 +204,13 @@ TEST(Control, StopBeforeTheFirstStep) {
   EXPECT_EQ(workers[0].control->stop().last_step, 0);
   EXPECT_EQ(workers[0].control->stop().rank, 1);
   EXPECT_EQ(workers[0].control->stop().cause(), "SIGUSR1 to worker 1");
-  for (Worker& worker : workers) worker.control->leave();
+  for (ControlledWorker& worker : workers) worker.control->leave();
 }
 
 // A worker that is gone cannot agree to stop: it counts as lost, not as stopped.
 TEST(Control, LossOutranksAStop) {
   auto workers = make_workers(3);
-  for (Worker& worker : workers) EXPECT_TRUE(worker.control->begin_step(1));
+  for (ControlledWorker& worker : workers) EXPECT_TRUE(worker.control->begin_step(1));
   workers[1].control.reset();
   workers[0].control->request_stop(SIGTERM);
   workers[2].control->request_stop(SIGTERM);
@@ -229,7 +229,7 @@ TEST(Control, ASecondSignalIsImpatience) {
   EXPECT_FALSE(workers[1].verdict.wait(500ms));
   std::this_thread::sleep_for(2600ms);
   workers[0].control->request_stop(SIGTERM);
-  for (Worker& worker : workers) {
+  for (ControlledWorker& worker : workers) {
     ASSERT_TRUE(worker.verdict.wait());
     EXPECT_EQ(worker.verdict.failure().code, ExitCode::stopped);
   }

@@ -14,9 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing::connect_all;
+using testing::ControlledWorker;
 using ::testing::HasSubstr;
 using testing::make_workers;
-using Worker = testing::ControlledWorker;
 
 // ---- gather ---------------------------------------------------------------------------------
 
@@ -117,9 +117,9 @@ struct FakeLauncher {
   Socket process;
 };
 
-std::deque<Worker> workers_of_launcher(FakeLauncher& launcher) {
+std::deque<ControlledWorker> workers_of_launcher(FakeLauncher& launcher) {
   auto sockets = connect_all(2);
-  std::deque<Worker> workers(2);
+  std::deque<ControlledWorker> workers(2);
   for (std::size_t i = 0; i < 2; ++i) {
     workers[i].control = std::make_unique<Control>(ControlOptions{
         .rank = static_cast<int>(i),
@@ -136,20 +136,20 @@ std::deque<Worker> workers_of_launcher(FakeLauncher& launcher) {
 TEST(LauncherEnd, StopsAllWorkersAfterTheSameStep) {
   FakeLauncher launcher;
   auto workers = workers_of_launcher(launcher);
-  for (Worker& worker : workers) worker.control->on_launcher_end(LauncherEnd::stop);
+  for (ControlledWorker& worker : workers) worker.control->on_launcher_end(LauncherEnd::stop);
   EXPECT_TRUE(workers[0].control->begin_step(5));
   EXPECT_TRUE(workers[1].control->begin_step(4));
   launcher.process.close();
   std::this_thread::sleep_for(300ms);
   EXPECT_TRUE(workers[1].control->begin_step(5));
-  for (Worker& worker : workers) {
+  for (ControlledWorker& worker : workers) {
     EXPECT_FALSE(worker.control->begin_step(6));
     EXPECT_EQ(worker.control->stop().last_step, 5);
     EXPECT_EQ(worker.control->stop().cause(), "the end of torchrun (seen by worker 1)");
   }
   // The launcher's own SIGTERM may have come before: its end is no second signal, which would end
   // the run at once.
-  for (Worker& worker : workers) worker.control->leave();
+  for (ControlledWorker& worker : workers) worker.control->leave();
 }
 
 TEST(LauncherEnd, MeansWhatIsSaidLater) {
@@ -159,7 +159,7 @@ TEST(LauncherEnd, MeansWhatIsSaidLater) {
   std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(workers[1].control->begin_step(1));
   workers[1].control->on_launcher_end(LauncherEnd::fail);
-  for (Worker& worker : workers) {
+  for (ControlledWorker& worker : workers) {
     ASSERT_TRUE(worker.verdict.wait());
     EXPECT_EQ(worker.verdict.failure().code, ExitCode::stopped);
     EXPECT_THAT(worker.verdict.failure().message, HasSubstr("torchrun, which started this"));

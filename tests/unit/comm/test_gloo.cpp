@@ -19,8 +19,6 @@ using testing::run_workers;
 using testing::Worker;
 using Clock = std::chrono::steady_clock;
 
-struct Nothing {};
-
 class GlooOf : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Workers, GlooOf, ::testing::Values(1, 2, 3, 4));
 
@@ -79,7 +77,7 @@ TEST_P(GlooOf, BarrierWaitsForTheLast) {
     ++arrived;
     world->barrier();
     EXPECT_EQ(arrived, GetParam());
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
@@ -91,7 +89,7 @@ TEST_P(GlooOf, HandlesMayBeWaitedForTwice) {
     work->wait();
     EXPECT_TRUE(work->done());
     EXPECT_TRUE(at::equal(x, at::full({3}, 1.0 * GetParam())));
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
@@ -116,7 +114,7 @@ TEST(Exchange, KeepsTagsApart) {
     EXPECT_TRUE(at::equal(in[0], content(peer, 0)));
     EXPECT_TRUE(at::equal(in[2], content(peer, 7)));
     EXPECT_TRUE(at::equal(out[0], content(world->rank(), 0)));
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
@@ -126,13 +124,13 @@ TEST(Exchange, MovesLargeTensors) {
     const at::Tensor in = at::empty_like(out);
     world->exchange(out, in, 1 - world->rank(), 0)->wait();
     EXPECT_TRUE(at::equal(in, at::full({4 << 20}, 1 - world->rank(), at::kFloat)));
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
 TEST(Subgroup, IsAGroupOfItsOwn) {
   run_workers(4, [](const Worker& world) {
-    if (world->rank() == 1) return Nothing();
+    if (world->rank() == 1) return testing::Nothing();
     const Worker group = world->subgroup({0, 2, 3});
     EXPECT_EQ(group->size(), 3);
     EXPECT_EQ(group->rank(), world->rank() == 0 ? 0 : world->rank() - 1);
@@ -140,7 +138,7 @@ TEST(Subgroup, IsAGroupOfItsOwn) {
     group->all_reduce_sum(x)->wait();
     EXPECT_TRUE(at::equal(x, at::full({5}, 1 + 4 + 8, at::kLong)));
     group->barrier();
-    if (world->rank() == 0) return Nothing();
+    if (world->rank() == 0) return testing::Nothing();
     // Members are numbers in the group that is divided.
     const Worker pair = group->subgroup({1, 2});
     EXPECT_EQ(pair->size(), 2);
@@ -149,7 +147,7 @@ TEST(Subgroup, IsAGroupOfItsOwn) {
     pair->broadcast(x, 1)->wait();
     EXPECT_TRUE(at::equal(x, at::full({5}, 3, at::kLong)));
     pair->barrier();
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
@@ -159,7 +157,7 @@ TEST(Subgroup, OfOneNeedsNoNetwork) {
     EXPECT_EQ(self->size(), 1);
     EXPECT_EQ(self->rank(), 0);
     EXPECT_THROW(world->subgroup({1 - world->rank()}), std::logic_error);
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
@@ -174,7 +172,7 @@ TEST(Subgroup, MayBeMadeTwice) {
           EXPECT_EQ(x[0].item<double>(), 3);
           group->barrier();
         }
-        return Nothing();
+        return testing::Nothing();
       },
       std::chrono::seconds(5));
 }
@@ -190,8 +188,6 @@ TEST(SingleWorker, NeedsNoPeer) {
   EXPECT_THROW(world->exchange(x, x, 0, 0), std::logic_error);
 }
 
-struct Left : std::exception {};
-
 template <typename Operation>
 void expect_loss(const Operation& operation, const std::string& words) {
   const auto begin = Clock::now();
@@ -199,7 +195,7 @@ void expect_loss(const Operation& operation, const std::string& words) {
                            [&](const Worker& world) {
                              if (world->rank() == 1) {
                                std::this_thread::sleep_for(std::chrono::milliseconds(200));
-                               throw Left();
+                               throw testing::Left();
                              }
                              try {
                                operation(*world);
@@ -208,9 +204,9 @@ void expect_loss(const Operation& operation, const std::string& words) {
                                EXPECT_THAT(error.what(), HasSubstr(words));
                                EXPECT_EQ(error.code(), ExitCode::peer_lost);
                              }
-                             return Nothing();
+                             return testing::Nothing();
                            }),
-               Left);
+               testing::Left);
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(15));  // well before the timeout of 20 s
 }
 
@@ -246,11 +242,11 @@ TEST(SilentPeer, IsLostAfterTheTimeout) {
                        noticed = true;
                      }
                      while (!noticed) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-                     throw Left();
-                     return Nothing();
+                     throw testing::Left();
+                     return testing::Nothing();
                    },
                    timeout),
-               Left);
+               testing::Left);
 }
 
 TEST(ConnectGloo, NamesAnInterfaceThatDoesNotExist) {

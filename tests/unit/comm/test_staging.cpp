@@ -21,8 +21,6 @@ using testing::FakeDevice;
 using testing::run_workers;
 using testing::Worker;
 
-struct Nothing {};
-
 at::Tensor numbers(std::int64_t count, int first, at::ScalarType dtype = at::kFloat) {
   return (at::arange(count) + first).to(dtype);
 }
@@ -42,7 +40,7 @@ TEST_P(StagedOf, AllReduceAddsUp) {
       EXPECT_TRUE(at::equal(x, expected)) << dtype;
       EXPECT_EQ(device->stream_waits(), 1);
       world->barrier();
-      return Nothing();
+      return testing::Nothing();
     });
   }
 }
@@ -59,7 +57,7 @@ TEST_P(StagedOf, BroadcastCopiesNoMoreThanItMust) {
     EXPECT_EQ(device->copied_out, sends ? 1 : 0);
     EXPECT_EQ(device->copied_in, sends ? 0 : 1);
     world->barrier();
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
@@ -88,7 +86,7 @@ TEST(Staged, ExchangesManyAtOnceInFewBuffers) {
     }
     EXPECT_LE(device->allocated, 2 * kBuckets);
     world->barrier();
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
@@ -111,7 +109,7 @@ TEST(Staged, MixesTensorsOfTheCpu) {
     EXPECT_TRUE(at::equal(on_host, numbers(500, 0) * 3 + 30));
     EXPECT_TRUE(at::equal(again, numbers(500, 2)));
     world->barrier();
-    return Nothing();
+    return testing::Nothing();
   });
 }
 
@@ -119,7 +117,7 @@ TEST(Staged, MakesGroupsOfItsOwn) {
   run_workers(3, [](const Worker& host) {
     const auto device = std::make_shared<FakeDevice>();
     const auto world = stage(host, device);
-    if (world->rank() == 1) return Nothing();
+    if (world->rank() == 1) return testing::Nothing();
     const auto pair = world->subgroup({0, 2});
     EXPECT_EQ(pair->size(), 2);
     EXPECT_EQ(pair->rank(), world->rank() / 2);
@@ -129,27 +127,25 @@ TEST(Staged, MakesGroupsOfItsOwn) {
     EXPECT_EQ(world->subgroup({world->rank()})->size(), 1);
     EXPECT_THROW(world->subgroup({1}), std::logic_error);
     pair->barrier();
-    return Nothing();
+    return testing::Nothing();
   });
 }
-
-struct Left : std::exception {};
 
 TEST(Staged, LosesAPeer) {
   EXPECT_THROW(run_workers(2,
                            [](const Worker& host) {
                              const auto device = std::make_shared<FakeDevice>();
                              const auto world = stage(host, device);
-                             if (world->rank() == 1) throw Left();
+                             if (world->rank() == 1) throw testing::Left();
                              const at::Tensor x = device->put(numbers(9, 0));
                              const Pending work = world->exchange(x, at::empty_like(x), 1, 0);
                              EXPECT_THROW(work->wait(), PeerLost);
                              EXPECT_THROW(work->wait(), PeerLost);
                              EXPECT_TRUE(work->done());
                              EXPECT_THROW(world->all_reduce_sum(x)->wait(), PeerLost);
-                             return Nothing();
+                             return testing::Nothing();
                            }),
-               Left);
+               testing::Left);
 }
 
 // A group on the host that records what it is asked for, of which the test decides when it ends.

@@ -59,7 +59,7 @@ TEST(ThrowIfFailed, NeedNotNameRankZeroAlone) {
   EXPECT_EQ(verdict({{ExitCode::write_failed, "disk full"}, kFine, kFine}), "disk full");
 }
 
-void no_failure(const Failure& failure, bool) { ADD_FAILURE() << failure.message; }
+void unexpected_failure(const Failure& failure, bool) { ADD_FAILURE() << failure.message; }
 
 TEST(World, OfOneAsksNobody) {
   World world(Launch{}, {});
@@ -76,7 +76,8 @@ TEST(World, GathersAndConnects) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([rank, port] {
-      World world(testing::launch_of(rank, 3, port), {.timeout = 20s, .on_failure = no_failure});
+      World world(testing::launch_of(rank, 3, port),
+                  {.timeout = 20s, .on_failure = unexpected_failure});
       const std::string own = "two\nlines of " + std::to_string(rank);
       for (const char* stage : {"first", "second"}) {
         const auto outcomes =
@@ -105,7 +106,8 @@ TEST(World, GathersValuesOfManyKinds) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([rank, port] {
-      World world(testing::launch_of(rank, 2, port), {.timeout = 20s, .on_failure = no_failure});
+      World world(testing::launch_of(rank, 2, port),
+                  {.timeout = 20s, .on_failure = unexpected_failure});
       const std::string odd = {'a', '\xff', '\0', 'b'};
       EXPECT_EQ(world.gather("text", odd + std::to_string(rank)),
                 (std::vector<std::string>{odd + "0", odd + "1"}));
@@ -137,7 +139,7 @@ TEST(World, MeetsAnewAtAStoreThatHasMetBefore) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 2; ++rank) {
       threads.emplace_back([&, rank] {
-        World world(launch_at_host(rank), {.timeout = 20s, .on_failure = no_failure});
+        World world(launch_at_host(rank), {.timeout = 20s, .on_failure = unexpected_failure});
         EXPECT_EQ(world.gather("program", program), (std::vector<int>{program, program}));
         world.control().leave();
       });
@@ -147,19 +149,19 @@ TEST(World, MeetsAnewAtAStoreThatHasMetBefore) {
   // In the fourth, worker 1 dies before it meets worker 0, and its script goes on to the fifth.
   std::thread first([&] {
     try {
-      World world(launch_at_host(0), {.timeout = 20s, .on_failure = no_failure});
+      World world(launch_at_host(0), {.timeout = 20s, .on_failure = unexpected_failure});
       ADD_FAILURE() << "no error";
     } catch (const PeerLost& error) {
       EXPECT_THAT(error.what(),
                   ::testing::HasSubstr("lost worker 1 of 2: it ended before all had"));
     }
-    World world(launch_at_host(0), {.timeout = 20s, .on_failure = no_failure});
+    World world(launch_at_host(0), {.timeout = 20s, .on_failure = unexpected_failure});
     EXPECT_EQ(world.gather("program", 5), (std::vector<int>{5, 5}));
     world.control().leave();
   });
   std::thread second([&] {
     host->add("attempt/decent/2-workers//starts/1", 1);
-    World world(launch_at_host(1), {.timeout = 20s, .on_failure = no_failure});
+    World world(launch_at_host(1), {.timeout = 20s, .on_failure = unexpected_failure});
     EXPECT_EQ(world.gather("program", 5), (std::vector<int>{5, 5}));
     world.control().leave();
   });
@@ -174,7 +176,8 @@ TEST(World, RefusesBackendsThatDiffer) {
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank) {
     threads.emplace_back([rank, port] {
-      World world(testing::launch_of(rank, 3, port), {.timeout = 20s, .on_failure = no_failure});
+      World world(testing::launch_of(rank, 3, port),
+                  {.timeout = 20s, .on_failure = unexpected_failure});
       try {
         world.communicator({.device = c10::Device(c10::kCPU),
                             .backend = rank == 1 ? Backend::nccl : Backend::gloo,
@@ -204,8 +207,9 @@ TEST(World, NamesWhoDoesNotShowUp) {
     threads.emplace_back([&messages, rank, port] {
       std::string& message = messages.at(static_cast<std::size_t>(rank));
       try {
-        World world(testing::launch_of(rank, 3, port),
-                    {.timeout = 3s, .on_failure = no_failure});  // worker 2 connects well before
+        World world(
+            testing::launch_of(rank, 3, port),
+            {.timeout = 3s, .on_failure = unexpected_failure});  // worker 2 connects well before
       } catch (const SharedError& error) {
         EXPECT_EQ(error.code(), ExitCode::peer_lost);
         message = std::string("shared: ") + error.what();
@@ -224,7 +228,7 @@ TEST(World, NamesWhoDoesNotShowUp) {
 TEST(World, GivesUpOnAStoreThatIsNotThere) {
   try {
     World world(testing::launch_of(1, 2, testing::free_port()),
-                {.timeout = 300ms, .on_failure = no_failure});
+                {.timeout = 300ms, .on_failure = unexpected_failure});
     FAIL();
   } catch (const PeerLost& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("cannot reach the store at 127.0.0.1"));

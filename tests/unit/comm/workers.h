@@ -18,6 +18,10 @@
 
 namespace decent::testing {
 
+/// What a worker returns that has nothing to return, and throws that leaves the others behind.
+struct Nothing {};
+struct Left : std::exception {};
+
 using Worker = std::shared_ptr<Communicator>;
 
 /// torch 2.11's record of recent operations is one map for the whole process, written without a

@@ -106,6 +106,7 @@ TEST(Defaults, Parallel) {
   EXPECT_EQ(parallel.comm_dtype, CommDType::fp32);
   EXPECT_EQ(parallel.backend, BackendName::automatic);
   EXPECT_EQ(parallel.timeout_s, 60.0);
+  EXPECT_EQ(parallel.stall_s, std::nullopt);
 }
 
 TEST(Defaults, Amp) {

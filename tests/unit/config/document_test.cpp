@@ -40,6 +40,28 @@ TEST(Document, SyntaxErrorsAreOneMessageWithTheirPlace) {
   }
 }
 
+// The parser itself speaks of an illegal map value, or of nothing that has to do with tabs.
+TEST(Document, ATabThatIndentsIsNamedWhereItStands) {
+  const std::string message =
+      ": not valid YAML: a tab indents this line; YAML indents with spaces only";
+  for (const auto& [text, place] : std::vector<std::pair<std::string, std::string>>{
+           {"model:\n\tpath: a.pt\n", "2:1"},
+           {"model:\n  path: a.pt\n\tinputs: [x]\n", "3:1"},
+           {"model:\n  path: a.pt\n  \tloss: mse\n", "3:3"},
+           {"model:\n  path: a.pt\n\t# why\ndata: 1\n", "3:1"},
+           {"model:\n  inputs:\n\t- x\n\t- y\n", "3:1"},
+           {"data:\n\ttrain:\n\t\tformat: builtin\n", "2:1"}}) {
+    EXPECT_EQ(refusal(text), "run.yaml:" + place + message) << text;
+  }
+}
+
+TEST(Document, TabsElsewhereAreWhiteSpace) {
+  EXPECT_EQ(parse("seed:\t3\t# three\n" + kModel +
+                  "data: {train: {format: builtin,\n\tname: digits, split: train}}\n")
+                .seed,
+            3);
+}
+
 TEST(Document, WhatIsNoRecipe) {
   for (const std::string text : {"", "\n\n", "# only a comment\n", "---\n", "~"}) {
     EXPECT_THAT(refusal(text), HasSubstr("the recipe is empty")) << text;
@@ -135,6 +157,16 @@ TEST(Hostile, AliasBombs) {
     text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + repeated(one, 10) + "]\n";
   }
   EXPECT_THAT(refusal(text), HasSubstr("more than 200000 values"));
+}
+
+// 860 KB that would become 60 GB.
+TEST(Hostile, AliasesOfLongTexts) {
+  const std::string text =
+      "a: &a " + std::string(300'000, 'x') + "\nb: [" + repeated("*a,", 190'000) + "]\n";
+  EXPECT_THAT(refusal(text), HasSubstr("aliases make the recipe larger than 16 MiB"));
+  const std::string keys =
+      "a: &a {" + std::string(1000, 'k') + ": 1}\nb: [" + repeated("*a,", 60'000) + "]\n";
+  EXPECT_THAT(refusal(keys), HasSubstr("aliases make the recipe larger than 16 MiB"));
 }
 
 TEST(Hostile, AliasCycles) {

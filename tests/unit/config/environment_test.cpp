@@ -25,6 +25,19 @@ TEST(EnvironmentVariables, AreReplaced) {
   EXPECT_EQ(name_of_run("\"${A}\"", {{"A", "b"}}), "b");
 }
 
+TEST(EnvironmentVariables, NamedOftenAreRefused) {
+  const std::map<std::string, std::string> large = {{"A", std::string(120'000, 'x')}};
+  std::string in_one;
+  std::string in_many;
+  for (int i = 0; i < 1000; ++i) {
+    in_one += "${A}";
+    in_many += "- \"${A}\"\n";
+  }
+  constexpr const char* kMessage = "environment variables make the recipe larger than 16 MiB";
+  EXPECT_THAT(refusal("name: " + in_one + "\n" + kSmallest, {}, large), HasSubstr(kMessage));
+  EXPECT_THAT(refusal(kSmallest + "model.inputs:\n" + in_many, {}, large), HasSubstr(kMessage));
+}
+
 TEST(EnvironmentVariables, DefaultsStandInForUnsetAndEmpty) {
   EXPECT_EQ(name_of_run("${A:-d}", {}), "d");
   EXPECT_EQ(name_of_run("${A:-d}", {{"A", ""}}), "d");

@@ -2,10 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
+#include <atomic>
+#include <csignal>
 #include <cstring>
 #include <fstream>
+#include <thread>
+#include <vector>
 
 #include "decent/core/error.h"
 #include "temporary_folder.h"
@@ -31,6 +36,65 @@ std::string message_of(Call call) {
     return error.what();
   }
   return "nothing was thrown";
+}
+
+TEST(MappedFile, NamesItselfWhereItWasTruncated) {
+  const testing::TemporaryFolder folder;
+  constexpr std::size_t kSize = 1'000'000;
+  put(folder / "file", std::string(kSize, 'x'));
+  const MappedFile file(folder / "file");
+  std::array<std::byte, 4> bytes{};
+  std::filesystem::resize_file(folder / "file", kSize / 2);
+  file.copy(kSize / 2 - 4, bytes);
+  EXPECT_EQ(std::memcmp(bytes.data(), "xxxx", 4), 0);
+  for (int time = 0; time < 3; ++time) {  // the signal must come again each time
+    EXPECT_THAT(message_of<UserError>([&] { file.copy(kSize - 4, bytes); }),
+                HasSubstr("file' has lost its bytes from 999996 on: it was truncated while"));
+  }
+  file.copy(0, bytes);
+}
+
+TEST(MappedFile, OfSeveralThreadsOnlyTheOneThatTouchesWhatIsGoneFails) {
+  const testing::TemporaryFolder folder;
+  constexpr std::size_t kSize = 1'000'000;
+  put(folder / "file", std::string(kSize, 'x'));
+  const MappedFile file(folder / "file");
+  std::filesystem::resize_file(folder / "file", kSize / 2);
+  std::atomic<int> lost = 0;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      std::array<std::byte, 64> bytes{};
+      for (int round = 0; round < 200; ++round) {
+        try {
+          file.copy(i % 2 == 0 ? 0 : kSize - 64, bytes);
+        } catch (const UserError&) {
+          ++lost;
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(lost, 400);
+}
+
+// Whoever touches lost memory elsewhere is not helped, and must not loop for ever.
+TEST(MappedFileDeathTest, OtherTouchesOfWhatIsGoneEndTheProcess) {
+  const testing::TemporaryFolder folder;
+  put(folder / "file", std::string(100'000, 'x'));
+  const MappedFile file(folder / "file");
+  std::array<std::byte, 4> bytes{};
+  file.copy(0, bytes);
+  std::filesystem::resize_file(folder / "file", 0);
+  const volatile std::byte* gone = file.bytes().data() + 50'000;
+  EXPECT_EXIT(static_cast<void>(*gone), ::testing::KilledBySignal(SIGBUS), "");
+}
+
+TEST(MappedFile, RefusesAPipe) {
+  const testing::TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(message_of<UserError>([&] { MappedFile(folder / "pipe"); }),
+              HasSubstr("pipe': not a file"));
 }
 
 TEST(MappedFile, GivesTheBytesOfTheFile) {

@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "more than 64"},
         Hostile{"size_too_small", one("\"F32\"", "[2]", "[0,4]", "xxxx"),
                 "takes 8 bytes, but data_offsets [0, 4]"},
-        Hostile{"size_too_large", one("\"U8\"", "[]", "[0,4]", "xxxx"), "takes 1 bytes"}),
+        Hostile{"size_too_large", one("\"U8\"", "[]", "[0,4]", "xxxx"), "takes 1 byte"}),
     case_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
         Hostile{"hole_between", two("[0,1]", "[2,3]", 1, 1, "xyz"),
                 "bytes 1 to 2 of its data, before tensor 'b'"},
         Hostile{"hole_at_start", two("[1,2]", "[2,3]", 1, 1, "xyz"), "bytes 0 to 1"},
-        Hostile{"trailing", two("[0,1]", "[1,2]", 1, 1, "xyz"), "1 bytes at its end"}),
+        Hostile{"trailing", two("[0,1]", "[1,2]", 1, 1, "xyz"), "1 byte at its end"}),
     case_name);
 
 }  // namespace

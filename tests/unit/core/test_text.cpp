@@ -45,6 +45,14 @@ TEST(ShapeText, ReadsAsUsersWriteIt) {
   EXPECT_EQ(shape_text(std::vector<std::int64_t>{32, 1, 8, 8}), "[32, 1, 8, 8]");
 }
 
+TEST(Counted, OneThingHasNoPlural) {
+  EXPECT_EQ(counted(1, "worker"), "1 worker");
+  EXPECT_EQ(counted(0, "worker"), "0 workers");
+  EXPECT_EQ(counted(12, "worker"), "12 workers");
+  EXPECT_EQ(counted(1, "class", "classes"), "1 class");
+  EXPECT_EQ(counted(2, "class", "classes"), "2 classes");
+}
+
 TEST(GlobMatches, WholeTexts) {
   for (const auto& [pattern, text] :
        std::vector<std::pair<std::string, std::string>>{{"*", ""},

@@ -12,6 +12,7 @@
 #include "decent/model/device_advice.h"
 #include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
+#include "decent/model/reason.h"
 #include "decent/model/save.h"
 #include "modules.h"
 
@@ -55,6 +56,23 @@ TEST(ReasonOf, SaysWhatIsWrongOnAGpu) {
   EXPECT_EQ(reason_of(std::runtime_error("CUDA error: out of order")), "CUDA error: out of order");
 }
 
+// What LibTorch says where it has no CUDA goes on for many lines.
+TEST(ReasonOf, IsTheFirstLineBehindTheTraceback) {
+  const std::string text =
+      "The following operation failed in the TorchScript interpreter.\n"
+      "Traceback of TorchScript, serialized code (most recent call last):\n"
+      "  File \"code/__torch__.py\", line 8, in forward\n"
+      "    return torch.zeros([3], device=torch.device(\"cuda:0\"))\n"
+      "           ~~~~~~~~~~~ <--- HERE\n\n"
+      "RuntimeError: Could not run 'aten::empty.memory_format' with arguments from the 'CUDA' "
+      "backend.\n\n"
+      "CPU: registered at RegisterCPU.cpp:30 [kernel]\n"
+      "PythonDispatcher: registered at PythonFallbackKernel.cpp:202 [backend fallback]\n";
+  EXPECT_EQ(reason_of(std::runtime_error(text)),
+            "RuntimeError: Could not run 'aten::empty.memory_format' with arguments from the "
+            "'CUDA' backend.");
+}
+
 // torch.linear(x, w) times a tensor that is written into the code, as torch.jit.trace does.
 Module module_with_constant(const at::Tensor& constant) {
   const Module module = module_with("def forward(self, x):\n    return torch.linear(x, self.w)\n");
@@ -91,6 +109,26 @@ TEST(DeviceAdvice, NamesWhatTheModelMakesOnTheCpu) {
   EXPECT_EQ(device_advice("shapes do not fit", module, kGpu), "");
   EXPECT_THAT(device_advice(reason, testing::small_module(), kGpu),
               AllOf(HasSubstr("on the CPU"), Not(HasSubstr("()"))));
+}
+
+TEST(GpuOperators, AreThoseThatAreToldAGpu) {
+  const auto found = [](const std::string& device) {
+    return find_gpu_operators(*forward_graph(module_with_tensors_of_its_own(device)));
+  };
+  EXPECT_THAT(found(", device='cuda'"), ElementsAre("2 x arange", "1 x zeros"));
+  EXPECT_THAT(found(", device=torch.device('cuda:0')"), ElementsAre("2 x arange", "1 x zeros"));
+  EXPECT_THAT(found(", device=x.device"), IsEmpty());
+  EXPECT_THAT(found(""), IsEmpty());
+}
+
+TEST(GpuWish, IsToldInPlaceOfLibTorchsReason) {
+  const Module module = module_with_tensors_of_its_own(", device='cuda'");
+  const std::string reason = "Could not run 'aten::arange' with arguments from the 'CUDA' backend";
+  EXPECT_THAT(gpu_wish(reason, module, at::kCPU).value_or(""),
+              AllOf(HasSubstr("on a GPU (2 x arange, 1 x zeros)"), HasSubstr("device=x.device"),
+                    HasSubstr("model.device: cuda")));
+  EXPECT_EQ(gpu_wish(reason, module, kGpu), std::nullopt);
+  EXPECT_EQ(gpu_wish("shapes do not fit", module, at::kCPU), std::nullopt);
 }
 
 TEST(TorchScriptModel, KnowsTheConstantsOfForward) {

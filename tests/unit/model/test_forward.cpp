@@ -22,11 +22,11 @@ class Forward : public ::testing::Test {
                         const std::vector<at::Tensor>& tensors) {
     return Saved(testing::module_with(forward)).load().forward(inputs, tensors);
   }
-  static std::string failure(const std::string& forward, const at::Tensor& x) {
+  static std::string failure(const std::string& forward, const at::Tensor& x, int lines = 1) {
     const std::string text = testing::refusal([&] {
       run("def forward(self, x):\n" + forward, {{"", "image"}}, {x});
     });
-    EXPECT_EQ(testing::lines_of(text), 1) << text;
+    EXPECT_EQ(testing::lines_of(text), lines) << text;
     EXPECT_LT(text.size(), 400U) << text;
     return text;
   }
@@ -54,8 +54,13 @@ TEST_F(Forward, FeedsByOrderAndByName) {
 TEST_F(Forward, FailsInOneLineWithTheShapes) {
   EXPECT_THAT(failure("    return torch.linear(x, self.w)\n", at::zeros({8, 5})),
               AllOf(HasSubstr("image float32[8, 5]"), HasSubstr("mat1 and mat2")));
-  EXPECT_THAT(failure("    return torch.linear(x, self.w)\n", at::zeros({8, 4}, at::kLong)),
-              HasSubstr("image int64[8, 4]"));
+}
+
+TEST_F(Forward, SaysHowToStoreDataOfAnotherType) {
+  EXPECT_THAT(failure("    return torch.linear(x, self.w)\n", at::zeros({8, 4}, at::kLong), 2),
+              AllOf(HasSubstr("image int64[8, 4]"),
+                    HasSubstr("\nField 'image' is int64 (the model wants float32). Store it in the "
+                              "data file as image.astype('float32')")));
 }
 
 TEST_F(Forward, GivesTheModelsOwnReason) {

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "../support/refusal.h"
 #include "decent/model/onnx/gradient_paths.h"
 #include "graphs.h"
@@ -13,6 +15,7 @@ namespace {
 using decent::testing::refusal;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::node;
 using testing::weight;
@@ -133,6 +136,54 @@ TEST(Report, AdvisesOnAmbiguousTensors) {
       Contains(
           "  pos.bias ('onnx::Add_3' in the file) float32[2, 2]: added or multiplied: a weight, "
           "or a table that the export made"));
+}
+
+// w = base + a, of a kind with `number`; data times w.
+void add_sum_of_weights(Graph& graph, int number) {
+  const std::string base = "onnx::Add_" + std::to_string(number);
+  const std::string made = "w" + std::to_string(number);
+  graph.initializers.push_back(weight(base, {2, 2}));
+  graph.nodes.push_back(node("Add", {base, "a"}, {made}, "/l." + std::to_string(number) + "/Add"));
+  graph.nodes.push_back(node("MatMul", {"x", made}, {made + "_y"}));
+}
+
+TEST(Report, NamesEveryFrozenTensorThatGoesIntoAWeightBeforeTables) {
+  Example example;
+  Graph& graph = example.model.graph;
+  graph.initializers.push_back(weight("onnx::Sub_1", {2}));
+  graph.initializers.push_back(weight("onnx::Add_9", {8, 2}));
+  graph.nodes.push_back(node("Sub", {"x", "onnx::Sub_1"}, {"s"}));
+  graph.nodes.push_back(node("Add", {"x", "onnx::Add_9"}, {"t"}));
+  for (const int number : {10, 11, 12, 13, 14}) add_sum_of_weights(graph, number);
+  example.classification = classify(graph, {});
+  const std::string reason = "added or multiplied: a weight, or a table that the export made";
+  const std::vector<std::string> brief = example.report(Detail::brief);
+  EXPECT_THAT(brief, Contains(HasSubstr("frozen, though 7 tensors may be weights")));
+  EXPECT_THAT(brief, Contains("  5 x l.*.bias float32[2, 2]: " + reason +
+                              "; goes into the weight of MatMul"));
+  const std::vector<std::string> full = example.report(Detail::full);
+  EXPECT_THAT(full, Contains("  l.13.bias ('onnx::Add_13' in the file) float32[2, 2]: " + reason +
+                             "; goes into the weight of MatMul"));
+  EXPECT_THAT(full, Contains(HasSubstr("'onnx::Add_9' in the file) float32[8, 2]: " + reason)));
+}
+
+TEST(Report, AdviceIsThatOfTheToolThatWroteTheFile) {
+  Example example;
+  (*example.model.graph.inputs[0].shape)[0].value = 4;
+  for (const auto& [producer, advice] :
+       std::map<std::string, std::string>{{"pytorch", "export with dynamic_shapes"},
+                                          {"tf2onnx", "with None for it in input_signature"},
+                                          {"jax2onnx", "to_onnx(f, [(\"batch\", ..)])"},
+                                          {"something", "with a free batch dimension"}}) {
+    example.model.producer_name = producer;
+    const std::vector<std::string> lines = example.report(Detail::brief);
+    EXPECT_THAT(lines, Contains(HasSubstr(advice)));
+    EXPECT_EQ(std::any_of(lines.begin(), lines.end(),
+                          [](const std::string& line) {
+                            return line.find("model.train()") != std::string::npos;
+                          }),
+              producer == "pytorch");
+  }
 }
 
 TEST(Report, NamesTheLayersOfTensorFlowThatShareATensor) {

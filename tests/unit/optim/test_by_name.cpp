@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "../support/refusal.h"
 #include "bucket_problem.h"
@@ -55,6 +57,30 @@ TEST(MakeUpdate, RefusesWhatIsNone) {
   EXPECT_THAT(with({.eps = -1}, "adamw"), HasSubstr("eps"));
   EXPECT_THAT(with({.accum_iter = 0}, "accum_adam"), HasSubstr("accum_iter is 0"));
   EXPECT_EQ(with({.momentum = 2, .accum_iter = 0}, "adam"), "accepted");  // not its own
+}
+
+// Its first round never ends and must be counted as the first: with moments that are still zero
+// each of its updates is Adam's first, x - lr * g / (|g| + eps).
+TEST(MakeUpdate, TakesTheLongestRound) {
+  constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max();
+  constexpr double kLr = 0.1;
+  const UpdateOptions options{.accum_iter = kLongest};
+  BucketProblem<float> problem({100, 7});
+  for (auto* state : {&problem.state0, &problem.state1, &problem.state2}) {
+    std::fill(state->begin(), state->end(), 0.0F);
+  }
+  for (BucketSlice& slice : problem.slices) slice.updates = 2;
+  const BucketProblem<float> before = problem;
+  problem.apply(*make_update("accum_adam", options), testing::mixing_of(1, 0), kLr);
+  for (std::size_t i = 0; i < problem.slices.size(); ++i) {
+    const auto offset = static_cast<std::size_t>(problem.slices[i].offset);
+    for (std::size_t j = 0; j < problem.grads[i].size(); ++j) {
+      const double g = problem.grads[i][j];
+      const double expected = before.x[offset + j] - kLr * g / (std::abs(g) + options.eps);
+      // Some roundings of float32 at a magnitude of at most 4.
+      EXPECT_NEAR(problem.x[offset + j], expected, 1e-6) << j;
+    }
+  }
 }
 
 TEST(MakeSchedule, MakesEveryNamedOne) {

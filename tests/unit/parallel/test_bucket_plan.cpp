@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kMiB = 1024 * 1024;
 
-std::vector<ParameterSize> floats(const std::vector<std::int64_t>& sizes) {
+std::vector<ParameterSize> float_sizes(const std::vector<std::int64_t>& sizes) {
   std::vector<ParameterSize> result;
   for (const std::int64_t size : sizes) result.push_back({size, 4, 6});
   return result;
@@ -28,7 +28,7 @@ std::string text_of(const std::vector<PlannedBucket>& buckets) {
 }
 
 TEST(BucketPlan, GoesBackwardsAtOffsetsOf128Bytes) {
-  const auto plan = plan_buckets(floats({32, 33, 1, 64}), 25);
+  const auto plan = plan_buckets(float_sizes({32, 33, 1, 64}), 25);
   EXPECT_EQ(text_of(plan), "3@0 2@64 1@96 0@160");
   EXPECT_EQ(plan[0].numel, 192);
   EXPECT_EQ(plan[0].element_bytes, 4);
@@ -42,23 +42,23 @@ TEST(BucketPlan, AlignsByBytesNotElements) {
 
 TEST(BucketPlan, ClosesABucketOnceItIsFull) {
   const double bucket = 4 * 64 / kMiB;  // two parameters of 32
-  EXPECT_EQ(text_of(plan_buckets(floats({32, 32, 32, 32, 32}), bucket)),
+  EXPECT_EQ(text_of(plan_buckets(float_sizes({32, 32, 32, 32, 32}), bucket)),
             "4@0 3@32 | 2@0 1@32 | 0@0");
   // One byte more takes a third; a parameter larger than a bucket is not split, and closes the one
   // it is in.
-  EXPECT_EQ(text_of(plan_buckets(floats({32, 32, 32, 32, 32}), bucket + 1 / kMiB)),
+  EXPECT_EQ(text_of(plan_buckets(float_sizes({32, 32, 32, 32, 32}), bucket + 1 / kMiB)),
             "4@0 3@32 2@64 | 1@0 0@32");
-  EXPECT_EQ(text_of(plan_buckets(floats({1, 1000, 1}), bucket)), "2@0 1@32 | 0@0");
+  EXPECT_EQ(text_of(plan_buckets(float_sizes({1, 1000, 1}), bucket)), "2@0 1@32 | 0@0");
 }
 
 TEST(BucketPlan, TinyBucketsHoldOneParameterEach) {
-  EXPECT_EQ(text_of(plan_buckets(floats({1, 2, 3}), 1e-9)), "2@0 | 1@0 | 0@0");
+  EXPECT_EQ(text_of(plan_buckets(float_sizes({1, 2, 3}), 1e-9)), "2@0 | 1@0 | 0@0");
 }
 
 TEST(BucketPlan, TakesFractionsOfAMebibyte) {
   // 0.25 MiB are 65536 floats.
-  EXPECT_EQ(text_of(plan_buckets(floats({100, 65536, 65505}), 0.25)), "2@0 | 1@0 | 0@0");
-  EXPECT_EQ(text_of(plan_buckets(floats({100, 65536, 65504}), 0.25)), "2@0 1@65504 | 0@0");
+  EXPECT_EQ(text_of(plan_buckets(float_sizes({100, 65536, 65505}), 0.25)), "2@0 | 1@0 | 0@0");
+  EXPECT_EQ(text_of(plan_buckets(float_sizes({100, 65536, 65504}), 0.25)), "2@0 1@65504 | 0@0");
 }
 
 TEST(BucketPlan, NeverMixesElementTypes) {
@@ -71,7 +71,7 @@ TEST(BucketPlan, NeverMixesElementTypes) {
 }
 
 TEST(BucketPlan, PlacesEmptyParameters) {
-  EXPECT_EQ(text_of(plan_buckets(floats({0, 4, 0}), 25)), "2@0 1@0 0@32");
+  EXPECT_EQ(text_of(plan_buckets(float_sizes({0, 4, 0}), 25)), "2@0 1@0 0@32");
   EXPECT_TRUE(plan_buckets({}, 25).empty());
 }
 

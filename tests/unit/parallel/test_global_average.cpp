@@ -11,9 +11,9 @@ namespace {
 using testing::Models;
 using testing::Settings;
 
-const testing::Problem kProblem = testing::perceptron();
+const testing::Problem kPerceptron = testing::perceptron();
 
-Settings settings_of(const std::string& topology, int workers) {
+Settings settings_for(const std::string& topology, int workers) {
   return {.workers = workers,
           .topology = make_topology(topology, workers, 1),
           .gamma = 0.6,
@@ -58,9 +58,9 @@ Models collect(const std::vector<Seen>& seen, std::vector<at::Tensor> Seen::*mem
 template <typename Act>
 std::vector<Seen> after_four_steps(const Settings& settings, const Act& act) {
   return testing::run_workers(settings.workers, [&](const testing::Worker& world) {
-    std::vector<at::Tensor> x = kProblem.parameters();
+    std::vector<at::Tensor> x = kPerceptron.parameters();
     DecentralizedParameters parallel(testing::named(x), {}, world, settings.options());
-    for (std::int64_t t = 1; t <= 4; ++t) kProblem.loss(x, world->rank(), t).backward();
+    for (std::int64_t t = 1; t <= 4; ++t) kPerceptron.loss(x, world->rank(), t).backward();
     Seen seen{.before = testing::copies(x), .average = {}, .after = {}, .distance = {}};
     act(parallel, x, seen);
     seen.after = testing::copies(x);
@@ -72,7 +72,7 @@ std::vector<Seen> after_four_steps(const Settings& settings, const Act& act) {
 class GlobalAverageOf : public ::testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
   Settings settings() const {
-    return settings_of(std::get<0>(GetParam()), std::get<1>(GetParam()));
+    return settings_for(std::get<0>(GetParam()), std::get<1>(GetParam()));
   }
 };
 INSTANTIATE_TEST_SUITE_P(Runs, GlobalAverageOf,
@@ -101,24 +101,24 @@ TEST_P(GlobalAverageOf, IsTheMeanAndGoesBack) {
 }
 
 TEST_P(GlobalAverageOf, LeavesNoTraceInTheRun) {
-  const auto expected = testing::train(settings(), kProblem, 12);
+  const auto expected = testing::train(settings(), kPerceptron, 12);
   const auto evaluate = [](const testing::Session& session) {
     if (session.t % 3 != 0) return;
     session.parallel.global_avg();
     session.parallel.revert_global_avg();
   };
-  testing::expect_same_bits(testing::train(settings(), kProblem, 12, evaluate), expected);
+  testing::expect_same_bits(testing::train(settings(), kPerceptron, 12, evaluate), expected);
   const auto evaluate_twice = [&](const testing::Session& session) {
     evaluate(session);
     evaluate(session);
     session.parallel.take_wait_seconds();
   };
-  testing::expect_same_bits(testing::train(settings(), kProblem, 12, evaluate_twice), expected);
+  testing::expect_same_bits(testing::train(settings(), kPerceptron, 12, evaluate_twice), expected);
 }
 
 TEST_P(GlobalAverageOf, WithoutRevertIsWhereTheRunGoesOn) {
   for (const std::int64_t when : {1, 4}) {
-    testing::Reference reference(settings(), kProblem);
+    testing::Reference reference(settings(), kPerceptron);
     for (std::int64_t t = 1; t <= 9; ++t) {
       reference.step();
       if (t == when) reference.average();
@@ -130,12 +130,12 @@ TEST_P(GlobalAverageOf, WithoutRevertIsWhereTheRunGoesOn) {
         EXPECT_FALSE(session.parallel.global_avg(false).has_value());
       }
     };
-    const auto actual = testing::train(settings(), kProblem, 9, average_once);
+    const auto actual = testing::train(settings(), kPerceptron, 9, average_once);
     testing::expect_near(actual, expected, "average after step " + std::to_string(when));
   }
 }
 
-const Settings kPair = settings_of("ring", 2);
+const Settings kPair = settings_for("ring", 2);
 
 TEST(GlobalAverage, AgainChangesNothing) {
   const auto seen = after_four_steps(
@@ -162,7 +162,7 @@ TEST(GlobalAverage, TellsTheDistanceWhenAskedTheSecondTime) {
 }
 
 TEST(GlobalAverage, MayBeKeptAfterAll) {
-  testing::Reference reference(kPair, kProblem);
+  testing::Reference reference(kPair, kPerceptron);
   for (std::int64_t t = 1; t <= 6; ++t) {
     reference.step();
     if (t == 3) reference.average();
@@ -173,13 +173,13 @@ TEST(GlobalAverage, MayBeKeptAfterAll) {
     session.parallel.global_avg(false);
     EXPECT_THROW(session.parallel.revert_global_avg(), std::logic_error);
   };
-  testing::expect_near(testing::train(kPair, kProblem, 6, keep),
+  testing::expect_near(testing::train(kPair, kPerceptron, 6, keep),
                        {reference.of(0), reference.of(1)});
 }
 
 TEST(GlobalAverage, BeforeTheFirstStepChangesNothing) {
   const auto distances = testing::run_workers(2, [&](const testing::Worker& world) {
-    std::vector<at::Tensor> x = kProblem.parameters();
+    std::vector<at::Tensor> x = kPerceptron.parameters();
     const auto before = testing::copies(x);
     DecentralizedParameters parallel(testing::named(x), {}, world, kPair.options());
     const auto distance = parallel.global_avg(true, true);
@@ -191,9 +191,9 @@ TEST(GlobalAverage, BeforeTheFirstStepChangesNothing) {
 }
 
 TEST(GlobalAverage, RevertNeedsAnAverage) {
-  std::vector<at::Tensor> x = kProblem.parameters();
+  std::vector<at::Tensor> x = kPerceptron.parameters();
   DecentralizedParameters parallel(testing::named(x), {}, make_single_worker(),
-                                   settings_of("ring", 1).options());
+                                   settings_for("ring", 1).options());
   EXPECT_THROW(parallel.revert_global_avg(), std::logic_error);
   parallel.global_avg(false);
   EXPECT_THROW(parallel.revert_global_avg(), std::logic_error);
@@ -203,12 +203,12 @@ TEST(GlobalAverage, RevertNeedsAnAverage) {
 }
 
 TEST(GlobalAverage, IsNotTrained) {
-  std::vector<at::Tensor> x = kProblem.parameters();
+  std::vector<at::Tensor> x = kPerceptron.parameters();
   DecentralizedParameters parallel(testing::named(x), {}, make_single_worker(),
-                                   settings_of("ring", 1).options());
+                                   settings_for("ring", 1).options());
   parallel.global_avg(true);
   try {
-    kProblem.loss(x, 0, 1).backward();
+    kPerceptron.loss(x, 0, 1).backward();
     ADD_FAILURE() << "no error";
   } catch (const std::logic_error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("revert_global_avg()"));
@@ -233,9 +233,9 @@ INSTANTIATE_TEST_SUITE_P(Average, BufferAverage, ::testing::Bool());
 TEST_P(BufferAverage, AveragesFloatsOrTakesRankZeros) {
   constexpr int kWorkers = 3;
   const auto averages = testing::run_workers(kWorkers, [&](const testing::Worker& world) {
-    std::vector<at::Tensor> x = kProblem.parameters();
+    std::vector<at::Tensor> x = kPerceptron.parameters();
     const NamedTensors buffers = buffers_of(0);
-    DecentralizedOptions options = settings_of("ring", kWorkers).options();
+    DecentralizedOptions options = settings_for("ring", kWorkers).options();
     options.average_buffers = GetParam();
     DecentralizedParameters parallel(testing::named(x), buffers, world, options);
     const NamedTensors own = buffers_of(world->rank());

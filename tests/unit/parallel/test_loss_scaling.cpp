@@ -12,7 +12,7 @@ namespace {
 using testing::Problem;
 using testing::Settings;
 
-Settings pairs() {
+Settings two_workers() {
   return {.workers = 2, .topology = make_topology("ring", 2, 1), .bucket_mb = 3e-4};
 }
 
@@ -57,12 +57,12 @@ TEST(LossScaling, ChangesNoBitWithoutOverflow) {
   const Problem problem = testing::perceptron();
   for (const ClipOptions clip :
        {ClipOptions{}, ClipOptions{.norm = 0.5}, ClipOptions{.norm = 0.1, .each_bucket = true}}) {
-    DecentralizedOptions plain = pairs().options();
+    DecentralizedOptions plain = two_workers().options();
     plain.clip = clip;
     DecentralizedOptions scaled = plain;
     scaled.loss_scaler = LossScalerOptions{.init_scale = 1024, .growth_interval = 2};
-    testing::expect_same_bits(models_of(train_scaled(pairs(), problem, scaled, 6, false)),
-                              models_of(train_scaled(pairs(), problem, plain, 6, false)));
+    testing::expect_same_bits(models_of(train_scaled(two_workers(), problem, scaled, 6, false)),
+                              models_of(train_scaled(two_workers(), problem, plain, 6, false)));
   }
 }
 
@@ -74,10 +74,10 @@ TEST(LossScaling, MixesWithoutUpdateOnOverflow) {
                              if (!overflows(rank, t)) return problem.loss(x, rank, t);
                              return at::zeros({}, at::kDouble).requires_grad_();
                            }};
-  DecentralizedOptions options = pairs().options();
+  DecentralizedOptions options = two_workers().options();
   options.loss_scaler = LossScalerOptions{.init_scale = 64, .growth_interval = 2};
-  const auto all = train_scaled(pairs(), problem, options, 8, true);
-  testing::expect_near(models_of(all), testing::train_reference(pairs(), without, 8));
+  const auto all = train_scaled(two_workers(), problem, options, 8, true);
+  testing::expect_near(models_of(all), testing::train_reference(two_workers(), without, 8));
   EXPECT_EQ(all[0].scales, (std::vector<double>{64, 64, 128, 128, 256, 128, 128, 256}));
   EXPECT_EQ(all[1].scales, (std::vector<double>{64, 64, 32, 32, 64, 32, 32, 64}));
   for (int rank = 0; rank < 2; ++rank) {

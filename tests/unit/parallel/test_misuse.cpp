@@ -26,7 +26,7 @@ namespace {
 using Mistake = std::function<void()>;
 using Options = DecentralizedOptions;
 
-at::Tensor parameter() { return testing::scattered({3, 4}, 0).requires_grad_(); }
+at::Tensor small_parameter() { return testing::scattered({3, 4}, 0).requires_grad_(); }
 
 Options good_options() { return {.update = make_update("sgd"), .schedule = constant_lr(0.1)}; }
 
@@ -39,7 +39,7 @@ Mistake with(const std::function<void(Options&)>& change) {
   return [change] {
     Options options = good_options();
     change(options);
-    construct({{"w", parameter()}}, options);
+    construct({{"w", small_parameter()}}, options);
   };
 }
 
@@ -47,8 +47,8 @@ Mistake with(const std::function<void(Options&)>& change) {
 struct Trained {
   explicit Trained(Options options = good_options())
       : parallel({{"w", w}, {"early", early}}, {}, make_single_worker(), std::move(options)) {}
-  at::Tensor w = parameter();
-  at::Tensor early = parameter();
+  at::Tensor w = small_parameter();
+  at::Tensor early = small_parameter();
   DecentralizedParameters parallel;
 };
 
@@ -63,7 +63,7 @@ Mistake phases(std::vector<Phase> phases, int workers) {
   return [=] { Topology(phases).phases(workers, 1); };
 }
 
-std::shared_ptr<torch::optim::SGD> sgd(const std::vector<at::Tensor>& x) {
+std::shared_ptr<torch::optim::SGD> plain_sgd(const std::vector<at::Tensor>& x) {
   return std::make_shared<torch::optim::SGD>(x, torch::optim::SGDOptions(0.1));
 }
 
@@ -74,8 +74,8 @@ struct Wrapped {
     x.square().sum().backward();
     optimizer.step();
   }
-  at::Tensor x = parameter();
-  std::shared_ptr<torch::optim::SGD> inner = sgd({x});
+  at::Tensor x = small_parameter();
+  std::shared_ptr<torch::optim::SGD> inner = plain_sgd({x});
   DecentOptimWrapper optimizer{inner, "ring", make_single_worker()};
 };
 
@@ -103,13 +103,13 @@ std::map<std::string, Mistake> start_up() {
 }
 
 std::map<std::string, Mistake> construction() {
-  const at::Tensor shared = parameter();
+  const at::Tensor shared = small_parameter();
   return {
       {kConstructor + "no update", with([](Options& o) { o.update = nullptr; })},
       {kConstructor + "no schedule", with([](Options& o) { o.schedule = nullptr; })},
       {kConstructor + "no communicator",
        [] {
-         construct({{"w", parameter()}}, good_options(), nullptr);
+         construct({{"w", small_parameter()}}, good_options(), nullptr);
        }},
       {kConstructor + ".clip.norm below 0", with([](Options& o) { o.clip.norm = -1; })},
       {kConstructor + ".weight_decay below 0", with([](Options& o) { o.weight_decay = -1; })},
@@ -191,18 +191,18 @@ std::map<std::string, Mistake> wrapping() {
                        std::shared_ptr<Communicator> world = make_single_worker()) {
     DecentOptimWrapper(std::move(optimizer), "ring", std::move(world), bucket);
   };
-  const at::Tensor x = parameter();
+  const at::Tensor x = small_parameter();
   return {
       {kWrapper + "no optimizer", [=] { wrap(nullptr); }},
-      {kWrapper + "no communicator", [=] { wrap(sgd({x}), 25, nullptr); }},
-      {kWrapper + "a bucket size not above 0", [=] { wrap(sgd({x}), 0); }},
+      {kWrapper + "no communicator", [=] { wrap(plain_sgd({x}), 25, nullptr); }},
+      {kWrapper + "a bucket size not above 0", [=] { wrap(plain_sgd({x}), 0); }},
       {kWrapper + "torch::optim::LBFGS",
        [=] { wrap(std::make_shared<torch::optim::LBFGS>(std::vector<at::Tensor>{x})); }},
       {kWrapper + "a parameter listed twice",
        [=] {
-         wrap(sgd({x, x}));
+         wrap(plain_sgd({x, x}));
        }},
-      {kWrapper + "nothing to train", [=] { wrap(sgd({x.detach()})); }},
+      {kWrapper + "nothing to train", [=] { wrap(plain_sgd({x.detach()})); }},
       {kStep + "between global_avg() and its revert (std::logic_error)",
        [] {
          Wrapped one;
@@ -212,7 +212,7 @@ std::map<std::string, Mistake> wrapping() {
       {kStep + "a group added, or a parameter unfrozen, since (std::logic_error)",
        [] {
          Wrapped one;
-         one.inner->add_param_group(torch::optim::OptimizerParamGroup({parameter()}));
+         one.inner->add_param_group(torch::optim::OptimizerParamGroup({small_parameter()}));
          one.step();
        }},
       {kStep + "a parameter got other memory (std::logic_error)",
@@ -224,8 +224,8 @@ std::map<std::string, Mistake> wrapping() {
       {kStep + "weights written since the last step (std::logic_error)",
        [] {
          testing::run_workers(2, [](const testing::Worker& world) {
-           const at::Tensor w = parameter();
-           const auto inner = sgd({w});
+           const at::Tensor w = small_parameter();
+           const auto inner = plain_sgd({w});
            DecentOptimWrapper optimizer(inner, "ring", world);
            w.square().sum().backward();
            optimizer.step();

@@ -19,7 +19,7 @@ namespace {
 
 using testing::scattered;
 
-constexpr int kWorkers = 2;
+constexpr int kTwoWorkers = 2;
 
 DecentralizedOptions options() {
   return {.topology = "ring",
@@ -55,21 +55,21 @@ at::Tensor batch(int rank, int step) {
   return scattered({4, 2, 3, 3}, 10 * rank + step).to(at::kFloat);
 }
 
-struct Trained {
+struct TrainedModule {
   NamedTensors parameters;
   NamedTensors buffers;
 };
 
 // Trains two steps and takes the average.
 template <typename Module>
-std::vector<Trained> train(const std::function<Module()>& make) {
-  return testing::run_workers(kWorkers, [&](const testing::Worker& world) {
+std::vector<TrainedModule> train_module(const std::function<Module()>& make) {
+  return testing::run_workers(kTwoWorkers, [&](const testing::Worker& world) {
     DecentralizedDataParallel model(make(), world, options());
     for (int step = 1; step <= 2; ++step) {
       model.forward(batch(world->rank(), step)).square().mean().backward();
     }
     model.global_avg(false);
-    Trained result;
+    TrainedModule result;
     for (const auto& [name, x] : model.named_parameters())
       result.parameters.emplace_back(name, x.detach().clone());
     for (const auto& [name, x] : model.named_buffers())
@@ -79,8 +79,9 @@ std::vector<Trained> train(const std::function<Module()>& make) {
 }
 
 TEST(Modules, HolderAndSharedPointerTrainAlike) {
-  const auto holder = train<Net>([] { return Net(); });
-  const auto pointer = train<std::shared_ptr<NetImpl>>([] { return std::make_shared<NetImpl>(); });
+  const auto holder = train_module<Net>([] { return Net(); });
+  const auto pointer =
+      train_module<std::shared_ptr<NetImpl>>([] { return std::make_shared<NetImpl>(); });
   ASSERT_EQ(holder[0].parameters.size(), 6U);  // the tied one once
   for (std::size_t p = 0; p < holder[0].parameters.size(); ++p) {
     const auto& [name, x] = holder[0].parameters[p];
@@ -151,7 +152,7 @@ torch::jit::Module counting_module() {
 }
 
 TEST(Modules, OfTorchScriptTrainAndAverageReplacedBuffers) {
-  const auto seen = testing::run_workers(kWorkers, [](const testing::Worker& world) {
+  const auto seen = testing::run_workers(kTwoWorkers, [](const testing::Worker& world) {
     DecentralizedDataParallel model(counting_module(), world, options());
     const double own = world->rank() + 1;
     for (int step = 0; step < 3; ++step) {

@@ -12,12 +12,7 @@ namespace {
 
 using testing::Settings;
 
-// Edges of one, two and three members with weights of all kinds.
-const std::vector<Phase> kPhases = {{{{0, 2}, 0.7}, {{1}, 1.0}}, {{{0, 1, 2}, 0.4}}};
-
-Settings of_three() { return {.workers = 3, .topology = kPhases, .bucket_mb = 3e-4}; }
-
-struct Seen {
+struct Shown {
   std::int64_t step;
   std::size_t bucket;
   Edge edge;
@@ -25,14 +20,14 @@ struct Seen {
 };
 
 // Everything that the callback is shown, by rank.
-std::vector<std::vector<Seen>> watch(const Settings& settings, std::int64_t steps,
-                                     testing::Models* models = nullptr) {
+std::vector<std::vector<Shown>> watch(const Settings& settings, std::int64_t steps,
+                                      testing::Models* models = nullptr) {
   const testing::Problem problem = testing::perceptron();
-  std::vector<std::vector<Seen>> all;
+  std::vector<std::vector<Shown>> all;
   testing::Models trained;
   for (
       auto& [seen, x] : testing::run_workers(settings.workers, [&](const testing::Worker& world) {
-        std::vector<Seen> seen;
+        std::vector<Shown> seen;
         std::vector<at::Tensor> x = problem.parameters();
         DecentralizedOptions options = settings.options();
         options.pre_average = [&seen](const PreAverage& now) {
@@ -52,21 +47,21 @@ std::vector<std::vector<Seen>> watch(const Settings& settings, std::int64_t step
 }
 
 TEST(PreAverage, ShowsEdgeLocalAndReceived) {
-  const auto seen = watch(of_three(), 5);
+  const auto seen = watch(testing::of_three(), 5);
   // Step 1 does not mix; phase 0 in steps 2 and 4, where worker 1 is alone, phase 1 in 3 and 5.
   const std::size_t buckets = seen[1].size() / 2;
   ASSERT_GT(buckets, 1U);
   ASSERT_EQ(seen[0].size(), 4 * buckets);
   for (std::size_t rank = 0; rank < 3; ++rank) {
     for (std::size_t i = 0; i < seen[rank].size(); ++i) {
-      const Seen& now = seen[rank][i];
+      const Shown& now = seen[rank][i];
       EXPECT_EQ(now.bucket, i % buckets);
-      EXPECT_EQ(now.edge, kPhases[static_cast<std::size_t>(now.step % 2)][0]);
+      EXPECT_EQ(now.edge, testing::kUnevenPhases[static_cast<std::size_t>(now.step % 2)][0]);
       at::Tensor others = at::zeros_like(now.local);
       for (const int other : now.edge.ranks) {
         if (other == static_cast<int>(rank)) continue;
         const auto& theirs = seen[static_cast<std::size_t>(other)];
-        const auto same = std::find_if(theirs.begin(), theirs.end(), [&](const Seen& s) {
+        const auto same = std::find_if(theirs.begin(), theirs.end(), [&](const Shown& s) {
           return s.step == now.step && s.bucket == now.bucket;
         });
         ASSERT_NE(same, theirs.end());
@@ -81,8 +76,8 @@ TEST(PreAverage, ShowsEdgeLocalAndReceived) {
 
 TEST(PreAverage, ChangesNothing) {
   testing::Models watched;
-  watch(of_three(), 6, &watched);
-  testing::expect_same_bits(watched, testing::train(of_three(), testing::perceptron(), 6));
+  watch(testing::of_three(), 6, &watched);
+  testing::expect_same_bits(watched, testing::train(testing::of_three(), testing::perceptron(), 6));
 }
 
 TEST(PreAverage, IsNotCalledWithoutNeighbours) {
@@ -116,7 +111,7 @@ class OwnSgd : public BucketUpdate {
 };
 
 TEST(OwnUpdate, TrainsAsTheReferenceDoes) {
-  Settings settings = of_three();
+  Settings settings = testing::of_three();
   settings.adamw = false;
   settings.gamma = 0.8;
   const testing::Problem problem = testing::perceptron();

@@ -15,15 +15,15 @@ namespace {
 using testing::Settings;
 
 // Edges of 1 to 5 members, unequal weights.
-const std::vector<Phase> kPhases = {{{{0, 3}, 0.7}, {{1}, 1.0}, {{2, 4}, 0.5}},
-                                    {{{0, 1, 2}, 0.3}, {{3, 4}, 0.2}},
-                                    {{{0, 1, 2, 3}, 0.25}, {{4}, 1.0}},
-                                    {{{0, 1, 2, 3, 4}, 0.4}}};
+const std::vector<Phase> kFivePhases = {{{{0, 3}, 0.7}, {{1}, 1.0}, {{2, 4}, 0.5}},
+                                        {{{0, 1, 2}, 0.3}, {{3, 4}, 0.2}},
+                                        {{{0, 1, 2, 3}, 0.25}, {{4}, 1.0}},
+                                        {{{0, 1, 2, 3, 4}, 0.4}}};
 
 TEST(RoundedExchange, MixesAsDefined) {
   for (const double gamma : {1.0, 0.6}) {
     const Settings settings{.workers = 5,
-                            .topology = kPhases,
+                            .topology = kFivePhases,
                             .gamma = gamma,
                             .bucket_mb = 3e-4,
                             .exchange_type = ExchangeType::bfloat16};
@@ -34,7 +34,7 @@ TEST(RoundedExchange, MixesAsDefined) {
 }
 
 TEST(RoundedExchange, GoesBackFromAnAverage) {
-  Settings settings{.workers = 5, .topology = kPhases};
+  Settings settings{.workers = 5, .topology = kFivePhases};
   settings.exchange_type = ExchangeType::bfloat16;
   const auto problem = testing::perceptron();
   const auto averages = [](const testing::Session& session) {

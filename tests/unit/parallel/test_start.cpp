@@ -103,22 +103,24 @@ TEST(Start, RefusesWhatCannotBeTrained) {
 }
 
 TEST(Start, RefusesOptionsThatAreMissingOrOutOfRange) {
-  using Options = DecentralizedOptions;
-  EXPECT_THAT(refusal([](Options& o) { o.update = nullptr; }),
+  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.update = nullptr; }),
               HasSubstr("options.update is not set"));
-  EXPECT_THAT(refusal([](Options& o) { o.schedule = nullptr; }),
+  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.schedule = nullptr; }),
               HasSubstr("options.schedule is not set"));
   for (const double size : {0.0, -1.0, std::nan("")}) {
-    EXPECT_THAT(refusal([&](Options& o) { o.bucket_mb = size; }), HasSubstr("greater than 0"));
+    EXPECT_THAT(refusal([&](DecentralizedOptions& o) { o.bucket_mb = size; }),
+                HasSubstr("greater than 0"));
   }
   for (const double norm : {-1.0, std::nan("")}) {
-    EXPECT_THAT(refusal([&](Options& o) { o.clip.norm = norm; }), HasSubstr("options.clip.norm"));
+    EXPECT_THAT(refusal([&](DecentralizedOptions& o) { o.clip.norm = norm; }),
+                HasSubstr("options.clip.norm"));
   }
-  EXPECT_THAT(refusal([](Options& o) { o.weight_decay = -0.1; }),
+  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.weight_decay = -0.1; }),
               HasSubstr("options.weight_decay"));
-  EXPECT_THAT(refusal([](Options& o) { o.local_world_size = -1; }),
+  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.local_world_size = -1; }),
               HasSubstr("local_world_size is -1"));
-  EXPECT_THAT(refusal([](Options& o) { o.topology = "chain"; }), HasSubstr("topology 'chain'"));
+  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.topology = "chain"; }),
+              HasSubstr("topology 'chain'"));
   EXPECT_THROW(DecentralizedParameters(parts_of(0).parameters, {}, nullptr, alone().options()),
                UserError);
 }

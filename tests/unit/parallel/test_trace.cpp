@@ -19,11 +19,6 @@ namespace {
 using nlohmann::json;
 using testing::Settings;
 
-// Edges of one, two and three members.
-const std::vector<Phase> kPhases = {{{{0, 2}, 0.7}, {{1}, 1.0}}, {{{0, 1, 2}, 0.4}}};
-
-Settings of_three() { return {.workers = 3, .topology = kPhases, .bucket_mb = 3e-4}; }
-
 struct Traced {
   testing::Models models;
   std::vector<json> traces;  // by rank
@@ -69,12 +64,13 @@ std::map<std::pair<std::string, std::int64_t>, json> spans_of(const json& trace)
 }
 
 TEST(TracedSteps, ChangeNoBit) {
-  const Traced traced = train_traced(of_three(), 6, 2, 4);
-  testing::expect_same_bits(traced.models, testing::train(of_three(), testing::perceptron(), 6));
+  const Traced traced = train_traced(testing::of_three(), 6, 2, 4);
+  testing::expect_same_bits(traced.models,
+                            testing::train(testing::of_three(), testing::perceptron(), 6));
 }
 
 TEST(TracedSteps, HaveAWaitAnUpdateAndAnExchangeForEveryBucket) {
-  const Traced traced = train_traced(of_three(), 6, 2, 4);
+  const Traced traced = train_traced(testing::of_three(), 6, 2, 4);
   ASSERT_GT(traced.buckets, 1U);
   for (std::size_t rank = 0; rank < 3; ++rank) {
     auto spans = spans_of(traced.traces[rank]);
@@ -99,7 +95,7 @@ TEST(TracedSteps, HaveAWaitAnUpdateAndAnExchangeForEveryBucket) {
 }
 
 TEST(TracedSteps, AnExchangeEndsBeforeItsBucketIsMixed) {
-  const Traced traced = train_traced(of_three(), 6, 2, 5);
+  const Traced traced = train_traced(testing::of_three(), 6, 2, 5);
   auto spans = spans_of(traced.traces[0]);
   for (std::int64_t t = 2; t <= 4; ++t) {
     for (std::size_t b = 0; b < traced.buckets; ++b) {

@@ -74,4 +74,9 @@ inline void expect_same_bits(const Models& actual, const Models& expected,
   }
 }
 
+/// Edges of one, two and three members with weights of all kinds.
+inline const std::vector<Phase> kUnevenPhases = {{{{0, 2}, 0.7}, {{1}, 1.0}}, {{{0, 1, 2}, 0.4}}};
+
+inline Settings of_three() { return {.workers = 3, .topology = kUnevenPhases, .bucket_mb = 3e-4}; }
+
 }  // namespace decent::testing

@@ -71,7 +71,8 @@ TEST(AlternatingExpRing, NamesTheNumbersItCanDo) {
     } catch (const UserError& error) {
       const std::string with = std::to_string(local) + " per node ";
       EXPECT_THAT(error.what(),
-                  ::testing::HasSubstr("cannot do " + std::to_string(workers) + " workers"));
+                  ::testing::HasSubstr("cannot do " + std::to_string(workers) +
+                                       (workers == 1 ? " worker with" : " workers with")));
       EXPECT_THAT(error.what(), ::testing::HasSubstr(with + std::to_string(2 * local) + ", " +
                                                      std::to_string(4 * local) + ", "));
     }

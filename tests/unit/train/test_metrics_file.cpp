@@ -152,6 +152,17 @@ TEST(CutMetrics, NeedsNoFile) {
   EXPECT_FALSE(std::filesystem::exists(folder / "metrics.jsonl"));
 }
 
+TEST(TrainLosses, AreThoseOfTrainLinesInTheirOrder) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  EXPECT_TRUE(train_losses_in(file).empty());
+  write_file(file, kLines);
+  EXPECT_EQ(train_losses_in(file), (std::vector<double>{1.0, 3.0}));
+  write_file(file, "{\"kind\":\"train\",\"step\":10,\"loss\":null}\n");
+  ASSERT_EQ(train_losses_in(file).size(), 1U);
+  EXPECT_TRUE(std::isnan(train_losses_in(file).front()));
+}
+
 TEST(CompletedStep, IsThatOfARunThatCameToItsEnd) {
   const testing::TemporaryFolder folder;
   const std::filesystem::path file = folder / "metrics.jsonl";

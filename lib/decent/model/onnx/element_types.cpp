@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 
+#include "decent/model/onnx/wording.h"
+
 namespace decent::onnx {
 namespace {
 
@@ -20,6 +22,8 @@ constexpr std::array<Type, 29> kTypes = {{
     {"float8e5m2fnuz"}, {"uint4"},       {"int4"},         {"float4e2m1"},     {"float8e8m0"},
     {"uint2"},          {"int2"},        {"float6e2m3"},   {"float6e3m2"},
 }};
+// Types after it have 8 bits or fewer: float8, int4 ..
+constexpr ElementType kLastWide = ElementType::bfloat16;
 static_assert(kTypes[static_cast<std::size_t>(ElementType::bfloat16)].name == "bfloat16");
 
 bool is_known(std::int64_t number) {
@@ -49,8 +53,15 @@ std::string name_of_number(std::int64_t number) {
   return name_of(static_cast<ElementType>(number));
 }
 
-std::string_view imported_types() {
-  return "float32, float64, float16, bfloat16, int8 to int64, uint8 to uint64, bool and string";
+std::string refused_type_text(std::int64_t number) {
+  const std::string text =
+      "type " + name_of_number(number) +
+      "; those that are read are float32, float64, float16, bfloat16, int8 to int64, uint8 to "
+      "uint64, bool and string";
+  const bool is_narrow = is_known(number) && number > static_cast<std::int64_t>(kLastWide);
+  return is_narrow
+             ? text + ", as such elements are those of a quantised model.\n" + quantised_advice()
+             : text;
 }
 
 }  // namespace decent::onnx

@@ -21,7 +21,8 @@ ElementType element_type(std::int64_t number);
 /// The name of any number: "float8e4m3fn", "the unknown type 99".
 std::string name_of_number(std::int64_t number);
 
-/// "float32, uint8, .. and bfloat16", for messages.
-std::string_view imported_types();
+/// "type complex64; those that are read are float32, ..", of a number that element_type() does not
+/// take; and what to do about the types of quantised models.
+std::string refused_type_text(std::int64_t number);
 
 }  // namespace decent::onnx

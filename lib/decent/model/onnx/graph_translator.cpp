@@ -140,10 +140,6 @@ std::string GraphTranslator::text_of(const Value& value) {
   return "torch.tensor(" + list + ", dtype=" + *dtype + ", device=device)";
 }
 
-void GraphTranslator::note_problem(const Node& node, const std::string& why) {
-  problems_.push_back(describe(node) + " " + why);
-}
-
 void GraphTranslator::give_up_on_outputs(const Node& node) {
   given_up_.insert(node.outputs.begin(), node.outputs.end());
 }
@@ -175,6 +171,14 @@ void GraphTranslator::give_logits_after(const Node& node) {
   result_.module.may_give_logits = true;
 }
 
+bool GraphTranslator::reads_integer_matrix(const Node& node) const {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const std::string& name) {
+    const Value* value = find(name);
+    return value != nullptr && value->constant && !is_floating(value->type) &&
+           value->constant->dims.size() >= 2;
+  });
+}
+
 void GraphTranslator::translate_node(const Node& node) {
   ++result_.nodes;
   const bool blocked = std::any_of(node.inputs.begin(), node.inputs.end(),
@@ -183,15 +187,12 @@ void GraphTranslator::translate_node(const Node& node) {
   const Operator* known = node.domain.empty()             ? find_operator(node.op_type, opset)
                           : node.domain == kPatternDomain ? find_pattern_operator(node.op_type)
                                                           : nullptr;
-  if (known == nullptr) {
-    const std::string prefix = node.domain.empty() ? "" : node.domain + ".";
-    unknown_[prefix + node.op_type].push_back(node.name.empty() ? node.outputs.front() : node.name);
-  }
+  if (known == nullptr) obstacles_.operators.add(node, reads_integer_matrix(node));
   if (known == nullptr || blocked) return give_up_on_outputs(node);
   try {
     translate_known(node, *known);
   } catch (const Unsupported& error) {
-    note_problem(node, error.what());
+    obstacles_.nodes.push_back(describe(node) + " " + error.what());
     give_up_on_outputs(node);
   }
 }
@@ -354,32 +355,31 @@ ModuleSource GraphTranslator::finish_module() {
 
 // Where the output that is used is possible, others need not be.
 void GraphTranslator::find_impossible_outputs() {
-  std::vector<std::string> reasons;
-  for (const auto& [name, nodes] : unknown_) reasons.push_back("operator " + name);
-  reasons.insert(reasons.end(), problems_.begin(), problems_.end());
-  for (const ValueInfo& output : model_.graph.outputs) {
-    if (find(output.name) == nullptr) result_.impossible.emplace_back(output.name, join(reasons));
-  }
+  const std::string why = obstacles_.in_brief();
+  for (const ValueInfo& output : model_.graph.outputs)
+    if (find(output.name) == nullptr) result_.impossible.emplace_back(output.name, why);
 }
 
 void GraphTranslator::refuse() const {
-  std::string message = "model '" + model_.path.string() + "' cannot be imported";
-  std::vector<std::string> known;
-  for (const Operator& each : operator_table()) known.emplace_back(each.name);
-  for (const auto& [name, nodes] : unknown_) {
-    message += "\n" + unknown_operator_line(name, nodes, model_.opset(), known);
+  OutputsInDoubt outputs;
+  for (const ValueInfo& output : model_.graph.outputs) {
+    const Value* value = find(output.name);
+    const bool is_wanted = !options_.output || output.name == *options_.output;
+    if (value == nullptr && is_wanted) outputs.impossible.push_back(output.name);
+    if (value != nullptr && value->has_gradient) outputs.possible.push_back(output.name);
   }
-  for (const std::string& problem : problems_) message += "\n" + problem;
-  throw UserError(message);
+  throw UserError(refusal_text(model_, classification_, obstacles_, outputs));
 }
 
 Translation GraphTranslator::run() {
   add_initializers(model_.graph);
   declare_inputs();
   translate_nodes(model_.graph);
-  if (!unknown_.empty() || !problems_.empty()) {
-    if (!options_.output || find(*options_.output) == nullptr) refuse();
+  if (!obstacles_.empty()) {
     find_impossible_outputs();
+    const bool are_wanted =
+        options_.output ? find(*options_.output) == nullptr : !result_.impossible.empty();
+    if (are_wanted) refuse();
     if (!result_.impossible.empty()) return std::move(result_);
   }
   if (result_.nodes - result_.folded_nodes > kMostNodes) {

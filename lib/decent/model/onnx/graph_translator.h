@@ -8,6 +8,7 @@
 #include "decent/model/onnx/operators.h"
 #include "decent/model/onnx/source_lines.h"
 #include "decent/model/onnx/translation.h"
+#include "decent/model/onnx/unknown_operators.h"
 
 namespace decent::onnx {
 
@@ -39,6 +40,7 @@ class GraphTranslator {
   // Nodes.
   void translate_nodes(const Graph& graph);
   void give_logits_after(const Node& node);
+  bool reads_integer_matrix(const Node& node) const;
   void translate_node(const Node& node);
   void translate_known(const Node& node, const Operator& known);
   void check_outputs(const Node& node);
@@ -60,7 +62,6 @@ class GraphTranslator {
   ModuleSource finish_module();
   void find_impossible_outputs();
   [[noreturn]] void refuse() const;
-  void note_problem(const Node& node, const std::string& why);
 
   const Model& model_;
   const Classification& classification_;
@@ -76,9 +77,7 @@ class GraphTranslator {
   std::set<std::string> used_parameters_;
   bool needs_device_ = false;
   bool evaluating_ = false;
-  // Operator without translation -> nodes; node -> why it cannot be translated.
-  std::map<std::string, std::vector<std::string>> unknown_;
-  std::vector<std::string> problems_;
+  Obstacles obstacles_;
   std::set<std::string> given_up_;  // values that cannot be had
 };
 

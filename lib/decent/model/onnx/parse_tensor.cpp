@@ -165,10 +165,7 @@ std::uint64_t TensorParser::size_in_file(const std::string& text, const char* ke
 
 void TensorParser::check_type() {
   tensor_.type = element_type(type_);
-  if (tensor_.type == ElementType::undefined) {
-    fail("has elements of type " + name_of_number(type_) + "; those that are read are " +
-         std::string(imported_types()));
-  }
+  if (tensor_.type == ElementType::undefined) fail("has elements of " + refused_type_text(type_));
 }
 
 // No product of dims overflows, whichever are multiplied: those that are 0 are left out.

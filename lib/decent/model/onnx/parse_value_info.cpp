@@ -53,8 +53,7 @@ Type parse_tensor_type(const Message& message, const std::string& name) {
       const std::int64_t number = message.integer(*field);
       type.element = element_type(number);
       if (type.element == ElementType::undefined && number != 0) {
-        message.input().fail("value " + in_quotes(name) + " is of type " + name_of_number(number) +
-                             "; those that are read are " + std::string(imported_types()));
+        message.input().fail("value " + in_quotes(name) + " is of " + refused_type_text(number));
       }
     } else if (field->number == 2) {
       fields.once();

@@ -1,15 +1,17 @@
 #include "decent/model/onnx/report.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <set>
+#include <string_view>
 
 #include "decent/core/text.h"
-#include "decent/model/onnx/elements.h"
+#include "decent/model/onnx/export_advice.h"
+#include "decent/model/onnx/report_frozen.h"
+#include "decent/model/onnx/report_tensors.h"
 #include "decent/model/onnx/uses.h"
 #include "decent/model/onnx/weight_names.h"
 #include "decent/model/onnx/weight_slots.h"
+#include "decent/model/onnx/wording.h"
 
 namespace decent::onnx {
 namespace {
@@ -18,39 +20,15 @@ constexpr std::size_t kNamesInBrief = 3;
 constexpr std::size_t kOperatorsInBrief = 12;
 constexpr std::size_t kNotesInBrief = 4;
 
-constexpr std::string_view kSignature = "pkg.torch.export.ExportedProgram.graph_signature";
-
-/// A tensor as the report names it.
-struct Line {
-  const Tensor* tensor = nullptr;
-  const Classified* classified = nullptr;
-};
-
-std::string count_text(std::int64_t count) {
-  std::array<char, 32> text{};
-  if (count < 10'000) return std::to_string(count);
-  const bool is_thousands = count < 1'000'000;
-  const double value = static_cast<double>(count) / (is_thousands ? 1e3 : 1e6);
-  std::snprintf(text.data(), text.size(), is_thousands ? "%.1fk" : "%.1fM", value);
-  return text.data();
-}
-
-std::string plural(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-std::string some_of(std::vector<std::string> names, std::size_t most) {
-  if (names.size() <= most) return join(names);
-  const std::size_t rest = names.size() - most;
-  names.resize(most);
-  return join(names) + " and " + std::to_string(rest) + " more";
+std::string and_advice(std::string_view advice) {
+  return advice.empty() ? "" : "; " + std::string(advice);
 }
 
 // Names in lines such as "p_conv1_weight: PARAMETER target='conv1.weight'", dynamo's list of what
 // the exported model had.
 std::vector<std::string> listed_parameters(const Model& file) {
   static constexpr std::string_view kMark = "PARAMETER target='";
-  const auto signature = file.graph.metadata.find(std::string(kSignature));
+  const auto signature = file.graph.metadata.find(std::string(kTorchSignature));
   if (signature == file.graph.metadata.end()) return {};
   const std::string& text = signature->second;
   std::vector<std::string> names;
@@ -66,7 +44,10 @@ std::vector<std::string> listed_parameters(const Model& file) {
 class Reporter {
  public:
   Reporter(const ImportFacts& facts, Detail detail)
-      : facts_(facts), detail_(detail), uses_(facts.model.graph) {
+      : facts_(facts),
+        detail_(detail),
+        advice_(export_advice(facts.file)),
+        uses_(facts.model.graph) {
     collect();
   }
 
@@ -77,7 +58,7 @@ class Reporter {
     add_tensors(Role::trainable, "trainable");
     add_tensors(Role::buffer, "statistics");
     add_tensors(Role::constant, "constant");
-    add_ambiguous();
+    add_frozen();
     add_shared();
     add_merged();
     add_missing();
@@ -108,9 +89,9 @@ class Reporter {
     }
   }
 
-  std::vector<Line> of(Role role) const {
-    std::vector<Line> lines;
-    for (const Line& line : all_) {
+  std::vector<ReportedTensor> of(Role role) const {
+    std::vector<ReportedTensor> lines;
+    for (const ReportedTensor& line : all_) {
       if (line.classified->role == role) lines.push_back(line);
     }
     return lines;
@@ -121,8 +102,9 @@ class Reporter {
         facts_.file.producer_name.empty() ? "an unnamed tool" : facts_.file.producer_name;
     if (!facts_.file.producer_version.empty()) by += " " + facts_.file.producer_version;
     lines_.push_back("ONNX: opset " + std::to_string(facts_.file.opset()) + ", written by " + by +
-                     "; " + plural(facts_.translation.nodes, "node") + ", of which " +
-                     std::to_string(facts_.translation.folded_nodes) + " are computed once");
+                     "; " + counted(static_cast<std::int64_t>(facts_.translation.nodes), "node") +
+                     ", of which " + std::to_string(facts_.translation.folded_nodes) +
+                     " are computed once");
   }
 
   void add_operators() {
@@ -143,36 +125,28 @@ class Reporter {
   }
 
   void add_tensors(Role role, const std::string& title) {
-    const std::vector<Line> lines = of(role);
+    const std::vector<ReportedTensor> lines = of(role);
     if (lines.empty()) return;
     std::int64_t total = 0;
-    std::map<std::string, std::vector<Line>> groups;
-    for (const Line& line : lines) {
+    std::map<std::string, std::vector<ReportedTensor>> groups;
+    for (const ReportedTensor& line : lines) {
       total += line.tensor->count();
       groups[line.classified->reason].push_back(line);
     }
-    lines_.push_back(title + ": " + plural(lines.size(), "tensor") + ", " + count_text(total) +
-                     " elements");
-    if (detail_ == Detail::full) return add_each(lines);
+    lines_.push_back(title + ": " + counted(std::ssize(lines), "tensor") + ", " +
+                     count_text(total) + " elements");
+    if (detail_ == Detail::full) {
+      for (const ReportedTensor& line : lines) lines_.push_back(tensor_line(line));
+      return;
+    }
     if (role == Role::constant) return add_reasons(groups);
     for (const auto& [reason, group] : groups) add_group(reason, group);
   }
 
-  void add_each(const std::vector<Line>& lines) {
-    for (const Line& line : lines) {
-      const std::string file_name = line.tensor->name == line.classified->name
-                                        ? ""
-                                        : " ('" + line.tensor->name + "' in the file)";
-      lines_.push_back("  " + line.classified->name + file_name + " " +
-                       std::string(name_of(line.tensor->type)) + shape_text(line.tensor->dims) +
-                       ": " + line.classified->reason);
-    }
-  }
-
-  void add_group(const std::string& reason, const std::vector<Line>& group) {
+  void add_group(const std::string& reason, const std::vector<ReportedTensor>& group) {
     std::int64_t total = 0;
     std::vector<std::string> names;
-    for (const Line& line : group) {
+    for (const ReportedTensor& line : group) {
       total += line.tensor->count();
       names.push_back(line.classified->name);
     }
@@ -180,22 +154,15 @@ class Reporter {
                      count_text(total) + "), " + some_of(names, kNamesInBrief));
   }
 
-  void add_reasons(const std::map<std::string, std::vector<Line>>& groups) {
+  void add_reasons(const std::map<std::string, std::vector<ReportedTensor>>& groups) {
     std::vector<std::string> texts;
     for (const auto& [reason, group] : groups)
       texts.push_back(reason + " " + std::to_string(group.size()));
     lines_.back() += ": " + some_of(texts, kNotesInBrief);
   }
 
-  void add_ambiguous() {
-    const std::vector<Line> lines = of(Role::ambiguous);
-    if (lines.empty()) return;
-    lines_.push_back("frozen, though " + plural(lines.size(), "tensor") +
-                     " may be weights; model.unfreeze: [name, ..] trains them");
-    const std::size_t shown = std::min(lines.size(), most(kNamesInBrief));
-    add_each({lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(shown)});
-    if (shown < lines.size())
-      lines_.push_back("  and " + std::to_string(lines.size() - shown) + " more");
+  void add_frozen() {
+    for (std::string& line : frozen_lines(all_, uses_, detail_)) lines_.push_back(std::move(line));
   }
 
   std::set<std::string> modules_that_read(const Tensor& tensor) const {
@@ -218,11 +185,13 @@ class Reporter {
 
   void add_shared() {
     std::vector<std::string> texts;
-    for (const Line& line : of(Role::trainable)) {
+    for (const ReportedTensor& line : of(Role::trainable)) {
       const std::set<std::string> modules = modules_that_read(*line.tensor);
       if (modules.size() < 2) continue;
-      texts.push_back("'" + line.classified->name + "' (" +
-                      some_of({modules.begin(), modules.end()}, most(kNamesInBrief)) + ")");
+      texts.push_back(
+          "'" + line.classified->name + "' (" +
+          some_of(std::vector<std::string>(modules.begin(), modules.end()), most(kNamesInBrief)) +
+          ")");
     }
     if (!texts.empty()) {
       lines_.push_back(
@@ -234,7 +203,7 @@ class Reporter {
 
   void add_merged() {
     if (own_.empty()) return;
-    lines_.push_back(plural(own_.size(), "tensor") +
+    lines_.push_back(counted(std::ssize(own_), "tensor") +
                      " that the export merged with others of equal value, each by itself again: " +
                      some_of(own_, most(kNamesInBrief)));
   }
@@ -243,57 +212,54 @@ class Reporter {
     std::vector<std::string> missing = missing_parameters(facts_.file);
     std::erase_if(missing, [&](const std::string& name) {
       return std::any_of(all_.begin(), all_.end(),
-                         [&](const Line& line) { return line.classified->name == name; });
+                         [&](const ReportedTensor& line) { return line.classified->name == name; });
     });
     if (missing.empty()) return;
     lines_.push_back(
-        plural(missing.size(), "parameter") +
+        counted(std::ssize(missing), "parameter") +
         " of the exported model not in the file (unused, folded into others or merged): " +
-        some_of(missing, most(kNamesInBrief)) +
-        "; torch.onnx.export(.., optimize=False) keeps them");
+        some_of(missing, most(kNamesInBrief)) + and_advice(advice_.keeps_parameters));
   }
 
   // PyTorch's exporters: what constant folding computed has a number for a name; or, where a batch
   // norm went into the weight before it, the weight's name without dynamo's mark of parameters.
   void add_folded() {
-    if (facts_.file.producer_name != "pytorch") return;
+    if (advice_.keeps_folded.empty()) return;
     std::vector<std::string> names;
     const std::vector<std::string> listed = listed_parameters(facts_.file);
     const std::set<std::string> parameters(listed.begin(), listed.end());
-    for (const Line& line : of(Role::trainable)) {
+    for (const ReportedTensor& line : of(Role::trainable)) {
       const bool is_unmarked =
           parameters.count(line.tensor->name) != 0 && line.classified->reason != kParameterReason;
       if (is_unmarked || !is_module_name(line.tensor->name)) names.push_back(line.classified->name);
     }
     if (names.empty()) return;
-    lines_.push_back(plural(names.size(), "weight") +
+    lines_.push_back(counted(std::ssize(names), "weight") +
                      " that the export computed (transposed, or with a batch norm folded in): " +
-                     some_of(names, most(kNamesInBrief)) +
-                     "; do_constant_folding=False (dynamo: optimize=False) keeps the model's own");
+                     some_of(names, most(kNamesInBrief)) + and_advice(advice_.keeps_folded));
   }
 
   void add_dropout() {
     const auto& operators = facts_.translation.operators;
-    if (facts_.file.producer_name != "pytorch" || operators.count("Dropout") != 0) return;
-    lines_.emplace_back(
-        "no Dropout in the file: a model that has it loses it unless it is exported after "
-        "model.train()");
+    if (advice_.keeps_dropout.empty() || operators.count("Dropout") != 0) return;
+    lines_.push_back("no Dropout in the file: " + std::string(advice_.keeps_dropout));
   }
 
   void add_batch() {
     for (const ValueInfo& input : facts_.file.graph.inputs) {
-      if (!input.shape || input.shape->empty() || !input.shape->front().value) continue;
+      if (!input.shape || input.shape->empty()) continue;
+      if (input.shape->front().value.value_or(0) == 0) continue;
       lines_.push_back("input '" + input.name + "' has a first dimension of " +
                        std::to_string(*input.shape->front().value) +
-                       " in the file: where that is the batch, train at that size, or export with "
-                       "dynamic_shapes (dynamic_axes)");
+                       " in the file: where that is the batch, train at that size, or " +
+                       std::string(advice_.free_batch));
     }
   }
 
   void add_nan() {
     const auto found = facts_.translation.operators.find("IsNaN");
     if (found == facts_.translation.operators.end()) return;
-    lines_.push_back(plural(found->second, "IsNaN node") +
+    lines_.push_back(counted(static_cast<std::int64_t>(found->second), "IsNaN node") +
                      ": if it replaces NaN, the gradient behind it can still be NaN");
   }
 
@@ -307,8 +273,9 @@ class Reporter {
 
   const ImportFacts& facts_;
   Detail detail_;
+  const ExportAdvice& advice_;
   Uses uses_;
-  std::vector<Line> all_;  // in the order of the file
+  std::vector<ReportedTensor> all_;  // in the order of the file
   std::vector<std::string> own_;
   std::vector<std::string> lines_;
 };

@@ -1,0 +1,267 @@
+#include "decent/config/foreign_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <vector>
+
+#include "decent/config/schema.h"
+#include "decent/core/text.h"
+
+namespace decent::config {
+namespace {
+
+constexpr std::string_view kLauncher =
+    "the number of workers is set by the launcher: torchrun --nproc-per-node N decent-train ..";
+constexpr std::string_view kReading =
+    "the number of batches read ahead; the number of workers is set by the launcher (torchrun "
+    "--nproc-per-node N)";
+constexpr std::string_view kResume =
+    "a flag resumes a run: --resume auto, or --resume DIR for one checkpoint";
+constexpr std::string_view kUpdates = "counted in updates";
+constexpr std::string_view kBothBetas = "a list of both";
+
+constexpr auto kNames = std::to_array<ForeignName>({
+    // how long
+    {"max_epochs", "train.epochs", ""},
+    {"n_epochs", "train.epochs", ""},
+    {"nepochs", "train.epochs", ""},
+    {"num_epochs", "train.epochs", ""},
+    {"num_train_epochs", "train.epochs", ""},
+    {"iterations", "train.steps", ""},
+    {"max_iter", "train.steps", ""},
+    {"max_iters", "train.steps", ""},
+    {"max_steps", "train.steps", ""},
+    {"num_iterations", "train.steps", ""},
+    {"num_steps", "train.steps", ""},
+    {"num_train_steps", "train.steps", ""},
+    {"total_steps", "train.steps", ""},
+    {"trainer", "train", ""},
+    {"training", "train", ""},
+    // batches
+    {"batch", "data.batch_size", ""},
+    {"bs", "data.batch_size", ""},
+    {"micro_batch_size", "data.batch_size", ""},
+    {"per_device_train_batch_size", "data.batch_size", ""},
+    {"train_batch_size", "data.batch_size", ""},
+    {"per_device_eval_batch_size", "data.eval_batch_size", ""},
+    {"test_batch_size", "data.eval_batch_size", ""},
+    {"val_batch_size", "data.eval_batch_size", ""},
+    {"accum_steps", "train.grad_accumulation", ""},
+    {"accumulate_grad_batches", "train.grad_accumulation", ""},
+    {"accumulation_steps", "train.grad_accumulation", ""},
+    {"grad_accum", "train.grad_accumulation", ""},
+    {"grad_accum_steps", "train.grad_accumulation", ""},
+    {"gradient_accumulation", "train.grad_accumulation", ""},
+    {"gradient_accumulation_steps", "train.grad_accumulation", ""},
+    // data
+    {"dataset", "data.train", ""},
+    {"train_data", "data.train", ""},
+    {"train_dataset", "data.train", ""},
+    {"train_file", "data.train", ""},
+    {"train_path", "data.train", ""},
+    {"training_data", "data.train", ""},
+    {"trainset", "data.train", ""},
+    {"eval_data", "data.eval", ""},
+    {"eval_dataset", "data.eval", ""},
+    {"test", "data.eval", ""},
+    {"test_data", "data.eval", ""},
+    {"testset", "data.eval", ""},
+    {"val", "data.eval", ""},
+    {"val_data", "data.eval", ""},
+    {"val_dataset", "data.eval", ""},
+    {"valid", "data.eval", ""},
+    {"validation", "data.eval", ""},
+    {"validation_data", "data.eval", ""},
+    {"valset", "data.eval", ""},
+    {"dataloader_num_workers", "data.prefetch", kReading},
+    {"num_workers", "data.prefetch", kReading},
+    {"workers", "data.prefetch", kReading},
+    {"prefetch_factor", "data.prefetch", ""},
+    {"data", "data.train", ""},
+    // model and loss
+    {"model", "model.path", ""},
+    {"model_file", "model.path", ""},
+    {"model_name_or_path", "model.path", ""},
+    {"model_path", "model.path", ""},
+    {"init_from", "model.weights", ""},
+    {"pretrained", "model.weights", ""},
+    {"state_dict", "model.weights", ""},
+    {"label", "model.target", ""},
+    {"labels", "model.target", ""},
+    {"criterion", "model.loss", ""},
+    {"loss_fn", "model.loss", ""},
+    {"loss_function", "model.loss", ""},
+    {"objective", "model.loss", ""},
+    {"accelerator", "model.device", ""},
+    {"cuda", "model.device", ""},
+    {"use_cuda", "model.device", ""},
+    // optimizer
+    {"optimizer", "optimizer.name", ""},
+    {"optim", "optimizer.name", ""},
+    {"optimizer_name", "optimizer.name", ""},
+    {"optimizer_type", "optimizer.name", ""},
+    {"base_lr", "optimizer.lr", ""},
+    {"init_lr", "optimizer.lr", ""},
+    {"initial_lr", "optimizer.lr", ""},
+    {"learning_rate", "optimizer.lr", ""},
+    {"max_lr", "optimizer.lr", ""},
+    {"peak_lr", "optimizer.lr", ""},
+    {"adam_beta1", "optimizer.betas", kBothBetas},
+    {"adam_beta2", "optimizer.betas", kBothBetas},
+    {"beta1", "optimizer.betas", kBothBetas},
+    {"beta2", "optimizer.betas", kBothBetas},
+    {"beta_1", "optimizer.betas", kBothBetas},
+    {"beta_2", "optimizer.betas", kBothBetas},
+    {"adam_epsilon", "optimizer.eps", ""},
+    {"epsilon", "optimizer.eps", ""},
+    {"mom", "optimizer.momentum", ""},
+    {"sgd_momentum", "optimizer.momentum", ""},
+    {"l2", "optimizer.weight_decay", ""},
+    {"wd", "optimizer.weight_decay", ""},
+    // course of the learning rate
+    {"schedule", "schedule.name", ""},
+    {"lr_schedule", "schedule.name", ""},
+    {"lr_scheduler", "schedule.name", ""},
+    {"lr_scheduler_type", "schedule.name", ""},
+    {"scheduler", "schedule.name", ""},
+    {"num_warmup_steps", "schedule.warmup_steps", ""},
+    {"warmup", "schedule.warmup_steps", kUpdates},
+    {"warmup_epochs", "schedule.warmup_steps", kUpdates},
+    {"warmup_iters", "schedule.warmup_steps", ""},
+    {"warmup_ratio", "schedule.warmup_steps", kUpdates},
+    {"lr_min", "schedule.eta_min", ""},
+    {"min_lr", "schedule.eta_min", ""},
+    // workers and what they exchange
+    {"distributed", "parallel", ""},
+    {"bucket_cap_mb", "parallel.bucket_mb", ""},
+    {"dist_backend", "parallel.backend", ""},
+    {"clip_grad", "parallel.grad_clip_norm", ""},
+    {"clip_grad_norm", "parallel.grad_clip_norm", ""},
+    {"clip_norm", "parallel.grad_clip_norm", ""},
+    {"grad_clip", "parallel.grad_clip_norm", ""},
+    {"gradient_clip", "parallel.grad_clip_norm", ""},
+    {"gradient_clip_val", "parallel.grad_clip_norm", ""},
+    {"gradient_clipping", "parallel.grad_clip_norm", ""},
+    {"max_grad_norm", "parallel.grad_clip_norm", ""},
+    {"timeout", "parallel.timeout_s", ""},
+    {"devices", "", kLauncher},
+    {"gpus", "", kLauncher},
+    {"n_gpus", "", kLauncher},
+    {"nnodes", "", kLauncher},
+    {"nproc", "", kLauncher},
+    {"nproc_per_node", "", kLauncher},
+    {"num_gpus", "", kLauncher},
+    {"num_nodes", "", kLauncher},
+    {"num_processes", "", kLauncher},
+    {"world_size", "", kLauncher},
+    // precision
+    {"amp", "amp.dtype", ""},
+    {"bf16", "amp.dtype", ""},
+    {"fp16", "amp.dtype", ""},
+    {"half", "amp.dtype", ""},
+    {"mixed_precision", "amp.dtype", ""},
+    {"precision", "amp.dtype", ""},
+    {"use_amp", "amp.dtype", ""},
+    {"loss_scale", "amp.init_scale", ""},
+    // evaluation
+    {"evaluation", "eval", ""},
+    {"eval_every", "eval.every_steps", ""},
+    {"eval_interval", "eval.every_steps", ""},
+    {"eval_steps", "eval.every_steps", ""},
+    {"val_check_interval", "eval.every_steps", ""},
+    {"check_val_every_n_epoch", "eval.every_epochs", ""},
+    {"eval_epochs", "eval.every_epochs", ""},
+    // files of the run
+    {"checkpoint_dir", "output", ""},
+    {"checkpoint_path", "output", ""},
+    {"ckpt_dir", "output", ""},
+    {"default_root_dir", "output", ""},
+    {"log_dir", "output", ""},
+    {"logdir", "output", ""},
+    {"out_dir", "output", ""},
+    {"output_dir", "output", ""},
+    {"save_dir", "output", ""},
+    {"save_path", "output", ""},
+    {"work_dir", "output", ""},
+    {"checkpoint_interval", "checkpoint.every_steps", ""},
+    {"save_every", "checkpoint.every_steps", ""},
+    {"save_interval", "checkpoint.every_steps", ""},
+    {"save_steps", "checkpoint.every_steps", ""},
+    {"save_total_limit", "checkpoint.keep", ""},
+    {"logging", "log", ""},
+    {"log_every", "log.every_steps", ""},
+    {"log_every_n_steps", "log.every_steps", ""},
+    {"log_interval", "log.every_steps", ""},
+    {"logging_steps", "log.every_steps", ""},
+    {"print_freq", "log.every_steps", ""},
+    {"resume", "", kResume},
+    {"resume_from", "", kResume},
+    {"resume_from_checkpoint", "", kResume},
+    // the rest
+    {"manual_seed", "seed", ""},
+    {"random_seed", "seed", ""},
+    {"exp_name", "name", ""},
+    {"experiment", "name", ""},
+    {"experiment_name", "name", ""},
+    {"run_name", "name", ""},
+});
+
+// As the table spells names.
+std::string normalised(std::string_view name) {
+  std::string text(name);
+  for (char& c : text) {
+    c = c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return text;
+}
+
+// The key of this dotted name, or else all that end with it.
+std::vector<std::string> keys_called(const std::string& name) {
+  std::vector<std::string> found;
+  for (const KeyInfo& key : recipe_keys()) {
+    if (key.name == name) return {name};
+    if (key.name.ends_with("." + name)) found.push_back(key.name);
+  }
+  return found;
+}
+
+std::string set_flag(const std::string& key) { return "--set " + key + "=VALUE"; }
+
+}  // namespace
+
+std::span<const ForeignName> foreign_names() { return kNames; }
+
+const ForeignName* find_foreign_name(std::string_view name) {
+  const std::string wanted = normalised(name);
+  const auto* found = std::find_if(kNames.begin(), kNames.end(),
+                                   [&](const ForeignName& row) { return row.theirs == wanted; });
+  return found == kNames.end() ? nullptr : found;
+}
+
+std::string quoted_key(std::string_view key) {
+  const bool is_at_the_top = key.find('.') == key.npos;
+  return "'" + std::string(key) + "'" + (is_at_the_top ? " at the top" : "");
+}
+
+std::optional<std::string> foreign_name_advice(std::string_view name) {
+  const ForeignName* row = find_foreign_name(name);
+  if (row == nullptr) return std::nullopt;
+  if (row->ours.empty()) return std::string(row->note);
+  return "here it is " + quoted_key(row->ours) +
+         (row->note.empty() ? "" : ", " + std::string(row->note));
+}
+
+std::optional<std::string> flag_advice(std::string_view flag) {
+  const std::string name =
+      normalised(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
+  std::vector<std::string> ways;
+  for (const std::string& key : keys_called(name)) ways.push_back(set_flag(key));
+  if (!ways.empty()) return "it is a key of the recipe: " + join(ways, " or ");
+  const ForeignName* row = find_foreign_name(name);
+  if (row == nullptr) return std::nullopt;
+  if (row->ours.empty()) return std::string(row->note);
+  return "it is a key of the recipe: " + set_flag(std::string(row->ours));
+}
+
+}  // namespace decent::config

@@ -1,0 +1,37 @@
+#pragma once
+// Zip archives in memory: what torch.save, torch.jit.save and numpy.savez write. Files come from
+// users, so every field is distrusted. Bytes in, views of them out; no torch.
+//
+// The reader is our own, as no library says where in the file an entry lies: weights that are
+// stored as they are stay in the mapped file and are copied once, to where they belong.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decent {
+
+/// One file of an archive. Both views point into the archive's bytes.
+struct ZipEntry {
+  std::string_view name;
+  std::span<const std::byte> data;  // compressed where deflated
+  bool deflated = false;
+  std::uint64_t size = 0;      // bytes of the content, as the archive says
+  std::uint32_t checksum = 0;  // CRC-32 of the content, as the archive says
+};
+
+/// The entries in the order of the archive's directory, with 64-bit sizes where it has them.
+/// Throws UserError, which begins with `what` and a colon, for bytes that are no whole archive, for
+/// entries that lie outside of it, are encrypted or are compressed by anything but deflate, and for
+/// archives in several parts. Contents and checksums are not looked at, and names may repeat.
+std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::string& what);
+
+/// The content of an entry, inflated where it is deflated. Throws UserError, which begins with
+/// `what`, where it has not the size and checksum that the archive says. Memory is only asked for
+/// where the compressed data can hold that much.
+std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& what);
+
+}  // namespace decent

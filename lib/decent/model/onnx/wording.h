@@ -1,0 +1,19 @@
+#pragma once
+// Small texts of messages and of the report.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace decent::onnx {
+
+/// "9999", "10.2k", "1.5M".
+std::string count_text(std::int64_t count);
+
+/// With a capital letter at the start, as a sentence has it.
+std::string capitalised(std::string_view text);
+
+/// What to do about a file whose operators or elements are those of a quantised model.
+std::string quantised_advice();
+
+}  // namespace decent::onnx

@@ -1,0 +1,18 @@
+#pragma once
+// The tensors of a module that torch.jit.save wrote, without running its code. No torch.
+
+#include "decent/model/weights/stored_tensor.h"
+#include "decent/model/weights/torch_file.h"
+
+namespace decent {
+
+/// Whether the file holds an object of a TorchScript class.
+bool holds_script_module(const TorchFile& file);
+
+/// The parameters and buffers of the module and of those inside it, under their state_dict names;
+/// the code in the file, as text, tells which attributes those are. Buffers that are not persistent
+/// are among them: the file does not tell which those are. Throws UserError where a module makes
+/// its own state by code (__setstate__), which is not run, and for damaged files.
+StoredTensors read_script_module(const TorchFile& file);
+
+}  // namespace decent

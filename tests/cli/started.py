@@ -1,0 +1,97 @@
+"""A run that goes on until something is done to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from ports import free_port
+from program import PROGRAM, ROOT, TORCHRUN, environment, launcher_variables
+
+CONFIG = ROOT / "configs" / "digits.yaml"
+TIMEOUT_S = 5
+MASTER_ADDR = "127.0.0.1"
+SLOW = ("--set", "train.steps=1000000", "--set", f"parallel.timeout_s={TIMEOUT_S}", "--set", "log.every_steps=100")
+
+
+class Started:
+    """The workers of a run that goes on until something is done to it, with or without torchrun."""
+
+    def __init__(self, workers: int, folder: Path, torchrun: bool = False, *flags: str, config: Path = CONFIG) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        command = ["--config", str(config), "--set", f"output={folder / 'run'}", *SLOW, *flags]
+        self.files = []
+        self.processes = []
+        if torchrun:
+            self._start([str(TORCHRUN), "--nproc-per-node", str(workers), str(PROGRAM), *command],
+                        environment(PET_MASTER_PORT=free_port()))
+        else:
+            port = free_port()
+            for rank in range(workers):
+                variables = launcher_variables(rank, workers, port) | {"MASTER_ADDR": MASTER_ADDR}
+                self._start([str(PROGRAM), *command], environment(**variables))
+
+    def _start(self, command: list[str], variables: dict[str, str]) -> None:
+        files = [(self.folder / f"{len(self.processes)}.{stream}").open("w+") for stream in ("out", "err")]
+        self.files.append(files)
+        self.processes.append(subprocess.Popen(command, env=variables, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                               stdout=files[0], stderr=files[1]))
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for pid in [p.pid for p in self.processes if p.poll() is None] + self.workers_of_torchrun():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        for process, files in zip(self.processes, self.files):
+            process.wait()
+            for file in files:
+                file.close()
+
+    def workers_of_torchrun(self) -> list[int]:
+        """Process ids of this run's workers, by what they write: torchrun's children."""
+        mark = f"output={self.folder / 'run'}".encode()
+        pids = {}
+        for entry in Path("/proc").iterdir():
+            with suppress(OSError, ValueError):
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")
+                if mark in arguments and arguments[0].endswith(b"decent-train"):
+                    rank = re.search(rb"(?:^|\0)RANK=(\d+)\0", (entry / "environ").read_bytes())
+                    pids[int(rank.group(1)) if rank else 0] = int(entry.name)
+        return [pids[rank] for rank in sorted(pids)]
+
+    def wait_until_it_trains(self) -> None:
+        metrics = self.folder / "run" / "metrics.jsonl"
+        deadline = time.monotonic() + 60
+        while not (metrics.exists() and metrics.stat().st_size):
+            assert all(p.poll() is None for p in self.processes), self.said()
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.01)
+
+    def wait(self, seconds: float, without: int | None = None) -> list[int]:
+        """Exit codes of all processes but one, which must have ended in that time."""
+        deadline = time.monotonic() + seconds
+        codes = []
+        for rank, process in enumerate(self.processes):
+            if rank == without:
+                continue
+            try:
+                codes.append(process.wait(max(0.01, deadline - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                pytest.fail(f"process {rank} still runs after {seconds} s:\n{self.said()}")
+        return codes
+
+    def said(self, stream: int = 1) -> str:
+        return "".join(Path(files[stream].name).read_text(errors="replace") for files in self.files)
+
+    def last_metrics_line(self) -> str:
+        return (self.folder / "run" / "metrics.jsonl").read_text().splitlines()[-1]

@@ -1,0 +1,129 @@
+#include "decent/core/zip.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "decent/core/error.h"
+#include "safetensors_bytes.h"
+#include "zip_bytes.h"
+
+namespace decent {
+namespace {
+
+using testing::as_bytes;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using testing::zip_bytes;
+using testing::ZipPart;
+
+constexpr std::uint32_t kChecksum = 0x352441C2;          // CRC-32 of "abc"
+const std::string kDeflated("\x4b\x4c\x4a\x06\x00", 5);  // zlib.compress(b"abc", wbits=-15)
+
+std::string text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<ZipPart> two() {
+  return {
+      {.name = "w/first", .content = "abc", .checksum = kChecksum},
+      {.name = "w/second", .content = kDeflated, .size = 3, .checksum = kChecksum, .method = 8}};
+}
+
+// What reading and taking all contents out says; "read" where it goes well.
+std::string outcome(const std::string& bytes) {
+  try {
+    for (const ZipEntry& entry : read_zip(as_bytes(bytes), "'x.zip'")) {
+      zip_content(entry, "'x.zip': entry");
+    }
+    return "read";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
+TEST(Zip, EntriesAreWhatIsStoredAndInflated) {
+  for (const bool is_long : {false, true}) {
+    const std::string bytes = zip_bytes(two(), is_long);
+    const auto entries = read_zip(as_bytes(bytes), "'x.zip'");
+    ASSERT_EQ(entries.size(), 2u);
+    EXPECT_EQ(entries[0].name, "w/first");
+    EXPECT_EQ(entries[1].name, "w/second");
+    EXPECT_FALSE(entries[0].deflated);
+    EXPECT_TRUE(entries[1].deflated);
+    for (const ZipEntry& entry : entries) EXPECT_EQ(text(zip_content(entry, "'x'")), "abc");
+  }
+}
+
+TEST(Zip, StoredEntriesStayWhereTheyAre) {
+  const std::string bytes = zip_bytes(two());
+  const auto entries = read_zip(as_bytes(bytes), "'x.zip'");
+  EXPECT_EQ(entries[0].data.data(), as_bytes(bytes).data() + bytes.find("abc"));
+}
+
+TEST(Zip, EmptyArchivesAndEntriesAreArchives) {
+  EXPECT_EQ(outcome(zip_bytes({})), "read");
+  EXPECT_EQ(outcome(zip_bytes({{.name = "nothing", .content = ""}})), "read");
+}
+
+TEST(Zip, ACommentMayFollow) {
+  std::string bytes = zip_bytes(two());
+  bytes.replace(bytes.size() - 2, 2, std::string("\x05\x00hello", 7));
+  EXPECT_EQ(outcome(bytes), "read");
+}
+
+TEST(Zip, NothingThatIsCutShortIsRead) {
+  for (const bool is_long : {false, true}) {
+    const std::string bytes = zip_bytes(two(), is_long);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_THAT(outcome(bytes.substr(0, size)), StartsWith("'x.zip': ")) << size;
+    }
+  }
+}
+
+// What changes no size, place, content or checksum may be read: names, times, versions.
+TEST(Zip, EveryChangedByteIsReadOrRefused) {
+  for (const bool is_long : {false, true}) {
+    const std::string bytes = zip_bytes(two(), is_long);
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      for (const int mask : {0x01, 0x80, 0xFF}) {
+        std::string changed = bytes;
+        changed[i] = static_cast<char>(changed[i] ^ mask);
+        const std::string said = outcome(changed);
+        if (said != "read") {
+          EXPECT_THAT(said, StartsWith("'x.zip'")) << i;
+        }
+      }
+    }
+  }
+}
+
+TEST(Zip, WhatCannotBeReadIsNamed) {
+  std::vector<ZipPart> parts = two();
+  parts[1].flags = 1;
+  EXPECT_THAT(outcome(zip_bytes(parts)), HasSubstr("'w/second' is encrypted"));
+  parts = two();
+  parts[0].method = 12;
+  EXPECT_THAT(outcome(zip_bytes(parts)), HasSubstr("'w/first' is compressed by a method (12)"));
+  parts = two();
+  parts[0].checksum = 7;
+  EXPECT_THAT(outcome(zip_bytes(parts)), HasSubstr("its checksum is another"));
+  parts = two();
+  parts[0].size = 4;
+  EXPECT_THAT(outcome(zip_bytes(parts)), HasSubstr("'w/first' has two sizes"));
+  EXPECT_THAT(outcome("no archive"), HasSubstr("no zip archive, or cut short"));
+}
+
+TEST(Zip, MemoryIsOnlyAskedForWhereItCanBeFilled) {
+  std::vector<ZipPart> parts = two();
+  for (const std::uint64_t size : {std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
+    parts[1].size = size;
+    EXPECT_THAT(outcome(zip_bytes(parts, true)), HasSubstr("cannot hold as much as it says"));
+  }
+  for (const std::uint64_t size : {2, 4}) {
+    parts[1].size = size;
+    EXPECT_THAT(outcome(zip_bytes(parts)), HasSubstr("its compressed data is broken"));
+  }
+}
+
+}  // namespace
+}  // namespace decent
