@@ -16,13 +16,13 @@ constexpr std::string_view kFormat = "decent-train checkpoint";
 constexpr int kVersion = 1;
 // The first line around the checksum, which covers every byte after it.
 constexpr std::string_view kBegin = "{\"checksum\": \"";
-constexpr std::string_view kEnd = "\",\n";
+constexpr std::string_view kManifestEnd = "\",\n";
 constexpr std::size_t kChecksumDigits = 32;
 
 // Reads fields of one object; what does not fit is damage.
-class Reader {
+class ManifestReader {
  public:
-  Reader(const Json& object, std::string_view file) : object_(object), file_(file) {
+  ManifestReader(const Json& object, std::string_view file) : object_(object), file_(file) {
     if (!object.is_object()) fail("an object was expected");
   }
 
@@ -78,9 +78,9 @@ std::string_view checked_body(std::string_view text, std::string_view file) {
   const auto fail = [&](const std::string& what) {
     throw CheckpointDamaged("'" + std::string(file) + "' is damaged: " + what);
   };
-  const std::size_t head = kBegin.size() + kChecksumDigits + kEnd.size();
+  const std::size_t head = kBegin.size() + kChecksumDigits + kManifestEnd.size();
   if (text.size() < head || !text.starts_with(kBegin) ||
-      text.substr(head - kEnd.size(), kEnd.size()) != kEnd) {
+      text.substr(head - kManifestEnd.size(), kManifestEnd.size()) != kManifestEnd) {
     fail("it does not begin with a checksum");
   }
   const std::string_view body = text.substr(head);
@@ -90,7 +90,7 @@ std::string_view checked_body(std::string_view text, std::string_view file) {
   return body;
 }
 
-void read_metrics(const Reader& reader, Manifest& manifest) {
+void read_metrics(const ManifestReader& reader, Manifest& manifest) {
   const Json& metrics = reader.field("metrics");
   if (!metrics.is_object()) reader.fail("metrics is not an object");
   for (const auto& [name, value] : metrics.items()) {
@@ -100,7 +100,7 @@ void read_metrics(const Reader& reader, Manifest& manifest) {
   }
 }
 
-void read_facts(const Reader& reader, Manifest& manifest) {
+void read_facts(const ManifestReader& reader, Manifest& manifest) {
   const Json& facts = reader.field("facts");
   if (!facts.is_object()) reader.fail("facts is not an object");
   for (const auto& [topic, value] : facts.items()) {
@@ -109,9 +109,9 @@ void read_facts(const Reader& reader, Manifest& manifest) {
   }
 }
 
-void read_files(const Reader& reader, std::string_view file, Manifest& manifest) {
+void read_files(const ManifestReader& reader, std::string_view file, Manifest& manifest) {
   for (const Json& entry : reader.list("files")) {
-    const Reader fields(entry, file);
+    const ManifestReader fields(entry, file);
     const CheckpointFile listed{.name = fields.text("name"),
                                 .bytes = static_cast<std::uint64_t>(fields.count("bytes")),
                                 .checksum = fields.text("xxh3_128")};
@@ -169,13 +169,13 @@ std::string print_manifest(const Manifest& manifest) {
   // Values come from recipes and names of tensors, which need not be UTF-8.
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
   const std::string body = text.substr(text.find('\n') + 1) + "\n";  // without the brace
-  return std::string(kBegin) + checksum_of(body) + std::string(kEnd) + body;
+  return std::string(kBegin) + checksum_of(body) + std::string(kManifestEnd) + body;
 }
 
 Manifest parse_manifest(std::string_view text, std::string_view file) {
   const std::string_view body = checked_body(text, file);
   const Json json = Json::parse("{" + std::string(body), nullptr, /*allow_exceptions=*/false);
-  const Reader reader(json, file);
+  const ManifestReader reader(json, file);
   if (reader.text("format") != kFormat) reader.fail("it is not a checkpoint of decent-train");
   if (reader.count("version") != kVersion) {
     throw UserError("'" + std::string(file) + "' has version " +

@@ -19,9 +19,9 @@ constexpr std::size_t kMostDimensions = 32;  // numpy's own limit until 2.0
 
 // Reads the Python dictionary of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
 // 4), }
-class HeaderReader {
+class NpyHeaderReader {
  public:
-  HeaderReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+  NpyHeaderReader(std::string_view text, std::string_view name) : text_(text), name_(name) {}
 
   NpyHeader read() {
     expect('{');
@@ -170,7 +170,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view na
   std::uint32_t length = 0;  // little-endian, as this program's machines are
   std::memcpy(&length, text.data() + kMagic.size() + 2, length_bytes);
   if (text.size() - begin < length) throw broken("its header is cut short");
-  NpyHeader header = HeaderReader(text.substr(begin, length), name).read();
+  NpyHeader header = NpyHeaderReader(text.substr(begin, length), name).read();
   header.data_offset = begin + length;
   return header;
 }

@@ -200,7 +200,7 @@ bool inflate_into(std::span<const std::byte> from, std::span<std::byte> to) {
   return result == Z_STREAM_END && out_left == 0;
 }
 
-std::uint32_t checksum_of(std::span<const std::byte> bytes) {
+std::uint32_t crc32_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(
       crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
@@ -224,7 +224,7 @@ std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& wha
   } else {
     content.assign(entry.data.begin(), entry.data.end());
   }
-  if (checksum_of(content) != entry.checksum) {
+  if (crc32_of(content) != entry.checksum) {
     throw UserError(what + ": damaged: its checksum is another");
   }
   return content;

@@ -19,7 +19,7 @@
 #include "decent/model/onnx/read.h"
 #include "onnx_bytes.h"
 
-namespace decent::onnx::testing {
+namespace decent::onnx::file_bytes {
 
 class ModelFiles : public ::testing::Test {
  public:
@@ -58,4 +58,4 @@ inline std::vector<std::byte> to_bytes(std::string_view text) {
   return {all.begin(), all.end()};
 }
 
-}  // namespace decent::onnx::testing
+}  // namespace decent::onnx::file_bytes

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace decent::onnx::testing {
+namespace decent::onnx::file_bytes {
 
 inline std::string varint(std::uint64_t value) {
   std::string bytes;
@@ -111,4 +111,4 @@ inline std::string relu(std::string_view more = "") {
   return std::string(more) + input("x") + output("y") + node_field(node("Relu", {"x"}, {"y"}));
 }
 
-}  // namespace decent::onnx::testing
+}  // namespace decent::onnx::file_bytes

@@ -3,10 +3,9 @@
 #include "decent/model/onnx/write.h"
 #include "model_files.h"
 
-namespace decent::onnx {
+namespace decent::onnx::file_bytes {
 namespace {
 
-using namespace testing;
 using ::testing::HasSubstr;
 
 class InferenceForm : public ModelFiles {
@@ -141,4 +140,4 @@ TEST_F(InferenceForm, NamesOfOtherBranchesAreOtherValues) {
 }
 
 }  // namespace
-}  // namespace decent::onnx
+}  // namespace decent::onnx::file_bytes

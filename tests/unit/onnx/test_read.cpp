@@ -2,10 +2,9 @@
 
 #include "model_files.h"
 
-namespace decent::onnx {
+namespace decent::onnx::file_bytes {
 namespace {
 
-using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::Pair;
 
@@ -184,4 +183,4 @@ TEST_F(ReadModel, UnknownFieldsAndTheTwoNamesOfTheStandardDomain) {
 }
 
 }  // namespace
-}  // namespace decent::onnx
+}  // namespace decent::onnx::file_bytes

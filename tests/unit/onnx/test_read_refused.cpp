@@ -2,10 +2,9 @@
 
 #include "model_files.h"
 
-namespace decent::onnx {
+namespace decent::onnx::file_bytes {
 namespace {
 
-using namespace testing;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -260,4 +259,4 @@ TEST_F(Limits, AMissingFileAndAFolder) {
 }
 
 }  // namespace
-}  // namespace decent::onnx
+}  // namespace decent::onnx::file_bytes

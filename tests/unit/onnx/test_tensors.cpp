@@ -3,10 +3,9 @@
 #include "decent/model/onnx/element_types.h"
 #include "model_files.h"
 
-namespace decent::onnx {
+namespace decent::onnx::file_bytes {
 namespace {
 
-using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -190,4 +189,4 @@ TEST(Tensors, ThatGrowTooMuchAreRefused) {
 }
 
 }  // namespace
-}  // namespace decent::onnx
+}  // namespace decent::onnx::file_bytes

@@ -6,10 +6,9 @@
 #include "decent/model/onnx/wire_write.h"
 #include "model_files.h"
 
-namespace decent::onnx {
+namespace decent::onnx::file_bytes {
 namespace {
 
-using namespace testing;
 using decent::testing::refusal;
 
 struct Read {
@@ -161,4 +160,4 @@ TEST(Input, LimitsMemoryNodesAndFields) {
 }
 
 }  // namespace
-}  // namespace decent::onnx
+}  // namespace decent::onnx::file_bytes

@@ -6,10 +6,9 @@
 #include "decent/model/onnx/inline_functions.h"
 #include "model_files.h"
 
-namespace decent::onnx {
+namespace decent::onnx::file_bytes {
 namespace {
 
-using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -227,4 +226,4 @@ TEST_F(WriteModel, AnEarlierExportIsReplacedAndAFailedOneLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace decent::onnx
+}  // namespace decent::onnx::file_bytes

@@ -7,10 +7,9 @@
 #include "decent/model/onnx/write.h"
 #include "model_files.h"
 
-namespace decent::onnx {
+namespace decent::onnx::file_bytes {
 namespace {
 
-using namespace testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -189,4 +188,4 @@ TEST_F(WriteExternal, WhatFailsLeavesTheFolderAsItWas) {
 }
 
 }  // namespace
-}  // namespace decent::onnx
+}  // namespace decent::onnx::file_bytes

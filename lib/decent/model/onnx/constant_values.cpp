@@ -7,20 +7,21 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::int64_t kMostElements = 4096;
-constexpr std::size_t kDeepest = 64;
+constexpr std::int64_t kMostSmallElements = 4096;
+constexpr std::size_t kDeepestConstant = 64;
 
 using Inputs = std::vector<const SmallConstant*>;
 using Outcome = std::optional<SmallConstant>;
 
 Outcome of_tensor(const Tensor& tensor) {
-  if (tensor.type == ElementType::string || tensor.count() > kMostElements) return std::nullopt;
+  if (tensor.type == ElementType::string || tensor.count() > kMostSmallElements)
+    return std::nullopt;
   return SmallConstant{tensor.type, tensor.dims, as_doubles(tensor)};
 }
 
 template <typename T>
 Outcome of_list(ElementType type, const std::vector<T>& list) {
-  if (list.size() > static_cast<std::size_t>(kMostElements)) return std::nullopt;
+  if (list.size() > static_cast<std::size_t>(kMostSmallElements)) return std::nullopt;
   return SmallConstant{type, {static_cast<std::int64_t>(list.size())}, {list.begin(), list.end()}};
 }
 
@@ -73,7 +74,7 @@ Outcome concat(const Inputs& inputs) {
     if (input->dims.size() != 1) return std::nullopt;
     result.values.insert(result.values.end(), input->values.begin(), input->values.end());
   }
-  if (result.values.size() > static_cast<std::size_t>(kMostElements)) return std::nullopt;
+  if (result.values.size() > static_cast<std::size_t>(kMostSmallElements)) return std::nullopt;
   result.dims = {static_cast<std::int64_t>(result.values.size())};
   return result;
 }
@@ -83,8 +84,8 @@ Outcome filled(const SmallConstant& one, const SmallConstant& shape) {
   SmallConstant result{one.type, {}, {}};
   double count = 1;
   for (const double dim : shape.values) {
-    if (!(dim >= 0 && dim <= static_cast<double>(kMostElements)) ||
-        (count *= dim) > static_cast<double>(kMostElements))
+    if (!(dim >= 0 && dim <= static_cast<double>(kMostSmallElements)) ||
+        (count *= dim) > static_cast<double>(kMostSmallElements))
       return std::nullopt;
     result.dims.push_back(static_cast<std::int64_t>(dim));
   }
@@ -100,7 +101,7 @@ Outcome range(const Inputs& inputs) {
   const double end = inputs[1]->values.front();
   const double step = inputs[2]->values.front();
   const double count = std::ceil((end - begin) / step);
-  if (!(count >= 0 && count <= static_cast<double>(kMostElements))) return std::nullopt;
+  if (!(count >= 0 && count <= static_cast<double>(kMostSmallElements))) return std::nullopt;
   SmallConstant result{inputs[0]->type, {static_cast<std::int64_t>(count)}, {}};
   for (double i = 0; i < count; ++i) result.values.push_back(begin + i * step);
   return result;
@@ -168,7 +169,7 @@ const SmallConstant* ConstantValues::find(const std::string& name) const { retur
 const SmallConstant* ConstantValues::find(const std::string& name, std::size_t depth) const {
   const auto known = known_.find(name);
   if (known != known_.end()) return known->second ? &*known->second : nullptr;
-  if (name.empty() || depth > kDeepest) return nullptr;
+  if (name.empty() || depth > kDeepestConstant) return nullptr;
   std::optional<SmallConstant> value;
   const auto initializer = initializers_.find(name);
   if (initializer != initializers_.end()) {

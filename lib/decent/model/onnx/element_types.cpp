@@ -8,13 +8,13 @@
 namespace decent::onnx {
 namespace {
 
-struct Type {
+struct TypeRow {
   std::string_view name;
   std::uint64_t size = 0;  // 0: not imported, or of no fixed size
 };
 
 // By number.
-constexpr std::array<Type, 29> kTypes = {{
+constexpr std::array<TypeRow, 29> kTypes = {{
     {"undefined"},      {"float32", 4},  {"uint8", 1},     {"int8", 1},        {"uint16", 2},
     {"int16", 2},       {"int32", 4},    {"int64", 8},     {"string"},         {"bool", 1},
     {"float16", 2},     {"float64", 8},  {"uint32", 4},    {"uint64", 8},      {"complex64"},
@@ -31,16 +31,16 @@ bool is_known(std::int64_t number) {
 }
 
 // Files hold any number where a type should be; those that are none are undefined.
-const Type& entry(ElementType type) {
+const TypeRow& row_of(ElementType type) {
   const auto number = static_cast<std::int64_t>(type);
   return kTypes[is_known(number) ? static_cast<std::size_t>(number) : 0];
 }
 
 }  // namespace
 
-std::uint64_t size_of(ElementType type) { return entry(type).size; }
+std::uint64_t size_of(ElementType type) { return row_of(type).size; }
 
-std::string name_of(ElementType type) { return std::string(entry(type).name); }
+std::string name_of(ElementType type) { return std::string(row_of(type).name); }
 
 ElementType element_type(std::int64_t number) {
   if (!is_known(number)) return ElementType::undefined;

@@ -31,6 +31,14 @@ std::string list_text(const std::vector<Integer>& values) {
   return list_of(parts);
 }
 
+std::string optional_tensor(NodeContext& c, std::size_t input) {
+  return c.has(input) ? c.tensor(input) : "None";
+}
+
+void set_like_input(NodeContext& c, const std::string& expression) {
+  c.set(0, expression, c.type(0), c.rank(0));
+}
+
 std::string bool_text(bool value) { return value ? "True" : "False"; }
 
 std::int64_t axis_of(std::int64_t axis, std::optional<std::int64_t> rank) {

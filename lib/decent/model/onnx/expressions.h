@@ -17,8 +17,14 @@ std::string comma_separated(const std::vector<std::string>& parts);
 std::string list_text(const std::vector<std::int64_t>& values);
 std::string list_text(const std::vector<Integer>& values);
 
+/// An input that may be left out: "None" then.
+std::string optional_tensor(NodeContext& c, std::size_t input);
+
 /// "True" or "False".
 std::string bool_text(bool value);
+
+/// Output 0 is `expression`, of the type and rank of input 0.
+void set_like_input(NodeContext& c, const std::string& expression);
 
 /// The axis counted from the front where the rank is known; else as it is, which PyTorch's
 /// functions take too. Unsupported where it is outside of the rank.

@@ -10,7 +10,7 @@ namespace decent::onnx {
 namespace {
 
 // Larger outcomes stay operators: they would sit in model.pt.
-constexpr double kMostElements = 4 * 1024 * 1024;
+constexpr double kMostFoldedElements = 4 * 1024 * 1024;
 
 double broadcast_count(const std::vector<const Value*>& inputs) {
   std::size_t rank = 0;
@@ -85,7 +85,7 @@ bool GraphTranslator::can_fold(const Node& node, const Operator& known) const {
     inputs.push_back(value);
   }
   if (inputs.empty()) return false;
-  return most_elements(known, inputs) <= kMostElements;
+  return most_elements(known, inputs) <= kMostFoldedElements;
 }
 
 bool GraphTranslator::fold(const Node& node, const Operator& known) {

@@ -16,7 +16,7 @@ namespace {
 
 // Up to so many nodes TorchScript runs a module; far more exhaust its stack (measured: 20,000 run,
 // 40,000 do not).
-constexpr std::size_t kMostNodes = 20'000;
+constexpr std::size_t kMostTranslatedNodes = 20'000;
 
 std::string annotation_of(Value::Kind kind) {
   return kind == Value::Kind::sequence ? "List[Tensor]" : "Tensor";
@@ -382,10 +382,10 @@ Translation GraphTranslator::run() {
     if (are_wanted) refuse();
     if (!result_.impossible.empty()) return std::move(result_);
   }
-  if (result_.nodes - result_.folded_nodes > kMostNodes) {
+  if (result_.nodes - result_.folded_nodes > kMostTranslatedNodes) {
     throw UserError("model '" + model_.path.string() + "' has " +
                     std::to_string(result_.nodes - result_.folded_nodes) +
-                    " nodes; TorchScript runs up to " + std::to_string(kMostNodes));
+                    " nodes; TorchScript runs up to " + std::to_string(kMostTranslatedNodes));
   }
   for (const ValueInfo& output : model_.graph.outputs) result_.outputs.push_back(output.name);
   result_.module = finish_module();

@@ -3,7 +3,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kActivationHelpers[] = {
     {"_hardmax", {}, R"(def _hardmax(self, x: Tensor, axis: int) -> Tensor:
     # the first of equal ones, as argmax
     return torch.zeros_like(x).scatter(axis, torch.argmax(x, axis, True), 1.0)
@@ -12,6 +12,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> activation_helpers() { return kHelpers; }
+std::span<const Helper> activation_helpers() { return kActivationHelpers; }
 
 }  // namespace decent::onnx

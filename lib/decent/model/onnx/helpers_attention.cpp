@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kAttentionHelpers[] = {
     {"_attention_mask",
      {},
      R"(def _attention_mask(self, mask: Optional[Tensor], q: Tensor, k: Tensor, past: int,
@@ -118,6 +118,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> attention_helpers() { return kHelpers; }
+std::span<const Helper> attention_helpers() { return kAttentionHelpers; }
 
 }  // namespace decent::onnx

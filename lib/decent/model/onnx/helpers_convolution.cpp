@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kConvolutionHelpers[] = {
     {"_same_padding",
      {"_quotient"},
      R"(def _same_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilations: List[int], upper: bool) -> List[int]:
@@ -40,6 +40,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> convolution_helpers() { return kHelpers; }
+std::span<const Helper> convolution_helpers() { return kConvolutionHelpers; }
 
 }  // namespace decent::onnx

@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kElementwiseHelpers[] = {
     {"_truncated_quotient", {}, R"(def _truncated_quotient(self, a: Tensor, b: Tensor) -> Tensor:
     # the smallest integer by -1, which processors refuse, is itself
     divisor = torch.where(b == -1, torch.ones_like(b), b)
@@ -42,6 +42,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> elementwise_helpers() { return kHelpers; }
+std::span<const Helper> elementwise_helpers() { return kElementwiseHelpers; }
 
 }  // namespace decent::onnx

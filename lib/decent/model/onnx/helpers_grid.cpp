@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kGridHelpers[] = {
     {"_col2im",
      {"_quotient"},
      R"(def _col2im(self, x: Tensor, image: List[int], block: List[int], dilations: List[int],
@@ -107,6 +107,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> grid_helpers() { return kHelpers; }
+std::span<const Helper> grid_helpers() { return kGridHelpers; }
 
 }  // namespace decent::onnx

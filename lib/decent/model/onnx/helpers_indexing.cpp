@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kIndexingHelpers[] = {
     {"_take", {}, R"(def _take(self, x: Tensor, axis: int, index: Tensor) -> Tensor:
     # an axis counted from the end
     picked = x.movedim(axis, 0)[index]
@@ -95,6 +95,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> indexing_helpers() { return kHelpers; }
+std::span<const Helper> indexing_helpers() { return kIndexingHelpers; }
 
 }  // namespace decent::onnx

@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kNormalizationHelpers[] = {
     {"_layer_norm",
      {},
      R"(def _layer_norm(self, x: Tensor, axis: int, scale: Tensor, bias: Optional[Tensor], eps: float) -> Tensor:
@@ -55,6 +55,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> normalization_helpers() { return kHelpers; }
+std::span<const Helper> normalization_helpers() { return kNormalizationHelpers; }
 
 }  // namespace decent::onnx

@@ -6,7 +6,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kPoolingHelpers[] = {
     {"_ceil_padding",
      {"_quotient"},
      R"(def _ceil_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilations: List[int], padding: List[int]) -> List[int]:
@@ -110,6 +110,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> pooling_helpers() { return kHelpers; }
+std::span<const Helper> pooling_helpers() { return kPoolingHelpers; }
 
 }  // namespace decent::onnx

@@ -6,7 +6,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kRecurrentHelpers[] = {
     // PyTorch's own functions.
     {"_gates_in_order", {}, R"(def _gates_in_order(self, x: Tensor, order: List[int]) -> Tensor:
     # x [directions, gates * hidden, ..]
@@ -298,6 +298,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> recurrent_helpers() { return kHelpers; }
+std::span<const Helper> recurrent_helpers() { return kRecurrentHelpers; }
 
 }  // namespace decent::onnx

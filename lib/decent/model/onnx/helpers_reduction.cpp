@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kReductionHelpers[] = {
     {"_axes", {}, R"(def _axes(self, axes: List[int], rank: int) -> List[int]:
     # none stands for all
     return axes if len(axes) > 0 else [i for i in range(rank)]
@@ -95,6 +95,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> reduction_helpers() { return kHelpers; }
+std::span<const Helper> reduction_helpers() { return kReductionHelpers; }
 
 }  // namespace decent::onnx

@@ -6,7 +6,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kResizeHelpers[] = {
     {"_resize_positions",
      {},
      R"(def _resize_positions(self, x: Tensor, length: int, size: int, scale: float, transform: str,
@@ -123,6 +123,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> resize_helpers() { return kHelpers; }
+std::span<const Helper> resize_helpers() { return kResizeHelpers; }
 
 }  // namespace decent::onnx

@@ -6,7 +6,7 @@ namespace decent::onnx {
 
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kShapeHelpers[] = {
     {"_flatten", {}, R"(def _flatten(self, x: Tensor, axis: int) -> Tensor:
     rows = 1
     for size in x.size()[:axis]:
@@ -126,6 +126,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> shape_helpers() { return kHelpers; }
+std::span<const Helper> shape_helpers() { return kShapeHelpers; }
 
 }  // namespace decent::onnx

@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-const Helper kHelpers[] = {
+const Helper kSignalHelpers[] = {
     {"_signal", {}, R"(def _signal(self, x: Tensor) -> Tensor:
     return torch.view_as_complex(x.contiguous()) if x.size(-1) == 2 else x.squeeze(-1)
 )"},
@@ -39,6 +39,6 @@ const Helper kHelpers[] = {
 
 }  // namespace
 
-std::span<const Helper> signal_helpers() { return kHelpers; }
+std::span<const Helper> signal_helpers() { return kSignalHelpers; }
 
 }  // namespace decent::onnx

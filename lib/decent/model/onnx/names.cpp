@@ -98,8 +98,6 @@ constexpr std::array kTaken = {"False",
                                "unchecked_cast"};
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool is_identifier(std::string_view text) {
   if (text.empty() || is_digit(text.front())) return false;
   if (!std::all_of(text.begin(), text.end(), [](char c) { return is_letter(c) || is_digit(c); }))

@@ -7,6 +7,8 @@
 
 namespace decent::onnx {
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// Gives every name another identifier; the same spelling as far as possible.
 class Identifiers {
  public:

@@ -10,16 +10,12 @@
 namespace decent::onnx {
 namespace {
 
-void set(NodeContext& c, const std::string& expression) {
-  c.set(0, expression, c.type(0), c.rank(0));
-}
-
 void set_call(NodeContext& c, const std::string& function) {
-  set(c, function + "(" + c.tensor(0) + ")");
+  set_like_input(c, function + "(" + c.tensor(0) + ")");
 }
 
 void set_call(NodeContext& c, const std::string& function, double argument) {
-  set(c, function + "(" + c.tensor(0) + ", " + literal(argument) + ")");
+  set_like_input(c, function + "(" + c.tensor(0) + ", " + literal(argument) + ")");
 }
 
 // Attributes are float32; PyTorch's own constants are double.
@@ -42,27 +38,28 @@ void selu(NodeContext& c) {
   const double gamma = c.float_or("gamma", 1.05070102214813232421875);
   if (is_about(alpha, 1.6732632423543772) && is_about(gamma, 1.0507009873554805))
     return set_call(c, "torch.selu");
-  set(c, "torch.elu(" + c.tensor(0) + ", " + literal(alpha) + ", " + literal(gamma) + ")");
+  set_like_input(c,
+                 "torch.elu(" + c.tensor(0) + ", " + literal(alpha) + ", " + literal(gamma) + ")");
 }
 
 void hard_sigmoid(NodeContext& c) {
   const double alpha = c.float_or("alpha", 0.2);
   const double beta = c.float_or("beta", 0.5);
   if (is_about(alpha, 1.0 / 6.0) && beta == 0.5) return set_call(c, "torch.hardsigmoid");
-  set(c, "torch.clamp(" + c.tensor(0) + " * " + literal(alpha) + " + " + literal(beta) +
-             ", 0.0, 1.0)");
+  set_like_input(c, "torch.clamp(" + c.tensor(0) + " * " + literal(alpha) + " + " + literal(beta) +
+                        ", 0.0, 1.0)");
 }
 
 void softsign(NodeContext& c) {
   const std::string x = c.tensor(0);
-  set(c, x + " / (torch.abs(" + x + ") + 1.0)");
+  set_like_input(c, x + " / (torch.abs(" + x + ") + 1.0)");
 }
 
 void gelu(NodeContext& c) {
   const std::string approximate = c.string_or("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
     throw Unsupported("has approximate '" + approximate + "'; none and tanh are");
-  set(c, "torch.gelu(" + c.tensor(0) + ", approximate=\"" + approximate + "\")");
+  set_like_input(c, "torch.gelu(" + c.tensor(0) + ", approximate=\"" + approximate + "\")");
 }
 
 std::string swish_of(const std::string& x, double alpha) {
@@ -70,14 +67,15 @@ std::string swish_of(const std::string& x, double alpha) {
   return x + " * torch.sigmoid(" + x + " * " + literal(alpha) + ")";
 }
 
-void swish(NodeContext& c) { set(c, swish_of(c.tensor(0), c.float_or("alpha", 1.0))); }
+void swish(NodeContext& c) { set_like_input(c, swish_of(c.tensor(0), c.float_or("alpha", 1.0))); }
 
 void swiglu(NodeContext& c) {
-  set(c, swish_of(c.tensor(0), c.float_or("alpha", 1.0)) + " * " + c.tensor(1));
+  set_like_input(c, swish_of(c.tensor(0), c.float_or("alpha", 1.0)) + " * " + c.tensor(1));
 }
 
 void thresholded_relu(NodeContext& c) {
-  set(c, "torch.threshold(" + c.tensor(0) + ", " + literal(c.float_or("alpha", 1.0)) + ", 0.0)");
+  set_like_input(
+      c, "torch.threshold(" + c.tensor(0) + ", " + literal(c.float_or("alpha", 1.0)) + ", 0.0)");
 }
 
 // For types and biases that PyTorch's shrink functions do not have.
@@ -96,7 +94,7 @@ void shrink(NodeContext& c) {
   const bool usual = is_floating(c.type(0)) && lambd >= 0;
   if (usual && bias == 0) return set_call(c, "torch.hardshrink", lambd);
   if (usual && bias == lambd) return set_call(c, "torch.softshrink", lambd);
-  set(c, general_shrink(c, lambd, bias));
+  set_like_input(c, general_shrink(c, lambd, bias));
 }
 
 // One slope, or one a channel: the shapes that torch.prelu takes, as a reshaped slope.
@@ -117,12 +115,12 @@ std::optional<std::string> slope_of_channels(NodeContext& c) {
 
 void prelu(NodeContext& c) {
   if (const auto slope = slope_of_channels(c)) {
-    return set(c, "torch.prelu(" + c.tensor(0) + ", " + *slope + ")");
+    return set_like_input(c, "torch.prelu(" + c.tensor(0) + ", " + *slope + ")");
   }
   const std::string x = computable(c, 0);
   const std::string text =
       "torch.where(" + x + " > 0, " + x + ", " + x + " * " + computable(c, 1) + ")";
-  set(c, in_type(c, text, c.type(0)));
+  set_like_input(c, in_type(c, text, c.type(0)));
 }
 
 // Before opset 13 the axes from `axis` on are one.
@@ -130,13 +128,14 @@ void set_of_flattened(NodeContext& c, const std::string& function) {
   const std::int64_t axis = c.int_or("axis", 1);
   const std::string x = c.tensor(0);
   if (axis == -1 || (c.rank(0) && axis_of(axis, c.rank(0)) == *c.rank(0) - 1))
-    return set(c, function + "(" + x + ", -1)");
-  set(c, function + "(" + x + ".flatten(" + std::to_string(axis) + "), -1).view_as(" + x + ")");
+    return set_like_input(c, function + "(" + x + ", -1)");
+  set_like_input(
+      c, function + "(" + x + ".flatten(" + std::to_string(axis) + "), -1).view_as(" + x + ")");
 }
 
 void set_along_axis(NodeContext& c, const std::string& function) {
   const std::int64_t axis = axis_of(c.int_or("axis", -1), c.rank(0));
-  set(c, function + "(" + c.tensor(0) + ", " + std::to_string(axis) + ")");
+  set_like_input(c, function + "(" + c.tensor(0) + ", " + std::to_string(axis) + ")");
 }
 
 void softmax(NodeContext& c) { set_along_axis(c, "torch.softmax"); }
@@ -146,36 +145,34 @@ void softmax_of_flattened(NodeContext& c) { set_of_flattened(c, "torch.softmax")
 void log_softmax_of_flattened(NodeContext& c) { set_of_flattened(c, "torch.log_softmax"); }
 void hardmax_of_flattened(NodeContext& c) { set_of_flattened(c, c.helper("_hardmax")); }
 
-constexpr auto kBroadcast = Folding::broadcast;
-
-constexpr Operator kOperators[] = {
-    {"Celu", 12, celu, kBroadcast},
-    {"Elu", 6, elu, kBroadcast},
-    {"Gelu", 20, gelu, kBroadcast},
-    {"HardSigmoid", 6, hard_sigmoid, kBroadcast},
-    {"HardSwish", 14, hard_swish, kBroadcast},
-    {"Hardmax", 1, hardmax_of_flattened, kBroadcast, Gradient::stops, 12},
-    {"Hardmax", 13, hardmax, kBroadcast, Gradient::stops},
-    {"LeakyRelu", 6, leaky_relu, kBroadcast},
-    {"LogSoftmax", 1, log_softmax_of_flattened, kBroadcast, Gradient::flows, 12},
-    {"LogSoftmax", 13, log_softmax, kBroadcast},
-    {"Mish", 18, mish, kBroadcast},
-    {"PRelu", 7, prelu, kBroadcast},
-    {"Relu", 6, relu, kBroadcast},
-    {"Selu", 6, selu, kBroadcast},
-    {"Shrink", 9, shrink, kBroadcast},
-    {"Sigmoid", 6, sigmoid, kBroadcast},
-    {"Softmax", 1, softmax_of_flattened, kBroadcast, Gradient::flows, 12},
-    {"Softmax", 13, softmax, kBroadcast},
-    {"Softplus", 1, softplus, kBroadcast},
-    {"Softsign", 1, softsign, kBroadcast},
-    {"SwiGLU", 28, swiglu, kBroadcast},
-    {"Swish", 24, swish, kBroadcast},
-    {"ThresholdedRelu", 10, thresholded_relu, kBroadcast},
+constexpr Operator kActivationOperators[] = {
+    {"Celu", 12, celu, Folding::broadcast},
+    {"Elu", 6, elu, Folding::broadcast},
+    {"Gelu", 20, gelu, Folding::broadcast},
+    {"HardSigmoid", 6, hard_sigmoid, Folding::broadcast},
+    {"HardSwish", 14, hard_swish, Folding::broadcast},
+    {"Hardmax", 1, hardmax_of_flattened, Folding::broadcast, Gradient::stops, 12},
+    {"Hardmax", 13, hardmax, Folding::broadcast, Gradient::stops},
+    {"LeakyRelu", 6, leaky_relu, Folding::broadcast},
+    {"LogSoftmax", 1, log_softmax_of_flattened, Folding::broadcast, Gradient::flows, 12},
+    {"LogSoftmax", 13, log_softmax, Folding::broadcast},
+    {"Mish", 18, mish, Folding::broadcast},
+    {"PRelu", 7, prelu, Folding::broadcast},
+    {"Relu", 6, relu, Folding::broadcast},
+    {"Selu", 6, selu, Folding::broadcast},
+    {"Shrink", 9, shrink, Folding::broadcast},
+    {"Sigmoid", 6, sigmoid, Folding::broadcast},
+    {"Softmax", 1, softmax_of_flattened, Folding::broadcast, Gradient::flows, 12},
+    {"Softmax", 13, softmax, Folding::broadcast},
+    {"Softplus", 1, softplus, Folding::broadcast},
+    {"Softsign", 1, softsign, Folding::broadcast},
+    {"SwiGLU", 28, swiglu, Folding::broadcast},
+    {"Swish", 24, swish, Folding::broadcast},
+    {"ThresholdedRelu", 10, thresholded_relu, Folding::broadcast},
 };
 
 }  // namespace
 
-std::span<const Operator> activation_operators() { return kOperators; }
+std::span<const Operator> activation_operators() { return kActivationOperators; }
 
 }  // namespace decent::onnx

@@ -12,10 +12,6 @@ constexpr std::size_t kPastKey = 4;
 constexpr std::size_t kPastValue = 5;
 constexpr std::size_t kLengths = 6;  // of the keys that are not padding
 
-std::string optional_tensor(NodeContext& c, std::size_t input) {
-  return c.has(input) ? c.tensor(input) : "None";
-}
-
 // Inputs 0 to 2 as [batch, heads, time, size].
 struct Heads {
   bool flat = false;         // they are [batch, time, heads * size] in the file
@@ -203,7 +199,7 @@ void causal_convolution(NodeContext& c) {
   c.set(1, padded + ".narrow(2, " + x + ".size(2), " + before + ")", c.type(0), 3);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kAttentionOperators[] = {
     {"Attention", 23, attention},
     {"CausalConvWithState", 27, causal_convolution},
     {"LinearAttention", 27, linear_attention},
@@ -212,6 +208,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> attention_operators() { return kOperators; }
+std::span<const Operator> attention_operators() { return kAttentionOperators; }
 
 }  // namespace decent::onnx

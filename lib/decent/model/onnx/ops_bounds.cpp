@@ -106,7 +106,7 @@ void mean(NodeContext& c) {
         broadcast_rank(c));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kBoundsOperators[] = {
     {"Clip", 6, clip_by_attributes, Folding::broadcast, Gradient::flows, 10},
     {"Clip", 11, clip, Folding::broadcast},
     {"Max", 8, max, Folding::broadcast},
@@ -117,6 +117,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> bounds_operators() { return kOperators; }
+std::span<const Operator> bounds_operators() { return kBoundsOperators; }
 
 }  // namespace decent::onnx

@@ -166,7 +166,7 @@ void where(NodeContext& c) {
         broadcast_rank(c));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kComparisonOperators[] = {
     {"And", 7, logical_and, Folding::broadcast, Gradient::stops},
     {"Equal", 7, equal, Folding::broadcast, Gradient::stops},
     {"Greater", 7, greater, Folding::broadcast, Gradient::stops},
@@ -183,6 +183,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> comparison_operators() { return kOperators; }
+std::span<const Operator> comparison_operators() { return kComparisonOperators; }
 
 }  // namespace decent::onnx

@@ -291,7 +291,7 @@ void sequence_map(NodeContext& c) {
   for (std::size_t i = 0; i < lists.size(); ++i) c.set_sequence(i, lists[i], values[i].type);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kControlOperators[] = {
     {"If", 1, if_else},
     {"Loop", 1, loop},
     {"Scan", 9, scan},
@@ -300,6 +300,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> control_operators() { return kOperators; }
+std::span<const Operator> control_operators() { return kControlOperators; }
 
 }  // namespace decent::onnx

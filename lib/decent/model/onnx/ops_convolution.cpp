@@ -127,13 +127,13 @@ void conv_transpose(NodeContext& c) {
   set_of_window(c, window, cropped(window, transposed(c, window, bias_text(c), none)));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kConvolutionOperators[] = {
     {"Conv", 1, conv},
     {"ConvTranspose", 1, conv_transpose},
 };
 
 }  // namespace
 
-std::span<const Operator> convolution_operators() { return kOperators; }
+std::span<const Operator> convolution_operators() { return kConvolutionOperators; }
 
 }  // namespace decent::onnx

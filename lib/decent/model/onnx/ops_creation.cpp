@@ -188,7 +188,7 @@ void bit_cast(NodeContext& c) {
   c.set(0, "torch.view_copy(" + c.tensor(0) + ", dtype=" + c.dtype(type) + ")", type, c.rank(0));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kCreationOperators[] = {
     {"BitCast", 26, bit_cast, Folding::broadcast, Gradient::stops},
     {"Cast", 6, cast, Folding::broadcast},
     {"CastLike", 15, cast_like, Folding::first},
@@ -202,6 +202,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> creation_operators() { return kOperators; }
+std::span<const Operator> creation_operators() { return kCreationOperators; }
 
 }  // namespace decent::onnx

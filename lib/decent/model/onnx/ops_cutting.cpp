@@ -331,7 +331,7 @@ void space_to_depth(NodeContext& c) {
   rearrange(c, depth_first(c) ? c.helper("_space_to_depth") : "torch.pixel_unshuffle");
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kCuttingOperators[] = {
     {"Concat", 4, concat, Folding::sum},
     {"DepthToSpace", 1, depth_to_space, Folding::sum},
     {"Pad", 2, pad},
@@ -342,6 +342,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> cutting_operators() { return kOperators; }
+std::span<const Operator> cutting_operators() { return kCuttingOperators; }
 
 }  // namespace decent::onnx

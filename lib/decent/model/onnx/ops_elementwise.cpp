@@ -126,43 +126,42 @@ void erf(NodeContext& c) {
   set_unary(c, "torch.erf(" + computable(c, 0) + ").to(" + c.dtype(c.type(0)) + ")");
 }
 
-constexpr auto kBroadcast = Folding::broadcast;
-
-constexpr Operator kOperators[] = {
-    {"Abs", 6, abs, kBroadcast},
-    {"Acos", 7, function_of_name, kBroadcast},
-    {"Acosh", 9, function_of_name, kBroadcast},
-    {"Add", 7, add, kBroadcast},
-    {"Asin", 7, function_of_name, kBroadcast},
-    {"Asinh", 9, function_of_name, kBroadcast},
-    {"Atan", 7, function_of_name, kBroadcast},
-    {"Atanh", 9, function_of_name, kBroadcast},
-    {"Ceil", 6, function_of_name, kBroadcast, Gradient::stops},
-    {"Cos", 7, function_of_name, kBroadcast},
-    {"Cosh", 9, function_of_name, kBroadcast},
-    {"Div", 7, div, kBroadcast},
-    {"Erf", 9, erf, kBroadcast},
-    {"Exp", 6, function_of_name, kBroadcast},
-    {"Floor", 6, function_of_name, kBroadcast, Gradient::stops},
+constexpr Operator kElementwiseOperators[] = {
+    {"Abs", 6, abs, Folding::broadcast},
+    {"Acos", 7, function_of_name, Folding::broadcast},
+    {"Acosh", 9, function_of_name, Folding::broadcast},
+    {"Add", 7, add, Folding::broadcast},
+    {"Asin", 7, function_of_name, Folding::broadcast},
+    {"Asinh", 9, function_of_name, Folding::broadcast},
+    {"Atan", 7, function_of_name, Folding::broadcast},
+    {"Atanh", 9, function_of_name, Folding::broadcast},
+    {"Ceil", 6, function_of_name, Folding::broadcast, Gradient::stops},
+    {"Cos", 7, function_of_name, Folding::broadcast},
+    {"Cosh", 9, function_of_name, Folding::broadcast},
+    {"Div", 7, div, Folding::broadcast},
+    {"Erf", 9, erf, Folding::broadcast},
+    {"Exp", 6, function_of_name, Folding::broadcast},
+    {"Floor", 6, function_of_name, Folding::broadcast, Gradient::stops},
     {"Identity", 1, identity},
-    {"Log", 6, function_of_name, kBroadcast},
-    {"Mod", 10, mod, kBroadcast},
-    {"Mul", 7, mul, kBroadcast},
-    {"Neg", 6, neg, kBroadcast},
-    {"Pow", 7, pow, kBroadcast},
-    {"Reciprocal", 6, function_of_name, kBroadcast},
-    {"Round", 11, function_of_name, kBroadcast, Gradient::stops},  // halves to even, as ONNX
-    {"Sign", 9, sign, kBroadcast, Gradient::stops},
-    {"Sin", 7, function_of_name, kBroadcast},
-    {"Sinh", 9, function_of_name, kBroadcast},
-    {"Sqrt", 6, function_of_name, kBroadcast},
-    {"Sub", 7, sub, kBroadcast},
-    {"Tan", 7, function_of_name, kBroadcast},
-    {"Tanh", 6, function_of_name, kBroadcast},
+    {"Log", 6, function_of_name, Folding::broadcast},
+    {"Mod", 10, mod, Folding::broadcast},
+    {"Mul", 7, mul, Folding::broadcast},
+    {"Neg", 6, neg, Folding::broadcast},
+    {"Pow", 7, pow, Folding::broadcast},
+    {"Reciprocal", 6, function_of_name, Folding::broadcast},
+    {"Round", 11, function_of_name, Folding::broadcast,
+     Gradient::stops},  // halves to even, as ONNX
+    {"Sign", 9, sign, Folding::broadcast, Gradient::stops},
+    {"Sin", 7, function_of_name, Folding::broadcast},
+    {"Sinh", 9, function_of_name, Folding::broadcast},
+    {"Sqrt", 6, function_of_name, Folding::broadcast},
+    {"Sub", 7, sub, Folding::broadcast},
+    {"Tan", 7, function_of_name, Folding::broadcast},
+    {"Tanh", 6, function_of_name, Folding::broadcast},
 };
 
 }  // namespace
 
-std::span<const Operator> elementwise_operators() { return kOperators; }
+std::span<const Operator> elementwise_operators() { return kElementwiseOperators; }
 
 }  // namespace decent::onnx

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -46,17 +47,10 @@ void affine_grid(NodeContext& c) {
       c.type(0), rank);
 }
 
-std::string list(const std::vector<std::int64_t>& values) {
-  std::string text;
-  for (const std::int64_t value : values)
-    text += (text.empty() ? "" : ", ") + std::to_string(value);
-  return "[" + text + "]";
-}
-
 // An attribute with an integer, or two, for each dimension.
 std::string by_dimension(NodeContext& c, std::string_view attribute, const std::string& block,
                          std::int64_t otherwise) {
-  if (const auto given = c.ints(attribute)) return list(*given);
+  if (const auto given = c.ints(attribute)) return list_text(*given);
   return "[" + std::to_string(otherwise) + "] * len(" + block + ")";
 }
 
@@ -109,7 +103,7 @@ void non_max_suppression(NodeContext& c) {
         ElementType::int64, 2);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kGridOperators[] = {
     {"AffineGrid", 20, affine_grid},
     {"Col2Im", 18, col2im},
     {"GridSample", 16, grid_sample},
@@ -119,6 +113,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> grid_operators() { return kOperators; }
+std::span<const Operator> grid_operators() { return kGridOperators; }
 
 }  // namespace decent::onnx

@@ -155,7 +155,7 @@ void reverse_sequence(NodeContext& c) {
         c.type(0), c.rank(0));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kIndexingOperators[] = {
     {"Compress", 9, compress, Folding::sum},
     {"Gather", 1, gather, Folding::pairs},
     {"GatherElements", 11, gather_elements, Folding::sum},
@@ -168,6 +168,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> indexing_operators() { return kOperators; }
+std::span<const Operator> indexing_operators() { return kIndexingOperators; }
 
 }  // namespace decent::onnx

@@ -8,7 +8,7 @@ namespace {
 // What PyTorch ignores where a file names no class to ignore: not a class.
 constexpr std::int64_t kNoClass = -100;
 
-std::string reduction(NodeContext& c) {
+std::string loss_reduction(NodeContext& c) {
   const std::string name = c.string_or("reduction", "mean");
   if (name == "none") return "0";
   if (name == "mean") return "1";
@@ -25,7 +25,7 @@ std::optional<std::int64_t> loss_rank(NodeContext& c) {
 std::string loss_arguments(NodeContext& c) {
   const std::string labels =
       c.type(1) == ElementType::int64 ? c.tensor(1) : c.tensor(1) + ".to(torch.int64)";
-  return labels + ", " + (c.has(2) ? c.tensor(2) : "None") + ", " + reduction(c) + ", " +
+  return labels + ", " + (c.has(2) ? c.tensor(2) : "None") + ", " + loss_reduction(c) + ", " +
          std::to_string(c.int_or("ignore_index", kNoClass));
 }
 
@@ -45,13 +45,13 @@ void softmax_cross_entropy(NodeContext& c) {
         loss_rank(c));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kLossOperators[] = {
     {"NegativeLogLikelihoodLoss", 12, negative_log_likelihood, Folding::broadcast},
     {"SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy, Folding::broadcast},
 };
 
 }  // namespace
 
-std::span<const Operator> loss_operators() { return kOperators; }
+std::span<const Operator> loss_operators() { return kLossOperators; }
 
 }  // namespace decent::onnx

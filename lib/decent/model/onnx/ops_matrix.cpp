@@ -98,7 +98,7 @@ void det(NodeContext& c) {
   c.set(0, "torch.det(" + c.tensor(0) + ")", c.type(0), rank);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kMatrixOperators[] = {
     {"Det", 11, det},
     {"Einsum", 12, einsum},
     {"Gemm", 7, gemm},
@@ -107,6 +107,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> matrix_operators() { return kOperators; }
+std::span<const Operator> matrix_operators() { return kMatrixOperators; }
 
 }  // namespace decent::onnx

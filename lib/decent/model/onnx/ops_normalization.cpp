@@ -16,10 +16,6 @@ std::string epsilon_text(const NodeContext& c) {
   return literal(c.float_or("epsilon", kUsualEpsilon));
 }
 
-void set(NodeContext& c, const std::string& expression) {
-  c.set(0, expression, c.type(0), c.rank(0));
-}
-
 // A tensor of the module that nothing trains: what training can update in place.
 bool is_buffer(const Value& value) {
   return value.dims.has_value() && !value.is_constant() && !value.integers && !value.has_gradient;
@@ -58,12 +54,12 @@ void batch_normalization(NodeContext& c) {
   const std::vector<std::string> arguments = {c.tensor(0),      c.tensor(1),      c.tensor(2),
                                               statistics(c, 3), statistics(c, 4), "self.training",
                                               momentum_text(c), epsilon_text(c),  "False"};
-  set(c, "torch.batch_norm(" + comma_separated(arguments) + ")");
+  set_like_input(c, "torch.batch_norm(" + comma_separated(arguments) + ")");
 }
 
 void instance_normalization(NodeContext& c) {
-  set(c, "torch.instance_norm(" + c.tensor(0) + ", " + c.tensor(1) + ", " + c.tensor(2) +
-             ", None, None, True, 0.1, " + epsilon_text(c) + ", False)");
+  set_like_input(c, "torch.instance_norm(" + c.tensor(0) + ", " + c.tensor(1) + ", " + c.tensor(2) +
+                        ", None, None, True, 0.1, " + epsilon_text(c) + ", False)");
 }
 
 // How many axes from `axis` on there are, where that is known.
@@ -107,8 +103,9 @@ void layer_normalization(NodeContext& c) {
   const std::string bias = c.has(2) ? c.tensor(2) : "None";
   const bool direct = scale_has_whole_shape(c);
   const std::string shape = direct ? list_text(*c.input(1).dims) : axis_text(c);
-  set(c, (direct ? "torch.layer_norm" : c.helper("_layer_norm")) + "(" +
-             comma_separated({c.tensor(0), shape, c.tensor(1), bias, epsilon_text(c)}) + ")");
+  set_like_input(c, (direct ? "torch.layer_norm" : c.helper("_layer_norm")) + "(" +
+                        comma_separated({c.tensor(0), shape, c.tensor(1), bias, epsilon_text(c)}) +
+                        ")");
   if (c.wants(1) || c.wants(2)) set_layer_statistics(c, stash);
 }
 
@@ -133,7 +130,7 @@ std::string group_norm_of(NodeContext& c, const std::string& scale, const std::s
 
 void group_normalization(NodeContext& c) {
   stash_type(c);
-  set(c, group_norm_of(c, c.tensor(1), c.tensor(2)));
+  set_like_input(c, group_norm_of(c, c.tensor(1), c.tensor(2)));
 }
 
 // Before opset 21 scale and bias are those of the groups.
@@ -144,11 +141,12 @@ void group_normalization_by_group(NodeContext& c) {
   const auto repeated = [&](std::size_t input) {
     return "torch.repeat_interleave(" + c.tensor(input) + ", " + each + ")";
   };
-  set(c, group_norm_of(c, repeated(1), repeated(2)));
+  set_like_input(c, group_norm_of(c, repeated(1), repeated(2)));
 }
 
 void lrn(NodeContext& c) {
-  set(c, c.helper("_local_response_norm") + "(" +
+  set_like_input(
+      c, c.helper("_local_response_norm") + "(" +
              comma_separated({c.tensor(0), std::to_string(c.int_or("size", 1)),
                               literal(c.float_or("alpha", 1e-4)), literal(c.float_or("beta", 0.75)),
                               literal(c.float_or("bias", 1.0))}) +
@@ -160,16 +158,17 @@ void lp_normalization(NodeContext& c) {
   const std::string x = c.tensor(0);
   const std::int64_t p = c.int_or("p", 2);
   if (p != 1 && p != 2) throw Unsupported("has p " + std::to_string(p) + "; 1 and 2 are");
-  set(c, x + " / torch.linalg_vector_norm(" + x + ", " + std::to_string(p) + ", [" + axis_text(c) +
-             "], True).clamp_min(1e-12)");
+  set_like_input(c, x + " / torch.linalg_vector_norm(" + x + ", " + std::to_string(p) + ", [" +
+                        axis_text(c) + "], True).clamp_min(1e-12)");
 }
 
 void mean_variance_normalization(NodeContext& c) {
   const auto axes = c.ints("axes").value_or(std::vector<std::int64_t>{0, 2, 3});
-  set(c, c.helper("_mean_variance_norm") + "(" + c.tensor(0) + ", " + list_text(axes) + ")");
+  set_like_input(
+      c, c.helper("_mean_variance_norm") + "(" + c.tensor(0) + ", " + list_text(axes) + ")");
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kNormalizationOperators[] = {
     {"BatchNormalization", 9, batch_normalization},
     {"GroupNormalization", 18, group_normalization_by_group, Folding::never, Gradient::flows, 20},
     {"GroupNormalization", 21, group_normalization},
@@ -183,6 +182,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> normalization_operators() { return kOperators; }
+std::span<const Operator> normalization_operators() { return kNormalizationOperators; }
 
 }  // namespace decent::onnx

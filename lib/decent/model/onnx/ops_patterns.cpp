@@ -13,7 +13,7 @@ void safe_softmax(NodeContext& c) {
 }
 
 // Queries, keys, values and, unless is_causal, perhaps a mask that is added to the scores.
-void attention(NodeContext& c) {
+void fused_attention(NodeContext& c) {
   check_keys_and_values(c, c.tensor(1), c.tensor(2));
   const std::string mask = c.has(3) ? c.tensor(3) : "None";
   const std::string causal = c.int_or("is_causal", 0) != 0 ? "True" : "False";
@@ -32,14 +32,14 @@ void linear(NodeContext& c) {
         c.rank(0));
 }
 
-constexpr Operator kOperators[] = {
-    {"Attention", 0, attention},
+constexpr Operator kPatternOperators[] = {
+    {"Attention", 0, fused_attention},
     {"Linear", 0, linear},
     {"SafeSoftmax", 0, safe_softmax},
 };
 
 }  // namespace
 
-std::span<const Operator> pattern_operators() { return kOperators; }
+std::span<const Operator> pattern_operators() { return kPatternOperators; }
 
 }  // namespace decent::onnx

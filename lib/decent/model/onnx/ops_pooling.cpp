@@ -141,7 +141,7 @@ void global_lp_pool(NodeContext& c) {
         c.type(0), c.rank(0));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kPoolingOperators[] = {
     {"AveragePool", 1, average_pool},
     {"GlobalAveragePool", 1, global_average_pool},
     {"GlobalLpPool", 2, global_lp_pool},
@@ -153,6 +153,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> pooling_operators() { return kOperators; }
+std::span<const Operator> pooling_operators() { return kPoolingOperators; }
 
 }  // namespace decent::onnx

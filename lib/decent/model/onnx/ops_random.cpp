@@ -94,7 +94,7 @@ void multinomial(NodeContext& c) {
   c.set(0, type == ElementType::int64 ? drawn : drawn + ".to(" + c.dtype(type) + ")", type, 2);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRandomOperators[] = {
     {"Bernoulli", 15, bernoulli, Folding::never, Gradient::stops},
     {"Dropout", 7, dropout},
     {"Multinomial", 7, multinomial, Folding::never, Gradient::stops},
@@ -106,6 +106,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> random_operators() { return kOperators; }
+std::span<const Operator> random_operators() { return kRandomOperators; }
 
 }  // namespace decent::onnx

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "decent/model/onnx/decimals.h"
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -100,10 +101,6 @@ struct Recurrent {
   std::string x, w, r, b, lengths, h;
 };
 
-std::string optional_tensor(NodeContext& c, std::size_t input) {
-  return c.has(input) ? c.tensor(input) : "None";
-}
-
 std::string time_first(NodeContext& c, std::size_t input, bool batch_first) {
   if (!c.has(input)) return "None";
   return batch_first ? c.tensor(input) + ".transpose(0, 1)" : c.tensor(input);
@@ -131,8 +128,6 @@ Recurrent understand(NodeContext& c, const std::vector<std::string>& defaults) {
   node.h = time_first(c, 5, node.batch_first);
   return node;
 }
-
-std::string boolean(bool value) { return value ? "True" : "False"; }
 
 // "x, w, r, b, lengths, h"
 std::string tensors(const Recurrent& node) {
@@ -173,20 +168,21 @@ void lstm(NodeContext& c) {
   const std::string inputs = tensors(node) + ", " + time_first(c, 6, node.batch_first);
   const bool coupled = c.int_or("input_forget", 0) != 0;
   if (node.default_activations && node.clip == 0 && !coupled && !c.has(7)) {
-    const std::string call = c.helper("_lstm") + "(" + inputs + ", " + boolean(node.reverse) + ")";
+    const std::string call =
+        c.helper("_lstm") + "(" + inputs + ", " + bool_text(node.reverse) + ")";
     return set_outputs(c, node, call, 2);
   }
   set_outputs(c, node,
               c.helper("_lstm_loop") + "(" + inputs + ", " + optional_tensor(c, 7) + ", " +
-                  boolean(node.reverse) + ", " + loop_arguments(c, node) + ", " + boolean(coupled) +
-                  ")",
+                  bool_text(node.reverse) + ", " + loop_arguments(c, node) + ", " +
+                  bool_text(coupled) + ")",
               2);
 }
 
 void one_state(NodeContext& c, const Recurrent& node, const std::string& function) {
   set_outputs(c, node,
               c.helper("_one_state") + "(\"" + function + "\", " + tensors(node) + ", " +
-                  boolean(node.reverse) + ")",
+                  bool_text(node.reverse) + ")",
               1);
 }
 
@@ -196,8 +192,8 @@ void gru(NodeContext& c) {
   if (node.default_activations && node.clip == 0 && linear_before_reset)
     return one_state(c, node, "gru");
   set_outputs(c, node,
-              c.helper("_gru_loop") + "(" + tensors(node) + ", " + boolean(node.reverse) + ", " +
-                  boolean(linear_before_reset) + ", " + loop_arguments(c, node) + ")",
+              c.helper("_gru_loop") + "(" + tensors(node) + ", " + bool_text(node.reverse) + ", " +
+                  bool_text(linear_before_reset) + ", " + loop_arguments(c, node) + ")",
               1);
 }
 
@@ -208,12 +204,12 @@ void rnn(NodeContext& c) {
   if (node.clip == 0 && (relu || node.default_activations))
     return one_state(c, node, relu ? "rnn_relu" : "rnn_tanh");
   set_outputs(c, node,
-              c.helper("_rnn_loop") + "(" + tensors(node) + ", " + boolean(node.reverse) + ", " +
+              c.helper("_rnn_loop") + "(" + tensors(node) + ", " + bool_text(node.reverse) + ", " +
                   loop_arguments(c, node) + ")",
               1);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kRecurrentOperators[] = {
     {"GRU", 7, gru},
     {"LSTM", 7, lstm},
     {"RNN", 7, rnn},
@@ -221,6 +217,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> recurrent_operators() { return kOperators; }
+std::span<const Operator> recurrent_operators() { return kRecurrentOperators; }
 
 }  // namespace decent::onnx

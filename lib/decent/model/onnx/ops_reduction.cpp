@@ -228,7 +228,7 @@ void accumulate(NodeContext& c, const std::string& name) {
 void cum_sum(NodeContext& c) { accumulate(c, "sum"); }
 void cum_prod(NodeContext& c) { accumulate(c, "prod"); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kReductionOperators[] = {
     {"ArgMax", 1, arg_max, Folding::sum, Gradient::stops},
     {"ArgMin", 1, arg_min, Folding::sum, Gradient::stops},
     {"CumProd", 26, cum_prod, Folding::sum},
@@ -247,6 +247,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> reduction_operators() { return kOperators; }
+std::span<const Operator> reduction_operators() { return kReductionOperators; }
 
 }  // namespace decent::onnx

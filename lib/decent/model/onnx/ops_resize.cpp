@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "decent/model/onnx/decimals.h"
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/names.h"
 #include "decent/model/onnx/operators.h"
 
@@ -101,26 +102,14 @@ void read_attributes(NodeContext& c, Resize& node) {
 
 // Text of lists.
 
-std::string list(const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ", ") + item;
-  return "[" + text + "]";
-}
-
-std::string list(const std::vector<std::int64_t>& values) {
-  std::vector<std::string> items;
-  for (const std::int64_t value : values) items.push_back(std::to_string(value));
-  return list(items);
-}
-
-std::string list(const std::vector<double>& values) {
+std::string float_list(const std::vector<double>& values) {
   std::vector<std::string> items;
   for (const double value : values) items.push_back(literal(value));
-  return list(items);
+  return "[" + comma_separated(items) + "]";
 }
 
 std::string float_list(NodeContext& c, std::size_t input) {
-  if (c.input(input).is_constant()) return list(as_doubles(*c.input(input).constant));
+  if (c.input(input).is_constant()) return float_list(as_doubles(*c.input(input).constant));
   const std::string name = c.fresh_name("factors");
   c.line(name + ": List[float] = " + c.tensor(input) + ".tolist()");
   return name;
@@ -193,7 +182,7 @@ std::string factors_of(const Resize& node, const std::string& x, TorchCall& call
       need_more_than_one(node, call,
                          "int(" + size_of_axis(x, node.axes[i]) + " * " + literal(scale) + ")");
   }
-  return list(factors);
+  return float_list(factors);
 }
 
 std::string sizes_of(const Resize& node, const std::string& x, TorchCall& call) {
@@ -210,7 +199,7 @@ std::string sizes_of(const Resize& node, const std::string& x, TorchCall& call) 
       call.conditions.push_back(size.text() + " == " + same);
     }
   }
-  return list(sizes);
+  return "[" + comma_separated(sizes) + "]";
 }
 
 TorchCall torch_call(NodeContext& c, const Resize& node) {
@@ -243,7 +232,8 @@ Targets targets(NodeContext& c, const Resize& node, const std::string& axes,
                 const std::string& region) {
   const std::string x = c.tensor(0);
   if (node.scales || !is_given(c, node.sizes_input)) {
-    const std::string scales = node.scales ? list(*node.scales) : float_list(c, node.scales_input);
+    const std::string scales =
+        node.scales ? float_list(*node.scales) : float_list(c, node.scales_input);
     return {c.helper("_resize_sizes") + "(" + x + ", " + axes + ", " + scales + ", " + region + ")",
             scales};
   }
@@ -263,7 +253,7 @@ std::string general_call(NodeContext& c, const Resize& node) {
   const bool crops = node.transform == "tf_crop_and_resize";
   if (crops && !is_given(c, node.region_input)) throw Unsupported("crops without its input 'roi'");
   const std::string region = crops ? float_list(c, node.region_input) : "annotate(List[float], [])";
-  const std::string axes = list(node.axes);
+  const std::string axes = list_text(node.axes);
   const Targets to = targets(c, node, axes, region);
   return c.helper("_resize") + "(" + c.tensor(0) + ", " + axes + ", " + to.sizes + ", " +
          to.scales + ", " + region + ", \"" + node.mode + "\", \"" + node.transform + "\", \"" +
@@ -315,7 +305,7 @@ void resize_by_scales(NodeContext& c) {
   set_resized(c, node);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kResizeOperators[] = {
     {"Resize", 10, resize_by_scales, Folding::never, Gradient::flows, 10},
     {"Resize", 11, resize},
     {"Upsample", 9, resize_by_scales, Folding::never, Gradient::flows, 9},
@@ -323,6 +313,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> resize_operators() { return kOperators; }
+std::span<const Operator> resize_operators() { return kResizeOperators; }
 
 }  // namespace decent::onnx

@@ -7,7 +7,7 @@ namespace decent::onnx {
 namespace {
 
 // How several updates of one element, and its old value, become one.
-std::string reduction(NodeContext& c) {
+std::string scatter_reduction(NodeContext& c) {
   const std::string name = c.string_or("reduction", "none");
   if (name != "none" && name != "add" && name != "mul" && name != "min" && name != "max")
     throw Unsupported("has the reduction '" + name + "'");
@@ -20,7 +20,7 @@ std::string torch_reduction(const std::string& name) {
 }
 
 void scatter_elements(NodeContext& c) {
-  const std::string reduce = reduction(c);
+  const std::string reduce = scatter_reduction(c);
   const std::int64_t axis = axis_of(c.int_or("axis", 0), c.rank(0));
   std::string arguments = "(" + c.tensor(0) + ", " + std::to_string(axis) + ", " +
                           c.helper("_element_indices") + "(" + c.tensor(1) + ", " +
@@ -32,7 +32,7 @@ void scatter_elements(NodeContext& c) {
 }
 
 void scatter_nd(NodeContext& c) {
-  const std::string reduce = reduction(c);
+  const std::string reduce = scatter_reduction(c);
   const std::string arguments = "(" + c.tensor(0) + ", " + c.tensor(1) + ", " + c.tensor(2) + ", ";
   const std::string text =
       reduce == "none" || reduce == "add"
@@ -41,7 +41,7 @@ void scatter_nd(NodeContext& c) {
   c.set(0, text, c.type(0), c.rank(0));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kScatterOperators[] = {
     {"Scatter", 9, scatter_elements, Folding::sum, Gradient::flows, 10},
     {"ScatterElements", 11, scatter_elements, Folding::sum},
     {"ScatterND", 11, scatter_nd, Folding::sum},
@@ -49,6 +49,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> scatter_operators() { return kOperators; }
+std::span<const Operator> scatter_operators() { return kScatterOperators; }
 
 }  // namespace decent::onnx

@@ -68,7 +68,7 @@ void concat_from_sequence(NodeContext& c) {
         rank);
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSequenceOperators[] = {
     {"ConcatFromSequence", 11, concat_from_sequence},
     {"SequenceAt", 11, sequence_at},
     {"SequenceConstruct", 11, sequence_construct},
@@ -81,6 +81,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> sequence_operators() { return kOperators; }
+std::span<const Operator> sequence_operators() { return kSequenceOperators; }
 
 }  // namespace decent::onnx

@@ -263,7 +263,7 @@ void tile(NodeContext& c) {
   c.set(0, c.tensor(0) + ".repeat(" + repeats + ")", c.type(0), c.rank(0));
 }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kShapeOperators[] = {
     {"Expand", 8, expand, Folding::product},
     {"Flatten", 9, flatten, Folding::sum},
     {"Reshape", 5, reshape, Folding::sum},
@@ -277,6 +277,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> shape_operators() { return kOperators; }
+std::span<const Operator> shape_operators() { return kShapeOperators; }
 
 }  // namespace decent::onnx

@@ -1,11 +1,10 @@
 // Fourier transforms and windows.
 
+#include "decent/model/onnx/expressions.h"
 #include "decent/model/onnx/operators.h"
 
 namespace decent::onnx {
 namespace {
-
-const char* boolean(bool value) { return value ? "True" : "False"; }
 
 std::string optional_int(NodeContext& c, std::size_t input) {
   return c.has(input) ? c.int_scalar(input) : "None";
@@ -17,8 +16,8 @@ void dft(NodeContext& c) {
                                           : "-2";
   c.set(0,
         c.helper("_dft") + "(" + c.tensor(0) + ", " + optional_int(c, 1) + ", " + axis + ", " +
-            boolean(c.int_or("inverse", 0) != 0) + ", " + boolean(c.int_or("onesided", 0) != 0) +
-            ")",
+            bool_text(c.int_or("inverse", 0) != 0) + ", " +
+            bool_text(c.int_or("onesided", 0) != 0) + ")",
         c.type(0), c.rank(0));
 }
 
@@ -26,7 +25,7 @@ void stft(NodeContext& c) {
   c.set(0,
         c.helper("_stft") + "(" + c.tensor(0) + ", " + c.int_scalar(1) + ", " +
             (c.has(2) ? c.tensor(2) : "None") + ", " + optional_int(c, 3) + ", " +
-            boolean(c.int_or("onesided", 1) != 0) + ")",
+            bool_text(c.int_or("onesided", 1) != 0) + ")",
         c.type(0), 4);
 }
 
@@ -35,7 +34,7 @@ void window(NodeContext& c, const std::string& function, const std::string& more
   const ElementType type = c.type_attribute("output_datatype", ElementType::float32);
   const ElementType computed = is_floating(type) ? type : ElementType::float32;
   const std::string made = "torch." + function + "(" + c.int_scalar(0) + ", " +
-                           boolean(c.int_or("periodic", 1) != 0) + more +
+                           bool_text(c.int_or("periodic", 1) != 0) + more +
                            ", dtype=" + c.dtype(computed) + ", device=" + c.device() + ")";
   c.set(0, computed == type ? made : made + ".to(" + c.dtype(type) + ")", type, 1);
 }
@@ -45,7 +44,7 @@ void hann_window(NodeContext& c) { window(c, "hann_window", ""); }
 void hamming_window(NodeContext& c) { window(c, "hamming_window", ", 25.0 / 46.0, 21.0 / 46.0"); }
 void blackman_window(NodeContext& c) { window(c, "blackman_window", ""); }
 
-constexpr Operator kOperators[] = {
+constexpr Operator kSignalOperators[] = {
     {"BlackmanWindow", 17, blackman_window, Folding::product, Gradient::stops},
     {"DFT", 17, dft},
     {"HammingWindow", 17, hamming_window, Folding::product, Gradient::stops},
@@ -55,6 +54,6 @@ constexpr Operator kOperators[] = {
 
 }  // namespace
 
-std::span<const Operator> signal_operators() { return kOperators; }
+std::span<const Operator> signal_operators() { return kSignalOperators; }
 
 }  // namespace decent::onnx

@@ -9,7 +9,8 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::uint64_t kNameCost = sizeof(std::string) + 64;  // and a place in the checks' sets
+constexpr std::uint64_t kValueNameCost =
+    sizeof(std::string) + 64;  // and a place in the checks' sets
 
 void reserve_graph(const Message& message, Graph& graph) {
   const FieldCounts counts = count_fields(message);
@@ -111,7 +112,7 @@ void reserve_function(const Message& message, Function& function) {
   Input& input = message.input();
   input.count_nodes(static_cast<std::int64_t>(counts[7]));
   input.charge(counts[7] * sizeof(Node) + counts[11] * sizeof(Attribute) +
-               (counts[4] + counts[5] + counts[6]) * kNameCost);
+               (counts[4] + counts[5] + counts[6]) * kValueNameCost);
   function.inputs.reserve(counts[4]);
   function.outputs.reserve(counts[5]);
   function.attributes.reserve(counts[6]);

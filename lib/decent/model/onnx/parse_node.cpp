@@ -37,7 +37,7 @@ constexpr std::array<AttributeKind, 15> kKinds = {{
     {"type_protos", 15, false, true},
 }};
 
-constexpr std::uint64_t kNameCost = sizeof(std::string) + sizeof(ByteRange);
+constexpr std::uint64_t kNodeNameCost = sizeof(std::string) + sizeof(ByteRange);
 
 class AttributeParser {
  public:
@@ -243,7 +243,7 @@ void read_node_field(const Message& message, Fields& fields, const Field& field,
 
 void reserve_node(const Message& message, Node& node) {
   const FieldCounts counts = count_fields(message);
-  message.input().charge((counts[1] + counts[2]) * kNameCost + counts[5] * sizeof(Attribute));
+  message.input().charge((counts[1] + counts[2]) * kNodeNameCost + counts[5] * sizeof(Attribute));
   node.inputs.reserve(counts[1]);
   node.input_fields.reserve(counts[1]);
   node.outputs.reserve(counts[2]);

@@ -39,14 +39,14 @@ std::vector<Dimension> parse_shape(const Message& message) {
 }
 
 // What a TypeProto says of the value that has it; `name` is the value's.
-struct Type {
+struct ParsedType {
   ValueInfo::Kind kind = ValueInfo::Kind::tensor;
   ElementType element = ElementType::undefined;
   std::optional<std::vector<Dimension>> shape = {};
 };
 
-Type parse_tensor_type(const Message& message, const std::string& name) {
-  Type type;
+ParsedType parse_tensor_type(const Message& message, const std::string& name) {
+  ParsedType type;
   for (Fields fields(message); const Field* field = fields.next();) {
     if (field->number == 1) {
       fields.once();
@@ -63,11 +63,11 @@ Type parse_tensor_type(const Message& message, const std::string& name) {
   return type;
 }
 
-Type parse_type(const Message& message, const std::string& name);
+ParsedType parse_type(const Message& message, const std::string& name);
 
 // A sequence of tensors; one of anything else is Kind::other.
-Type parse_sequence_type(const Message& message, const std::string& name) {
-  Type type;
+ParsedType parse_sequence_type(const Message& message, const std::string& name) {
+  ParsedType type;
   for (Fields fields(message); const Field* field = fields.next();) {
     if (field->number != 1) continue;
     fields.once();
@@ -78,8 +78,8 @@ Type parse_sequence_type(const Message& message, const std::string& name) {
   return type;
 }
 
-Type parse_type(const Message& message, const std::string& name) {
-  Type type;
+ParsedType parse_type(const Message& message, const std::string& name) {
+  ParsedType type;
   bool known = false;
   for (Fields fields(message); const Field* field = fields.next();) {
     if (field->number == 6) continue;  // denotation
@@ -116,7 +116,7 @@ ValueInfo parse_value_info(const Message& message) {
   for (Fields fields(message); const Field* field = fields.next();) {
     if (field->number != 2) continue;
     fields.once();
-    Type type = parse_type(message.open(*field, "TypeProto"), info.name);
+    ParsedType type = parse_type(message.open(*field, "TypeProto"), info.name);
     info.kind = type.kind;
     info.type = type.element;
     info.shape = std::move(type.shape);

@@ -16,12 +16,6 @@ struct Mask {
   std::vector<const Node*> inner;
 };
 
-float float_attribute(const Node& node, std::string_view name, float otherwise) {
-  const Attribute* attribute = node.find(name);
-  const auto* value = attribute == nullptr ? nullptr : std::get_if<float>(&attribute->value);
-  return value == nullptr ? otherwise : *value;
-}
-
 const Node* producer_of_cast(const PatternGraph& graph, const std::string& name) {
   const Node* node = graph.producer(name);
   const bool casts = node != nullptr && (is(*node, "Cast", 1) || is(*node, "CastLike", 2));

@@ -10,7 +10,7 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::size_t kDeepest = 64;
+constexpr std::size_t kDeepestPattern = 64;
 
 // The outcome has the broadcast rank of the inputs.
 bool is_elementwise(std::string_view op) {
@@ -47,6 +47,12 @@ bool is_near(double value, double expected) {
 std::int64_t int_attribute(const Node& node, std::string_view name, std::int64_t otherwise) {
   const Attribute* attribute = node.find(name);
   const auto* value = attribute == nullptr ? nullptr : std::get_if<std::int64_t>(&attribute->value);
+  return value == nullptr ? otherwise : *value;
+}
+
+float float_attribute(const Node& node, std::string_view name, float otherwise) {
+  const Attribute* attribute = node.find(name);
+  const auto* value = attribute == nullptr ? nullptr : std::get_if<float>(&attribute->value);
   return value == nullptr ? otherwise : *value;
 }
 
@@ -157,7 +163,7 @@ std::optional<std::int64_t> PatternGraph::rank(const std::string& name, std::siz
   if (const Tensor* tensor = initializer(name))
     return static_cast<std::int64_t>(tensor->dims.size());
   const Node* node = producer(name);
-  if (node == nullptr || node->inputs.empty() || depth > kDeepest) return std::nullopt;
+  if (node == nullptr || node->inputs.empty() || depth > kDeepestPattern) return std::nullopt;
   if (const auto known = inferred_.find(name); known != inferred_.end()) return known->second;
   return inferred_[name] = infer_rank(*node, depth);
 }

@@ -56,8 +56,9 @@ class PatternGraph {
   ConstantValues constants_;
 };
 
-/// An integer attribute.
+/// An attribute, or `otherwise`.
 std::int64_t int_attribute(const Node& node, std::string_view name, std::int64_t otherwise);
+float float_attribute(const Node& node, std::string_view name, float otherwise);
 
 /// The input of a node with two that is not `name`, or nullptr.
 const std::string* other_input(const Node& node, const std::string& name);

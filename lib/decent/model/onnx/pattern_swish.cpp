@@ -7,12 +7,6 @@
 namespace decent::onnx {
 namespace {
 
-float float_attribute(const Node& node, std::string_view name, float otherwise) {
-  const Attribute* attribute = node.find(name);
-  const auto* value = attribute == nullptr ? nullptr : std::get_if<float>(&attribute->value);
-  return value == nullptr ? otherwise : *value;
-}
-
 // Clip(x + 3, 0, 6): limits are inputs since opset 11.
 bool is_clipped(const PatternGraph& graph, const Node& clip, const std::string& x,
                 std::vector<const Node*>& inner) {

@@ -5,12 +5,10 @@
 
 #include "decent/model/onnx/check.h"
 #include "decent/model/onnx/parse.h"
+#include "decent/model/onnx/wire.h"
 
 namespace decent::onnx {
 namespace {
-
-// Offsets in protobuf messages have 31 bits in every other program.
-constexpr std::uint64_t kMostFileBytes = 0x7FFFFFFF;
 
 constexpr std::uint64_t kFunctionCost = sizeof(Function) + 160;  // and a place in the checks' map
 

@@ -16,7 +16,6 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::size_t kNamesInBrief = 3;
 constexpr std::size_t kOperatorsInBrief = 12;
 constexpr std::size_t kNotesInBrief = 4;
 

@@ -5,7 +5,7 @@
 namespace decent::onnx {
 namespace {
 
-using Number = std::optional<std::int64_t>;
+using Result = std::optional<std::int64_t>;
 
 // Division as in C++, which is ONNX's; -1 could overflow.
 bool can_divide(std::int64_t divisor) { return divisor != 0 && divisor != -1; }
@@ -15,21 +15,21 @@ std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-Number compute(Arithmetic arithmetic, std::int64_t a, std::int64_t b) {
+Result compute(Arithmetic arithmetic, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   switch (arithmetic) {
     case Arithmetic::add:
-      return __builtin_add_overflow(a, b, &result) ? Number() : result;
+      return __builtin_add_overflow(a, b, &result) ? Result() : result;
     case Arithmetic::subtract:
-      return __builtin_sub_overflow(a, b, &result) ? Number() : result;
+      return __builtin_sub_overflow(a, b, &result) ? Result() : result;
     case Arithmetic::multiply:
-      return __builtin_mul_overflow(a, b, &result) ? Number() : result;
+      return __builtin_mul_overflow(a, b, &result) ? Result() : result;
     case Arithmetic::divide:
-      return can_divide(b) ? Number(a / b) : Number();
+      return can_divide(b) ? Result(a / b) : Result();
     case Arithmetic::remainder:
-      return can_divide(b) ? Number(a % b) : Number();
+      return can_divide(b) ? Result(a % b) : Result();
     case Arithmetic::floor_remainder:
-      return can_divide(b) ? Number(floor_remainder(a, b)) : Number();
+      return can_divide(b) ? Result(floor_remainder(a, b)) : Result();
     case Arithmetic::minimum:
       return std::min(a, b);
     case Arithmetic::maximum:
@@ -75,7 +75,7 @@ std::optional<Integer> expression(Arithmetic arithmetic, const Integer& a, const
 
 std::optional<Integer> combine(Arithmetic arithmetic, const Integer& a, const Integer& b) {
   if (!a.known || !b.known) return expression(arithmetic, a, b);
-  const Number known = compute(arithmetic, *a.known, *b.known);
+  const Result known = compute(arithmetic, *a.known, *b.known);
   return known ? std::optional(Integer::of(*known)) : std::nullopt;
 }
 

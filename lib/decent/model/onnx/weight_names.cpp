@@ -11,8 +11,6 @@
 namespace decent::onnx {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // "val_12", "_val_12", "const_3", "constant_3", "node_5", "t12", "12": numbers, not names; and, as
 // tf2onnx writes them, "const_fold_opt__12".
 bool is_numbered(std::string_view name) {

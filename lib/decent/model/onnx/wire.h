@@ -20,6 +20,10 @@
 
 namespace decent::onnx {
 
+inline std::string_view text_of(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
 enum class WireType : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
 struct Field {
@@ -29,6 +33,9 @@ struct Field {
   ByteRange range;          // tag included
   ByteRange content;        // of bytes: after the length
 };
+
+/// Of a model file: offsets in protobuf messages have 31 bits in every other program.
+inline constexpr std::uint64_t kMostFileBytes = 0x7FFFFFFF;
 
 /// Messages inside one another, at most: protobuf's own limit. A graph inside a graph takes three.
 inline constexpr int kMostDepth = 100;

@@ -1,11 +1,15 @@
 #pragma once
 // Small texts of messages and of the report.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace decent::onnx {
+
+/// Names in a line of the short report.
+inline constexpr std::size_t kNamesInBrief = 3;
 
 /// "9999", "10.2k", "1.5M".
 std::string count_text(std::int64_t count);

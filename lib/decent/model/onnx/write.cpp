@@ -11,17 +11,12 @@
 #include "decent/model/onnx/inference_form.h"
 #include "decent/model/onnx/splice.h"
 #include "decent/model/onnx/typed_data.h"
+#include "decent/model/onnx/wire.h"
 #include "decent/model/onnx/wire_write.h"
 #include "decent/model/onnx/write_external.h"
 
 namespace decent::onnx {
 namespace {
-
-constexpr std::uint64_t kMostFileBytes = 0x7FFFFFFF;
-
-std::string_view text_of(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 // Elements that are those of the file are no change.
 Changed changed_elements(const std::vector<NewElements>& elements) {

@@ -6,6 +6,7 @@
 #include "decent/core/error.h"
 #include "decent/model/onnx/read.h"
 #include "decent/model/onnx/walk.h"
+#include "decent/model/onnx/wire.h"
 #include "decent/model/onnx/wire_write.h"
 
 namespace decent::onnx {
@@ -19,10 +20,6 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kLarge = 16 * kPage;
 
 bool same(Bytes a, Bytes b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
-
-std::string_view text_of(Bytes bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 std::uint64_t aligned(std::uint64_t offset, std::uint64_t size) {
   const std::uint64_t alignment = size >= kLarge ? kPage : kAlignment;
