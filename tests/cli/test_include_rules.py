@@ -18,7 +18,8 @@ MAY_INCLUDE = {
     "checkpoint": {"core"},
     "config": {"core"},
     "topology": {"core"},
-    "model": {"core"},
+    "onnx": {"core"},
+    "model": {"core", "onnx"},
     "data": {"core"},
     "comm": {"core"},
     "optim": {"core"},
@@ -27,8 +28,15 @@ MAY_INCLUDE = {
     "train": {"core", "checkpoint", "config", "topology", "model", "data", "comm", "optim", "parallel"},
 }
 
+# Folders of a module, each with what it may include of the others.
+ONNX_FOLDERS = {"format": set(), "graph": {"format"}, "patterns": {"format", "graph"}}
+ONNX_FOLDERS["classify"] = ONNX_FOLDERS["patterns"] | {"patterns"}
+ONNX_FOLDERS["translate"] = ONNX_FOLDERS["classify"] | {"classify"}
+ONNX_FOLDERS["operators"] = ONNX_FOLDERS["report"] = ONNX_FOLDERS["translate"] | {"translate"}
+ONNX_FOLDERS["write"] = {"format"}
+
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
-TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "model/onnx")
+TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "onnx")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))
@@ -82,6 +90,7 @@ def test_only_the_library_for_gpus_includes_cuda() -> None:
 
 
 def test_every_module_is_known() -> None:
+    assert {path.name for path in (LIB / "onnx").iterdir() if path.is_dir()} == set(ONNX_FOLDERS)
     assert {path.name for path in LIB.iterdir() if path.is_dir()} == set(MAY_INCLUDE)
     assert all(sources(LIB / module) for module in MAY_INCLUDE)
 
@@ -91,6 +100,14 @@ def test_module_includes_only_what_it_may(module: str) -> None:
     allowed = MAY_INCLUDE[module] | {module}
     wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB / module)
              for _, path in includes(file) if path.startswith("decent/") and module_of(path) not in allowed]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("folder", ONNX_FOLDERS)
+def test_folder_includes_only_what_it_may(folder: str) -> None:
+    allowed = ONNX_FOLDERS[folder] | {folder}
+    wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB / "onnx" / folder)
+             for _, path in includes(file) if path.startswith("decent/onnx/") and path.split("/")[2] not in allowed]
     assert wrong == []
 
 

@@ -17,13 +17,13 @@
 #include <vector>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx/classify.h"
-#include "decent/model/onnx/inference_form.h"
-#include "decent/model/onnx/inline_functions.h"
-#include "decent/model/onnx/patterns.h"
-#include "decent/model/onnx/read.h"
-#include "decent/model/onnx/splice.h"
-#include "decent/model/onnx/translation.h"
+#include "decent/onnx/classify/classify.h"
+#include "decent/onnx/format/read.h"
+#include "decent/onnx/format/splice.h"
+#include "decent/onnx/graph/inline_functions.h"
+#include "decent/onnx/patterns/patterns.h"
+#include "decent/onnx/translate/translation.h"
+#include "decent/onnx/write/inference_form.h"
 
 namespace {
 

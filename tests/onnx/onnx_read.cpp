@@ -13,7 +13,7 @@
 #include <string>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx/read.h"
+#include "decent/onnx/format/read.h"
 
 namespace {
 

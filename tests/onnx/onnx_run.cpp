@@ -15,11 +15,11 @@
 #include <iostream>
 
 #include "decent/core/file.h"
-#include "decent/model/onnx/operators.h"
-#include "decent/model/onnx/read.h"
 #include "decent/model/onnx_import.h"
 #include "decent/model/onnx_module.h"
 #include "decent/model/torchscript_model.h"
+#include "decent/onnx/format/read.h"
+#include "decent/onnx/translate/operators.h"
 
 namespace {
 

@@ -7,12 +7,12 @@
 #include <map>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx/elements.h"
-#include "decent/model/onnx/walk.h"
-#include "decent/model/onnx/write.h"
-#include "decent/model/onnx/write_external.h"
 #include "decent/model/onnx_import.h"
 #include "decent/model/onnx_module.h"
+#include "decent/onnx/format/elements.h"
+#include "decent/onnx/format/walk.h"
+#include "decent/onnx/write/write.h"
+#include "decent/onnx/write/write_external.h"
 
 namespace decent {
 namespace {

@@ -5,16 +5,16 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx/elements.h"
-#include "decent/model/onnx/gradient_paths.h"
-#include "decent/model/onnx/hoist_constants.h"
-#include "decent/model/onnx/inline_functions.h"
-#include "decent/model/onnx/keep_outputs.h"
-#include "decent/model/onnx/patterns.h"
-#include "decent/model/onnx/read.h"
-#include "decent/model/onnx/wording.h"
 #include "decent/model/onnx_module.h"
 #include "decent/model/reason.h"
+#include "decent/onnx/format/elements.h"
+#include "decent/onnx/format/read.h"
+#include "decent/onnx/format/wording.h"
+#include "decent/onnx/graph/hoist_constants.h"
+#include "decent/onnx/graph/inline_functions.h"
+#include "decent/onnx/patterns/patterns.h"
+#include "decent/onnx/report/gradient_paths.h"
+#include "decent/onnx/translate/keep_outputs.h"
 
 namespace decent {
 namespace {

@@ -11,10 +11,10 @@
 #include <string>
 
 #include "decent/model/import_options.h"
-#include "decent/model/onnx/batch_layout.h"
-#include "decent/model/onnx/logits.h"
-#include "decent/model/onnx/report.h"
-#include "decent/model/onnx/translation.h"
+#include "decent/onnx/report/batch_layout.h"
+#include "decent/onnx/report/report.h"
+#include "decent/onnx/translate/logits.h"
+#include "decent/onnx/translate/translation.h"
 
 namespace decent {
 

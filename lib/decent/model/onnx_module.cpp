@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx/node_context.h"
 #include "decent/model/reason.h"
+#include "decent/onnx/translate/node_context.h"
 
 namespace decent {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <torch/csrc/jit/api/module.h>
 
-#include "decent/model/onnx/translation.h"
+#include "decent/onnx/translate/translation.h"
 
 namespace decent {
 

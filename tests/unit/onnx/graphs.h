@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "decent/model/onnx/elements.h"
-#include "decent/model/onnx/ir.h"
+#include "decent/onnx/format/elements.h"
+#include "decent/onnx/format/ir.h"
 
 namespace decent::onnx::testing {
 

@@ -16,7 +16,7 @@
 #include "../core/temporary_folder.h"
 #include "../support/refusal.h"
 #include "decent/core/file.h"
-#include "decent/model/onnx/read.h"
+#include "decent/onnx/format/read.h"
 #include "onnx_bytes.h"
 
 namespace decent::onnx::file_bytes {

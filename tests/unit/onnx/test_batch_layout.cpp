@@ -1,4 +1,4 @@
-#include "decent/model/onnx/batch_layout.h"
+#include "decent/onnx/report/batch_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

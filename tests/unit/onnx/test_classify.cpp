@@ -1,4 +1,4 @@
-#include "decent/model/onnx/classify.h"
+#include "decent/onnx/classify/classify.h"
 
 #include <gtest/gtest.h>
 

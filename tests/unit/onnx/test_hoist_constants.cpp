@@ -1,9 +1,9 @@
-#include "decent/model/onnx/hoist_constants.h"
+#include "decent/onnx/graph/hoist_constants.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "decent/model/onnx/inline_functions.h"
+#include "decent/onnx/graph/inline_functions.h"
 #include "graphs.h"
 
 namespace decent::onnx {

@@ -1,6 +1,6 @@
 // The form for inference, byte by byte.
 
-#include "decent/model/onnx/write.h"
+#include "decent/onnx/write/write.h"
 #include "model_files.h"
 
 namespace decent::onnx::file_bytes {

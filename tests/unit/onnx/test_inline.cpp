@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "../support/refusal.h"
-#include "decent/model/onnx/inline_functions.h"
+#include "decent/onnx/graph/inline_functions.h"
 #include "graphs.h"
 
 namespace decent::onnx {

@@ -9,11 +9,11 @@
 #include <sstream>
 
 #include "../support/refusal.h"
-#include "decent/model/onnx/classify.h"
-#include "decent/model/onnx/helpers.h"
-#include "decent/model/onnx/operators.h"
-#include "decent/model/onnx/patterns.h"
-#include "decent/model/onnx/translation.h"
+#include "decent/onnx/classify/classify.h"
+#include "decent/onnx/patterns/patterns.h"
+#include "decent/onnx/translate/helpers.h"
+#include "decent/onnx/translate/operators.h"
+#include "decent/onnx/translate/translation.h"
 #include "graphs.h"
 
 namespace decent::onnx {

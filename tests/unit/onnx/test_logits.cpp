@@ -1,9 +1,9 @@
-#include "decent/model/onnx/logits.h"
+#include "decent/onnx/translate/logits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "decent/model/onnx/keep_outputs.h"
+#include "decent/onnx/translate/keep_outputs.h"
 #include "graphs.h"
 
 namespace decent::onnx {

@@ -1,4 +1,4 @@
-#include "decent/model/onnx/loop_states.h"
+#include "decent/onnx/graph/loop_states.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "decent/core/file.h"
-#include "decent/model/onnx/operators.h"
+#include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
 namespace {

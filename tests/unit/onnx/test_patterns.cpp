@@ -1,4 +1,4 @@
-#include "decent/model/onnx/patterns.h"
+#include "decent/onnx/patterns/patterns.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "decent/model/onnx/patterns.h"
+#include "decent/onnx/patterns/patterns.h"
 #include "graphs.h"
 
 namespace decent::onnx {

@@ -1,4 +1,4 @@
-#include "decent/model/onnx/report.h"
+#include "decent/onnx/report/report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "../support/refusal.h"
-#include "decent/model/onnx/gradient_paths.h"
+#include "decent/onnx/report/gradient_paths.h"
 #include "graphs.h"
 
 namespace decent::onnx {

@@ -1,9 +1,9 @@
 // The wire format: what is read and what is refused, with the byte where it is.
 
-#include "decent/model/onnx/wire.h"
+#include "decent/onnx/format/wire.h"
 
-#include "decent/model/onnx/numbers.h"
-#include "decent/model/onnx/wire_write.h"
+#include "decent/onnx/format/numbers.h"
+#include "decent/onnx/format/wire_write.h"
 #include "model_files.h"
 
 namespace decent::onnx::file_bytes {

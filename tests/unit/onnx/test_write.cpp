@@ -1,9 +1,9 @@
 // Models written back with new elements, byte by byte.
 
-#include "decent/model/onnx/write.h"
+#include "decent/onnx/write/write.h"
 
-#include "decent/model/onnx/hoist_constants.h"
-#include "decent/model/onnx/inline_functions.h"
+#include "decent/onnx/graph/hoist_constants.h"
+#include "decent/onnx/graph/inline_functions.h"
 #include "model_files.h"
 
 namespace decent::onnx::file_bytes {

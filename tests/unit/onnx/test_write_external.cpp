@@ -1,10 +1,10 @@
 // External data of a model that is written.
 
-#include "decent/model/onnx/write_external.h"
+#include "decent/onnx/write/write_external.h"
 
 #include <algorithm>
 
-#include "decent/model/onnx/write.h"
+#include "decent/onnx/write/write.h"
 #include "model_files.h"
 
 namespace decent::onnx::file_bytes {

@@ -1,0 +1,40 @@
+#pragma once
+// What the tensors of a file are called in the module.
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "decent/onnx/format/ir.h"
+
+namespace decent::onnx {
+
+/// Whether a name looks like what a person called a module's tensor ("conv1.weight"), not like a
+/// number that an exporter gave ("onnx::MatMul_12", "/fc/Constant", "val_5", "27").
+bool is_module_name(std::string_view name);
+
+/// Whether a name says that TensorFlow read the tensor from a variable
+/// ("gru/gru_cell/split/ReadVariableOp:0").
+bool is_variable_of_tensorflow(std::string_view name);
+
+/// The module that a node was exported from, "encoder.fc", or "" where the file does not tell:
+/// dynamo's exporter writes it as metadata, the legacy one into the node's name.
+std::string module_of(const Node& node);
+
+/// Names of tensors in one module: unique, and no tensor's name is a folder of another's.
+class TensorNames {
+ public:
+  /// `name`, cleaned and made unique.
+  std::string make(std::string_view name);
+  /// The name itself where it is free; else "".
+  std::string try_make(std::string_view name);
+
+ private:
+  bool is_free(const std::string& path) const;
+  void take(const std::string& path);
+
+  std::set<std::string, std::less<>> tensors_;
+  std::set<std::string, std::less<>> folders_;
+};
+
+}  // namespace decent::onnx

@@ -1,0 +1,164 @@
+#include "decent/onnx/format/check.h"
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "decent/core/quote.h"
+#include "decent/onnx/format/check_functions.h"
+#include "decent/onnx/format/parse.h"
+#include "decent/onnx/format/read.h"
+
+namespace decent::onnx {
+namespace {
+
+constexpr std::int64_t kOldestIr = 3;   // before it there are no operator sets
+constexpr std::int64_t kNewestIr = 14;  // of the onnx package 1.23
+constexpr std::uint64_t kValueCost = 80;
+
+using Opsets = std::map<std::string, std::int64_t>;
+
+std::string shown_domain(const std::string& domain) {
+  return in_quotes(domain.empty() ? "ai.onnx" : domain);
+}
+
+void check_opsets(const Input& input, const Opsets& opsets, const std::string& who) {
+  const auto standard = opsets.find("");
+  if (standard == opsets.end()) return;
+  if (standard->second >= kOldestOpset && standard->second <= kNewestOpset) return;
+  input.fail(who + "is of opset " + std::to_string(standard->second) + "; opsets " +
+             std::to_string(kOldestOpset) + " to " + std::to_string(kNewestOpset) +
+             " are read (onnx.version_converter converts)");
+}
+
+// Follows the nodes in the file's order and knows the values that are made. Names are unique among
+// those that are visible at once, so one set does for all graphs inside one another. It is a tree,
+// as a file can be made whose names have all the same hash.
+class ScopeChecker {
+ public:
+  ScopeChecker(Input& input, const Opsets& opsets) : input_(input), opsets_(opsets) {}
+
+  void check(const Graph& graph) {
+    const std::size_t outer = made_.size();
+    for (const ValueInfo& value : graph.inputs) make(value.name, "an input of the graph");
+    for (const Tensor& tensor : graph.initializers) make(tensor.name, "an initializer");
+    check_nodes(graph.nodes);
+    for (const ValueInfo& value : graph.outputs) {
+      if (visible_.contains(value.name)) continue;
+      input_.fail("nothing makes " + in_quotes(value.name) + ", an output of graph " +
+                  in_quotes(graph.name));
+    }
+    forget(outer);
+  }
+
+  void check(const Function& function) {
+    const std::string who = "function " + in_quotes(function.name);
+    for (const std::string& name : function.inputs) make(name, "an input of " + who);
+    check_nodes(function.nodes);
+    for (const std::string& name : function.outputs) {
+      if (visible_.contains(name)) continue;
+      input_.fail("nothing makes " + in_quotes(name) + ", an output of " + who);
+    }
+  }
+
+ private:
+  void check_nodes(const std::vector<Node>& nodes) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      check_domain(nodes[i]);
+      check_attribute_names(nodes[i]);
+      for (const std::string& name : nodes[i].inputs) {
+        if (!name.empty() && !visible_.contains(name)) refuse_input(name, nodes, i);
+      }
+      for (const Attribute& attribute : nodes[i].attributes) {
+        if (const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value)) {
+          check(**graph);
+        }
+      }
+      for (const std::string& name : nodes[i].outputs) {
+        if (!name.empty()) make(name, nodes[i]);
+      }
+    }
+  }
+
+  void check_domain(const Node& node) const {
+    if (opsets_.contains(node.domain)) return;
+    input_.fail(name_in_messages(node) + " is of domain " + shown_domain(node.domain) +
+                ", whose version opset_import does not give");
+  }
+
+  void check_attribute_names(const Node& node) const {
+    std::vector<std::string_view> names;
+    names.reserve(node.attributes.size());
+    for (const Attribute& attribute : node.attributes) names.emplace_back(attribute.name);
+    std::sort(names.begin(), names.end());
+    const auto twice = std::adjacent_find(names.begin(), names.end());
+    if (twice == names.end()) return;
+    input_.fail(name_in_messages(node) + " has the attribute " + in_quotes(*twice) + " twice");
+  }
+
+  void make(const std::string& name, const std::string& what) {
+    if (name.empty()) input_.fail(what + " has no name");
+    if (!add(name))
+      input_.fail(what + " is named " + in_quotes(name) + ", and so is another value");
+  }
+
+  void make(const std::string& name, const Node& node) {
+    if (add(name)) return;
+    input_.fail(name_in_messages(node) + " makes " + in_quotes(name) +
+                ", which is there already; every value is made once");
+  }
+
+  bool add(std::string_view name) {
+    input_.charge(kValueCost);
+    if (!visible_.insert(name).second) return false;
+    made_.push_back(name);
+    return true;
+  }
+
+  void forget(std::size_t outer) {
+    for (std::size_t i = outer; i < made_.size(); ++i) visible_.erase(made_[i]);
+    made_.resize(outer);
+  }
+
+  [[noreturn]] void refuse_input(const std::string& name, const std::vector<Node>& nodes,
+                                 std::size_t user) const {
+    for (std::size_t i = user; i < nodes.size(); ++i) {
+      const NameList& outputs = nodes[i].outputs;
+      if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) continue;
+      if (i == user)
+        input_.fail(name_in_messages(nodes[i]) + " uses its own output " + in_quotes(name));
+      input_.fail(name_in_messages(nodes[user]) + " uses " + in_quotes(name) + " before " +
+                  name_in_messages(nodes[i]) +
+                  " makes it; nodes must be sorted, and none may need its own result");
+    }
+    input_.fail(name_in_messages(nodes[user]) + " uses " + in_quotes(name) +
+                ", which is no input, no initializer and made by no node");
+  }
+
+  Input& input_;
+  const Opsets& opsets_;
+  std::set<std::string_view> visible_;
+  std::vector<std::string_view> made_;  // in order
+};
+
+}  // namespace
+
+void check_model(Input& input, const Model& model) {
+  if (model.ir_version < kOldestIr || model.ir_version > kNewestIr) {
+    input.fail("is of IR version " + std::to_string(model.ir_version) + "; " +
+               std::to_string(kOldestIr) + " to " + std::to_string(kNewestIr) + " are read");
+  }
+  if (model.opsets.empty()) input.fail("has no opset_import, so its operators have no meaning");
+  check_opsets(input, model.opsets, "");
+  if (model.graph.field.size() == 0) input.fail("has no graph");
+  if (model.graph.outputs.empty()) input.fail("its graph has no outputs");
+  ScopeChecker(input, model.opsets).check(model.graph);
+  for (const Function& function : model.functions) {
+    check_opsets(input, function.opsets, "function " + in_quotes(function.name) + " ");
+    ScopeChecker(input, function.opsets).check(function);
+  }
+  check_functions(input, model);
+}
+
+}  // namespace decent::onnx

@@ -1,0 +1,48 @@
+#pragma once
+// From the messages of onnx.proto to ir.h, one function a message. They check what a message says
+// by itself; check.h checks how they fit together. All throw UserError.
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "decent/onnx/format/external.h"
+#include "decent/onnx/format/ir.h"
+#include "decent/onnx/format/wire.h"
+
+namespace decent::onnx {
+
+/// Where a message stands.
+struct Surroundings {
+  ExternalData* external = nullptr;  // null where there is no model's folder
+  bool in_function = false;
+};
+
+/// `owner` is the tensor in messages, where it has no name: "attribute 'value' of node 'x'".
+Tensor parse_tensor(const Message& message, const Surroundings& around, const std::string& owner);
+
+Node parse_node(const Message& message, const Field& field, const Surroundings& around);
+
+/// An attribute of `node`, its name in messages ("node 'x' (Add)", "function 'f'").
+Attribute parse_attribute(const Message& message, const Field& field, const Surroundings& around,
+                          const std::string& node);
+
+Graph parse_graph(const Message& message, const Field& field, const Surroundings& around);
+
+Function parse_function(const Message& message, const Surroundings& around);
+
+ValueInfo parse_value_info(const Message& message);
+
+/// Appends a StringStringEntryProto.
+void parse_entry(const Message& message, std::map<std::string, std::string>& to);
+
+/// Appends an OperatorSetIdProto. Throws UserError where its domain is there with another version.
+void parse_opset(const Message& message, std::map<std::string, std::int64_t>& to);
+
+/// "" for the standard domain, which has two names.
+std::string canonical_domain(std::string domain);
+
+/// "node 'x' (Add)", as messages name it; by its first output where it has no name.
+std::string name_in_messages(const Node& node);
+
+}  // namespace decent::onnx

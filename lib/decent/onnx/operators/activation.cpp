@@ -1,0 +1,178 @@
+// Activation functions: PyTorch's own wherever it has the function, for its gradients and speed.
+
+#include <cmath>
+
+#include "decent/onnx/graph/names.h"
+#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operators.h"
+#include "decent/onnx/translate/unsigned_types.h"
+
+namespace decent::onnx {
+namespace {
+
+void set_call(NodeContext& c, const std::string& function) {
+  set_like_input(c, function + "(" + c.tensor(0) + ")");
+}
+
+void set_call(NodeContext& c, const std::string& function, double argument) {
+  set_like_input(c, function + "(" + c.tensor(0) + ", " + literal(argument) + ")");
+}
+
+// Attributes are float32; PyTorch's own constants are double.
+bool is_about(double attribute, double constant) {
+  return std::abs(attribute - constant) <= 1e-6 * std::abs(constant);
+}
+
+void relu(NodeContext& c) { set_call(c, "torch.relu"); }
+void sigmoid(NodeContext& c) { set_call(c, "torch.sigmoid"); }
+void hard_swish(NodeContext& c) { set_call(c, "torch.hardswish"); }
+void softplus(NodeContext& c) { set_call(c, "torch.softplus"); }
+void mish(NodeContext& c) { set_call(c, "torch.mish"); }
+
+void leaky_relu(NodeContext& c) { set_call(c, "torch.leaky_relu", c.float_or("alpha", 0.01)); }
+void elu(NodeContext& c) { set_call(c, "torch.elu", c.float_or("alpha", 1.0)); }
+void celu(NodeContext& c) { set_call(c, "torch.celu", c.float_or("alpha", 1.0)); }
+
+void selu(NodeContext& c) {
+  const double alpha = c.float_or("alpha", 1.67326319217681884765625);
+  const double gamma = c.float_or("gamma", 1.05070102214813232421875);
+  if (is_about(alpha, 1.6732632423543772) && is_about(gamma, 1.0507009873554805))
+    return set_call(c, "torch.selu");
+  set_like_input(c,
+                 "torch.elu(" + c.tensor(0) + ", " + literal(alpha) + ", " + literal(gamma) + ")");
+}
+
+void hard_sigmoid(NodeContext& c) {
+  const double alpha = c.float_or("alpha", 0.2);
+  const double beta = c.float_or("beta", 0.5);
+  if (is_about(alpha, 1.0 / 6.0) && beta == 0.5) return set_call(c, "torch.hardsigmoid");
+  set_like_input(c, "torch.clamp(" + c.tensor(0) + " * " + literal(alpha) + " + " + literal(beta) +
+                        ", 0.0, 1.0)");
+}
+
+void softsign(NodeContext& c) {
+  const std::string x = c.tensor(0);
+  set_like_input(c, x + " / (torch.abs(" + x + ") + 1.0)");
+}
+
+void gelu(NodeContext& c) {
+  const std::string approximate = c.string_or("approximate", "none");
+  if (approximate != "none" && approximate != "tanh")
+    throw Unsupported("has approximate '" + approximate + "'; none and tanh are");
+  set_like_input(c, "torch.gelu(" + c.tensor(0) + ", approximate=\"" + approximate + "\")");
+}
+
+std::string swish_of(const std::string& x, double alpha) {
+  if (alpha == 1.0) return "torch.silu(" + x + ")";
+  return x + " * torch.sigmoid(" + x + " * " + literal(alpha) + ")";
+}
+
+void swish(NodeContext& c) { set_like_input(c, swish_of(c.tensor(0), c.float_or("alpha", 1.0))); }
+
+void swiglu(NodeContext& c) {
+  set_like_input(c, swish_of(c.tensor(0), c.float_or("alpha", 1.0)) + " * " + c.tensor(1));
+}
+
+void thresholded_relu(NodeContext& c) {
+  set_like_input(
+      c, "torch.threshold(" + c.tensor(0) + ", " + literal(c.float_or("alpha", 1.0)) + ", 0.0)");
+}
+
+// For types and biases that PyTorch's shrink functions do not have.
+std::string general_shrink(NodeContext& c, double lambd, double bias) {
+  const std::string x = c.variable("shrunk", computable(c, 0));
+  const std::string limit = literal(lambd);
+  const std::string text = "torch.where(" + x + " < -" + limit + ", " + x + " + " + literal(bias) +
+                           ", torch.where(" + x + " > " + limit + ", " + x + " - " + literal(bias) +
+                           ", torch.zeros_like(" + x + ")))";
+  return is_floating(c.type(0)) ? text : text + ".to(" + c.dtype(c.type(0)) + ")";
+}
+
+void shrink(NodeContext& c) {
+  const double lambd = c.float_or("lambd", 0.5);
+  const double bias = c.float_or("bias", 0.0);
+  const bool usual = is_floating(c.type(0)) && lambd >= 0;
+  if (usual && bias == 0) return set_call(c, "torch.hardshrink", lambd);
+  if (usual && bias == lambd) return set_call(c, "torch.softshrink", lambd);
+  set_like_input(c, general_shrink(c, lambd, bias));
+}
+
+// One slope, or one a channel: the shapes that torch.prelu takes, as a reshaped slope.
+std::optional<std::string> slope_of_channels(NodeContext& c) {
+  const Value& slope = c.input(1);
+  if (!slope.dims || !c.rank(0)) return std::nullopt;
+  const std::vector<std::int64_t>& dims = *slope.dims;
+  std::int64_t count = 1;
+  for (const std::int64_t dim : dims) count *= dim;
+  const std::string flat = dims.size() == 1 ? c.tensor(1) : c.tensor(1) + ".reshape(-1)";
+  if (count == 1) return flat;
+  // (C, 1, 1) beside (N, C, H, W); without spatial axes (C).
+  const std::int64_t behind_batch = *c.rank(0) - 1;
+  const bool is_channels =
+      static_cast<std::int64_t>(dims.size()) == behind_batch && dims.front() == count;
+  return is_channels ? std::optional(flat) : std::nullopt;
+}
+
+void prelu(NodeContext& c) {
+  if (const auto slope = slope_of_channels(c)) {
+    return set_like_input(c, "torch.prelu(" + c.tensor(0) + ", " + *slope + ")");
+  }
+  const std::string x = computable(c, 0);
+  const std::string text =
+      "torch.where(" + x + " > 0, " + x + ", " + x + " * " + computable(c, 1) + ")";
+  set_like_input(c, in_type(c, text, c.type(0)));
+}
+
+// Before opset 13 the axes from `axis` on are one.
+void set_of_flattened(NodeContext& c, const std::string& function) {
+  const std::int64_t axis = c.int_or("axis", 1);
+  const std::string x = c.tensor(0);
+  if (axis == -1 || (c.rank(0) && axis_of(axis, c.rank(0)) == *c.rank(0) - 1))
+    return set_like_input(c, function + "(" + x + ", -1)");
+  set_like_input(
+      c, function + "(" + x + ".flatten(" + std::to_string(axis) + "), -1).view_as(" + x + ")");
+}
+
+void set_along_axis(NodeContext& c, const std::string& function) {
+  const std::int64_t axis = axis_of(c.int_or("axis", -1), c.rank(0));
+  set_like_input(c, function + "(" + c.tensor(0) + ", " + std::to_string(axis) + ")");
+}
+
+void softmax(NodeContext& c) { set_along_axis(c, "torch.softmax"); }
+void log_softmax(NodeContext& c) { set_along_axis(c, "torch.log_softmax"); }
+void hardmax(NodeContext& c) { set_along_axis(c, c.helper("_hardmax")); }
+void softmax_of_flattened(NodeContext& c) { set_of_flattened(c, "torch.softmax"); }
+void log_softmax_of_flattened(NodeContext& c) { set_of_flattened(c, "torch.log_softmax"); }
+void hardmax_of_flattened(NodeContext& c) { set_of_flattened(c, c.helper("_hardmax")); }
+
+constexpr Operator kActivationOperators[] = {
+    {"Celu", 12, celu, Folding::broadcast},
+    {"Elu", 6, elu, Folding::broadcast},
+    {"Gelu", 20, gelu, Folding::broadcast},
+    {"HardSigmoid", 6, hard_sigmoid, Folding::broadcast},
+    {"HardSwish", 14, hard_swish, Folding::broadcast},
+    {"Hardmax", 1, hardmax_of_flattened, Folding::broadcast, Gradient::stops, 12},
+    {"Hardmax", 13, hardmax, Folding::broadcast, Gradient::stops},
+    {"LeakyRelu", 6, leaky_relu, Folding::broadcast},
+    {"LogSoftmax", 1, log_softmax_of_flattened, Folding::broadcast, Gradient::flows, 12},
+    {"LogSoftmax", 13, log_softmax, Folding::broadcast},
+    {"Mish", 18, mish, Folding::broadcast},
+    {"PRelu", 7, prelu, Folding::broadcast},
+    {"Relu", 6, relu, Folding::broadcast},
+    {"Selu", 6, selu, Folding::broadcast},
+    {"Shrink", 9, shrink, Folding::broadcast},
+    {"Sigmoid", 6, sigmoid, Folding::broadcast},
+    {"Softmax", 1, softmax_of_flattened, Folding::broadcast, Gradient::flows, 12},
+    {"Softmax", 13, softmax, Folding::broadcast},
+    {"Softplus", 1, softplus, Folding::broadcast},
+    {"Softsign", 1, softsign, Folding::broadcast},
+    {"SwiGLU", 28, swiglu, Folding::broadcast},
+    {"Swish", 24, swish, Folding::broadcast},
+    {"ThresholdedRelu", 10, thresholded_relu, Folding::broadcast},
+};
+
+}  // namespace
+
+std::span<const Operator> activation_operators() { return kActivationOperators; }
+
+}  // namespace decent::onnx

@@ -1,0 +1,222 @@
+// LSTM, GRU and RNN: PyTorch's own functions where they mean the same, else step by step.
+
+#include <algorithm>
+#include <cctype>
+
+#include "decent/onnx/format/decimals.h"
+#include "decent/onnx/graph/names.h"
+#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operators.h"
+
+namespace decent::onnx {
+namespace {
+
+struct Activation {
+  std::string name;  // lower-case
+  double alpha = 0;
+  double beta = 0;
+};
+
+struct KnownActivation {
+  std::string_view name;
+  bool has_alpha;
+  bool has_beta;
+  std::optional<double> alpha;
+  std::optional<double> beta;
+};
+
+constexpr KnownActivation kActivations[] = {
+    {"affine", true, true, 1.0, 0.0},
+    {"elu", true, false, 1.0, {}},
+    {"hardsigmoid", true, true, 0.2, 0.5},
+    {"leakyrelu", true, false, 0.01, {}},
+    {"relu", false, false, {}, {}},
+    {"scaledtanh", true, true, {}, {}},  // no default in the specification
+    {"sigmoid", false, false, {}, {}},
+    {"softplus", false, false, {}, {}},
+    {"softsign", false, false, {}, {}},
+    {"tanh", false, false, {}, {}},
+    {"thresholdedrelu", true, false, 1.0, {}},
+};
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  return text;
+}
+
+const KnownActivation& known_activation(const std::string& name) {
+  for (const KnownActivation& each : kActivations) {
+    if (each.name == name) return each;
+  }
+  throw Unsupported("has the activation '" + name + "', which the specification does not know");
+}
+
+// Values are consumed in the order of those activations that have one.
+double next_parameter(const std::vector<float>& values, std::size_t& next,
+                      std::optional<double> otherwise, const std::string& name) {
+  if (next < values.size()) return as_written(values[next++]);
+  if (!otherwise) throw Unsupported("has the activation '" + name + "' without its alpha or beta");
+  return *otherwise;
+}
+
+std::vector<std::string> activation_names(NodeContext& c, const std::vector<std::string>& defaults,
+                                          std::size_t directions) {
+  std::vector<std::string> names;
+  if (const Attribute* given = c.node().find("activations")) {
+    const auto* list = std::get_if<std::vector<std::string>>(&given->value);
+    if (list == nullptr || list->size() != defaults.size() * directions)
+      throw Unsupported("needs " + std::to_string(defaults.size()) + " activations a direction");
+    for (const std::string& each : *list) names.push_back(lower_case(each));
+    return names;
+  }
+  for (std::size_t i = 0; i < directions; ++i)
+    names.insert(names.end(), defaults.begin(), defaults.end());
+  return names;
+}
+
+std::vector<Activation> activations(NodeContext& c, const std::vector<std::string>& names) {
+  const std::vector<float> alphas = c.floats("activation_alpha").value_or(std::vector<float>());
+  const std::vector<float> betas = c.floats("activation_beta").value_or(std::vector<float>());
+  std::size_t next_alpha = 0;
+  std::size_t next_beta = 0;
+  std::vector<Activation> all;
+  for (const std::string& name : names) {
+    const KnownActivation& known = known_activation(name);
+    Activation each{name, 0, 0};
+    if (known.has_alpha) each.alpha = next_parameter(alphas, next_alpha, known.alpha, name);
+    if (known.has_beta) each.beta = next_parameter(betas, next_beta, known.beta, name);
+    all.push_back(std::move(each));
+  }
+  return all;
+}
+
+// A node's attributes and inputs, as the helper methods take them.
+struct Recurrent {
+  bool reverse = false;
+  bool batch_first = false;
+  std::vector<std::string> names;  // activations of all directions
+  bool default_activations = false;
+  double clip = 0;
+  std::string x, w, r, b, lengths, h;
+};
+
+std::string time_first(NodeContext& c, std::size_t input, bool batch_first) {
+  if (!c.has(input)) return "None";
+  return batch_first ? c.tensor(input) + ".transpose(0, 1)" : c.tensor(input);
+}
+
+Recurrent understand(NodeContext& c, const std::vector<std::string>& defaults) {
+  const std::string direction = c.string_or("direction", "forward");
+  if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+    throw Unsupported("has direction '" + direction +
+                      "'; the specification has forward, reverse and bidirectional");
+  Recurrent node;
+  node.reverse = direction == "reverse";
+  node.batch_first = c.int_or("layout", 0) != 0;
+  const std::size_t directions = direction == "bidirectional" ? 2 : 1;
+  node.names = activation_names(c, defaults, directions);
+  node.default_activations = true;
+  for (std::size_t i = 0; i < node.names.size(); ++i)
+    node.default_activations &= node.names[i] == defaults[i % defaults.size()];
+  node.clip = c.float_or("clip", 0);
+  node.x = time_first(c, 0, node.batch_first);
+  node.w = c.tensor(1);
+  node.r = c.tensor(2);
+  node.b = optional_tensor(c, 3);
+  node.lengths = optional_tensor(c, 4);
+  node.h = time_first(c, 5, node.batch_first);
+  return node;
+}
+
+// "x, w, r, b, lengths, h"
+std::string tensors(const Recurrent& node) {
+  return node.x + ", " + node.w + ", " + node.r + ", " + node.b + ", " + node.lengths + ", " +
+         node.h;
+}
+
+// "["sigmoid", "tanh"], [0.0, 0.0], [0.0, 0.0], 0.0"
+std::string loop_arguments(NodeContext& c, const Recurrent& node) {
+  std::string names, alphas, betas;
+  for (const Activation& each : activations(c, node.names)) {
+    const std::string comma = names.empty() ? "" : ", ";
+    names += comma + string_literal(each.name);
+    alphas += comma + literal(each.alpha);
+    betas += comma + literal(each.beta);
+  }
+  return "[" + names + "], [" + alphas + "], [" + betas + "], " + literal(node.clip);
+}
+
+// Calls a method that gives the output over time and the last states, in ONNX's shapes with time
+// first.
+void set_outputs(NodeContext& c, const Recurrent& node, const std::string& call,
+                 std::size_t states) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i <= states; ++i)
+    names.push_back(c.wants(i) && !node.batch_first ? c.declare(i, c.type(0), i == 0 ? 4 : 3)
+                                                    : c.fresh_name(i == 0 ? "over_time" : "last"));
+  std::string targets;
+  for (const std::string& name : names) targets += (targets.empty() ? "" : ", ") + name;
+  c.line(targets + " = " + call);
+  if (!node.batch_first) return;
+  c.set(0, names[0] + ".permute([2, 0, 1, 3])", c.type(0), 4);
+  for (std::size_t i = 1; i <= states; ++i) c.set(i, names[i] + ".transpose(0, 1)", c.type(0), 3);
+}
+
+void lstm(NodeContext& c) {
+  const Recurrent node = understand(c, {"sigmoid", "tanh", "tanh"});
+  const std::string inputs = tensors(node) + ", " + time_first(c, 6, node.batch_first);
+  const bool coupled = c.int_or("input_forget", 0) != 0;
+  if (node.default_activations && node.clip == 0 && !coupled && !c.has(7)) {
+    const std::string call =
+        c.helper("_lstm") + "(" + inputs + ", " + bool_text(node.reverse) + ")";
+    return set_outputs(c, node, call, 2);
+  }
+  set_outputs(c, node,
+              c.helper("_lstm_loop") + "(" + inputs + ", " + optional_tensor(c, 7) + ", " +
+                  bool_text(node.reverse) + ", " + loop_arguments(c, node) + ", " +
+                  bool_text(coupled) + ")",
+              2);
+}
+
+void one_state(NodeContext& c, const Recurrent& node, const std::string& function) {
+  set_outputs(c, node,
+              c.helper("_one_state") + "(\"" + function + "\", " + tensors(node) + ", " +
+                  bool_text(node.reverse) + ")",
+              1);
+}
+
+void gru(NodeContext& c) {
+  const Recurrent node = understand(c, {"sigmoid", "tanh"});
+  const bool linear_before_reset = c.int_or("linear_before_reset", 0) != 0;
+  if (node.default_activations && node.clip == 0 && linear_before_reset)
+    return one_state(c, node, "gru");
+  set_outputs(c, node,
+              c.helper("_gru_loop") + "(" + tensors(node) + ", " + bool_text(node.reverse) + ", " +
+                  bool_text(linear_before_reset) + ", " + loop_arguments(c, node) + ")",
+              1);
+}
+
+void rnn(NodeContext& c) {
+  const Recurrent node = understand(c, {"tanh"});
+  const bool relu = std::all_of(node.names.begin(), node.names.end(),
+                                [](const std::string& name) { return name == "relu"; });
+  if (node.clip == 0 && (relu || node.default_activations))
+    return one_state(c, node, relu ? "rnn_relu" : "rnn_tanh");
+  set_outputs(c, node,
+              c.helper("_rnn_loop") + "(" + tensors(node) + ", " + bool_text(node.reverse) + ", " +
+                  loop_arguments(c, node) + ")",
+              1);
+}
+
+constexpr Operator kRecurrentOperators[] = {
+    {"GRU", 7, gru},
+    {"LSTM", 7, lstm},
+    {"RNN", 7, rnn},
+};
+
+}  // namespace
+
+std::span<const Operator> recurrent_operators() { return kRecurrentOperators; }
+
+}  // namespace decent::onnx

@@ -1,0 +1,86 @@
+// Sequences: lists of tensors. Lists that others read are never changed.
+
+#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operators.h"
+
+namespace decent::onnx {
+namespace {
+
+void sequence_empty(NodeContext& c) {
+  c.set_sequence(0, "annotate(List[Tensor], [])", c.type_attribute("dtype", ElementType::float32));
+}
+
+void sequence_construct(NodeContext& c) {
+  std::vector<std::string> parts;
+  auto rank = c.rank(0);
+  for (std::size_t i = 0; i < c.inputs(); ++i) {
+    parts.push_back(c.tensor(i));
+    if (c.rank(i) != rank) rank = std::nullopt;
+  }
+  c.set_sequence(0, "[" + comma_separated(parts) + "]", c.type(0), rank);
+}
+
+void sequence_insert(NodeContext& c) {
+  const std::string sequence = c.tensor(0);
+  const std::string added = "[" + c.tensor(1) + "]";
+  const auto rank = c.rank(0) == c.rank(1) ? c.rank(0) : std::nullopt;
+  if (!c.has(2)) return c.set_sequence(0, sequence + " + " + added, c.type(1), rank);
+  const std::string place = c.variable("place", c.int_scalar(2));
+  c.set_sequence(0,
+                 sequence + "[:" + place + "] + " + added + " + " + sequence + "[" + place + ":]",
+                 c.type(1), rank);
+}
+
+void sequence_erase(NodeContext& c) {
+  const std::string place = c.has(1) ? c.int_scalar(1) : "-1";
+  c.set_sequence(0, c.helper("_erased") + "(" + c.tensor(0) + ", " + place + ")", c.type(0),
+                 c.rank(0));
+}
+
+void sequence_at(NodeContext& c) {
+  c.set(0, c.tensor(0) + "[" + c.int_scalar(1) + "]", c.type(0), c.rank(0));
+}
+
+void sequence_length(NodeContext& c) {
+  c.set_integers(0, {Integer::size("len(" + c.tensor(0) + ")")}, 0);
+}
+
+void split_to_sequence(NodeContext& c) {
+  const std::string axis = std::to_string(axis_of(c.int_or("axis", 0), c.rank(0)));
+  const std::string x = c.tensor(0);
+  if (!c.has(1) && c.int_or("keepdims", 1) == 0) {
+    const auto rank = c.rank(0) ? std::optional(*c.rank(0) - 1) : std::nullopt;
+    return c.set_sequence(0, "torch.unbind(" + x + ", " + axis + ")", c.type(0), rank);
+  }
+  std::string sizes = "1";
+  if (c.has(1)) {
+    if (!c.rank(1)) throw Unsupported("has a split of unknown rank");
+    sizes = *c.rank(1) == 0 ? c.int_scalar(1) : c.int_list(1);
+  }
+  c.set_sequence(0, "torch.split(" + x + ", " + sizes + ", " + axis + ")", c.type(0), c.rank(0));
+}
+
+void concat_from_sequence(NodeContext& c) {
+  const bool stack = c.int_or("new_axis", 0) != 0;
+  const auto rank = c.rank(0) ? std::optional(*c.rank(0) + (stack ? 1 : 0)) : std::nullopt;
+  const std::string axis = std::to_string(axis_of(c.int_or("axis", 0), rank));
+  c.set(0, (stack ? "torch.stack(" : "torch.cat(") + c.tensor(0) + ", " + axis + ")", c.type(0),
+        rank);
+}
+
+constexpr Operator kSequenceOperators[] = {
+    {"ConcatFromSequence", 11, concat_from_sequence},
+    {"SequenceAt", 11, sequence_at},
+    {"SequenceConstruct", 11, sequence_construct},
+    {"SequenceEmpty", 11, sequence_empty},
+    {"SequenceErase", 11, sequence_erase},
+    {"SequenceInsert", 11, sequence_insert},
+    {"SequenceLength", 11, sequence_length, Folding::never, Gradient::stops},
+    {"SplitToSequence", 11, split_to_sequence},
+};
+
+}  // namespace
+
+std::span<const Operator> sequence_operators() { return kSequenceOperators; }
+
+}  // namespace decent::onnx

@@ -1,0 +1,282 @@
+// Shapes of tensors, and views of them in other shapes.
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operators.h"
+
+namespace decent::onnx {
+namespace {
+
+std::int64_t clamped(std::int64_t place, std::int64_t rank) {
+  return std::clamp<std::int64_t>(place < 0 ? place + rank : place, 0, rank);
+}
+
+void shape(NodeContext& c) {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t start = c.int_or("start", 0);
+  const std::int64_t end = c.int_or("end", kLast);
+  const auto rank = c.rank(0);
+  if (!rank) {
+    const std::string stop = end == kLast ? "" : std::to_string(end);
+    const std::string range = "[" + std::to_string(start) + ":" + stop + "]";
+    return c.set(0,
+                 "torch.tensor(" + c.tensor(0) + ".size()" + (range == "[0:]" ? "" : range) +
+                     ", dtype=torch.int64, device=" + c.device() + ")",
+                 ElementType::int64, 1);
+  }
+  std::vector<Integer> sizes;
+  for (std::int64_t i = clamped(start, *rank); i < clamped(end, *rank); ++i)
+    sizes.push_back(size_of_dimension(c, 0, i));
+  c.set_integers(0, std::move(sizes), 1);
+}
+
+std::int64_t count_of(const std::vector<std::int64_t>& dims) {
+  return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+void size(NodeContext& c) {
+  const auto& dims = c.input(0).dims;
+  if (!dims) return c.set_integers(0, {Integer::size(c.tensor(0) + ".numel()")}, 0);
+  c.set_integers(0, {Integer::of(count_of(*dims))}, 0);
+}
+
+// Integers of a shape stay integers where they only change between rank 0 and 1.
+bool set_integers_of_rank(NodeContext& c, std::int64_t rank) {
+  const auto integers = c.integers(0);
+  if (!integers || rank > 1 || (rank == 0 && integers->size() != 1)) return false;
+  c.set_integers(0, *integers, rank, c.type(0));
+  return true;
+}
+
+// A parameter's view has the same shape in every run.
+void set_reshaped_dims(NodeContext& c, const std::vector<Integer>& shape) {
+  const auto& from = c.input(0).dims;
+  if (!from) return;
+  const std::int64_t count = count_of(*from);
+  std::vector<std::int64_t> dims;
+  std::int64_t others = 1;
+  for (const Integer& each : shape) {
+    if (!each.known || *each.known < -1) return;
+    dims.push_back(*each.known);
+    if (*each.known != -1 && __builtin_mul_overflow(others, *each.known, &others)) return;
+  }
+  // What does not fit is for PyTorch to refuse, when the model runs.
+  const auto free = std::count(dims.begin(), dims.end(), std::int64_t{-1});
+  if (free > 1 || others == 0 || count % others != 0 || (free == 0 && others != count)) return;
+  std::replace(dims.begin(), dims.end(), std::int64_t{-1}, count / others);
+  c.set_dims(0, std::move(dims));
+}
+
+void reshape(NodeContext& c) {
+  const bool zero_keeps = c.int_or("allowzero", 0) == 0;
+  auto shape = c.integers(1);
+  if (!shape) {
+    const auto& dims = c.input(1).dims;
+    const auto rank = dims && dims->size() == 1 ? std::optional(dims->front()) : std::nullopt;
+    const std::string list = c.int_list(1);
+    return zero_keeps ? c.set(0, c.helper("_reshape") + "(" + c.tensor(0) + ", " + list + ")",
+                              c.type(0), rank)
+                      : c.set(0, c.tensor(0) + ".reshape(" + list + ")", c.type(0), rank);
+  }
+  const auto rank = static_cast<std::int64_t>(shape->size());
+  if (set_integers_of_rank(c, rank)) return;
+  for (std::size_t i = 0; i < shape->size() && zero_keeps; ++i) {
+    if ((*shape)[i].known == 0) (*shape)[i] = size_of_dimension(c, 0, static_cast<std::int64_t>(i));
+  }
+  c.set(0, c.tensor(0) + ".reshape(" + list_text(*shape) + ")", c.type(0), rank);
+  set_reshaped_dims(c, *shape);
+}
+
+void flatten(NodeContext& c) {
+  const std::string x = c.tensor(0);
+  const auto rank = c.rank(0);
+  std::int64_t axis = c.int_or("axis", 1);
+  if (!rank) {
+    const std::string text = c.helper("_flatten") + "(" + x + ", " + std::to_string(axis) + ")";
+    return c.set(0, text, c.type(0), 2);
+  }
+  if (axis < -*rank || axis > *rank)
+    throw Unsupported("has axis " + std::to_string(axis) + " for a tensor of rank " +
+                      std::to_string(*rank));
+  if (axis < 0) axis += *rank;
+  std::string text =
+      x + ".flatten(" + std::to_string(axis) + ").flatten(0, " + std::to_string(axis - 1) + ")";
+  if (axis == 1) text = x + ".flatten(1)";
+  if (axis == 0) text = x + ".reshape([1, -1])";
+  if (axis == *rank) text = x + ".reshape([-1, 1])";
+  c.set(0, text, c.type(0), 2);
+}
+
+// Axes as an attribute, or as an input that is known now.
+std::optional<std::vector<std::int64_t>> known_axes(NodeContext& c) {
+  if (const auto given = c.ints("axes")) return given;
+  return c.has(1) ? c.known_integers(1) : std::nullopt;
+}
+
+void squeeze(NodeContext& c) {
+  const auto axes = known_axes(c);
+  const auto rank = c.rank(0);
+  const auto integers = c.integers(0);
+  if (integers && rank == 1 && integers->size() == 1) return void(set_integers_of_rank(c, 0));
+  if (!axes) {
+    const std::string list = c.has(1) ? c.int_list(1) : "";
+    return c.set(0, c.tensor(0) + ".squeeze(" + list + ")", c.type(0));
+  }
+  if (axes->empty()) return c.set_value(0, c.input(0));
+  const std::vector<std::int64_t> places = axes_of(*axes, rank);
+  const std::string list = places.size() == 1 ? std::to_string(places[0]) : list_text(places);
+  c.set(0, c.tensor(0) + ".squeeze(" + list + ")", c.type(0),
+        rank ? std::optional(*rank - static_cast<std::int64_t>(places.size())) : std::nullopt);
+}
+
+// Places of new dimensions in the order in which one after the other is put in; empty where that
+// cannot be told now.
+std::vector<std::int64_t> insertion_order(std::vector<std::int64_t> axes,
+                                          std::optional<std::int64_t> rank) {
+  std::sort(axes.begin(), axes.end());
+  if (rank) {
+    axes = axes_of(axes, *rank + static_cast<std::int64_t>(axes.size()));
+    std::sort(axes.begin(), axes.end());
+    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+      throw Unsupported("has an axis twice");
+    return axes;
+  }
+  if (axes.front() >= 0) return axes;
+  if (axes.back() >= 0) return {};
+  std::reverse(axes.begin(), axes.end());  // counted from the end: the last goes in first
+  return axes;
+}
+
+void unsqueeze(NodeContext& c) {
+  const auto axes = known_axes(c);
+  const auto rank = c.rank(0);
+  if (axes && axes->empty()) return c.set_value(0, c.input(0));
+  if (axes && axes->size() > kMostIntegers)
+    throw Unsupported("adds " + std::to_string(axes->size()) + " dimensions; at most " +
+                      std::to_string(kMostIntegers) + " are imported");
+  if (axes && rank == 0 && axes->size() == 1 && set_integers_of_rank(c, 1)) return;
+  const auto new_rank =
+      axes && rank ? std::optional(*rank + static_cast<std::int64_t>(axes->size())) : std::nullopt;
+  const std::vector<std::int64_t> order =
+      axes ? insertion_order(*axes, rank) : std::vector<std::int64_t>{};
+  std::string text = c.tensor(0);
+  for (const std::int64_t axis : order) text += ".unsqueeze(" + std::to_string(axis) + ")";
+  if (order.empty()) {
+    const std::string list = axes ? list_text(*axes) : c.int_list(1);
+    text = c.helper("_unsqueeze") + "(" + text + ", " + list + ")";
+  }
+  c.set(0, text, c.type(0), new_rank);
+  auto dims = c.input(0).dims;
+  if (!dims || !axes) return;
+  for (const std::int64_t axis : order) dims->insert(dims->begin() + axis, 1);
+  c.set_dims(0, std::move(*dims));
+}
+
+// The two axes that a permutation swaps, where it does only that.
+std::optional<std::pair<std::size_t, std::size_t>> swapped_axes(
+    const std::vector<std::int64_t>& permutation) {
+  std::vector<std::size_t> moved;
+  for (std::size_t i = 0; i < permutation.size(); ++i) {
+    if (permutation[i] != static_cast<std::int64_t>(i)) moved.push_back(i);
+  }
+  if (moved.size() != 2) return std::nullopt;
+  return std::pair(moved[0], moved[1]);
+}
+
+void check_permutation(std::vector<std::int64_t> axes, std::optional<std::int64_t> rank) {
+  std::vector<std::int64_t> all(axes.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::sort(axes.begin(), axes.end());
+  if (axes != all || (rank && *rank != static_cast<std::int64_t>(axes.size())))
+    throw Unsupported("has a 'perm' that is no order of its input's axes");
+}
+
+void transpose(NodeContext& c) {
+  auto permutation = c.ints("perm");
+  const auto rank = c.rank(0);
+  if (!permutation && !rank) {
+    return c.set(0, c.helper("_reverse_axes") + "(" + c.tensor(0) + ")", c.type(0));
+  }
+  if (!permutation) {
+    permutation.emplace(static_cast<std::size_t>(*rank));
+    std::iota(permutation->rbegin(), permutation->rend(), 0);
+  }
+  const auto new_rank = static_cast<std::int64_t>(permutation->size());
+  check_permutation(*permutation, rank);
+  if (std::is_sorted(permutation->begin(), permutation->end())) return c.set_value(0, c.input(0));
+  const auto swapped = swapped_axes(*permutation);
+  const std::string text = swapped ? ".transpose(" + std::to_string(swapped->first) + ", " +
+                                         std::to_string(swapped->second) + ")"
+                                   : ".permute(" + list_text(*permutation) + ")";
+  c.set(0, c.tensor(0) + text, c.type(0), new_rank);
+  const auto& from = c.input(0).dims;
+  if (!from) return;
+  std::vector<std::int64_t> dims;
+  for (const std::int64_t axis : *permutation)
+    dims.push_back(from->at(static_cast<std::size_t>(axis)));
+  c.set_dims(0, std::move(dims));
+}
+
+// What torch's expand takes for ONNX's shape, in which 1 keeps a dimension; std::nullopt where it
+// depends on sizes that are only known when the model runs.
+std::optional<std::vector<Integer>> expand_sizes(NodeContext& c, std::vector<Integer> shape) {
+  if (!c.rank(0)) return std::nullopt;
+  while (static_cast<std::int64_t>(shape.size()) < *c.rank(0))
+    shape.insert(shape.begin(), Integer::of(1));
+  const std::size_t added = shape.size() - static_cast<std::size_t>(*c.rank(0));
+  for (std::size_t i = added; i < shape.size(); ++i) {
+    const Integer own = size_of_dimension(c, 0, static_cast<std::int64_t>(i - added));
+    if (shape[i].known == 1 || shape[i].text() == own.text()) {
+      shape[i] = Integer::of(-1);
+    } else if (!shape[i].known && own.known != 1) {
+      return std::nullopt;  // may be 1 then
+    }
+  }
+  return shape;
+}
+
+void expand(NodeContext& c) {
+  const auto shape = c.integers(1);
+  if (!shape) {
+    const std::string list = c.int_list(1);
+    return c.set(0, c.helper("_expand") + "(" + c.tensor(0) + ", " + list + ")", c.type(0));
+  }
+  const auto count = static_cast<std::int64_t>(shape->size());
+  const auto rank = c.rank(0) ? std::optional(std::max(*c.rank(0), count)) : std::nullopt;
+  if (const auto sizes = expand_sizes(c, *shape)) {
+    const bool same =
+        count <= *c.rank(0) &&
+        std::all_of(sizes->begin(), sizes->end(), [](auto& each) { return each.known == -1; });
+    if (same) return c.set_value(0, c.input(0));
+    c.set(0, c.tensor(0) + ".expand(" + list_text(*sizes) + ")", c.type(0), rank);
+  } else {
+    c.set(0, c.helper("_expand") + "(" + c.tensor(0) + ", " + list_text(*shape) + ")", c.type(0),
+          rank);
+  }
+}
+
+void tile(NodeContext& c) {
+  const std::string repeats = c.int_list(1);
+  c.set(0, c.tensor(0) + ".repeat(" + repeats + ")", c.type(0), c.rank(0));
+}
+
+constexpr Operator kShapeOperators[] = {
+    {"Expand", 8, expand, Folding::product},
+    {"Flatten", 9, flatten, Folding::sum},
+    {"Reshape", 5, reshape, Folding::sum},
+    {"Shape", 1, shape, Folding::never, Gradient::stops},
+    {"Size", 1, size, Folding::never, Gradient::stops},
+    {"Squeeze", 1, squeeze, Folding::sum},
+    {"Tile", 6, tile, Folding::product},
+    {"Transpose", 1, transpose, Folding::sum},
+    {"Unsqueeze", 1, unsqueeze, Folding::sum},
+};
+
+}  // namespace
+
+std::span<const Operator> shape_operators() { return kShapeOperators; }
+
+}  // namespace decent::onnx

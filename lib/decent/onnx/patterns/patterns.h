@@ -1,0 +1,22 @@
+#pragma once
+// Groups of nodes that exporters write for one function of PyTorch, put back together: then the
+// gradient is that function's own.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "decent/onnx/format/ir.h"
+
+namespace decent::onnx {
+
+/// Domain of nodes that stand for functions which ONNX does not have (ops_patterns.cpp).
+inline constexpr std::string_view kPatternDomain = "decent.pattern";
+
+/// Replaces patterns in `graph` and in the graphs inside it, where the result is the same but for
+/// rounding. Nodes and tensors that are in no pattern stay as they are. `opset` is the model's.
+/// Gives what was recognised, with how often: "layer norm" -> 12.
+std::map<std::string, std::size_t> recognise_patterns(Graph& graph, std::int64_t opset);
+
+}  // namespace decent::onnx

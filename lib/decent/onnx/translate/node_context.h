@@ -1,0 +1,129 @@
+#pragma once
+// What the translation of one node sees and does: inputs and attributes in, TorchScript out.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/onnx/format/ir.h"
+#include "decent/onnx/translate/value.h"
+
+namespace decent::onnx {
+
+/// A node cannot be translated; what() says why, without naming the node.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class GraphTranslator;
+
+class NodeContext {
+ public:
+  NodeContext(GraphTranslator& graph, const Node& node) : graph_(graph), node_(node) {}
+
+  const Node& node() const { return node_; }
+  /// Version of the operators that the node is written in.
+  std::int64_t opset() const;
+
+  // Inputs. Those that are asked for and not there are Unsupported, unless has() was asked before.
+
+  std::size_t inputs() const { return node_.inputs.size(); }
+  bool has(std::size_t input) const;
+  const Value& input(std::size_t input) const;
+  ElementType type(std::size_t input) const { return this->input(input).type; }
+  std::optional<std::int64_t> rank(std::size_t input) const { return this->input(input).rank; }
+  /// TorchScript for the tensor.
+  std::string tensor(std::size_t input);
+  /// The elements of an integer tensor of rank 0 or 1, where they are known one by one.
+  std::optional<std::vector<Integer>> integers(std::size_t input) const;
+  /// The same where all are known now.
+  std::optional<std::vector<std::int64_t>> known_integers(std::size_t input) const;
+  /// A List[int]: "[x.size(0), -1]", or a variable that holds the tensor's elements.
+  std::string int_list(std::size_t input);
+  /// An int, float or bool out of a tensor of one element.
+  std::string int_scalar(std::size_t input);
+  std::string float_scalar(std::size_t input);
+  std::string bool_scalar(std::size_t input);
+  /// The value of a constant with one element.
+  std::optional<double> known_scalar(std::size_t input) const;
+
+  // Attributes.
+
+  std::int64_t int_or(std::string_view name, std::int64_t otherwise) const;
+  double float_or(std::string_view name, double otherwise) const;
+  std::string string_or(std::string_view name, const std::string& otherwise) const;
+  std::optional<std::vector<std::int64_t>> ints(std::string_view name) const;
+  std::optional<std::vector<float>> floats(std::string_view name) const;
+  bool has_attribute(std::string_view name) const { return node_.find(name) != nullptr; }
+  const Tensor* tensor_attribute(std::string_view name) const;
+  const Graph& graph_attribute(std::string_view name) const;
+  /// An attribute that holds a TensorProto.DataType; half types are float32 where the model is
+  /// computed so.
+  ElementType type_attribute(std::string_view name, ElementType otherwise) const;
+  /// The type in which the model computes with elements of `type`.
+  ElementType as_computed(ElementType type) const;
+  /// Axes as an attribute, or as input `input` in newer versions; std::nullopt where neither is
+  /// given. Unsupported where they are only known when the model runs.
+  std::optional<std::vector<std::int64_t>> axes(std::string_view attribute,
+                                                std::size_t input) const;
+
+  // Source.
+
+  /// Adds a line.
+  void line(const std::string& text);
+  /// Adds "name = expression" and gives the name, made from `hint`.
+  std::string variable(std::string_view hint, const std::string& expression);
+  /// A name that nothing else has.
+  std::string fresh_name(std::string_view hint);
+  /// Lines up to the matching close() stand one step further in.
+  void open(const std::string& text);
+  void close();
+  /// The device of the model's tensors, for operators that make tensors.
+  std::string device();
+  /// "self._name": a method of helpers.h.
+  std::string helper(std::string_view name);
+  /// Text of a tensor that is the same in every run.
+  std::string constant(std::shared_ptr<const Tensor> tensor, std::string_view hint);
+  /// "torch.float32", and Unsupported for strings.
+  std::string dtype(ElementType type) const;
+  /// A line for the report.
+  void note(const std::string& text);
+
+  // Outputs.
+
+  bool wants(std::size_t output) const;
+  /// Whether a node reads the output, or the model gives it.
+  bool is_read(std::size_t output) const;
+  /// Output `output` is `expression`.
+  void set(std::size_t output, const std::string& expression, ElementType type,
+           std::optional<std::int64_t> rank = std::nullopt);
+  /// The variable of an output that lines of source assign; "_" where nobody reads it.
+  std::string declare(std::size_t output, ElementType type,
+                      std::optional<std::int64_t> rank = std::nullopt);
+  void set_integers(std::size_t output, std::vector<Integer> integers, std::int64_t rank,
+                    ElementType type = ElementType::int64);
+  /// The whole shape of an output that was set, where it is the same in every run.
+  void set_dims(std::size_t output, std::vector<std::int64_t> dims);
+  void set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor);
+  /// `rank` is that of all elements.
+  void set_sequence(std::size_t output, const std::string& expression, ElementType type,
+                    std::optional<std::int64_t> rank = std::nullopt);
+  /// The output is another value under a new name.
+  void set_value(std::size_t output, Value value);
+
+  /// Translates a graph attribute (If, Loop) where the source stands now; `inputs` are the values
+  /// of its inputs. Gives the values of its outputs.
+  std::vector<Value> translate_graph(const Graph& graph, std::vector<Value> inputs);
+  /// TorchScript for the tensor of any value.
+  std::string text_of(const Value& value);
+
+ private:
+  GraphTranslator& graph_;
+  const Node& node_;
+};
+
+}  // namespace decent::onnx

@@ -1,0 +1,68 @@
+#pragma once
+// What is known of a value of an ONNX graph while the graph is translated to TorchScript.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/onnx/format/elements.h"
+#include "decent/onnx/format/ir.h"
+
+namespace decent::onnx {
+
+/// One element of a shape: a number that is known now, or a TorchScript expression of type int that
+/// is evaluated when the model runs ("x.size(0)").
+struct Integer {
+  std::optional<std::int64_t> known;
+  std::string expression;     // where it is not known
+  bool not_negative = false;  // a size is not
+
+  static Integer of(std::int64_t value) { return {value, "", value >= 0}; }
+  static Integer size(std::string expression) {
+    return {std::nullopt, std::move(expression), true};
+  }
+  static Integer any(std::string expression) {
+    return {std::nullopt, std::move(expression), false};
+  }
+
+  /// TorchScript: "12", "x.size(0)".
+  std::string text() const { return known ? std::to_string(*known) : expression; }
+};
+
+/// A value: a tensor, or a list of tensors (ONNX's sequence).
+///
+/// It is one or several of: text in the TorchScript source; a constant; integers known one by one,
+/// which is how arithmetic on shapes is done without tensors.
+struct Value {
+  enum class Kind { tensor, sequence };
+  Kind kind = Kind::tensor;
+  ElementType type = ElementType::undefined;
+  std::optional<std::int64_t> rank;  // of a sequence: that of all its elements
+  /// The whole shape, where it is the same in every run: parameters and constants.
+  std::optional<std::vector<std::int64_t>> dims;
+  /// An expression of the tensor: a variable, "self.fc.weight". Empty where the source has none
+  /// yet.
+  std::string text;
+  /// Elements that are the same in every run.
+  std::shared_ptr<const Tensor> constant;
+  /// Elements of an integer or boolean tensor of rank 0 or 1, one by one.
+  std::optional<std::vector<Integer>> integers;
+  /// Whether a gradient may flow from here to a trainable parameter.
+  bool has_gradient = false;
+
+  static Value of_constant(std::shared_ptr<const Tensor> tensor);
+  /// `rank` is 1, or 0 where it is one integer; anything else is taken as 1.
+  static Value of_integers(std::vector<Integer> integers, std::int64_t rank,
+                           ElementType type = ElementType::int64);
+
+  bool is_constant() const { return constant != nullptr; }
+};
+
+/// A tensor has at most this many dimensions: those of PyTorch's iterators.
+inline constexpr std::int64_t kMostDimensions = 64;
+
+/// Integers one by one are kept up to this many.
+inline constexpr std::size_t kMostIntegers = 64;
+
+}  // namespace decent::onnx
