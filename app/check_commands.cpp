@@ -17,7 +17,7 @@ namespace {
 void try_start(Program& program, const Setup& setup) {
   World& world = *program.world;
   const auto communicator = connect(world, setup);
-  agree(world, "first step", [&] {
+  world.agree("first step", [&] {
     // The weights of a checkpoint may well have a finite loss where the model's file has none.
     if (!setup.goes_on && !setup.divergence.empty())
       throw Error(ExitCode::diverged, setup.divergence);
@@ -47,8 +47,9 @@ void dry_run(Program& program) {
 
 void print_config(Program& program) {
   std::string text;
-  agree(*program.world, "recipe",
-        [&] { text = print_recipe(load_recipe(program.flags.config, program.flags.overrides)); });
+  program.world->agree("recipe", [&] {
+    text = print_recipe(load_recipe(program.flags.config, program.flags.overrides));
+  });
   if (program.main_worker()) std::fputs(text.c_str(), stdout);
 }
 

@@ -54,7 +54,7 @@ Averaged load_average(Program& program, Setup& setup, Communicator& communicator
                           "'. --checkpoint DIR names one elsewhere, --checkpoint none takes the "
                           "model file as it is");
   }
-  agree(*program.world, "same model", [&] { check_same_model(found->manifest, facts_of(setup)); });
+  program.world->agree("same model", [&] { check_same_model(found->manifest, facts_of(setup)); });
   const double distance =
       average_replicas(*found, communicator, tensors_of(*setup.model),
                        {.average_buffers = setup.recipe.parallel.average_buffers});
@@ -92,7 +92,7 @@ std::string foreign_source(const Recipe& recipe) {
 void evaluate(Program& program, Setup& setup, const Averaged& model,
               const std::shared_ptr<Communicator>& communicator) {
   Evaluator evaluator(setup.recipe, *setup.model, *setup.eval, setup.inputs, communicator,
-                      program.world->control());
+                      *program.world);
   const Evaluation evaluation = evaluator.evaluate(model.step);
   const EvalMetrics metrics{.step = model.step,
                             .epoch = model.epochs_done,
@@ -102,7 +102,7 @@ void evaluate(Program& program, Setup& setup, const Averaged& model,
                             .consensus_distance = model.distance,
                             .source = foreign_source(setup.recipe),
                             .checkpoint = model.foreign};
-  agree(*program.world, "evaluated", [&] {
+  program.world->agree("evaluated", [&] {
     if (!program.main_worker()) return;
     const std::filesystem::path file = RunFolder(setup.recipe.output).metrics();
     if (std::filesystem::exists(file)) MetricsFile(file).write(metrics);
@@ -129,7 +129,7 @@ std::string write_model(Setup& setup, const std::filesystem::path& path) {
 void export_model(Program& program, Setup& setup, const Averaged& model,
                   const std::optional<std::string>& lost) {
   std::string line;
-  agree(*program.world, "exported", [&] {
+  program.world->agree("exported", [&] {
     if (lost) {
       throw Error(ExitCode::diverged,
                   model.text + " is not finite in " + *lost + ", so that it was not exported");

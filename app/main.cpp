@@ -1,11 +1,9 @@
 // decent-train: flags, the one place where errors end the program, nothing else.
 
-#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <random>
 
 #include "allocator.h"
 #include "commands.h"
@@ -13,6 +11,7 @@
 #include "decent/comm/launcher_watch.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
+#include "decent/core/random_name.h"
 #include "decent/core/version.h"
 #include "stop_signals.h"
 
@@ -90,28 +89,18 @@ void check_same_command(Program& program) {
   }
 }
 
-// 32 hexadecimal digits.
-std::string random_name() {
-  std::random_device device;
-  std::string name;
-  for (int i = 0; i < 4; ++i) {
-    std::array<char, 9> digits{};
-    std::snprintf(digits.data(), digits.size(), "%08x", device());
-    name += digits.data();
-  }
-  return name;
-}
-
 void run(Program& program, int argc, char** argv) {
   program.launch = read_launch();
   program.world = std::make_unique<World>(
-      program.launch, WorldOptions{.timeout = timeout_of(argc, argv),
-                                   .on_failure =
-                                       [&program](const Failure& failure, bool reports) {
-                                         end_failed(program, failure, reports);
-                                       },
-                                   .launcher = watch_torchrun()});
-  agree(*program.world, "flags", [&] { program.flags = parse_flags(argc, argv); });
+      program.launch,
+      WorldOptions{
+          .timeout = timeout_of(argc, argv),
+          .timeout_setting = "parallel.timeout_s",
+          .explain = [](const std::exception& error) { return outcome_of(error); },
+          .on_failure = [&program](const Failure& failure,
+                                   bool reports) { end_failed(program, failure, reports); },
+          .launcher = watch_torchrun()});
+  program.world->agree("flags", [&] { program.flags = parse_flags(argc, argv); });
   const Flags& flags = program.flags;
   check_same_command(program);
   program.session = program.world->gather("session", random_name()).front();

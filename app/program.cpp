@@ -1,8 +1,5 @@
 #include "program.h"
 
-#include <vector>
-
-#include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/train/device.h"
@@ -38,25 +35,6 @@ Outcome outcome_of(const std::exception& error, bool verbose) {
           "this is a bug in decent-train, please report it: " + text.substr(0, text.find('\n'))};
 }
 
-void agree(World& world, const std::string& name, const std::function<void()>& stage) {
-  Outcome outcome;
-  try {
-    stage();
-  } catch (const Error& error) {
-    outcome = {error.code(), error.what()};
-  } catch (const std::exception& error) {
-    outcome = outcome_of(error);
-  }
-  std::vector<Outcome> outcomes;
-  try {
-    outcomes = world.gather(name, outcome);
-  } catch (const PeerLost&) {
-    if (outcome.code != ExitCode::done) throw Error(outcome.code, outcome.message);
-    throw;
-  }
-  throw_if_failed(outcomes);
-}
-
 // One for each machine first, then whoever sees another folder than those: a fellow that sees the
 // same one finds the session in its lock.
 void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run) {
@@ -65,10 +43,10 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
     program.lock = std::make_unique<OutputLock>(folder);
     program.lock->take(program.session);
   };
-  agree(world, "lock", [&] {
+  world.agree("lock", [&] {
     if (program.launch.local_rank == 0) take();
   });
-  agree(world, "lock of others", [&] {
+  world.agree("lock of others", [&] {
     if (!program.lock) take();
     // Another run may have begun and ended here since this was looked at first.
     if (for_new_run) RunFolder(folder).check_free();
@@ -82,14 +60,14 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
 std::shared_ptr<Communicator> connect(World& world, const Setup& setup) {
   world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
   std::shared_ptr<Communicator> communicator;
-  agree(world, "connect", [&] { communicator = world.communicator(setup.device); });
+  world.agree("connect", [&] { communicator = world.communicator(setup.device); });
   return communicator;
 }
 
 Setup prepare_together(Program& program, Purpose purpose) {
   use_plain_executor();
   std::optional<Setup> setup;
-  agree(*program.world, "setup", [&] {
+  program.world->agree("setup", [&] {
     const Recipe recipe = load_recipe(program.flags.config, program.flags.overrides);
     const CommandFiles files = files_of(program, purpose);
     check_outputs(files, recipe);
@@ -97,7 +75,7 @@ Setup prepare_together(Program& program, Purpose purpose) {
       check_not_held(recipe.output);
       if (!program.flags.resume) RunFolder(recipe.output).check_free();
     }
-    setup = prepare(recipe, program.launch, purpose);
+    setup = prepare(recipe, program.launch, program.world->membership(), purpose);
     check_outputs(files, recipe, setup->model.get());
   });
   compare_workers(*program.world, *setup);

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,10 +32,6 @@ struct Program {
 
   bool main_worker() const { return launch.rank == 0; }
 };
-
-/// Runs one stage on every worker and goes on only where all of them came through; else all throw
-/// the same SharedError.
-void agree(World& world, const std::string& name, const std::function<void()>& stage);
 
 /// An error that is none of this program's own: of a device where the user can do something about
 /// it, else a bug. `verbose`: with all that the error says.

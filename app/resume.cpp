@@ -61,13 +61,8 @@ void open_run_files(Program& program, const Setup& setup, const RunFolder& folde
 // The ids of the run in a folder; none where it has no checkpoint, or an older program wrote them.
 std::set<std::string> run_ids_in(const CheckpointFolder& checkpoints) {
   std::set<std::string> ids;
-  for (const std::int64_t step : checkpoints.steps()) {
-    const std::filesystem::path file = checkpoints.path_of(step) / kManifestName;
-    try {
-      ids.insert(parse_manifest(read_text(file), file.string()).run);
-    } catch (const Error&) {  // damaged; it tells nothing
-    }
-  }
+  checkpoints.visit_manifests(
+      [&](std::int64_t, const Manifest& manifest) { ids.insert(manifest.run); });
   ids.erase("");
   return ids;
 }
@@ -99,12 +94,11 @@ std::string run_that_goes_on(const Program& program, const FoundCheckpoint& foun
 
 // Rank 0's folder has the files that tell.
 void choose_run(Program& program, Setup& setup, const std::optional<FoundCheckpoint>& found) {
-  std::string id = program.session;
-  agree(*program.world, "run", [&] {
-    if (!found || !program.main_worker()) return;
-    id = run_that_goes_on(program, *found, RunFolder(setup.recipe.output));
+  const std::vector<std::string> ids = program.world->agree("run", [&] {
+    if (!found || !program.main_worker()) return program.session;
+    return run_that_goes_on(program, *found, RunFolder(setup.recipe.output));
   });
-  setup.run_id = program.world->gather("run id", id).front();
+  setup.run_id = ids.front();
 }
 
 // Whether the run goes on from the checkpoint that stands in the output folder for its step.
@@ -188,9 +182,9 @@ std::optional<StartingPoint> find_start(Program& program, Setup& setup) {
   if (!found) return std::nullopt;
   const int workers = program.launch.world_size;
   std::vector<std::string> changes;
-  agree(*program.world, "resume", [&] {
+  program.world->agree("resume", [&] {
     changes = check_can_resume(found->manifest, facts_of(setup), workers);
-    plan_to_go_on(setup, program.launch, found->manifest.step,
+    plan_to_go_on(setup, program.world->membership(), program.launch.rank, found->manifest.step,
                   {found->manifest.epoch, found->manifest.consumed});
   });
   std::vector<std::string> lines = lines_on(*found, setup, workers, changes);
@@ -198,19 +192,20 @@ std::optional<StartingPoint> find_start(Program& program, Setup& setup) {
 }
 
 bool is_complete(Program& program, const Setup& setup, const std::optional<StartingPoint>& start) {
-  std::string complete;  // its step
+  constexpr std::int64_t kNotComplete = -1;
+  std::int64_t complete = kNotComplete;  // else its step
   const RunFolder folder(setup.recipe.output);
   if (program.main_worker()) {
     const auto step = completed_step(folder.metrics());
     const std::int64_t from = start ? start->checkpoint.manifest.step : step.value_or(0);
     const bool is = step && *step >= setup.total_steps && from >= setup.total_steps &&
                     std::filesystem::exists(folder.model());
-    if (is) complete = std::to_string(*step);
+    if (is) complete = *step;
   }
-  const std::string step = program.world->gather("complete", complete).front();
-  if (step.empty()) return false;
-  program.log->info("the run in '" + folder.path().string() + "' is complete (step " + step +
-                    "): nothing is left to do");
+  const std::int64_t step = program.world->gather("complete", complete).front();
+  if (step == kNotComplete) return false;
+  program.log->info("the run in '" + folder.path().string() + "' is complete (step " +
+                    std::to_string(step) + "): nothing is left to do");
   return true;
 }
 
@@ -218,7 +213,7 @@ void tidy_checkpoints(Program& program, const Setup& setup) {
   const RunFolder folder(setup.recipe.output);
   const CheckpointFolder checkpoints(folder.checkpoints());
   const auto sharing = workers_sharing(*program.world, program.launch.rank, folder.path());
-  agree(*program.world, "tidied", [&] {
+  program.world->agree("tidied", [&] {
     if (sharing.front() != program.launch.rank) return;
     remove_leftovers(folder);
     checkpoints.clear_leftovers();
@@ -235,7 +230,7 @@ Output open_output(Program& program, const Setup& setup,
   Output output{.leads = sharing.front() == program.launch.rank};
   // All later checkpoints go before any line of the metrics does: whenever this is cut short, what
   // is left is one run up to one step.
-  agree(world, "checkpoints", [&] {
+  world.agree("checkpoints", [&] {
     if (!output.leads) return;
     remove_leftovers(folder);
     finish_start(checkpoints, start);
@@ -246,7 +241,7 @@ Output open_output(Program& program, const Setup& setup,
       program.log->warn(line);
     }
   });
-  agree(world, "output", [&] {
+  world.agree("output", [&] {
     if (program.main_worker()) open_run_files(program, setup, folder);
   });
   const auto here = world.gather("has start", holds_start(checkpoints, start));

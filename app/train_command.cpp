@@ -12,7 +12,7 @@ namespace {
   // Not as a stage of agree(): saving is collective itself, and what goes wrong with it on one
   // worker must reach the others while they are in it.
   const std::filesystem::path saved = program.trainer->save_stopped();
-  agree(*program.world, "stop", [&] { program.trainer->note_end("stopped"); });
+  program.world->agree("stop", [&] { program.trainer->note_end("stopped"); });
   throw SharedError(ExitCode::stopped, "stopped after step " + std::to_string(stop.last_step) +
                                            " by " + stop.cause() + ". Saved '" + saved.string() +
                                            "'; go on with --resume auto");
@@ -52,7 +52,7 @@ void train(Program& program) {
     end_stopped(program, world.control().stop());
   }
   program.trainer->finish_saving();
-  agree(world, "export", [&] { program.trainer->export_average(); });
+  world.agree("export", [&] { program.trainer->export_average(); });
 }
 
 }  // namespace decent

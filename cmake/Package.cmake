@@ -12,11 +12,12 @@ set(rooms core topology optim comm parallel data)  # checkpoint, model, config a
 
 # What users may include, and what those headers include themselves. All others are internal.
 set(headers
-  core/dtype core/error core/trace core/version
+  core/dtype core/error core/membership core/trace core/version
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/mix optim/schedule
-  comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box comm/launch
-  comm/outcome comm/own_progress comm/peer_link comm/socket comm/stop_vote comm/world
+  comm/agreement comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box
+  comm/launch comm/links comm/liveness comm/outcome comm/own_progress comm/peer_link comm/socket comm/stop_requests
+  comm/stop_vote comm/world
   parallel/bucket_plan parallel/decent_optim_wrapper parallel/decentralized_data_parallel
   parallel/decentralized_parameters parallel/global_average parallel/gossip parallel/replica
   parallel/rounded_bucket

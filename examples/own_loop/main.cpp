@@ -51,7 +51,7 @@ void train(decent::Distributed& workers, std::int64_t epochs) {
   const decent::Batch test = read_all(*decent::open_digits(/*train=*/false));
   const decent::Sampler sampler({.samples = digits->size(),
                                  .batch_size = 32,
-                                 .workers = workers.world_size(),
+                                 .workers = workers.membership(),
                                  .rank = workers.rank()});
   const std::int64_t steps = sampler.updates_until(epochs);
 

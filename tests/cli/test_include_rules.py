@@ -153,6 +153,13 @@ def test_no_torch_header_is_reached(file: Path) -> None:
     assert [path for path in sorted(reached(file)) if TORCH.match(path)] == []
 
 
+def test_json_is_only_where_values_travel() -> None:
+    """Its header costs about 2 s a file: stages without a value do without it."""
+    with_json = {str(file.relative_to(LIB)) for file in sources(LIB) if file.suffix == ".h"
+                 for path in reached(file) if path.startswith("nlohmann/")}
+    assert with_json == {"comm/cbor.h", "comm/gather.h"}
+
+
 def test_torch_is_noticed() -> None:
     """The check above would see it: through a header of another module, too."""
     assert any(TORCH.match(path) for path in reached(LIB / "train" / "setup.cpp"))

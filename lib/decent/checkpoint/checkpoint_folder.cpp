@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <system_error>
 
 #include "decent/core/error.h"
@@ -90,6 +91,20 @@ std::vector<std::int64_t> CheckpointFolder::steps() const {
   return steps;
 }
 
+void CheckpointFolder::visit_manifests(
+    const std::function<void(std::int64_t step, const Manifest& manifest)>& visit) const {
+  for (const std::int64_t step : steps()) {
+    std::optional<Manifest> manifest;
+    try {
+      const std::filesystem::path file = path_of(step) / kManifestName;
+      manifest = parse_manifest(read_text(file), file.string());
+    } catch (const Error&) {  // damaged, or of a later version: it tells nothing
+      continue;
+    }
+    visit(step, *manifest);
+  }
+}
+
 std::vector<std::int64_t> CheckpointFolder::steps_being_written() const {
   std::vector<std::int64_t> steps;
   for (const std::string& name : names_in(path_)) {
@@ -111,7 +126,7 @@ std::filesystem::path CheckpointFolder::begin(std::int64_t step) const {
 
 void CheckpointFolder::publish(const Manifest& manifest) const {
   const std::filesystem::path folder = temporary(manifest.step, kWriting);
-  write_file(folder / "manifest.json", print_manifest(manifest));
+  write_file(folder / kManifestName, print_manifest(manifest));
   // Other workers' files were made durable by them; their names are by this.
   sync_folder(folder);
   const std::filesystem::path place = path_of(manifest.step);

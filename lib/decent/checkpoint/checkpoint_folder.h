@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,11 @@ class CheckpointFolder {
 
   /// Steps of everything that stands here under a checkpoint's name, highest first.
   std::vector<std::int64_t> steps() const;
+
+  /// Calls `visit` for each of them whose manifest can be read, highest first; the others are
+  /// passed over.
+  void visit_manifests(
+      const std::function<void(std::int64_t step, const Manifest& manifest)>& visit) const;
 
   /// Steps of checkpoints that were being written and never got their name, and where they are.
   std::vector<std::int64_t> steps_being_written() const;

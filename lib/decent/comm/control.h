@@ -8,9 +8,11 @@
 // training thread alone hangs is not silent; the stall limit, where there is one, is for those. A
 // worker that ends because of another says so before it closes its connections, so that it is not
 // taken for the first.
+//
+// This object joins the parts, each of which knows nothing of the others: links.h carries frames
+// (control_frames.h says what they mean), liveness.h knows who is lost, stop_requests.h what asks
+// to stop, stop_vote.h after which step, gather_box.h what was given.
 
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -25,9 +27,11 @@
 
 #include "decent/comm/control_types.h"
 #include "decent/comm/gather_box.h"
+#include "decent/comm/links.h"
+#include "decent/comm/liveness.h"
 #include "decent/comm/own_progress.h"
-#include "decent/comm/peer_link.h"
 #include "decent/comm/socket.h"
+#include "decent/comm/stop_requests.h"
 #include "decent/comm/stop_vote.h"
 
 namespace decent {
@@ -37,6 +41,7 @@ struct ControlOptions {
   std::vector<std::string> hosts;   // names of the workers' machines, by rank
   std::vector<Socket> connections;  // by rank, the own one closed
   std::chrono::duration<double> timeout{60};
+  std::string timeout_setting = "timeout";  // what messages call it
   /// Called once, in the control thread, when the run has failed; `reports` on the one worker that
   /// should tell the user. All peers have been told before. It may end the process.
   std::function<void(const Failure&, bool reports)> on_failure;
@@ -106,58 +111,34 @@ class Control {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Peer {
-    std::string host;
-    PeerLink link;
-    Clock::time_point heard;
-    Clock::duration quiet{};  // silence while this worker itself was awake
-    Position position;        // when it was last heard of
-    bool left = false;        // said goodbye, or that it ends because of a failure
-    bool alive = true;        // its connection is open, or it left in order
-  };
   enum class End { none, leave, abandon };
 
+  // The control thread's.
   void run();
   void listen(std::chrono::milliseconds most);
-  void receive(std::size_t rank);
-  void handle(std::size_t rank, std::string_view frame);
-  void lose(std::size_t rank, const std::string& how);
-  Clock::duration awake_since_last_check();
-  void check_silence(Clock::duration awake);
-  void check_stall(Clock::duration awake);
+  void take_frame(std::size_t rank, std::string_view frame);
   void beat_if_due();
-  void pass_on_signals();
-  void pass_on_launcher_end();
+  void check_liveness();
+  void decide_on(const Loss& loss);
+  void pass_on_stop_requests();
   void send_given();
-  void say_goodbye();
   void join_stop(int signal, int rank);
-  void send_to_all(const std::string& frame);
-  void set_failure(Failure failure);
   void announce_failure(const Failure& failure);
-  bool reports(const Failure& failure) const;
+  void say_goodbye();
+
+  void set_failure(Failure failure);
+  std::optional<Failure> failure() const;
   void stop_thread(End end);
-  void wake() const noexcept;
-  Clock::duration beat_interval() const;
   End end() const;
 
   int rank_;
-  std::vector<Peer> peers_;  // by rank; the control thread's own
   std::function<void(const Failure&, bool)> on_failure_;
-  Socket wake_;  // an eventfd
-  Socket launcher_;
-  bool launcher_ended_ = false;
+  Links links_;
+  OwnProgress progress_;
+  Liveness liveness_;
+  StopRequests stop_requests_;
   GatherBox box_;
   Clock::time_point next_beat_ = Clock::now();
-  Clock::time_point last_check_ = Clock::now();
-  Clock::time_point first_signal_;
-  int signals_seen_ = 0;
-
-  OwnProgress progress_;
-  std::atomic<double> timeout_s_;
-  std::atomic<int> signals_{0};
-  std::atomic<int> last_signal_{0};
-  std::atomic<LauncherEnd> on_launcher_end_{LauncherEnd::nothing};
-  static_assert(std::atomic<int>::is_always_lock_free);  // for signal handlers
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <exception>
 
-#include "decent/comm/gather.h"
 #include "decent/comm/launcher_watch.h"
 
 namespace decent {
@@ -20,6 +19,7 @@ void end_process(const Failure& failure, bool reports) {
 
 WorldOptions world_options(const DistributedOptions& options) {
   return {.timeout = options.timeout,
+          .timeout_setting = "DistributedOptions::timeout",
           .on_failure = options.on_failure ? options.on_failure : end_process,
           .launcher = watch_torchrun()};
 }
@@ -28,13 +28,7 @@ WorldOptions world_options(const DistributedOptions& options) {
 DeviceChoice choose_together(World& world, const Launch& launch,
                              const DistributedOptions& options) {
   DeviceChoice choice;
-  Outcome outcome;
-  try {
-    choice = choose_device(options.device, options.backend, launch);
-  } catch (const Error& error) {
-    outcome = {error.code(), error.what()};
-  }
-  throw_if_failed(world.gather("device", outcome));
+  world.agree("device", [&] { choice = choose_device(options.device, options.backend, launch); });
   return choice;
 }
 

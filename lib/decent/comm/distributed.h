@@ -41,6 +41,9 @@ class Distributed {
   Distributed(const Distributed&) = delete;
   Distributed& operator=(const Distributed&) = delete;
 
+  /// Who trains together, for samplers.
+  const Membership& membership() const { return world_.membership(); }
+
   int rank() const { return launch_.rank; }
   int world_size() const { return launch_.world_size; }
   int local_rank() const { return launch_.local_rank; }

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "decent/comm/address.h"
+#include "decent/comm/cbor.h"
 #include "decent/comm/group_text.h"
 #include "decent/comm/socket.h"
+#include "decent/core/error.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -19,13 +21,20 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// Under this key the first worker that gives up on others says who tells the user, and what.
+// Under this key the first worker that gives up on others puts a GivenUp.
 const std::string kGivenUp = "given up";
 // How long the store's host waits for others to read an answer before it leaves and takes the store
 // along.
 constexpr auto kLeaveTimeout = 10s;
 // How often a waiting worker looks whether those that it waits for have started anew.
 constexpr auto kLookAtStarts = 500ms;
+
+// Who tells the user that workers do not come, and what.
+struct GivenUp {
+  int reporter = 0;
+  std::string message;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GivenUp, reporter, message)
 
 std::string store_text(const Launch& launch) {
   return store_address(launch) + ":" + std::to_string(launch.master_port);
@@ -56,15 +65,6 @@ std::vector<std::uint8_t> to_bytes(const std::string& text) { return {text.begin
 
 std::string to_text(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-std::string encode(const Outcome& outcome) {
-  return std::to_string(static_cast<int>(outcome.code)) + "\n" + outcome.message;
-}
-
-Outcome decode(const std::string& text) {
-  const std::size_t newline = text.find('\n');
-  return {static_cast<ExitCode>(std::stoi(text.substr(0, newline))), text.substr(newline + 1)};
-}
-
 std::vector<std::string> rank_keys(const std::string& name, int workers) {
   std::vector<std::string> keys;
   for (int rank = 0; rank < workers; ++rank) keys.push_back(name + "/" + std::to_string(rank));
@@ -87,8 +87,12 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 }  // namespace
 
-Meeting::Meeting(const Launch& launch, std::chrono::milliseconds patience)
-    : launch_(launch), patience_(patience), root_(connect_store(launch, patience)) {
+Meeting::Meeting(const Launch& launch, std::chrono::milliseconds patience,
+                 std::string patience_setting)
+    : launch_(launch),
+      patience_(patience),
+      patience_setting_(std::move(patience_setting)),
+      root_(connect_store(launch, patience)) {
   // Of another number of workers: elastic launchers start the same ranks anew in a larger world.
   const std::string prefix =
       launch.store_prefix + "/decent/" + std::to_string(launch.world_size) + "-workers/";
@@ -111,7 +115,7 @@ std::string Meeting::get(const std::string& key) { return to_text(store_->get(ke
 
 void Meeting::wait_for_ever() { root_->setTimeout(std::chrono::milliseconds(24h)); }
 
-std::vector<Outcome> Meeting::share(const std::string& name, const Outcome& own) {
+std::vector<std::string> Meeting::share(const std::string& name, const std::string& own) {
   try {
     return share_unguarded(name, own);
   } catch (const Error&) {
@@ -123,15 +127,15 @@ std::vector<Outcome> Meeting::share(const std::string& name, const Outcome& own)
   }
 }
 
-std::vector<Outcome> Meeting::share_unguarded(const std::string& name, const Outcome& own) {
+std::vector<std::string> Meeting::share_unguarded(const std::string& name, const std::string& own) {
   const std::vector<std::string> keys = rank_keys(name, launch_.world_size);
-  set(keys[static_cast<std::size_t>(launch_.rank)], encode(own));
+  set(keys[static_cast<std::size_t>(launch_.rank)], own);
   if (!wait_for_keys(keys)) report_missing(keys);
-  std::vector<Outcome> outcomes;
-  for (const std::string& key : keys) outcomes.push_back(decode(get(key)));
+  std::vector<std::string> all;
+  for (const std::string& key : keys) all.push_back(get(key));
   store_->add(name + "/read", 1);
   if (launch_.hosts_store()) wait_for_count(*store_, name + "/read", launch_.world_size);
-  return outcomes;
+  return all;
 }
 
 // Whether all keys were there in time. Throws where another worker has given up.
@@ -180,7 +184,7 @@ void Meeting::report_missing(const std::vector<std::string>& keys) {
   while (std::find(missing.begin(), missing.end(), reporter) != missing.end()) ++reporter;
   tell_all_to_give_up("worker " + ranks_text(missing) + " of " +
                           std::to_string(launch_.world_size) + " has not shown up within " +
-                          seconds_text(patience_) + " (parallel.timeout_s)",
+                          seconds_text(patience_) + " (" + patience_setting_ + ")",
                       reporter);
   give_up();
 }
@@ -188,18 +192,16 @@ void Meeting::report_missing(const std::vector<std::string>& keys) {
 // Several workers may give up at the same moment; the first one's words count.
 void Meeting::tell_all_to_give_up(const std::string& message, int reporter) {
   if (store_->add(kGivenUp + "/count", 1) != 1) return;
-  set(kGivenUp, std::to_string(reporter) + "\n" + message);
+  set(kGivenUp, to_cbor(GivenUp{.reporter = reporter, .message = message}));
 }
 
 // The same words from whoever gives up, and one worker that says them.
 void Meeting::give_up() {
-  const std::string text = get(kGivenUp);
-  const std::size_t newline = text.find('\n');
-  const std::string message = text.substr(newline + 1);
+  const auto given_up = from_cbor<GivenUp>(get(kGivenUp));
   // Those that still wait shall read it before the store goes.
   if (launch_.hosts_store()) std::this_thread::sleep_for(500ms);
-  if (std::stoi(text.substr(0, newline)) == launch_.rank) throw PeerLost(message);
-  throw SharedError(ExitCode::peer_lost, message);
+  if (given_up.reporter == launch_.rank) throw PeerLost(given_up.message);
+  throw SharedError(ExitCode::peer_lost, given_up.message);
 }
 
 }  // namespace decent

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "decent/comm/launch.h"
-#include "decent/comm/outcome.h"
 
 namespace decent {
 
@@ -18,24 +17,23 @@ namespace decent {
 /// counts its own starts in the store, and the n-th starts of all workers belong together.
 class Meeting {
  public:
-  /// Connects to the store, hosting it where that is this worker's part. Throws PeerLost.
-  Meeting(const Launch& launch, std::chrono::milliseconds patience);
+  /// Connects to the store, hosting it where that is this worker's part. `patience_setting`: what
+  /// the user calls the time that workers wait for one another. Throws PeerLost.
+  Meeting(const Launch& launch, std::chrono::milliseconds patience, std::string patience_setting);
 
-  /// Every worker tells how the stage `name` went for it and learns how it went for all, in the
-  /// order of ranks. Collective. Throws PeerLost where the store is lost or a worker does not show
-  /// up in time, on one worker; SharedError with the same words on the others.
-  std::vector<Outcome> share(const std::string& name, const Outcome& own);
-
-  /// A text that rank 0 chooses. The one that gives it is the first to call; others wait.
-  void set(const std::string& key, const std::string& text);
-  std::string get(const std::string& key);
+  /// Every worker gives bytes of its own and gets those of all, by rank; each name once.
+  /// Collective. Throws PeerLost where the store is lost or a worker does not show up in time, on
+  /// one worker; SharedError with the same words on the others.
+  std::vector<std::string> share(const std::string& name, const std::string& own);
 
   /// For communicators, which wait for one another as long as the control plane lets them.
   c10d::Store& store() { return *store_; }
   void wait_for_ever();
 
  private:
-  std::vector<Outcome> share_unguarded(const std::string& name, const Outcome& own);
+  std::vector<std::string> share_unguarded(const std::string& name, const std::string& own);
+  void set(const std::string& key, const std::string& text);
+  std::string get(const std::string& key);
   bool wait_for_keys(const std::vector<std::string>& keys);
   void check_others_still_wait(const std::vector<std::string>& keys);
   [[noreturn]] void report_missing(const std::vector<std::string>& keys);
@@ -46,6 +44,7 @@ class Meeting {
 
   const Launch& launch_;
   std::chrono::milliseconds patience_;
+  std::string patience_setting_;
   c10::intrusive_ptr<c10d::Store> root_;
   std::int64_t start_ = 0;                 // this worker's, counted from 1
   c10::intrusive_ptr<c10d::Store> store_;  // root under this program's prefix

@@ -6,8 +6,17 @@
 
 namespace decent {
 
+namespace {
+
+bool failed(const Outcome& outcome) { return outcome.code != ExitCode::done; }
+
+}  // namespace
+
+bool all_done(const std::vector<Outcome>& outcomes) {
+  return std::none_of(outcomes.begin(), outcomes.end(), failed);
+}
+
 void throw_if_failed(const std::vector<Outcome>& outcomes) {
-  const auto failed = [](const Outcome& outcome) { return outcome.code != ExitCode::done; };
   const auto first = std::find_if(outcomes.begin(), outcomes.end(), failed);
   if (first == outcomes.end()) return;
   const bool alike = std::all_of(outcomes.begin(), outcomes.end(), [&](const Outcome& outcome) {

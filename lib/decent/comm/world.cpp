@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <random>
 #include <system_error>
+#include <utility>
 
 #include "decent/comm/address.h"
 #include "decent/comm/cuda.h"
@@ -15,10 +15,14 @@
 #include "decent/comm/meeting.h"
 #include "decent/comm/mesh.h"
 #include "decent/core/host.h"
+#include "decent/core/random_name.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 
 namespace decent {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Endpoint, address, port)
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -33,32 +37,22 @@ std::chrono::milliseconds to_milliseconds(std::chrono::duration<double> time) {
       std::min(time, std::chrono::duration<double>(kForever)));
 }
 
-std::string random_token() {
-  std::random_device device;
-  std::string token;
-  for (int i = 0; i < 8; ++i) token += std::to_string(device());
-  return token;
-}
-
 std::string own_build() {
   return std::string(version()) + " (build " + std::string(build_id()) + ")";
 }
 
-std::string take_line(std::string& text) {
-  const std::size_t newline = text.find('\n');
-  const std::string line = text.substr(0, newline);
-  text.erase(0, newline == std::string::npos ? newline : newline + 1);
-  return line;
+// The second line of what check_builds() shares.
+std::string build_in(const std::string& text) {
+  const std::size_t begin = text.find('\n') + 1;
+  return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// The first thing that workers tell each other; the build before all, since the rest depends on it.
-struct Hello {
-  std::string build;
-  std::string host;
-  std::string route;  // its address on the way to the store
-};
-
-void check_builds(const std::vector<std::string>& builds) {
+// Before all else, which depends on it. This text is the same in all versions of the program.
+void check_builds(Meeting& meeting) {
+  std::vector<std::string> builds;
+  for (const std::string& text : meeting.share("hello", "0\n" + own_build() + "\n")) {
+    builds.push_back(build_in(text));
+  }
   for (std::size_t rank = 1; rank < builds.size(); ++rank) {
     if (builds[rank] == builds[0]) continue;
     throw SharedError(ExitCode::user_error, "rank " + std::to_string(rank) + " runs decent-train " +
@@ -67,56 +61,28 @@ void check_builds(const std::vector<std::string>& builds) {
   }
 }
 
-std::vector<Hello> take_hellos(std::vector<Outcome> outcomes) {
-  std::vector<std::string> builds;
-  for (Outcome& outcome : outcomes) builds.push_back(take_line(outcome.message));
-  check_builds(builds);
-  std::vector<Hello> hellos;
-  for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
-    std::string& text = outcomes[rank].message;
-    Hello hello{.build = builds[rank], .host = take_line(text), .route = take_line(text)};
-    hellos.push_back(std::move(hello));
-  }
-  throw_if_failed(outcomes);
-  return hellos;
-}
+// What workers tell each other of themselves before they connect.
+struct Hello {
+  std::string host;
+  std::string route;  // its address on the way to the store
+  std::string token;  // rank 0's is what connections between workers begin with
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, host, route, token)
 
-using Share = std::function<std::vector<Outcome>(const std::string& name, const Outcome& own)>;
-
-// Runs a stage on every worker; all of them go on or all throw. Returns what each stage gave.
-std::vector<Outcome> agree(const Share& share, const std::string& name,
-                           const std::function<std::string()>& stage) {
-  Outcome outcome;
-  try {
-    outcome.message = stage();
-  } catch (const Error& error) {
-    outcome = {error.code(), error.what()};
-  } catch (const std::system_error& error) {
-    outcome = {ExitCode::peer_lost, error.what()};
-  }
-  std::vector<Outcome> outcomes = share(name, outcome);
-  throw_if_failed(outcomes);
-  return outcomes;
-}
-
-std::vector<Hello> exchange_hellos(const Launch& launch, const Share& share) {
-  Outcome outcome;
-  Hello hello{.build = own_build(), .host = host_name(), .route = {}};
-  try {
-    hello.route = route_address(launch);
-  } catch (const UserError& error) {
-    outcome = {error.code(), error.what()};
-  }
-  outcome.message = hello.build + "\n" + hello.host + "\n" + hello.route + "\n" + outcome.message;
-  return take_hellos(share("hello", outcome));
+// While workers connect, errors of the network are about one another.
+Explain network_errors(Explain others) {
+  return [others = std::move(others)](const std::exception& error) -> Outcome {
+    const bool of_network = dynamic_cast<const std::system_error*>(&error) != nullptr;
+    return of_network ? Outcome{ExitCode::peer_lost, error.what()} : others(error);
+  };
 }
 
 // Each worker chose by what its own machine has; some of them in NCCL would wait for the others.
-void throw_if_backends_differ(const std::vector<std::string>& backends) {
+void throw_if_backends_differ(const std::vector<Backend>& backends) {
   std::vector<std::string> by_nccl;
   std::vector<std::string> by_gloo;
   for (std::size_t rank = 0; rank < backends.size(); ++rank) {
-    (backends[rank] == "nccl" ? by_nccl : by_gloo).push_back(std::to_string(rank));
+    (backends[rank] == Backend::nccl ? by_nccl : by_gloo).push_back(std::to_string(rank));
   }
   if (by_nccl.empty() || by_gloo.empty()) return;
   throw SharedError(ExitCode::user_error,
@@ -140,12 +106,18 @@ void silence_c10d_warnings() {
   c10::initLogging();
 }
 
-World::World(const Launch& launch, WorldOptions options) : launch_(launch) {
+World::World(const Launch& launch, WorldOptions options)
+    : launch_(launch),
+      membership_(everyone(launch.world_size)),
+      agreement_([this](const std::string& name,
+                        std::string own) { return control_->gather(name, std::move(own)); },
+                 options.explain) {
   if (launch.world_size == 1) {
     start_control({host_name()}, std::vector<Socket>(1), std::move(options));
     return;
   }
-  meeting_ = std::make_unique<Meeting>(launch_, to_milliseconds(options.timeout));
+  meeting_ =
+      std::make_unique<Meeting>(launch_, to_milliseconds(options.timeout), options.timeout_setting);
   meet(std::move(options));
 }
 
@@ -153,38 +125,34 @@ World::~World() = default;
 
 void World::start_control(std::vector<std::string> hosts, std::vector<Socket> connections,
                           WorldOptions options) {
-  control_ = std::make_unique<Control>(ControlOptions{.rank = launch_.rank,
-                                                      .hosts = std::move(hosts),
-                                                      .connections = std::move(connections),
-                                                      .timeout = options.timeout,
-                                                      .on_failure = std::move(options.on_failure),
-                                                      .launcher = std::move(options.launcher)});
+  control_ = std::make_unique<Control>(
+      ControlOptions{.rank = launch_.rank,
+                     .hosts = std::move(hosts),
+                     .connections = std::move(connections),
+                     .timeout = options.timeout,
+                     .timeout_setting = std::move(options.timeout_setting),
+                     .on_failure = std::move(options.on_failure),
+                     .launcher = std::move(options.launcher)});
 }
 
 void World::meet(WorldOptions options) {
   const Deadline deadline = std::chrono::steady_clock::now() + to_milliseconds(options.timeout);
-  const auto share = [&](const std::string& name, const Outcome& own) {
-    return meeting_->share(name, own);
-  };
-  if (launch_.rank == 0) meeting_->set("token", random_token());
-  const std::vector<Hello> hellos = exchange_hellos(launch_, share);
-
+  check_builds(*meeting_);
+  const Agreement at_store(
+      [&](const std::string& name, const std::string& own) { return meeting_->share(name, own); },
+      network_errors(options.explain));
+  const std::vector<Hello> hellos = at_store.agree("address", [&] {
+    return Hello{.host = host_name(), .route = route_address(launch_), .token = random_name()};
+  });
   Socket listener;
-  const auto listening = agree(share, "listen", [&] {
+  const std::vector<Endpoint> endpoints = at_store.agree("listen", [&] {
     address_ = choose_address(launch_, hellos);
     listener = listen_on(address_);
-    return address_ + "\n" + std::to_string(port_of(listener));
+    return Endpoint{address_, port_of(listener)};
   });
-  std::vector<Endpoint> endpoints;
-  for (Outcome outcome : listening) {
-    const std::string address = take_line(outcome.message);
-    endpoints.push_back({address, std::stoi(outcome.message)});
-  }
-  const std::string token = meeting_->get("token");
   std::vector<Socket> connections;
-  agree(share, "mesh", [&] {
-    connections = connect_mesh(launch_.rank, endpoints, listener, token, deadline);
-    return std::string();
+  at_store.agree("mesh", [&] {
+    connections = connect_mesh(launch_.rank, endpoints, listener, hellos.front().token, deadline);
   });
   std::vector<std::string> hosts;
   for (const Hello& hello : hellos) hosts.push_back(hello.host);
@@ -194,8 +162,12 @@ void World::meet(WorldOptions options) {
   meeting_->wait_for_ever();
 }
 
-std::vector<std::string> World::gather_bytes(const std::string& topic, std::string own) {
-  return control_->gather(topic, std::move(own));
+void World::agree(const std::string& name, const std::function<void()>& stage) {
+  agreement_.agree(name, stage);
+}
+
+std::vector<Outcome> World::attempt(const std::string& name, const std::function<void()>& stage) {
+  return agreement_.attempt(name, stage);
 }
 
 void World::leave_after_rank_0() {
@@ -204,7 +176,7 @@ void World::leave_after_rank_0() {
 
 std::shared_ptr<Communicator> World::communicator(const DeviceChoice& choice) {
   if (launch_.world_size == 1) return make_single_worker();
-  throw_if_backends_differ(gather("backend", std::string(backend_name(choice.backend))));
+  throw_if_backends_differ(gather("backend", choice.backend));
   const GlooOptions options{
       .interfaces = launch_.interfaces, .address = address_, .timeout = kForever};
   auto host = connect_gloo(meeting_->store(), launch_.rank, launch_.world_size, options);

@@ -8,12 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "decent/comm/agreement.h"
 #include "decent/comm/communicator.h"
 #include "decent/comm/control.h"
 #include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
-#include "decent/comm/outcome.h"
 #include "decent/comm/socket.h"
+#include "decent/core/membership.h"
 
 namespace decent {
 
@@ -26,6 +27,9 @@ void silence_c10d_warnings();
 struct WorldOptions {
   /// How long a peer may be silent, also before it has shown up.
   std::chrono::duration<double> timeout{60};
+  std::string timeout_setting = "timeout";  // what messages call it
+  /// The words for errors of stages that carry no exit code.
+  Explain explain = as_bug;
   /// See ControlOptions.
   std::function<void(const Failure&, bool reports)> on_failure;
   Socket launcher = {};
@@ -45,11 +49,25 @@ class World {
 
   const Launch& launch() const { return launch_; }
 
-  /// Every worker gives a value of its own and gets what all have given, by rank. See
-  /// Control::gather: calls are matched by `topic` and go over the workers' own connections. T is
-  /// what nlohmann::json converts. Collective. Defined in gather.h.
+  /// Who trains together: so far all workers that were started, for the whole run.
+  const Membership& membership() const { return membership_; }
+
+  /// Runs a stage on every worker; all of them go on, with what it gave on each, by rank, or all
+  /// throw the same SharedError. See Agreement for this and the next two, and Control::gather for
+  /// what carries them: calls are matched by `name` and order. Collective. The templates are
+  /// defined in gather.h; values are what nlohmann::json converts.
+  void agree(const std::string& name, const std::function<void()>& stage);
+  template <StageWithValue Stage>
+  std::vector<ValueOf<Stage>> agree(const std::string& name, Stage stage);
+
+  /// The same for a stage whose failure does not end the run: how it went on each, by rank.
+  std::vector<Outcome> attempt(const std::string& name, const std::function<void()>& stage);
+  template <StageWithValue Stage>
+  std::vector<Attempt<ValueOf<Stage>>> attempt(const std::string& name, Stage stage);
+
+  /// Every worker gives a value of its own and gets what all have given, by rank.
   template <typename T>
-  std::vector<T> gather(const std::string& topic, const T& own);
+  std::vector<T> gather(const std::string& name, const T& own);
 
   /// Returns on rank 0 at once, elsewhere once rank 0 has left, or after some seconds: launchers
   /// end all workers when the first one exits, and rank 0 is the one that tells the user why.
@@ -64,9 +82,10 @@ class World {
   void meet(WorldOptions options);
   void start_control(std::vector<std::string> hosts, std::vector<Socket> connections,
                      WorldOptions options);
-  std::vector<std::string> gather_bytes(const std::string& topic, std::string own);
 
   Launch launch_;
+  Membership membership_;
+  Agreement agreement_;               // over the control plane
   std::string address_;               // this machine's, for other workers
   std::unique_ptr<Meeting> meeting_;  // null for a single worker
   std::unique_ptr<Control> control_;

@@ -5,15 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "decent/core/error.h"
 #include "decent/core/mapped_copy.h"
+#include "decent/core/random_name.h"
 
 namespace decent {
 namespace {
@@ -37,12 +36,6 @@ std::string reason(int error) { return std::strerror(error); }
 constexpr std::string_view kTemporaryEnd = ".tmp";
 constexpr std::size_t kDigits = 8;  // between the name and that
 
-std::string random_digits() {
-  std::array<char, kDigits + 1> text{};
-  std::snprintf(text.data(), text.size(), "%08x", std::random_device()());
-  return text.data();
-}
-
 // To open a pipe would wait for somebody to write to it, but for O_NONBLOCK, which regular files do
 // not know.
 int open_to_read(const std::filesystem::path& path) {
@@ -57,7 +50,7 @@ int create_beside(const std::filesystem::path& path, std::filesystem::path& temp
   constexpr int kMostTries = 100;
   int fd = -1;
   for (int i = 0; i < kMostTries && fd < 0 && (i == 0 || errno == EEXIST); ++i) {
-    temporary = path.string() + "." + random_digits() + std::string(kTemporaryEnd);
+    temporary = path.string() + "." + random_name(kDigits) + std::string(kTemporaryEnd);
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   }
   return fd;

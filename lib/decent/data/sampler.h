@@ -4,7 +4,10 @@
 // update.
 
 #include <cstdint>
+#include <string>
 #include <vector>
+
+#include "decent/core/membership.h"
 
 namespace decent {
 
@@ -16,25 +19,27 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
-/// How a training set is dealt out. All counts are >= 1; 0 <= rank < workers.
+/// How a training set is dealt out. All counts are >= 1; `rank` is a member of `workers`.
 struct BatchPlan {
-  std::int64_t samples = 0;       // in the training set
-  std::int64_t batch_size = 0;    // B: per worker and micro-batch
-  int workers = 1;                // N
-  int rank = 0;                   // r
-  std::int64_t accumulation = 1;  // A: micro-batches per update
+  std::int64_t samples = 0;          // in the training set
+  std::int64_t batch_size = 0;       // B: per worker and micro-batch
+  Membership workers = everyone(1);  // N of them
+  int rank = 0;                      // of this worker, whose place among them is p
+  std::int64_t accumulation = 1;     // A: micro-batches per update
   bool shuffle = true;
   std::uint64_t seed = 0;
   // A run that goes on: so many updates were done before, and they ended here. Their number of
   // workers need not have been the same.
   std::int64_t first_update = 0;
   DataPosition first_position = {};
+  // What the user can do where the set is too small for one update.
+  std::string remedy = "take a smaller batch size or accumulation, or fewer workers";
 };
 
 /// The order of training. Epoch e is a permutation of the samples that (seed, e) alone determine
 /// (permutation.h), or the identity without shuffle. Each update takes the next A*N*B of its epoch,
-/// micro-batch a the a-th N*B of them, worker r every N-th of those from the r-th on. What is left
-/// at the end of an epoch, fewer than A*N*B, is dropped.
+/// micro-batch a the a-th N*B of them, the worker at place p every N-th of those from the p-th on.
+/// What is left at the end of an epoch, fewer than A*N*B, is dropped.
 class Sampler {
  public:
   /// Throws UserError where the set has fewer than A*N*B samples, or fewer than first_position says
@@ -64,16 +69,17 @@ class Sampler {
   std::int64_t updates_left(DataPosition position) const;
 
   BatchPlan plan_;
+  std::int64_t place_;  // p
   std::int64_t update_samples_;
 };
 
-/// How many of `samples` worker `rank` of `workers` evaluates: every `workers`-th from the
-/// `rank`-th on. The parts of all workers cover each sample exactly once; a worker's part may be
-/// empty.
-std::int64_t evaluation_size(std::int64_t samples, int workers, int rank);
+/// How many of `samples` worker `rank` of `workers` evaluates: every N-th from the p-th on, where N
+/// is their number and p its place among them. The parts of all workers cover each sample exactly
+/// once; a worker's part may be empty.
+std::int64_t evaluation_size(std::int64_t samples, const Membership& workers, int rank);
 
 /// Samples first, first + 1, .. of that part: `count` of them, fewer where the part ends.
-std::vector<std::int64_t> evaluation_indices(std::int64_t samples, int workers, int rank,
-                                             std::int64_t first, std::int64_t count);
+std::vector<std::int64_t> evaluation_indices(std::int64_t samples, const Membership& workers,
+                                             int rank, std::int64_t first, std::int64_t count);
 
 }  // namespace decent

@@ -1,34 +1,15 @@
 #include "decent/train/checkpointer.h"
 
-#include <algorithm>
 #include <utility>
 
+#include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/train/pruning.h"
 
 namespace decent {
-namespace {
 
-// A worker's file as it tells the others: name, bytes, checksum.
-std::string encode(const CheckpointFile& file) {
-  return file.name + " " + std::to_string(file.bytes) + " " + file.checksum;
-}
-
-CheckpointFile decode(const std::string& text) {
-  const std::size_t first = text.find(' ');
-  const std::size_t second = text.find(' ', first + 1);
-  return {.name = text.substr(0, first),
-          .bytes = std::stoull(text.substr(first + 1, second - first - 1)),
-          .checksum = text.substr(second + 1)};
-}
-
-bool all_done(const std::vector<Outcome>& outcomes) {
-  return std::all_of(outcomes.begin(), outcomes.end(),
-                     [](const Outcome& outcome) { return outcome.code == ExitCode::done; });
-}
-
-}  // namespace
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CheckpointFile, name, bytes, checksum)
 
 Checkpointer::Checkpointer(CheckpointerOptions options) : options_(std::move(options)) {}
 
@@ -70,11 +51,8 @@ void Checkpointer::save(const Moment& moment, const NamedTensors& state, bool ma
 // Only this worker's own failures are kept: another one's ends the run by itself.
 void Checkpointer::write(const Moment& moment, Clock::time_point begin) noexcept {
   try {
-    Manifest manifest = options_.manifest;
-    const bool published = write_parts(moment, manifest) && agree("published", [&] {
-                             if (options_.leads) options_.folder.publish(manifest);
-                             return std::string();
-                           });
+    const auto manifest = write_replicas(moment);
+    const bool published = manifest && publish(*manifest);
     {
       const std::lock_guard lock(mutex_);
       seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
@@ -91,50 +69,59 @@ void Checkpointer::write(const Moment& moment, Clock::time_point begin) noexcept
   }
 }
 
-// Runs a part of the save on every worker. False where it failed on any of them.
-bool Checkpointer::agree(const std::string& stage, const std::function<std::string()>& work,
-                         std::vector<Outcome>* outcomes) {
-  Outcome own;
-  try {
-    own.message = work();
-  } catch (const std::exception& error) {
-    // Whatever it is, the others must hear of it: they wait.
-    const auto* known = dynamic_cast<const Error*>(&error);
-    own = {known != nullptr ? known->code() : ExitCode::bug, error.what()};
-    const std::lock_guard lock(mutex_);
-    failure_ = std::current_exception();
-  }
-  const std::vector<Outcome> all =
-      options_.gather("checkpoint/" + std::to_string(saves_) + "/" + stage, own);
-  if (outcomes != nullptr) *outcomes = all;
-  return all_done(all);
+std::string Checkpointer::stage_name(const std::string& stage) const {
+  return "checkpoint/" + std::to_string(saves_) + "/" + stage;
 }
 
-bool Checkpointer::write_parts(const Moment& moment, Manifest& manifest) {
-  std::vector<Outcome> outcomes;
-  const bool written = agree(
-      "written",
-      [&] {
-        if (const auto name = image_.non_finite()) {
-          throw Error(ExitCode::diverged,
-                      "training diverged: parameter '" + *name + "' is not finite after step " +
-                          std::to_string(moment.step) + ", so that no checkpoint was saved");
-        }
-        const std::filesystem::path folder = options_.folder.begin(moment.step);
-        const CheckpointFile file = write_replica(folder, options_.rank, image_.bytes());
-        options_.before_publishing();
-        return encode(file);
-      },
-      &outcomes);
-  if (!written) return false;
+// The same stage, of which the training thread can throw again what it throws.
+template <typename Stage>
+auto Checkpointer::keeping_failure(Stage stage) {
+  return [this, stage] {
+    try {
+      return stage();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
+      throw;
+    }
+  };
+}
+
+// The manifest of what is durable then; nothing where a worker's part failed.
+std::optional<Manifest> Checkpointer::write_replicas(const Moment& moment) {
+  const auto written = options_.world.attempt(stage_name("written"),
+                                              keeping_failure([&] { return write_own(moment); }));
+  if (!all_done(outcomes_of(written))) return std::nullopt;
+  Manifest manifest = options_.manifest;
+  manifest.world_size = moment.workers.size();
   manifest.step = moment.step;
   manifest.epoch = moment.epoch;
   manifest.consumed = moment.consumed;
   manifest.epochs_done = moment.epochs_done;
   manifest.metrics = moment.metrics;
-  manifest.files.clear();
-  for (const Outcome& outcome : outcomes) manifest.files.push_back(decode(outcome.message));
-  return true;
+  for (const int rank : moment.workers.ranks) {
+    manifest.files.push_back(written[static_cast<std::size_t>(rank)].value.value());
+  }
+  return manifest;
+}
+
+CheckpointFile Checkpointer::write_own(const Moment& moment) {
+  if (const auto name = image_.non_finite()) {
+    throw Error(ExitCode::diverged,
+                "training diverged: parameter '" + *name + "' is not finite after step " +
+                    std::to_string(moment.step) + ", so that no checkpoint was saved");
+  }
+  const int replica = moment.workers.place_of(options_.world.launch().rank);
+  const std::filesystem::path folder = options_.folder.begin(moment.step);
+  const CheckpointFile file = write_replica(folder, replica, image_.bytes());
+  options_.before_publishing();
+  return file;
+}
+
+bool Checkpointer::publish(const Manifest& manifest) {
+  return all_done(options_.world.attempt(stage_name("published"), keeping_failure([&] {
+                                           if (options_.leads) options_.folder.publish(manifest);
+                                         })));
 }
 
 }  // namespace decent

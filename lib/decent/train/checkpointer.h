@@ -18,24 +18,24 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/checkpoint/manifest.h"
 #include "decent/comm/world.h"
 #include "decent/config/recipe.h"
+#include "decent/core/membership.h"
 #include "decent/train/replica_image.h"
 
 namespace decent {
 
 struct CheckpointerOptions {
-  int rank = 0;
+  World& world;             // whose agreements the writing thread uses, too
   bool leads = true;        // the lowest rank of those that share the folder
   CheckpointFolder folder;  // as this worker sees it
   CheckpointRecipe recipe = {};
   Manifest manifest = {};  // what all checkpoints of the run have in common
-  /// See World::gather; called by the writing thread.
-  std::function<std::vector<Outcome>(const std::string& name, const Outcome& own)> gather;
   /// Makes durable what must be before a checkpoint appears; called by the writing thread.
   std::function<void()> before_publishing = [] {};
 };
@@ -49,8 +49,9 @@ class Checkpointer {
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  /// What only this checkpoint has: step, place in the data, evaluation.
+  /// What only this checkpoint has: whose replicas it holds, step, place in the data, evaluation.
   struct Moment {
+    Membership workers = {};  // replica p is that of the worker at place p
     std::int64_t step = 0;
     std::int64_t epoch = 0;
     std::int64_t consumed = 0;
@@ -81,9 +82,12 @@ class Checkpointer {
  private:
   using Clock = std::chrono::steady_clock;
   void write(const Moment& moment, Clock::time_point begin) noexcept;
-  bool write_parts(const Moment& moment, Manifest& manifest);
-  bool agree(const std::string& stage, const std::function<std::string()>& work,
-             std::vector<Outcome>* outcomes = nullptr);
+  std::optional<Manifest> write_replicas(const Moment& moment);
+  CheckpointFile write_own(const Moment& moment);
+  bool publish(const Manifest& manifest);
+  template <typename Stage>
+  auto keeping_failure(Stage stage);
+  std::string stage_name(const std::string& stage) const;
 
   CheckpointerOptions options_;
   ReplicaImage image_;

@@ -22,13 +22,13 @@ constexpr std::size_t kMostUnread = 64;  // batches of which a GPU is not behind
 
 Evaluator::Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
                      std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world,
-                     Control& control)
+                     World& workers)
     : recipe_(recipe),
       model_(model),
       data_(data),
       inputs_(inputs),
       world_(std::move(world)),
-      control_(control),
+      workers_(workers),
       criterion_(recipe.model),
       metrics_(metrics_of(recipe)) {}
 
@@ -37,11 +37,11 @@ Evaluation Evaluator::evaluate(std::int64_t step) {
                  RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
   model_.module().eval();
-  control_.report(Operation::evaluating);
+  workers_.control().report(Operation::evaluating);
   const EvaluationSums own = evaluate_own_part();
   model_.module().train();
 
-  control_.report(Operation::sharing_scores);
+  workers_.control().report(Operation::sharing_scores);
   const EvaluationSums total = add_up(own);
   return {.loss = total.loss / total.elements,
           .scores = scores_of(metrics_, total),
@@ -68,19 +68,21 @@ EvaluationSums Evaluator::add_up(const EvaluationSums& own) {
 EvaluationSums Evaluator::evaluate_own_part() {
   const std::int64_t samples = data_.source->size();
   const std::int64_t batch_size = recipe_.data.eval_batch_size;
-  const std::int64_t own = evaluation_size(samples, world_->size(), world_->rank());
+  const Membership& members = workers_.membership();
+  const int rank = workers_.launch().rank;
+  const std::int64_t own = evaluation_size(samples, members, rank);
   Prefetcher batches(
       [&](std::int64_t number) {
-        return read_batch(*data_.source, data_.fields,
-                          evaluation_indices(samples, world_->size(), world_->rank(),
-                                             number * batch_size, batch_size),
-                          host_memory_for(model_.device()));
+        return read_batch(
+            *data_.source, data_.fields,
+            evaluation_indices(samples, members, rank, number * batch_size, batch_size),
+            host_memory_for(model_.device()));
       },
       0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch));
   EvaluationSums sums;
   std::vector<UnreadSums> unread;
   while (!batches.done()) {
-    control_.progress();
+    workers_.control().progress();
     unread.push_back(evaluate(batches.next()));
     if (unread.size() < kMostUnread && !batches.done()) continue;
     for (const UnreadSums& part : unread) sums += part.read();

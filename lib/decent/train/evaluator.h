@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "decent/comm/communicator.h"
-#include "decent/comm/control.h"
+#include "decent/comm/world.h"
 #include "decent/config/recipe.h"
 #include "decent/data/batch.h"
 #include "decent/model/torchscript_model.h"
@@ -24,10 +24,10 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  /// All references must outlive the evaluator.
+  /// `world` are the workers of `workers`. All references must outlive the evaluator.
   Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
             std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world,
-            Control& control);
+            World& workers);
 
   /// Evaluates in eval mode without gradients, and leaves the model in train mode. Collective; the
   /// same result on every worker. Buffers that the model itself changes while it runs stay changed.
@@ -43,7 +43,7 @@ class Evaluator {
   const DataSet& data_;
   std::span<const ForwardInput> inputs_;
   std::shared_ptr<Communicator> world_;
-  Control& control_;
+  World& workers_;
   Criterion criterion_;
   std::vector<std::string> metrics_;
 };

@@ -1,13 +1,10 @@
 #include "decent/train/pruning.h"
 
-#include <filesystem>
 #include <optional>
 #include <vector>
 
 #include "decent/checkpoint/manifest.h"
 #include "decent/checkpoint/retention.h"
-#include "decent/core/error.h"
-#include "decent/core/file.h"
 
 namespace decent {
 namespace {
@@ -25,14 +22,9 @@ std::optional<double> score_of(const Manifest& manifest, const CheckpointRecipe&
 // What cannot be read is neither counted nor removed: somebody may still want to look at it.
 void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe) {
   std::vector<Kept> kept;
-  for (std::int64_t step : folder.steps()) {
-    const std::filesystem::path file = folder.path_of(step) / "manifest.json";
-    try {
-      const Manifest manifest = parse_manifest(read_text(file), file.string());
-      kept.push_back({step, score_of(manifest, recipe)});
-    } catch (const Error&) {
-    }
-  }
+  folder.visit_manifests([&](std::int64_t step, const Manifest& manifest) {
+    kept.push_back({step, score_of(manifest, recipe)});
+  });
   const bool higher = higher_is_better(recipe.keep_best.value_or("loss"));
   for (std::int64_t step : superfluous(kept, recipe.keep, higher)) {
     folder.remove(step);

@@ -218,25 +218,24 @@ void try_training(Setup& setup) {
 }
 
 // The two batch sizes that this worker will evaluate: a full one, and the last.
-void try_evaluation(Setup& setup, const Launch& launch) {
+void try_evaluation(Setup& setup, const Membership& workers, int rank) {
   const at::NoGradGuard no_grad;
   setup.model->module().eval();
   const std::int64_t samples = setup.eval->source->size();
-  const std::int64_t own = evaluation_size(samples, launch.world_size, launch.rank);
+  const std::int64_t own = evaluation_size(samples, workers, rank);
   const std::int64_t full = std::min(own, setup.recipe.data.eval_batch_size);
   if (own == 0) return;
   for (std::int64_t first : std::set<std::int64_t>{0, (own - 1) / full * full}) {
-    try_batch(setup, *setup.eval,
-              evaluation_indices(samples, launch.world_size, launch.rank, first, full));
+    try_batch(setup, *setup.eval, evaluation_indices(samples, workers, rank, first, full));
     setup.model->settle_buffers();
   }
 }
 
-void try_model(Setup& setup, const Launch& launch, Purpose purpose) {
+void try_model(Setup& setup, const Membership& workers, int rank, Purpose purpose) {
   const BuffersBefore buffers(*setup.model);
-  seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), launch.rank, 0, RandomStream::trial,
+  seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), rank, 0, RandomStream::trial,
                  setup.model->device());
-  if (setup.eval) try_evaluation(setup, launch);
+  if (setup.eval) try_evaluation(setup, workers, rank);
   if (purpose == Purpose::training) try_training(setup);
   if (setup.model->gives_logits() && purpose != Purpose::model) {
     const DataRecipe& data = setup.recipe.data;
@@ -295,18 +294,20 @@ void check_metrics(const Recipe& recipe) {
                   " (eval.metrics); they measure " + join(measured));
 }
 
-void plan_run(Setup& setup, const Launch& launch, std::int64_t step, DataPosition position) {
+void plan_run(Setup& setup, const Membership& workers, int rank, std::int64_t step,
+              DataPosition position) {
   const Recipe& recipe = setup.recipe;
-  setup.sampler =
-      std::make_unique<Sampler>(BatchPlan{.samples = setup.train.source->size(),
-                                          .batch_size = recipe.data.batch_size,
-                                          .workers = launch.world_size,
-                                          .rank = launch.rank,
-                                          .accumulation = recipe.train.grad_accumulation,
-                                          .shuffle = recipe.data.shuffle,
-                                          .seed = static_cast<std::uint64_t>(recipe.seed),
-                                          .first_update = step,
-                                          .first_position = position});
+  setup.sampler = std::make_unique<Sampler>(BatchPlan{
+      .samples = setup.train.source->size(),
+      .batch_size = recipe.data.batch_size,
+      .workers = workers,
+      .rank = rank,
+      .accumulation = recipe.train.grad_accumulation,
+      .shuffle = recipe.data.shuffle,
+      .seed = static_cast<std::uint64_t>(recipe.seed),
+      .first_update = step,
+      .first_position = position,
+      .remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers"});
   setup.first_step = step;
   setup.total_steps = total_steps(recipe.train, *setup.sampler);
   setup.schedule = schedule_of(recipe, setup.total_steps);
@@ -314,12 +315,14 @@ void plan_run(Setup& setup, const Launch& launch, std::int64_t step, DataPositio
 
 }  // namespace
 
-void plan_to_go_on(Setup& setup, const Launch& launch, std::int64_t step, DataPosition position) {
-  plan_run(setup, launch, step, position);
+void plan_to_go_on(Setup& setup, const Membership& workers, int rank, std::int64_t step,
+                   DataPosition position) {
+  plan_run(setup, workers, rank, step, position);
   setup.goes_on = true;
 }
 
-Setup prepare(const Recipe& recipe, const Launch& launch, Purpose purpose) {
+Setup prepare(const Recipe& recipe, const Launch& launch, const Membership& workers,
+              Purpose purpose) {
   const bool training = purpose == Purpose::training;
   Setup setup;
   check_counts(recipe);
@@ -336,8 +339,8 @@ Setup prepare(const Recipe& recipe, const Launch& launch, Purpose purpose) {
   if (recipe.data.eval && purpose != Purpose::model) {
     setup.eval = open_data_set("data.eval", *recipe.data.eval, recipe.model);
   }
-  if (training) plan_run(setup, launch, 0, {});
-  try_model(setup, launch, purpose);
+  if (training) plan_run(setup, workers, launch.rank, 0, {});
+  try_model(setup, workers, launch.rank, purpose);
   return setup;
 }
 

@@ -9,6 +9,7 @@
 #include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
 #include "decent/config/recipe.h"
+#include "decent/core/membership.h"
 #include "decent/data/sampler.h"
 #include "decent/model/torchscript_model.h"
 #include "decent/optim/schedule.h"
@@ -48,12 +49,15 @@ struct Setup {
 /// evaluation need any data.
 enum class Purpose { training, evaluation, model };
 
-/// Chooses the device, opens model and data, makes the plan, and tries one batch of each source
-/// through the model (whose buffers are as before after it). Throws UserError.
-Setup prepare(const Recipe& recipe, const Launch& launch, Purpose purpose = Purpose::training);
+/// Chooses the device, opens model and data, makes the plan for this worker among `workers`, and
+/// tries one batch of each source through the model (whose buffers are as before after it). Throws
+/// UserError.
+Setup prepare(const Recipe& recipe, const Launch& launch, const Membership& workers,
+              Purpose purpose = Purpose::training);
 
 /// Makes the plan anew for a run that goes on after `step` updates, which ended at `position` of
 /// the training data: sampler, number of steps, schedule. Throws UserError.
-void plan_to_go_on(Setup& setup, const Launch& launch, std::int64_t step, DataPosition position);
+void plan_to_go_on(Setup& setup, const Membership& workers, int rank, std::int64_t step,
+                   DataPosition position);
 
 }  // namespace decent

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <utility>
 
-#include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
@@ -69,7 +68,7 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
   const EvalRecipe& eval = setup_.recipe.eval;
   if (setup_.eval && (eval.every_steps || eval.every_epochs || eval.at_start)) {
     evaluator_ = std::make_unique<Evaluator>(setup_.recipe, *setup_.model, *setup_.eval,
-                                             setup_.inputs, world_, control_);
+                                             setup_.inputs, world_, workers_);
   }
   const std::int64_t accumulation = setup_.recipe.train.grad_accumulation;
   batches_ = std::make_unique<Prefetcher>(
@@ -88,21 +87,17 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
 
 std::unique_ptr<Checkpointer> Trainer::make_checkpointer(bool leads_folder) {
   return std::make_unique<Checkpointer>(CheckpointerOptions{
-      .rank = world_->rank(),
+      .world = workers_,
       .leads = leads_folder,
       .folder = CheckpointFolder(folder_.checkpoints()),
       .recipe = setup_.recipe.checkpoint,
       .manifest = {.run = setup_.run_id,
                    .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
-                   .world_size = world_->size(),
                    .recipe = print_recipe(setup_.recipe),
                    .facts = facts_of(setup_)},
-      .gather = [this](const std::string& name,
-                       const Outcome& own) { return workers_.gather(name, own); },
-      .before_publishing =
-          [this] {
-            if (reporter_) reporter_->sync();
-          }});
+      .before_publishing = [this] {
+        if (reporter_) reporter_->sync();
+      }});
 }
 
 NamedTensors Trainer::state() const {
@@ -311,7 +306,8 @@ void Trainer::save(bool may_go_on) {
   finish_train_line(/*wait=*/true);  // lines up to this step are on disk before its checkpoint
   control_.report(Operation::saving);
   const DataPosition position = setup_.sampler->position(step());
-  Checkpointer::Moment moment{.step = step(),
+  Checkpointer::Moment moment{.workers = workers_.membership(),
+                              .step = step(),
                               .epoch = position.epoch,
                               .consumed = position.consumed,
                               .epochs_done = epoch()};

@@ -75,6 +75,30 @@ TEST(CheckpointName, HasOneFormOnly) {
 
 // ---- what is there ------------------------------------------------------------------------------
 
+// One that cannot be read, because of damage or of a later format, is passed over.
+TEST_F(CheckpointFolderTest, ShowsTheManifestsThatCanBeRead) {
+  for (const std::int64_t step : {100, 200, 300, 400}) save(step);
+  const auto manifest = [&](std::int64_t step) {
+    return checkpoints_.path_of(step) / kManifestName;
+  };
+  write_file(manifest(200), read_text(manifest(200)) + "more");
+  std::filesystem::remove(manifest(300));
+  make("step-00000500");
+  Steps seen;
+  checkpoints_.visit_manifests([&](std::int64_t step, const Manifest& read) {
+    EXPECT_EQ(read, example(step));
+    seen.push_back(step);
+  });
+  EXPECT_EQ(seen, (Steps{400, 100}));
+}
+
+TEST_F(CheckpointFolderTest, LetsErrorsOfAVisitorThrough) {
+  save(100);
+  EXPECT_THROW(checkpoints_.visit_manifests(
+                   [](std::int64_t, const Manifest&) { throw WriteError("disk full"); }),
+               WriteError);
+}
+
 TEST_F(CheckpointFolderTest, ListsStepsFromTheHighest) {
   for (const char* name : {"step-00000008", "step-100000000", "step-00000100", "step-00000000"}) {
     make(name);

@@ -81,6 +81,7 @@ inline std::unique_ptr<Control> make_control(int rank, std::vector<Socket> socke
                      .hosts = hosts,
                      .connections = std::move(sockets),
                      .timeout = timeout,
+                     .timeout_setting = "parallel.timeout_s",
                      .on_failure = [&verdict](const Failure& failure, bool reports) {
                        verdict.set(failure, reports);
                      }});

@@ -207,9 +207,10 @@ TEST(World, NamesWhoDoesNotShowUp) {
     threads.emplace_back([&messages, rank, port] {
       std::string& message = messages.at(static_cast<std::size_t>(rank));
       try {
-        World world(
-            testing::launch_of(rank, 3, port),
-            {.timeout = 3s, .on_failure = unexpected_failure});  // worker 2 connects well before
+        World world(testing::launch_of(rank, 3, port),
+                    {.timeout = 3s,  // worker 2 connects well before
+                     .timeout_setting = "parallel.timeout_s",
+                     .on_failure = unexpected_failure});
       } catch (const SharedError& error) {
         EXPECT_EQ(error.code(), ExitCode::peer_lost);
         message = std::string("shared: ") + error.what();

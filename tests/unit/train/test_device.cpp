@@ -120,7 +120,7 @@ decent::Setup prepared() {
   if (root == nullptr) throw std::runtime_error("set DECENT_SOURCE_DIR to the repository's root");
   const std::filesystem::path recipe = std::filesystem::path(root) / "configs" / "digits.yaml";
   const std::vector<std::string> overrides = {"model.device=cpu"};
-  return prepare(load_recipe(recipe, overrides), {});
+  return prepare(load_recipe(recipe, overrides), {}, everyone(1));
 }
 
 TEST(Fingerprint, HasTheDeviceThatWasChosen) {

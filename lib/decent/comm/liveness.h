@@ -1,0 +1,96 @@
+#pragma once
+// Which of the other workers are alive, as one worker sees it: when each was heard of last, whose
+// silence has lasted too long, who hangs, who is gone, and who of those that are left tells the
+// user. It neither listens nor looks at a clock: it is told what happened, and when. A part of
+// Control.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/comm/control_types.h"
+#include "decent/comm/own_progress.h"
+
+namespace decent {
+
+/// A worker that is gone, or silent for too long.
+struct Loss {
+  int rank = 0;
+  std::string host;
+  std::string how;                          // "its connection closed"
+  std::chrono::duration<double> unheard{};  // since it was last heard of
+  Position position;                        // where it was then
+
+  /// "lost worker 1 on 'node1': its connection closed. It was last heard of 0.2 s ago, in step 7,
+  /// evaluating".
+  std::string message() const;
+};
+
+/// Threads: the control thread's alone, but for set_timeout() and beat_interval().
+class Liveness {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// `hosts`: names of the workers' machines, by rank. `own`: what this worker, `rank`, does
+  /// itself; must outlive this object. `timeout_setting`: what the user calls the timeout.
+  Liveness(int rank, const std::vector<std::string>& hosts, OwnProgress& own,
+           std::chrono::duration<double> timeout, std::string timeout_setting,
+           Clock::time_point now);
+
+  std::size_t workers() const { return peers_.size(); }
+
+  /// How long a peer may be silent.
+  void set_timeout(std::chrono::duration<double> timeout) { timeout_s_ = timeout.count(); }
+
+  /// How often a worker must be heard of for the limits there are.
+  Clock::duration beat_interval() const;
+
+  void heard(std::size_t rank, Clock::time_point now);
+  void is_at(std::size_t rank, const Position& position) { peers_[rank].position = position; }
+  /// It said goodbye, or that it ends because of a failure: its end is no loss any more.
+  void left(std::size_t rank) { peers_[rank].left = true; }
+  /// Its connection has ended. `error`: errno where it broke; 0: it was closed. The loss, unless
+  /// the worker has left.
+  std::optional<Loss> ended(std::size_t rank, int error, Clock::time_point now);
+
+  struct Findings {
+    std::vector<Loss> silent;            // each is found once
+    std::optional<std::string> hanging;  // what to tell of workers that all others wait for
+  };
+  /// Who has been silent or still for too long. Of the time since the last check only two beats
+  /// count, as in more than that this worker itself was not awake: one that was stopped and goes on
+  /// must not take all others for silent, or itself for stalled.
+  Findings check(Clock::time_point now);
+
+  /// Whether it is this worker that tells the user why the run has failed: the first that is still
+  /// there. One that was given up also tells its own user why it ends.
+  bool reports(const Failure& failure) const;
+
+ private:
+  struct Peer {
+    std::string host;
+    Clock::time_point heard;
+    Clock::duration quiet{};  // silence while this worker itself was awake
+    Position position;        // when it was last heard of
+    bool left = false;        // said goodbye, or that it ends because of a failure
+    bool alive = true;        // neither gone nor given up, or it left in order
+  };
+  bool is_own(std::size_t rank) const { return rank == static_cast<std::size_t>(rank_); }
+  bool is_watched(std::size_t rank) const;
+  std::chrono::duration<double> timeout() const;
+  Loss lose(std::size_t rank, std::string how, Clock::time_point now);
+  std::vector<Loss> find_silent(Clock::duration awake, Clock::time_point now);
+  std::optional<std::string> find_hanging(const Stall& stall) const;
+
+  int rank_;
+  std::vector<Peer> peers_;  // by rank
+  OwnProgress& own_;
+  std::atomic<double> timeout_s_;
+  std::string timeout_setting_;
+  Clock::time_point last_check_;
+};
+
+}  // namespace decent
