@@ -12,14 +12,14 @@ set(rooms core topology optim comm parallel data)  # checkpoint, model, config a
 
 # What users may include, and what those headers include themselves. All others are internal.
 set(headers
-  core/dtype core/error core/trace core/version
+  core/dtype core/error core/membership core/trace core/version
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/mix optim/schedule
   comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box comm/launch
   comm/outcome comm/own_progress comm/peer_link comm/socket comm/stop_vote comm/world
   parallel/bucket_plan parallel/decent_optim_wrapper parallel/decentralized_data_parallel
-  parallel/decentralized_parameters parallel/global_average parallel/gossip parallel/replica
-  parallel/rounded_bucket
+  parallel/decentralized_parameters parallel/exchange/exchange parallel/exchange/flights parallel/exchange/meetings
+  parallel/exchange/methods parallel/global_average parallel/named_tensors parallel/replica
   data/batch data/digits data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
 
 add_library(decent_decent INTERFACE)

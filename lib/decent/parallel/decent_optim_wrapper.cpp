@@ -12,8 +12,9 @@
 #include "decent/core/error.h"
 #include "decent/optim/mix.h"
 #include "decent/parallel/device_kernels.h"
+#include "decent/parallel/exchange/meetings.h"
+#include "decent/parallel/exchange/methods.h"
 #include "decent/parallel/global_average.h"
-#include "decent/parallel/gossip.h"
 #include "decent/parallel/takeover.h"
 
 namespace decent {
@@ -99,7 +100,10 @@ DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> 
     known_.insert(tensor.unsafeGetTensorImpl());
     places_.push_back(tensor.const_data_ptr());
   }
-  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size());
+  exchange_ = ExchangeChoice("fp32").make({.world = world_,
+                                           .membership = everyone(world_->size()),
+                                           .phases = phases,
+                                           .buckets = flat_tensors(buckets_)});
   average_ = std::make_unique<GlobalAverage>(world_, flat_tensors(buckets_), NamedTensors{}, false);
   broadcast_start(*world_, buckets_, untrained);
 }
@@ -166,17 +170,14 @@ void DecentOptimWrapper::check_unwritten() const {
 void DecentOptimWrapper::mix_buckets() {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const Bucket& bucket = buckets_[b];
-    const Mixing mixing = gossip_->wait(b, 1.0);
+    const Mixing mixing = exchange_->wait(b, 1.0);
     mix(bucket.x.data_ptr(), bucket.x.numel(), scalar_of(bucket.x), mixing, kernels_of(bucket.x));
   }
   weights_changed();
 }
 
-// The buckets hold x^t with t = steps_. They are mixed in step t + 1, whose phase is (t + 1 - 2)
-// mod phases.
 void DecentOptimWrapper::start_exchange() {
-  const std::int64_t phase = (steps_ - 1) % gossip_->phases();
-  for (std::size_t b = 0; b < buckets_.size(); ++b) gossip_->start(b, buckets_[b].x, phase);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) exchange_->start(b, steps_);
   if (world_->size() > 1) remember_writes();
 }
 
@@ -198,10 +199,10 @@ void DecentOptimWrapper::zero_grad(bool set_to_none) { optimizer_->zero_grad(set
 std::optional<double> DecentOptimWrapper::global_avg(bool may_revert, bool return_distance) {
   check_parameters();
   if (may_revert && !average_->averaged()) check_unwritten();
-  gossip_->settle();
+  exchange_->settle();
   const std::optional<double> distance = average_->average(may_revert, return_distance);
   if (!may_revert) {
-    gossip_->drop();
+    exchange_->drop();
     written_.clear();
   }
   weights_changed();

@@ -45,7 +45,7 @@ class Optimizer;
 namespace decent {
 
 class GlobalAverage;
-class Gossip;
+class Exchange;
 
 class DecentOptimWrapper {
  public:
@@ -131,7 +131,7 @@ class DecentOptimWrapper {
   std::vector<Bucket> buckets_;
   std::vector<const void*> places_;  // by parameter: where its bucket has it
   std::vector<Written> written_;     // by parameter, when the exchange started; empty: none
-  std::unique_ptr<Gossip> gossip_;
+  std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<GlobalAverage> average_;
   std::int64_t steps_ = 0;
 };

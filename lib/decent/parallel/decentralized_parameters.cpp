@@ -17,6 +17,7 @@
 #include "decent/core/text.h"
 #include "decent/optim/gradient_norm.h"
 #include "decent/parallel/device_kernels.h"
+#include "decent/parallel/exchange/meetings.h"
 #include "decent/parallel/takeover.h"
 
 namespace decent {
@@ -79,8 +80,11 @@ DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
   for (Parameter& parameter : parameters_) parameter.place = parameter.tensor.const_data_ptr();
   set_adaptive_factor(options_.gamma);
   make_states();
-  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size(), options_.exchange_type,
-                                     options_.trace);
+  exchange_ = options_.exchange.make({.world = world_,
+                                      .membership = everyone(world_->size()),
+                                      .phases = phases,
+                                      .buckets = flat_tensors(buckets_),
+                                      .trace = options_.trace});
   average_ = std::make_unique<GlobalAverage>(world_, flat_tensors(buckets_), buffers,
                                              options_.average_buffers);
   broadcast_start(*world_, buckets_, others);
@@ -207,7 +211,7 @@ Mixing DecentralizedParameters::wait_for_exchange(std::size_t index) {
                        {.bucket = static_cast<std::int64_t>(index)});
   const auto begin = std::chrono::steady_clock::now();
   if (options_.pre_average) show_received(index);
-  const Mixing mixing = gossip_->wait(index, options_.gamma);
+  const Mixing mixing = exchange_->wait(index, options_.gamma);
   wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return mixing;
 }
@@ -236,24 +240,18 @@ void DecentralizedParameters::handle_bucket(std::size_t index) {
   if (!overflow_) count_updates(bucket);
   release_gradients(bucket);
   span.end();
-  start_exchange(index, step_ + 1);
+  exchange_->start(index, step_ + 1);
 }
 
 void DecentralizedParameters::show_received(std::size_t index) {
   const at::Tensor& local = buckets_[index].x;
-  const auto received = gossip_->peek(index, local);
+  const auto received = exchange_->peek(index);
   if (!received) return;
   options_.pre_average({.step = step_ + 1,
                         .bucket = index,
                         .edge = *received->edge,
                         .local = local,
                         .received = received->others});
-}
-
-// The bucket holds x^(t) with t = step. It is mixed in step t + 1, whose phase is (t + 1 - 2) mod
-// phases.
-void DecentralizedParameters::start_exchange(std::size_t bucket, std::int64_t step) {
-  gossip_->start(bucket, buckets_[bucket].x, (step - 1) % gossip_->phases());
 }
 
 // Changes nothing but the layout of gradients, so that it may be called twice in a step.
@@ -353,9 +351,9 @@ void DecentralizedParameters::warn_of_missing_gradients() {
 std::optional<double> DecentralizedParameters::global_avg(bool will_revert, bool return_distance) {
   if (step_open_) throw std::logic_error("global_avg() inside backward()");
   check_places();
-  gossip_->settle();
+  exchange_->settle();
   const std::optional<double> distance = average_->average(will_revert, return_distance);
-  if (!will_revert) gossip_->drop();
+  if (!will_revert) exchange_->drop();
   return distance;
 }
 

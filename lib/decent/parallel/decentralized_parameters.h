@@ -35,8 +35,8 @@
 #include "decent/optim/bucket_update.h"
 #include "decent/optim/loss_scaler.h"
 #include "decent/optim/schedule.h"
+#include "decent/parallel/exchange/methods.h"
 #include "decent/parallel/global_average.h"
-#include "decent/parallel/gossip.h"
 #include "decent/parallel/replica.h"
 #include "decent/topology/topology.h"
 
@@ -81,7 +81,9 @@ struct DecentralizedOptions {
       nullptr;
   double bucket_mb = 25.0;  // MiB
   double gamma = 1.0;       // mixing strength, 0 to 1
-  ExchangeType exchange_type = ExchangeType::as_they_are;
+  /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in 3; or a method of
+  /// the user's own (see exchange.h).
+  ExchangeChoice exchange = "fp32";
   bool average_buffers = true;  // floating-point buffers join the global average
   ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
   UpdateTime update_time = UpdateTime::in_backward;
@@ -139,7 +141,8 @@ class DecentralizedParameters {
   /// What this worker's training goes on from, with the names that checkpoints give it: every
   /// trained parameter as "model.<name>", its optimizer states as "optimizer.<name>.exp_avg" and so
   /// on, in its shape, and the number of its own updates as "optimizer.<name>.step" (int64 scalar);
-  /// with a loss scaler also "scaler.scale" (float32) and "scaler.growth_tracker" (int64).
+  /// with a loss scaler also "scaler.scale" (float32) and "scaler.growth_tracker" (int64); and what
+  /// the exchange remembers as "exchange.<name>".
   /// Views of live memory, but for the counts, which are copies.
   virtual NamedTensors training_state() const;
 
@@ -198,7 +201,6 @@ class DecentralizedParameters {
                     const std::vector<BucketSlice>& slices) const;
   bool updates_in_backward() const;
   void show_received(std::size_t bucket);
-  void start_exchange(std::size_t bucket, std::int64_t step);
   void release_gradients(const Bucket& bucket);
   void warn_of_missing_gradients();
 
@@ -207,7 +209,7 @@ class DecentralizedParameters {
   std::vector<Parameter> parameters_;  // in order of registration
   std::vector<Bucket> buckets_;
   std::vector<OptimizerState> states_;  // by bucket
-  std::unique_ptr<Gossip> gossip_;
+  std::unique_ptr<Exchange> exchange_;
   std::unique_ptr<GlobalAverage> average_;
 
   std::int64_t step_ = 0;

@@ -78,18 +78,7 @@ void check_overlaps(std::vector<Extent> extents) {
   }
 }
 
-NamedTensors select(const NamedTensors& tensors, bool trained) {
-  NamedTensors result;
-  for (const auto& entry : tensors) {
-    if (entry.second.requires_grad() == trained) result.push_back(entry);
-  }
-  return result;
-}
-
 }  // namespace
-
-NamedTensors trained_part(const NamedTensors& parameters) { return select(parameters, true); }
-NamedTensors untrained_part(const NamedTensors& parameters) { return select(parameters, false); }
 
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors) {
   check_one_device(parameters);

@@ -4,19 +4,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "decent/parallel/bucket_plan.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent {
-
-/// Names and tensors, in order of registration.
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
-
-/// Those that require a gradient, and the others, in the same order.
-NamedTensors trained_part(const NamedTensors& parameters);
-NamedTensors untrained_part(const NamedTensors& parameters);
 
 /// A flat bucket and the parameters that are views of it.
 struct Bucket {

@@ -17,6 +17,16 @@ const at::Tensor& find(const std::map<std::string, at::Tensor>& tensors, const s
   return found->second;
 }
 
+// What Exchange::state() gave, under its own names.
+NamedTensors exchange_part(const NamedTensors& state) {
+  constexpr std::string_view kPrefix = "exchange.";
+  NamedTensors part;
+  for (const auto& [name, tensor] : state) {
+    if (name.starts_with(kPrefix)) part.emplace_back(name.substr(kPrefix.size()), tensor);
+  }
+  return part;
+}
+
 }  // namespace
 
 NamedTensors DecentralizedParameters::training_state() const {
@@ -41,6 +51,9 @@ NamedTensors DecentralizedParameters::training_state() const {
     state.emplace_back("scaler.growth_tracker",
                        at::scalar_tensor(scaler_->growth_tracker(), at::kLong));
   }
+  for (const auto& [name, tensor] : exchange_->state()) {
+    state.emplace_back("exchange." + name, tensor);
+  }
   return state;
 }
 
@@ -53,10 +66,11 @@ void DecentralizedParameters::continue_from(std::int64_t step, const NamedTensor
     scaler_->restore(find(by_name, "scaler.scale").item<double>(),
                      find(by_name, "scaler.growth_tracker").item<std::int64_t>());
   }
-  gossip_->drop();
+  exchange_->drop();
+  exchange_->restore(exchange_part(state));
   step_ = step;
   if (step == 0) return;  // the first step does not mix
-  for (std::size_t b = 0; b < buckets_.size(); ++b) start_exchange(b, step);
+  for (std::size_t b = 0; b < buckets_.size(); ++b) exchange_->start(b, step);
 }
 
 }  // namespace decent
