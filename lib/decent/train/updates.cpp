@@ -51,9 +51,7 @@ DecentralizedOptions parallel_options(const Setup& setup,
 }
 
 bool updates_in_backward(const Setup& setup) {
-  const DecentralizedOptions options = parallel_options(setup, nullptr);
-  return setup.update_time == UpdateTime::in_backward && !options.loss_scaler &&
-         !options.clip.needs_whole_gradient();
+  return parallel_options(setup, nullptr).updates_in_backward();
 }
 
 std::string topology_name(const TopologyRecipe& recipe) {
