@@ -18,8 +18,9 @@ set(headers
   comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box comm/launch
   comm/outcome comm/own_progress comm/peer_link comm/socket comm/stop_vote comm/world
   parallel/decent_optim_wrapper parallel/decentralized_data_parallel parallel/decentralized_options
-  parallel/decentralized_parameters parallel/exchange/exchange parallel/exchange/flights parallel/exchange/meetings
-  parallel/exchange/methods parallel/named_tensors parallel/settle_buffers parallel/tensor_names
+  parallel/decentralized_parameters parallel/exchange/exchange parallel/exchange/meetings
+  parallel/exchange/methods parallel/exchange/pending_exchanges parallel/named_tensors parallel/settle_buffers
+  parallel/tensor_names
   data/batch data/digits data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
 
 add_library(decent_decent INTERFACE)

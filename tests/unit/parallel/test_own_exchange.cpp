@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "decent/parallel/exchange/flights.h"
 #include "decent/parallel/exchange/meetings.h"
+#include "decent/parallel/exchange/pending_exchanges.h"
 #include "training.h"
 
 namespace decent {
@@ -20,7 +20,7 @@ using testing::Settings;
 class ErrorFeedback : public Exchange {
  public:
   explicit ErrorFeedback(const ExchangeSetup& setup)
-      : world_(setup.world), buckets_(setup.buckets), meetings_(setup), flights_(setup) {
+      : world_(setup.world), buckets_(setup.buckets), meetings_(setup), pending_(setup) {
     for (const at::Tensor& x : buckets_) {
       messages_.push_back({.own = at::empty_like(x, x.options().dtype(at::kBFloat16)),
                            .peers = at::empty_like(x, x.options().dtype(at::kBFloat16)),
@@ -34,14 +34,14 @@ class ErrorFeedback : public Exchange {
     if (meeting.alone()) return;
     const Message& message = messages_[bucket];
     message.own.copy_(buckets_[bucket] + message.error);
-    flights_.start(bucket, meeting, static_cast<std::int64_t>(message.own.nbytes()), [&] {
+    pending_.start(bucket, meeting, static_cast<std::int64_t>(message.own.nbytes()), [&] {
       return world_->exchange(message.own, message.peers, meeting.peers[0],
                               static_cast<int>(bucket));
     });
   }
 
   Mixing wait(std::size_t bucket, double gamma) override {
-    const Meeting* meeting = flights_.finish(bucket);
+    const Meeting* meeting = pending_.finish(bucket);
     if (meeting == nullptr) return {};
     const Message& message = messages_[bucket];
     message.error.add_(buckets_[bucket]).sub_(message.own);
@@ -54,8 +54,8 @@ class ErrorFeedback : public Exchange {
   }
 
   std::optional<Received> peek(std::size_t) override { return std::nullopt; }
-  void settle() override { flights_.settle(); }
-  void drop() override { flights_.drop(); }
+  void settle() override { pending_.settle(); }
+  void drop() override { pending_.drop(); }
 
   NamedTensors state() const override {
     NamedTensors state;
@@ -80,7 +80,7 @@ class ErrorFeedback : public Exchange {
   std::shared_ptr<Communicator> world_;
   std::vector<at::Tensor> buckets_;
   Meetings meetings_;
-  Flights flights_;
+  PendingExchanges pending_;
   std::vector<Message> messages_;  // by bucket
   std::int64_t exchanges_ = 0;
 };

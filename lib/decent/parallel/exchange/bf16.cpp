@@ -11,8 +11,8 @@
 
 #include "decent/parallel/exchange/all_of.h"
 #include "decent/parallel/exchange/built_in.h"
-#include "decent/parallel/exchange/flights.h"
 #include "decent/parallel/exchange/meetings.h"
+#include "decent/parallel/exchange/pending_exchanges.h"
 
 namespace decent {
 namespace {
@@ -29,8 +29,8 @@ class Bf16Exchange : public Exchange {
       : world_(setup.world),
         buckets_(setup.buckets),
         meetings_(setup),
-        flights_(setup),
-        rounded_(setup.buckets.size()) {}
+        rounded_(setup.buckets.size()),
+        pending_(setup) {}
 
   void start(std::size_t bucket, std::int64_t step) override {
     const Meeting& meeting = meetings_.after_step(step);
@@ -38,11 +38,11 @@ class Bf16Exchange : public Exchange {
     const auto bytes = sends_to_all(meeting.members())
                            ? 2 * buckets_[bucket].numel() * (meeting.members() - 1)
                            : static_cast<std::int64_t>(buckets_[bucket].nbytes());
-    flights_.start(bucket, meeting, bytes, [&] { return send(bucket, meeting); });
+    pending_.start(bucket, meeting, bytes, [&] { return send(bucket, meeting); });
   }
 
   Mixing wait(std::size_t bucket, double gamma) override {
-    const Meeting* meeting = flights_.finish(bucket);
+    const Meeting* meeting = pending_.finish(bucket);
     if (meeting == nullptr) return {};
     Mixing mixing = meeting->weights(gamma);
     mixing.self = 1;  // differences are received
@@ -51,15 +51,15 @@ class Bf16Exchange : public Exchange {
   }
 
   std::optional<Received> peek(std::size_t bucket) override {
-    const Meeting* meeting = flights_.wait(bucket);
+    const Meeting* meeting = pending_.wait(bucket);
     if (meeting == nullptr) return std::nullopt;
     const at::Tensor own = rounded_[bucket].own.to(buckets_[bucket].scalar_type());
     const at::Tensor mean = differences(bucket, *meeting).div(meeting->members() - 1);
     return Received{&meeting->edge, mean.add_(own)};
   }
 
-  void settle() override { flights_.settle(); }
-  void drop() override { flights_.drop(); }
+  void settle() override { pending_.settle(); }
+  void drop() override { pending_.drop(); }
 
  private:
   // Of one bucket.
@@ -108,8 +108,8 @@ class Bf16Exchange : public Exchange {
   std::shared_ptr<Communicator> world_;
   std::vector<at::Tensor> buckets_;
   Meetings meetings_;
-  Flights flights_;
   std::vector<Rounded> rounded_;
+  PendingExchanges pending_;
 };
 
 // What is sent, what comes from each other member or the sum, and the differences.

@@ -10,8 +10,8 @@
 //
 // A method is one file beside this one and a row in methods.cpp; a user's own is given to
 // DecentralizedOptions::exchange. It is made of meetings.h (whom does this worker meet after step
-// t?), flights.h (what is under way, waited for once) and what it sends. What a method sends in the
-// place of x it makes in start(), in a pass of its own over the bucket.
+// t?), pending_exchanges.h (what is under way, waited for once) and what it sends. What a method
+// sends in the place of x it makes in start(), in a pass of its own over the bucket.
 
 #include <ATen/core/Tensor.h>
 

@@ -5,8 +5,8 @@
 #include <ATen/ops/empty_like.h>
 
 #include "decent/parallel/exchange/built_in.h"
-#include "decent/parallel/exchange/flights.h"
 #include "decent/parallel/exchange/meetings.h"
+#include "decent/parallel/exchange/pending_exchanges.h"
 
 namespace decent {
 namespace {
@@ -17,19 +17,19 @@ class Fp32Exchange : public Exchange {
       : world_(setup.world),
         buckets_(setup.buckets),
         meetings_(setup),
-        flights_(setup),
-        received_(setup.buckets.size()) {}
+        received_(setup.buckets.size()),
+        pending_(setup) {}
 
   void start(std::size_t bucket, std::int64_t step) override {
     const Meeting& meeting = meetings_.after_step(step);
     if (meeting.alone()) return;
     if (!received_[bucket].defined()) received_[bucket] = at::empty_like(buckets_[bucket]);
     const auto bytes = static_cast<std::int64_t>(buckets_[bucket].nbytes());
-    flights_.start(bucket, meeting, bytes, [&] { return send(bucket, meeting); });
+    pending_.start(bucket, meeting, bytes, [&] { return send(bucket, meeting); });
   }
 
   Mixing wait(std::size_t bucket, double gamma) override {
-    const Meeting* meeting = flights_.finish(bucket);
+    const Meeting* meeting = pending_.finish(bucket);
     if (meeting == nullptr) return {};
     Mixing mixing = meeting->weights(gamma);
     if (!meeting->pair()) mixing.self -= mixing.other;  // the sum has this worker's own in it
@@ -38,15 +38,15 @@ class Fp32Exchange : public Exchange {
   }
 
   std::optional<Received> peek(std::size_t bucket) override {
-    const Meeting* meeting = flights_.wait(bucket);
+    const Meeting* meeting = pending_.wait(bucket);
     if (meeting == nullptr) return std::nullopt;
     const at::Tensor& received = received_[bucket];
     if (meeting->pair()) return Received{&meeting->edge, received};
     return Received{&meeting->edge, received.sub(buckets_[bucket]).div_(meeting->members() - 1)};
   }
 
-  void settle() override { flights_.settle(); }
-  void drop() override { flights_.drop(); }
+  void settle() override { pending_.settle(); }
+  void drop() override { pending_.drop(); }
 
  private:
   Pending send(std::size_t bucket, const Meeting& meeting) {
@@ -62,8 +62,8 @@ class Fp32Exchange : public Exchange {
   std::shared_ptr<Communicator> world_;
   std::vector<at::Tensor> buckets_;
   Meetings meetings_;
-  Flights flights_;
   std::vector<at::Tensor> received_;  // a pair: the peer's bucket; a group: the sum over all
+  PendingExchanges pending_;
 };
 
 // A ring all-reduce sends 2 (n - 1) / n of what it adds up.

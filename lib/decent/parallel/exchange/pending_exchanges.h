@@ -12,9 +12,9 @@
 
 namespace decent {
 
-class Flights {
+class PendingExchanges {
  public:
-  explicit Flights(const ExchangeSetup& setup);
+  explicit PendingExchanges(const ExchangeSetup& setup);
 
   /// `send` starts the operation, of which the timeline says that it sends `bytes`. `meeting`
   /// outlives it.
@@ -34,13 +34,13 @@ class Flights {
   void drop();
 
  private:
-  struct Flight {
+  struct OfBucket {
     Pending work;                      // null once waited for
     const Meeting* meeting = nullptr;  // null: nothing under way
   };
 
-  std::shared_ptr<Trace> trace_;  // outlives the flights, whose ends it notes
-  std::vector<Flight> flights_;   // by bucket
+  std::shared_ptr<Trace> trace_;  // outlives the work, whose end it notes
+  std::vector<OfBucket> pending_;
 };
 
 }  // namespace decent
