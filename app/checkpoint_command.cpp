@@ -9,6 +9,7 @@
 #include "decent/core/error.h"
 #include "decent/model/onnx_export.h"
 #include "decent/model/save.h"
+#include "decent/parallel/tensor_names.h"
 #include "decent/train/announcements.h"
 #include "decent/train/compatibility.h"
 #include "decent/train/evaluator.h"
@@ -34,15 +35,6 @@ struct Averaged {
   std::string foreign = {};  // the checkpoint, where it is not of the run in the output folder
 };
 
-NamedTensors tensors_of(const TorchScriptModel& model) {
-  NamedTensors tensors;
-  for (const auto& [name, tensor] : model.parameters()) {
-    tensors.emplace_back("model." + name, tensor);
-  }
-  for (const auto& [name, tensor] : model.buffers()) tensors.emplace_back("buffer." + name, tensor);
-  return tensors;
-}
-
 Averaged load_average(Program& program, Setup& setup, Communicator& communicator) {
   if (program.flags.checkpoint == "none")
     return {.text = "model '" + setup.recipe.model.path.string() + "'"};
@@ -55,9 +47,9 @@ Averaged load_average(Program& program, Setup& setup, Communicator& communicator
                           "model file as it is");
   }
   program.world->agree("same model", [&] { check_same_model(found->manifest, facts_of(setup)); });
-  const double distance =
-      average_replicas(*found, communicator, tensors_of(*setup.model),
-                       {.average_buffers = setup.recipe.parallel.average_buffers});
+  const double distance = average_replicas(
+      *found, communicator, model_tensors(setup.model->parameters(), setup.model->buffers()),
+      {.average_buffers = setup.recipe.parallel.average_buffers});
   const std::string replicas = std::to_string(found->manifest.world_size);
   const std::string text =
       (replicas == "1" ? "the model" : "the average of " + replicas + " replicas") + " in '" +

@@ -18,9 +18,10 @@ set(headers
   comm/agreement comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box
   comm/launch comm/links comm/liveness comm/outcome comm/own_progress comm/peer_link comm/socket comm/stop_requests
   comm/stop_vote comm/world
-  parallel/bucket_plan parallel/decent_optim_wrapper parallel/decentralized_data_parallel
-  parallel/decentralized_parameters parallel/global_average parallel/gossip parallel/replica
-  parallel/rounded_bucket
+  parallel/decent_optim_wrapper parallel/decentralized_data_parallel parallel/decentralized_options
+  parallel/decentralized_parameters parallel/exchange/exchange parallel/exchange/meetings
+  parallel/exchange/methods parallel/exchange/pending_exchanges parallel/named_tensors parallel/settle_buffers
+  parallel/tensor_names
   data/batch data/digits data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
 
 add_library(decent_decent INTERFACE)

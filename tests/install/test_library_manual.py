@@ -11,16 +11,18 @@ import pytest
 
 from package import Package
 from program import ROOT
+from test_headers import flags_of
 
 MANUAL = (ROOT / "docs" / "library.md").read_text()
 BLOCKS = re.findall(r"^(<!-- [^\n]* -->\n)?```\w+\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)
 EXCERPTS = [(mark[len("<!-- from "):-len(" -->\n")], code) for mark, code in BLOCKS if mark.startswith("<!-- from ")]
-COMPILES = [code for mark, code in BLOCKS if mark == "<!-- compiles -->\n"]
+COMPILES = [code for mark, code in BLOCKS if mark == "<!-- compiles -->\n"]  # without LibTorch
+COMPILES_WITH_TORCH = [code for mark, code in BLOCKS if mark == "<!-- compiles with LibTorch -->\n"]
 
 
 def test_every_block_is_checked() -> None:
-    assert len(EXCERPTS) + len(COMPILES) == len(BLOCKS)
-    assert EXCERPTS and COMPILES
+    assert len(EXCERPTS) + len(COMPILES) + len(COMPILES_WITH_TORCH) == len(BLOCKS)
+    assert EXCERPTS and COMPILES and COMPILES_WITH_TORCH
 
 
 @pytest.mark.parametrize(("file", "code"), EXCERPTS)
@@ -34,5 +36,12 @@ def test_excerpt_stands_in_the_example(file: str, code: str) -> None:
 def test_block_compiles(package: Package, code: str) -> None:
     command = ["c++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable", "-fsyntax-only",
                "-I", package.prefix / "include", "-x", "c++", "-"]
+    compiled = subprocess.run(command, input=code, capture_output=True, text=True)
+    assert compiled.returncode == 0, compiled.stderr
+
+
+@pytest.mark.parametrize("code", COMPILES_WITH_TORCH)
+def test_block_compiles_with_torch(package: Package, code: str, tmp_path: Path) -> None:
+    command = [*flags_of(package, tmp_path / "flags"), "-fsyntax-only", "-x", "c++", "-"]
     compiled = subprocess.run(command, input=code, capture_output=True, text=True)
     assert compiled.returncode == 0, compiled.stderr

@@ -12,9 +12,9 @@
 #include "decent/core/error.h"
 #include "decent/optim/mix.h"
 #include "decent/parallel/device_kernels.h"
-#include "decent/parallel/global_average.h"
-#include "decent/parallel/gossip.h"
-#include "decent/parallel/takeover.h"
+#include "decent/parallel/exchange/meetings.h"
+#include "decent/parallel/exchange/methods.h"
+#include "decent/parallel/replica.h"
 
 namespace decent {
 namespace {
@@ -86,28 +86,24 @@ DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> 
   const std::vector<Phase> phases = phases_of(topology, world_->size(), local_world_size);
   const NamedTensors all = parameters_of(*optimizer_);
   check_listed_once(all);
-  parameters_ = trained_part(all);
-  if (parameters_.empty()) {
+  const NamedTensors trained = trained_part(all);
+  if (trained.empty()) {
     throw UserError(
         "DecentOptimWrapper: the optimizer has no parameter to train: none requires a gradient");
   }
-  const NamedTensors untrained = untrained_part(all);
-  check_storage(parameters_, untrained);
-
-  buckets_ = build_buckets(parameters_, bucket_cap_mb);
-  for (const auto& [name, tensor] : parameters_) {
-    known_.insert(tensor.unsafeGetTensorImpl());
-    places_.push_back(tensor.const_data_ptr());
-  }
-  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size());
-  average_ = std::make_unique<GlobalAverage>(world_, flat_tensors(buckets_), NamedTensors{}, false);
-  broadcast_start(*world_, buckets_, untrained);
+  replica_ = std::make_unique<Replica>(trained, untrained_part(all), NamedTensors{}, world_,
+                                       ReplicaOptions{.bucket_mb = bucket_cap_mb});
+  for (const auto& [name, tensor] : trained) known_.insert(tensor.unsafeGetTensorImpl());
+  exchange_ = ExchangeChoice("fp32").make({.world = world_,
+                                           .membership = everyone(world_->size()),
+                                           .phases = phases,
+                                           .buckets = flat_tensors(replica_->buckets())});
 }
 
 DecentOptimWrapper::~DecentOptimWrapper() = default;
 
 at::Tensor DecentOptimWrapper::step(const Closure& closure) {
-  if (average_->averaged()) {
+  if (replica_->averaged()) {
     throw std::logic_error(
         "step() on the global average: call revert_global_avg() first, or global_avg(false) to go "
         "on from it");
@@ -141,10 +137,8 @@ void DecentOptimWrapper::check_parameters() const {
                              "after global_avg(false)");
     }
   }
-  for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    const auto& [name, tensor] = parameters_[p];
-    if (!got_other_memory(tensor, places_[p])) continue;
-    throw std::logic_error("the optimizer's " + name +
+  if (const auto name = replica_->misplaced()) {
+    throw std::logic_error("the optimizer's " + *name +
                            " got other memory after DecentOptimWrapper was made (set_data, "
                            "torch::load, Module::to), and is not averaged: load and convert "
                            "before, or write in place (tensor.copy_) after global_avg(false)");
@@ -154,9 +148,9 @@ void DecentOptimWrapper::check_parameters() const {
 // A pair sends straight from the bucket.
 void DecentOptimWrapper::check_unwritten() const {
   for (std::size_t p = 0; p < written_.size(); ++p) {
-    const at::Tensor& tensor = parameters_[p].second;
+    const auto& [name, tensor] = replica_->parameters()[p];
     if (written_[p] == Written{tensor._version(), trace_of(tensor)}) continue;
-    throw std::logic_error("the optimizer's " + parameters_[p].first +
+    throw std::logic_error("the optimizer's " + name +
                            " was written after the last step(), while neighbours may be reading "
                            "it: write weights only after global_avg(false), and step the "
                            "optimizer through DecentOptimWrapper alone");
@@ -164,46 +158,39 @@ void DecentOptimWrapper::check_unwritten() const {
 }
 
 void DecentOptimWrapper::mix_buckets() {
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    const Bucket& bucket = buckets_[b];
-    const Mixing mixing = gossip_->wait(b, 1.0);
+  for (std::size_t b = 0; b < bucket_count(); ++b) {
+    const Bucket& bucket = replica_->buckets()[b];
+    const Mixing mixing = exchange_->wait(b, 1.0);
     mix(bucket.x.data_ptr(), bucket.x.numel(), scalar_of(bucket.x), mixing, kernels_of(bucket.x));
   }
   weights_changed();
 }
 
-// The buckets hold x^t with t = steps_. They are mixed in step t + 1, whose phase is (t + 1 - 2)
-// mod phases.
 void DecentOptimWrapper::start_exchange() {
-  const std::int64_t phase = (steps_ - 1) % gossip_->phases();
-  for (std::size_t b = 0; b < buckets_.size(); ++b) gossip_->start(b, buckets_[b].x, phase);
+  for (std::size_t b = 0; b < bucket_count(); ++b) exchange_->start(b, steps_);
   if (world_->size() > 1) remember_writes();
 }
 
-// Weights are written through the buckets, which autograd does not connect with the parameters: it
-// must refuse to go through a graph that was built with the old values.
 void DecentOptimWrapper::weights_changed() {
-  for (const auto& [name, tensor] : parameters_) tensor.unsafeGetTensorImpl()->bump_version();
+  replica_->written();
   if (!written_.empty()) remember_writes();
 }
 
 void DecentOptimWrapper::remember_writes() {
   written_.clear();
-  for (const auto& [name, tensor] : parameters_)
+  for (const auto& [name, tensor] : replica_->parameters())
     written_.push_back({tensor._version(), trace_of(tensor)});
 }
+
+std::size_t DecentOptimWrapper::bucket_count() const { return replica_->buckets().size(); }
 
 void DecentOptimWrapper::zero_grad(bool set_to_none) { optimizer_->zero_grad(set_to_none); }
 
 std::optional<double> DecentOptimWrapper::global_avg(bool may_revert, bool return_distance) {
   check_parameters();
-  if (may_revert && !average_->averaged()) check_unwritten();
-  gossip_->settle();
-  const std::optional<double> distance = average_->average(may_revert, return_distance);
-  if (!may_revert) {
-    gossip_->drop();
-    written_.clear();
-  }
+  if (may_revert && !replica_->averaged()) check_unwritten();
+  const std::optional<double> distance = replica_->average(*exchange_, may_revert, return_distance);
+  if (!may_revert) written_.clear();
   weights_changed();
   return distance;
 }
@@ -211,7 +198,7 @@ std::optional<double> DecentOptimWrapper::global_avg(bool may_revert, bool retur
 // What was written to the average is gone, and nobody reads the own weights: their exchange came to
 // its end before the average.
 void DecentOptimWrapper::revert_global_avg() {
-  average_->revert();
+  replica_->revert();
   weights_changed();
 }
 

@@ -35,7 +35,6 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
-#include "decent/parallel/replica.h"
 #include "decent/topology/topology.h"
 
 namespace torch::optim {
@@ -44,8 +43,8 @@ class Optimizer;
 
 namespace decent {
 
-class GlobalAverage;
-class Gossip;
+class Exchange;
+class Replica;
 
 class DecentOptimWrapper {
  public:
@@ -107,7 +106,7 @@ class DecentOptimWrapper {
 
   /// Steps done so far.
   std::int64_t steps() const { return steps_; }
-  std::size_t bucket_count() const { return buckets_.size(); }
+  std::size_t bucket_count() const;
 
  private:
   // Tells whether anyone wrote a parameter.
@@ -126,13 +125,10 @@ class DecentOptimWrapper {
 
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   std::shared_ptr<Communicator> world_;
-  NamedTensors parameters_;                // those that require a gradient
+  std::unique_ptr<Replica> replica_;       // of the parameters that require a gradient
   std::unordered_set<const void*> known_;  // their TensorImpl
-  std::vector<Bucket> buckets_;
-  std::vector<const void*> places_;  // by parameter: where its bucket has it
-  std::vector<Written> written_;     // by parameter, when the exchange started; empty: none
-  std::unique_ptr<Gossip> gossip_;
-  std::unique_ptr<GlobalAverage> average_;
+  std::vector<Written> written_;           // by parameter, when the exchange started; empty: none
+  std::unique_ptr<Exchange> exchange_;
   std::int64_t steps_ = 0;
 };
 

@@ -18,6 +18,8 @@
 #include <utility>
 
 #include "decent/parallel/decentralized_parameters.h"
+#include "decent/parallel/settle_buffers.h"
+#include "decent/parallel/tensor_names.h"
 
 namespace torch::nn {
 class Module;
@@ -37,8 +39,8 @@ decltype(auto) module_of(Module& module) {
   }
 }
 
-// Names and tensors of torch::jit's lists and of torch::nn's dictionaries, each tensor once, under
-// its first name.
+// Names and tensors of torch::jit's lists, of torch::nn's dictionaries or as they are, each tensor
+// once, under its first name.
 template <typename List>
 NamedTensors named_once(const List& list) {
   NamedTensors tensors;
@@ -47,8 +49,10 @@ NamedTensors named_once(const List& list) {
     const auto& [name, tensor] = [&]() -> std::pair<std::string, at::Tensor> {
       if constexpr (requires { entry.key(); }) {
         return {entry.key(), entry.value()};
-      } else {
+      } else if constexpr (requires { entry.name; }) {
         return {entry.name, entry.value};
+      } else {
+        return entry;
       }
     }();
     if (tensor.defined() && seen.insert(tensor.unsafeGetTensorImpl()).second) {
@@ -85,11 +89,10 @@ class DecentralizedDataParallel : public DecentralizedParameters {
   /// As DecentralizedParameters has it, and parameters that are not trained as "model.<name>",
   /// buffers as "buffer.<name>".
   NamedTensors training_state() const override {
-    NamedTensors state = DecentralizedParameters::training_state();
-    for (const auto& [name, tensor] : untrained_part(named_parameters()))
-      state.emplace_back("model." + name, tensor);
     settle_buffers(buffers_, named_buffers());
-    for (const auto& [name, tensor] : buffers_) state.emplace_back("buffer." + name, tensor);
+    NamedTensors state = DecentralizedParameters::training_state();
+    for (auto& entry : model_tensors(untrained_part(named_parameters()), buffers_))
+      state.push_back(std::move(entry));
     return state;
   }
 

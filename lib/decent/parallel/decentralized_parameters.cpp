@@ -1,205 +1,131 @@
 #include "decent/parallel/decentralized_parameters.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_strided.h>
-#include <ATen/ops/zeros_like.h>
-#include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/text.h"
-#include "decent/optim/gradient_norm.h"
+#include "decent/parallel/arrivals.h"
 #include "decent/parallel/device_kernels.h"
-#include "decent/parallel/takeover.h"
+#include "decent/parallel/exchange/meetings.h"
+#include "decent/parallel/gradient_hooks.h"
+#include "decent/parallel/gradient_scale.h"
+#include "decent/parallel/missing_gradients.h"
+#include "decent/parallel/optimizer_states.h"
+#include "decent/parallel/replica.h"
+#include "decent/parallel/tensor_names.h"
 
 namespace decent {
-namespace {
 
-bool in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
-  for (std::int64_t d = 0; d < parameter.dim(); ++d) {
-    if (parameter.size(d) != 1 && parameter.stride(d) != grad.stride(d)) return false;
-  }
-  return true;
-}
+// What a step goes through, in the order in which it is made.
+struct DecentralizedParameters::Parts {
+  Parts(const NamedTensors& trained, const NamedTensors& untrained, const NamedTensors& buffers,
+        const std::shared_ptr<Communicator>& world, const std::vector<Phase>& phases,
+        const DecentralizedOptions& options)
+      : replica(trained, untrained, buffers, world,
+                {.bucket_mb = options.bucket_mb, .average_buffers = options.average_buffers}),
+        states(replica, options),
+        exchange(options.exchange.make({.world = world,
+                                        .membership = everyone(world->size()),
+                                        .phases = phases,
+                                        .buckets = flat_tensors(replica.buckets()),
+                                        .trace = options.trace})),
+        arrivals(replica.buckets()),
+        scale(options.clip, options.loss_scaler, replica.parameters()) {}
 
-double squares_of(std::span<const BucketSlice> slices, const Bucket& bucket) {
-  return sum_of_squares(slices, scalar_of(bucket.x), kernels_of(bucket.x));
-}
-
-}  // namespace
-
-// Called by autograd once the gradient of one parameter is complete.
-class DecentralizedParameters::Hook : public torch::autograd::PostAccumulateGradHook {
- public:
-  Hook(DecentralizedParameters& owner, std::size_t parameter)
-      : owner_(owner), parameter_(parameter) {}
-  void operator()(const at::Tensor&) override { owner_.on_gradient(parameter_); }
-
- private:
-  DecentralizedParameters& owner_;
-  std::size_t parameter_;
+  Replica replica;
+  OptimizerStates states;
+  std::unique_ptr<Exchange> exchange;
+  Arrivals arrivals;
+  GradientScale scale;
+  MissingGradients missing;
+  std::optional<GradientHooks> hooks;
 };
 
 DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
                                                  const NamedTensors& buffers,
                                                  std::shared_ptr<Communicator> world,
                                                  DecentralizedOptions options)
-    : options_(std::move(options)), world_(std::move(world)) {
-  check_options();
-  if (options_.loss_scaler) scaler_.emplace(*options_.loss_scaler);
+    : options_(std::move(options)) {
+  if (world == nullptr)
+    throw UserError("no communicator; make_single_worker() makes that of one worker");
+  options_.check();
   const std::vector<Phase> phases =
-      phases_of(options_.topology, world_->size(), options_.local_world_size);
+      phases_of(options_.topology, world->size(), options_.local_world_size);
   const NamedTensors trained = trained_part(parameters);
-  const NamedTensors untrained = untrained_part(parameters);
   if (trained.empty())
     throw UserError("the model has no parameter to train: none requires a gradient");
-  NamedTensors others = untrained;
-  others.insert(others.end(), buffers.begin(), buffers.end());
-  check_storage(trained, others);
-
-  buckets_ = build_buckets(trained, options_.bucket_mb);
-  for (const auto& [name, tensor] : trained) {
-    const ParameterSettings by_rule{.weight_decay =
-                                        tensor.dim() >= 2 ? options_.weight_decay : 0.0};
-    parameters_.push_back(
-        {.name = name,
-         .tensor = tensor,
-         .settings = options_.settings ? options_.settings(name, tensor) : by_rule});
-  }
-  for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    for (std::size_t p : buckets_[b].parameters) parameters_[p].bucket = b;
-  }
-  for (Parameter& parameter : parameters_) parameter.place = parameter.tensor.const_data_ptr();
-  set_adaptive_factor(options_.gamma);
-  make_states();
-  gossip_ = std::make_unique<Gossip>(world_, phases, buckets_.size(), options_.exchange_type,
-                                     options_.trace);
-  average_ = std::make_unique<GlobalAverage>(world_, flat_tensors(buckets_), buffers,
-                                             options_.average_buffers);
-  broadcast_start(*world_, buckets_, others);
-  install_hooks();
+  parts_ = std::make_unique<Parts>(trained, untrained_part(parameters), buffers, world, phases,
+                                   options_);
+  parts_->hooks.emplace(trained, [this](std::size_t parameter) { on_gradient(parameter); });
 }
 
-DecentralizedParameters::~DecentralizedParameters() {
-  for (Parameter& parameter : parameters_) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
-  }
-}
-
-void DecentralizedParameters::check_options() const {
-  if (world_ == nullptr)
-    throw UserError("no communicator; make_single_worker() makes that of one worker");
-  if (options_.update == nullptr)
-    throw UserError("options.update is not set: see make_update, e.g. make_update(\"adamw\")");
-  if (!options_.schedule)
-    throw UserError("options.schedule is not set: see make_schedule, e.g. constant_lr(1e-3)");
-  if (!(options_.clip.norm >= 0))
-    throw UserError("options.clip.norm is " + std::to_string(options_.clip.norm) +
-                    ": it must be >= 0 (0 is off)");
-  if (!(options_.weight_decay >= 0))
-    throw UserError("options.weight_decay is " + std::to_string(options_.weight_decay) +
-                    ": it must be >= 0");
-}
+DecentralizedParameters::~DecentralizedParameters() = default;
 
 // A parameter that is elsewhere would be neither updated nor averaged.
 void DecentralizedParameters::check_places() const {
-  for (const Parameter& parameter : parameters_) {
-    if (!got_other_memory(parameter.tensor, parameter.place)) continue;
-    throw std::logic_error("parameter '" + parameter.name +
-                           "' got other memory after it was taken over for training (set_data, "
-                           "torch::load, Module::to): load and convert before, or write in place "
-                           "(tensor.copy_) after global_avg(false)");
-  }
+  const auto name = parts_->replica.misplaced();
+  if (!name) return;
+  throw std::logic_error("parameter '" + *name +
+                         "' got other memory after it was taken over for training (set_data, "
+                         "torch::load, Module::to): load and convert before, or write in place "
+                         "(tensor.copy_) after global_avg(false)");
+}
+
+std::size_t DecentralizedParameters::bucket_count() const {
+  return parts_->replica.buckets().size();
 }
 
 std::int64_t DecentralizedParameters::parameter_count() const {
-  std::int64_t count = 0;
-  for (const Parameter& parameter : parameters_) count += parameter.tensor.numel();
-  return count;
+  return parts_->replica.parameter_count();
 }
 
 void DecentralizedParameters::set_adaptive_factor(double gamma) {
-  if (!(gamma >= 0 && gamma <= 1))
-    throw UserError("gamma is " + std::to_string(gamma) + ": it must be in [0, 1]");
+  check_gamma(gamma);
   options_.gamma = gamma;
-}
-
-void DecentralizedParameters::make_states() {
-  for (const Bucket& bucket : buckets_) {
-    OptimizerState state;
-    for (std::size_t i = 0; i < options_.update->state_names().size(); ++i) {
-      state.tensors.push_back(at::zeros_like(bucket.x));
-      state.pointers.push_back(state.tensors.back().data_ptr());
-    }
-    states_.push_back(std::move(state));
-  }
-}
-
-void DecentralizedParameters::install_hooks() {
-  for (std::size_t p = 0; p < parameters_.size(); ++p) {
-    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].tensor,
-                                                   std::make_unique<Hook>(*this, p));
-  }
 }
 
 void DecentralizedParameters::on_gradient(std::size_t parameter) {
   if (accumulating_) return;
   if (!step_open_) open_step();
-  Parameter& arrived = parameters_[parameter];
-  if (arrived.arrived) return;
-  arrived.arrived = true;
-  --missing_[arrived.bucket];
-  if (updates_in_backward()) handle_complete_buckets();
-}
-
-bool DecentralizedParameters::updates_in_backward() const {
-  return options_.update_time == UpdateTime::in_backward && !needs_whole_gradient();
-}
-
-bool DecentralizedParameters::needs_whole_gradient() const {
-  return options_.clip.needs_whole_gradient() || scaler_;
+  parts_->arrivals.note(parameter);
+  if (!options_.updates_in_backward()) return;
+  while (const auto bucket = parts_->arrivals.take_complete()) handle_bucket(*bucket);
 }
 
 void DecentralizedParameters::open_step() {
-  if (average_->averaged()) {
+  if (parts_->replica.averaged()) {
     throw std::logic_error(
         "backward() on the global average: call revert_global_avg() first, or "
         "global_avg(false) to go on from it");
   }
   check_places();
   step_open_ = true;
-  overflow_ = false;
-  next_bucket_ = 0;
-  squares_ = 0;
-  whole_scale_ = 1;
-  missing_.clear();
-  for (const Bucket& bucket : buckets_) missing_.push_back(bucket.parameters.size());
-  for (Parameter& parameter : parameters_) parameter.arrived = false;
-  torch::autograd::Engine::get_default_engine().queue_callback([this] { close_step(); });
-}
-
-void DecentralizedParameters::handle_complete_buckets() {
-  while (next_bucket_ < buckets_.size() && missing_[next_bucket_] == 0)
-    handle_bucket(next_bucket_++);
+  parts_->arrivals.begin();
+  parts_->scale.begin_step(step_ + 1);
+  call_at_end_of_backward([this] { close_step(); });
 }
 
 // What is left at the end of backward: buckets with a parameter that this step did not use, and
 // those behind them.
 void DecentralizedParameters::close_step() {
-  if (needs_whole_gradient()) measure_whole_gradient();
-  while (next_bucket_ < buckets_.size()) handle_bucket(next_bucket_++);
-  if (options_.clip.norm > 0) grad_norm_ = std::sqrt(squares_) / loss_scale();
-  if (scaler_) scaler_->update(overflow_);
+  if (options_.needs_whole_gradient()) measure_whole_gradient();
+  while (const auto bucket = parts_->arrivals.take_any()) handle_bucket(*bucket);
+  parts_->scale.end_step();
   ++step_;
   step_open_ = false;
-  warn_of_missing_gradients();
+  if (const auto warning = parts_->missing.take_warning(parts_->replica, step_))
+    options_.warn(*warning);
+}
+
+void DecentralizedParameters::measure_whole_gradient() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t b = 0; b < bucket_count(); ++b)
+    parts_->scale.measure(parts_->replica.buckets()[b], parts_->states.slices(b));
+  parts_->scale.measured();
 }
 
 Mixing DecentralizedParameters::wait_for_exchange(std::size_t index) {
@@ -207,160 +133,103 @@ Mixing DecentralizedParameters::wait_for_exchange(std::size_t index) {
                        {.bucket = static_cast<std::int64_t>(index)});
   const auto begin = std::chrono::steady_clock::now();
   if (options_.pre_average) show_received(index);
-  const Mixing mixing = gossip_->wait(index, options_.gamma);
+  const Mixing mixing = parts_->exchange->wait(index, options_.gamma);
   wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return mixing;
 }
 
-void DecentralizedParameters::handle_bucket(std::size_t index) {
-  const at::NoGradGuard no_grad;
-  const Bucket& bucket = buckets_[index];
-  const Mixing mixing = wait_for_exchange(index);
-
-  TraceSpan span(options_.trace.get(), kTrainingLane, "mix+update",
-                 {.bucket = static_cast<std::int64_t>(index)});
-  std::vector<BucketSlice> slices = collect_slices(bucket);
-  const double scale = clip_scale(bucket, slices);
-  if (overflow_) {
-    for (BucketSlice& slice : slices) slice.grad = nullptr;  // mixed only
-  }
-  options_.update->apply({.x = bucket.x.data_ptr(),
-                          .numel = bucket.x.numel(),
-                          .states = states_[index].pointers,
-                          .scalar = scalar_of(bucket.x),
-                          .mixing = mixing,
-                          .slices = slices,
-                          .lr = options_.schedule(step_ + 1),
-                          .grad_scale = scale,
-                          .kernels = kernels_of(bucket.x)});
-  if (!overflow_) count_updates(bucket);
-  release_gradients(bucket);
-  span.end();
-  start_exchange(index, step_ + 1);
-}
-
 void DecentralizedParameters::show_received(std::size_t index) {
-  const at::Tensor& local = buckets_[index].x;
-  const auto received = gossip_->peek(index, local);
+  const auto received = parts_->exchange->peek(index);
   if (!received) return;
   options_.pre_average({.step = step_ + 1,
                         .bucket = index,
                         .edge = *received->edge,
-                        .local = local,
+                        .local = parts_->replica.buckets()[index].x,
                         .received = received->others});
 }
 
-// The bucket holds x^(t) with t = step. It is mixed in step t + 1, whose phase is (t + 1 - 2) mod
-// phases.
-void DecentralizedParameters::start_exchange(std::size_t bucket, std::int64_t step) {
-  gossip_->start(bucket, buckets_[bucket].x, (step - 1) % gossip_->phases());
-}
-
-// Changes nothing but the layout of gradients, so that it may be called twice in a step.
-std::vector<BucketSlice> DecentralizedParameters::collect_slices(const Bucket& bucket) {
-  std::vector<BucketSlice> slices;
-  for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
-    const Parameter& parameter = parameters_[bucket.parameters[i]];
-    BucketSlice slice{.offset = bucket.offsets[i],
-                      .numel = parameter.tensor.numel(),
-                      .weight_decay = parameter.settings.weight_decay,
-                      .lr_scale = parameter.settings.lr_scale};
-    at::Tensor& grad = at::Tensor(parameter.tensor).mutable_grad();
-    if (grad.defined()) {
-      check_dense(parameter.name, grad);
-      // The update walks through memory in the order of the parameter.
-      if (!in_memory_order_of(parameter.tensor, grad)) {
-        grad =
-            at::empty_strided(parameter.tensor.sizes(), parameter.tensor.strides(), grad.options())
-                .copy_(grad);
-      }
-      slice.grad = grad.const_data_ptr();
-      slice.updates = parameter.updates + 1;
-    }
-    slices.push_back(slice);
-  }
-  return slices;
-}
-
-void DecentralizedParameters::count_updates(const Bucket& bucket) {
-  for (std::size_t p : bucket.parameters) {
-    if (parameters_[p].tensor.grad().defined()) {
-      ++parameters_[p].updates;
-    } else {
-      without_gradient_.push_back(p);
-    }
-  }
-}
-
-double DecentralizedParameters::clip_scale(const Bucket& bucket,
-                                           const std::vector<BucketSlice>& slices) {
-  if (options_.clip.norm == 0 || !options_.clip.each_bucket) return whole_scale_;
-  const double squares = squares_of(slices, bucket);
-  if (!scaler_) {
-    check_finite(squares, bucket, slices);
-    squares_ += squares;
-  }
-  return clip_coefficient(std::sqrt(squares) / loss_scale(), options_.clip.norm) / loss_scale();
-}
-
-void DecentralizedParameters::measure_whole_gradient() {
+void DecentralizedParameters::handle_bucket(std::size_t index) {
   const at::NoGradGuard no_grad;
-  for (const Bucket& bucket : buckets_) {
-    const std::vector<BucketSlice> slices = collect_slices(bucket);
-    const double squares = squares_of(slices, bucket);
-    if (!scaler_ || scaler_->at_its_end()) check_finite(squares, bucket, slices);
-    squares_ += squares;
-  }
-  overflow_ = !std::isfinite(squares_);
-  whole_scale_ = 1 / loss_scale();
-  if (!options_.clip.needs_whole_gradient()) return;
-  whole_scale_ *= clip_coefficient(std::sqrt(squares_) / loss_scale(), options_.clip.norm);
+  const Mixing mixing = wait_for_exchange(index);
+  TraceSpan span(options_.trace.get(), kTrainingLane, "mix+update",
+                 {.bucket = static_cast<std::int64_t>(index)});
+  update(index, mixing);
+  parts_->replica.release_gradients(index);
+  span.end();
+  parts_->exchange->start(index, step_ + 1);
 }
 
-// Clipping would spread one bad element over all parameters.
-void DecentralizedParameters::check_finite(double squares, const Bucket& bucket,
-                                           const std::vector<BucketSlice>& slices) const {
-  if (std::isfinite(squares)) return;
-  for (std::size_t i = 0; i < slices.size(); ++i) {
-    if (std::isfinite(squares_of({&slices[i], 1}, bucket))) continue;
-    throw Error(ExitCode::diverged, "training diverged: the gradient of parameter '" +
-                                        parameters_[bucket.parameters[i]].name + "' in step " +
-                                        std::to_string(step_ + 1) + " is not finite");
+void DecentralizedParameters::update(std::size_t index, const Mixing& mixing) {
+  const Bucket& bucket = parts_->replica.buckets()[index];
+  std::vector<BucketSlice> slices = parts_->states.slices(index);
+  const double grad_scale = parts_->scale.of(bucket, slices);
+  if (overflowed()) {
+    for (BucketSlice& slice : slices) slice.grad = nullptr;  // mixed only
   }
-}
-
-void DecentralizedParameters::release_gradients(const Bucket& bucket) {
-  for (std::size_t p : bucket.parameters) {
-    at::Tensor& tensor = parameters_[p].tensor;
-    tensor.mutable_grad().reset();
-    // The write went through the bucket, which autograd does not connect with the parameter. It
-    // must refuse, not silently use, the new value where a part of backward that is still to come
-    // needs the old one.
-    tensor.unsafeGetTensorImpl()->bump_version();
-  }
-}
-
-void DecentralizedParameters::warn_of_missing_gradients() {
-  std::sort(without_gradient_.begin(), without_gradient_.end());  // as they are registered
-  std::vector<std::string> fresh;
-  for (std::size_t p : without_gradient_) {
-    if (!std::exchange(parameters_[p].warned, true)) fresh.push_back(parameters_[p].name);
-  }
-  without_gradient_.clear();
-  if (!fresh.empty()) options_.warn(no_gradient_warning(step_, fresh));
+  options_.update->apply({.x = bucket.x.data_ptr(),
+                          .numel = bucket.x.numel(),
+                          .states = parts_->states.arrays(index),
+                          .scalar = scalar_of(bucket.x),
+                          .mixing = mixing,
+                          .slices = slices,
+                          .lr = options_.schedule(step_ + 1),
+                          .grad_scale = grad_scale,
+                          .kernels = kernels_of(bucket.x)});
+  if (overflowed()) return;
+  parts_->states.count_updates(index);
+  parts_->missing.look_at(parts_->replica, index);
 }
 
 std::optional<double> DecentralizedParameters::global_avg(bool will_revert, bool return_distance) {
   if (step_open_) throw std::logic_error("global_avg() inside backward()");
   check_places();
-  gossip_->settle();
-  const std::optional<double> distance = average_->average(will_revert, return_distance);
-  if (!will_revert) gossip_->drop();
-  return distance;
+  return parts_->replica.average(*parts_->exchange, will_revert, return_distance);
 }
 
-void DecentralizedParameters::revert_global_avg() { average_->revert(); }
+void DecentralizedParameters::revert_global_avg() { parts_->replica.revert(); }
+
+bool DecentralizedParameters::scales_loss() const { return parts_->scale.scales_loss(); }
+bool DecentralizedParameters::loss_scale_at_its_end() const {
+  return parts_->scale.loss_scale_at_its_end();
+}
+double DecentralizedParameters::loss_scale() const { return parts_->scale.loss_scale(); }
+bool DecentralizedParameters::overflowed() const { return parts_->scale.overflowed(); }
+std::optional<double> DecentralizedParameters::grad_norm() const { return parts_->scale.norm(); }
 
 double DecentralizedParameters::take_wait_seconds() { return std::exchange(wait_seconds_, 0.0); }
+
+NamedTensors DecentralizedParameters::training_state() const {
+  const Replica& replica = parts_->replica;
+  NamedTensors state;
+  for (std::size_t b = 0; b < replica.buckets().size(); ++b) {
+    const std::vector<std::size_t>& parameters = replica.buckets()[b].parameters;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const auto& [name, tensor] = replica.parameters()[parameters[i]];
+      state.emplace_back(tensor_name(kModelPrefix, name), tensor.detach());
+      parts_->states.add_to(state, b, i);
+    }
+  }
+  for (auto& entry : parts_->scale.state()) state.push_back(std::move(entry));
+  for (const auto& [name, tensor] : parts_->exchange->state())
+    state.emplace_back(tensor_name(kExchangePrefix, name), tensor);
+  return state;
+}
+
+void DecentralizedParameters::continue_from(std::int64_t step, const NamedTensors& state) {
+  const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
+  const auto find = [&](const std::string& name) -> const at::Tensor& {
+    const auto found = by_name.find(name);
+    if (found == by_name.end())
+      throw UserError("the state to go on from lacks '" + name + "'; training_state() names all");
+    return found->second;
+  };
+  parts_->states.restore(find);
+  parts_->scale.restore(find);
+  parts_->exchange->drop();
+  parts_->exchange->restore(part_of(state, kExchangePrefix));
+  step_ = step;
+  if (step == 0) return;  // the first step does not mix
+  for (std::size_t b = 0; b < bucket_count(); ++b) parts_->exchange->start(b, step);
+}
 
 }  // namespace decent

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
-#include "decent/parallel/replica.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent {
 

@@ -1,167 +1,83 @@
 #include "decent/parallel/replica.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
 
-#include <algorithm>
-#include <map>
-
-#include "decent/core/error.h"
-#include "decent/core/text.h"
-#include "decent/core/torch_dtype.h"
+#include "decent/parallel/exchange/exchange.h"
 
 namespace decent {
 namespace {
 
-struct Extent {
-  const std::string* name;
-  const char* begin;
-  const char* end;
-  bool trained;
-};
-
-// The bytes from a tensor's first to its last element.
-Extent extent_of(const std::string& name, const at::Tensor& tensor, bool trained) {
-  std::int64_t last = 0;
-  for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
-  const char* begin = static_cast<const char*>(tensor.const_data_ptr());
-  return {&name, begin, begin + (last + 1) * static_cast<std::int64_t>(tensor.element_size()),
-          trained};
+NamedTensors joined(NamedTensors first, const NamedTensors& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
 }
 
-void check_one(const std::string& name, const at::Tensor& tensor) {
-  const std::string what = "parameter '" + name + "'";
-  if (!tensor.is_cpu() && !tensor.is_cuda())
-    throw UserError(what + " is on " + tensor.device().str() + ", not on the CPU or a CUDA GPU");
-  if (tensor.layout() != at::kStrided) throw UserError(what + " is not a dense tensor");
-  if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble) {
-    throw UserError(what + " is " + dtype_text(tensor.scalar_type()) +
-                    ": float32 and float64 can be trained. Export the model after model.float()");
-  }
-  if (!tensor.is_non_overlapping_and_dense()) {
-    throw UserError(what + " has shape " + shape_text(tensor.sizes()) + " and strides " +
-                    shape_text(tensor.strides()) +
-                    ": its elements share memory or have gaps. Export it as an ordinary parameter "
-                    "(torch.nn.Parameter(tensor.contiguous()))");
-  }
+std::vector<Bucket> checked_buckets(const NamedTensors& trained, const NamedTensors& others,
+                                    double bucket_mb) {
+  check_storage(trained, others);
+  return build_buckets(trained, bucket_mb);
 }
 
-void check_one_device(const NamedTensors& parameters) {
-  for (const auto& [name, tensor] : parameters) {
-    const auto& [first_name, first] = parameters.front();
-    if (tensor.device() == first.device()) continue;
-    throw UserError("parameter '" + name + "' is on " + tensor.device().str() + ", parameter '" +
-                    first_name + "' on " + first.device().str() +
-                    ": all that are trained must be on one device (module.to(device))");
+void broadcast_start(Communicator& world, const std::vector<Bucket>& buckets,
+                     const NamedTensors& others) {
+  const at::NoGradGuard no_grad;
+  for (const Bucket& bucket : buckets) world.broadcast(bucket.x, 0)->wait();
+  for (const auto& [name, tensor] : others) {
+    const at::Tensor value = tensor.contiguous();  // a copy where the tensor has other strides
+    world.broadcast(value, 0)->wait();
+    if (!value.is_same(tensor)) tensor.copy_(value);
   }
-}
-
-// Of one address space: addresses of GPUs are not those of the host.
-bool is_addressable(const at::Tensor& tensor) {
-  return (tensor.is_cpu() || tensor.is_cuda()) && tensor.layout() == at::kStrided;
-}
-
-void check_overlaps(std::vector<Extent> extents) {
-  std::sort(extents.begin(), extents.end(),
-            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
-  const Extent* reach = nullptr;  // the extent that ends last among those seen
-  for (const Extent& extent : extents) {
-    if (reach != nullptr && extent.begin < reach->end && (extent.trained || reach->trained)) {
-      throw UserError("the tensors '" + *reach->name + "' and '" + *extent.name +
-                      "' of the model share memory, so that training one would change the "
-                      "other unseen.\n"
-                      "Export the model with tensors of their own (tensor.clone()), or as one "
-                      "parameter that both "
-                      "places use.");
-    }
-    if (reach == nullptr || extent.end > reach->end) reach = &extent;
-  }
-}
-
-NamedTensors select(const NamedTensors& tensors, bool trained) {
-  NamedTensors result;
-  for (const auto& entry : tensors) {
-    if (entry.second.requires_grad() == trained) result.push_back(entry);
-  }
-  return result;
 }
 
 }  // namespace
 
-NamedTensors trained_part(const NamedTensors& parameters) { return select(parameters, true); }
-NamedTensors untrained_part(const NamedTensors& parameters) { return select(parameters, false); }
-
-void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors) {
-  check_one_device(parameters);
-  std::vector<Extent> extents;
-  for (const auto& [name, tensor] : parameters) {
-    check_one(name, tensor);
-    if (tensor.numel() > 0) extents.push_back(extent_of(name, tensor, true));
-  }
-  for (const auto& [name, tensor] : other_tensors) {
-    if (is_addressable(tensor) && tensor.numel() > 0)
-      extents.push_back(extent_of(name, tensor, false));
-  }
-  check_overlaps(std::move(extents));
+Replica::Replica(const NamedTensors& trained, const NamedTensors& untrained,
+                 const NamedTensors& buffers, std::shared_ptr<Communicator> world,
+                 const ReplicaOptions& options)
+    : parameters_(trained),
+      buckets_(checked_buckets(trained, joined(untrained, buffers), options.bucket_mb)),
+      average_(world, flat_tensors(buckets_), buffers, options.average_buffers) {
+  for (const auto& [name, tensor] : parameters_) places_.push_back(tensor.const_data_ptr());
+  broadcast_start(*world, buckets_, joined(untrained, buffers));
 }
 
-std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb) {
-  std::vector<ParameterSize> sizes;
-  for (const auto& [name, tensor] : parameters) {
-    sizes.push_back({tensor.numel(), static_cast<int>(tensor.element_size()),
-                     static_cast<int>(tensor.scalar_type())});
-  }
-  const at::NoGradGuard no_grad;
-  std::vector<Bucket> buckets;
-  for (const PlannedBucket& planned : plan_buckets(sizes, bucket_mb)) {
-    Bucket bucket;
-    const at::Tensor& first = parameters[planned.placements.front().parameter].second;
-    bucket.x = at::zeros(
-        {planned.numel},
-        at::TensorOptions(static_cast<at::ScalarType>(planned.dtype)).device(first.device()));
-    for (const Placement& placement : planned.placements) {
-      at::Tensor parameter = parameters[placement.parameter].second;
-      const at::Tensor view =
-          bucket.x.as_strided(parameter.sizes(), parameter.strides(), placement.offset);
-      view.copy_(parameter);
-      parameter.set_data(view);
-      bucket.parameters.push_back(placement.parameter);
-      bucket.offsets.push_back(placement.offset);
-    }
-    buckets.push_back(std::move(bucket));
-  }
-  return buckets;
+std::int64_t Replica::parameter_count() const {
+  std::int64_t count = 0;
+  for (const auto& [name, tensor] : parameters_) count += tensor.numel();
+  return count;
 }
 
-void settle_buffers(const NamedTensors& held, const NamedTensors& now) {
-  const at::NoGradGuard no_grad;
-  const std::map<std::string, at::Tensor> current(now.begin(), now.end());
-  // All values are taken before any is written: a buffer's new tensor may be another buffer.
-  std::vector<std::pair<at::Tensor, at::Tensor>> moved;
-  std::vector<at::Tensor> values;
-  for (const auto& [name, buffer] : held) {
-    const auto found = current.find(name);
-    if (found == current.end() || found->second.data_ptr() == buffer.data_ptr()) continue;
-    const at::Tensor& other = found->second;
-    if (other.sizes() != buffer.sizes() || other.scalar_type() != buffer.scalar_type()) {
-      throw UserError("forward changes the shape or type of the buffer '" + name + "' from " +
-                      dtype_text(buffer.scalar_type()) + shape_text(buffer.sizes()) +
-                      ", so that workers cannot average it");
-    }
-    moved.emplace_back(buffer, other);
-    values.push_back(other.clone());
+std::optional<std::string> Replica::misplaced() const {
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    const auto& [name, tensor] = parameters_[p];
+    if (tensor.numel() > 0 && tensor.const_data_ptr() != places_[p]) return name;
   }
-  for (std::size_t i = 0; i < moved.size(); ++i) {
-    moved[i].first.copy_(values[i]);
-    moved[i].second.set_data(moved[i].first);
+  return std::nullopt;
+}
+
+// The write goes through the bucket, which autograd does not connect with the parameter. It must
+// refuse, not silently use, the new value where a part of backward that is still to come, or a
+// graph that was built before, needs the old one.
+void Replica::bump_version(std::size_t parameter) {
+  parameters_[parameter].second.unsafeGetTensorImpl()->bump_version();
+}
+
+void Replica::release_gradients(std::size_t bucket) {
+  for (const std::size_t p : buckets_[bucket].parameters) {
+    parameters_[p].second.mutable_grad().reset();
+    bump_version(p);
   }
 }
 
-void check_dense(const std::string& name, const at::Tensor& grad) {
-  if (grad.layout() == at::kStrided) return;
-  throw UserError(
-      "the gradient of parameter '" + name +
-      "' is sparse: export the model with dense gradients (Embedding(.., sparse=False))");
+void Replica::written() {
+  for (std::size_t p = 0; p < parameters_.size(); ++p) bump_version(p);
+}
+
+std::optional<double> Replica::average(Exchange& exchange, bool will_revert, bool return_distance) {
+  exchange.settle();
+  const std::optional<double> distance = average_.average(will_revert, return_distance);
+  if (!will_revert) exchange.drop();
+  return distance;
 }
 
 }  // namespace decent

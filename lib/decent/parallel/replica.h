@@ -1,46 +1,72 @@
 #pragma once
-// One worker's copy of the model: named tensors, and their storage in flat buckets.
+// One worker's copy of a model: taken over for training, averaged over all workers and back.
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "decent/parallel/bucket_plan.h"
+#include "decent/comm/communicator.h"
+#include "decent/parallel/global_average.h"
+#include "decent/parallel/named_tensors.h"
+#include "decent/parallel/storage.h"
 
 namespace decent {
 
-/// Names and tensors, in order of registration.
-using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+class Exchange;
 
-/// Those that require a gradient, and the others, in the same order.
-NamedTensors trained_part(const NamedTensors& parameters);
-NamedTensors untrained_part(const NamedTensors& parameters);
-
-/// A flat bucket and the parameters that are views of it.
-struct Bucket {
-  at::Tensor x;                         // [numel], zero between parameters
-  std::vector<std::size_t> parameters;  // index in `parameters` given to build_buckets
-  std::vector<std::int64_t> offsets;    // elements, of each of them
+struct ReplicaOptions {
+  double bucket_mb = 25.0;      // MiB
+  bool average_buffers = true;  // floating-point buffers join the global average
 };
 
-/// Checks that every parameter can be trained in place: floating point (float32 or float64), on the
-/// CPU or a CUDA GPU, the same for all, dense, not sharing memory with any other tensor. Throws
-/// UserError naming the tensors.
-void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors);
+/// Not thread-safe. Collective: constructor, average().
+class Replica {
+ public:
+  /// Moves the parameters that require a gradient, `trained`, into flat buckets, of which they
+  /// become views; everyone gets rank 0's values of these, of the `untrained` ones and of the
+  /// `buffers`. Throws UserError, before any tensor is touched, as check_storage and plan_buckets
+  /// do.
+  Replica(const NamedTensors& trained, const NamedTensors& untrained, const NamedTensors& buffers,
+          std::shared_ptr<Communicator> world, const ReplicaOptions& options);
 
-/// `held` are a module's buffers as they were taken over, `now` as it has them. Where forward put
-/// another tensor in a buffer's place (self.count = self.count + 1), the held memory gets its value
-/// and the new tensor that memory. Throws UserError where shape or type changed.
-void settle_buffers(const NamedTensors& held, const NamedTensors& now);
+  /// The trained ones, in order of registration; buckets count them so.
+  const NamedTensors& parameters() const { return parameters_; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  /// Elements of all trained parameters.
+  std::int64_t parameter_count() const;
 
-/// Throws UserError where the gradient of the parameter `name` is sparse.
-void check_dense(const std::string& name, const at::Tensor& grad);
+  /// The name of a trained parameter that no longer is where its bucket has it (set_data,
+  /// torch::load, Module::to), so that it would be neither updated nor averaged.
+  std::optional<std::string> misplaced() const;
 
-/// Moves parameters into flat buckets of `bucket_mb` MiB: they become views at offsets aligned to
-/// 128 bytes, strides kept, through set_data, so that every holder of the tensor sees the move. On
-/// the device that the parameters are on.
-std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb);
+  /// Once a bucket was written: the gradients of its parameters go, and autograd is told.
+  void release_gradients(std::size_t bucket);
+  /// Tells autograd that all weights were written.
+  void written();
+
+  /// Whether the tensors hold the average, with a way back.
+  bool averaged() const { return average_.averaged(); }
+
+  /// Replaces parameters and buffers by the average over all workers, once what `exchange` has
+  /// under way has come; see GlobalAverage::average. With `will_revert` a later wait() mixes with
+  /// that all the same; without, the exchange is dropped. Gives the consensus distance where it is
+  /// asked for.
+  std::optional<double> average(Exchange& exchange, bool will_revert, bool return_distance);
+  /// Back to the own tensors, bit for bit. Throws std::logic_error where there is nothing to
+  /// revert.
+  void revert() { average_.revert(); }
+
+ private:
+  void bump_version(std::size_t parameter);
+
+  NamedTensors parameters_;
+  std::vector<Bucket> buckets_;
+  std::vector<const void*> places_;  // by parameter
+  GlobalAverage average_;
+};
 
 }  // namespace decent

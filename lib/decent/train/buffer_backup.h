@@ -2,7 +2,7 @@
 // What a model's buffers were before a step that may overflow: a forward whose values leave float16
 // puts infinities into running means, for good.
 
-#include "decent/parallel/replica.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent {
 

@@ -9,8 +9,9 @@
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/parallel/bucket_plan.h"
-#include "decent/parallel/replica.h"
-#include "decent/parallel/takeover.h"
+#include "decent/parallel/exchange/methods.h"
+#include "decent/parallel/missing_gradients.h"
+#include "decent/parallel/named_tensors.h"
 #include "decent/train/announcements.h"
 #include "decent/train/device.h"
 #include "decent/train/model_report.h"
@@ -50,6 +51,27 @@ std::vector<std::pair<std::string, std::int64_t>> largest(const NamedTensors& tr
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   all.resize(std::min(all.size(), kShown));
   return all;
+}
+
+using Costs = std::function<ExchangeCosts(int members)>;
+
+// Bytes for the exchange, over those of the weights: what the largest edge of this worker takes.
+double received_per_weight(const Costs& costs, const std::vector<Phase>& phases, int rank) {
+  std::size_t largest = 1;
+  for (const Phase& phase : phases) largest = std::max(largest, edge_of(phase, rank).ranks.size());
+  return costs(static_cast<int>(largest)).memory;
+}
+
+// What one worker sends in one step, on average over phases.
+double sent_per_weight(const Costs& costs, const std::vector<Phase>& phases, int workers) {
+  double total = 0;
+  for (const Phase& phase : phases) {
+    for (const Edge& edge : phase) {
+      const auto n = static_cast<int>(edge.ranks.size());
+      total += n * costs(n).sent;
+    }
+  }
+  return total / static_cast<double>(phases.size()) / workers;
 }
 
 // The first step, the end of the warm-up, the middle and the last.
@@ -98,9 +120,7 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRun
   const Recipe& recipe = setup.recipe;
   Notices notices = notices_of_run(setup, launch.world_size);
   const NamedTensors trained = trained_part(setup.model->parameters());
-  std::size_t largest_edge = 1;
-  for (const Phase& phase : setup.topology)
-    largest_edge = std::max(largest_edge, edge_of(phase, launch.rank).ranks.size());
+  const auto costs = exchange_method(name_of(recipe.parallel.comm_dtype)).costs;
   return {.model = recipe.model.path.string(),
           .trained_parameters = elements_of(trained),
           .frozen_parameters = elements_of(untrained_part(setup.model->parameters())),
@@ -110,8 +130,8 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRun
           .buffer_bytes = bytes_of(setup.model->buffers()),
           .bucket_bytes = bucket_bytes(trained, recipe.parallel.bucket_mb),
           .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
-          .largest_edge = static_cast<int>(largest_edge),
-          .bfloat16 = recipe.parallel.comm_dtype == CommDType::bf16,
+          .received_per_weight = received_per_weight(costs, setup.topology, launch.rank),
+          .sent_per_weight = sent_per_weight(costs, setup.topology, launch.world_size),
           .import = model_report(setup, options.full_report),
           .notes = std::move(notices.notes),
           .warnings = std::move(notices.warnings),

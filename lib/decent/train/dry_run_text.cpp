@@ -29,28 +29,6 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
   return std::accumulate(values.begin(), values.end(), std::int64_t{0});
 }
 
-// What a member of an edge of n sends of `bytes`: in a pair all of it, in a larger edge what a ring
-// all-reduce moves; of values rounded to bfloat16 half of it to each other member, in an edge of at
-// most 4.
-double bytes_sent_in(double n, double bytes, bool bfloat16) {
-  if (n == 1) return 0;
-  if (bfloat16 && n <= 4) return (n - 1) * bytes / 2;
-  return n == 2 ? bytes : 2 * (n - 1) / n * bytes;
-}
-
-// What one worker sends in one step, on average over phases.
-double bytes_sent(const DryRunFacts& facts) {
-  const auto bytes = static_cast<double>(sum(facts.bucket_bytes));
-  double total = 0;
-  for (const Phase& phase : facts.phases) {
-    for (const Edge& edge : phase) {
-      const auto n = static_cast<double>(edge.ranks.size());
-      total += n * bytes_sent_in(n, bytes, facts.bfloat16);
-    }
-  }
-  return total / static_cast<double>(facts.phases.size()) / facts.workers;
-}
-
 void add_model(const DryRunFacts& f, std::vector<std::string>& lines) {
   lines.push_back(row("model", f.model));
   const std::string frozen =
@@ -77,17 +55,9 @@ void add_buckets(const DryRunFacts& f, std::vector<std::string>& lines) {
                                              f.in_backward ? "in backward" : "after backward")));
 }
 
-// Bytes for the exchange, over those of the weights: what comes of it, and of rounded values also
-// what is sent and what comes from each other member, or the sum.
-double received_per_weight(const DryRunFacts& f) {
-  if (f.largest_edge == 1) return 0;
-  if (!f.bfloat16) return 1;
-  return f.largest_edge <= 4 ? 1.5 + 0.5 * (f.largest_edge - 1) : 2.5;
-}
-
 void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
   const auto weights = static_cast<double>(sum(f.bucket_bytes));
-  const double received = received_per_weight(f) * weights;
+  const double received = f.received_per_weight * weights;
   const double states = f.optimizer_states * weights;
   lines.push_back(row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
                                             bytes_text(2 * weights + received + states))));
@@ -116,7 +86,9 @@ void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
   const auto steps = steps_to_reach_all(f.phases, f.workers);
   lines.push_back(row("", steps ? "everyone has heard of everyone after " + counted(*steps, "step")
                                 : "some workers never hear of others"));
-  lines.push_back(row("", fmt::format("sent: {} a worker and step", bytes_text(bytes_sent(f)))));
+  lines.push_back(row(
+      "", fmt::format("sent: {} a worker and step",
+                      bytes_text(f.sent_per_weight * static_cast<double>(sum(f.bucket_bytes))))));
 }
 
 void add_data(const DryRunFacts& f, std::vector<std::string>& lines) {

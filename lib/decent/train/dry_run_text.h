@@ -21,8 +21,8 @@ struct DryRunFacts {
   std::int64_t buffer_bytes = 0;
   std::vector<std::int64_t> bucket_bytes;  // with padding
   int optimizer_states = 0;                // per parameter
-  int largest_edge = 1;                    // members of the largest that this worker meets in
-  bool bfloat16 = false;                   // weights are exchanged in it
+  double received_per_weight = 0;          // memory of the exchange, over that of the weights
+  double sent_per_weight = 0;              // by a worker in a step, likewise
   std::vector<std::string> import;         // how the model file was understood; may be empty
   std::vector<std::string> notes;          // what a run would say at its start
   std::vector<std::string> warnings;       // what it would warn of

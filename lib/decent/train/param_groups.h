@@ -5,7 +5,8 @@
 #include <string>
 
 #include "decent/config/recipe.h"
-#include "decent/parallel/decentralized_parameters.h"
+#include "decent/parallel/decentralized_options.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent {
 

@@ -12,6 +12,7 @@
 #include "decent/checkpoint/checksum.h"
 #include "decent/core/file.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/parallel/tensor_names.h"
 
 namespace decent {
 namespace {
@@ -78,9 +79,9 @@ void ReplicaImage::lay_out(const NamedTensors& tensors) {
     view.data = {reinterpret_cast<const std::byte*>(data), bytes};
     places_[order[v]] = {view.name, data, bytes};
     data += bytes;
-    if (!view.name.starts_with("model.")) continue;
-    const std::string parameter = view.name.substr(std::string_view("model.").size());
-    if (names.count("optimizer." + parameter + ".step") > 0) trained_.push_back(view);
+    if (!view.name.starts_with(kModelPrefix)) continue;
+    const std::string parameter = view.name.substr(kModelPrefix.size());
+    if (names.count(update_count_name(parameter)) > 0) trained_.push_back(view);
   }
 }
 
@@ -104,7 +105,7 @@ void ReplicaImage::copy(const NamedTensors& tensors) {
 
 std::optional<std::string> ReplicaImage::non_finite() const {
   for (const TensorView& parameter : trained_) {
-    if (!all_finite(parameter)) return parameter.name.substr(std::string_view("model.").size());
+    if (!all_finite(parameter)) return parameter.name.substr(kModelPrefix.size());
   }
   return std::nullopt;
 }

@@ -12,7 +12,7 @@
 
 #include "decent/checkpoint/manifest.h"
 #include "decent/core/safetensors.h"
-#include "decent/parallel/replica.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent {
 

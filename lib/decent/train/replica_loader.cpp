@@ -17,6 +17,7 @@
 #include "decent/core/torch_dtype.h"
 #include "decent/parallel/mean.h"
 #include "decent/parallel/same_bits.h"
+#include "decent/parallel/tensor_names.h"
 
 namespace decent {
 namespace {
@@ -63,7 +64,7 @@ std::string broadcast_file(const FoundCheckpoint& found, Communicator& world, in
 }
 
 bool is_update_count(const std::string& name, const at::Tensor& tensor) {
-  return name.starts_with("optimizer.") && tensor.scalar_type() == at::kLong;
+  return name.starts_with(kOptimizerPrefix) && tensor.scalar_type() == at::kLong;
 }
 
 // Averages one tensor after another, all workers in step. A worker adds up the replicas that it
@@ -77,7 +78,7 @@ class Averager {
   void compare_buffers(const NamedTensors& targets) {
     NamedTensors buffers;
     for (const auto& [name, target] : targets) {
-      if (name.starts_with("buffer.") && target.is_floating_point())
+      if (name.starts_with(kBufferPrefix) && target.is_floating_point())
         buffers.emplace_back(name, target);
     }
     if (buffers.empty()) return;
@@ -87,13 +88,16 @@ class Averager {
     }
   }
 
+  // What an exchange remembers is between a worker and its neighbours: with others, or without
+  // some, it begins afresh.
   void fill(const std::string& name, const at::Tensor& target) {
+    if (name.starts_with(kExchangePrefix)) return;
     if (is_update_count(name, target)) {
       take(name, target, [](const at::Tensor& values) { return values.max(); });
-    } else if (name.starts_with("scaler.")) {
+    } else if (name.starts_with(kScalerPrefix)) {
       take(name, target, [](const at::Tensor& values) { return values.min(); });
     } else if (!target.is_floating_point() || same_buffers_.contains(name) ||
-               (name.starts_with("buffer.") && !rules_.average_buffers)) {
+               (name.starts_with(kBufferPrefix) && !rules_.average_buffers)) {
       first_replicas(name, target);
     } else {
       average(name, target);
@@ -152,7 +156,7 @@ class Averager {
     if (count == 0) return;
     values.div_(count * addend);
     copy_rounded_once(target, values);
-    if (!name.starts_with("model.")) return;
+    if (!name.starts_with(kModelPrefix)) return;
     for (const at::Tensor& tensor : tensors) {
       squares_ += tensor.to(at::kDouble).sub_(values).square_().sum().item<double>();
     }

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "decent/comm/communicator.h"
-#include "decent/parallel/replica.h"
+#include "decent/parallel/named_tensors.h"
 #include "decent/train/checkpoint_search.h"
 
 namespace decent {

@@ -13,7 +13,7 @@
 #include "decent/data/sampler.h"
 #include "decent/model/torchscript_model.h"
 #include "decent/optim/schedule.h"
-#include "decent/parallel/decentralized_parameters.h"
+#include "decent/parallel/decentralized_options.h"
 #include "decent/topology/topology.h"
 #include "decent/train/loss_watch.h"
 #include "decent/train/sources.h"

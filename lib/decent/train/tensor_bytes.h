@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "decent/parallel/replica.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent {
 

@@ -62,8 +62,8 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
   DecentralizedOptions options =
       parallel_options(setup_, [this](const std::string& text) { log_.warn(text); });
   options.trace = trace_;
-  parallel_ = std::make_unique<DecentralizedParameters>(
-      setup_.model->parameters(), setup_.model->buffers(), world_, std::move(options));
+  parallel_ = std::make_unique<DecentralizedDataParallel<TrainedModule>>(
+      TrainedModule(*setup_.model), world_, std::move(options));
   finite_.emplace(*setup_.model);
   const EvalRecipe& eval = setup_.recipe.eval;
   if (setup_.eval && (eval.every_steps || eval.every_epochs || eval.at_start)) {
@@ -82,7 +82,7 @@ Trainer::Trainer(Setup setup, std::shared_ptr<Communicator> world, World& worker
       setup_.first_step * accumulation, batch_count(setup_),
       static_cast<std::size_t>(setup_.recipe.data.prefetch));
   checkpointer_ = make_checkpointer(leads_folder);
-  stop_time_ = StopTime(bytes_of(state()) * workers_.launch().local_world_size);
+  stop_time_ = StopTime(bytes_of(parallel_->training_state()) * workers_.launch().local_world_size);
 }
 
 std::unique_ptr<Checkpointer> Trainer::make_checkpointer(bool leads_folder) {
@@ -100,31 +100,19 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(bool leads_folder) {
       }});
 }
 
-NamedTensors Trainer::state() const {
-  NamedTensors state = parallel_->training_state();
-  for (const auto& [name, tensor] : untrained_part(setup_.model->parameters())) {
-    state.emplace_back("model." + name, tensor);
-  }
-  for (const auto& [name, tensor] : setup_.model->buffers()) {
-    state.emplace_back("buffer." + name, tensor);
-  }
-  return state;
-}
-
 // Parameters that the checkpoint's run trained and this one does not.
 NamedTensors Trainer::newly_frozen(const FoundCheckpoint& found) const {
   NamedTensors frozen;
   const ReplicaFile& replica = found.own.at(world_->rank());
   for (const auto& [name, tensor] : untrained_part(setup_.model->parameters())) {
-    const bool trained = replica.find("optimizer." + name + ".step") != nullptr;
-    if (trained) frozen.emplace_back("model." + name, tensor);
+    if (replica.find(update_count_name(name)) != nullptr) frozen.emplace_back(name, tensor);
   }
-  return frozen;
+  return model_tensors(frozen, {});
 }
 
 void Trainer::go_on_from(FoundCheckpoint& found, bool in_its_place) {
   control_.report(Operation::loading);
-  const NamedTensors targets = state();
+  const NamedTensors targets = parallel_->training_state();
   const AverageRules rules{.average_buffers = setup_.recipe.parallel.average_buffers};
   if (found.whole() && found.manifest.world_size == world_->size()) {
     load_replica(found, *world_, targets);
@@ -143,7 +131,7 @@ TrainingEnd Trainer::train() {
                {.workers = world_->size(),
                 .parameters = parallel_->parameter_count(),
                 .buckets = static_cast<std::int64_t>(parallel_->bucket_count())});
-  setup_.model->module().train();
+  parallel_->train();
   if (const auto limit = setup_.recipe.parallel.stall_s)
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
   if (evaluator_ && setup_.recipe.eval.at_start && !setup_.goes_on) evaluate();
@@ -317,7 +305,7 @@ void Trainer::save(bool may_go_on) {
       moment.metrics.emplace_back(score.name, score.value);
     }
   }
-  checkpointer_->save(moment, state(), may_go_on);
+  checkpointer_->save(moment, parallel_->training_state(), may_go_on);
 }
 
 void Trainer::warn_of_late_stop() {

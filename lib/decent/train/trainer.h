@@ -14,7 +14,7 @@
 #include "decent/comm/world.h"
 #include "decent/core/trace.h"
 #include "decent/data/prefetcher.h"
-#include "decent/parallel/decentralized_parameters.h"
+#include "decent/parallel/decentralized_data_parallel.h"
 #include "decent/train/checkpoint_search.h"
 #include "decent/train/checkpointer.h"
 #include "decent/train/criterion.h"
@@ -26,6 +26,7 @@
 #include "decent/train/run_folder.h"
 #include "decent/train/setup.h"
 #include "decent/train/stop_time.h"
+#include "decent/train/trained_module.h"
 
 namespace decent {
 
@@ -101,7 +102,6 @@ class Trainer {
   bool checkpoint_is_due() const;
   void save(bool may_go_on);
   void warn_of_late_stop();
-  NamedTensors state() const;
   NamedTensors newly_frozen(const FoundCheckpoint& found) const;
   std::unique_ptr<Checkpointer> make_checkpointer(bool leads_folder);
 
@@ -114,7 +114,7 @@ class Trainer {
   std::shared_ptr<Trace> trace_;  // null where no step of this run is traced
   Criterion criterion_;
   std::unique_ptr<Reporter> reporter_;  // rank 0
-  std::unique_ptr<DecentralizedParameters> parallel_;
+  std::unique_ptr<DecentralizedDataParallel<TrainedModule>> parallel_;
   std::optional<FiniteCheck> finite_;
   std::unique_ptr<Evaluator> evaluator_;  // null without data.eval
   std::unique_ptr<Checkpointer> checkpointer_;

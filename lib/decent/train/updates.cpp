@@ -41,8 +41,7 @@ DecentralizedOptions parallel_options(const Setup& setup,
               },
           .bucket_mb = recipe.bucket_mb,
           .gamma = recipe.gamma,
-          .exchange_type = recipe.comm_dtype == CommDType::bf16 ? ExchangeType::bfloat16
-                                                                : ExchangeType::as_they_are,
+          .exchange = name_of(recipe.comm_dtype),
           .average_buffers = recipe.average_buffers,
           .clip = {.norm = recipe.grad_clip_norm,
                    .each_bucket = recipe.grad_clip_scope == ClipScope::bucket},
@@ -52,9 +51,7 @@ DecentralizedOptions parallel_options(const Setup& setup,
 }
 
 bool updates_in_backward(const Setup& setup) {
-  const DecentralizedOptions options = parallel_options(setup, nullptr);
-  return setup.update_time == UpdateTime::in_backward && !options.loss_scaler &&
-         !options.clip.needs_whole_gradient();
+  return parallel_options(setup, nullptr).updates_in_backward();
 }
 
 std::string topology_name(const TopologyRecipe& recipe) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "decent/optim/bucket_update.h"
-#include "decent/parallel/decentralized_parameters.h"
+#include "decent/parallel/decentralized_options.h"
 #include "decent/train/setup.h"
 
 namespace decent {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "decent/parallel/replica.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent::testing {
 

@@ -25,7 +25,7 @@ struct Settings {
   double bucket_mb = 25;
   double weight_decay = 0.1;
   UpdateTime update_time = UpdateTime::in_backward;
-  ExchangeType exchange_type = ExchangeType::as_they_are;
+  std::string exchange = "fp32";
 
   static double lr(std::int64_t t) { return 0.05 / std::sqrt(static_cast<double>(t)); }
 
@@ -37,7 +37,7 @@ struct Settings {
         .weight_decay = weight_decay,
         .bucket_mb = bucket_mb,
         .gamma = gamma,
-        .exchange_type = exchange_type,
+        .exchange = exchange,
         .update_time = update_time};
   }
 };
@@ -112,7 +112,7 @@ class Reference {
   // What the others see of a worker's weights.
   at::Tensor sent(int rank, std::size_t p) {
     const at::Tensor& x = of(rank)[p];
-    const bool rounded = settings_.exchange_type == ExchangeType::bfloat16;
+    const bool rounded = settings_.exchange == "bf16";
     return rounded ? x.to(at::kBFloat16).to(x.scalar_type()) : x;
   }
 

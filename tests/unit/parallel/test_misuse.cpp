@@ -255,6 +255,18 @@ std::map<std::string, Mistake> choices() {
       {topology + "a weight outside (0, 1]", phases({{{.ranks = {0, 1}, .weight = 2}}}, 2)},
       {topology + "a number of workers that it cannot do",
        [] { make_topology("alternating-exp-ring", 6, 2); }},
+      {"ExchangeChoice, .exchange: an unknown name", [] { ExchangeChoice("int8"); }},
+      {"ExchangeChoice, .exchange: a function that makes none",
+       [] {
+         const auto none = [](const ExchangeSetup&) { return std::unique_ptr<Exchange>(); };
+         ExchangeChoice(none).make({});
+       }},
+      {"register_exchange: a name that is taken",
+       [] { register_exchange({.name = "bf16", .make = exchange_method("fp32").make}); }},
+      {"register_exchange: an empty name",
+       [] { register_exchange({.name = "", .make = exchange_method("fp32").make}); }},
+      {"register_exchange: an empty function",
+       [] { register_exchange({.name = "int8", .make = nullptr}); }},
       {"register_topology: a name that is taken", [=] { register_topology("ring", function); }},
       {"register_topology: an empty name", [=] { register_topology("", function); }},
       {"register_topology: an empty function", [] { register_topology("star", nullptr); }},

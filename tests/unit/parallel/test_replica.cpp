@@ -1,147 +1,148 @@
+// One worker's copy of a model: what becomes of it when it is taken over, and the average.
+
 #include "decent/parallel/replica.h"
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "decent/core/error.h"
+#include <cmath>
+
+#include "../comm/workers.h"
+#include "decent/parallel/exchange/methods.h"
+#include "decent/parallel/tensor_names.h"
 #include "problem.h"
 
 namespace decent {
 namespace {
 
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using testing::scattered;
+constexpr int kThree = 3;
 
-at::Tensor floats(at::IntArrayRef sizes, double seed = 0) {
-  return scattered(sizes, seed).to(at::kFloat);
+at::Tensor filled(double value, bool trained = false) {
+  return at::full({2, 3}, value, at::kDouble).set_requires_grad(trained);
 }
 
-std::string refusal(const NamedTensors& parameters, const NamedTensors& others = {}) {
-  try {
-    check_storage(parameters, others);
-  } catch (const UserError& error) {
-    return error.what();
+// A model whose every number is the worker's rank, or more.
+struct Model {
+  explicit Model(int rank)
+      : trained{{"a", filled(rank, true)}, {"b", filled(10.0 + rank, true)}},
+        frozen{{"c", filled(20.0 + rank).t()}},
+        buffers{{"d", filled(30.0 + rank)}} {}
+
+  Replica replica(const testing::Worker& world, const ReplicaOptions& options = {}) const {
+    return Replica(trained, frozen, buffers, world, options);
   }
-  return "accepted";
+
+  NamedTensors trained, frozen, buffers;
+};
+
+std::unique_ptr<Exchange> exchange_of(const Replica& replica, const testing::Worker& world) {
+  return ExchangeChoice("fp32").make({.world = world,
+                                      .membership = everyone(world->size()),
+                                      .phases = make_topology("complete", world->size(), 1),
+                                      .buckets = flat_tensors(replica.buckets())});
 }
 
-TEST(CheckStorage, AcceptsOrdinaryParameters) {
-  const at::Tensor base = floats({20});
-  EXPECT_EQ(refusal({{"a", floats({3, 4})},
-                     {"transposed", floats({3, 4}).t()},
-                     {"double", scattered({2}, 0)},
-                     {"scalar", floats({})},
-                     {"empty", floats({0, 3})}},
-                    {{"buffer", at::zeros({5}, at::kLong)}}),
-            "accepted");
-  EXPECT_EQ(refusal({{"left", base.narrow(0, 0, 10)}, {"right", base.narrow(0, 10, 10)}}),
-            "accepted");
-  EXPECT_EQ(refusal({{"right", base.narrow(0, 10, 10)}}, {{"left", base.narrow(0, 0, 10)}}),
-            "accepted");
+TEST(Replica, StartsWithTheValuesOfRank0) {
+  testing::run_workers(kThree, [](const testing::Worker& world) {
+    const Model model(world->rank());
+    const Replica replica = model.replica(world);
+    EXPECT_EQ(replica.buckets().size(), 1U);
+    EXPECT_EQ(replica.parameter_count(), 12);
+    EXPECT_TRUE(at::equal(model.trained[0].second, filled(0)));
+    EXPECT_TRUE(at::equal(model.trained[1].second, filled(10)));
+    EXPECT_TRUE(at::equal(model.frozen[0].second, filled(20).t()));
+    EXPECT_TRUE(at::equal(model.buffers[0].second, filled(30)));
+    EXPECT_TRUE(model.trained[0].second.storage().is_alias_of(replica.buckets()[0].x.storage()));
+    return testing::Nothing();
+  });
 }
 
-TEST(CheckStorage, LetsBuffersShareAmongThemselves) {
-  const at::Tensor base = floats({20});
-  EXPECT_EQ(refusal({{"a", floats({2})}}, {{"b", base}, {"c", base.narrow(0, 3, 4)}}), "accepted");
+TEST(Replica, HasBucketsOfTheSizeThatIsAskedFor) {
+  const Model model(0);
+  EXPECT_EQ(model.replica(make_single_worker(), {.bucket_mb = 1e-6}).buckets().size(), 2U);
 }
 
-TEST(CheckStorage, NamesOverlappingTensors) {
-  const at::Tensor base = floats({20});
-  const at::Tensor left = base.narrow(0, 0, 11);
-  const at::Tensor right = base.narrow(0, 10, 10);
-  const auto both = AllOf(HasSubstr("'left'"), HasSubstr("'right'"), HasSubstr("share memory"));
-  EXPECT_THAT(refusal({{"left", left}, {"right", right}}), both);
-  EXPECT_THAT(refusal({{"right", right}, {"left", left}}), both);
-  EXPECT_THAT(refusal({{"right", right}}, {{"left", left}}), both);
-  EXPECT_THAT(refusal({{"left", left}}, {{"right", right}}), both);
+TEST(Replica, NoticesWhatIsPutElsewhere) {
+  const Model model(0);
+  const Replica replica = model.replica(make_single_worker());
+  EXPECT_EQ(replica.misplaced(), std::nullopt);
+  model.trained[1].second.set_data(filled(5));
+  EXPECT_EQ(replica.misplaced(), "b");
 }
 
-// Sorted by start, an overlap need not be with the first tensor, nor with the one just before.
-TEST(CheckStorage, SeesOverlapsAmongMany) {
-  const at::Tensor base = floats({20});
-  EXPECT_THAT(refusal({{"first", base.narrow(0, 0, 5)},
-                       {"left", base.narrow(0, 5, 10)},
-                       {"right", base.narrow(0, 12, 8)}}),
-              AllOf(HasSubstr("'left'"), HasSubstr("'right'")));
-  EXPECT_THAT(refusal({{"outer", base}},
-                      {{"first", base.narrow(0, 1, 2)}, {"second", base.narrow(0, 15, 2)}}),
-              HasSubstr("'outer'"));
-  EXPECT_THAT(refusal({{"late", base.narrow(0, 15, 2)}},
-                      {{"outer", base}, {"early", base.narrow(0, 1, 2)}}),
-              AllOf(HasSubstr("'outer'"), HasSubstr("'late'")));
+TEST(Replica, TellsAutogradOfEveryWrite) {
+  const Model model(0);
+  Replica replica = model.replica(make_single_worker());
+  const at::Tensor& a = model.trained[0].second;
+  a.mutable_grad() = filled(1);
+  const auto before = a._version();
+  replica.written();
+  EXPECT_EQ(a._version(), before + 1);
+  EXPECT_TRUE(a.grad().defined());
+  replica.release_gradients(0);
+  EXPECT_EQ(a._version(), before + 2);
+  EXPECT_FALSE(a.grad().defined());
 }
 
-TEST(CheckStorage, RefusesElementsThatShareOrSkipMemory) {
-  const auto share = AllOf(HasSubstr("'w'"), HasSubstr("share memory or have gaps"));
-  EXPECT_THAT(refusal({{"w", floats({1, 3}).expand({4, 3})}}), share);
-  const at::Tensor base = floats({4, 2});
-  EXPECT_THAT(refusal({{"w", base.select(1, 0)}, {"v", base.select(1, 1)}}), share);
+// A worker's own weights, as an update would have left them.
+void write_own(const Model& model, int rank) {
+  for (const auto& [name, tensor] : model.trained) tensor.detach().add_(rank);
+  model.buffers[0].second.add_(rank);
 }
 
-TEST(CheckStorage, RefusesOtherElementTypes) {
-  EXPECT_THAT(refusal({{"w", floats({2}).to(at::kHalf)}}),
-              AllOf(HasSubstr("'w'"), HasSubstr("is float16"), HasSubstr("model.float()")));
-  EXPECT_THAT(refusal({{"w", floats({2}).to(at::kBFloat16)}}), HasSubstr("is bfloat16"));
-  EXPECT_THAT(refusal({{"w", floats({2}).to(at::kComplexFloat)}}), HasSubstr("'w'"));
+TEST(Replica, GoesToTheAverageAndBack) {
+  testing::run_workers(kThree, [](const testing::Worker& world) {
+    const Model model(0);
+    Replica replica = model.replica(world);
+    const auto exchange = exchange_of(replica, world);
+    write_own(model, world->rank());
+    exchange->start(0, 1);
+    // Ranks 0, 1, 2: of 6 + 6 parameters each, one away from the mean for two of three workers.
+    const auto distance = replica.average(*exchange, true, true);
+    EXPECT_DOUBLE_EQ(distance.value(), std::sqrt((12.0 + 0 + 12) / 3));
+    EXPECT_TRUE(replica.averaged());
+    EXPECT_TRUE(at::equal(model.trained[0].second, filled(1)));
+    EXPECT_TRUE(at::equal(model.buffers[0].second, filled(31)));
+    replica.revert();
+    EXPECT_FALSE(replica.averaged());
+    EXPECT_TRUE(at::equal(model.trained[0].second, filled(world->rank())));
+    EXPECT_TRUE(at::equal(model.buffers[0].second, filled(30.0 + world->rank())));
+    EXPECT_NE(exchange->wait(0, 1).received, nullptr);  // what came is still there
+    return testing::Nothing();
+  });
 }
 
-TEST(CheckStorage, WantsOneDeviceThatTrains) {
-  const at::Tensor nowhere = floats({2}).to(at::kMeta);
-  EXPECT_THAT(refusal({{"w", nowhere}}), HasSubstr("'w' is on meta, not on the CPU or a CUDA GPU"));
-  EXPECT_THAT(refusal({{"v", floats({2})}, {"w", nowhere}}),
-              AllOf(HasSubstr("'w' is on meta"), HasSubstr("'v' on cpu"), HasSubstr("one device")));
+TEST(Replica, DropsTheExchangeWhereItStaysWithTheAverage) {
+  testing::run_workers(kThree, [](const testing::Worker& world) {
+    const Model model(0);
+    Replica replica = model.replica(world, {.average_buffers = false});
+    const auto exchange = exchange_of(replica, world);
+    write_own(model, world->rank());
+    exchange->start(0, 1);
+    EXPECT_EQ(replica.average(*exchange, false, false), std::nullopt);
+    EXPECT_FALSE(replica.averaged());
+    EXPECT_TRUE(at::equal(model.trained[0].second, filled(1)));
+    EXPECT_TRUE(at::equal(model.buffers[0].second, filled(30)));  // rank 0's
+    EXPECT_EQ(exchange->wait(0, 1).received, nullptr);
+    EXPECT_THROW(replica.revert(), std::logic_error);
+    return testing::Nothing();
+  });
 }
 
-TEST(BuildBuckets, KeepsValuesAndStrides) {
-  const NamedTensors parameters = {
-      {"plain", floats({3, 5}, 1).requires_grad_()},
-      {"transposed", floats({7, 3}, 2).t().requires_grad_()},
-      {"channels_last",
-       floats({2, 3, 4, 5}, 3).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_()},
-      {"scalar", floats({}, 4).requires_grad_()},
-      {"empty", floats({0, 2}, 5).requires_grad_()}};
-  NamedTensors before;
-  for (const auto& [name, tensor] : parameters) before.emplace_back(name, tensor.detach().clone());
-  std::vector<std::vector<std::int64_t>> strides;
-  for (const auto& entry : parameters) strides.push_back(entry.second.strides().vec());
-
-  const std::vector<Bucket> buckets = build_buckets(parameters, 25);
-  ASSERT_EQ(buckets.size(), 1U);
-  EXPECT_THAT(buckets[0].parameters, ::testing::ElementsAre(4, 3, 2, 1, 0));
-  for (std::size_t i = 0; i < buckets[0].parameters.size(); ++i) {
-    const std::size_t p = buckets[0].parameters[i];
-    const at::Tensor& tensor = parameters[p].second;
-    EXPECT_TRUE(at::equal(tensor, before[p].second)) << parameters[p].first;
-    EXPECT_EQ(tensor.strides(), strides[p]) << parameters[p].first;
-    EXPECT_TRUE(tensor.is_leaf() && tensor.requires_grad());
-    EXPECT_TRUE(tensor.storage().is_alias_of(buckets[0].x.storage()));
-    EXPECT_EQ(tensor.storage_offset(), buckets[0].offsets[i]);
-    EXPECT_EQ(buckets[0].offsets[i] * 4 % 128, 0);
-  }
-}
-
-// Every holder of a tensor sees the move: the bucket is where all of them read and write.
-TEST(BuildBuckets, MovesAllHolders) {
-  const at::Tensor parameter = floats({4}).requires_grad_();
-  const at::Tensor other_holder = parameter;
-  std::vector<Bucket> buckets = build_buckets({{"w", parameter}}, 25);
-  buckets[0].x.fill_(3);
-  EXPECT_TRUE(at::equal(other_holder, at::full({4}, 3.0F)));
-}
-
-TEST(BuildBuckets, IsZeroBetweenParameters) {
-  const std::vector<Bucket> buckets =
-      build_buckets({{"a", floats({5})}, {"b", scattered({3}, 1)}, {"c", floats({33})}}, 25);
-  ASSERT_EQ(buckets.size(), 3U);  // float, double, float
-  EXPECT_EQ(buckets[1].x.scalar_type(), at::kDouble);
-  EXPECT_EQ(buckets[1].x.narrow(0, 3, 13).abs().sum().item<double>(), 0);
-  EXPECT_EQ(buckets[0].x.numel(), 64);
-  EXPECT_EQ(buckets[0].x.narrow(0, 33, 31).abs().sum().item<double>(), 0);
-  EXPECT_EQ(buckets[2].x.narrow(0, 5, 27).abs().sum().item<double>(), 0);
+TEST(TensorNames, AreThoseOfCheckpoints) {
+  const Model model(0);
+  const NamedTensors tensors = model_tensors(model.trained, model.buffers);
+  std::vector<std::string> names;
+  for (const auto& entry : tensors) names.push_back(entry.first);
+  EXPECT_THAT(names, ::testing::ElementsAre("model.a", "model.b", "buffer.d"));
+  EXPECT_EQ(optimizer_tensor_name("a", "exp_avg"), "optimizer.a.exp_avg");
+  EXPECT_EQ(update_count_name("a"), "optimizer.a.step");
+  const NamedTensors part = part_of(tensors, kBufferPrefix);
+  ASSERT_EQ(part.size(), 1U);
+  EXPECT_EQ(part[0].first, "d");
+  EXPECT_TRUE(part[0].second.is_same(model.buffers[0].second));
 }
 
 }  // namespace

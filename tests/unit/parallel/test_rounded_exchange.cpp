@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "decent/optim/mix.h"
-#include "decent/parallel/gossip.h"
+#include "decent/parallel/exchange/methods.h"
 #include "training.h"
 
 namespace decent {
@@ -26,7 +26,7 @@ TEST(RoundedExchange, MixesAsDefined) {
                             .topology = kFivePhases,
                             .gamma = gamma,
                             .bucket_mb = 3e-4,
-                            .exchange_type = ExchangeType::bfloat16};
+                            .exchange = "bf16"};
     const auto problem = testing::perceptron();
     testing::expect_near(testing::train(settings, problem, 9),
                          testing::train_reference(settings, problem, 9));
@@ -35,7 +35,7 @@ TEST(RoundedExchange, MixesAsDefined) {
 
 TEST(RoundedExchange, GoesBackFromAnAverage) {
   Settings settings{.workers = 5, .topology = kFivePhases};
-  settings.exchange_type = ExchangeType::bfloat16;
+  settings.exchange = "bf16";
   const auto problem = testing::perceptron();
   const auto averages = [](const testing::Session& session) {
     session.parallel.global_avg(true);
@@ -50,7 +50,7 @@ TEST(RoundedExchange, ShowsWhatTheOthersSent) {
   testing::run_workers(2, [&](const testing::Worker& world) {
     std::vector<at::Tensor> x = problem.parameters();
     Settings settings{.workers = 2, .topology = make_topology("ring", 2, 1)};
-    settings.exchange_type = ExchangeType::bfloat16;
+    settings.exchange = "bf16";
     DecentralizedOptions options = settings.options();
     int calls = 0;
     options.pre_average = [&](const PreAverage& now) {
@@ -80,10 +80,11 @@ TEST(RoundedExchange, KeepsTheAverageOver10000Mixes) {
   const at::Tensor start = at::randn({kWorkers, 64});
   const auto ends = testing::run_workers(kWorkers, [&](const testing::Worker& world) {
     const at::Tensor x = start[world->rank()].clone();
-    Gossip gossip(world, phases, 1, ExchangeType::bfloat16);
-    for (std::int64_t t = 0; t < kMixes; ++t) {
-      gossip.start(0, x, t % gossip.phases());
-      mix(x.data_ptr(), x.numel(), Scalar::float32, gossip.wait(0, 1.0));
+    const auto exchange = ExchangeChoice("bf16").make(
+        {.world = world, .membership = everyone(kWorkers), .phases = phases, .buckets = {x}});
+    for (std::int64_t t = 1; t <= kMixes; ++t) {
+      exchange->start(0, t);
+      mix(x.data_ptr(), x.numel(), Scalar::float32, exchange->wait(0, 1.0));
     }
     return x;
   });

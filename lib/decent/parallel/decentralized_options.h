@@ -1,0 +1,95 @@
+#pragma once
+// How weights are updated and averaged.
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "decent/core/trace.h"
+#include "decent/optim/bucket_update.h"
+#include "decent/optim/loss_scaler.h"
+#include "decent/optim/schedule.h"
+#include "decent/parallel/exchange/methods.h"
+#include "decent/topology/topology.h"
+
+namespace decent {
+
+/// When buckets are updated: as soon as their gradients are there, or all at the end of backward.
+/// The results are the same bit for bit; in_backward overlaps better, and refuses a model that
+/// still needs a weight after its gradient is complete (one that is also used through detach()).
+enum class UpdateTime { in_backward, after_backward };
+
+/// What a parameter has of its own; torch's parameter groups, one parameter each.
+struct ParameterSettings {
+  double weight_decay = 0.0;
+  double lr_scale = 1.0;  // times the schedule's learning rate
+};
+
+/// Norm that gradients are clipped to, as torch.nn.utils.clip_grad_norm_ does.
+struct ClipOptions {
+  double norm = 0.0;         // L2, of one worker's gradients; 0 is off
+  bool each_bucket = false;  // a norm for each bucket, instead of one over all parameters
+  /// The whole gradient must be known before the first update.
+  bool needs_whole_gradient() const { return norm > 0 && !each_bucket; }
+};
+
+/// What a pre-average callback sees of one bucket: just before it is mixed with what came.
+struct PreAverage {
+  std::int64_t step = 0;    // the step that is being done, from 1
+  std::size_t bucket = 0;   // its number, in the order of updates
+  const Edge& edge;         // who meets, this worker among them, and what each keeps of its own
+  const at::Tensor& local;  // [numel], flat, zero between parameters
+  const at::Tensor&
+      received;  // [numel]: the peer's; of a larger edge the mean of the other members'
+};
+
+struct DecentralizedOptions {
+  Topology topology = "complete";              // a name, phases, or a function that makes them
+  std::shared_ptr<const BucketUpdate> update;  // see make_update, or one of the user's own
+  Schedule schedule;  // learning rate of step t = 1, 2, ..: see make_schedule, or any function
+  double weight_decay = 0.0;  // of tensors with at least 2 dimensions; the others do not decay
+  /// Takes the place of weight_decay where it is given: called once for each parameter.
+  std::function<ParameterSettings(const std::string& name, const at::Tensor& parameter)> settings =
+      nullptr;
+  double bucket_mb = 25.0;  // MiB
+  double gamma = 1.0;       // mixing strength, 0 to 1
+  /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in 3; or a method of
+  /// the user's own (see exchange.h).
+  ExchangeChoice exchange = "fp32";
+  bool average_buffers = true;  // floating-point buffers join the global average
+  ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
+  UpdateTime update_time = UpdateTime::in_backward;
+  /// For losses that were multiplied with loss_scale() before backward(). A step with a gradient
+  /// that is not finite then mixes and does not update. Buckets are updated after backward.
+  std::optional<LossScalerOptions> loss_scaler = std::nullopt;
+  /// Called in backward for every bucket that is about to be mixed, in the order of buckets; it may
+  /// read, not write. Larger edges cost a copy of the bucket for it.
+  std::function<void(const PreAverage&)> pre_average = nullptr;
+  /// Workers per node, for topologies that ask; 0: what the launcher says (LOCAL_WORLD_SIZE).
+  int local_world_size = 0;
+  /// Gets what buckets do in the steps in which it is on: waits, updates, exchanges (each with a
+  /// thread of its own that waits for its end). Its begin_step() is the caller's.
+  std::shared_ptr<Trace> trace = nullptr;
+  /// Told of parameters that got no gradient, once each.
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
+
+  /// Whether all gradients of a step must be there before its first update: one norm over all, or
+  /// an overflow in any of them, decides about every bucket.
+  bool needs_whole_gradient() const { return clip.needs_whole_gradient() || loss_scaler; }
+  /// Whether buckets are updated while backward runs.
+  bool updates_in_backward() const {
+    return update_time == UpdateTime::in_backward && !needs_whole_gradient();
+  }
+  /// What a parameter has of its own, by `settings` or by weight_decay.
+  ParameterSettings settings_of(const std::string& name, const at::Tensor& parameter) const;
+  /// Throws UserError for what is missing or out of range, but in topology and bucket_mb.
+  void check() const;
+};
+
+/// Throws UserError where gamma is not in [0, 1].
+void check_gamma(double gamma);
+
+}  // namespace decent

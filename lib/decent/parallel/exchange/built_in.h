@@ -1,0 +1,11 @@
+#pragma once
+// The methods that come with the library, a file each.
+
+#include "decent/parallel/exchange/methods.h"
+
+namespace decent {
+
+ExchangeMethod fp32_exchange();  // fp32.cpp
+ExchangeMethod bf16_exchange();  // bf16.cpp
+
+}  // namespace decent

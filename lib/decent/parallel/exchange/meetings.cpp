@@ -1,0 +1,55 @@
+#include "decent/parallel/exchange/meetings.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "decent/comm/launch.h"
+#include "decent/core/error.h"
+
+namespace decent {
+namespace {
+
+// A topology counts in places.
+Edge with_ranks(Edge edge, const Membership& membership) {
+  for (int& each : edge.ranks) each = membership.ranks.at(static_cast<std::size_t>(each));
+  return edge;
+}
+
+}  // namespace
+
+std::vector<Phase> phases_of(const Topology& topology, int members, int local_world_size) {
+  if (local_world_size < 0) {
+    throw UserError("local_world_size is " + std::to_string(local_world_size) +
+                    ": it must be >= 1, or 0 for what the launcher says");
+  }
+  return topology.phases(members,
+                         local_world_size > 0 ? local_world_size : read_launch().local_world_size);
+}
+
+Meetings::Meetings(const ExchangeSetup& setup) {
+  Communicator& world = *setup.world;
+  const int place = setup.membership.place_of(world.rank());
+  std::map<std::vector<int>, std::shared_ptr<Communicator>> groups;
+  // Phases in order, so that no two workers wait for each other in different groups.
+  for (const Phase& phase : setup.phases) {
+    Meeting meeting{.edge = with_ranks(edge_of(phase, place), setup.membership)};
+    for (const int rank : meeting.edge.ranks) {
+      if (rank != world.rank()) meeting.peers.push_back(rank);
+    }
+    if (meeting.members() > 2 && meeting.members() == world.size()) {
+      meeting.group = setup.world;
+    } else if (meeting.members() > 2) {
+      auto& group = groups[meeting.edge.ranks];
+      if (!group) group = world.subgroup(meeting.edge.ranks);
+      meeting.group = group;
+    }
+    by_phase_.push_back(std::move(meeting));
+  }
+}
+
+const Meeting& Meetings::after_step(std::int64_t step) const {
+  return by_phase_[static_cast<std::size_t>((step - 1) % std::ssize(by_phase_))];
+}
+
+}  // namespace decent

@@ -1,0 +1,19 @@
+#pragma once
+// Tensors and what they are called.
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace decent {
+
+/// Names and tensors, in order of registration.
+using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Those that require a gradient, and the others, in the same order.
+NamedTensors trained_part(const NamedTensors& parameters);
+NamedTensors untrained_part(const NamedTensors& parameters);
+
+}  // namespace decent

@@ -1,0 +1,137 @@
+#include "decent/parallel/storage.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
+
+namespace decent {
+namespace {
+
+struct Extent {
+  const std::string* name;
+  const char* begin;
+  const char* end;
+  bool trained;
+};
+
+// The bytes from a tensor's first to its last element.
+Extent extent_of(const std::string& name, const at::Tensor& tensor, bool trained) {
+  std::int64_t last = 0;
+  for (std::int64_t d = 0; d < tensor.dim(); ++d) last += (tensor.size(d) - 1) * tensor.stride(d);
+  const char* begin = static_cast<const char*>(tensor.const_data_ptr());
+  return {&name, begin, begin + (last + 1) * static_cast<std::int64_t>(tensor.element_size()),
+          trained};
+}
+
+void check_one(const std::string& name, const at::Tensor& tensor) {
+  const std::string what = "parameter '" + name + "'";
+  if (!tensor.is_cpu() && !tensor.is_cuda())
+    throw UserError(what + " is on " + tensor.device().str() + ", not on the CPU or a CUDA GPU");
+  if (tensor.layout() != at::kStrided) throw UserError(what + " is not a dense tensor");
+  if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble) {
+    throw UserError(what + " is " + dtype_text(tensor.scalar_type()) +
+                    ": float32 and float64 can be trained. Export the model after model.float()");
+  }
+  if (!tensor.is_non_overlapping_and_dense()) {
+    throw UserError(what + " has shape " + shape_text(tensor.sizes()) + " and strides " +
+                    shape_text(tensor.strides()) +
+                    ": its elements share memory or have gaps. Export it as an ordinary parameter "
+                    "(torch.nn.Parameter(tensor.contiguous()))");
+  }
+}
+
+void check_one_device(const NamedTensors& parameters) {
+  for (const auto& [name, tensor] : parameters) {
+    const auto& [first_name, first] = parameters.front();
+    if (tensor.device() == first.device()) continue;
+    throw UserError("parameter '" + name + "' is on " + tensor.device().str() + ", parameter '" +
+                    first_name + "' on " + first.device().str() +
+                    ": all that are trained must be on one device (module.to(device))");
+  }
+}
+
+// Of one address space: addresses of GPUs are not those of the host.
+bool is_addressable(const at::Tensor& tensor) {
+  return (tensor.is_cpu() || tensor.is_cuda()) && tensor.layout() == at::kStrided;
+}
+
+void check_overlaps(std::vector<Extent> extents) {
+  std::sort(extents.begin(), extents.end(),
+            [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  const Extent* reach = nullptr;  // the extent that ends last among those seen
+  for (const Extent& extent : extents) {
+    if (reach != nullptr && extent.begin < reach->end && (extent.trained || reach->trained)) {
+      throw UserError("the tensors '" + *reach->name + "' and '" + *extent.name +
+                      "' of the model share memory, so that training one would change the "
+                      "other unseen.\n"
+                      "Export the model with tensors of their own (tensor.clone()), or as one "
+                      "parameter that both "
+                      "places use.");
+    }
+    if (reach == nullptr || extent.end > reach->end) reach = &extent;
+  }
+}
+
+}  // namespace
+
+void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors) {
+  check_one_device(parameters);
+  std::vector<Extent> extents;
+  for (const auto& [name, tensor] : parameters) {
+    check_one(name, tensor);
+    if (tensor.numel() > 0) extents.push_back(extent_of(name, tensor, true));
+  }
+  for (const auto& [name, tensor] : other_tensors) {
+    if (is_addressable(tensor) && tensor.numel() > 0)
+      extents.push_back(extent_of(name, tensor, false));
+  }
+  check_overlaps(std::move(extents));
+}
+
+std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb) {
+  std::vector<ParameterSize> sizes;
+  for (const auto& [name, tensor] : parameters) {
+    sizes.push_back({tensor.numel(), static_cast<int>(tensor.element_size()),
+                     static_cast<int>(tensor.scalar_type())});
+  }
+  const at::NoGradGuard no_grad;
+  std::vector<Bucket> buckets;
+  for (const PlannedBucket& planned : plan_buckets(sizes, bucket_mb)) {
+    Bucket bucket;
+    const at::Tensor& first = parameters[planned.placements.front().parameter].second;
+    bucket.x = at::zeros(
+        {planned.numel},
+        at::TensorOptions(static_cast<at::ScalarType>(planned.dtype)).device(first.device()));
+    for (const Placement& placement : planned.placements) {
+      at::Tensor parameter = parameters[placement.parameter].second;
+      const at::Tensor view =
+          bucket.x.as_strided(parameter.sizes(), parameter.strides(), placement.offset);
+      view.copy_(parameter);
+      parameter.set_data(view);
+      bucket.parameters.push_back(placement.parameter);
+      bucket.offsets.push_back(placement.offset);
+    }
+    buckets.push_back(std::move(bucket));
+  }
+  return buckets;
+}
+
+std::vector<at::Tensor> flat_tensors(const std::vector<Bucket>& buckets) {
+  std::vector<at::Tensor> flat;
+  for (const Bucket& bucket : buckets) flat.push_back(bucket.x);
+  return flat;
+}
+
+void check_dense(const std::string& name, const at::Tensor& grad) {
+  if (grad.layout() == at::kStrided) return;
+  throw UserError(
+      "the gradient of parameter '" + name +
+      "' is sparse: export the model with dense gradients (Embedding(.., sparse=False))");
+}
+
+}  // namespace decent

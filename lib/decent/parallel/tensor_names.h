@@ -1,0 +1,51 @@
+#pragma once
+// What checkpoints call the tensors that training goes on from.
+
+#include <string>
+#include <string_view>
+
+#include "decent/parallel/named_tensors.h"
+
+namespace decent {
+
+inline constexpr std::string_view kModelPrefix = "model.";          // parameters, trained or not
+inline constexpr std::string_view kBufferPrefix = "buffer.";        // of the model
+inline constexpr std::string_view kOptimizerPrefix = "optimizer.";  // then parameter and state
+inline constexpr std::string_view kScalerPrefix = "scaler.";        // of the loss
+inline constexpr std::string_view kExchangePrefix = "exchange.";    // what its method remembers
+
+/// Of what a prefix says, e.g. tensor_name(kModelPrefix, "conv.weight").
+inline std::string tensor_name(std::string_view prefix, std::string_view name) {
+  return std::string(prefix).append(name);
+}
+
+/// A state of the optimizer, e.g. "optimizer.conv.weight.exp_avg".
+inline std::string optimizer_tensor_name(std::string_view parameter, std::string_view state) {
+  return tensor_name(kOptimizerPrefix, parameter).append(".").append(state);
+}
+
+/// How often a parameter was updated; only those that are trained have it.
+inline std::string update_count_name(std::string_view parameter) {
+  return optimizer_tensor_name(parameter, "step");
+}
+
+/// Those of `tensors` whose names begin with `prefix`, without it.
+inline NamedTensors part_of(const NamedTensors& tensors, std::string_view prefix) {
+  NamedTensors part;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(prefix)) part.emplace_back(name.substr(prefix.size()), tensor);
+  }
+  return part;
+}
+
+/// A model's parameters, then its buffers.
+inline NamedTensors model_tensors(const NamedTensors& parameters, const NamedTensors& buffers) {
+  NamedTensors tensors;
+  for (const auto& [name, tensor] : parameters)
+    tensors.emplace_back(tensor_name(kModelPrefix, name), tensor);
+  for (const auto& [name, tensor] : buffers)
+    tensors.emplace_back(tensor_name(kBufferPrefix, name), tensor);
+  return tensors;
+}
+
+}  // namespace decent

@@ -1,0 +1,165 @@
+// Each method of exchanging weights by itself: what comes of it, what it does when asked to settle
+// or drop, and who takes part.
+
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../comm/workers.h"
+#include "decent/optim/mix.h"
+#include "decent/parallel/exchange/methods.h"
+#include "problem.h"
+
+namespace decent {
+namespace {
+
+constexpr double kGamma = 0.6;
+
+// Pairs, a worker alone, and edges of 3 and 5, with weights of all kinds.
+const std::vector<Phase> kPhases = {{{{0, 3}, 0.7}, {{1}, 1.0}, {{2, 4}, 0.5}},
+                                    {{{0, 1, 2}, 0.3}, {{3, 4}, 0.2}},
+                                    {{{0, 1, 2, 3, 4}, 0.4}}};
+constexpr int kFive = 5;
+
+// Integers: the same in bfloat16, so that both methods have one answer.
+at::Tensor weights_of(int rank) {
+  return at::tensor({1.0, 2.0, 3.0}, at::kDouble).mul(rank + 1).add(rank * rank);
+}
+
+void mix_into(const at::Tensor& x, const Mixing& mixing) {
+  mix(x.data_ptr(), x.numel(), Scalar::float64, mixing);
+}
+
+// z_i = (1 - gamma) x_i + gamma sum_j W_ij x_j, of the workers' own weights.
+at::Tensor mixed(const Phase& phase, int rank) {
+  const Edge& edge = edge_of(phase, rank);
+  at::Tensor z = weights_of(rank) * (1 - kGamma + kGamma * edge.weight);
+  for (const int other : edge.ranks) {
+    if (other == rank) continue;
+    z += weights_of(other) * (kGamma * (1 - edge.weight) / (std::ssize(edge.ranks) - 1));
+  }
+  return z;
+}
+
+std::unique_ptr<Exchange> make(const std::string& method, const testing::Worker& world,
+                               const at::Tensor& x) {
+  return exchange_method(method).make({.world = world,
+                                       .membership = everyone(world->size()),
+                                       .phases = kPhases,
+                                       .buckets = {x, x.clone()}});
+}
+
+// Some five roundings of float64 of values of up to 40.
+void expect_near(const at::Tensor& actual, const at::Tensor& expected) {
+  EXPECT_LE((actual - expected).abs().max().item<double>(), 1e-13);
+}
+
+class EachMethod : public ::testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Methods, EachMethod, ::testing::Values("fp32", "bf16"),
+                         [](const auto& method) { return method.param; });
+
+TEST_P(EachMethod, MixesByThePhaseOfItsStep) {
+  testing::run_workers(kFive, [](const testing::Worker& world) {
+    const at::Tensor x = weights_of(world->rank());
+    const auto exchange = make(GetParam(), world, x);
+    for (const std::int64_t step : {1, 2, 3, 4, 7, 12}) {
+      exchange->start(0, step);
+      const Mixing mixing = exchange->wait(0, kGamma);
+      const Phase& phase = kPhases[static_cast<std::size_t>((step - 1) % 3)];
+      const bool alone = edge_of(phase, world->rank()).ranks.size() == 1;
+      EXPECT_EQ(mixing.received == nullptr, alone);
+      const at::Tensor z = x.clone();
+      mix_into(z, mixing);
+      expect_near(z, mixed(phase, world->rank()));
+    }
+    return testing::Nothing();
+  });
+}
+
+TEST_P(EachMethod, ShowsTheMeanOfTheOthers) {
+  testing::run_workers(kFive, [](const testing::Worker& world) {
+    const auto exchange = make(GetParam(), world, weights_of(world->rank()));
+    EXPECT_FALSE(exchange->peek(0));
+    for (std::int64_t step = 1; step <= 3; ++step) {
+      const Edge& edge = edge_of(kPhases[static_cast<std::size_t>(step - 1)], world->rank());
+      exchange->start(0, step);
+      const auto received = exchange->peek(0);
+      EXPECT_EQ(received.has_value(), edge.ranks.size() > 1);
+      if (received) {
+        at::Tensor others = -weights_of(world->rank());
+        for (const int rank : edge.ranks) others += weights_of(rank);
+        EXPECT_EQ(*received->edge, edge);
+        expect_near(received->others, others / (std::ssize(edge.ranks) - 1));
+      }
+      exchange->wait(0, kGamma);
+    }
+    return testing::Nothing();
+  });
+}
+
+TEST_P(EachMethod, KeepsWhatCameWhenItSettlesAndForgetsItWhenItDrops) {
+  testing::run_workers(kFive, [](const testing::Worker& world) {
+    const at::Tensor x = weights_of(world->rank());
+    const auto exchange = make(GetParam(), world, x);
+    exchange->start(0, 3);
+    exchange->start(1, 3);
+    exchange->settle();
+    mix_into(x, exchange->wait(0, kGamma));
+    expect_near(x, mixed(kPhases[2], world->rank()));
+    exchange->drop();
+    EXPECT_EQ(exchange->wait(1, kGamma).received, nullptr);
+    EXPECT_EQ(exchange->wait(0, kGamma).received, nullptr);
+    return testing::Nothing();
+  });
+}
+
+TEST_P(EachMethod, SaysWhatItCosts) {
+  const auto costs = exchange_method(GetParam()).costs;
+  EXPECT_EQ(costs(1).sent, 0);
+  EXPECT_EQ(costs(1).memory, 0);
+  const bool half = GetParam() == "bf16";
+  EXPECT_EQ(costs(2).sent, half ? 0.5 : 1);
+  EXPECT_EQ(costs(8).sent, 1.75);  // a ring all-reduce's, 2 (n - 1) / n
+  EXPECT_EQ(costs(2).memory, half ? 2 : 1);
+  EXPECT_EQ(costs(8).memory, half ? 2.5 : 1);
+}
+
+// Workers 0, 2 and 3 of 4: the topology's 0, 1, 2.
+TEST_P(EachMethod, WorksForAPartOfTheWorkers) {
+  const Membership membership{.epoch = 1, .ranks = {0, 2, 3}};
+  const std::vector<Phase> phases = {
+      {{{0, 2}, 0.5}, {{1}, 1.0}}, {{{0}, 1.0}, {{1, 2}, 0.5}}, {{{0, 1, 2}, 0.4}}};
+  const std::vector<Phase> in_ranks = {
+      {{{0, 3}, 0.5}, {{2}, 1.0}}, {{{0}, 1.0}, {{2, 3}, 0.5}}, {{{0, 2, 3}, 0.4}}};
+  testing::run_workers(4, [&](const testing::Worker& world) {
+    if (world->rank() == 1) return testing::Nothing();
+    const at::Tensor x = weights_of(world->rank());
+    const auto exchange =
+        exchange_method(GetParam())
+            .make({.world = world, .membership = membership, .phases = phases, .buckets = {x}});
+    for (std::int64_t step = 1; step <= 6; ++step) {
+      const Phase& phase = in_ranks[static_cast<std::size_t>((step - 1) % 3)];
+      exchange->start(0, step);
+      if (const auto received = exchange->peek(0)) {
+        EXPECT_EQ(*received->edge, edge_of(phase, world->rank()));
+      }
+      const at::Tensor z = x.clone();
+      mix_into(z, exchange->wait(0, kGamma));
+      expect_near(z, mixed(phase, world->rank()));
+    }
+    return testing::Nothing();
+  });
+}
+
+TEST(Exchange, IsForMembersOnly) {
+  const Membership others{.epoch = 0, .ranks = {1}};
+  EXPECT_THROW(exchange_method("fp32").make({.world = make_single_worker(),
+                                             .membership = others,
+                                             .phases = make_topology("ring", 1, 1),
+                                             .buckets = {}}),
+               std::logic_error);
+}
+
+}  // namespace
+}  // namespace decent
