@@ -16,7 +16,7 @@ LIB = ROOT / "lib" / "decent"
 MAY_INCLUDE = {
     "core": set(),
     "checkpoint": {"core"},
-    "config": {"core"},
+    "config": {"core", "optim"},
     "topology": {"core"},
     "model": {"core"},
     "data": {"core"},
@@ -28,7 +28,7 @@ MAY_INCLUDE = {
 }
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
-TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "model/onnx")
+TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "model/onnx")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))

@@ -14,17 +14,10 @@ import pytest
 
 from ports import free_port
 from program import PROGRAM, environment, launcher_variables
-from runs import (DIGITS_CNN, DIGITS_MLP, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
+from runs import (DIGITS_CNN, DIGITS_MLP, OPTIMIZERS, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
                   recipe, train, write_recipe)
 from tensors import read_safetensors
 
-OPTIMIZERS = {
-    "adamw": {"name": "adamw", "lr": 0.003},
-    "adam": {"name": "adam", "lr": 0.003, "weight_decay": 0.01},
-    "sgd": {"name": "sgd", "lr": 0.02, "nesterov": True},
-    "accum_adam": {"name": "accum_adam", "lr": 0.003, "accum_iter": 3},
-    "accum_adamw": {"name": "accum_adamw", "lr": 0.003, "accum_iter": 4},
-}
 CUSTOM = {"phases": [[{"ranks": [0, 1, 2], "weight": 0.5}, {"ranks": [3], "weight": 1.0}],
                      [{"ranks": [0, 3], "weight": 0.7}, {"ranks": [1, 2], "weight": 0.4}]]}
 TOPOLOGIES = [("ring", 2), ("complete", 2), ("ring", 4), ("complete", 4), ("one-peer-exp", 4),

@@ -66,7 +66,7 @@ TEST(Defaults, EpochsStayOpenWhereStepsAreGiven) {
 
 TEST(Defaults, Optimizer) {
   const OptimizerRecipe optimizer = parse(kSmallest).optimizer;
-  EXPECT_EQ(optimizer.name, OptimizerName::adamw);
+  EXPECT_EQ(optimizer.name, "adamw");
   EXPECT_EQ(optimizer.lr, 1e-3);
   EXPECT_EQ(optimizer.betas, (std::array<double, 2>{0.9, 0.999}));
   EXPECT_EQ(optimizer.eps, 1e-8);
