@@ -4,6 +4,7 @@
 
 #include "decent/optim/rules/accum_adam.h"
 #include "decent/optim/rules/adam.h"
+#include "decent/optim/rules/lion.h"
 #include "decent/optim/rules/sgd.h"
 
 namespace decent::rules {
@@ -13,6 +14,6 @@ struct TypeList {
   static_assert(((Rules::kRoundings <= 16) && ...), "see rule.h");
 };
 
-using All = TypeList<Adam, Sgd, AccumAdam>;
+using All = TypeList<Adam, Sgd, AccumAdam, Lion>;
 
 }  // namespace decent::rules
