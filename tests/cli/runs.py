@@ -25,6 +25,7 @@ OPTIMIZERS = {
     "accum_adam": {"name": "accum_adam", "lr": 0.003, "accum_iter": 3},
     "accum_adamw": {"name": "accum_adamw", "lr": 0.003, "accum_iter": 4},
     "lion": {"name": "lion", "lr": 0.001, "weight_decay": 0.1},
+    "rmsprop": {"name": "rmsprop", "lr": 0.003, "momentum": 0.5, "alpha": 0.9},
 }
 TIMES = {"samples_per_s", "step_ms", "comm_wait_ms", "data_wait_ms", "wall_s"}
 

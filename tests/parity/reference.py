@@ -156,7 +156,7 @@ class Lion(torch.optim.Optimizer):
 
 
 KINDS = {
-    "lion": Lion,
+    "lion": Lion, "rmsprop": torch.optim.RMSprop,
     "adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD,
     "accum_adamw": lambda groups, **o: AccumAdam(groups, decoupled=True, **o),
     "accum_adam": lambda groups, **o: AccumAdam(groups, decoupled=False, **o),

@@ -114,6 +114,7 @@ struct OptimizerRecipe {
   double momentum = 0;
   bool nesterov = false;
   std::int64_t accum_iter = 0;
+  double alpha = 0;
   std::optional<double> weight_decay;  // resolved by the loader: always set after loading
   std::vector<ParamGroupRecipe> param_groups;
   bool operator==(const OptimizerRecipe&) const = default;

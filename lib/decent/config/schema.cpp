@@ -136,6 +136,9 @@ Table<OptimizerRecipe> make_optimizer_table() {
   table.key("accum_iter", &R::accum_iter, 4)
       .range(at_least(1))
       .doc("Steps over which gradients accumulate" + takers("accum_iter") + ".");
+  table.key("alpha", &R::alpha, 0.99)
+      .range(from_to_below(0, 1))
+      .doc("Decay of the running mean of squares" + takers("alpha") + ".");
   table.key("weight_decay", &R::weight_decay, std::nullopt)
       .range(at_least(0))
       .doc("Weight decay; null: " + unusual_defaults(&UpdateDefaults::weight_decay, 0.0) +

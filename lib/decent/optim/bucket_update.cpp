@@ -52,6 +52,7 @@ void visit_options(Options& own, const UpdateOptions& given, const Visit& visit)
   if constexpr (requires { own.beta2; }) visit("betas", own.beta2, given.beta2);
   if constexpr (requires { own.eps; }) visit("eps", own.eps, given.eps);
   if constexpr (requires { own.accum_iter; }) visit("accum_iter", own.accum_iter, given.accum_iter);
+  if constexpr (requires { own.alpha; }) visit("alpha", own.alpha, given.alpha);
 }
 
 // Calls found(the rule as a type, its name) where the rule goes by that name.

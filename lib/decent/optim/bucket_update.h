@@ -61,8 +61,8 @@ class BucketUpdate {
   virtual void apply(const BucketStep& step) const = 0;
 };
 
-/// What make_update's optimizers take. Each looks at its own (update_takes), and has its own default
-/// for what is not set: see its file in rules/, where its formula is.
+/// What make_update's optimizers take. Each looks at its own (update_takes), and has its own
+/// default for what is not set: see its file in rules/, where its formula is.
 struct UpdateOptions {
   std::optional<double> momentum = {};
   std::optional<bool> nesterov = {};
@@ -70,10 +70,12 @@ struct UpdateOptions {
   std::optional<double> beta2 = {};
   std::optional<double> eps = {};
   std::optional<std::int64_t> accum_iter = {};
+  std::optional<double> alpha = {};
 };
 
-/// One of update_names(). Throws UserError for another name, and for options out of range: momentum
-/// and betas must be in [0, 1), eps >= 0, accum_iter >= 1, and nesterov needs a momentum.
+/// One of update_names(). Throws UserError for another name, and for options out of range:
+/// momentum, alpha and betas must be in [0, 1), eps >= 0, accum_iter >= 1, and nesterov needs a
+/// momentum.
 std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& options = {});
 
 }  // namespace decent

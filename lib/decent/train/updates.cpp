@@ -13,7 +13,8 @@ std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
                                    .beta1 = recipe.betas[0],
                                    .beta2 = recipe.betas[1],
                                    .eps = recipe.eps,
-                                   .accum_iter = recipe.accum_iter});
+                                   .accum_iter = recipe.accum_iter,
+                                   .alpha = recipe.alpha});
 }
 
 namespace {

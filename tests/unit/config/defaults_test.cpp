@@ -73,6 +73,7 @@ TEST(Defaults, Optimizer) {
   EXPECT_EQ(optimizer.momentum, 0.9);
   EXPECT_FALSE(optimizer.nesterov);
   EXPECT_EQ(optimizer.accum_iter, 4);
+  EXPECT_EQ(optimizer.alpha, 0.99);
   EXPECT_EQ(optimizer.weight_decay, 0.1);
   EXPECT_TRUE(optimizer.param_groups.empty());
 }

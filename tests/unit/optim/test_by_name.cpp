@@ -49,6 +49,7 @@ TEST(MakeUpdate, LooksAtTheOptionsThatItIsSaidToTake) {
       {"betas", {.momentum = 0.5, .beta1 = 0.5, .accum_iter = 2}},
       {"betas", {.momentum = 0.5, .beta2 = 0.5, .accum_iter = 2}},
       {"eps", {.momentum = 0.5, .eps = 0.1, .accum_iter = 2}},
+      {"alpha", {.momentum = 0.5, .accum_iter = 2, .alpha = 0.5}},
       {"accum_iter", {.momentum = 0.5, .accum_iter = 3}}};
   for (const std::string& name : update_names()) {
     for (const auto& [option, other] : others)

@@ -39,7 +39,8 @@ TEST(Compatibility, TellsWhatHasChanged) {
 }
 
 TEST(Compatibility, AKeyThatTheCheckpointsVersionDidNotHaveIsNoChangeAtItsDefault) {
-  for (const std::string key : {"optimizer.eps", "optimizer.momentum", "parallel.gamma"}) {
+  for (const std::string key :
+       {"optimizer.eps", "optimizer.alpha", "optimizer.momentum", "parallel.gamma"}) {
     const Manifest old = manifest_with(without(facts(), key));
     EXPECT_THAT(check_can_resume(old, facts(), 1), IsEmpty()) << key;
     EXPECT_THAT(check_can_resume(old, facts({key + "=0.25"}), 1),

@@ -5,6 +5,7 @@
 #include "decent/optim/rules/accum_adam.h"
 #include "decent/optim/rules/adam.h"
 #include "decent/optim/rules/lion.h"
+#include "decent/optim/rules/rmsprop.h"
 #include "decent/optim/rules/sgd.h"
 
 namespace decent::rules {
@@ -14,6 +15,6 @@ struct TypeList {
   static_assert(((Rules::kRoundings <= 16) && ...), "see rule.h");
 };
 
-using All = TypeList<Adam, Sgd, AccumAdam, Lion>;
+using All = TypeList<Adam, Sgd, AccumAdam, Lion, RmsProp>;
 
 }  // namespace decent::rules
