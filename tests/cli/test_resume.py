@@ -98,7 +98,8 @@ def test_more_steps(optimizer: str, topology: object, workers: int, tmp_path: Pa
 
 def test_from_a_version_without_a_key(tmp_path: Path) -> None:
     """optimizer.alpha came after the first checkpoints: no word of it, and the same run."""
-    five, ten = (of("adamw", "ring", train={"steps": steps}, checkpoint={"every_steps": 5}) for steps in (5, 10))
+    five, ten = (of("adamw", "ring", train={"steps": steps}, checkpoint={"every_steps": 5}, eval={"every_steps": 5})
+                 for steps in (5, 10))
     undisturbed = train(tmp_path / "whole", ten)
     manifest = train(tmp_path / "old", five).checkpoint(5) / MANIFEST
     fields = fields_of(manifest.read_bytes())
