@@ -21,8 +21,8 @@ struct UpdateDefaults {
 /// Throws UserError where no optimizer is called `name`, listing those that are.
 UpdateDefaults update_defaults(std::string_view name);
 
-/// Whether that optimizer looks at an option, by its key in recipes: momentum, nesterov, betas,
-/// eps, accum_iter. Throws as update_defaults() does.
+/// Whether that optimizer looks at an option, by its key in recipes (momentum, betas, ..).
+/// Throws as update_defaults() does.
 bool update_takes(std::string_view name, std::string_view option);
 
 }  // namespace decent
