@@ -14,7 +14,7 @@ set(rooms core topology optim comm parallel data)  # checkpoint, model, config a
 set(headers
   core/dtype core/error core/membership core/trace core/version
   topology/analysis topology/topology
-  optim/bucket_update optim/loss_scaler optim/mix optim/schedule
+  optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names
   comm/agreement comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box
   comm/launch comm/links comm/liveness comm/outcome comm/own_progress comm/peer_link comm/socket comm/stop_requests
   comm/stop_vote comm/world

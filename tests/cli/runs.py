@@ -17,6 +17,16 @@ DIGITS_MLP = ROOT / "models" / "digits_mlp.pt"
 DIGITS_CNN = ROOT / "models" / "digits_cnn.pt"
 NO_EVALUATION = {"every_steps": None, "every_epochs": None}
 NO_CHECKPOINTS = {"every_steps": None, "every_epochs": None}
+# Every optimizer, each once.
+OPTIMIZERS = {
+    "adamw": {"name": "adamw", "lr": 0.003},
+    "adam": {"name": "adam", "lr": 0.003, "weight_decay": 0.01},
+    "sgd": {"name": "sgd", "lr": 0.02, "nesterov": True},
+    "accum_adam": {"name": "accum_adam", "lr": 0.003, "accum_iter": 3},
+    "accum_adamw": {"name": "accum_adamw", "lr": 0.003, "accum_iter": 4},
+    "lion": {"name": "lion", "lr": 0.001, "weight_decay": 0.1},
+    "rmsprop": {"name": "rmsprop", "lr": 0.003, "momentum": 0.5, "alpha": 0.9},
+}
 TIMES = {"samples_per_s", "step_ms", "comm_wait_ms", "data_wait_ms", "wall_s"}
 
 

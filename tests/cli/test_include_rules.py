@@ -16,7 +16,7 @@ LIB = ROOT / "lib" / "decent"
 MAY_INCLUDE = {
     "core": set(),
     "checkpoint": {"core"},
-    "config": {"core"},
+    "config": {"core", "optim"},
     "topology": {"core"},
     "onnx": {"core"},
     "model": {"core", "onnx"},
@@ -36,7 +36,7 @@ ONNX_FOLDERS["operators"] = ONNX_FOLDERS["report"] = ONNX_FOLDERS["translate"] |
 ONNX_FOLDERS["write"] = {"format"}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
-TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "onnx")
+TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "onnx")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))

@@ -12,19 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from damaged import MANIFEST, fields_of, with_fields
 from ports import free_port
 from program import PROGRAM, environment, launcher_variables
-from runs import (DIGITS_CNN, DIGITS_MLP, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
+from runs import (DIGITS_CNN, DIGITS_MLP, OPTIMIZERS, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
                   recipe, train, write_recipe)
 from tensors import read_safetensors
 
-OPTIMIZERS = {
-    "adamw": {"name": "adamw", "lr": 0.003},
-    "adam": {"name": "adam", "lr": 0.003, "weight_decay": 0.01},
-    "sgd": {"name": "sgd", "lr": 0.02, "nesterov": True},
-    "accum_adam": {"name": "accum_adam", "lr": 0.003, "accum_iter": 3},
-    "accum_adamw": {"name": "accum_adamw", "lr": 0.003, "accum_iter": 4},
-}
 CUSTOM = {"phases": [[{"ranks": [0, 1, 2], "weight": 0.5}, {"ranks": [3], "weight": 1.0}],
                      [{"ranks": [0, 3], "weight": 0.7}, {"ranks": [1, 2], "weight": 0.4}]]}
 TOPOLOGIES = [("ring", 2), ("complete", 2), ("ring", 4), ("complete", 4), ("one-peer-exp", 4),
@@ -100,6 +94,24 @@ def test_more_steps(optimizer: str, topology: object, workers: int, tmp_path: Pa
                     local=local)
     assert_same_run(undisturbed, resumed)
     assert "changed since: train.steps was 13, is 26" in resumed.ended[0].out
+
+
+def test_from_a_version_without_a_key(tmp_path: Path) -> None:
+    """optimizer.alpha came after the first checkpoints: no word of it, and the same run."""
+    five, ten = (of("adamw", "ring", train={"steps": steps}, checkpoint={"every_steps": 5}, eval={"every_steps": 5})
+                 for steps in (5, 10))
+    undisturbed = train(tmp_path / "whole", ten)
+    manifest = train(tmp_path / "old", five).checkpoint(5) / MANIFEST
+    fields = fields_of(manifest.read_bytes())
+    assert fields["facts"].pop("optimizer.alpha") == "0.99"
+    lines = fields["recipe"].splitlines(keepends=True)
+    older = "".join(line for line in lines if line.strip() != "alpha: 0.99")
+    assert older != fields["recipe"]
+    manifest.write_bytes(with_fields(manifest.read_bytes(), facts=fields["facts"], recipe=older))
+    resumed = train(tmp_path / "old", ten, "--resume", "auto")
+    assert_same_run(undisturbed, resumed)
+    assert "changed since: train.steps was 5, is 10" in resumed.ended[0].out
+    assert "alpha" not in resumed.ended[0].out + resumed.ended[0].err
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runs import DIGITS_MLP, assert_says, attempt, error_message, recipe, refused, train
-from tensors import differing, write_safetensors
+from runs import DIGITS_MLP, OPTIMIZERS, assert_says, attempt, error_message, recipe, refused, train
+from tensors import differing, read_safetensors, write_safetensors
 
 
 def phases(*edges: list[tuple[list[int], float]]) -> dict:
@@ -175,3 +175,19 @@ def test_ignored_batch_is_a_step_without_gradient(name: str, tmp_path: Path) -> 
     for key, tensor in net.state_dict().items():
         # Float32 rounding of six updates of 0.01 each.
         np.testing.assert_allclose(run.weights[key], tensor.numpy(), rtol=0, atol=2e-6, err_msg=key)
+
+
+# ---- every optimizer -------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+def test_every_optimizer_learns_and_exports(optimizer: str, tmp_path: Path) -> None:
+    """Resuming is tests/cli/test_resume.py's."""
+    settings = recipe(optimizer=OPTIMIZERS[optimizer], train={"steps": 60}, checkpoint={"every_steps": 60},
+                      parallel={"topology": "ring"})
+    run = train(tmp_path, settings, workers=2)
+    losses = [line["loss"] for line in run.lines("train")]
+    assert np.mean(losses[-10:]) < 0.8 * np.mean(losses[:5])
+    ended, = attempt(tmp_path, settings, "--export", "average.safetensors")
+    assert ended.code == 0, ended.err
+    average = read_safetensors(tmp_path / "average.safetensors")
+    assert differing(average, read_safetensors(run.folder / "model.safetensors")) == []

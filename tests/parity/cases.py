@@ -59,6 +59,8 @@ class Case:
 ADAMW = {"name": "adamw", "lr": 3e-3, "weight_decay": 0.1}
 ADAM = {"name": "adam", "lr": 3e-3, "betas": [0.8, 0.99], "weight_decay": 0.01}
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01}
+LION = {"name": "lion", "lr": 1e-3, "weight_decay": 0.1}
+RMSPROP = {"name": "rmsprop", "lr": 1e-3, "alpha": 0.9, "momentum": 0.9, "weight_decay": 0.01}
 NESTEROV = {**SGD, "nesterov": True}
 CONSTANT = {"name": "constant"}
 
@@ -80,6 +82,8 @@ def _cases() -> list[Case]:
     cases += [
         Case("adam-ring-mlp-n2", 2, "mlp", "ring", ADAM),
         Case("sgd-ring-cnn-n2", 2, "cnn", "ring", SGD),
+        Case("lion-ring-mlp-n2", 2, "mlp", "ring", LION),
+        Case("rmsprop-ring-mlp-n2", 2, "mlp", "ring", RMSPROP),
         Case("nesterov-complete-mlp-n2", 2, "mlp", "complete", NESTEROV),
         Case("cosine-ring-mlp-n2", 2, "mlp", "ring", schedule=cosine),
         Case("cosine-own-complete-cnn-n2", 2, "cnn", schedule={**cosine, "t_max": None}, own_schedule=True),

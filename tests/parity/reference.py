@@ -139,7 +139,24 @@ class AccumAdam(torch.optim.Optimizer):
                     a.zero_()
 
 
+class Lion(torch.optim.Optimizer):
+    """Algorithm 2 of arXiv 2302.06675."""
+
+    def __init__(self, params, lr, weight_decay=0.0, betas=(0.9, 0.99)) -> None:
+        super().__init__(params, {"lr": lr, "weight_decay": weight_decay, "betas": betas})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for group in self.param_groups:
+            b1, b2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                p -= group["lr"] * (torch.sign(b1 * m + (1 - b1) * p.grad) + group["weight_decay"] * p)
+                m.copy_(b2 * m + (1 - b2) * p.grad)
+
+
 KINDS = {
+    "lion": Lion, "rmsprop": torch.optim.RMSprop,
     "adamw": torch.optim.AdamW, "adam": torch.optim.Adam, "sgd": torch.optim.SGD,
     "accum_adamw": lambda groups, **o: AccumAdam(groups, decoupled=True, **o),
     "accum_adam": lambda groups, **o: AccumAdam(groups, decoupled=False, **o),

@@ -159,7 +159,8 @@ int main(int argc, char** argv) {
     const double decay = name.ends_with('w') ? kDecay : 0;  // as the recipe has it by default
     // float32 read: weight, received, gradient and the states; written: weight and states, of which
     // the two moments only once in accum_iter updates.
-    const double bytes = name == "sgd" ? 24 : accumulates ? 32 + 8.0 / kAccumIter : 32;
+    const auto states = static_cast<double>(updates.back()->state_names().size());
+    const double bytes = accumulates ? 32 + 8.0 / kAccumIter : 16 + 8 * states;
     contenders.push_back({name, bytes, elements * (accumulates ? kAccumIter : 1),
                           [&, &update = *updates.back(), accumulates, decay] {
                             for (std::int64_t i = 0; i < (accumulates ? kAccumIter : 1); ++i) {

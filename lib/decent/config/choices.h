@@ -67,15 +67,6 @@ constexpr auto choices(OnDataError) {
   return std::to_array<Choice<E>>({{E::fail, "fail"}, {E::skip, "skip"}});
 }
 
-constexpr auto choices(OptimizerName) {
-  using E = OptimizerName;
-  return std::to_array<Choice<E>>({{E::adamw, "adamw"},
-                                   {E::adam, "adam"},
-                                   {E::sgd, "sgd"},
-                                   {E::accum_adam, "accum_adam"},
-                                   {E::accum_adamw, "accum_adamw"}});
-}
-
 constexpr auto choices(ScheduleName) {
   using E = ScheduleName;
   return std::to_array<Choice<E>>({{E::cosine_warmup, "cosine_warmup"}, {E::constant, "constant"}});

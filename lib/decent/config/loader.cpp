@@ -54,8 +54,8 @@ Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
   Recipe recipe;
   config::Context context{mistakes, file.parent_path(), names(config::recipe_keys())};
   config::recipe_table().read(root, {}, "", context, recipe);
+  config::resolve(recipe, root, file, mistakes);
   config::check_together(recipe, root, mistakes);
-  config::resolve(recipe, file, mistakes);
   mistakes.throw_if_any();
   return recipe;
 }

@@ -20,7 +20,6 @@ enum class SourceFormat { builtin, safetensors, npz, idx, images, csv, tokens, t
 enum class Split { train, test };
 enum class HoldoutPart { train, eval };
 enum class OnDataError { fail, skip };
-enum class OptimizerName { adamw, adam, sgd, accum_adam, accum_adamw };
 enum class ScheduleName { cosine_warmup, constant };
 enum class TopologyName {
   complete,
@@ -108,13 +107,14 @@ struct ParamGroupRecipe {
 };
 
 struct OptimizerRecipe {
-  OptimizerName name{};
+  std::string name;  // one of update_names()
   double lr = 0;
   std::array<double, 2> betas{};
   double eps = 0;
   double momentum = 0;
   bool nesterov = false;
   std::int64_t accum_iter = 0;
+  double alpha = 0;
   std::optional<double> weight_decay;  // resolved by the loader: always set after loading
   std::vector<ParamGroupRecipe> param_groups;
   bool operator==(const OptimizerRecipe&) const = default;

@@ -1,6 +1,7 @@
 #include "decent/config/resolve.h"
 
 #include "decent/config/scalars.h"
+#include "decent/optim/update_names.h"
 
 namespace decent::config {
 namespace {
@@ -13,16 +14,23 @@ Where where_of(const Value& root, const std::string& section, const std::string&
   return inner == nullptr ? outer->where : inner->value.where;
 }
 
-double default_weight_decay(OptimizerName name) {
-  const bool decoupled = name == OptimizerName::adamw || name == OptimizerName::accum_adamw;
-  return decoupled ? 0.1 : 0.0;
+// What the recipe leaves to the optimizer of its name.
+void resolve(OptimizerRecipe& optimizer, const Value& root) {
+  const UpdateDefaults defaults = update_defaults(optimizer.name);
+  if (!optimizer.weight_decay) optimizer.weight_decay = defaults.weight_decay;
+  const Entry* section = root.find("optimizer");
+  const auto given = [&](const char* key) {
+    return section != nullptr && section->value.find(key) != nullptr;
+  };
+  if (!given("betas")) optimizer.betas = defaults.betas;
+  if (!given("momentum")) optimizer.momentum = defaults.momentum;
 }
 
 }  // namespace
 
 void check_together(const Recipe& recipe, const Value& root, Mistakes& mistakes) {
   const OptimizerRecipe& optimizer = recipe.optimizer;
-  if (optimizer.name == OptimizerName::sgd && optimizer.nesterov && optimizer.momentum == 0) {
+  if (update_takes(optimizer.name, "nesterov") && optimizer.nesterov && optimizer.momentum == 0) {
     mistakes.add(where_of(root, "optimizer", "nesterov"), "optimizer.nesterov",
                  "true needs optimizer.momentum > 0");
   }
@@ -40,7 +48,8 @@ void check_together(const Recipe& recipe, const Value& root, Mistakes& mistakes)
   }
 }
 
-void resolve(Recipe& recipe, const std::filesystem::path& file, Mistakes& mistakes) {
+void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& file,
+             Mistakes& mistakes) {
   if (recipe.name.empty()) {
     recipe.name = file.stem().empty() ? "recipe" : file.stem().string();
     if (!is_utf8(recipe.name)) {
@@ -49,9 +58,7 @@ void resolve(Recipe& recipe, const std::filesystem::path& file, Mistakes& mistak
   }
   if (recipe.output.empty()) recipe.output = std::filesystem::path("runs") / recipe.name;
   if (!recipe.train.epochs && !recipe.train.steps) recipe.train.epochs = 1;
-  if (!recipe.optimizer.weight_decay) {
-    recipe.optimizer.weight_decay = default_weight_decay(recipe.optimizer.name);
-  }
+  resolve(recipe.optimizer, root);
 }
 
 }  // namespace decent::config

@@ -10,7 +10,9 @@ namespace decent::config {
 /// Reports combinations of valid values that are not valid together. `root` gives the positions.
 void check_together(const Recipe& recipe, const Value& root, Mistakes& mistakes);
 
-/// Fills in the defaults that depend on other keys or on the recipe's file.
-void resolve(Recipe& recipe, const std::filesystem::path& file, Mistakes& mistakes);
+/// Fills in the defaults that depend on other keys or on the recipe's file; `root` tells which keys
+/// are given.
+void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& file,
+             Mistakes& mistakes);
 
 }  // namespace decent::config

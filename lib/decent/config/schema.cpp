@@ -1,4 +1,5 @@
 #include "decent/config/schema.h"
+#include "decent/optim/update_names.h"
 
 namespace decent::config {
 namespace {
@@ -81,24 +82,67 @@ Table<TrainRecipe> make_train_table() {
   return table;
 }
 
+// " (adamw, adam)": the optimizers that look at an option.
+std::string takers(const char* option) {
+  std::vector<std::string> names;
+  for (const std::string& name : update_names())
+    if (update_takes(name, option)) names.push_back(name);
+  return " (" + join(names) + ")";
+}
+
+// "0.1 for adamw, accum_adamw": the optimizers whose default is not the usual one.
+template <class T>
+std::string unusual_defaults(T UpdateDefaults::*member, const T& usual) {
+  std::string text;
+  std::string last;
+  for (const std::string& name : update_names()) {
+    const T value = update_defaults(name).*member;
+    if (value == usual) continue;
+    const std::string printed = Codec<T>::print(value);
+    text += printed == last ? ", " + name : (text.empty() ? "" : ", ") + printed + " for " + name;
+    last = printed;
+  }
+  return text;
+}
+
+// The same as the end of a sentence, where there are any.
+template <class T>
+std::string defaults_note(T UpdateDefaults::*member, const T& usual) {
+  const std::string text = unusual_defaults(member, usual);
+  return text.empty() ? "" : "; default " + text;
+}
+
 Table<OptimizerRecipe> make_optimizer_table() {
   using R = OptimizerRecipe;
+  constexpr std::array<double, 2> kBetas = {0.9, 0.999};
+  const std::string usual = update_names().front();
   Table<R> table;
-  table.key("name", &R::name, OptimizerName::adamw).doc("The update rule.");
+  table.key("name", &R::name, usual)
+      .one_of({update_names().begin(), update_names().end()})
+      .doc("The update rule.");
   table.key("lr", &R::lr, 1e-3).range(above(0)).doc("Learning rate at its peak.");
-  table.key("betas", &R::betas, {0.9, 0.999})
+  table.key("betas", &R::betas, kBetas)
       .range(from_to_below(0, 1))
-      .doc("Decay of the two running means of adam and its kin.");
-  table.key("eps", &R::eps, 1e-8).range(at_least(0)).doc("Added to adam's denominator.");
-  table.key("momentum", &R::momentum, 0.9).range(from_to_below(0, 1)).doc("Momentum of sgd.");
+      .doc("Decay of the two running means" + takers("betas") +
+           defaults_note(&UpdateDefaults::betas, kBetas) + ".");
+  table.key("eps", &R::eps, 1e-8)
+      .range(at_least(0))
+      .doc("Added to the denominator" + takers("eps") + ".");
+  table.key("momentum", &R::momentum, 0.9)
+      .range(from_to_below(0, 1))
+      .doc("Momentum" + takers("momentum") + defaults_note(&UpdateDefaults::momentum, 0.9) + ".");
   table.key("nesterov", &R::nesterov, false)
-      .doc("Nesterov's momentum in sgd; needs a momentum above 0.");
+      .doc("Nesterov's momentum" + takers("nesterov") + "; needs a momentum above 0.");
   table.key("accum_iter", &R::accum_iter, 4)
       .range(at_least(1))
-      .doc("Steps over which accum_adam and accum_adamw accumulate.");
+      .doc("Steps over which gradients accumulate" + takers("accum_iter") + ".");
+  table.key("alpha", &R::alpha, 0.99)
+      .range(from_to_below(0, 1))
+      .doc("Decay of the running mean of squares" + takers("alpha") + ".");
   table.key("weight_decay", &R::weight_decay, std::nullopt)
       .range(at_least(0))
-      .doc("Weight decay; null: 0.1 for adamw and accum_adamw, else 0.");
+      .doc("Weight decay; null: " + unusual_defaults(&UpdateDefaults::weight_decay, 0.0) +
+           ", else 0.");
   table.key("param_groups", &R::param_groups, {})
       .doc(
           "Groups of parameters with their own settings, the first match wins; with none given, "

@@ -21,23 +21,19 @@ void check(cudaError_t error, const char* what) {
 }
 
 // The arguments stay in constant memory: blocks index their table.
-template <template <typename> class Coefficients, typename T>
+template <class Rule, typename T>
 __global__ void __launch_bounds__(kThreads)
-    update_blocks(const __grid_constant__ Launch<Coefficients, T> launch) {
+    update_blocks(const __grid_constant__ Launch<Rule, T> launch) {
   run_thread(launch, blockIdx.x, threadIdx.x);
 }
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     mix_blocks(T* x, const T* received, T self, T other, std::int64_t numel) {
-  Part<T> part{};
   const std::int64_t begin = kBlockElements<T> * blockIdx.x;
-  part.x = x + begin;
-  part.received = received + begin;
-  part.count = min(kBlockElements<T>, numel - begin);
-  sweep<Access<true, false, 0, 0>>(part, threadIdx.x, [=](T& a, T r, T, T&, T&, T&) {
-    a = kernels::mixed<true>(a, r, self, other);
-  });
+  const Part<T, 0> part{
+      x + begin, received + begin, nullptr, {}, min(kBlockElements<T>, numel - begin)};
+  sweep<Mix>(part, threadIdx.x, rules::Scales<T>{self, other, T(1)}, NoCoefficients());
 }
 
 template <typename T>
@@ -53,28 +49,27 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) sums[launch.first_sum + blockIdx.x] = shared[0];
 }
 
-class CudaKernels : public TypedKernels<CudaKernels> {
- public:
-  template <template <typename> class Coefficients, typename T>
-  void update(const BucketStep& step, std::span<const Coefficients<T>> coefficients) const {
-    for_each_launch(step, coefficients, [](const Launch<Coefficients, T>& launch) {
+struct Cuda {
+  template <class Rule, typename T>
+  static void update(const BucketStep& step,
+                     std::span<const rules::Coefficients<Rule, T>> coefficients) {
+    for_each_launch<Rule, T>(step, coefficients, [](const Launch<Rule, T>& launch) {
       update_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(launch);
       check(cudaGetLastError(), "an update could not be started");
     });
   }
 
   template <typename T>
-  void mix_as(T* x, const T* received, std::int64_t numel, const Mixing& mixing) const {
+  static void mix(T* x, const T* received, T self, T other, std::int64_t numel) {
     if (numel == 0) return;
     const auto blocks = static_cast<unsigned>((numel + kBlockElements<T> - 1) / kBlockElements<T>);
-    mix_blocks<<<blocks, kThreads, 0, current_stream()>>>(
-        x, received, static_cast<T>(mixing.self), static_cast<T>(mixing.other), numel);
+    mix_blocks<<<blocks, kThreads, 0, current_stream()>>>(x, received, self, other, numel);
     check(cudaGetLastError(), "mixing could not be started");
   }
 
   // One sum a block, added up here in their order: the same bits every time.
   template <typename T>
-  double sum_as(std::span<const BucketSlice> slices) const {
+  static double sum_of_squares(std::span<const BucketSlice> slices) {
     std::vector<double> sums(norm_blocks<T>(slices));
     if (sums.empty()) return 0;
     const DeviceMemory memory(sums.size() * sizeof(double));
@@ -97,6 +92,6 @@ class CudaKernels : public TypedKernels<CudaKernels> {
 }  // namespace decent::cuda
 
 extern "C" DECENT_CUDA_EXPORT const decent::BucketKernels* decent_cuda_bucket_kernels() {
-  static const decent::cuda::CudaKernels kernels;
+  static const auto kernels = decent::BucketKernels::made_of<decent::cuda::Cuda>();
   return &kernels;
 }

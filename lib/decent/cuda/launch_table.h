@@ -5,12 +5,13 @@
 // A launch's arguments hold a table of parameters (at most 4 KiB, so that no copy to the device
 // goes ahead of it); a block finds its parameter there and takes kBlockBytes of it.
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "decent/optim/bucket_update.h"
-#include "decent/optim/element_choice.h"
-#include "decent/optim/element_update.h"
+#include "decent/optim/rules/rule.h"
 
 namespace decent::cuda {
 
@@ -29,32 +30,33 @@ struct Slice {
 };
 
 /// The arguments of one launch.
-template <template <typename> class Coefficients, typename T>
+template <class Rule, typename T>
 struct Launch {
-  using Entry = Slice<Coefficients<T>>;
-  static constexpr int kSlices = (4096 - 80) / static_cast<int>(sizeof(Entry) + 4);
+  using Entry = Slice<rules::Coefficients<Rule, T>>;
+  static constexpr int kSlices = (4096 - 88) / static_cast<int>(sizeof(Entry) + 4);
 
   T* x;
   const T* received;  // null: not mixed
-  T* states[3];
-  T self, other;
+  T* states[rules::kStateCount<Rule>];
+  rules::Scales<T> scales;
   int count;                          // of slices
   unsigned first_block[kSlices + 1];  // of each slice; the last is the number of blocks
   Entry slices[kSlices];
 };
 
 /// Calls submit(launch) for as many launches as the step needs.
-template <template <typename> class Coefficients, typename T, typename Submit>
-void for_each_launch(const BucketStep& step, std::span<const Coefficients<T>> coefficients,
+template <class Rule, typename T, typename Submit>
+void for_each_launch(const BucketStep& step,
+                     std::span<const rules::Coefficients<Rule, T>> coefficients,
                      const Submit& submit) {
-  Launch<Coefficients, T> launch{};
+  Launch<Rule, T> launch{};
   static_assert(sizeof(launch) <= 4096);
   launch.x = static_cast<T*>(step.x);
   launch.received = static_cast<const T*>(step.mixing.received);
   for (std::size_t s = 0; s < step.states.size(); ++s)
     launch.states[s] = static_cast<T*>(step.states[s]);
-  launch.self = static_cast<T>(step.mixing.self);
-  launch.other = static_cast<T>(step.mixing.other);
+  launch.scales = {static_cast<T>(step.mixing.self), static_cast<T>(step.mixing.other),
+                   static_cast<T>(step.grad_scale)};
   for (std::size_t i = 0; i < step.slices.size(); ++i) {
     const BucketSlice& slice = step.slices[i];
     const bool idle = slice.grad == nullptr && launch.received == nullptr;
@@ -88,139 +90,135 @@ DECENT_ELEMENT void store(T* array, std::int64_t number, const Vector<T>& values
   reinterpret_cast<Vector<T>*>(array)[number] = values;
 }
 
+// Room for a value for each state; an array needs one at least.
+template <typename Value, std::size_t kStates>
+struct ForEachState {
+  Value of[kStates == 0 ? 1 : kStates];
+};
+
 /// One block's part of the arrays. Those that an update does not have are null.
-template <typename T>
+template <typename T, std::size_t kStates>
 struct Part {
   T* x;
   const T* received;
   const T* grad;
-  T* states[3];
+  ForEachState<T*, kStates> states;
   std::int64_t count;
 
   DECENT_ELEMENT bool aligned() const {
     std::uintptr_t all = reinterpret_cast<std::uintptr_t>(x) |
                          reinterpret_cast<std::uintptr_t>(received) |
                          reinterpret_cast<std::uintptr_t>(grad);
-    for (T* state : states) all |= reinterpret_cast<std::uintptr_t>(state);
+    for (T* state : states.of) all |= reinterpret_cast<std::uintptr_t>(state);
     return all % 16 == 0;
   }
 };
 
-/// What a kind of update reads beside x, by template arguments: states from kFirst to below kEnd
-/// are read, those from kFirstWritten on written.
-template <bool kMixes, bool kGrad, int kStates, int kFirstWritten>
-struct Access {
+// An update of one rule's elements; its states from kFirstWritten on are written.
+template <class Rule, bool kMixes, bool kEndsRound>
+struct Update {
   static constexpr bool kMix = kMixes;
-  static constexpr bool kGradient = kGrad;
-  static constexpr int kRead = kStates;
-  static constexpr int kWritten = kFirstWritten;
+  static constexpr bool kGradient = true;
+  static constexpr std::size_t kFirstWritten = kEndsRound ? 0 : rules::kStatesOfRounds<Rule>;
+
+  template <typename T, typename... States>
+  static DECENT_ELEMENT void element(T& x, T received, T grad, const rules::Scales<T>& scales,
+                                     const rules::Coefficients<Rule, T>& c, States&... states) {
+    rules::update_element<Rule, kMix, kEndsRound>(x, received, grad, scales, c, states...);
+  }
 };
 
-template <typename A, typename T, typename Element>
-DECENT_ELEMENT void sweep_vectors(const Part<T>& p, unsigned thread, const Element& element) {
+struct NoCoefficients {};
+
+struct Mix {
+  static constexpr bool kMix = true;
+  static constexpr bool kGradient = false;
+  static constexpr std::size_t kFirstWritten = 0;
+
+  template <typename T>
+  static DECENT_ELEMENT void element(T& x, T received, T, const rules::Scales<T>& scales,
+                                     const NoCoefficients&) {
+    x = rules::mixed(x, received, scales.self, scales.other);
+  }
+};
+
+// Loads and stores of a part, 16 bytes or one element at a time. Places of states are template
+// arguments, so that all values stay in registers.
+template <class Work, typename T, typename Coefficients, std::size_t... S>
+DECENT_ELEMENT void sweep_vectors(const Part<T, sizeof...(S)>& p, unsigned thread,
+                                  const rules::Scales<T>& scales, const Coefficients& c,
+                                  std::index_sequence<S...>) {
   const std::int64_t vectors = p.count / Vector<T>::kWidth;
   for (std::int64_t k = thread; k < vectors; k += kThreads) {
-    Vector<T> x = load(p.x, k), r{}, g{}, s[3]{};
-    if constexpr (A::kMix) r = load(p.received, k);
-    if constexpr (A::kGradient) g = load(p.grad, k);
-    for (int i = 0; i < A::kRead; ++i) s[i] = load(p.states[i], k);
-    for (int w = 0; w < Vector<T>::kWidth; ++w)
-      element(x.lane[w], r.lane[w], g.lane[w], s[0].lane[w], s[1].lane[w], s[2].lane[w]);
+    Vector<T> x = load(p.x, k), r{}, g{};
+    if constexpr (Work::kMix) r = load(p.received, k);
+    if constexpr (Work::kGradient) g = load(p.grad, k);
+    ForEachState<Vector<T>, sizeof...(S)> s{};
+    ((s.of[S] = load(p.states.of[S], k)), ...);
+    for (int w = 0; w < Vector<T>::kWidth; ++w) {
+      Work::element(x.lane[w], r.lane[w], g.lane[w], scales, c, s.of[S].lane[w]...);
+    }
     store(p.x, k, x);
-    for (int i = A::kWritten; i < A::kRead; ++i) store(p.states[i], k, s[i]);
+    ((S >= Work::kFirstWritten ? store(p.states.of[S], k, s.of[S]) : void()), ...);
   }
 }
 
-template <typename A, typename T, typename Element>
-DECENT_ELEMENT void sweep_elements(const Part<T>& p, std::int64_t begin, unsigned thread,
-                                   const Element& element) {
+template <class Work, typename T, typename Coefficients, std::size_t... S>
+DECENT_ELEMENT void sweep_elements(const Part<T, sizeof...(S)>& p, std::int64_t begin,
+                                   unsigned thread, const rules::Scales<T>& scales,
+                                   const Coefficients& c, std::index_sequence<S...>) {
   for (std::int64_t k = begin + thread; k < p.count; k += kThreads) {
-    T s[3] = {};
-    for (int i = 0; i < A::kRead; ++i) s[i] = p.states[i][k];
-    element(p.x[k], A::kMix ? p.received[k] : T(0), A::kGradient ? p.grad[k] : T(0), s[0], s[1],
-            s[2]);
-    for (int i = A::kWritten; i < A::kRead; ++i) p.states[i][k] = s[i];
+    Work::element(p.x[k], Work::kMix ? p.received[k] : T(0), Work::kGradient ? p.grad[k] : T(0),
+                  scales, c, p.states.of[S][k]...);
   }
 }
 
-/// This thread's elements of a part: element(x, received, gradient, states..) on each.
-template <typename A, typename T, typename Element>
-DECENT_ELEMENT void sweep(const Part<T>& part, unsigned thread, const Element& element) {
+/// This thread's elements of a part.
+template <class Work, typename T, std::size_t kStates, typename Coefficients>
+DECENT_ELEMENT void sweep(const Part<T, kStates>& part, unsigned thread,
+                          const rules::Scales<T>& scales, const Coefficients& c) {
+  constexpr std::make_index_sequence<kStates> states;
   std::int64_t done = 0;
   if (part.aligned()) {
-    sweep_vectors<A>(part, thread, element);
+    sweep_vectors<Work>(part, thread, scales, c, states);
     done = part.count / Vector<T>::kWidth * Vector<T>::kWidth;
   }
-  sweep_elements<A>(part, done, thread, element);
+  sweep_elements<Work>(part, done, thread, scales, c, states);
 }
 
-template <typename T>
-DECENT_ELEMENT void update_part(const Part<T>& part, const kernels::Sgd<T>& c, unsigned thread) {
-  if (part.received != nullptr) {
-    sweep<Access<true, true, 1, 0>>(part, thread, [&c](T& x, T r, T g, T& b, T&, T&) {
-      kernels::sgd_element<true>(x, r, g, b, c);
-    });
-  } else {
-    sweep<Access<false, true, 1, 0>>(part, thread, [&c](T& x, T r, T g, T& b, T&, T&) {
-      kernels::sgd_element<false>(x, r, g, b, c);
-    });
+template <class Rule, bool kMix, typename T, std::size_t kStates>
+DECENT_ELEMENT void update_part(const Part<T, kStates>& part, unsigned thread,
+                                const rules::Scales<T>& scales,
+                                const rules::Coefficients<Rule, T>& c) {
+  if constexpr (rules::HasRounds<Rule>) {
+    if (!c.ends_round) return sweep<Update<Rule, kMix, false>>(part, thread, scales, c);
   }
-}
-
-template <typename T>
-DECENT_ELEMENT void update_part(const Part<T>& part, const kernels::Adam<T>& c, unsigned thread) {
-  kernels::choose(part.received != nullptr, c.gradient, [&](auto mix, auto gradient) {
-    using Mix = decltype(mix);
-    using Gradient = decltype(gradient);
-    sweep<Access<Mix::value, true, 2, 0>>(part, thread, [&c](T& x, T r, T g, T& m, T& v, T&) {
-      kernels::adam_element<Mix::value, Gradient::value>(x, r, g, m, v, c);
-    });
-  });
-}
-
-template <typename T>
-DECENT_ELEMENT void update_part(const Part<T>& part, const kernels::AccumAdam<T>& c,
-                                unsigned thread) {
-  kernels::choose(part.received != nullptr, c.step.gradient, [&](auto mix, auto gradient) {
-    using Mix = decltype(mix);
-    using Gradient = decltype(gradient);
-    if (c.ends_round) {
-      sweep<Access<Mix::value, true, 3, 0>>(part, thread, [&c](T& x, T r, T g, T& m, T& v, T& a) {
-        kernels::accum_adam_element<Mix::value, Gradient::value, true>(x, r, g, m, v, a, c);
-      });
-    } else {  // only the accumulated gradient is written
-      sweep<Access<Mix::value, true, 3, 2>>(part, thread, [&c](T& x, T r, T g, T& m, T& v, T& a) {
-        kernels::accum_adam_element<Mix::value, Gradient::value, false>(x, r, g, m, v, a, c);
-      });
-    }
-  });
+  sweep<Update<Rule, kMix, true>>(part, thread, scales, c);
 }
 
 /// What thread number `thread` of block number `block` of a launch does.
-template <template <typename> class Coefficients, typename T>
-DECENT_ELEMENT void run_thread(const Launch<Coefficients, T>& launch, unsigned block,
-                               unsigned thread) {
+template <class Rule, typename T>
+DECENT_ELEMENT void run_thread(const Launch<Rule, T>& launch, unsigned block, unsigned thread) {
   int s = 0;
   while (launch.first_block[s + 1] <= block) ++s;
   const auto& slice = launch.slices[s];
   const std::int64_t begin = kBlockElements<T> * (block - launch.first_block[s]);
   const std::int64_t at = slice.offset + begin;
   const std::int64_t left = slice.numel - begin;
-  Part<T> part{};
-  part.x = launch.x + at;
-  if (launch.received != nullptr) part.received = launch.received + at;
-  part.count = left < kBlockElements<T> ? left : kBlockElements<T>;
-  if (slice.grad == nullptr) {
-    sweep<Access<true, false, 0, 0>>(part, thread, [&launch](T& x, T r, T, T&, T&, T&) {
-      x = kernels::mixed<true>(x, r, launch.self, launch.other);
-    });
-    return;
+  const std::int64_t count = left < kBlockElements<T> ? left : kBlockElements<T>;
+  const T* received = launch.received != nullptr ? launch.received + at : nullptr;
+  if (slice.grad == nullptr)
+    return sweep<Mix>(Part<T, 0>{launch.x + at, received, nullptr, {}, count}, thread,
+                      launch.scales, NoCoefficients());
+  Part<T, rules::kStateCount<Rule>> part{
+      launch.x + at, received, static_cast<const T*>(slice.grad) + begin, {}, count};
+  for (std::size_t i = 0; i < rules::kStateCount<Rule>; ++i)
+    part.states.of[i] = launch.states[i] + at;
+  if (received != nullptr) {
+    update_part<Rule, true>(part, thread, launch.scales, slice.coefficients);
+  } else {
+    update_part<Rule, false>(part, thread, launch.scales, slice.coefficients);
   }
-  part.grad = static_cast<const T*>(slice.grad) + begin;
-  for (int i = 0; i < 3; ++i) {
-    if (launch.states[i] != nullptr) part.states[i] = launch.states[i] + at;
-  }
-  update_part(part, slice.coefficients, thread);
 }
 
 }  // namespace decent::cuda

@@ -1,82 +1,79 @@
 #pragma once
 // Where a bucket's elements are worked on: the loops of this room for memory of the CPU, kernels of
-// the CUDA library for a GPU's. Which formula and with what coefficients is BucketUpdate's
-// business.
+// the CUDA library for a GPU's. A device is a table of functions, made from the list of rules.
 
 #include <cstdint>
 #include <span>
+#include <tuple>
+#include <vector>
 
 #include "decent/optim/bucket_update.h"
-#include "decent/optim/coefficients.h"
+#include "decent/optim/rules/all.h"
 
 namespace decent {
 
-/// `coefficients` has one for each slice of the step; slices without a gradient are mixed only. On
-/// a device the work is put on its current stream.
-class BucketKernels {
- public:
-  virtual ~BucketKernels() = default;
+/// Updates every slice that has a gradient, mixes the others. `coefficients` has one for each slice
+/// of the step. On a device the work is put on its current stream.
+template <class Rule, typename T>
+using UpdateFunction = void (*)(const BucketStep& step,
+                                std::span<const rules::Coefficients<Rule, T>> coefficients);
 
-  virtual void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing) const = 0;
+/// A device's functions for arrays of T.
+template <typename T, class List>
+struct TypedKernels;
 
-  template <typename T>
-  using All = std::span<const T>;
-  virtual void run(const BucketStep& step, All<kernels::Sgd<float>> coefficients) const = 0;
-  virtual void run(const BucketStep& step, All<kernels::Sgd<double>> coefficients) const = 0;
-  virtual void run(const BucketStep& step, All<kernels::Adam<float>> coefficients) const = 0;
-  virtual void run(const BucketStep& step, All<kernels::Adam<double>> coefficients) const = 0;
-  virtual void run(const BucketStep& step, All<kernels::AccumAdam<float>> coefficients) const = 0;
-  virtual void run(const BucketStep& step, All<kernels::AccumAdam<double>> coefficients) const = 0;
+template <typename T, class... Rules>
+struct TypedKernels<T, rules::TypeList<Rules...>> {
+  std::tuple<UpdateFunction<Rules, T>...> updates;
+
+  /// x = self * x + other * received.
+  void (*mix)(T* x, const T* received, T self, T other, std::int64_t numel);
 
   /// See gradient_norm.h. Waits for the result.
-  virtual double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar) const = 0;
-};
+  double (*sum_of_squares)(std::span<const BucketSlice> slices);
 
-/// Kernels that are templates of Derived: update<Coefficients>(step, coefficients),
-/// mix_as<T>(x, received, numel, mixing), sum_as<T>(slices).
-template <typename Derived>
-class TypedKernels : public BucketKernels {
-  template <typename T>
-  using All = BucketKernels::All<T>;
-
- public:
-  void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing) const override {
-    if (scalar == Scalar::float32) {
-      mix_typed<float>(x, numel, mixing);
-    } else {
-      mix_typed<double>(x, numel, mixing);
-    }
+  template <class Rule>
+  UpdateFunction<Rule, T> update() const {
+    return std::get<UpdateFunction<Rule, T>>(updates);
   }
 
-  void run(const BucketStep& s, All<kernels::Sgd<float>> c) const override { self().update(s, c); }
-  void run(const BucketStep& s, All<kernels::Sgd<double>> c) const override { self().update(s, c); }
-  void run(const BucketStep& s, All<kernels::Adam<float>> c) const override { self().update(s, c); }
-  void run(const BucketStep& s, All<kernels::Adam<double>> c) const override {
-    self().update(s, c);
-  }
-  void run(const BucketStep& s, All<kernels::AccumAdam<float>> c) const override {
-    self().update(s, c);
-  }
-  void run(const BucketStep& s, All<kernels::AccumAdam<double>> c) const override {
-    self().update(s, c);
-  }
-
-  double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar) const override {
-    return scalar == Scalar::float32 ? self().template sum_as<float>(slices)
-                                     : self().template sum_as<double>(slices);
+  /// Of a device that has update<Rule, T>, mix<T> and sum_of_squares<T> as static functions.
+  template <class Device>
+  static TypedKernels made_of() {
+    return {.updates = {update_of<Device, Rules>()...},
+            .mix = &Device::template mix<T>,
+            .sum_of_squares = &Device::template sum_of_squares<T>};
   }
 
  private:
-  const Derived& self() const { return static_cast<const Derived&>(*this); }
-
-  template <typename T>
-  void mix_typed(void* x, std::int64_t numel, const Mixing& mixing) const {
-    self().mix_as(static_cast<T*>(x), static_cast<const T*>(mixing.received), numel, mixing);
+  template <class Device, class Rule>  // nvcc does not expand what this returns
+  static UpdateFunction<Rule, T> update_of() {
+    return &Device::template update<Rule, T>;
   }
 };
 
-/// For memory of the CPU; OpenMP's threads.
+struct BucketKernels {
+  TypedKernels<float, rules::All> float32;
+  TypedKernels<double, rules::All> float64;
+
+  template <class Device>
+  static BucketKernels made_of() {
+    return {decltype(float32)::made_of<Device>(), decltype(float64)::made_of<Device>()};
+  }
+
+  /// Calls f with the functions for arrays of `scalar`.
+  template <typename F>
+  auto with(Scalar scalar, const F& f) const {
+    return scalar == Scalar::float32 ? f(float32) : f(float64);
+  }
+};
+
+/// For memory of the CPU: OpenMP's threads, the widest instruction set that the processor has.
 const BucketKernels& cpu_kernels();
+
+/// The same for each instruction set that the processor has, the narrowest first: they give the
+/// same bits.
+const std::vector<BucketKernels>& cpu_kernels_of_all_instruction_sets();
 
 /// For memory of a GPU, out of the CUDA library. Throws UserError where that cannot be had.
 const BucketKernels& cuda_kernels();

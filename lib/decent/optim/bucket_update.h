@@ -5,14 +5,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "decent/optim/update_names.h"
+
 namespace decent {
 
-class BucketKernels;
+struct BucketKernels;
 
 enum class Scalar { float32, float64 };
 
@@ -58,50 +61,21 @@ class BucketUpdate {
   virtual void apply(const BucketStep& step) const = 0;
 };
 
-/// torch.optim.SGD with dampening 0. Throws UserError where momentum is not in [0, 1), or nesterov
-/// has none.
-struct SgdOptions {
-  double momentum = 0.0;
-  bool nesterov = false;
-};
-std::unique_ptr<BucketUpdate> make_sgd(const SgdOptions& options);
-
-/// torch.optim.Adam, or torch.optim.AdamW where `decoupled_weight_decay`. Throws UserError for
-/// betas outside [0, 1) and a negative eps.
-struct AdamOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  bool decoupled_weight_decay = false;
-};
-std::unique_ptr<BucketUpdate> make_adam(const AdamOptions& options);
-
-/// decent-dp's AccumAdam and AccumAdamW: Adam whose moments move once in `accum_iter` updates K, by
-/// the mean gradient of those, while every update steps with its own gradient on top of them:
-///
-///     x -= lr * wd * x (decoupled), or g += wd * x
-///     a += g / K;   m' = m + (1-b1) g;   v' = v + (1-b2) g^2
-///     n = ceil(s / K);   x -= lr / (1-b1^n) * m' / (sqrt(v') / sqrt(1-b2^n) + eps)
-///     K divides s:  m = b1 (m + (1-b1) a),  v = b2 (v + (1-b2) a^2),  a = 0
-struct AccumAdamOptions {
-  AdamOptions adam = {};
-  std::int64_t accum_iter = 4;  // K >= 1
-};
-std::unique_ptr<BucketUpdate> make_accum_adam(const AccumAdamOptions& options);
-
-/// What make_update's optimizers take; each looks at its own.
+/// What make_update's optimizers take. Each looks at its own (update_takes), and has its own
+/// default for what is not set: see its file in rules/, where its formula is.
 struct UpdateOptions {
-  double momentum = 0.0;  // sgd
-  bool nesterov = false;  // sgd
-  double beta1 = 0.9;     // all but sgd, as the next two
-  double beta2 = 0.999;
-  double eps = 1e-8;
-  std::int64_t accum_iter = 4;  // accum_adam, accum_adamw
+  std::optional<double> momentum = {};
+  std::optional<bool> nesterov = {};
+  std::optional<double> beta1 = {};
+  std::optional<double> beta2 = {};
+  std::optional<double> eps = {};
+  std::optional<std::int64_t> accum_iter = {};
+  std::optional<double> alpha = {};
 };
 
-/// sgd, adam, adamw, accum_adam or accum_adamw. Throws UserError for another name, and as the
-/// functions above do for options out of range.
+/// One of update_names(). Throws UserError for another name, and for options out of range:
+/// momentum, alpha and betas must be in [0, 1), eps >= 0, accum_iter >= 1, and nesterov needs a
+/// momentum.
 std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& options = {});
-std::span<const std::string> update_names();
 
 }  // namespace decent

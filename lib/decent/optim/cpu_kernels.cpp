@@ -1,14 +1,144 @@
-// The kernels of the CPU: pieces of parameters, spread over threads. What a piece gives does not
-// depend on who takes it, so neither does the result.
+// The kernels of the CPU: pieces of parameters, spread over threads. What a piece gives depends
+// neither on who takes it nor on the instruction set, so neither does the result.
 
 #include <algorithm>
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "decent/optim/bucket_kernels.h"
-#include "decent/optim/kernels.h"
 
 namespace decent {
 namespace {
+
+using rules::Coefficients;
+
+// ---- inner loops: each runs over contiguous elements
+// ----------------------------------------------
+
+struct MixLoop {
+  template <typename T>
+  static DECENT_ELEMENT void run(T* x, const T* received, T self, T other, std::int64_t n) {
+#pragma GCC ivdep  // arrays do not overlap, here and below
+    for (std::int64_t i = 0; i < n; ++i) x[i] = rules::mixed(x[i], received[i], self, other);
+  }
+};
+
+// Lanes that do not depend on one another: the compiler keeps them in registers, as many to one as
+// the processor has room for.
+struct SquaresLoop {
+  template <typename T>
+  static DECENT_ELEMENT double run(const T* g, std::int64_t n) {
+    constexpr std::int64_t kLanes = 16;
+    double lanes[kLanes] = {};
+    std::int64_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) {
+      for (std::int64_t l = 0; l < kLanes; ++l) {
+        const double value = static_cast<double>(g[i + l]);
+        lanes[l] += value * value;
+      }
+    }
+    for (std::int64_t l = 0; i < n; ++i, ++l) {
+      const double value = static_cast<double>(g[i]);
+      lanes[l] += value * value;
+    }
+    double sum = 0;
+    for (const double lane : lanes) sum += lane;
+    return sum;
+  }
+};
+
+// The arrays of one slice from one element on.
+template <typename T, std::size_t kStates>
+struct Piece {
+  T* x = nullptr;
+  const T* received = nullptr;  // null: not mixed
+  const T* grad = nullptr;      // null: mixed only
+  std::array<T*, kStates> states{};
+  std::int64_t numel = 0;
+};
+
+// What does not change from element to element is decided outside of the loops, so that each of
+// them vectorises; they copy what they are given, which the compiler then knows no store can
+// change.
+template <class Rule>
+struct UpdateLoop {
+  template <typename T, typename Arrays>
+  static DECENT_ELEMENT void run(const Arrays& piece, const rules::Scales<T>& scales,
+                                 const Coefficients<Rule, T>& coefficients) {
+    if (piece.received != nullptr) {
+      choose_round<true>(piece, scales, coefficients);
+    } else {
+      choose_round<false>(piece, scales, coefficients);
+    }
+  }
+
+ private:
+  template <bool kMix, typename T, typename Arrays>
+  static DECENT_ELEMENT void choose_round(const Arrays& piece, const rules::Scales<T>& scales,
+                                          const Coefficients<Rule, T>& coefficients) {
+    constexpr std::make_index_sequence<rules::kStateCount<Rule>> states;
+    if constexpr (rules::HasRounds<Rule>) {
+      if (!coefficients.ends_round) return loop<kMix, false>(piece, scales, coefficients, states);
+    }
+    loop<kMix, true>(piece, scales, coefficients, states);
+  }
+
+  template <bool kMix, bool kEndsRound, typename T, typename Arrays, std::size_t... S>
+  static DECENT_ELEMENT void loop(const Arrays& piece, const rules::Scales<T>& scales,
+                                  const Coefficients<Rule, T>& coefficients,
+                                  std::index_sequence<S...>) {
+    const Arrays p = piece;
+    const rules::Scales<T> k = scales;
+    const Coefficients<Rule, T> c = coefficients;
+    constexpr std::size_t kFirstWritten = kEndsRound ? 0 : rules::kStatesOfRounds<Rule>;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < p.numel; ++i) {
+      T x = p.x[i];
+      T states[] = {p.states[S][i]...};  // in registers, which stores do not make it read again
+      rules::update_element<Rule, kMix, kEndsRound>(x, kMix ? p.received[i] : T(0), p.grad[i], k, c,
+                                                    states[S]...);
+      p.x[i] = x;
+      ((S >= kFirstWritten ? void(p.states[S][i] = states[S]) : void()), ...);
+    }
+  }
+};
+
+// ---- instruction sets: AVX-512 (x86-64-v4), AVX2 with FMA (v3), or the baseline, where std::fma
+// is a call, exact and slow: processors of before 2013
+// --------------------------------------------------
+
+struct Baseline {
+  static bool here() { return true; }
+
+  template <class Loop, typename... Arguments>
+  static auto run(const Arguments&... arguments) {
+    return Loop::run(arguments...);
+  }
+};
+
+#ifdef __x86_64__
+struct Avx2 {
+  static bool here() { return __builtin_cpu_supports("x86-64-v3"); }
+
+  template <class Loop, typename... Arguments>
+  __attribute__((target("arch=x86-64-v3"))) static auto run(const Arguments&... arguments) {
+    return Loop::run(arguments...);
+  }
+};
+
+struct Avx512 {
+  static bool here() { return __builtin_cpu_supports("x86-64-v4"); }
+
+  template <class Loop, typename... Arguments>
+  __attribute__((target("arch=x86-64-v4"))) static auto run(const Arguments&... arguments) {
+    return Loop::run(arguments...);
+  }
+};
+#endif
+
+// ---- threads
+// --------------------------------------------------------------------------------------
 
 // Elements a thread takes at a time: long enough to amortise the call, short enough to balance.
 constexpr std::int64_t kChunk = 1 << 15;
@@ -16,7 +146,7 @@ constexpr std::int64_t kChunk = 1 << 15;
 struct Chunk {
   std::size_t slice;
   std::int64_t begin;
-  std::int64_t count;
+  std::int64_t numel;
 };
 
 std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices) {
@@ -29,83 +159,60 @@ std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices) {
   return chunks;
 }
 
-// The arrays of one slice from one element on, typed.
-template <typename T>
-struct Arrays {
-  Arrays(const BucketStep& step, const BucketSlice& slice, std::int64_t begin)
-      : step_(step),
-        at_(slice.offset + begin),
-        x(static_cast<T*>(step.x) + at_),
-        received(step.mixing.received ? static_cast<const T*>(step.mixing.received) + at_
-                                      : nullptr),
-        grad(slice.grad ? static_cast<const T*>(slice.grad) + begin : nullptr) {}
-
-  T* state(std::size_t number) const { return static_cast<T*>(step_.states[number]) + at_; }
-
- private:
-  const BucketStep& step_;
-  std::int64_t at_;
-
- public:
-  T* x;
-  const T* received;
-  const T* grad;
-};
-
-template <typename T>
-void update_piece(const Arrays<T>& a, const kernels::Sgd<T>& c, std::int64_t count) {
-  kernels::sgd(a.x, a.received, a.grad, a.state(0), c, count);
+template <class Rule, typename T>
+Piece<T, rules::kStateCount<Rule>> piece_of(const BucketStep& step, const Chunk& chunk) {
+  const BucketSlice& slice = step.slices[chunk.slice];
+  const std::int64_t at = slice.offset + chunk.begin;
+  Piece<T, rules::kStateCount<Rule>> piece;
+  piece.x = static_cast<T*>(step.x) + at;
+  piece.numel = chunk.numel;
+  const void* received = step.mixing.received;
+  if (received != nullptr) piece.received = static_cast<const T*>(received) + at;
+  if (slice.grad != nullptr) piece.grad = static_cast<const T*>(slice.grad) + chunk.begin;
+  for (std::size_t s = 0; s < piece.states.size(); ++s)
+    piece.states[s] = static_cast<T*>(step.states[s]) + at;
+  return piece;
 }
 
-template <typename T>
-void update_piece(const Arrays<T>& a, const kernels::Adam<T>& c, std::int64_t count) {
-  kernels::adam(a.x, a.received, a.grad, a.state(0), a.state(1), c, count);
-}
-
-template <typename T>
-void update_piece(const Arrays<T>& a, const kernels::AccumAdam<T>& c, std::int64_t count) {
-  kernels::accum_adam(a.x, a.received, a.grad, a.state(0), a.state(1), a.state(2), c, count);
-}
-
-class CpuKernels : public TypedKernels<CpuKernels> {
- public:
-  // Updates every slice that has a gradient; the others are mixed only.
-  template <template <typename> class Coefficients, typename T>
-  void update(const BucketStep& step, std::span<const Coefficients<T>> coefficients) const {
+template <class InstructionSet>
+struct Cpu {
+  template <class Rule, typename T>
+  static void update(const BucketStep& step, std::span<const Coefficients<Rule, T>> coefficients) {
     const std::vector<Chunk> chunks = split_into_chunks(step.slices);
+    const rules::Scales<T> scales{static_cast<T>(step.mixing.self),
+                                  static_cast<T>(step.mixing.other),
+                                  static_cast<T>(step.grad_scale)};
 #pragma omp parallel for schedule(static) if (chunks.size() > 1)
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      const Chunk& chunk = chunks[i];
-      const Arrays<T> arrays(step, step.slices[chunk.slice], chunk.begin);
-      if (arrays.grad != nullptr) {
-        update_piece(arrays, coefficients[chunk.slice], chunk.count);
-      } else if (arrays.received != nullptr) {
-        kernels::mix(arrays.x, arrays.received, static_cast<T>(step.mixing.self),
-                     static_cast<T>(step.mixing.other), chunk.count);
+      const auto piece = piece_of<Rule, T>(step, chunks[i]);
+      if (piece.grad != nullptr) {
+        InstructionSet::template run<UpdateLoop<Rule>>(piece, scales,
+                                                       coefficients[chunks[i].slice]);
+      } else if (piece.received != nullptr) {
+        InstructionSet::template run<MixLoop>(piece.x, piece.received, scales.self, scales.other,
+                                              piece.numel);
       }
     }
   }
 
   template <typename T>
-  void mix_as(T* x, const T* received, std::int64_t numel, const Mixing& mixing) const {
-    const auto self = static_cast<T>(mixing.self);
-    const auto other = static_cast<T>(mixing.other);
+  static void mix(T* x, const T* received, T self, T other, std::int64_t numel) {
 #pragma omp parallel for schedule(static) if (numel > kChunk)
     for (std::int64_t begin = 0; begin < numel; begin += kChunk) {
-      kernels::mix(x + begin, received + begin, self, other, std::min(kChunk, numel - begin));
+      InstructionSet::template run<MixLoop>(x + begin, received + begin, self, other,
+                                            std::min(kChunk, numel - begin));
     }
   }
 
   template <typename T>
-  double sum_as(std::span<const BucketSlice> slices) const {
+  static double sum_of_squares(std::span<const BucketSlice> slices) {
     const std::vector<Chunk> chunks = split_into_chunks(slices);
     std::vector<double> sums(chunks.size());
 #pragma omp parallel for schedule(static) if (chunks.size() > 1)
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      const void* grad = slices[chunks[i].slice].grad;
+      const auto* grad = static_cast<const T*>(slices[chunks[i].slice].grad);
       if (grad == nullptr) continue;
-      sums[i] =
-          kernels::sum_of_squares(static_cast<const T*>(grad) + chunks[i].begin, chunks[i].count);
+      sums[i] = InstructionSet::template run<SquaresLoop>(grad + chunks[i].begin, chunks[i].numel);
     }
     // In one order, whoever has added up the pieces.
     double sum = 0;
@@ -114,11 +221,27 @@ class CpuKernels : public TypedKernels<CpuKernels> {
   }
 };
 
+template <class... InstructionSets>
+std::vector<BucketKernels> kernels_of_those_here() {
+  std::vector<BucketKernels> all;
+  const auto add = [&]<class InstructionSet>() {
+    if (InstructionSet::here()) all.push_back(BucketKernels::made_of<Cpu<InstructionSet>>());
+  };
+  (add.template operator()<InstructionSets>(), ...);
+  return all;
+}
+
 }  // namespace
 
-const BucketKernels& cpu_kernels() {
-  static const CpuKernels kernels;
-  return kernels;
+const std::vector<BucketKernels>& cpu_kernels_of_all_instruction_sets() {
+#ifdef __x86_64__
+  static const std::vector<BucketKernels> all = kernels_of_those_here<Baseline, Avx2, Avx512>();
+#else
+  static const std::vector<BucketKernels> all = kernels_of_those_here<Baseline>();
+#endif
+  return all;
 }
+
+const BucketKernels& cpu_kernels() { return cpu_kernels_of_all_instruction_sets().back(); }
 
 }  // namespace decent

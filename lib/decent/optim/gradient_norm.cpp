@@ -8,7 +8,8 @@ namespace decent {
 
 double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar,
                       const BucketKernels* kernels) {
-  return or_cpu(kernels).sum_of_squares(slices, scalar);
+  return or_cpu(kernels).with(scalar,
+                              [&](const auto& typed) { return typed.sum_of_squares(slices); });
 }
 
 double clip_coefficient(double norm, double most) { return std::min(1.0, most / (norm + 1e-6)); }

@@ -6,7 +6,11 @@ namespace decent {
 
 void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing,
          const BucketKernels* kernels) {
-  if (mixing.received != nullptr) or_cpu(kernels).mix(x, numel, scalar, mixing);
+  if (mixing.received == nullptr) return;
+  or_cpu(kernels).with(scalar, [&]<typename T>(const TypedKernels<T, rules::All>& typed) {
+    typed.mix(static_cast<T*>(x), static_cast<const T*>(mixing.received),
+              static_cast<T>(mixing.self), static_cast<T>(mixing.other), numel);
+  });
 }
 
 }  // namespace decent

@@ -1,6 +1,5 @@
 #include "decent/train/announcements.h"
 
-#include "decent/config/choices.h"
 #include "decent/topology/analysis.h"
 #include "decent/train/device.h"
 #include "decent/train/dry_run_text.h"
@@ -60,7 +59,7 @@ void announce_run(Log& log, const Setup& setup, const RunSize& size) {
       .steps = setup.total_steps,
       .batch_size = recipe.data.batch_size,
       .updates_per_epoch = setup.sampler->updates_per_epoch(),
-      .optimizer = std::string(name_of(recipe.optimizer.name)),
+      .optimizer = recipe.optimizer.name,
       .lr = recipe.optimizer.lr,
       .output = recipe.output.string()};
   for (const std::string& line : start_lines(plan)) log.info(line);

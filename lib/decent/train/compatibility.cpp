@@ -6,8 +6,10 @@
 #include <set>
 #include <string_view>
 
+#include "decent/config/schema.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/optim/update_names.h"
 
 namespace decent {
 namespace {
@@ -100,7 +102,17 @@ bool other_topology(const Manifest& manifest, const Fingerprint& now, int worker
 // accum_iter means nothing to the other optimizers.
 bool other_accum_iter(const std::string& topic, const Fingerprint& now) {
   return topic == "optimizer.accum_iter" &&
-         value_of(now, "optimizer.name").find("accum_") != std::string::npos;
+         update_takes(value_of(now, "optimizer.name"), "accum_iter");
+}
+
+// A key that the version that wrote the checkpoint did not have, at its default.
+bool new_key_at_default(const std::string& topic, const Manifest& manifest,
+                        const Fingerprint& now) {
+  if (!value_of(manifest.facts, topic).empty()) return false;
+  const std::vector<config::KeyInfo> keys = config::recipe_keys();
+  return std::any_of(keys.begin(), keys.end(), [&](const config::KeyInfo& key) {
+    return key.name == topic && key.fallback == value_of(now, topic);
+  });
 }
 
 // A source that there was not, or is not any more, is a change like any other.
@@ -142,6 +154,8 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Finger
       if (value_of(manifest.facts, topic).empty() || value_of(now, topic).empty()) continue;
       told.push_back(topic.substr(kContentTopic.size()) +
                      " holds other samples, of the same number and shape");
+    } else if (new_key_at_default(topic, manifest, now)) {
+      continue;
     } else if (topic == "the code of the model") {
       told.push_back("the model's code has changed; its parameters have not");
     } else if (!need_not_be_told(topic) && topic != "parallel.topology" && !about_data(topic)) {

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/parallel/bucket_plan.h"
 #include "decent/parallel/exchange/methods.h"
@@ -147,7 +146,7 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRun
           .update_samples = setup.sampler->update_samples(),
           .updates_per_epoch = setup.sampler->updates_per_epoch(),
           .total_steps = setup.total_steps,
-          .optimizer = std::string(name_of(recipe.optimizer.name)),
+          .optimizer = recipe.optimizer.name,
           .learning_rates = learning_rates(setup),
           .output = recipe.output.string(),
           .output_note = note_on(RunFolder(recipe.output), options.resumes)};

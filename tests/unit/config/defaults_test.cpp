@@ -66,13 +66,14 @@ TEST(Defaults, EpochsStayOpenWhereStepsAreGiven) {
 
 TEST(Defaults, Optimizer) {
   const OptimizerRecipe optimizer = parse(kSmallest).optimizer;
-  EXPECT_EQ(optimizer.name, OptimizerName::adamw);
+  EXPECT_EQ(optimizer.name, "adamw");
   EXPECT_EQ(optimizer.lr, 1e-3);
   EXPECT_EQ(optimizer.betas, (std::array<double, 2>{0.9, 0.999}));
   EXPECT_EQ(optimizer.eps, 1e-8);
   EXPECT_EQ(optimizer.momentum, 0.9);
   EXPECT_FALSE(optimizer.nesterov);
   EXPECT_EQ(optimizer.accum_iter, 4);
+  EXPECT_EQ(optimizer.alpha, 0.99);
   EXPECT_EQ(optimizer.weight_decay, 0.1);
   EXPECT_TRUE(optimizer.param_groups.empty());
 }

@@ -62,6 +62,7 @@ const std::vector<KeyCase>& key_cases() {
       {"optimizer.momentum", "0", "[0.9]", "1", ""},
       {"optimizer.nesterov", "true", "yes", "", ""},
       {"optimizer.accum_iter", "8", "4.0", "0", ""},
+      {"optimizer.alpha", "0.9", "'0.9'", "1", ""},
       {"optimizer.weight_decay", "0.01", "true", "-0.1", ""},
       {"optimizer.param_groups", "[{match: a, lr_scale: 2}]", "{match: a}", "[{weight_decay: 1}]",
        ""},

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "bucket_problem.h"
-#include "decent/core/error.h"
+#include "decent/optim/bucket_kernels.h"
 #include "decent/optim/gradient_norm.h"
 
 namespace decent {
@@ -16,22 +16,22 @@ using testing::BucketProblem;
 using testing::mixing_of;
 using testing::same_bits;
 
-std::vector<std::shared_ptr<const BucketUpdate>> all_updates() {
-  return {make_sgd({}),
-          make_sgd({.momentum = 0.9}),
-          make_sgd({.momentum = 0.9, .nesterov = true}),
-          make_adam({}),
-          make_adam({.decoupled_weight_decay = true}),
-          make_accum_adam({.accum_iter = 1}),
-          make_accum_adam({.accum_iter = 3}),
-          make_accum_adam({.adam = {.decoupled_weight_decay = true}, .accum_iter = 2})};
+// Every rule, and those options of theirs that choose between formulas.
+std::vector<std::unique_ptr<BucketUpdate>> all_updates() {
+  std::vector<std::unique_ptr<BucketUpdate>> all;
+  for (const std::string& name : update_names()) {
+    all.push_back(make_update(name, {.momentum = 0.9, .accum_iter = 1}));
+    all.push_back(make_update(name, {.accum_iter = 3}));
+  }
+  all.push_back(make_update("sgd", {.momentum = 0.9, .nesterov = true}));
+  return all;
 }
 
 TEST(BucketUpdate, NamesItsStatesAsTorchDoes) {
   using ::testing::ElementsAre;
-  EXPECT_THAT(make_sgd({})->state_names(), ElementsAre("momentum_buffer"));
-  EXPECT_THAT(make_adam({})->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
-  EXPECT_THAT(make_accum_adam({})->state_names(),
+  EXPECT_THAT(make_update("sgd")->state_names(), ElementsAre("momentum_buffer"));
+  EXPECT_THAT(make_update("adam")->state_names(), ElementsAre("exp_avg", "exp_avg_sq"));
+  EXPECT_THAT(make_update("accum_adam")->state_names(),
               ElementsAre("exp_avg", "exp_avg_sq", "accum_grad"));
 }
 
@@ -115,6 +115,28 @@ TYPED_TEST(BucketUpdateOf, GivesTheSameBitsOnAnyNumberOfThreads) {
   omp_set_num_threads(threads);
 }
 
+TYPED_TEST(BucketUpdateOf, GivesTheSameBitsOnEveryInstructionSet) {
+  const auto& sets = cpu_kernels_of_all_instruction_sets();
+  for (const auto& update : all_updates()) {
+    for (const Mixing& mixing : {Mixing{}, mixing_of(0.7, 0.3)}) {
+      for (const std::int64_t number : {1, 3}) {  // accumulating, and the end of a round
+        BucketProblem<TypeParam> start({1, 7, 31, 1000, 4099});
+        for (BucketSlice& slice : start.slices) slice.updates = number;
+        start.slices[3].weight_decay = 0.1;
+        start.slices[2].grad = nullptr;
+        BucketProblem<TypeParam> narrowest = start;
+        narrowest.apply(*update, mixing, 0.1, 0.37, &sets.front());
+        EXPECT_FALSE(same_bits(narrowest.x, start.x));
+        for (const BucketKernels& kernels : sets) {
+          BucketProblem<TypeParam> problem = start;
+          problem.apply(*update, mixing, 0.1, 0.37, &kernels);
+          EXPECT_TRUE(same_bits(problem, narrowest)) << update->state_names().front();
+        }
+      }
+    }
+  }
+}
+
 // An element's result does not depend on where in a parameter it stands, nor on what else the
 // bucket holds.
 TYPED_TEST(BucketUpdateOf, TreatsEveryElementAlike) {
@@ -166,15 +188,11 @@ TEST(BucketUpdate, FirstAdamStepIsTheLearningRate) {
   problem.state0.assign(problem.x.size(), 0.0);
   problem.state1.assign(problem.x.size(), 0.0);
   problem.grads[0] = {1e-3, 1, 1e3, -5, -1e-2};
-  problem.apply(*make_adam({.eps = 0}), {}, 0.25);
+  problem.apply(*make_update("adam", {.eps = 0}), {}, 0.25);
   for (std::size_t i = 0; i < 5; ++i) {
     const double sign = i < 3 ? 1 : -1;
     EXPECT_NEAR(problem.x[5 + i], 2.0 - 0.25 * sign, 4e-15);  // some 20 roundings of 1.1e-16
   }
-}
-
-TEST(BucketUpdate, RefusesAnEmptyRound) {
-  EXPECT_THROW(make_accum_adam({.accum_iter = 0}), UserError);
 }
 
 // With rounds of one update accum_adam is Adam but for where beta1 stands: by hand, from zero
@@ -187,7 +205,7 @@ TEST(BucketUpdate, AccumAdamByHand) {
   problem.slices[0].weight_decay = 0.5;
   problem.slices[0].updates = 2;
   const auto update =
-      make_accum_adam({.adam = {.beta1 = 0.5, .beta2 = 0.75, .eps = 0}, .accum_iter = 2});
+      make_update("accum_adam", {.beta1 = 0.5, .beta2 = 0.75, .eps = 0, .accum_iter = 2});
   problem.apply(*update, {}, 0.25);
   // g = 3 + 0.5 * 2 = 4, a = 2; m' = 2, v' = 4, n = 1: x -= 0.25 / 0.5 * 2 / (2 / 0.5) = 0.25.
   EXPECT_DOUBLE_EQ(problem.x[at], 1.75);
@@ -212,6 +230,13 @@ TEST(GradientNorm, AddsUpAllGradientsOnAnyNumberOfThreads) {
   EXPECT_EQ(one, three);
   // Some 100000 / 16 additions a lane, each off by 1.1e-16 of at most the sum.
   EXPECT_NEAR(one, static_cast<double>(sum), 1e-12 * static_cast<double>(sum));
+}
+
+TEST(GradientNorm, IsTheSameOnEveryInstructionSet) {
+  const BucketProblem<float> problem({1, 100000, 17, 33});
+  const double sum = sum_of_squares(problem.slices, Scalar::float32);
+  for (const BucketKernels& kernels : cpu_kernels_of_all_instruction_sets())
+    EXPECT_EQ(sum_of_squares(problem.slices, Scalar::float32, &kernels), sum);
 }
 
 TEST(GradientNorm, ShowsWhatIsNotFinite) {

@@ -18,11 +18,13 @@ using testing::BucketProblem;
 using testing::mixing_of;
 using testing::same_bits;
 
-class EmulatedKernels : public TypedKernels<EmulatedKernels> {
- public:
-  template <template <typename> class Coefficients, typename T>
-  void update(const BucketStep& step, std::span<const Coefficients<T>> coefficients) const {
-    cuda::for_each_launch(step, coefficients, [&](const cuda::Launch<Coefficients, T>& launch) {
+struct EmulatedGpu {
+  inline static int launches = 0;
+
+  template <class Rule, typename T>
+  static void update(const BucketStep& step,
+                     std::span<const rules::Coefficients<Rule, T>> coefficients) {
+    cuda::for_each_launch<Rule, T>(step, coefficients, [](const cuda::Launch<Rule, T>& launch) {
       ++launches;
       for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
         for (unsigned thread = 0; thread < cuda::kThreads; ++thread)
@@ -32,12 +34,12 @@ class EmulatedKernels : public TypedKernels<EmulatedKernels> {
   }
 
   template <typename T>
-  void mix_as(T*, const T*, std::int64_t, const Mixing&) const {
+  static void mix(T*, const T*, T, T, std::int64_t) {
     FAIL() << "no update mixes by itself";
   }
 
   template <typename T>
-  double sum_as(std::span<const BucketSlice> slices) const {
+  static double sum_of_squares(std::span<const BucketSlice> slices) {
     std::vector<double> sums(cuda::norm_blocks<T>(slices));
     cuda::for_each_norm_launch<T>(slices, [&](const cuda::NormLaunch<T>& launch) {
       for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
@@ -49,9 +51,12 @@ class EmulatedKernels : public TypedKernels<EmulatedKernels> {
     for (const double part : sums) sum += part;
     return sum;
   }
-
-  mutable int launches = 0;
 };
+
+const BucketKernels& emulated_kernels() {
+  static const auto kernels = BucketKernels::made_of<EmulatedGpu>();
+  return kernels;
+}
 
 template <typename T>
 class CudaLaunches : public ::testing::Test {
@@ -62,15 +67,13 @@ class CudaLaunches : public ::testing::Test {
     BucketProblem<T> cpu = start;
     BucketProblem<T> gpu = start;
     cpu.apply(update, mixing, 0.1, grad_scale);
-    gpu.apply(update, mixing, 0.1, grad_scale, &kernels_);
+    gpu.apply(update, mixing, 0.1, grad_scale, &emulated_kernels());
     EXPECT_TRUE(same_bits(cpu.x, gpu.x));
     EXPECT_TRUE(same_bits(cpu.state0, gpu.state0));
     EXPECT_TRUE(same_bits(cpu.state1, gpu.state1));
     EXPECT_TRUE(same_bits(cpu.state2, gpu.state2));
     EXPECT_FALSE(same_bits(start.x, gpu.x));
   }
-
-  EmulatedKernels kernels_;
 };
 using ElementTypes = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(CudaLaunches, ElementTypes);
@@ -102,11 +105,13 @@ TYPED_TEST(CudaLaunches, GiveTheBitsOfTheCpu) {
 
 TYPED_TEST(CudaLaunches, TakeAsManyAsTheTableNeeds) {
   const auto adamw = make_update("adamw");
+  const int before = EmulatedGpu::launches;
   this->expect_same_bits(*adamw, BucketProblem<TypeParam>(std::vector<std::int64_t>(100, 5)),
                          mixing_of(0.5, 0.5), 1);
-  using Launch = cuda::Launch<kernels::Adam, TypeParam>;
-  EXPECT_EQ(this->kernels_.launches, (100 + Launch::kSlices - 1) / Launch::kSlices);
-  EXPECT_GT(this->kernels_.launches, 1);
+  using Launch = cuda::Launch<rules::Adam, TypeParam>;
+  const int launches = EmulatedGpu::launches - before;
+  EXPECT_EQ(launches, (100 + Launch::kSlices - 1) / Launch::kSlices);
+  EXPECT_GT(launches, 1);
 }
 
 TEST(CudaNorm, AddsUpEveryElementOnce) {
@@ -114,7 +119,7 @@ TEST(CudaNorm, AddsUpEveryElementOnce) {
   sizes[7] = 20000;
   BucketProblem<float> problem(sizes);
   problem.slices[9].grad = nullptr;
-  const EmulatedKernels kernels;
+  const BucketKernels& kernels = emulated_kernels();
   // Sums of doubles in two orders: about 2^-53 for each of the terms that follow one another.
   EXPECT_NEAR(sum_of_squares(problem.slices, Scalar::float32, &kernels) /
                   sum_of_squares(problem.slices, Scalar::float32),

@@ -1,0 +1,62 @@
+#pragma once
+// lion: Chen et al., "Symbolic Discovery of Optimization Algorithms" (arXiv 2302.06675),
+// algorithm 2.
+//
+//     x <- x - lr (sign(b1 m + (1 - b1) g) + wd x)
+//     m <- b2 m + (1 - b2) g
+
+#include <array>
+
+#include "decent/optim/rules/rule.h"
+
+namespace decent::rules {
+
+struct LionOptions {
+  double beta1 = 0.9;  // in [0, 1), as beta2
+  double beta2 = 0.99;
+};
+
+struct Lion {
+  using Options = LionOptions;
+  static constexpr std::array kNames = {Name{.name = "lion"}};
+  static constexpr std::array<std::string_view, 1> kStates = {"exp_avg"};
+
+  // x: 1 - lr wd, coefficient and product, makes 5 of its 3, the difference 6. m: coefficient,
+  // product, sum make 5 of g's 2, and so for what the sign is taken of: where that is less than
+  // its own error, the sign is either.
+  static constexpr int kRoundings = 6;
+
+  static void check(const Options& options) {
+    check_fraction("beta1", options.beta1);
+    check_fraction("beta2", options.beta2);
+  }
+
+  template <typename T>
+  struct Coefficients {
+    T lr, keep;  // keep: 1 - lr wd
+    T beta1, one_minus_beta1, beta2, one_minus_beta2;
+  };
+
+  template <typename T>
+  static Coefficients<T> coefficients(const Options& options, const ParameterStep& step) {
+    return {.lr = static_cast<T>(step.lr),
+            .keep = static_cast<T>(1 - step.lr * step.weight_decay),
+            .beta1 = static_cast<T>(options.beta1),
+            .one_minus_beta1 = static_cast<T>(1 - options.beta1),
+            .beta2 = static_cast<T>(options.beta2),
+            .one_minus_beta2 = static_cast<T>(1 - options.beta2)};
+  }
+
+  template <typename T>
+  static DECENT_ELEMENT void element(T& x, T g, T& m, const Coefficients<T>& c) {
+    const T direction = c.beta1 * m + c.one_minus_beta1 * g;
+    T sign = direction > 0 ? T(1) : direction < 0 ? T(-1) : T(0);
+    // Comparisons would hide NaN, and the sign of an infinity, which stays in m for ever, would be
+    // a number: both are told as by the other rules, by a weight that is NaN. Else this adds 0.
+    sign += direction - direction;
+    x = c.keep * x - c.lr * sign;
+    m = c.beta2 * m + c.one_minus_beta2 * g;
+  }
+};
+
+}  // namespace decent::rules

@@ -1,0 +1,79 @@
+// rmsprop against torch::optim::RMSprop, and within its bound.
+
+#include "decent/optim/rules/rmsprop.h"
+
+#include <torch/optim/rmsprop.h>
+
+#include "error_bounds.h"
+
+namespace decent {
+namespace {
+
+using testing::After;
+using testing::Before;
+using testing::BucketProblem;
+using testing::input;
+using testing::Setting;
+using testing::Sum;
+
+struct Options {
+  double alpha = 0.99, eps = 1e-8, momentum = 0, weight_decay = 0;
+
+  std::unique_ptr<BucketUpdate> make() const {
+    return make_update("rmsprop", {.momentum = momentum, .eps = eps, .alpha = alpha});
+  }
+};
+
+TEST(RmsProp, IsWithinItsBound) {
+  const auto formula = [](const Options& o) {
+    return [=](const Before& at, const Setting& s) -> After {
+      const Sum g = at.g + s.weight_decay * at.x;
+      const Sum v = o.alpha * at.states[1] + (1 - o.alpha) * (g * g);
+      const Sum b = o.momentum * at.states[0] + g / (sqrt(v) + input(o.eps));
+      return {at.x + (-s.lr) * b, {b, v}};
+    };
+  };
+  for (const Options& o : {Options{}, Options{.alpha = 0.9, .eps = 1e-5, .momentum = 0.9}})
+    testing::expect_within_bound(*o.make(), formula(o), rules::RmsProp::kRoundings);
+}
+
+// Fifty weights for thirty steps, in float64, by both.
+void compare_with_torch(const Options& options) {
+  constexpr std::int64_t kNumel = 50;
+  BucketProblem<double> problem({kNumel});
+  const auto at = static_cast<std::size_t>(problem.slices[0].offset);
+  problem.state0.assign(problem.x.size(), 0);
+  problem.state1.assign(problem.x.size(), 0);
+  problem.slices[0].weight_decay = options.weight_decay;
+  const at::Tensor x =
+      torch::tensor(std::vector<double>(&problem.x[at], &problem.x[at] + kNumel), torch::kDouble);
+  auto settings = torch::optim::RMSpropOptions(0.1).alpha(options.alpha).eps(options.eps);
+  settings.momentum(options.momentum).weight_decay(options.weight_decay);
+  torch::optim::RMSprop theirs({x.requires_grad_()}, settings);
+  for (int t = 1; t <= 30; ++t) {
+    for (std::size_t i = 0; i < kNumel; ++i)
+      problem.grads[0][i] = std::sin(t * static_cast<double>(i + 1));
+    problem.apply(*options.make(), {}, 0.1);
+    x.mutable_grad() = torch::tensor(problem.grads[0], torch::kDouble);
+    theirs.step();
+  }
+  for (std::size_t i = 0; i < kNumel; ++i) {
+    // 30 steps of some 12 roundings of 1.1e-16 each of terms below 100: the first quotients are 10.
+    EXPECT_NEAR(problem.x[at + i], x.const_data_ptr<double>()[i], 1e-11) << i;
+  }
+}
+
+TEST(RmsProp, StepsAsTorchDoes) {
+  compare_with_torch({});
+  compare_with_torch({.weight_decay = 0.1});
+  compare_with_torch({.momentum = 0.9});
+  compare_with_torch({.alpha = 0.5, .eps = 0.1, .momentum = 0.5, .weight_decay = 0.3});
+}
+
+TEST(RmsProp, HasNoMomentumUnlessGiven) {
+  EXPECT_EQ(update_defaults("rmsprop").momentum, 0);
+  EXPECT_EQ(update_defaults("rmsprop").weight_decay, 0);
+}
+
+}  // namespace
+}  // namespace decent
