@@ -7,8 +7,8 @@
 
 #include "allocator.h"
 #include "commands.h"
+#include "decent/comm/control/launcher_watch.h"
 #include "decent/comm/gather.h"
-#include "decent/comm/launcher_watch.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/random_name.h"

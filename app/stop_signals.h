@@ -1,7 +1,7 @@
 #pragma once
 // SIGTERM, SIGINT and SIGUSR1 ask a run to stop.
 
-#include "decent/comm/control.h"
+#include "decent/comm/control/control.h"
 
 namespace decent {
 

@@ -15,9 +15,10 @@ set(headers
   core/dtype core/error core/membership core/trace core/version
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names
-  comm/agreement comm/communicator comm/control comm/control_types comm/device_choice comm/distributed comm/gather_box
-  comm/launch comm/links comm/liveness comm/outcome comm/own_progress comm/peer_link comm/socket comm/stop_requests
-  comm/stop_vote comm/world
+  comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/outcome comm/socket
+  comm/world
+  comm/control/control comm/control/control_types comm/control/gather_box comm/control/links comm/control/liveness
+  comm/control/own_progress comm/control/peer_link comm/control/stop_requests comm/control/stop_vote
   parallel/decent_optim_wrapper parallel/decentralized_data_parallel parallel/decentralized_options
   parallel/decentralized_parameters parallel/exchange/exchange parallel/exchange/meetings
   parallel/exchange/methods parallel/exchange/pending_exchanges parallel/named_tensors parallel/settle_buffers

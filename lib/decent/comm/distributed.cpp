@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <exception>
 
-#include "decent/comm/launcher_watch.h"
+#include "decent/comm/control/launcher_watch.h"
 
 namespace decent {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "decent/comm/agreement.h"
 #include "decent/comm/communicator.h"
-#include "decent/comm/control.h"
+#include "decent/comm/control/control.h"
 #include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
 #include "decent/comm/socket.h"

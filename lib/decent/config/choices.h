@@ -72,14 +72,6 @@ constexpr auto choices(ScheduleName) {
   return std::to_array<Choice<E>>({{E::cosine_warmup, "cosine_warmup"}, {E::constant, "constant"}});
 }
 
-constexpr auto choices(TopologyName) {
-  using E = TopologyName;
-  return std::to_array<Choice<E>>({{E::complete, "complete"},
-                                   {E::ring, "ring"},
-                                   {E::one_peer_exp, "one-peer-exp"},
-                                   {E::alternating_exp_ring, "alternating-exp-ring"}});
-}
-
 constexpr auto choices(ClipScope) {
   using E = ClipScope;
   return std::to_array<Choice<E>>({{E::global, "global"}, {E::bucket, "bucket"}});

@@ -21,12 +21,6 @@ enum class Split { train, test };
 enum class HoldoutPart { train, eval };
 enum class OnDataError { fail, skip };
 enum class ScheduleName { cosine_warmup, constant };
-enum class TopologyName {
-  complete,
-  ring,
-  one_peer_exp,
-  alternating_exp_ring
-};  // recipe: one-peer-exp ..
 enum class ClipScope { global, bucket };
 enum class UpdateMode { automatic, in_backward, after_backward };  // recipe: auto
 enum class CommDType { fp32, bf16 };
@@ -138,7 +132,7 @@ struct EdgeRecipe {
 
 /// parallel.topology: a name, or custom phases (a list of edges each).
 struct TopologyRecipe {
-  TopologyName name{};
+  std::string name;                             // one of topology_names()
   std::vector<std::vector<EdgeRecipe>> phases;  // empty: `name` counts
   bool operator==(const TopologyRecipe&) const = default;
 };

@@ -1,5 +1,6 @@
 #include "decent/config/schema.h"
 #include "decent/optim/update_names.h"
+#include "decent/topology/topology.h"
 
 namespace decent::config {
 namespace {
@@ -170,7 +171,8 @@ Table<ScheduleRecipe> make_schedule_table() {
 Table<ParallelRecipe> make_parallel_table() {
   using R = ParallelRecipe;
   Table<R> table;
-  table.key("topology", &R::topology, {TopologyName::complete, {}})
+  table.key("topology", &R::topology, {"complete", {}})
+      .one_of(topology_names())
       .doc(
           "Who averages with whom: a name or `{phases: [[{ranks: [0, 1], weight: 0.5}, ..], "
           "..]}`.");

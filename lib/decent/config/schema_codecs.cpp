@@ -120,16 +120,16 @@ bool Codec<TopologyRecipe>::read(const Slot& slot, TopologyRecipe& out) {
     return slot.context.mistakes.size() == before;
   }
   if (!to_text(slot.value)) return slot.expected(type(slot.limits));
-  return Codec<TopologyName>::read(slot, out.name);
+  return Codec<std::string>::read(slot, out.name);
 }
 
 std::string Codec<TopologyRecipe>::print(const TopologyRecipe& topology) {
-  if (topology.phases.empty()) return Codec<TopologyName>::print(topology.name);
+  if (topology.phases.empty()) return Codec<std::string>::print(topology.name);
   return custom_topology_table().print(topology);
 }
 
 std::string Codec<TopologyRecipe>::type(const Limits& limits) {
-  return Codec<TopologyName>::type(limits) + " or {phases: [..]}";
+  return Codec<std::string>::type(limits) + " or {phases: [..]}";
 }
 
 }  // namespace decent::config

@@ -4,10 +4,10 @@
 // operations follow each other. Starting one makes that stream wait for the caller's; waiting makes
 // the caller's wait for it.
 //
-// Peers that die or fall silent are the control plane's business (comm/control.h), which ends the
-// process. NCCL's own timeouts are off, as is c10d's thread that aborts the process when others
-// take long. An error that NCCL itself reports, with all peers alive, is passed on by a thread here
-// within 0.1 s; c10d would let a minute pass and then abort with a stack trace.
+// Peers that die or fall silent are the control plane's business (comm/control/control.h), which
+// ends the process. NCCL's own timeouts are off, as is c10d's thread that aborts the process when
+// others take long. An error that NCCL itself reports, with all peers alive, is passed on by a
+// thread here within 0.1 s; c10d would let a minute pass and then abort with a stack trace.
 
 #include <ATen/core/Tensor.h>
 #include <c10/cuda/CUDAFunctions.h>

@@ -78,7 +78,7 @@ Schedule schedule_of(const Recipe& recipe, std::int64_t steps) {
 }
 
 std::vector<Phase> topology_of(const TopologyRecipe& recipe, int workers, int local) {
-  if (recipe.phases.empty()) return make_topology(name_of(recipe.name), workers, local);
+  if (recipe.phases.empty()) return make_topology(recipe.name, workers, local);
   std::vector<Phase> phases;
   for (const std::vector<EdgeRecipe>& edges : recipe.phases) {
     Phase& phase = phases.emplace_back();

@@ -56,7 +56,7 @@ bool updates_in_backward(const Setup& setup) {
 }
 
 std::string topology_name(const TopologyRecipe& recipe) {
-  return recipe.phases.empty() ? std::string(name_of(recipe.name)) : "custom";
+  return recipe.phases.empty() ? recipe.name : "custom";
 }
 
 }  // namespace decent

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "decent/comm/control.h"
+#include "decent/comm/control/control.h"
 
 namespace decent::testing {
 

@@ -1,4 +1,4 @@
-#include "decent/comm/control.h"
+#include "decent/comm/control/control.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "control_workers.h"
-#include "decent/comm/control_frames.h"
+#include "decent/comm/control/control_frames.h"
 #include "decent/comm/mesh.h"
 
 namespace decent {

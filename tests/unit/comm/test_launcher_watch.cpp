@@ -1,4 +1,4 @@
-#include "decent/comm/launcher_watch.h"
+#include "decent/comm/control/launcher_watch.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "decent/comm/links.h"
+#include "decent/comm/control/links.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "decent/comm/control_frames.h"
+#include "decent/comm/control/control_frames.h"
 
 namespace decent {
 namespace {

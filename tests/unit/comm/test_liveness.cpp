@@ -1,6 +1,6 @@
 // Who counts as lost, on a clock that the tests move.
 
-#include "decent/comm/liveness.h"
+#include "decent/comm/control/liveness.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What signals and the end of a launcher ask for, on a clock that the tests move.
 
-#include "decent/comm/stop_requests.h"
+#include "decent/comm/control/stop_requests.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -96,7 +96,7 @@ TEST(Defaults, Schedule) {
 
 TEST(Defaults, Parallel) {
   const ParallelRecipe parallel = parse(kSmallest).parallel;
-  EXPECT_EQ(parallel.topology, (TopologyRecipe{TopologyName::complete, {}}));
+  EXPECT_EQ(parallel.topology, (TopologyRecipe{"complete", {}}));
   EXPECT_EQ(parallel.local_world_size, std::nullopt);
   EXPECT_EQ(parallel.bucket_mb, 25.0);
   EXPECT_EQ(parallel.gamma, 1.0);

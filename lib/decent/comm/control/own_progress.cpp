@@ -1,4 +1,4 @@
-#include "decent/comm/own_progress.h"
+#include "decent/comm/control/own_progress.h"
 
 #include <utility>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "decent/comm/control_types.h"
+#include "decent/comm/control/control_types.h"
 
 namespace decent::frames {
 

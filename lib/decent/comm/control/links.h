@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "decent/comm/peer_link.h"
+#include "decent/comm/control/peer_link.h"
 #include "decent/comm/socket.h"
 
 namespace decent {

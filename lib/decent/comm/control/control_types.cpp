@@ -1,4 +1,4 @@
-#include "decent/comm/control_types.h"
+#include "decent/comm/control/control_types.h"
 
 #include <csignal>
 #include <cstring>

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "decent/comm/control_types.h"
-#include "decent/comm/own_progress.h"
+#include "decent/comm/control/control_types.h"
+#include "decent/comm/control/own_progress.h"
 
 namespace decent {
 

@@ -1,4 +1,4 @@
-#include "decent/comm/stop_requests.h"
+#include "decent/comm/control/stop_requests.h"
 
 #include <utility>
 

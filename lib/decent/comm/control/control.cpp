@@ -1,10 +1,10 @@
-#include "decent/comm/control.h"
+#include "decent/comm/control/control.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <utility>
 
-#include "decent/comm/control_frames.h"
+#include "decent/comm/control/control_frames.h"
 
 namespace decent {
 namespace {

@@ -1,11 +1,11 @@
-#include "decent/comm/peer_link.h"
+#include "decent/comm/control/peer_link.h"
 
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
 
-#include "decent/comm/control_frames.h"
+#include "decent/comm/control/control_frames.h"
 
 namespace decent {
 

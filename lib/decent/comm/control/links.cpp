@@ -1,4 +1,4 @@
-#include "decent/comm/links.h"
+#include "decent/comm/control/links.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "decent/comm/control_types.h"
+#include "decent/comm/control/control_types.h"
 
 namespace decent {
 

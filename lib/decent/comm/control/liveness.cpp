@@ -1,4 +1,4 @@
-#include "decent/comm/liveness.h"
+#include "decent/comm/control/liveness.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "decent/comm/control_types.h"
+#include "decent/comm/control/control_types.h"
 #include "decent/comm/socket.h"
 
 namespace decent {

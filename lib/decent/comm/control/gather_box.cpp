@@ -1,4 +1,4 @@
-#include "decent/comm/gather_box.h"
+#include "decent/comm/control/gather_box.h"
 
 #include <algorithm>
 #include <utility>

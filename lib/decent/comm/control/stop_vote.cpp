@@ -1,4 +1,4 @@
-#include "decent/comm/stop_vote.h"
+#include "decent/comm/control/stop_vote.h"
 
 #include <algorithm>
 

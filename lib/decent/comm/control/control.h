@@ -25,14 +25,14 @@
 #include <utility>
 #include <vector>
 
-#include "decent/comm/control_types.h"
-#include "decent/comm/gather_box.h"
-#include "decent/comm/links.h"
-#include "decent/comm/liveness.h"
-#include "decent/comm/own_progress.h"
+#include "decent/comm/control/control_types.h"
+#include "decent/comm/control/gather_box.h"
+#include "decent/comm/control/links.h"
+#include "decent/comm/control/liveness.h"
+#include "decent/comm/control/own_progress.h"
+#include "decent/comm/control/stop_requests.h"
+#include "decent/comm/control/stop_vote.h"
 #include "decent/comm/socket.h"
-#include "decent/comm/stop_requests.h"
-#include "decent/comm/stop_vote.h"
 
 namespace decent {
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "decent/comm/control_types.h"
+#include "decent/comm/control/control_types.h"
 
 namespace decent {
 

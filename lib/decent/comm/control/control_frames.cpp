@@ -1,4 +1,4 @@
-#include "decent/comm/control_frames.h"
+#include "decent/comm/control/control_frames.h"
 
 #include <charconv>
 #include <cstring>
