@@ -30,7 +30,7 @@ using namespace std::chrono_literals;
 // Gloo's own patience: the control plane is the one that gives up on peers.
 constexpr auto kForever = std::chrono::milliseconds(24h);
 // How long a worker that ends waits for rank 0 to tell the user why.
-constexpr auto kLeaveTimeout = 10s;
+constexpr auto kWaitForRank0 = 10s;
 
 std::chrono::milliseconds to_milliseconds(std::chrono::duration<double> time) {
   return std::chrono::ceil<std::chrono::milliseconds>(
@@ -171,7 +171,7 @@ std::vector<Outcome> World::attempt(const std::string& name, const std::function
 }
 
 void World::leave_after_rank_0() {
-  if (launch_.rank != 0) control_->wait_until_left(0, kLeaveTimeout);
+  if (launch_.rank != 0) control_->wait_until_left(0, kWaitForRank0);
 }
 
 std::shared_ptr<Communicator> World::communicator(const DeviceChoice& choice) {

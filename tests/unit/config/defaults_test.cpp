@@ -85,6 +85,22 @@ TEST(Defaults, WeightDecayDependsOnTheOptimizer) {
   EXPECT_EQ(parse(kSmallest, {"optimizer.weight_decay=0"}).optimizer.weight_decay, 0.0);
 }
 
+TEST(Defaults, BetasAndMomentumDependOnTheOptimizer) {
+  const auto optimizer = [](std::vector<std::string> overrides) {
+    const Recipe recipe = parse(kSmallest, overrides);
+    EXPECT_EQ(parse(print_recipe(recipe)), recipe);  // what is resolved is not resolved again
+    return recipe.optimizer;
+  };
+  using Betas = std::array<double, 2>;
+  EXPECT_EQ(optimizer({"optimizer.name=lion"}).betas, (Betas{0.9, 0.99}));
+  EXPECT_EQ(optimizer({"optimizer.name=lion", "optimizer.betas=[0.9, 0.999]"}).betas,
+            (Betas{0.9, 0.999}));
+  EXPECT_EQ(optimizer({"optimizer.name=lion"}).weight_decay, 0.0);
+  EXPECT_EQ(optimizer({"optimizer.name=rmsprop"}).momentum, 0.0);
+  EXPECT_EQ(optimizer({"optimizer.name=rmsprop", "optimizer.momentum=0.5"}).momentum, 0.5);
+  EXPECT_EQ(optimizer({"optimizer.name=sgd"}).momentum, 0.9);
+}
+
 TEST(Defaults, Schedule) {
   const ScheduleRecipe schedule = parse(kSmallest).schedule;
   EXPECT_EQ(schedule.name, ScheduleName::cosine_warmup);

@@ -17,11 +17,12 @@ using testing::Sum;
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
-// Exact but where the argument is not beyond its own error; an infinity has none.
+// Exact but where the argument is not beyond its own error: nothing is compared there. An infinity
+// has none.
 Sum sign(const Sum& a) {
   if (!std::isfinite(a.value)) return input(kNone);
   const double error = rules::Lion::kRoundings * testing::kUnit * a.terms + a.slack;
-  if (std::abs(a.value) <= error) return {.value = 0, .terms = 1, .slack = 1};
+  if (std::abs(a.value) <= error) return {.terms = std::numeric_limits<double>::infinity()};
   return input(a.value > 0 ? 1 : -1);
 }
 
