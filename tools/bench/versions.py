@@ -27,6 +27,9 @@ from runs import DIGITS_CNN, Run, merged, recipe, train  # noqa: E402
 from tensors import differing, read_safetensors  # noqa: E402
 
 STEPS, HALF = 12, 6
+# In 16 bits another rounding takes a few numbers over the border to a neighbour, which moves them by 2^-8 of themselves instead
+# of by 2^-24. Of a step's way, 1e-3 of the weight, one such number in 10,000 is 2^-8 / 1e-3 * sqrt(1e-4) = 4e-2.
+LOW_PRECISION, LOW_PRECISION_TOLERANCE = re.compile("bf16|fp16"), 4e-2
 ONNX_CNN = ROOT / "models" / "digits_cnn.onnx"
 ADAMW = {"optimizer": {"name": "adamw", "lr": 3e-3, "weight_decay": 0.1}}
 SCALER = {"dtype": "fp16", "init_scale": 2.0**22, "growth_interval": 3}
@@ -131,7 +134,10 @@ def main() -> int:
             new = run(flags.new.absolute(), place / "new", changes, workers)
             resumed = run(flags.new.absolute(), place / "resumed", changes, workers, "--resume", old.checkpoint(HALF))
             wrong, far = compare(old, new, resumed)
-        bad = bool(wrong) and (far > flags.tolerance or flags.tolerance == 0)
+        tolerance = flags.tolerance
+        if tolerance > 0 and LOW_PRECISION.search(name):
+            tolerance = max(tolerance, LOW_PRECISION_TOLERANCE)
+        bad = bool(wrong) and (far > tolerance or tolerance == 0)
         failed += bad
         print(json.dumps({"recipe": name, "workers": workers, "same_bits": not wrong, "distance": far, "differs": wrong}),
               flush=True)
