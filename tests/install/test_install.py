@@ -42,7 +42,7 @@ def test_headers_include_only_installed_ones(package: Package) -> None:
 def test_headers_are_those_of_the_manual(package: Package) -> None:
     manual = (ROOT / "docs" / "library.md").read_text()
     table = manual.split("## The headers")[1].split("\n## ")[0]
-    named = re.findall(r"`(\w+/\w+\.h)`", table)
+    named = re.findall(r"`((?:\w+/)+\w+\.h)`", table)
     assert sorted(f"decent/{name}" for name in named) == sorted(package.headers)
 
 

@@ -21,7 +21,7 @@ std::optional<std::int64_t> fixed_size(const Dimension& dimension) {
   return dimension.value.value_or(0) > 0 ? dimension.value : std::nullopt;
 }
 
-std::string shape_text(const Shape& shape) {
+std::string declared_text(const Shape& shape) {
   std::vector<std::string> parts;
   for (const Dimension& each : shape) {
     const auto size = fixed_size(each);
@@ -111,7 +111,7 @@ std::optional<Order> fitting_order(const Shape& shape, Sizes batch) {
 }
 
 std::string wanted_sample(const Shape& shape) {
-  return shape_text(Shape(shape.begin() + 1, shape.end()));
+  return declared_text(Shape(shape.begin() + 1, shape.end()));
 }
 
 LayoutMismatch of_batch(std::size_t place, const ExportAdvice& advice) {
@@ -183,9 +183,9 @@ std::optional<LayoutMismatch> input_mismatch(const ValueInfo& input, const std::
     return std::nullopt;
   auto found = find_mismatch(*input.shape, batch, advice);
   if (!found) return std::nullopt;
-  found->text = "input '" + input.name + "' of the model is " + shape_text(*input.shape) +
-                " in the file, the field '" + field + "' of a batch is " +
-                decent::shape_text(batch) + ": " + found->text;
+  found->text = "input '" + input.name + "' of the model is " + declared_text(*input.shape) +
+                " in the file, the field '" + field + "' of a batch is " + shape_text(batch) +
+                ": " + found->text;
   return found;
 }
 
@@ -196,7 +196,7 @@ std::optional<LayoutMismatch> output_mismatch(const ValueInfo& output,
   const auto place = named_batch(*output.shape);
   if (!place || (*place == 1 && class_dim == 0)) return std::nullopt;
   LayoutMismatch found = of_batch(*place, advice);
-  found.text = "output '" + output.name + "' of the model is " + shape_text(*output.shape) +
+  found.text = "output '" + output.name + "' of the model is " + declared_text(*output.shape) +
                " in the file: " + found.text;
   return found;
 }
