@@ -13,8 +13,7 @@ namespace {
 
 using rules::Coefficients;
 
-// ---- inner loops: each runs over contiguous elements
-// ----------------------------------------------
+// ---- inner loops: each runs over contiguous elements ----
 
 struct MixLoop {
   template <typename T>
@@ -104,9 +103,10 @@ struct UpdateLoop {
   }
 };
 
-// ---- instruction sets: AVX-512 (x86-64-v4), AVX2 with FMA (v3), or the baseline, where std::fma
-// is a call, exact and slow: processors of before 2013
-// --------------------------------------------------
+// ---- instruction sets ----
+//
+// AVX-512 (x86-64-v4), AVX2 with FMA (v3), or the baseline, where std::fma is a call, exact and
+// slow: processors of before 2013.
 
 struct Baseline {
   static bool here() { return true; }
@@ -137,8 +137,7 @@ struct Avx512 {
 };
 #endif
 
-// ---- threads
-// --------------------------------------------------------------------------------------
+// ---- threads ----
 
 // Elements a thread takes at a time: long enough to amortise the call, short enough to balance.
 constexpr std::int64_t kChunk = 1 << 15;
