@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "decent/train/log.h"
+#include "decent/report/log.h"
 
 namespace decent {
 

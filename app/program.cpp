@@ -2,10 +2,10 @@
 
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
-#include "decent/train/device.h"
+#include "decent/report/run_folder.h"
+#include "decent/task/device.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/output_files.h"
-#include "decent/train/run_folder.h"
 
 namespace decent {
 namespace {

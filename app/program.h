@@ -9,8 +9,8 @@
 
 #include "decent/comm/launch.h"
 #include "decent/comm/world.h"
-#include "decent/train/log.h"
-#include "decent/train/output_lock.h"
+#include "decent/report/log.h"
+#include "decent/report/output_lock.h"
 #include "decent/train/trainer.h"
 #include "flags.h"
 

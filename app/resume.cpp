@@ -10,11 +10,11 @@
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/text.h"
-#include "decent/train/compatibility.h"
-#include "decent/train/folder_sharing.h"
-#include "decent/train/metrics_file.h"
-#include "decent/train/pruning.h"
-#include "decent/train/run_folder.h"
+#include "decent/report/metrics_file.h"
+#include "decent/report/run_folder.h"
+#include "decent/resume/compatibility.h"
+#include "decent/resume/folder_sharing.h"
+#include "decent/resume/pruning.h"
 
 namespace decent {
 namespace {

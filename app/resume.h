@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "decent/train/checkpoint_search.h"
-#include "decent/train/run_folder.h"
+#include "decent/report/run_folder.h"
+#include "decent/resume/checkpoint_search.h"
 #include "decent/train/setup.h"
 #include "program.h"
 

@@ -1,7 +1,7 @@
 #include "commands.h"
 #include "decent/core/error.h"
-#include "decent/train/model_report.h"
-#include "decent/train/run_folder.h"
+#include "decent/report/run_folder.h"
+#include "decent/task/model_report.h"
 #include "resume.h"
 
 namespace decent {

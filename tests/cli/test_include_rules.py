@@ -25,7 +25,11 @@ MAY_INCLUDE = {
     "optim": {"core"},
     "cuda": {"core", "comm", "optim"},
     "parallel": {"core", "optim", "topology", "comm"},
-    "train": {"core", "checkpoint", "config", "topology", "model", "data", "comm", "optim", "parallel"},
+    "report": {"core", "topology"},
+    "task": {"core", "checkpoint", "config", "model", "data", "comm", "parallel", "report"},
+    "resume": {"core", "checkpoint", "config", "comm", "parallel", "report"},
+    "train": {"core", "checkpoint", "config", "topology", "model", "data", "comm", "optim", "parallel", "report", "resume",
+              "task"},
 }
 
 # Folders of a module, each with what it may include of the others.

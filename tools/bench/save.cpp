@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "decent/checkpoint/checkpoint_folder.h"
-#include "decent/train/replica_image.h"
+#include "decent/resume/replica_image.h"
 
 int main(int argc, char** argv) {
   if (argc != 4) return 2;

@@ -1,11 +1,11 @@
 #include "decent/train/announcements.h"
 
+#include "decent/report/dry_run_text.h"
+#include "decent/report/progress.h"
+#include "decent/task/device.h"
+#include "decent/task/layout_advice.h"
+#include "decent/task/probabilities.h"
 #include "decent/topology/analysis.h"
-#include "decent/train/device.h"
-#include "decent/train/dry_run_text.h"
-#include "decent/train/layout_advice.h"
-#include "decent/train/probabilities.h"
-#include "decent/train/progress.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
 

@@ -2,7 +2,7 @@
 // --dry-run: what a prepared run would do.
 
 #include "decent/comm/launch.h"
-#include "decent/train/dry_run_text.h"
+#include "decent/report/dry_run_text.h"
 #include "decent/train/setup.h"
 
 namespace decent {

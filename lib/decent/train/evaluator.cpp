@@ -8,10 +8,10 @@
 
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
-#include "decent/train/device.h"
-#include "decent/train/metrics.h"
-#include "decent/train/predict.h"
-#include "decent/train/random.h"
+#include "decent/task/device.h"
+#include "decent/task/metrics.h"
+#include "decent/task/predict.h"
+#include "decent/task/random.h"
 
 namespace decent {
 namespace {

@@ -10,9 +10,9 @@
 #include "decent/config/recipe.h"
 #include "decent/data/batch.h"
 #include "decent/model/torchscript_model.h"
-#include "decent/train/criterion.h"
-#include "decent/train/metrics_file.h"
-#include "decent/train/sources.h"
+#include "decent/report/metrics_file.h"
+#include "decent/task/criterion.h"
+#include "decent/task/sources.h"
 
 namespace decent {
 

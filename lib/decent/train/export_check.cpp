@@ -12,9 +12,9 @@
 #include "decent/data/batch.h"
 #include "decent/model/onnx_export.h"
 #include "decent/model/onnx_import.h"
-#include "decent/train/criterion.h"
-#include "decent/train/predict.h"
-#include "decent/train/probabilities.h"
+#include "decent/task/criterion.h"
+#include "decent/task/predict.h"
+#include "decent/task/probabilities.h"
 
 namespace decent {
 namespace {

@@ -9,7 +9,7 @@
 #include "decent/core/error.h"
 #include "decent/data/shards.h"
 #include "decent/model/onnx_export.h"
-#include "decent/train/run_folder.h"
+#include "decent/report/run_folder.h"
 
 namespace decent {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 // From the recipe to what a run tells.
 
-#include "decent/train/reporter.h"
+#include "decent/report/reporter.h"
 #include "decent/train/setup.h"
 
 namespace decent {

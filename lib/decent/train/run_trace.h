@@ -6,7 +6,7 @@
 #include <string>
 
 #include "decent/core/trace.h"
-#include "decent/train/run_folder.h"
+#include "decent/report/run_folder.h"
 #include "decent/train/setup.h"
 
 namespace decent {

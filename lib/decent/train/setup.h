@@ -14,9 +14,9 @@
 #include "decent/model/torchscript_model.h"
 #include "decent/optim/schedule.h"
 #include "decent/parallel/decentralized_options.h"
+#include "decent/report/loss_watch.h"
+#include "decent/task/sources.h"
 #include "decent/topology/topology.h"
-#include "decent/train/loss_watch.h"
-#include "decent/train/sources.h"
 
 namespace decent {
 

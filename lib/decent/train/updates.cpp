@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "decent/config/choices.h"
-#include "decent/train/param_groups.h"
+#include "decent/task/param_groups.h"
 
 namespace decent {
 

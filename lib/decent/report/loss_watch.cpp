@@ -1,0 +1,50 @@
+#include "decent/report/loss_watch.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace decent {
+namespace {
+
+// A model that has learned no more than how frequent each class is.
+constexpr double kHardlyBetter = 0.9;
+
+// The upper one of an even number.
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+void LossWatch::saw(double loss) {
+  if (!std::isfinite(loss)) return;
+  if (last_.size() < kMedianOf) {
+    last_.push_back(loss);
+  } else {
+    last_[seen_ % kMedianOf] = loss;
+  }
+  ++seen_;
+  if (last_.size() == kMedianOf) peak_ = std::max(peak_, median_of(last_));
+}
+
+std::optional<std::string> LossWatch::warning(double lr) const {
+  if (last_.size() < kMedianOf) return std::nullopt;
+  const double end = median_of(last_);
+  const double before = std::max(untrained_.model, untrained_.zeros.value_or(0));
+  const double useless =
+      untrained_.zeros ? kHardlyBetter * *untrained_.zeros : kRise * untrained_.model;
+  if (!(before > 0) || peak_ <= kRise * before || end < useless) return std::nullopt;
+  const std::string worth =
+      untrained_.zeros ? fmt::format("; a model that gives zeros has {:.3g}", *untrained_.zeros)
+                       : "";
+  return fmt::format(
+      "the loss rose from {:.3g} before training to {:.3g} and ended at {:.3g}{}.\n"
+      "optimizer.lr {:g} is probably too high: try a tenth of it or less",
+      untrained_.model, peak_, end, worth, lr);
+}
+
+}  // namespace decent

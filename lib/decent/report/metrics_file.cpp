@@ -1,0 +1,149 @@
+#include "decent/report/metrics_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+
+namespace decent {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Line {
+  std::string kind;
+  std::string status;  // of an end line
+  std::int64_t step = 0;
+  double loss = 0;  // NaN where it is none
+};
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+double number_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  const bool is_number = found != object.end() && found->is_number();
+  return is_number ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Nothing where it is no line of this file.
+std::optional<Line> read_line(const std::string& text) {
+  const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return std::nullopt;
+  const auto step = object.find("step");
+  if (step == object.end() || !step->is_number_integer()) return std::nullopt;
+  return Line{text_in(object, "kind"), text_in(object, "status"), step->get<std::int64_t>(),
+              number_in(object, "loss")};
+}
+
+// Names of files need not be UTF-8.
+std::string text_of(const Json& line) {
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+template <typename Visit>
+void for_each_line(const std::filesystem::path& path, const Visit& visit) {
+  if (!std::filesystem::exists(path)) return;
+  std::istringstream all(read_text(path));
+  for (std::string text; std::getline(all, text);) {
+    if (const auto line = read_line(text)) visit(*line, text);
+  }
+}
+
+}  // namespace
+
+MetricsFile::MetricsFile(const std::filesystem::path& path)
+    : path_(path), file_(std::fopen(path.c_str(), "ae")) {
+  if (!file_) throw WriteError("cannot write '" + path.string() + "': " + std::strerror(errno));
+}
+
+void MetricsFile::write(const TrainMetrics& m) {
+  Json line = {{"kind", "train"},
+               {"step", m.step},
+               {"epoch", m.epoch},
+               {"loss", m.loss},
+               {"lr", m.lr},
+               {"samples_per_s", m.samples_per_s},
+               {"step_ms", m.step_ms},
+               {"comm_wait_ms", m.comm_wait_ms},
+               {"data_wait_ms", m.data_wait_ms}};
+  if (m.grad_norm) line["grad_norm"] = *m.grad_norm;
+  if (m.loss_scale) line["loss_scale"] = *m.loss_scale;
+  write_line(line.dump());
+}
+
+void MetricsFile::write(const EvalMetrics& m) {
+  Json line = {{"kind", "eval"},
+               {"step", m.step},
+               {"epoch", m.epoch},
+               {"model", "average"},
+               {"loss", m.loss}};
+  for (const Score& score : m.scores) line[score.name] = score.value;
+  line["samples"] = m.samples;
+  line["consensus_distance"] = m.consensus_distance;
+  if (!m.source.empty()) line["source"] = m.source;
+  if (!m.checkpoint.empty()) line["checkpoint"] = m.checkpoint;
+  write_line(text_of(line));
+}
+
+void MetricsFile::write_end(const std::string& status, std::int64_t step, double wall_s) {
+  write_line(
+      Json({{"kind", "end"}, {"status", status}, {"step", step}, {"wall_s", wall_s}}).dump());
+}
+
+void MetricsFile::sync() {
+  if (::fsync(::fileno(file_.get())) == 0) return;
+  throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
+}
+
+void MetricsFile::write_line(const std::string& line) {
+  const bool written =
+      std::fprintf(file_.get(), "%s\n", line.c_str()) >= 0 && std::fflush(file_.get()) == 0;
+  if (!written) throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
+}
+
+void cut_metrics(const std::filesystem::path& path, std::int64_t step) {
+  if (!std::filesystem::exists(path)) return;
+  std::string kept;
+  for_each_line(path, [&](const Line& line, const std::string& text) {
+    if (line.kind != "end" && line.step <= step) kept += text + "\n";
+  });
+  write_file(path, kept);
+}
+
+std::int64_t last_step_in(const std::filesystem::path& path) {
+  std::int64_t last = 0;
+  for_each_line(path, [&](const Line& line, const std::string&) {
+    if (line.kind != "end") last = std::max(last, line.step);
+  });
+  return last;
+}
+
+std::vector<double> train_losses_in(const std::filesystem::path& path) {
+  std::vector<double> losses;
+  for_each_line(path, [&](const Line& line, const std::string&) {
+    if (line.kind == "train") losses.push_back(line.loss);
+  });
+  return losses;
+}
+
+std::optional<std::int64_t> completed_step(const std::filesystem::path& path) {
+  std::optional<std::int64_t> completed;
+  for_each_line(path, [&](const Line& line, const std::string&) {
+    // Evaluations of a run that is over may follow its end.
+    if (line.kind == "eval") return;
+    completed = line.status == "completed" ? std::optional(line.step) : std::nullopt;
+  });
+  return completed;
+}
+
+}  // namespace decent

@@ -1,0 +1,125 @@
+#include "decent/report/progress.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "decent/core/printable.h"
+#include "decent/core/text.h"
+#include "decent/core/version.h"
+#include "decent/report/dry_run_text.h"
+
+namespace decent {
+namespace {
+
+std::string average_name(int workers) {
+  return workers == 1 ? "model" : fmt::format("average of {} models", workers);
+}
+
+std::string score_text(const Score& score) {
+  const bool is_share = score.name == "accuracy" || score.name == "top5";
+  return is_share ? fmt::format("{} {:.2f}%  ", score.name, printable(100 * score.value))
+                  : fmt::format("{} {:.4f}  ", score.name, printable(score.value));
+}
+
+std::string scores(const EvalMetrics& metrics) {
+  std::string text;
+  for (const Score& score : metrics.scores) text += score_text(score);
+  return fmt::format("{}loss {:.4f}  on {}", text, printable(metrics.loss),
+                     counted(metrics.samples, "sample"));
+}
+
+}  // namespace
+
+std::string duration_text(double seconds) {
+  const auto total = static_cast<std::int64_t>(std::llround(seconds));
+  if (total >= 3600)
+    return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+  return fmt::format("{}:{:02}", total / 60, total % 60);
+}
+
+std::vector<std::string> start_lines(const Plan& plan) {
+  const std::string evaluated = plan.eval_samples
+                                    ? counted(*plan.eval_samples, "sample") + " to evaluate on"
+                                    : "none to evaluate on";
+  return {
+      fmt::format("decent-train {} (build {})", version(), build_id()),
+      fmt::format("workers  {}, topology {} ({})", plan.workers, plan.topology,
+                  counted(plan.phases, "phase")),
+      fmt::format("device   {}", plan.device),
+      fmt::format("model    {}: {} to train in {}", plan.model,
+                  counted(plan.parameters, "parameter"), counted(plan.buckets, "bucket")),
+      fmt::format("data     {} to train on, {}", counted(plan.train_samples, "sample"), evaluated),
+      fmt::format("train    {} of {} x {}, {} an epoch, {} at lr {:g}",
+                  counted(plan.steps, "update"), plan.workers, counted(plan.batch_size, "sample"),
+                  plan.updates_per_epoch, plan.optimizer, plan.lr),
+      fmt::format("output   {}", plan.output)};
+}
+
+std::string disconnected_warning(const std::vector<std::vector<int>>& parts) {
+  Phase groups;
+  for (const std::vector<int>& ranks : parts) groups.push_back({ranks, 1.0});
+  return "parallel.topology: the phases together do not connect all workers; " +
+         phase_text(groups, 200) + " never hear of one another";
+}
+
+std::string fixed_mode_warning(const std::string& model,
+                               const std::vector<std::string>& operators) {
+  return "'" + model + "' has its train or eval mode baked in (" + join(operators) +
+         "), as torch.jit.trace does: it behaves the same in training and in evaluation. "
+         "torch.jit.script(model).save(..) keeps the two apart.";
+}
+
+std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps) {
+  const double left = static_cast<double>(total_steps - metrics.step) * metrics.step_ms / 1e3;
+  return fmt::format(
+      "step {:>{}}/{}  epoch {:.2f}  loss {:.4f}  lr {:.2e}  {:.0f} samples/s  left {}",
+      metrics.step, std::to_string(total_steps).size(), total_steps, metrics.epoch,
+      printable(metrics.loss), metrics.lr, metrics.samples_per_s, duration_text(left));
+}
+
+std::string evaluation_line(const EvalMetrics& metrics, int workers) {
+  const std::string distance = workers == 1 ? ""
+                                            : fmt::format("  consensus distance {:.3g}",
+                                                          printable(metrics.consensus_distance));
+  return fmt::format("eval at step {}: {}: {}{}", metrics.step, average_name(workers),
+                     scores(metrics), distance);
+}
+
+std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summary) {
+  const auto row = [](const std::string& label, const std::string& text) {
+    return fmt::format("  {:<12}{}", label, text);
+  };
+  std::vector<std::string> lines;
+  lines.push_back(
+      fmt::format("done: {} in {:.1f} s", counted(summary.steps, "update"), summary.wall_s));
+  if (summary.evaluation) {
+    const EvalMetrics& evaluation = *summary.evaluation;
+    lines.push_back(row(
+        summary.workers == 1 ? "model" : "average",
+        (summary.workers == 1 ? "" : average_name(summary.workers) + ": ") + scores(evaluation)));
+    if (summary.workers > 1) {
+      lines.push_back(row("apart", fmt::format("consensus distance {:.3g}",
+                                               printable(evaluation.consensus_distance))));
+    }
+  }
+  if (summary.train) {
+    const TrainMetrics& train = *summary.train;
+    lines.push_back(row("training", fmt::format("loss {:.4f} at step {}, epoch {:.2f}",
+                                                printable(train.loss), train.step, train.epoch)));
+    lines.push_back(
+        row("an update", fmt::format("{:.2f} ms, of which {:.2f} waiting for peers and "
+                                     "{:.2f} for data",
+                                     train.step_ms, train.comm_wait_ms, train.data_wait_ms)));
+  }
+  lines.push_back(row(
+      "speed", fmt::format("{:.0f} samples/s overall",
+                           static_cast<double>(summary.samples) / std::max(summary.wall_s, 1e-9))));
+  lines.push_back(row("TorchScript", folder.model().string()));
+  lines.push_back(row("weights", folder.weights().string()));
+  lines.push_back(row("figures", folder.metrics().string()));
+  return lines;
+}
+
+}  // namespace decent

@@ -1,0 +1,57 @@
+#pragma once
+// The lines that a run shows: pure functions from figures to text.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/report/metrics_file.h"
+#include "decent/report/run_folder.h"
+
+namespace decent {
+
+/// What a run is about to do.
+struct Plan {
+  int workers = 1;
+  std::string device;  // and what carries the exchange
+  std::string topology;
+  std::int64_t phases = 0;
+  std::string model;
+  std::int64_t parameters = 0;
+  std::int64_t buckets = 0;
+  std::int64_t train_samples = 0;
+  std::optional<std::int64_t> eval_samples;
+  std::int64_t steps = 0;
+  std::int64_t batch_size = 0;
+  std::int64_t updates_per_epoch = 0;
+  std::string optimizer;
+  double lr = 0;
+  std::string output;
+};
+
+std::vector<std::string> start_lines(const Plan& plan);
+/// `parts`: workers of which none hears of those of another part.
+std::string disconnected_warning(const std::vector<std::vector<int>>& parts);
+/// `operators`: those of the model that do not change with train and eval mode.
+std::string fixed_mode_warning(const std::string& model, const std::vector<std::string>& operators);
+std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps);
+std::string evaluation_line(const EvalMetrics& metrics, int workers);
+
+/// What a run came to.
+struct Summary {
+  std::int64_t steps = 0;
+  int workers = 1;
+  double wall_s = 0;
+  std::int64_t samples = 0;  // trained on, by all workers, repeats counted
+  std::optional<TrainMetrics> train = {};
+  std::optional<EvalMetrics> evaluation = {};
+};
+
+/// A small table, and the files that the run leaves in `folder`.
+std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summary);
+
+/// "1:35", "1:01:01".
+std::string duration_text(double seconds);
+
+}  // namespace decent

@@ -1,0 +1,133 @@
+#include "decent/report/reporter.h"
+
+#include <utility>
+#include <vector>
+
+#include "decent/core/error.h"
+
+namespace decent {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Scalars = std::vector<std::pair<std::string, double>>;
+
+double seconds_between(Clock::time_point begin, Clock::time_point end) {
+  return std::chrono::duration<double>(end - begin).count();
+}
+
+Scalars scalars_of(const TrainMetrics& m) {
+  Scalars scalars = {{"train/epoch", m.epoch},
+                     {"train/loss", m.loss},
+                     {"train/lr", m.lr},
+                     {"train/samples_per_s", m.samples_per_s},
+                     {"train/step_ms", m.step_ms},
+                     {"train/comm_wait_ms", m.comm_wait_ms},
+                     {"train/data_wait_ms", m.data_wait_ms}};
+  if (m.grad_norm) scalars.emplace_back("train/grad_norm", *m.grad_norm);
+  if (m.loss_scale) scalars.emplace_back("train/loss_scale", *m.loss_scale);
+  return scalars;
+}
+
+Scalars scalars_of(const EvalMetrics& m) {
+  Scalars scalars = {{"eval/epoch", m.epoch}, {"eval/loss", m.loss}};
+  for (const Score& score : m.scores) scalars.emplace_back("eval/" + score.name, score.value);
+  scalars.emplace_back("eval/consensus_distance", m.consensus_distance);
+  return scalars;
+}
+
+std::optional<double> accuracy_of(const std::optional<EvalMetrics>& evaluation) {
+  if (!evaluation) return std::nullopt;
+  for (const Score& score : evaluation->scores) {
+    if (score.name == "accuracy") return score.value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Reporter::Reporter(const RunFolder& folder, Log& log, const ReporterOptions& options)
+    : folder_(folder), log_(log), options_(options), metrics_(folder.metrics()) {
+  measured_step_ = options.first_step;
+  if (options.tensorboard) {
+    events_.emplace(folder.path());
+    // An evaluation at the start of a new run is of step 0.
+    events_->write_start(options.first_step > 0 ? options.first_step + 1 : 0);
+  }
+  if (options.display != ProgressDisplay::bar) return;
+  bar_ = std::make_unique<ProgressBar>();
+  log_.before_line([this] { bar_->clear(); });
+}
+
+Reporter::~Reporter() {
+  if (bar_) log_.before_line(nullptr);
+}
+
+double Reporter::wall_s() const { return seconds_between(started_, Clock::now()); }
+
+void Reporter::step(std::int64_t step, double epoch) {
+  if (!bar_) return;
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  const double seconds = seconds_between(measured_at_, now);
+  if (seconds > 0.2) {
+    const double rate = static_cast<double>(step - measured_step_) / seconds;
+    steps_per_s_ = steps_per_s_ == 0 ? rate : 0.8 * steps_per_s_ + 0.2 * rate;
+    measured_at_ = now;
+    measured_step_ = step;
+  }
+  const auto left = static_cast<double>(options_.total_steps - step);
+  bar_->update({.step = step,
+                .total_steps = options_.total_steps,
+                .epoch = epoch,
+                .samples_per_s = steps_per_s_ * static_cast<double>(options_.update_samples),
+                .seconds_left = steps_per_s_ > 0 ? left / steps_per_s_ : 0,
+                .loss = last_train_ ? std::optional(last_train_->loss) : std::nullopt,
+                .accuracy = accuracy_of(last_evaluation_)});
+}
+
+void Reporter::train(const TrainMetrics& metrics) {
+  const std::lock_guard lock(mutex_);
+  last_train_ = metrics;
+  metrics_.write(metrics);
+  if (events_) events_->write(metrics.step, scalars_of(metrics));
+  const std::string line = progress_line(metrics, options_.total_steps);
+  if (options_.display == ProgressDisplay::plain) {
+    log_.info(line);
+  } else {
+    log_.file_only(line);
+  }
+}
+
+void Reporter::evaluation(const EvalMetrics& metrics) {
+  const std::lock_guard lock(mutex_);
+  last_evaluation_ = metrics;
+  metrics_.write(metrics);
+  if (events_) events_->write(metrics.step, scalars_of(metrics));
+  log_.info(evaluation_line(metrics, options_.workers));
+}
+
+void Reporter::end(const std::string& status, std::int64_t step) noexcept {
+  try {
+    const std::unique_lock lock(mutex_, std::chrono::seconds(1));
+    if (!lock.owns_lock()) return;
+    if (bar_) bar_->clear();
+    metrics_.write_end(status, step, wall_s());
+  } catch (const std::exception&) {
+    // The failure that is being reported may be this very disk.
+  }
+}
+
+void Reporter::complete(std::int64_t step) {
+  const std::lock_guard lock(mutex_);
+  if (bar_) bar_->clear();
+  metrics_.write_end("completed", step, wall_s());
+  const Summary summary{.steps = step,
+                        .workers = options_.workers,
+                        .wall_s = wall_s(),
+                        .samples = (step - options_.first_step) * options_.update_samples,
+                        .train = last_train_,
+                        .evaluation = last_evaluation_};
+  for (const std::string& line : end_lines(folder_, summary)) log_.info(line);
+}
+
+}  // namespace decent

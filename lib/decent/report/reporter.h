@@ -1,0 +1,70 @@
+#pragma once
+// Everything that a run tells: metrics.jsonl, TensorBoard, the screen and run.log. Rank 0 has one.
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "decent/report/event_file.h"
+#include "decent/report/log.h"
+#include "decent/report/metrics_file.h"
+#include "decent/report/progress.h"
+#include "decent/report/progress_bar.h"
+#include "decent/report/run_folder.h"
+
+namespace decent {
+
+enum class ProgressDisplay { bar, plain, off };
+
+struct ReporterOptions {
+  int workers = 1;
+  std::int64_t first_step = 0;  // that the run goes on from
+  std::int64_t total_steps = 0;
+  std::int64_t update_samples = 0;  // of one update, on all workers
+  ProgressDisplay display = ProgressDisplay::plain;
+  bool tensorboard = true;
+};
+
+/// Threads: end() and sync() may be called by any thread, the others by the training thread.
+class Reporter {
+ public:
+  /// `folder` exists; `log` must outlive the reporter. Throws WriteError, as do the other methods.
+  Reporter(const RunFolder& folder, Log& log, const ReporterOptions& options);
+  ~Reporter();
+
+  /// After every update; cheap.
+  void step(std::int64_t step, double epoch);
+  void train(const TrainMetrics& metrics);
+  void evaluation(const EvalMetrics& metrics);
+  /// Makes the lines of metrics.jsonl durable. Any thread.
+  void sync() { metrics_.sync(); }
+  /// The last line of metrics.jsonl: completed, stopped or failed, and the display is cleared.
+  /// Never throws and never waits long: the disk may be what failed, and the training thread may
+  /// hang.
+  void end(const std::string& status, std::int64_t step) noexcept;
+  /// The same for a run that came to its end, with its summary. Throws WriteError.
+  void complete(std::int64_t step);
+
+ private:
+  double wall_s() const;
+
+  const RunFolder folder_;
+  Log& log_;
+  ReporterOptions options_;
+  std::timed_mutex mutex_;
+  MetricsFile metrics_;
+  std::optional<EventFile> events_;
+  std::unique_ptr<ProgressBar> bar_;  // null without
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::optional<TrainMetrics> last_train_;
+  std::optional<EvalMetrics> last_evaluation_;
+  // Speed as the bar shows it, smoothed over about a second.
+  std::chrono::steady_clock::time_point measured_at_ = started_;
+  std::int64_t measured_step_ = 0;
+  double steps_per_s_ = 0;
+};
+
+}  // namespace decent

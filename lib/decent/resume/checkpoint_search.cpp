@@ -1,0 +1,228 @@
+#include "decent/resume/checkpoint_search.h"
+
+#include <algorithm>
+#include <set>
+
+#include "decent/checkpoint/checkpoint_folder.h"
+#include "decent/comm/gather.h"
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/resume/checkpoint_sights.h"
+
+namespace decent {
+namespace {
+
+using Sights = std::vector<std::vector<Sight>>;
+
+constexpr const char* kOffer =
+    ".\nTo go on from the average of the replicas that are left: --set "
+    "checkpoint.allow_missing=true";
+
+// A worker reads its own replica where it can, the others are spread over those who have them.
+std::vector<int> choose_readers(const Candidate& candidate, std::int64_t replicas, int workers) {
+  std::vector<int> readers;
+  for (int replica = 0; replica < replicas; ++replica) {
+    const auto found = candidate.holders.find(replica);
+    if (found == candidate.holders.end()) {
+      readers.push_back(-1);
+      continue;
+    }
+    const std::vector<int>& holders = found->second;
+    const bool own =
+        replicas == workers && std::find(holders.begin(), holders.end(), replica) != holders.end();
+    readers.push_back(own ? replica : holders[static_cast<std::size_t>(replica) % holders.size()]);
+  }
+  return readers;
+}
+
+std::vector<int> missing_in(const std::vector<int>& readers) {
+  std::vector<int> missing;
+  for (std::size_t replica = 0; replica < readers.size(); ++replica) {
+    if (readers[replica] < 0) missing.push_back(static_cast<int>(replica));
+  }
+  return missing;
+}
+
+std::string ranks_text(const std::vector<int>& ranks) {
+  std::vector<std::string> texts;
+  for (int rank : ranks) texts.push_back(std::to_string(rank));
+  return (texts.size() == 1 ? "replica " : "replicas ") + join(texts);
+}
+
+// Why a candidate cannot be used.
+struct Defect {
+  bool only_missing = false;  // replicas are nowhere; those that are there are good
+  std::string text;
+};
+
+// Goes through candidates; all workers do the same in step.
+class Search {
+ public:
+  Search(World& world, int rank, std::size_t workers, const CheckpointSearch& options)
+      : world_(world), rank_(rank), workers_(static_cast<int>(workers)), options_(options) {}
+
+  /// Reads and checks all replicas. `writing`: where files of this worker may lie that were never
+  /// renamed. The defect where something is wrong.
+  std::optional<Defect> open(const Candidate& candidate, const std::filesystem::path& folder,
+                             const std::filesystem::path& writing, FoundCheckpoint& found) {
+    found = {};
+    found.folder = folder;
+    const std::string name = "candidate/" + std::to_string(number_++);
+    found.manifest = share_manifest(name, candidate, folder);
+    found.readers = choose_readers(candidate, found.manifest.world_size, workers_);
+    const std::string first =
+        forget_damaged(found, world_.gather(name + "/checked", read_own(found, writing)));
+    return judge(found, first);
+  }
+
+ private:
+  Manifest share_manifest(const std::string& name, const Candidate& candidate,
+                          const std::filesystem::path& folder) {
+    const int source = candidate.with_manifest.front();
+    const std::string own = source == rank_ ? read_text(folder / kManifestName) : std::string();
+    const std::vector<std::string> texts = world_.gather(name + "/manifest", own);
+    return parse_manifest(texts[static_cast<std::size_t>(source)],
+                          (folder / kManifestName).string());
+  }
+
+  // By replica: why this worker cannot read it; empty where it can or need not.
+  std::vector<std::string> read_own(FoundCheckpoint& found,
+                                    const std::filesystem::path& writing) const {
+    std::vector<std::string> damage(found.readers.size());
+    for (std::size_t replica = 0; replica < found.readers.size(); ++replica) {
+      if (found.readers[replica] != rank_) continue;
+      const CheckpointFile& file = found.manifest.files[replica];
+      const bool renamed = writing.empty() || std::filesystem::exists(found.folder / file.name);
+      try {
+        found.own.emplace(static_cast<int>(replica),
+                          ReplicaFile(renamed ? found.folder : writing, file));
+      } catch (const CheckpointDamaged& error) {
+        damage[replica] = error.what();
+      }
+    }
+    return damage;
+  }
+
+  // Returns what is wrong with the first replica that is damaged.
+  static std::string forget_damaged(FoundCheckpoint& found,
+                                    const std::vector<std::vector<std::string>>& all) {
+    std::string first;
+    for (const std::vector<std::string>& damage : all) {
+      for (std::size_t replica = 0; replica < damage.size(); ++replica) {
+        if (damage[replica].empty()) continue;
+        if (first.empty()) first = damage[replica];
+        found.readers[replica] = -1;
+      }
+    }
+    return first;
+  }
+
+  std::optional<Defect> judge(const FoundCheckpoint& found, const std::string& damage) const {
+    const std::vector<int> missing = missing_in(found.readers);
+    if (missing.empty()) return std::nullopt;
+    const std::string place = "'" + found.folder.string() + "'";
+    const std::string which = ranks_text(missing) + " of " + std::to_string(found.readers.size());
+    const bool any_left = missing.size() < found.readers.size();
+    if (options_.allow_missing && any_left) {
+      options_.warn("checkpoint " + place + ": " + which +
+                    " cannot be read; the average of the others is used");
+      return std::nullopt;
+    }
+    if (!damage.empty()) return Defect{.only_missing = false, .text = damage};
+    const std::string file =
+        replica_file_name(missing.front()) + (missing.size() > 1 ? ", .." : "");
+    return Defect{.only_missing = any_left,
+                  .text = "checkpoint " + place + " is not whole: " + which + " (" + file +
+                          ") is on no worker"};
+  }
+
+  World& world_;
+  int rank_;
+  int workers_;
+  const CheckpointSearch& options_;
+  int number_ = 0;
+};
+
+void warn_of(const Sights& sights, const std::string& ending,
+             const std::function<void(const std::string&)>& warn) {
+  std::set<std::string> told;
+  for (const std::vector<Sight>& own : sights) {
+    for (const Sight& sight : own) {
+      if (!sight.error.empty() && told.insert(sight.error).second) warn(sight.error + ending);
+    }
+  }
+}
+
+const Sight* first_with_error(const Sights& sights, bool unreadable) {
+  for (const std::vector<Sight>& own : sights) {
+    for (const Sight& sight : own) {
+      if (!sight.error.empty() && sight.unreadable == unreadable) return &sight;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool FoundCheckpoint::whole() const { return missing_in(readers).empty(); }
+
+int FoundCheckpoint::first_replica() const {
+  const auto there = [](int reader) { return reader >= 0; };
+  return static_cast<int>(std::find_if(readers.begin(), readers.end(), there) - readers.begin());
+}
+
+std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
+                                                      const std::filesystem::path& checkpoints,
+                                                      const CheckpointSearch& search) {
+  const CheckpointFolder folder(checkpoints);
+  const Sights sights = share_sights(world, look_into(checkpoints));
+  warn_of(sights, "; it is passed over", search.warn);
+  Search searching(world, rank, sights.size(), search);
+  std::string incomplete, damaged;
+  for (const Candidate& candidate : candidates_in(sights)) {
+    FoundCheckpoint found;
+    const auto defect = searching.open(candidate, folder.path_of(candidate.step),
+                                       folder.writing_path_of(candidate.step), found);
+    if (!defect) return found;
+    search.warn(defect->text + "; it is passed over");
+    std::string& kind = defect->only_missing ? incomplete : damaged;
+    if (kind.empty()) kind = defect->text;
+  }
+  if (!incomplete.empty()) throw SharedError(ExitCode::checkpoint_damaged, incomplete + kOffer);
+  if (const Sight* unreadable = first_with_error(sights, true)) {
+    throw SharedError(ExitCode::user_error, unreadable->error);
+  }
+  if (const Sight* bad = first_with_error(sights, false); bad != nullptr && damaged.empty()) {
+    damaged = bad->error;
+  }
+  if (!damaged.empty() && search.must_find) {
+    throw SharedError(ExitCode::checkpoint_damaged, damaged);
+  }
+  return std::nullopt;
+}
+
+FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::path& folder,
+                                const CheckpointSearch& search) {
+  const Sights sights = share_sights(world, look_at_one(folder));
+  const std::vector<Candidate> candidates = candidates_in(sights);
+  if (candidates.empty()) {
+    for (const bool unreadable : {false, true}) {
+      const Sight* sight = first_with_error(sights, unreadable);
+      if (sight == nullptr) continue;
+      throw SharedError(unreadable ? ExitCode::user_error : ExitCode::checkpoint_damaged,
+                        sight->error);
+    }
+    throw SharedError(ExitCode::user_error, "there is no checkpoint '" + folder.string() +
+                                                "' (a folder like "
+                                                "runs/NAME/checkpoints/step-00000500)");
+  }
+  warn_of(sights, "", search.warn);  // on another machine than the one that has a good manifest
+  Search searching(world, rank, sights.size(), search);
+  FoundCheckpoint found;
+  const auto defect = searching.open(candidates.front(), folder, {}, found);
+  if (!defect) return found;
+  const bool any_left = found.first_replica() < static_cast<int>(found.readers.size());
+  throw SharedError(ExitCode::checkpoint_damaged, defect->text + (any_left ? kOffer : ""));
+}
+
+}  // namespace decent

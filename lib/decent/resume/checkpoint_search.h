@@ -1,0 +1,47 @@
+#pragma once
+// Which checkpoint to read, agreed on by all workers, whoever has which of its files.
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/checkpoint/manifest.h"
+#include "decent/comm/world.h"
+#include "decent/resume/replica_file.h"
+
+namespace decent {
+
+/// A checkpoint that all workers have agreed on.
+struct FoundCheckpoint {
+  std::filesystem::path folder;  // on this worker, where it may lack files or not exist
+  Manifest manifest;
+  std::vector<int> readers;        // by replica: the worker that reads it; -1: nobody can
+  std::map<int, ReplicaFile> own;  // the replicas that this worker reads, by number
+  bool whole() const;              // no replica is missing
+  int first_replica() const;       // the lowest that there is
+};
+
+struct CheckpointSearch {
+  bool allow_missing = false;  // checkpoint.allow_missing
+  bool must_find = false;      // where all that there is is damaged, that is an error
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
+};
+
+/// The newest whole checkpoint among those in `checkpoints`, each worker's own folder of that
+/// place; nothing where there is none. What stands there and is not whole is warned of and passed
+/// over. Collective. Throws SharedError: checkpoint_damaged where none is whole but one only lacks
+/// replicas, saying how to go on without them; user_error where none is whole but one is of a
+/// format that this program does not know, or cannot be read.
+std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
+                                                      const std::filesystem::path& checkpoints,
+                                                      const CheckpointSearch& search);
+
+/// The checkpoint in `folder`. Collective. Throws SharedError: checkpoint_damaged naming the file
+/// that is, user_error where the folder is no checkpoint at all.
+FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::path& folder,
+                                const CheckpointSearch& search);
+
+}  // namespace decent

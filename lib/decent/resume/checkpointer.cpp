@@ -1,0 +1,127 @@
+#include "decent/resume/checkpointer.h"
+
+#include <utility>
+
+#include "decent/comm/gather.h"
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/resume/pruning.h"
+
+namespace decent {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CheckpointFile, name, bytes, checksum)
+
+Checkpointer::Checkpointer(CheckpointerOptions options) : options_(std::move(options)) {}
+
+Checkpointer::~Checkpointer() {
+  if (thread_.joinable()) thread_.join();
+}
+
+void Checkpointer::check() {
+  const std::lock_guard lock(mutex_);
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+std::optional<double> Checkpointer::take_seconds() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(seconds_, std::nullopt);
+}
+
+void Checkpointer::wait() {
+  if (thread_.joinable()) thread_.join();
+  check();
+}
+
+void Checkpointer::save(const Moment& moment, const NamedTensors& state, bool may_go_on) {
+  wait();
+  const auto begin = Clock::now();
+  image_.copy(state);
+  ++saves_;
+  last_step_ = moment.step;
+  if (options_.recipe.background && may_go_on) {
+    thread_ = std::thread([this, moment, begin] { write(moment, begin); });
+  } else {
+    write(moment, begin);
+    check();
+  }
+}
+
+// ---- the writing thread ---------------------------------------------------------------------
+
+// Only this worker's own failures are kept: another one's ends the run by itself.
+void Checkpointer::write(const Moment& moment, Clock::time_point begin) noexcept {
+  try {
+    const auto manifest = write_replicas(moment);
+    const bool published = manifest && publish(*manifest);
+    {
+      const std::lock_guard lock(mutex_);
+      seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+    }
+    if (!options_.leads) return;
+    if (published) {
+      prune_checkpoints(options_.folder, options_.recipe);
+    } else {
+      options_.folder.discard(moment.step);  // makes room on a full disk
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = std::current_exception();
+  }
+}
+
+std::string Checkpointer::stage_name(const std::string& stage) const {
+  return "checkpoint/" + std::to_string(saves_) + "/" + stage;
+}
+
+// The same stage, of which the training thread can throw again what it throws.
+template <typename Stage>
+auto Checkpointer::keeping_failure(Stage stage) {
+  return [this, stage] {
+    try {
+      return stage();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      failure_ = std::current_exception();
+      throw;
+    }
+  };
+}
+
+// The manifest of what is durable then; nothing where a worker's part failed.
+std::optional<Manifest> Checkpointer::write_replicas(const Moment& moment) {
+  const auto written = options_.world.attempt(stage_name("written"),
+                                              keeping_failure([&] { return write_own(moment); }));
+  if (!all_done(outcomes_of(written))) return std::nullopt;
+  Manifest manifest = options_.manifest;
+  manifest.world_size = moment.workers.size();
+  manifest.step = moment.step;
+  manifest.epoch = moment.epoch;
+  manifest.consumed = moment.consumed;
+  manifest.epochs_done = moment.epochs_done;
+  manifest.metrics = moment.metrics;
+  for (const int rank : moment.workers.ranks) {
+    manifest.files.push_back(written[static_cast<std::size_t>(rank)].value.value());
+  }
+  return manifest;
+}
+
+CheckpointFile Checkpointer::write_own(const Moment& moment) {
+  if (const auto name = image_.non_finite()) {
+    throw Error(ExitCode::diverged,
+                "training diverged: parameter '" + *name + "' is not finite after step " +
+                    std::to_string(moment.step) + ", so that no checkpoint was saved");
+  }
+  const int replica = moment.workers.place_of(options_.world.launch().rank);
+  const std::filesystem::path folder = options_.folder.begin(moment.step);
+  const CheckpointFile file = write_replica(folder, replica, image_.bytes());
+  options_.before_publishing();
+  return file;
+}
+
+bool Checkpointer::publish(const Manifest& manifest) {
+  return all_done(options_.world.attempt(stage_name("published"), keeping_failure([&] {
+                                           if (options_.leads) options_.folder.publish(manifest);
+                                         })));
+}
+
+}  // namespace decent

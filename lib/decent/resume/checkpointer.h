@@ -1,0 +1,102 @@
+#pragma once
+// Saving checkpoints: all workers at the same step, each its own replica, and one of those that
+// share a folder the manifest.
+//
+// A save is a copy of the state in memory, made by the training thread, and the writing of it,
+// which may go on in a thread beside training:
+//   1. every worker makes its file durable in a temporary folder, and tells the others its checksum
+//   2. of the workers that share a folder, the lowest rank writes the manifest and renames
+//   3. once that is done everywhere, the same ones remove what need not be kept
+// A checkpoint is thus never seen on one machine before all replicas are durable on theirs, and
+// none is removed before a newer one is.
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "decent/checkpoint/checkpoint_folder.h"
+#include "decent/checkpoint/manifest.h"
+#include "decent/comm/world.h"
+#include "decent/config/recipe.h"
+#include "decent/core/membership.h"
+#include "decent/resume/replica_image.h"
+
+namespace decent {
+
+struct CheckpointerOptions {
+  World& world;             // whose agreements the writing thread uses, too
+  bool leads = true;        // the lowest rank of those that share the folder
+  CheckpointFolder folder;  // as this worker sees it
+  CheckpointRecipe recipe = {};
+  Manifest manifest = {};  // what all checkpoints of the run have in common
+  /// Makes durable what must be before a checkpoint appears; called by the writing thread.
+  std::function<void()> before_publishing = [] {};
+};
+
+/// Threads: used by the training thread; has at most one writing thread.
+class Checkpointer {
+ public:
+  explicit Checkpointer(CheckpointerOptions options);
+  /// Waits for the writing thread.
+  ~Checkpointer();
+  Checkpointer(const Checkpointer&) = delete;
+  Checkpointer& operator=(const Checkpointer&) = delete;
+
+  /// What only this checkpoint has: whose replicas it holds, step, place in the data, evaluation.
+  struct Moment {
+    Membership workers = {};  // replica p is that of the worker at place p
+    std::int64_t step = 0;
+    std::int64_t epoch = 0;
+    std::int64_t consumed = 0;
+    double epochs_done = 0;
+    std::vector<std::pair<std::string, double>> metrics = {};
+  };
+
+  /// Saves `state`, once the save before is done; in the background where the recipe says so and
+  /// `may_go_on`. Collective. Throws what went wrong with this worker's part of the save before, or
+  /// of this one where it is done: WriteError, Error with ExitCode::diverged for a parameter that
+  /// is not finite. What went wrong with another worker's part is for that one to throw.
+  void save(const Moment& moment, const NamedTensors& state, bool may_go_on = true);
+
+  /// Throws what went wrong with this worker's part of the last save, where that is known already.
+  void check();
+
+  /// Waits for the save under way and does the same.
+  void wait();
+
+  /// How long the last save took that is done, copy and writing; nothing before there is one.
+  std::optional<double> take_seconds();
+
+  /// The step of the last checkpoint that was begun, or that stands in the folder already; -1
+  /// without one.
+  std::int64_t last_step() const { return last_step_; }
+  void stands_already(std::int64_t step) { last_step_ = step; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void write(const Moment& moment, Clock::time_point begin) noexcept;
+  std::optional<Manifest> write_replicas(const Moment& moment);
+  CheckpointFile write_own(const Moment& moment);
+  bool publish(const Manifest& manifest);
+  template <typename Stage>
+  auto keeping_failure(Stage stage);
+  std::string stage_name(const std::string& stage) const;
+
+  CheckpointerOptions options_;
+  ReplicaImage image_;
+  std::thread thread_;
+  std::int64_t saves_ = 0;
+  std::int64_t last_step_ = -1;
+  std::mutex mutex_;  // guards what follows
+  std::exception_ptr failure_;
+  std::optional<double> seconds_;
+};
+
+}  // namespace decent

@@ -1,0 +1,225 @@
+#include "decent/resume/replica_loader.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
+#include "decent/parallel/mean.h"
+#include "decent/parallel/same_bits.h"
+#include "decent/parallel/tensor_names.h"
+
+namespace decent {
+namespace {
+
+// One broadcast carries at most so many bytes of a file.
+constexpr std::int64_t kMostBroadcast = std::int64_t{1} << 28;
+
+// The tensor in memory of its own on the CPU: in the file it need not be aligned. Undefined where
+// the file has none of that name.
+at::Tensor read_tensor(const ReplicaFile& file, const std::string& name, const at::Tensor& like) {
+  const TensorView* view = file.find(name);
+  if (view == nullptr) return {};
+  if (view->shape != like.sizes().vec() || scalar_type(view->dtype) != like.scalar_type()) {
+    throw CheckpointDamaged("the checkpoint is damaged: '" + name + "' is " +
+                            dtype_text(scalar_type(view->dtype)) + shape_text(view->shape) +
+                            ", not " + dtype_text(like.scalar_type()) + shape_text(like.sizes()));
+  }
+  const at::Tensor tensor = at::empty(like.sizes(), at::TensorOptions(like.scalar_type()));
+  if (!view->data.empty()) {
+    std::memcpy(tensor.mutable_data_ptr(), view->data.data(), view->data.size());
+  }
+  return tensor;
+}
+
+void copy_from(const ReplicaFile& file, const NamedTensors& targets) {
+  for (const auto& [name, target] : targets) {
+    const at::Tensor tensor = read_tensor(file, name, target);
+    if (tensor.defined()) target.copy_(tensor);
+  }
+}
+
+// The bytes of a replica from the worker that has them, on every worker.
+std::string broadcast_file(const FoundCheckpoint& found, Communicator& world, int replica) {
+  const int reader = found.readers[static_cast<std::size_t>(replica)];
+  const auto size =
+      static_cast<std::int64_t>(found.manifest.files[static_cast<std::size_t>(replica)].bytes);
+  std::string bytes(static_cast<std::size_t>(size), '\0');
+  if (reader == world.rank()) bytes = found.own.at(replica).bytes();
+  for (std::int64_t first = 0; first < size; first += kMostBroadcast) {
+    const std::int64_t count = std::min(kMostBroadcast, size - first);
+    world.broadcast(at::from_blob(bytes.data() + first, {count}, at::kByte), reader)->wait();
+  }
+  return bytes;
+}
+
+bool is_update_count(const std::string& name, const at::Tensor& tensor) {
+  return name.starts_with(kOptimizerPrefix) && tensor.scalar_type() == at::kLong;
+}
+
+// Averages one tensor after another, all workers in step. A worker adds up the replicas that it
+// reads, and all sums are added up.
+class Averager {
+ public:
+  Averager(const FoundCheckpoint& found, Communicator& world, const AverageRules& rules)
+      : found_(found), world_(world), rules_(rules) {}
+
+  // Before any is filled: buffers that hold the same bits in all replicas keep them.
+  void compare_buffers(const NamedTensors& targets) {
+    NamedTensors buffers;
+    for (const auto& [name, target] : targets) {
+      if (name.starts_with(kBufferPrefix) && target.is_floating_point())
+        buffers.emplace_back(name, target);
+    }
+    if (buffers.empty()) return;
+    const std::vector<bool> same = same_in_all_rows(world_, hashes_of(buffers));
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      if (same[i]) same_buffers_.insert(buffers[i].first);
+    }
+  }
+
+  // What an exchange remembers is between a worker and its neighbours: with others, or without
+  // some, it begins afresh.
+  void fill(const std::string& name, const at::Tensor& target) {
+    if (name.starts_with(kExchangePrefix)) return;
+    if (is_update_count(name, target)) {
+      take(name, target, [](const at::Tensor& values) { return values.max(); });
+    } else if (name.starts_with(kScalerPrefix)) {
+      take(name, target, [](const at::Tensor& values) { return values.min(); });
+    } else if (!target.is_floating_point() || same_buffers_.contains(name) ||
+               (name.starts_with(kBufferPrefix) && !rules_.average_buffers)) {
+      first_replicas(name, target);
+    } else {
+      average(name, target);
+    }
+  }
+
+  double distance() const {
+    const at::Tensor total = at::scalar_tensor(squares_, at::kDouble);
+    world_.all_reduce_sum(total)->wait();
+    return std::sqrt(total.item<double>() / static_cast<double>(replicas()));
+  }
+
+ private:
+  // Of the checkpoint, without those that are missing.
+  std::int64_t replicas() const {
+    return std::count_if(found_.readers.begin(), found_.readers.end(),
+                         [](int reader) { return reader >= 0; });
+  }
+
+  // One row for each replica, filled for those that this worker reads.
+  at::Tensor hashes_of(const NamedTensors& buffers) const {
+    const at::Tensor table =
+        at::zeros({replicas(), static_cast<std::int64_t>(buffers.size())}, at::kLong);
+    for (const auto& [replica, file] : found_.own) {
+      std::vector<at::Tensor> tensors;
+      for (const auto& [name, target] : buffers) {
+        const at::Tensor tensor = read_tensor(file, name, target);
+        tensors.push_back(tensor.defined() ? tensor : at::empty({0}));
+      }
+      const auto row = std::count_if(found_.readers.begin(), found_.readers.begin() + replica,
+                                     [](int reader) { return reader >= 0; });
+      table[row].copy_(bit_hashes(tensors));
+    }
+    return table;
+  }
+
+  std::vector<at::Tensor> own(const std::string& name, const at::Tensor& like) const {
+    std::vector<at::Tensor> tensors;
+    for (const auto& [replica, file] : found_.own) {
+      at::Tensor tensor = read_tensor(file, name, like);
+      if (tensor.defined()) tensors.push_back(std::move(tensor));
+    }
+    return tensors;
+  }
+
+  // Parameters that were frozen have no optimizer state: what no replica has stays as it is.
+  void average(const std::string& name, const at::Tensor& target) {
+    const std::vector<at::Tensor> tensors = own(name, target);
+    const at::Tensor sum = at::zeros({target.numel() + 1}, at::kDouble);
+    const at::Tensor values = sum.narrow(0, 0, target.numel()).view(target.sizes());
+    const double addend = mean_factors(replicas()).addend;
+    for (const at::Tensor& tensor : tensors) values.add_(tensor.to(at::kDouble).mul(addend));
+    sum[target.numel()].fill_(static_cast<double>(tensors.size()));
+    world_.all_reduce_sum(sum)->wait();
+    const double count = sum[target.numel()].item<double>();
+    if (count == 0) return;
+    values.div_(count * addend);
+    copy_rounded_once(target, values);
+    if (!name.starts_with(kModelPrefix)) return;
+    for (const at::Tensor& tensor : tensors) {
+      squares_ += tensor.to(at::kDouble).sub_(values).square_().sum().item<double>();
+    }
+  }
+
+  // One of the replicas' values of a scalar; what no replica has stays as it is.
+  template <typename Choose>
+  void take(const std::string& name, const at::Tensor& target, const Choose& choose) {
+    const auto replicas = static_cast<std::int64_t>(found_.readers.size());
+    const at::Tensor table = at::zeros({2, replicas}, at::kDouble);  // values, and who has one
+    for (const auto& [replica, file] : found_.own) {
+      const at::Tensor value = read_tensor(file, name, target);
+      if (!value.defined()) continue;
+      table[0][replica].copy_(value);
+      table[1][replica].fill_(1);
+    }
+    world_.all_reduce_sum(table)->wait();
+    const at::Tensor values = table[0].masked_select(table[1].gt(0));
+    if (values.numel() > 0) target.copy_(choose(values));
+  }
+
+  void first_replicas(const std::string& name, const at::Tensor& target) {
+    const int replica = found_.first_replica();
+    const int reader = found_.readers[static_cast<std::size_t>(replica)];
+    at::Tensor value = target.to(at::kCPU).contiguous();  // as what is read from a file
+    if (reader == world_.rank()) {
+      const at::Tensor read = read_tensor(found_.own.at(replica), name, target);
+      if (read.defined()) value = read;
+    }
+    world_.broadcast(value, reader)->wait();
+    if (!value.is_same(target)) target.copy_(value);
+  }
+
+  const FoundCheckpoint& found_;
+  Communicator& world_;
+  AverageRules rules_;
+  std::set<std::string> same_buffers_;  // names
+  double squares_ = 0;                  // of this worker's replicas
+};
+
+}  // namespace
+
+void load_replica(FoundCheckpoint& found, Communicator& world, const NamedTensors& targets) {
+  const at::NoGradGuard no_grad;
+  for (int replica = 0; replica < world.size(); ++replica) {
+    if (found.readers[static_cast<std::size_t>(replica)] == replica) continue;
+    std::string bytes = broadcast_file(found, world, replica);
+    if (replica != world.rank()) continue;
+    found.own.erase(replica);
+    found.own.emplace(
+        replica,
+        ReplicaFile(std::move(bytes), found.manifest.files[static_cast<std::size_t>(replica)]));
+  }
+  copy_from(found.own.at(world.rank()), targets);
+}
+
+double average_replicas(const FoundCheckpoint& found, Communicator& world,
+                        const NamedTensors& targets, const AverageRules& rules) {
+  const at::NoGradGuard no_grad;
+  Averager averager(found, world, rules);
+  averager.compare_buffers(targets);
+  for (const auto& [name, target] : targets) averager.fill(name, target);
+  return averager.distance();
+}
+
+}  // namespace decent

@@ -1,0 +1,31 @@
+#include "decent/task/backward.h"
+
+#include <c10/util/Exception.h>
+
+#include <string>
+
+#include "decent/model/device_advice.h"
+#include "decent/model/reason.h"
+
+namespace decent {
+
+void run_backward(const at::Tensor& loss) {
+  try {
+    loss.backward();
+  } catch (const c10::Error& error) {
+    const std::string text = error.what_without_backtrace();
+    // Autograd's own words for this case speak of tensors that the user never sees.
+    if (text.find("modified by an inplace operation") != std::string::npos) {
+      throw WeightNeededLater(
+          "the model needs a weight again after its gradient is complete, as it also uses it "
+          "through detach(), but "
+          "did not in the first batch.\nUpdating weights while backward runs would change the "
+          "result; use "
+          "weight.detach().clone() in the model.");
+    }
+    throw UserError("the backward pass of the model fails: " + reason_of(error) +
+                    device_advice(text));
+  }
+}
+
+}  // namespace decent

@@ -1,0 +1,96 @@
+#include "decent/task/device.h"
+
+#include <c10/util/Exception.h>
+
+#include "decent/comm/cuda.h"
+#include "decent/config/choices.h"
+#include "decent/core/error.h"
+#include "decent/model/device_advice.h"
+
+namespace decent {
+namespace {
+
+DeviceWish wish_of(DeviceName name) {
+  switch (name) {
+    case DeviceName::automatic:
+      return DeviceWish::automatic;
+    case DeviceName::cpu:
+      return DeviceWish::cpu;
+    case DeviceName::cuda:
+      return DeviceWish::cuda;
+  }
+  __builtin_unreachable();
+}
+
+BackendWish wish_of(BackendName name) {
+  switch (name) {
+    case BackendName::automatic:
+      return BackendWish::automatic;
+    case BackendName::gloo:
+      return BackendWish::gloo;
+    case BackendName::nccl:
+      return BackendWish::nccl;
+  }
+  __builtin_unreachable();
+}
+
+// The keys that an error of the choice is about: those that leave nothing open.
+std::string wishes(const Recipe& recipe) {
+  const bool backend = recipe.parallel.backend == BackendName::nccl;
+  const bool device = recipe.model.device != DeviceName::automatic || !backend;
+  std::string text;
+  if (device) text = "model.device: " + std::string(name_of(recipe.model.device));
+  if (backend) text += (device ? ", " : "") + std::string("parallel.backend: nccl");
+  return text;
+}
+
+}  // namespace
+
+DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose,
+                        const DeviceChooser& choose) {
+  if (purpose == Purpose::model) return {};
+  try {
+    return choose(wish_of(recipe.model.device), wish_of(recipe.parallel.backend), launch);
+  } catch (const UserError& error) {
+    throw UserError(wishes(recipe) + ": " + error.what());
+  }
+}
+
+DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose) {
+  return device_for(recipe, launch, purpose, choose_device);
+}
+
+std::string device_text(const DeviceChoice& choice, int workers) {
+  std::string text = "cpu";
+  if (choice.device.is_cuda()) text = "cuda (" + cuda_device_name(choice.device.index()) + ")";
+  if (workers > 1) text += ", exchange by " + std::string(backend_name(choice.backend));
+  return text;
+}
+
+HostMemory host_memory_for(at::Device device) {
+  return device.is_cuda() ? HostMemory::pinned : HostMemory::pageable;
+}
+
+Batch on_device(const Batch& batch, at::Device device) {
+  if (device.is_cpu()) return batch;
+  Batch moved;
+  // The allocator keeps pinned memory until it was copied from, whoever drops the batch.
+  for (const at::Tensor& field : batch.fields) {
+    moved.fields.push_back(field.to(device, /*non_blocking=*/true));
+  }
+  return moved;
+}
+
+HeldBatch::~HeldBatch() {
+  const bool failed = std::uncaught_exceptions() > exceptions_;
+  if (failed && !device_.is_cpu()) static_cast<void>(new Batch(std::move(batch_)));
+}
+
+std::string device_trouble(const std::exception& error) {
+  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
+  const std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
+  const std::string advice = device_advice(text);
+  return advice.empty() ? "" : text.substr(0, text.find('\n')) + advice;
+}
+
+}  // namespace decent

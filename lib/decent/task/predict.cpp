@@ -1,0 +1,16 @@
+#include "decent/task/predict.h"
+
+#include "decent/task/device.h"
+
+namespace decent {
+
+Prediction predict(TorchScriptModel& model, std::span<const ForwardInput> inputs,
+                   const Criterion& criterion, const DataSet& data, const Batch& batch) {
+  const Batch moved = on_device(batch, model.device());
+  const at::Tensor output = model.forward(inputs, std::span(moved.fields).first(inputs.size()));
+  // While the GPU is at it, on the host: a kernel that meets such a class ends all use of the GPU.
+  if (!model.device().is_cpu()) criterion.check_classes(output, data.target_in(batch.fields));
+  return {.output = output, .target = data.target_in(moved.fields)};
+}
+
+}  // namespace decent

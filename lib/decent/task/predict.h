@@ -1,0 +1,24 @@
+#pragma once
+// A batch through the model, up to the loss.
+
+#include <span>
+
+#include "decent/data/batch.h"
+#include "decent/model/torchscript_model.h"
+#include "decent/task/criterion.h"
+#include "decent/task/sources.h"
+
+namespace decent {
+
+/// Both on the model's device. The target is undefined where the model gives its loss itself.
+struct Prediction {
+  at::Tensor output;
+  at::Tensor target;
+};
+
+/// Runs forward on a batch of `data`, as it was read. Throws UserError where that fails, or where
+/// the target has a class that the output does not have and only a GPU's kernels would find it.
+Prediction predict(TorchScriptModel& model, std::span<const ForwardInput> inputs,
+                   const Criterion& criterion, const DataSet& data, const Batch& batch);
+
+}  // namespace decent

@@ -1,0 +1,152 @@
+#include "decent/task/probabilities.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "decent/config/choices.h"
+#include "decent/data/batch.h"
+#include "decent/model/onnx_import.h"
+#include "decent/task/predict.h"
+#include "decent/task/random.h"
+
+namespace decent {
+namespace {
+
+// The dimension of the classes, counted from 0; null where the output has none such.
+std::optional<std::int64_t> class_dim_of(const at::Tensor& output, const ModelRecipe& recipe) {
+  const std::int64_t dim =
+      recipe.class_dim < 0 ? recipe.class_dim + output.dim() : recipe.class_dim;
+  return dim >= 0 && dim < output.dim() ? std::optional(dim) : std::nullopt;
+}
+
+// Rounding in float32 is far below 1e-3; probabilities that were rounded to bfloat16, which has 8
+// bits, sum to 1 within 2^-8.
+bool sums_to_one(const at::Tensor& output, std::int64_t dim, bool is_rounded) {
+  if (output.size(dim) < 2 || output.lt(0).any().item<bool>()) return false;
+  return output.sum(dim).sub(1).abs().le(is_rounded ? 5e-3 : 1e-3).all().item<bool>();
+}
+
+at::Tensor activated(const at::Tensor& logits, const ModelRecipe& recipe) {
+  if (activation_of(recipe.loss) == LossActivation::sigmoid) return logits.sigmoid();
+  const auto dim = class_dim_of(logits, recipe);
+  return dim ? logits.softmax(*dim) : logits;
+}
+
+/// How messages speak of what the loss applies.
+struct Words {
+  std::string activation;
+  std::string look;  // of what comes out of it
+  std::string way_out;
+};
+
+Words words_for(LossName loss) {
+  if (activation_of(loss) == LossActivation::sigmoid)
+    return {"sigmoid", "numbers from 0 to 1 out of a sigmoid", "remove the sigmoid from the model"};
+  return {"softmax", "numbers >= 0 that sum to 1 over the classes",
+          "remove the softmax from the model, or use loss nll on log-probabilities"};
+}
+
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+// After `model`, which tells that there are probabilities.
+std::string double_activation(const Setup& setup, const std::string& model) {
+  const LossName loss = setup.recipe.model.loss;
+  const Words words = words_for(loss);
+  return model + ", and the loss " + std::string(name_of(loss)) + " takes the " + words.activation +
+         " of it once more, which trains badly: " + words.way_out;
+}
+
+std::string onnx_warning(const Setup& setup, const OnnxImport& import) {
+  const onnx::ProbabilityEnd& end = *import.probabilities;
+  std::string model = "output " + quoted(*import.output) + " of model " +
+                      quoted(setup.model->path().string()) + " comes from " + end.node;
+  if (!end.changed_by.empty()) {
+    model += " and " + end.changed_by + " after it, so that there are no logits to train on";
+  } else if (import.translation.module.may_give_logits) {
+    model += ", which is not over dimension " + std::to_string(setup.recipe.model.class_dim) +
+             " (model.class_dim)";
+  }
+  return double_activation(setup, model);
+}
+
+std::string seen_warning(const Setup& setup) {
+  return double_activation(setup, "the output of model " + quoted(setup.model->path().string()) +
+                                      " is probabilities already (" +
+                                      words_for(setup.recipe.model.loss).look + ")");
+}
+
+}  // namespace
+
+LossActivation activation_of(LossName loss) {
+  if (loss == LossName::cross_entropy) return LossActivation::softmax;
+  return loss == LossName::bce_with_logits ? LossActivation::sigmoid : LossActivation::none;
+}
+
+ImportOptions import_options(const ModelRecipe& recipe) {
+  return {.unfreeze = recipe.unfreeze,
+          .output = recipe.output,
+          .activation = activation_of(recipe.loss)};
+}
+
+void look_for_probabilities(const at::Tensor& output, Setup& setup) {
+  const at::NoGradGuard no_grad;
+  const LossActivation activation = activation_of(setup.recipe.model.loss);
+  if (activation == LossActivation::none || setup.gives_probabilities == false) return;
+  if (!output.is_floating_point() || output.numel() == 0) return;
+  if (activation == LossActivation::sigmoid) {
+    setup.gives_probabilities = output.ge(0).logical_and(output.le(1)).all().item<bool>();
+    return;
+  }
+  const auto dim = class_dim_of(output, setup.recipe.model);
+  setup.gives_probabilities =
+      dim && sums_to_one(output, *dim, setup.recipe.amp.dtype != AmpDType::off);
+}
+
+void check_logits(Setup& setup, const DataSet& data, std::int64_t batch_size) {
+  const at::NoGradGuard no_grad;
+  std::vector<std::int64_t> samples(
+      static_cast<std::size_t>(std::min(data.source->size(), batch_size)));
+  std::iota(samples.begin(), samples.end(), 0);
+  const Batch batch = read_batch(*data.source, data.fields, samples);
+  const auto output = [&](bool logits) {
+    setup.model->give_logits(logits);
+    seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), 0, 0, RandomStream::trial,
+                   setup.model->device());
+    const Criterion criterion(setup.recipe.model);
+    const at::Tensor result =
+        predict(*setup.model, setup.inputs, criterion, data, batch).output.to(at::kFloat);
+    setup.model->settle_buffers();
+    return result;
+  };
+  setup.model->module().eval();
+  const at::Tensor probabilities = output(false);
+  const at::Tensor again = activated(output(true), setup.recipe.model);
+  // The same up to rounding, at most of bfloat16 (8 bits); over another dimension, other numbers.
+  const bool fit = again.sizes() == probabilities.sizes() &&
+                   at::allclose(again, probabilities, /*rtol=*/0.01, /*atol=*/1e-6,
+                                /*equal_nan=*/true);
+  setup.model->give_logits(fit);
+}
+
+OutputAdvice output_advice(const Setup& setup) {
+  const OnnxImport* import = setup.model->onnx();
+  if (setup.model->gives_logits()) {
+    return {.note = "the loss " + std::string(name_of(setup.recipe.model.loss)) +
+                    " is given the logits before " + import->probabilities->node +
+                    "; the model that is written gives " + quoted(*import->output) +
+                    " as the file does",
+            .warning = ""};
+  }
+  if (import != nullptr && import->probabilities)
+    return {.note = "", .warning = onnx_warning(setup, *import)};
+  if (!setup.gives_probabilities.value_or(false)) return {};
+  // Logits may well be between 0 and 1; that they sum to 1 is no accident.
+  const bool is_sure = activation_of(setup.recipe.model.loss) == LossActivation::softmax ||
+                       setup.model->ends_in_sigmoid();
+  return {.note = "", .warning = is_sure ? seen_warning(setup) : ""};
+}
+
+}  // namespace decent

@@ -1,0 +1,48 @@
+#include "decent/task/untrained_loss.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "decent/data/batch.h"
+
+namespace decent {
+namespace {
+
+// So few may have any loss.
+constexpr std::int64_t kFewSamples = 8;
+
+// Targets of samples spread over the data: as many as 1 MiB holds, at most 256.
+at::Tensor some_targets(const DataSet& data) {
+  constexpr std::int64_t kMostSamples = 256;
+  constexpr std::int64_t kMostBytes = 1 << 20;
+  const std::array<std::size_t, 1> field = {data.fields.back()};
+  const auto bytes = static_cast<std::int64_t>(data.source->fields()[field[0]].sample_bytes());
+  const std::int64_t fitting = kMostBytes / std::max<std::int64_t>(bytes, 1);
+  const std::int64_t most = std::clamp<std::int64_t>(fitting, 1, kMostSamples);
+  return read_batch(*data.source, field, spread_samples(*data.source, most)).fields.front();
+}
+
+}  // namespace
+
+UntrainedLoss untrained_loss(const ModelRecipe& recipe, const DataSet& train, const Batch& batch,
+                             const Prediction& prediction, double loss) {
+  const at::NoGradGuard no_grad;
+  const Criterion criterion(recipe);
+  // Zeros as log-probabilities would say that every class is certain.
+  if (!criterion.needs_target() || recipe.loss == LossName::nll) {
+    return {.model = batch.samples() < kFewSamples ? 0 : loss};
+  }
+  if (criterion.has_classes()) {  // all of them alike
+    const auto classes = static_cast<double>(prediction.output.size(recipe.class_dim));
+    return {.model = loss, .zeros = std::log(classes)};
+  }
+  const at::Tensor targets = some_targets(train);
+  const at::Tensor zeros = at::zeros_like(targets, targets.options().dtype(at::kDouble));
+  return {.model = loss, .zeros = criterion.mean_loss(zeros, targets).value};
+}
+
+}  // namespace decent

@@ -1,0 +1,179 @@
+#include "decent/report/metrics_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "../core/temporary_folder.h"
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+
+namespace decent {
+namespace {
+
+template <typename Write>
+std::string written(const Write& write) {
+  const testing::TemporaryFolder folder;
+  {
+    MetricsFile file(folder / "metrics.jsonl");
+    write(file);
+  }
+  return read_text(folder / "metrics.jsonl");
+}
+
+const TrainMetrics kTrain = {.step = 10,
+                             .epoch = 0.75,
+                             .loss = 2.5,
+                             .lr = 0.001,
+                             .samples_per_s = 1000,
+                             .step_ms = 12.5,
+                             .comm_wait_ms = 0.25,
+                             .data_wait_ms = 0};
+const EvalMetrics kEval = {.step = 20,
+                           .epoch = 1.5,
+                           .loss = 0.5,
+                           .scores = {{"accuracy", 0.875}},
+                           .samples = 360,
+                           .consensus_distance = 0.0625};
+
+// Names and order as users were told.
+TEST(MetricsFile, WritesTheLinesOfTheContract) {
+  EXPECT_EQ(
+      written([](MetricsFile& f) { f.write(kTrain); }),
+      R"({"kind":"train","step":10,"epoch":0.75,"loss":2.5,"lr":0.001,"samples_per_s":1000.0,)"
+      R"("step_ms":12.5,"comm_wait_ms":0.25,"data_wait_ms":0.0})"
+      "\n");
+  EXPECT_EQ(written([](MetricsFile& f) { f.write(kEval); }),
+            R"({"kind":"eval","step":20,"epoch":1.5,"model":"average","loss":0.5,"accuracy":0.875,)"
+            R"("samples":360,"consensus_distance":0.0625})"
+            "\n");
+  EXPECT_EQ(written([](MetricsFile& f) { f.write_end("completed", 30, 1.5); }),
+            R"({"kind":"end","status":"completed","step":30,"wall_s":1.5})"
+            "\n");
+}
+
+TEST(MetricsFile, HasNoAccuracyWhereThereIsNone) {
+  EvalMetrics metrics = kEval;
+  metrics.scores.clear();
+  EXPECT_THAT(written([&](MetricsFile& f) { f.write(metrics); }),
+              ::testing::Not(::testing::HasSubstr("accuracy")));
+}
+
+TEST(MetricsFile, WritesNullForNonFiniteNumbers) {
+  for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+    TrainMetrics train = kTrain;
+    train.loss = value;
+    EXPECT_THAT(written([&](MetricsFile& f) { f.write(train); }),
+                ::testing::HasSubstr(R"("loss":null,)"));
+    EvalMetrics eval = kEval;
+    eval.loss = value;
+    eval.consensus_distance = value;
+    EXPECT_THAT(written([&](MetricsFile& f) { f.write(eval); }),
+                ::testing::HasSubstr(R"("consensus_distance":null})"));
+  }
+}
+
+TEST(MetricsFile, KeepsEveryBitOfANumber) {
+  for (const double value :
+       {1.0 / 3, 2.2250738585072014e-308, 1.7976931348623157e308, -0.1, std::nextafter(1.0, 2.0)}) {
+    TrainMetrics metrics = kTrain;
+    metrics.loss = value;
+    const std::string line = written([&](MetricsFile& f) { f.write(metrics); });
+    EXPECT_EQ(nlohmann::json::parse(line)["loss"].get<double>(), value);
+  }
+}
+
+TEST(MetricsFile, AppendsLineByLineForOthersToRead) {
+  const testing::TemporaryFolder folder;
+  const auto path = folder / "metrics.jsonl";
+  write_file(path, "{\"kind\":\"old\"}\n");
+  MetricsFile file(path);
+  file.write(kTrain);
+  file.write(kEval);
+  const std::string text = read_text(path);  // while it is open
+  EXPECT_EQ(text.find("{\"kind\":\"old\"}\n{\"kind\":\"train\""), 0U);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+}
+
+TEST(MetricsFile, FailsWithWriteError) {
+  const testing::TemporaryFolder folder;
+  EXPECT_THROW(MetricsFile(folder / "missing/metrics.jsonl"), WriteError);
+  MetricsFile full("/dev/full");
+  try {
+    full.write_end("completed", 1, 1);
+    ADD_FAILURE() << "no error";
+  } catch (const WriteError& error) {
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("'/dev/full': No space left"));
+  }
+}
+
+// ---- resuming ----------------------------------------------------------------------------------
+
+constexpr const char* kLines =
+    R"({"kind":"train","step":10,"loss":1.0}
+{"kind":"eval","step":10,"loss":2.0}
+{"kind":"end","status":"stopped","step":10,"wall_s":1.0}
+{"kind":"train","step":11,"loss":3.0}
+{"kind":"end","status":"completed","step":11,"wall_s":1.0}
+{"kind":"eval","step":11,"loss":4.0}
+)";
+
+TEST(CutMetrics, LeavesWhatWasThereAtThatStep) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl", kLines);
+  cut_metrics(folder / "metrics.jsonl", 11);
+  EXPECT_EQ(read_text(folder / "metrics.jsonl"), R"({"kind":"train","step":10,"loss":1.0}
+{"kind":"eval","step":10,"loss":2.0}
+{"kind":"train","step":11,"loss":3.0}
+{"kind":"eval","step":11,"loss":4.0}
+)");
+  cut_metrics(folder / "metrics.jsonl", 10);
+  EXPECT_EQ(read_text(folder / "metrics.jsonl"), R"({"kind":"train","step":10,"loss":1.0}
+{"kind":"eval","step":10,"loss":2.0}
+)");
+  cut_metrics(folder / "metrics.jsonl", 9);
+  EXPECT_EQ(read_text(folder / "metrics.jsonl"), "");
+}
+
+TEST(CutMetrics, DropsALineThatWasNotWrittenToItsEnd) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl",
+             "{\"kind\":\"train\",\"step\":10}\n{\"kind\":\"train\",\"st");
+  cut_metrics(folder / "metrics.jsonl", 20);
+  EXPECT_EQ(read_text(folder / "metrics.jsonl"), "{\"kind\":\"train\",\"step\":10}\n");
+}
+
+TEST(CutMetrics, NeedsNoFile) {
+  const testing::TemporaryFolder folder;
+  cut_metrics(folder / "metrics.jsonl", 20);
+  EXPECT_FALSE(std::filesystem::exists(folder / "metrics.jsonl"));
+}
+
+TEST(TrainLosses, AreThoseOfTrainLinesInTheirOrder) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  EXPECT_TRUE(train_losses_in(file).empty());
+  write_file(file, kLines);
+  EXPECT_EQ(train_losses_in(file), (std::vector<double>{1.0, 3.0}));
+  write_file(file, "{\"kind\":\"train\",\"step\":10,\"loss\":null}\n");
+  ASSERT_EQ(train_losses_in(file).size(), 1U);
+  EXPECT_TRUE(std::isnan(train_losses_in(file).front()));
+}
+
+TEST(CompletedStep, IsThatOfARunThatCameToItsEnd) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  EXPECT_EQ(completed_step(file), std::nullopt);
+  write_file(file, kLines);
+  EXPECT_EQ(completed_step(file), 11);
+  cut_metrics(file, 11);
+  EXPECT_EQ(completed_step(file), std::nullopt);
+  write_file(file, "{\"kind\":\"end\",\"status\":\"stopped\",\"step\":10,\"wall_s\":1.0}\n");
+  EXPECT_EQ(completed_step(file), std::nullopt);
+}
+
+}  // namespace
+}  // namespace decent

@@ -1,0 +1,65 @@
+// What a checkpoint says of its run, compared with the run that is to go on from it.
+
+#include "decent/resume/compatibility.h"
+
+#include <gmock/gmock.h>
+
+#include "../support/refusal.h"
+#include "decent/config/loader.h"
+
+namespace decent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::refusal;
+
+Fingerprint facts(const std::vector<std::string>& overrides = {}) {
+  return recipe_values(parse_recipe(
+      "model: {path: m.pt}\ndata: {train: {format: builtin, name: digits, split: train}}\n",
+      "/recipes/run.yaml", overrides));
+}
+
+Manifest manifest_with(Fingerprint facts) { return {.program = "p", .facts = std::move(facts)}; }
+
+// As a version wrote them that did not know the key.
+Fingerprint without(Fingerprint facts, const std::string& key) {
+  std::erase_if(facts, [&](const auto& fact) { return fact.first == key; });
+  return facts;
+}
+
+TEST(Compatibility, TellsWhatHasChanged) {
+  EXPECT_THAT(check_can_resume(manifest_with(facts()), facts(), 1), IsEmpty());
+  EXPECT_THAT(check_can_resume(manifest_with(facts()), facts({"optimizer.lr=0.5"}), 1),
+              ElementsAre("optimizer.lr was 0.001, is 0.5"));
+  EXPECT_THAT(
+      refusal([] { check_can_resume(manifest_with(facts()), facts({"optimizer.name=sgd"}), 1); }),
+      HasSubstr("optimizer.name was adamw, is sgd"));
+}
+
+TEST(Compatibility, AKeyThatTheCheckpointsVersionDidNotHaveIsNoChangeAtItsDefault) {
+  for (const std::string key :
+       {"optimizer.eps", "optimizer.alpha", "optimizer.momentum", "parallel.gamma"}) {
+    const Manifest old = manifest_with(without(facts(), key));
+    EXPECT_THAT(check_can_resume(old, facts(), 1), IsEmpty()) << key;
+    EXPECT_THAT(check_can_resume(old, facts({key + "=0.25"}), 1),
+                ElementsAre(key + " (0.25) is not in the checkpoint"));
+  }
+}
+
+// accum_iter means something to two optimizers.
+TEST(Compatibility, RefusesAnotherAccumIterWhereItIsUsed) {
+  const auto resume = [](const std::string& name) {
+    const std::string optimizer = "optimizer.name=" + name;
+    return refusal([&] {
+      check_can_resume(manifest_with(facts({optimizer})),
+                       facts({optimizer, "optimizer.accum_iter=3"}), 1);
+    });
+  };
+  EXPECT_THAT(resume("accum_adam"), HasSubstr("optimizer.accum_iter was 4, is 3"));
+  EXPECT_EQ(resume("adam"), "accepted");
+}
+
+}  // namespace
+}  // namespace decent

@@ -1,0 +1,261 @@
+#include "decent/task/criterion.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "decent/core/error.h"
+
+namespace decent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+const Criterion kCrossEntropy(LossName::cross_entropy);
+const Criterion kMse(LossName::mse);
+
+at::Tensor logits_of(at::IntArrayRef sizes) {
+  std::int64_t n = 1;
+  for (const std::int64_t size : sizes) n *= size;
+  return at::arange(n, at::kDouble).mul_(1.7).sin_().mul_(3).view(sizes);
+}
+
+at::Tensor classes_of(const std::vector<std::int64_t>& classes) {
+  return at::tensor(classes, at::kLong);
+}
+
+// -log softmax(row)[c], as the definition reads.
+double negative_log_likelihood(const at::Tensor& row, std::int64_t c) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < row.size(0); ++i) sum += std::exp(row[i].item<double>());
+  return std::log(sum) - row[c].item<double>();
+}
+
+std::string refusal(const Criterion& criterion, const at::Tensor& output,
+                    const at::Tensor& target) {
+  try {
+    criterion.mean_loss(output, target);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+constexpr double kRounding = 1e-14;  // some 20 roundings of 1.1e-16 of values below 10
+
+TEST(CrossEntropy, IsTheMeanOverSamples) {
+  const at::Tensor logits = logits_of({4, 5});
+  const std::vector<std::int64_t> classes = {0, 4, 2, 2};
+  double expected = 0;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    expected += negative_log_likelihood(logits[i], classes[static_cast<std::size_t>(i)]) / 4;
+  }
+  const at::Tensor loss = kCrossEntropy.mean_loss(logits, classes_of(classes)).tensor;
+  EXPECT_EQ(loss.dim(), 0);
+  EXPECT_NEAR(loss.item<double>(), expected, kRounding);
+}
+
+TEST(CrossEntropy, TakesClassesOfAnyIntegerType) {
+  const at::Tensor logits = logits_of({3, 4});
+  const at::Tensor classes = classes_of({3, 0, 1});
+  const double expected = kCrossEntropy.mean_loss(logits, classes).value;
+  for (const at::ScalarType dtype : {at::kByte, at::kChar, at::kShort, at::kInt}) {
+    EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.to(dtype)).value, expected);
+  }
+}
+
+TEST(CrossEntropy, TreatsEveryPositionAsASample) {
+  const at::Tensor logits = logits_of({2, 3, 7});
+  const at::Tensor classes = classes_of({6, 0, 3, 1, 1, 5});
+  EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.view({2, 3})).value,
+            kCrossEntropy.mean_loss(logits.view({6, 7}), classes).value);
+  EXPECT_NEAR(kCrossEntropy.mean_loss(logits[0][1], classes[1]).value,
+              negative_log_likelihood(logits[0][1], 0), kRounding);
+}
+
+TEST(CrossEntropy, LeavesOutIgnoredClasses) {
+  const at::Tensor logits = logits_of({4, 5});
+  const at::Tensor classes = classes_of({0, -100, 2, -100});
+  const double first = negative_log_likelihood(logits[0], 0);
+  const double third = negative_log_likelihood(logits[2], 2);
+  EXPECT_NEAR(kCrossEntropy.mean_loss(logits, classes).value, (first + third) / 2, kRounding);
+  const EvaluationSums sums = kCrossEntropy.evaluate(logits, classes, 4).read();
+  EXPECT_NEAR(sums.loss, first + third, kRounding);
+  EXPECT_EQ(sums.elements, 2);
+  EXPECT_EQ(sums.labels, 2);
+}
+
+TEST(CrossEntropy, CountsRightPredictions) {
+  EXPECT_TRUE(kCrossEntropy.classifies());
+  const at::Tensor logits =
+      at::tensor({1.0, 3.0, 2.0, 9.0, 0.0, 0.0, -1.0, -3.0, -0.5, 0.0, 0.0, 1.0}).view({4, 3});
+  const EvaluationSums sums = kCrossEntropy.evaluate(logits, classes_of({1, 0, 0, -100}), 4).read();
+  EXPECT_EQ(sums.correct, 2);  // classes 1, 0, 2 are predicted; the last does not count
+  EXPECT_EQ(sums.labels, 3);
+}
+
+TEST(CrossEntropy, SumsAddUpToTheMean) {
+  const at::Tensor logits = logits_of({6, 5});
+  const at::Tensor classes = classes_of({0, 4, -100, 2, 1, 1});
+  EvaluationSums sums;
+  for (const auto& [begin, length] : {std::pair(0, 1), {1, 3}, {4, 2}}) {
+    sums += kCrossEntropy
+                .evaluate(logits.narrow(0, begin, length), classes.narrow(0, begin, length), length)
+                .read();
+  }
+  EXPECT_NEAR(sums.loss / sums.elements, kCrossEntropy.mean_loss(logits, classes).value, kRounding);
+  EXPECT_EQ(sums.elements, 5);
+}
+
+TEST(CrossEntropy, HasAGradient) {
+  const at::Tensor logits = logits_of({2, 3}).requires_grad_();
+  kCrossEntropy.mean_loss(logits, classes_of({1, 2})).tensor.backward();
+  // softmax minus one-hot: every row sums to zero.
+  EXPECT_LT(logits.grad().sum(1).abs().max().item<double>(), kRounding);
+  EXPECT_GT(logits.grad().abs().max().item<double>(), 0.1);
+}
+
+TEST(CrossEntropy, NamesAClassOutOfRange) {
+  const at::Tensor logits = logits_of({3, 4});
+  EXPECT_THAT(refusal(kCrossEntropy, logits, classes_of({0, 4, 1})),
+              AllOf(HasSubstr("class 4"), HasSubstr("4 classes: 0 to 3")));
+  EXPECT_THAT(refusal(kCrossEntropy, logits, classes_of({0, -1, 9})), HasSubstr("class -1"));
+  EXPECT_THAT(refusal(kCrossEntropy, logits, classes_of({-100, 5, -100})), HasSubstr("class 5"));
+}
+
+// On a GPU they are looked for before the loss, whose kernels would only say that something is
+// wrong.
+TEST(CrossEntropy, LooksForClassesOutOfRangeWithoutTheLoss) {
+  const auto check = [](const Criterion& criterion, const at::Tensor& output,
+                        std::initializer_list<std::int64_t> classes) {
+    try {
+      criterion.check_classes(output, classes_of(classes));
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const at::Tensor logits = logits_of({3, 4});
+  EXPECT_EQ(check(kCrossEntropy, logits, {0, 3, -100}), "accepted");
+  EXPECT_EQ(check(kCrossEntropy, logits, {-100, -100, -100}), "accepted");
+  EXPECT_EQ(check(kCrossEntropy, logits, {0, 4, 1}),
+            refusal(kCrossEntropy, logits, classes_of({0, 4, 1})));
+  EXPECT_EQ(check(kCrossEntropy, logits, {0, -1, 9}),
+            refusal(kCrossEntropy, logits, classes_of({0, -1, 9})));
+  EXPECT_THAT(check(kCrossEntropy, logits, {0, 1}), HasSubstr("do not fit"));
+  EXPECT_EQ(check(kMse, logits, {7}), "accepted");
+}
+
+TEST(CrossEntropy, NamesWhatDoesNotFit) {
+  const auto misfit = [](const at::Tensor& output, const at::Tensor& target) {
+    return refusal(kCrossEntropy, output, target);
+  };
+  EXPECT_THAT(misfit(logits_of({4, 5}), classes_of({0, 1, 2})),
+              AllOf(HasSubstr("float64[4, 5]"), HasSubstr("int64[3]"), HasSubstr("cross_entropy")));
+  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3, 1}, at::kLong)), HasSubstr("int64[3, 1]"));
+  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3})), HasSubstr("float32[3]"));
+  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3}, at::kBool)), HasSubstr("bool"));
+  EXPECT_THAT(misfit(at::zeros({3, 5}, at::kLong), classes_of({0, 1, 2})),
+              HasSubstr("int64[3, 5]"));
+  EXPECT_THAT(misfit(at::full({}, 1.0), at::zeros({}, at::kLong)), HasSubstr("do not fit"));
+}
+
+TEST(Mse, IsTheMeanOfSquares) {
+  EXPECT_FALSE(kMse.classifies());
+  const at::Tensor output = at::tensor({1.0, 2.0, 4.0, -1.0}, at::kDouble).view({2, 2});
+  const at::Tensor target = at::tensor({1.5, 2.0, 2.0, 1.0}, at::kDouble).view({2, 2});
+  EXPECT_EQ(kMse.mean_loss(output, target).value, (0.25 + 0 + 4 + 4) / 4);
+  const EvaluationSums sums = kMse.evaluate(output, target, 2).read();
+  EXPECT_EQ(sums.loss, 8.25);
+  EXPECT_EQ(sums.elements, 4);
+  EXPECT_EQ(sums.labels, 0);
+}
+
+TEST(Mse, TakesNumbersOfAnyType) {
+  const at::Tensor output = at::tensor({1.0, 5.0}, at::kFloat);
+  for (const at::ScalarType dtype : {at::kByte, at::kLong, at::kDouble, at::kHalf}) {
+    const at::Tensor loss = kMse.mean_loss(output, at::tensor({2, 3}).to(dtype)).tensor;
+    EXPECT_EQ(loss.item<double>(), 2.5);
+    EXPECT_EQ(loss.scalar_type(), at::kFloat);
+  }
+}
+
+TEST(Mse, NamesWhatDoesNotFit) {
+  EXPECT_THAT(refusal(kMse, at::zeros({4, 1}), at::zeros({4})),  // would broadcast to [4, 4]
+              AllOf(HasSubstr("float32[4, 1]"), HasSubstr("float32[4]"), HasSubstr("mse")));
+  EXPECT_THAT(refusal(kMse, at::zeros({4}, at::kLong), at::zeros({4})), HasSubstr("int64[4]"));
+  EXPECT_THAT(refusal(kMse, at::zeros({4}), at::zeros({4}, at::kBool)), HasSubstr("bool[4]"));
+  EXPECT_THAT(refusal(kMse, at::zeros({4}), at::zeros({4}, at::kComplexFloat)),
+              HasSubstr("do not fit"));
+}
+
+Criterion criterion_of(const CriterionOptions& options) {
+  ModelRecipe recipe;
+  recipe.loss = options.loss;
+  recipe.label_smoothing = options.label_smoothing;
+  recipe.ignore_index = options.ignore_index;
+  recipe.class_dim = options.class_dim;
+  return Criterion(recipe);
+}
+
+TEST(CrossEntropy, LearnsNothingWhereAllIsIgnored) {
+  const at::Tensor logits = logits_of({2, 3}).requires_grad_();
+  const at::Tensor loss = kCrossEntropy.mean_loss(logits, classes_of({-100, -100})).tensor;
+  EXPECT_EQ(loss.item<double>(), 0.0);
+  loss.backward();
+  EXPECT_EQ(logits.grad().abs().max().item<double>(), 0.0);
+}
+
+TEST(CrossEntropy, FindsTheClassesInAnyDimension) {
+  const at::Tensor logits = logits_of({2, 5, 3, 4});
+  const at::Tensor classes = at::arange(24, at::kLong).remainder(5).view({2, 3, 4});
+  const double last = kCrossEntropy.mean_loss(logits.movedim(1, -1).contiguous(), classes).value;
+  for (std::int64_t dim : {1, -3}) {
+    const Criterion criterion = criterion_of({.class_dim = dim});
+    EXPECT_EQ(criterion.mean_loss(logits, classes).value, last);
+  }
+  EXPECT_THAT(refusal(criterion_of({.class_dim = 4}), logits, classes),
+              AllOf(HasSubstr("dimension 4"), HasSubstr("model.class_dim")));
+}
+
+TEST(CrossEntropy, CountsTheFiveHighest) {
+  const at::Tensor logits = at::arange(7, at::kDouble).view({1, 7}).repeat({3, 1});
+  EXPECT_EQ(kCrossEntropy.evaluate(logits, classes_of({6, 2, 1}), 3).read().correct5, 2);
+  // With fewer than five classes all are among them.
+  EXPECT_EQ(kCrossEntropy.evaluate(logits_of({2, 3}), classes_of({0, 2}), 2).read().correct5, 2);
+}
+
+TEST(OwnLoss, IsTheModelsOutput) {
+  const Criterion own(LossName::output);
+  EXPECT_FALSE(own.needs_target());
+  EXPECT_EQ(own.mean_loss(at::full({1, 1}, 2.5), {}).value, 2.5);
+  const EvaluationSums sums = own.evaluate(at::full({}, 2.5), {}, 8).read();
+  EXPECT_EQ(sums.loss / sums.elements, 2.5);
+  EXPECT_EQ(sums.elements, 8);
+  EXPECT_THROW(own.mean_loss(at::zeros({2}), {}), UserError);
+  EXPECT_THROW(own.mean_loss(at::zeros({}, at::kLong), {}), UserError);
+}
+
+TEST(EvaluationSums, MergeVariancesWithoutLosingDigits) {
+  // Targets around 1e8: the naive sum of squares would lose all of their spread.
+  EvaluationSums sums;
+  for (int part = 0; part < 5; ++part) {
+    const at::Tensor target = at::arange(4, at::kDouble).add_(1e8 + 4 * part);
+    sums += kMse.evaluate(target.add(1.0), target, 4).read();
+  }
+  EXPECT_EQ(sums.numbers, 20);
+  EXPECT_DOUBLE_EQ(sums.target_mean, 1e8 + 9.5);
+  EXPECT_NEAR(sums.target_squares, 20.0 * (20 * 20 - 1) / 12, 1e-5);  // of 0, 1, .., 19
+  EXPECT_EQ(sums.squared_error, 20);
+  EXPECT_EQ(sums.absolute_error, 20);
+}
+
+}  // namespace
+}  // namespace decent

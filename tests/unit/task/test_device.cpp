@@ -1,0 +1,161 @@
+#include "decent/task/device.h"
+
+#include <ATen/ops/ones.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "decent/config/loader.h"
+#include "decent/core/error.h"
+#include "decent/resume/compatibility.h"
+#include "decent/train/fingerprint.h"
+
+namespace decent {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+const DeviceChoice kGpu{
+    .device = c10::Device(c10::kCUDA, 1), .backend = Backend::nccl, .note = "noted"};
+
+Recipe recipe_with(DeviceName device, BackendName backend) {
+  Recipe recipe;
+  recipe.model.device = device;
+  recipe.parallel.backend = backend;
+  return recipe;
+}
+
+std::string refusal(const Recipe& recipe) {
+  try {
+    device_for(
+        recipe, {}, Purpose::training,
+        [](DeviceWish, BackendWish, const Launch&) -> DeviceChoice { throw UserError("no GPU"); });
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(DeviceFor, AsksForWhatTheRecipeSays) {
+  Launch launch;
+  launch.local_rank = 1;
+  std::vector<std::pair<DeviceWish, BackendWish>> wishes;
+  const DeviceChooser choose = [&](DeviceWish device, BackendWish backend, const Launch& where) {
+    EXPECT_EQ(where.local_rank, launch.local_rank);
+    wishes.emplace_back(device, backend);
+    return kGpu;
+  };
+  for (const Purpose purpose : {Purpose::training, Purpose::evaluation}) {
+    const DeviceChoice choice =
+        device_for(recipe_with(DeviceName::cuda, BackendName::automatic), launch, purpose, choose);
+    EXPECT_EQ(choice.device, kGpu.device);
+    EXPECT_EQ(choice.backend, Backend::nccl);
+    EXPECT_EQ(choice.note, "noted");
+  }
+  device_for(recipe_with(DeviceName::cpu, BackendName::gloo), launch, Purpose::training, choose);
+  device_for(recipe_with(DeviceName::automatic, BackendName::nccl), launch, Purpose::training,
+             choose);
+  using D = DeviceWish;
+  using B = BackendWish;
+  EXPECT_EQ(wishes, (std::vector<std::pair<D, B>>{{D::cuda, B::automatic},
+                                                  {D::cuda, B::automatic},
+                                                  {D::cpu, B::gloo},
+                                                  {D::automatic, B::nccl}}));
+}
+
+TEST(DeviceFor, NeedsNoGpuToExport) {
+  const DeviceChoice choice = device_for(
+      recipe_with(DeviceName::cuda, BackendName::nccl), {}, Purpose::model,
+      [](DeviceWish, BackendWish, const Launch&) -> DeviceChoice { throw UserError("no GPU"); });
+  EXPECT_TRUE(choice.device.is_cpu());
+}
+
+TEST(DeviceFor, NamesTheKeysThatCannotBeMet) {
+  EXPECT_EQ(refusal(recipe_with(DeviceName::cuda, BackendName::automatic)),
+            "model.device: cuda: no GPU");
+  EXPECT_EQ(refusal(recipe_with(DeviceName::automatic, BackendName::nccl)),
+            "parallel.backend: nccl: no GPU");
+  EXPECT_EQ(refusal(recipe_with(DeviceName::cpu, BackendName::nccl)),
+            "model.device: cpu, parallel.backend: nccl: no GPU");
+  EXPECT_EQ(refusal(recipe_with(DeviceName::cuda, BackendName::gloo)),
+            "model.device: cuda: no GPU");
+}
+
+TEST(DeviceText, TellsTheExchangeWhereThereIsOne) {
+  EXPECT_EQ(device_text({}, 1), "cpu");
+  EXPECT_EQ(device_text({}, 2), "cpu, exchange by gloo");
+}
+
+TEST(OnDevice, LeavesABatchOnTheCpuWhereItIs) {
+  const Batch batch{.fields = {at::ones({2, 3}), at::ones({2}, at::kLong)}};
+  const Batch moved = on_device(batch, at::kCPU);
+  ASSERT_EQ(moved.fields.size(), 2U);
+  EXPECT_TRUE(moved.fields[0].is_same(batch.fields[0]));
+  EXPECT_TRUE(moved.fields[1].is_same(batch.fields[1]));
+  EXPECT_EQ(host_memory_for(at::kCPU), HostMemory::pageable);
+  EXPECT_EQ(host_memory_for(kGpu.device), HostMemory::pinned);
+}
+
+TEST(DeviceTrouble, IsWhatTheUserCanDoSomethingAbout) {
+  EXPECT_EQ(device_trouble(std::runtime_error("anything else\nframe #0")), "");
+  const std::string memory =
+      device_trouble(std::runtime_error("CUDA out of memory. Tried to allocate 2 GiB.\nframe #0"));
+  EXPECT_THAT(memory, AllOf(StartsWith("CUDA out of memory"), HasSubstr("data.batch_size"),
+                            Not(HasSubstr("frame"))));
+  EXPECT_THAT(device_trouble(std::runtime_error("CUDA error: device-side assert triggered\nx")),
+              AllOf(HasSubstr("out of range"), HasSubstr("model.device: cpu")));
+}
+
+// A run of the digits that is prepared on the CPU.
+decent::Setup prepared() {
+  const char* root = std::getenv("DECENT_SOURCE_DIR");
+  if (root == nullptr) throw std::runtime_error("set DECENT_SOURCE_DIR to the repository's root");
+  const std::filesystem::path recipe = std::filesystem::path(root) / "configs" / "digits.yaml";
+  const std::vector<std::string> overrides = {"model.device=cpu"};
+  return prepare(load_recipe(recipe, overrides), {}, everyone(1));
+}
+
+TEST(Fingerprint, HasTheDeviceThatWasChosen) {
+  decent::Setup setup = prepared();
+  EXPECT_THAT(fingerprint_of(setup), Contains(Pair("the device", "cpu")));
+  EXPECT_THAT(fingerprint_of(setup), Contains(Pair("the exchange", "gloo")));
+  const Fingerprint cpu = fingerprint_of(setup);
+
+  // Another wish that comes to the same is none.
+  setup.recipe.model.device = DeviceName::automatic;
+  setup.recipe.parallel.backend = BackendName::gloo;
+  EXPECT_EQ(difference_text({cpu, fingerprint_of(setup)}), "");
+
+  setup.device = kGpu;
+  EXPECT_THAT(difference_text({cpu, cpu, fingerprint_of(setup)}),
+              AllOf(StartsWith("rank 2 "), HasSubstr("the device is cuda, on rank 0 cpu"),
+                    HasSubstr("the exchange is nccl, on rank 0 gloo")));
+  setup.device.device = c10::Device(c10::kCUDA, 0);  // of another worker
+  const Fingerprint first = fingerprint_of(setup);
+  setup.device.device = c10::Device(c10::kCUDA, 1);
+  EXPECT_EQ(difference_text({first, fingerprint_of(setup)}), "");
+}
+
+TEST(Resume, TellsOfAnotherDevice) {
+  decent::Setup setup = prepared();
+  Manifest manifest;
+  manifest.world_size = 1;
+  manifest.facts = facts_of(setup);
+  setup.device = kGpu;
+  setup.recipe.model.device = DeviceName::cuda;
+  setup.recipe.parallel.backend = BackendName::nccl;
+  EXPECT_THAT(
+      check_can_resume(manifest, facts_of(setup), 1),
+      ::testing::ElementsAre("the device was cpu, is cuda", "the exchange was gloo, is nccl"));
+}
+
+}  // namespace
+}  // namespace decent
