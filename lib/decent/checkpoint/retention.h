@@ -1,5 +1,5 @@
 #pragma once
-// Which checkpoints are kept, and which are removed.
+// Which checkpoints stay.
 
 #include <cstdint>
 #include <optional>
@@ -8,19 +8,17 @@
 
 namespace decent {
 
-/// A checkpoint with its score by the metric that chooses the best; nullopt if it was not
-/// evaluated.
+/// A checkpoint, and its evaluation by the metric of checkpoint.keep_best where there was one.
 struct Kept {
   std::int64_t step = 0;
   std::optional<double> score;
 };
 
-/// Whether a higher value of a metric is better: true for accuracy, top5 and r2, false for losses
-/// and errors.
+/// Whether more of a metric is better: accuracy, top5 and r2 are, losses and errors are not.
 bool higher_is_better(std::string_view metric);
 
-/// The steps of the checkpoints to remove, lowest first: all except the `keep` latest ones and the
-/// best of those with a score (the latest of equals).
+/// The steps to remove, lowest first: all but the `keep` latest and the best of those with a score,
+/// the later of equals.
 std::vector<std::int64_t> superfluous(std::vector<Kept> checkpoints, std::int64_t keep,
                                       bool higher_is_better);
 
