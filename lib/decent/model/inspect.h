@@ -15,7 +15,7 @@ void check_is_torchscript(const std::filesystem::path& path);
 
 // What follows looks at a forward_graph().
 
-/// See TorchScriptModel::fixed_mode_operators.
+/// See Model::fixed_mode_operators.
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Graph& forward);
 
 /// Whether forward reads tensors through .data, of which autograd keeps no account.

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "decent/model/onnx_import.h"
+#include "decent/model/onnx/import.h"
 #include "decent/task/criterion.h"
 
 namespace decent {

@@ -1,6 +1,6 @@
 #include "decent/task/model_report.h"
 
-#include "decent/model/onnx_import.h"
+#include "decent/model/onnx/import.h"
 
 namespace decent {
 

@@ -4,7 +4,7 @@
 
 namespace decent {
 
-Prediction predict(TorchScriptModel& model, std::span<const ForwardInput> inputs,
+Prediction predict(Model& model, std::span<const ForwardInput> inputs,
                    const Criterion& criterion, const DataSet& data, const Batch& batch) {
   const Batch moved = on_device(batch, model.device());
   const at::Tensor output = model.forward(inputs, std::span(moved.fields).first(inputs.size()));

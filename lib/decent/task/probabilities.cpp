@@ -8,7 +8,7 @@
 
 #include "decent/config/choices.h"
 #include "decent/data/batch.h"
-#include "decent/model/onnx_import.h"
+#include "decent/model/onnx/import.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
 

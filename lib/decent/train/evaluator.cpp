@@ -20,7 +20,7 @@ constexpr std::size_t kMostUnread = 64;  // batches of which a GPU is not behind
 
 }  // namespace
 
-Evaluator::Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
+Evaluator::Evaluator(const Recipe& recipe, Model& model, const DataSet& data,
                      std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world,
                      World& workers)
     : recipe_(recipe),

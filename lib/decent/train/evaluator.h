@@ -9,7 +9,7 @@
 #include "decent/comm/world.h"
 #include "decent/config/recipe.h"
 #include "decent/data/batch.h"
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 #include "decent/report/metrics_file.h"
 #include "decent/task/criterion.h"
 #include "decent/task/sources.h"
@@ -25,7 +25,7 @@ struct Evaluation {
 class Evaluator {
  public:
   /// `world` are the workers of `workers`. All references must outlive the evaluator.
-  Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
+  Evaluator(const Recipe& recipe, Model& model, const DataSet& data,
             std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world,
             World& workers);
 
@@ -39,7 +39,7 @@ class Evaluator {
   EvaluationSums add_up(const EvaluationSums& own);
 
   const Recipe& recipe_;
-  TorchScriptModel& model_;
+  Model& model_;
   const DataSet& data_;
   std::span<const ForwardInput> inputs_;
   std::shared_ptr<Communicator> world_;

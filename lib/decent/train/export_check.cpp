@@ -10,8 +10,8 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/batch.h"
-#include "decent/model/onnx_export.h"
-#include "decent/model/onnx_import.h"
+#include "decent/model/onnx/export.h"
+#include "decent/model/onnx/import.h"
 #include "decent/task/criterion.h"
 #include "decent/task/predict.h"
 #include "decent/task/probabilities.h"
@@ -20,7 +20,7 @@ namespace decent {
 namespace {
 
 // As many samples as the graph asks for, where its batch size is a number; else a few.
-std::int64_t samples_for(const TorchScriptModel& model, std::int64_t available) {
+std::int64_t samples_for(const Model& model, std::int64_t available) {
   constexpr std::int64_t kFew = 8;
   std::int64_t samples = kFew;
   for (const onnx::ValueInfo& input : model.onnx()->file->graph.inputs) {
@@ -30,7 +30,7 @@ std::int64_t samples_for(const TorchScriptModel& model, std::int64_t available) 
   return std::min(samples, available);
 }
 
-at::Tensor output_of(TorchScriptModel& model, const Setup& setup, const DataSet& data,
+at::Tensor output_of(Model& model, const Setup& setup, const DataSet& data,
                      const Batch& batch) {
   model.module().eval();
   return predict(model, setup.inputs, Criterion(setup.recipe.model), data, batch).output;
@@ -38,7 +38,7 @@ at::Tensor output_of(TorchScriptModel& model, const Setup& setup, const DataSet&
 
 std::string compare(Setup& setup, const std::filesystem::path& file, const DataSet& data) {
   const at::NoGradGuard no_grad;
-  TorchScriptModel written(file, import_options(setup.recipe.model));
+  Model written(file, import_options(setup.recipe.model));
   setup.model->give_logits(false);  // as users of the file will have it
   written.give_logits(false);
   written.move_to(setup.model->device());

@@ -8,7 +8,7 @@
 
 #include "decent/core/error.h"
 #include "decent/data/shards.h"
-#include "decent/model/onnx_export.h"
+#include "decent/model/onnx/export.h"
 #include "decent/report/run_folder.h"
 
 namespace decent {
@@ -128,7 +128,7 @@ std::vector<InputFile> inputs_of(const CommandFiles& command, const Recipe& reci
   return inputs;
 }
 
-void add_external_data(const TorchScriptModel& model, std::vector<InputFile>& inputs) {
+void add_external_data(const Model& model, std::vector<InputFile>& inputs) {
   for (const fs::path& file : external_data_of(model)) {
     inputs.push_back({"the model's external data", file});
   }
@@ -179,7 +179,7 @@ void refuse_to_replace(std::span<const InputFile> inputs, std::span<const Output
 }
 
 void check_outputs(const CommandFiles& command, const Recipe& recipe,
-                   const TorchScriptModel* model) {
+                   const Model* model) {
   std::vector<InputFile> inputs = inputs_of(command, recipe);
   if (model != nullptr) add_external_data(*model, inputs);
   refuse_to_replace(inputs, outputs_of(command, recipe));

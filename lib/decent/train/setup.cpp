@@ -15,7 +15,7 @@
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/data/batch.h"
-#include "decent/model/onnx_import.h"
+#include "decent/model/onnx/import.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
@@ -104,7 +104,7 @@ std::vector<Phase> topology_of(const TopologyRecipe& recipe, int workers, int lo
 // model; nothing may be asked of a GPU then, which the failure may have made useless.
 class BuffersBefore {
  public:
-  explicit BuffersBefore(const TorchScriptModel& model) : buffers_(model.buffers()) {
+  explicit BuffersBefore(const Model& model) : buffers_(model.buffers()) {
     for (const auto& [name, buffer] : buffers_) saved_.push_back(buffer.detach().clone());
   }
   void restore() const {
@@ -113,7 +113,7 @@ class BuffersBefore {
   }
 
  private:
-  const TorchScriptModel::NamedTensors& buffers_;
+  const Model::NamedTensors& buffers_;
   std::vector<at::Tensor> saved_;
 };
 
@@ -246,14 +246,14 @@ void try_model(Setup& setup, const Membership& workers, int rank, Purpose purpos
   buffers.restore();
 }
 
-void check_model_storage(const TorchScriptModel& model) {
+void check_model_storage(const Model& model) {
   NamedTensors others = untrained_part(model.parameters());
   others.insert(others.end(), model.buffers().begin(), model.buffers().end());
   check_storage(trained_part(model.parameters()), others);
 }
 
 // What cannot be stored would only show when the first checkpoint is saved.
-void check_can_be_saved(const TorchScriptModel& model) {
+void check_can_be_saved(const Model& model) {
   for (const auto* tensors : {&model.parameters(), &model.buffers()}) {
     for (const auto& [name, tensor] : *tensors) {
       if (tensor.layout() == at::kStrided && find_dtype(tensor.scalar_type())) continue;
@@ -268,7 +268,7 @@ void check_can_be_saved(const TorchScriptModel& model) {
 
 void open_model(Setup& setup) {
   const Recipe& recipe = setup.recipe;
-  setup.model = std::make_unique<TorchScriptModel>(recipe.model.path, import_options(recipe.model));
+  setup.model = std::make_unique<Model>(recipe.model.path, import_options(recipe.model));
   if (recipe.amp.dtype != AmpDType::off) {
     setup.model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
   }

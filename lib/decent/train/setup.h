@@ -11,7 +11,7 @@
 #include "decent/config/recipe.h"
 #include "decent/core/membership.h"
 #include "decent/data/sampler.h"
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 #include "decent/optim/schedule.h"
 #include "decent/parallel/decentralized_options.h"
 #include "decent/report/loss_watch.h"
@@ -24,7 +24,7 @@ struct Setup {
   Recipe recipe;
   DeviceChoice device;  // where the model is
   std::vector<ForwardInput> inputs;
-  std::unique_ptr<TorchScriptModel> model;
+  std::unique_ptr<Model> model;
   DataSet train;  // without a source where the setup is not for training; no plan then either
   std::optional<DataSet> eval;
   std::vector<Phase> topology;

@@ -10,7 +10,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
-#include "decent/model/save.h"
+#include "decent/model/torchscript/save.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"

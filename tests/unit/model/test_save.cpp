@@ -1,4 +1,4 @@
-#include "decent/model/save.h"
+#include "decent/model/torchscript/save.h"
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full_like.h>
@@ -45,7 +45,7 @@ class InTraining {
   }
 
   at::Tensor bucket = at::zeros({1 << 20}, at::kFloat);  // 4 MiB
-  TorchScriptModel model;
+  Model model;
 };
 
 // Parameters in other memory orders than row-major, special values, tied names and buffers of
@@ -80,7 +80,7 @@ TEST(SaveTorchScript, LoadsAgainEqual) {
   InTraining training(varied_module());
   const TemporaryFolder folder;
   save_torchscript(training.model, folder / "out.pt");
-  TorchScriptModel loaded(folder / "out.pt");
+  Model loaded(folder / "out.pt");
   ASSERT_EQ(loaded.state().size(), training.model.state().size());
   for (std::size_t i = 0; i < loaded.state().size(); ++i) {
     EXPECT_EQ(loaded.state()[i].first, training.model.state()[i].first);
@@ -97,7 +97,7 @@ TEST(SaveTorchScript, WritesNoMoreThanTheTensors) {
   const TemporaryFolder folder;
   save_torchscript(training.model, folder / "out.pt");
   EXPECT_LT(std::filesystem::file_size(folder / "out.pt"), 40000U);  // the bucket has 4 MiB
-  TorchScriptModel loaded(folder / "out.pt");
+  Model loaded(folder / "out.pt");
   for (const auto& [name, parameter] : loaded.parameters()) {
     EXPECT_EQ(parameter.storage().nbytes(), parameter.nbytes()) << name;
   }
@@ -126,7 +126,7 @@ TEST(SaveTorchScript, ReplacesAnOlderFile) {
   const TemporaryFolder folder;
   write_file(folder / "out.pt", "old");
   save_torchscript(training.model, folder / "out.pt");
-  EXPECT_NO_THROW(TorchScriptModel(folder / "out.pt"));
+  EXPECT_NO_THROW(Model(folder / "out.pt"));
 }
 
 TEST(SaveSafetensors, HoldsEveryNameRowMajor) {

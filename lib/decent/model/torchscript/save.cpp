@@ -1,4 +1,4 @@
-#include "decent/model/save.h"
+#include "decent/model/torchscript/save.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/serialization/export.h>
@@ -15,7 +15,7 @@ namespace {
 // that a machine without a GPU can load the file.
 class CompactStorage {
  public:
-  explicit CompactStorage(const TorchScriptModel& model) {
+  explicit CompactStorage(const Model& model) {
     const at::NoGradGuard no_grad;
     for (const auto& [name, parameter] : model.parameters()) {
       replace(parameter, parameter.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
@@ -64,7 +64,7 @@ class EvalMode {
 
 }  // namespace
 
-void save_torchscript(TorchScriptModel& model, const std::filesystem::path& path) {
+void save_torchscript(Model& model, const std::filesystem::path& path) {
   const CompactStorage compact(model);
   const EvalMode eval(model.module());
   AtomicFile file(path);
@@ -76,7 +76,7 @@ void save_torchscript(TorchScriptModel& model, const std::filesystem::path& path
   file.commit();
 }
 
-void save_safetensors(const TorchScriptModel& model, const std::filesystem::path& path) {
+void save_safetensors(const Model& model, const std::filesystem::path& path) {
   std::vector<at::Tensor> contiguous;  // keeps the data alive
   std::vector<TensorView> views;
   for (const auto& [name, tensor] : model.state()) {

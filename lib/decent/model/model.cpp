@@ -1,4 +1,4 @@
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
@@ -16,7 +16,7 @@
 #include "decent/model/device_advice.h"
 #include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
-#include "decent/model/onnx_import.h"
+#include "decent/model/onnx/import.h"
 #include "decent/model/output.h"
 #include "decent/model/reason.h"
 
@@ -71,7 +71,7 @@ class LogitsMode {
 
 void use_plain_executor() { torch::jit::setGraphExecutorOptimize(false); }
 
-void TorchScriptModel::load() {
+void Model::load() {
   check_is_torchscript(path_);
   try {
     module_ = torch::jit::load(path_.string(), at::kCPU);
@@ -82,7 +82,7 @@ void TorchScriptModel::load() {
     throw UserError(quoted_path(path_) + " has no forward method");
 }
 
-void TorchScriptModel::open(const ImportOptions& options) {
+void Model::open(const ImportOptions& options) {
   output_ = options.output;
   if (path_.extension() != ".onnx") return load();
   onnx_ = std::make_shared<const OnnxImport>(import_onnx(path_, options));
@@ -93,7 +93,7 @@ void TorchScriptModel::open(const ImportOptions& options) {
   gives_logits_ = onnx_->translation.module.may_give_logits;
 }
 
-TorchScriptModel::TorchScriptModel(const std::filesystem::path& path, const ImportOptions& options)
+Model::Model(const std::filesystem::path& path, const ImportOptions& options)
     : path_(path) {
   open(options);
   collect_tensors();
@@ -108,7 +108,7 @@ TorchScriptModel::TorchScriptModel(const std::filesystem::path& path, const Impo
   code_hash_ = decent::code_hash(module_);
 }
 
-void TorchScriptModel::collect_tensors() {
+void Model::collect_tensors() {
   std::set<const void*> seen;
   const auto collect = [&](const auto& named, NamedTensors& unique) {
     for (const auto& entry : named) {
@@ -123,7 +123,7 @@ void TorchScriptModel::collect_tensors() {
 }
 
 // A buffer made by expand() repeats the same memory, so that nothing can be written to it.
-void TorchScriptModel::make_buffers_writable() {
+void Model::make_buffers_writable() {
   const at::NoGradGuard no_grad;
   for (auto& [name, buffer] : buffers_) {
     if (buffer.layout() != at::kStrided || buffer.is_non_overlapping_and_dense()) continue;
@@ -136,7 +136,7 @@ void TorchScriptModel::make_buffers_writable() {
   }
 }
 
-void TorchScriptModel::find_buffer_slots() {
+void Model::find_buffer_slots() {
   for (const torch::jit::NameModule& part : module_.named_modules()) {
     const torch::jit::ObjectPtr owner = part.value._ivalue();
     const auto type = owner->type();
@@ -152,7 +152,7 @@ void TorchScriptModel::find_buffer_slots() {
   }
 }
 
-void TorchScriptModel::settle_buffers() {
+void Model::settle_buffers() {
   const at::NoGradGuard no_grad;
   // All values are taken before any is written: a buffer's new tensor may be another buffer.
   std::vector<std::pair<const BufferSlot*, at::Tensor>> moved;
@@ -173,7 +173,7 @@ void TorchScriptModel::settle_buffers() {
   }
 }
 
-void TorchScriptModel::check_trainable() const {
+void Model::check_trainable() const {
   if (!module_.hasattr("training")) {
     throw UserError(
         quoted_path(path_) +
@@ -205,7 +205,7 @@ void TorchScriptModel::check_trainable() const {
                   "them trainable.");
 }
 
-std::string TorchScriptModel::signature() const {
+std::string Model::signature() const {
   std::vector<std::string> parts;
   for (const c10::Argument& argument : arguments_of(module_)) {
     parts.push_back(argument.name() + ": " + argument.type()->annotation_str());
@@ -213,7 +213,7 @@ std::string TorchScriptModel::signature() const {
   return "forward(" + join(parts) + ")";
 }
 
-void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) const {
+void Model::check_signature(std::span<const ForwardInput> inputs) const {
   const std::vector<c10::Argument> arguments = arguments_of(module_);
   const std::string about = quoted_path(path_) + " has " + signature();
   std::vector<std::string> names;
@@ -244,7 +244,7 @@ void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) con
   }
 }
 
-std::string TorchScriptModel::argument_of(const std::string& name) const {
+std::string Model::argument_of(const std::string& name) const {
   if (!onnx_) return name;
   for (const auto& [input, argument] : onnx_->translation.arguments) {
     if (input == name) return argument;
@@ -252,7 +252,7 @@ std::string TorchScriptModel::argument_of(const std::string& name) const {
   return name;
 }
 
-void TorchScriptModel::use_channels_last() {
+void Model::use_channels_last() {
   const at::NoGradGuard no_grad;
   channels_last_ = true;
   for (auto& [name, parameter] : parameters_) {
@@ -261,7 +261,7 @@ void TorchScriptModel::use_channels_last() {
   }
 }
 
-void TorchScriptModel::move_to(at::Device device) {
+void Model::move_to(at::Device device) {
   const at::NoGradGuard no_grad;
   const auto move = [&](at::Tensor tensor) {
     if (tensor.device() != device) tensor.set_data(tensor.to(device));
@@ -272,7 +272,7 @@ void TorchScriptModel::move_to(at::Device device) {
   device_ = device;
 }
 
-c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
+c10::IValue Model::run(std::span<const ForwardInput> inputs,
                                   std::span<const at::Tensor> tensors) {
   std::vector<c10::IValue> positional;
   torch::jit::Kwargs named;
@@ -292,7 +292,7 @@ c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
   return module_.forward(std::move(positional), named);
 }
 
-void TorchScriptModel::refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
+void Model::refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
                                     std::span<const at::Tensor> tensors) const {
   if (onnx_) check_layout(*onnx_, inputs, tensors, reason);
   std::vector<std::string> shapes;
@@ -307,7 +307,7 @@ void TorchScriptModel::refuse_batch(const std::string& reason, std::span<const F
                   (onnx_ && !tensors.empty() ? batch_advice(*onnx_, tensors[0].size(0)) : ""));
 }
 
-at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
+at::Tensor Model::forward(std::span<const ForwardInput> inputs,
                                      std::span<const at::Tensor> tensors) {
   c10::IValue output;
   try {

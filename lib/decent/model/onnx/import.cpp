@@ -1,11 +1,11 @@
-#include "decent/model/onnx_import.h"
+#include "decent/model/onnx/import.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx_module.h"
+#include "decent/model/onnx/module.h"
 #include "decent/model/reason.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/read.h"

@@ -1,4 +1,4 @@
-#include "decent/model/onnx_export.h"
+#include "decent/model/onnx/export.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
@@ -7,8 +7,8 @@
 #include <map>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx_import.h"
-#include "decent/model/onnx_module.h"
+#include "decent/model/onnx/import.h"
+#include "decent/model/onnx/module.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/walk.h"
 #include "decent/onnx/write/write.h"
@@ -44,13 +44,13 @@ at::Tensor rounded(const std::string& name, const at::Tensor& weight, onnx::Elem
                   "them");
 }
 
-TensorsByName tensors_of(const TorchScriptModel& model) {
+TensorsByName tensors_of(const Model& model) {
   TensorsByName tensors;
   for (const auto& [name, tensor] : model.state()) tensors.emplace(name, tensor);
   return tensors;
 }
 
-const OnnxImport& import_of(const TorchScriptModel& model) {
+const OnnxImport& import_of(const Model& model) {
   if (model.onnx() != nullptr) return *model.onnx();
   throw UserError("model '" + model.path().string() +
                   "' did not come from an .onnx file, so that it cannot be written as one. "
@@ -82,7 +82,7 @@ struct KeptTensor {
   at::Tensor weight;
 };
 
-std::vector<KeptTensor> kept_tensors(const TorchScriptModel& model) {
+std::vector<KeptTensor> kept_tensors(const Model& model) {
   const onnx::Classification& classification = import_of(model).classification;
   const TensorsByName tensors = tensors_of(model);
   std::vector<KeptTensor> kept;
@@ -105,7 +105,7 @@ void add_own_initializer(const KeptTensor& kept, onnx::Changes& changes) {
 
 }  // namespace
 
-void export_onnx(const TorchScriptModel& model, const std::filesystem::path& path) {
+void export_onnx(const Model& model, const std::filesystem::path& path) {
   const onnx::Model& file = *import_of(model).file;
   const TensorsByPlace in_file = tensors_by_place(file);
   onnx::Changes changes;
@@ -122,7 +122,7 @@ void export_onnx(const TorchScriptModel& model, const std::filesystem::path& pat
   onnx::write_model(file, changes, path);
 }
 
-std::vector<std::filesystem::path> external_data_of(const TorchScriptModel& model) {
+std::vector<std::filesystem::path> external_data_of(const Model& model) {
   std::vector<std::filesystem::path> paths;
   if (model.onnx() == nullptr) return paths;
   for (const auto& file : model.onnx()->file->files) {
@@ -131,7 +131,7 @@ std::vector<std::filesystem::path> external_data_of(const TorchScriptModel& mode
   return paths;
 }
 
-void round_to_file_types(TorchScriptModel& model) {
+void round_to_file_types(Model& model) {
   const at::NoGradGuard no_grad;
   for (const KeptTensor& kept : kept_tensors(model)) {
     if (onnx::is_half(kept.tensor.type))

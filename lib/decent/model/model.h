@@ -31,14 +31,14 @@ struct ForwardInput {
   std::string field;
 };
 
-class TorchScriptModel {
+class Model {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// Loads a file written by torch.jit.save, or imports an .onnx file (see onnx_import.h). Throws
+  /// Loads a file written by torch.jit.save, or imports an .onnx file (see onnx/import.h). Throws
   /// UserError with the way out for anything else, for a frozen module and for a module without a
   /// trainable parameter.
-  explicit TorchScriptModel(const std::filesystem::path& path, const ImportOptions& options = {});
+  explicit Model(const std::filesystem::path& path, const ImportOptions& options = {});
 
   torch::jit::Module& module() { return module_; }
   const std::filesystem::path& path() const { return path_; }
