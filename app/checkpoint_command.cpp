@@ -7,8 +7,7 @@
 #include "commands.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
-#include "decent/model/onnx/export.h"
-#include "decent/model/torchscript/save.h"
+#include "decent/model/formats.h"
 #include "decent/parallel/tensor_names.h"
 #include "decent/report/metrics_file.h"
 #include "decent/report/progress.h"
@@ -104,17 +103,9 @@ void evaluate(Program& program, Setup& setup, const Averaged& model,
 }
 
 // A line for the user about what was written, where there is one.
-std::string write_model(Setup& setup, const std::filesystem::path& path) {
-  if (path.extension() == ".onnx") {
-    export_onnx(*setup.model, path);
-    return check_export(setup, path);
-  }
-  if (path.extension() == ".pt") {
-    save_torchscript(*setup.model, path);
-  } else {
-    save_safetensors(*setup.model, path);
-  }
-  return "";
+std::string write_checked(Setup& setup, const std::filesystem::path& path) {
+  write_model(*setup.model, path);
+  return is_written_back(path) ? check_export(setup, path) : "";
 }
 
 // `lost`: what of the model is not finite and ought to be.
@@ -126,7 +117,7 @@ void export_model(Program& program, Setup& setup, const Averaged& model,
       throw Error(ExitCode::diverged,
                   model.text + " is not finite in " + *lost + ", so that it was not exported");
     }
-    if (program.main_worker()) line = write_model(setup, *program.flags.export_file);
+    if (program.main_worker()) line = write_checked(setup, *program.flags.export_file);
   });
   program.log->info("exported '" + *program.flags.export_file + "'");
   if (!line.empty()) program.log->info(line);

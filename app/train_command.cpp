@@ -1,7 +1,6 @@
 #include "commands.h"
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
-#include "decent/task/model_report.h"
 #include "resume.h"
 
 namespace decent {
@@ -25,7 +24,8 @@ void train(Program& program) {
   Setup setup = prepare_together(program, Purpose::training);
   std::shared_ptr<Communicator> communicator = connect(world, setup);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
-  for (const std::string& line : model_report(setup, true)) program.log->detail(line);
+  for (const std::string& line : setup.model->origin().report(/*full=*/true))
+    program.log->detail(line);
   lock_output(program, setup.recipe.output, /*for_new_run=*/!program.flags.resume);
   setup.run_id = program.session;
   std::optional<StartingPoint> start;

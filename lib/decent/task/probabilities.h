@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "decent/model/import_options.h"
 #include "decent/train/setup.h"
 
 namespace decent {

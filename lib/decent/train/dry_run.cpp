@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/parallel/bucket_plan.h"
 #include "decent/parallel/exchange/methods.h"
@@ -14,7 +15,6 @@
 #include "decent/report/output_lock.h"
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
-#include "decent/task/model_report.h"
 #include "decent/train/announcements.h"
 #include "decent/train/tensor_bytes.h"
 #include "decent/train/updates.h"
@@ -131,7 +131,7 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRun
           .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
           .received_per_weight = received_per_weight(costs, setup.topology, launch.rank),
           .sent_per_weight = sent_per_weight(costs, setup.topology, launch.world_size),
-          .import = model_report(setup, options.full_report),
+          .import = setup.model->origin().report(options.full_report),
           .notes = std::move(notices.notes),
           .warnings = std::move(notices.warnings),
           .peak_bytes = peak_bytes(),

@@ -15,7 +15,7 @@
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/data/batch.h"
-#include "decent/model/onnx/import.h"
+#include "decent/model/formats.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
@@ -268,13 +268,14 @@ void check_can_be_saved(const Model& model) {
 
 void open_model(Setup& setup) {
   const Recipe& recipe = setup.recipe;
-  setup.model = std::make_unique<Model>(recipe.model.path, import_options(recipe.model));
+  setup.model =
+      std::make_unique<Model>(decent::open_model(recipe.model.path, import_options(recipe.model)));
   if (recipe.amp.dtype != AmpDType::off) {
     setup.model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
   }
   if (recipe.model.weights) load_weights(*setup.model, *recipe.model.weights);
   freeze_parameters(setup.model->parameters(), recipe.model.freeze);
-  if (const OnnxImport* import = setup.model->onnx()) check_gradients(*import, recipe.model.freeze);
+  setup.model->origin().check_gradients(recipe.model.freeze);
   check_param_groups(setup.model->parameters(), recipe.optimizer.param_groups);
   setup.model->check_signature(setup.inputs);
   check_model_storage(*setup.model);

@@ -151,7 +151,7 @@ TEST(Model, RunsWithItsConstantsMemory) {
   EXPECT_TRUE(at::equal(model.forward(inputs, x), twice.mul(2)));
   const testing::TemporaryFolder folder;
   save_torchscript(model, folder / "model.pt");
-  EXPECT_TRUE(at::equal(Model(folder / "model.pt").forward(inputs, x), twice.mul(2)));
+  EXPECT_TRUE(at::equal(open_model(folder / "model.pt").forward(inputs, x), twice.mul(2)));
 }
 
 TEST(Model, IsOnTheCpuUntilItIsMoved) {

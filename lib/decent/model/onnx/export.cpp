@@ -7,7 +7,6 @@
 #include <map>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx/import.h"
 #include "decent/model/onnx/module.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/walk.h"
@@ -50,13 +49,6 @@ TensorsByName tensors_of(const Model& model) {
   return tensors;
 }
 
-const OnnxImport& import_of(const Model& model) {
-  if (model.onnx() != nullptr) return *model.onnx();
-  throw UserError("model '" + model.path().string() +
-                  "' did not come from an .onnx file, so that it cannot be written as one. "
-                  "--export writes it to .pt or .safetensors");
-}
-
 // What is imported is a copy of the file's graph, in which functions are inlined; what is written
 // is the file. Where the file has its elements tells which tensor is which.
 TensorsByPlace tensors_by_place(const onnx::Model& file) {
@@ -82,8 +74,8 @@ struct KeptTensor {
   at::Tensor weight;
 };
 
-std::vector<KeptTensor> kept_tensors(const Model& model) {
-  const onnx::Classification& classification = import_of(model).classification;
+std::vector<KeptTensor> kept_tensors(const onnx::Classification& classification,
+                                     const Model& model) {
   const TensorsByName tensors = tensors_of(model);
   std::vector<KeptTensor> kept;
   const auto add = [&](const onnx::Classified& classified, const onnx::Node* identity) {
@@ -105,11 +97,11 @@ void add_own_initializer(const KeptTensor& kept, onnx::Changes& changes) {
 
 }  // namespace
 
-void export_onnx(const Model& model, const std::filesystem::path& path) {
-  const onnx::Model& file = *import_of(model).file;
+void export_onnx(const OnnxImport& import, const Model& model, const std::filesystem::path& path) {
+  const onnx::Model& file = *import.file;
   const TensorsByPlace in_file = tensors_by_place(file);
   onnx::Changes changes;
-  for (const KeptTensor& kept : kept_tensors(model)) {
+  for (const KeptTensor& kept : kept_tensors(import.classification, model)) {
     if (kept.identity != nullptr) {
       add_own_initializer(kept, changes);
     } else if (!kept.tensor.fields.empty()) {  // it has elements
@@ -122,18 +114,9 @@ void export_onnx(const Model& model, const std::filesystem::path& path) {
   onnx::write_model(file, changes, path);
 }
 
-std::vector<std::filesystem::path> external_data_of(const Model& model) {
-  std::vector<std::filesystem::path> paths;
-  if (model.onnx() == nullptr) return paths;
-  for (const auto& file : model.onnx()->file->files) {
-    if (file != model.onnx()->file->files.front()) paths.push_back(file->path());
-  }
-  return paths;
-}
-
-void round_to_file_types(Model& model) {
+void round_to_file_types(const OnnxImport& import, Model& model) {
   const at::NoGradGuard no_grad;
-  for (const KeptTensor& kept : kept_tensors(model)) {
+  for (const KeptTensor& kept : kept_tensors(import.classification, model)) {
     if (onnx::is_half(kept.tensor.type))
       kept.weight.copy_(rounded(kept.name, kept.weight, kept.tensor.type));
   }

@@ -7,12 +7,9 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "decent/model/import_options.h"
-#include "decent/onnx/report/batch_layout.h"
-#include "decent/onnx/report/report.h"
 #include "decent/onnx/translate/logits.h"
 #include "decent/onnx/translate/translation.h"
 
@@ -37,34 +34,5 @@ struct OnnxImport {
 
 /// Reads, translates and compiles. Throws UserError.
 OnnxImport import_onnx(const std::filesystem::path& path, const ImportOptions& options);
-
-/// See onnx/report.h.
-std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail detail);
-
-/// Throws UserError where no gradient can reach a weight from the output that is used (all of them
-/// where none was chosen), unless `frozen`, globs over names, holds it.
-void check_gradients(const OnnxImport& import, std::span<const std::string> frozen);
-
-/// "a, b and 3 more": tensors that the import leaves as they are and that may be weights, the
-/// largest first; "" where there is none.
-std::string frozen_names(const OnnxImport& import);
-
-/// A data field that feeds an input of the graph, which is named or the one at `position`.
-struct FedInput {
-  std::string name;  // of the graph's input or of forward's argument; or empty
-  std::size_t position = 0;
-  std::string field;
-  std::vector<std::int64_t> batch;  // shape
-};
-
-/// What the file's own shapes say against the data, see onnx/batch_layout.h.
-std::optional<onnx::LayoutMismatch> input_mismatch(const OnnxImport& import, const FedInput& input);
-/// The same for the output that is used.
-std::optional<onnx::LayoutMismatch> output_mismatch(const OnnxImport& import,
-                                                    std::optional<std::int64_t> class_dim);
-
-/// What to do about a forward that failed on `samples` samples where the file was exported for
-/// another number: a line that begins with a line break, or nothing.
-std::string batch_advice(const OnnxImport& import, std::int64_t samples);
 
 }  // namespace decent
