@@ -4,7 +4,6 @@
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/run_output.h"
-#include "decent/task/model_report.h"
 #include "decent/train/announcements.h"
 
 namespace decent {
@@ -58,7 +57,9 @@ void train(Program& program) {
   Run run = prepare_run_together(program);
   std::shared_ptr<Communicator> communicator = connect(world, run.task);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
-  for (const std::string& line : model_report(run.task, true)) program.log->detail(line);
+  for (const std::string& line : run.task.model->origin().report(/*full=*/true)) {
+    program.log->detail(line);
+  }
   const RunFolder folder(run.task.recipe.output);
   lock_output(program, folder.path(), /*for_new_run=*/!program.flags.resume);
   std::optional<StartingPoint> start;

@@ -117,6 +117,23 @@ def test_folder_includes_only_what_it_may(folder: str) -> None:
     assert wrong == []
 
 
+def test_formats_of_models_are_known_in_one_place() -> None:
+    """Headers in the folder of a format are included there and by the table of formats."""
+    inside = re.compile(r"decent/model/(torchscript|onnx|safetensors)/")
+    table = LIB / "model" / "formats.cpp"
+    wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB) + sources(ROOT / "app")
+             for _, path in includes(file)
+             if (found := inside.match(path)) and file != table and file.parent != LIB / "model" / found[1]]
+    assert wrong == []
+    assert all(sources(LIB / "model" / folder) for folder in ("torchscript", "onnx", "safetensors"))
+
+
+@pytest.mark.parametrize("header", ["model/formats.h", "model/origin.h"])
+def test_what_formats_say_is_read_without_torch(header: str) -> None:
+    """Flags and messages ask for the names of formats."""
+    assert [path for path in sorted(reached(LIB / header)) if TORCH.match(path)] == []
+
+
 @pytest.mark.parametrize("module", MAY_INCLUDE)
 def test_module_links_only_what_it_may_include(module: str) -> None:
     """CMake's DEPENDS say the same."""

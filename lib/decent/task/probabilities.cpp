@@ -8,7 +8,6 @@
 
 #include "decent/config/choices.h"
 #include "decent/data/batch.h"
-#include "decent/model/onnx_import.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
 #include "decent/task/trial.h"
@@ -60,13 +59,12 @@ std::string double_activation(const Task& task, const std::string& model) {
          " of it once more, which trains badly: " + words.way_out;
 }
 
-std::string onnx_warning(const Task& task, const OnnxImport& import) {
-  const onnx::ProbabilityEnd& end = *import.probabilities;
-  std::string model = "output " + quoted(*import.output) + " of model " +
-                      quoted(task.model->path().string()) + " comes from " + end.node;
-  if (!end.changed_by.empty()) {
-    model += " and " + end.changed_by + " after it, so that there are no logits to train on";
-  } else if (import.translation.module.may_give_logits) {
+std::string known_warning(const Task& task, const ProbabilityOutput& output) {
+  std::string model = "output " + quoted(output.name) + " of model " +
+                      quoted(task.model->path().string()) + " comes from " + output.comes_from;
+  if (!output.changed_by.empty()) {
+    model += " and " + output.changed_by + " after it, so that there are no logits to train on";
+  } else if (output.has_logits) {
     model += ", which is not over dimension " + std::to_string(task.recipe.model.class_dim) +
              " (model.class_dim)";
   }
@@ -130,16 +128,15 @@ void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
 }
 
 OutputAdvice output_advice(const Task& task, const Trial& trial) {
-  const OnnxImport* import = task.model->onnx();
+  const std::optional<ProbabilityOutput> known = task.model->origin().probabilities();
   if (task.model->gives_logits()) {
     return {.note = "the loss " + std::string(name_of(task.recipe.model.loss)) +
-                    " is given the logits before " + import->probabilities->node +
-                    "; the model that is written gives " + quoted(*import->output) +
+                    " is given the logits before " + known->comes_from +
+                    "; the model that is written gives " + quoted(known->name) +
                     " as the file does",
             .warning = ""};
   }
-  if (import != nullptr && import->probabilities)
-    return {.note = "", .warning = onnx_warning(task, *import)};
+  if (known) return {.note = "", .warning = known_warning(task, *known)};
   if (!trial.gives_probabilities.value_or(false)) return {};
   // Logits may well be between 0 and 1; that they sum to 1 is no accident.
   const bool is_sure = activation_of(task.recipe.model.loss) == LossActivation::softmax ||

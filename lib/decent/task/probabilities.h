@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "decent/model/import_options.h"
 #include "decent/task/task.h"
 
 namespace decent {

@@ -35,7 +35,7 @@ class Evaluator {
   EvaluationSums add_up(const EvaluationSums& own);
 
   const Recipe& recipe_;
-  TorchScriptModel& model_;
+  Model& model_;
   const DataSet& data_;
   std::span<const ForwardInput> inputs_;
   const Criterion& criterion_;

@@ -29,8 +29,7 @@ bool may_differ(std::string_view key) {
          std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 
-void add_tensors(const std::string& kind, const TorchScriptModel::NamedTensors& tensors,
-                 Fingerprint& lines) {
+void add_tensors(const std::string& kind, const Model::NamedTensors& tensors, Fingerprint& lines) {
   for (const auto& [name, tensor] : tensors) {
     lines.emplace_back(kind + " " + name,
                        dtype_text(tensor.scalar_type()) + shape_text(tensor.sizes()));

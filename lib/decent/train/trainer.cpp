@@ -9,7 +9,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
-#include "decent/model/save.h"
+#include "decent/model/formats.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
@@ -332,8 +332,8 @@ void Trainer::export_average() {
   control_.report(Operation::exporting);
   check_finite();
   if (!main_worker()) return;
-  save_torchscript(*run_.task.model, folder_.model());
-  save_safetensors(*run_.task.model, folder_.weights());
+  write_model(*run_.task.model, folder_.model());
+  write_model(*run_.task.model, folder_.weights());
   if (const auto warning = loss_watch_.warning(run_.task.recipe.optimizer.lr)) log_.warn(*warning);
   reporter_->complete(step());
 }

@@ -1,6 +1,6 @@
 #pragma once
 // A model as the rest of the program knows it: a TorchScript module with its parameters and
-// buffers.
+// buffers, whatever file it came from (formats.h).
 //
 // Threads: one thread uses a model, and it must be the one that called use_plain_executor().
 
@@ -14,11 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "decent/model/import_options.h"
+#include "decent/model/origin.h"
 
 namespace decent {
-
-struct OnnxImport;
 
 /// The optimizing TorchScript executor changes its plan after the first runs, so that resumed or
 /// interleaved runs would not be bit-exact. Thread-local: call it in every thread that runs a
@@ -31,20 +29,32 @@ struct ForwardInput {
   std::string field;
 };
 
-class TorchScriptModel {
+/// What a format makes of a file; see ModelFormat::open.
+struct OpenedModel {
+  torch::jit::Module module;  // on the CPU; with forward and the attribute `training`
+  std::shared_ptr<const ModelOrigin> origin;
+  std::optional<std::string> output;  // of the module, that is used; see select_output
+  /// An attribute of the module that makes forward give logits where it is true, in place of what
+  /// origin->probabilities() tells of; "" without. See Model::gives_logits.
+  std::string logits_switch;
+};
+
+/// "model 'x.pt'", as messages begin.
+std::string model_in_quotes(const std::filesystem::path& path);
+
+class Model {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// Loads a file written by torch.jit.save, or imports an .onnx file (see onnx_import.h). Throws
-  /// UserError with the way out for anything else, for a frozen module and for a module without a
-  /// trainable parameter.
-  explicit TorchScriptModel(const std::filesystem::path& path, const ImportOptions& options = {});
+  /// What a file holds; open_model() is how to come by it. Throws UserError, with the way out,
+  /// where nothing can be trained.
+  Model(std::filesystem::path path, OpenedModel opened);
 
   torch::jit::Module& module() { return module_; }
   const std::filesystem::path& path() const { return path_; }
 
-  /// What the import of an .onnx file made of it; null for other files.
-  const OnnxImport* onnx() const { return onnx_.get(); }
+  /// What only the file's format knows.
+  const ModelOrigin& origin() const { return *origin_; }
 
   /// Parameters in order of registration, each tensor once, under its first name; frozen ones
   /// (requires_grad = False) included.
@@ -85,9 +95,9 @@ class TorchScriptModel {
   /// Checks `inputs` against forward's signature. Throws UserError naming the arguments of forward.
   void check_signature(std::span<const ForwardInput> inputs) const;
 
-  /// Whether forward() gives the logits of the output, which an .onnx file has before its Softmax
-  /// or Sigmoid (ImportOptions::activation). The module, as it is saved, computes what the file
-  /// does.
+  /// Whether forward() gives the logits of the output, which the file has before the softmax or
+  /// sigmoid that ImportOptions::activation says. The module, as it is saved, computes what the
+  /// file does.
   bool gives_logits() const { return gives_logits_; }
   /// Only where gives_logits() was true once.
   void give_logits(bool on) { gives_logits_ = on; }
@@ -117,11 +127,10 @@ class TorchScriptModel {
     at::Tensor buffer;
   };
 
-  void open(const ImportOptions& options);
-  void load();
-  /// forward's argument for a name of the recipe, which may be the name of a graph's input.
-  std::string argument_of(const std::string& name) const;
   c10::IValue run(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
+  /// Throws UserError where the file's own shapes say why forward failed.
+  void refuse_layout(const std::string& reason, std::span<const ForwardInput> inputs,
+                     std::span<const at::Tensor> tensors) const;
   /// Throws UserError: what forward made of these, and what to do.
   [[noreturn]] void refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
                                  std::span<const at::Tensor> tensors) const;
@@ -131,8 +140,11 @@ class TorchScriptModel {
   void check_trainable() const;
 
   std::filesystem::path path_;
-  std::shared_ptr<const OnnxImport> onnx_;
   torch::jit::Module module_;
+  std::shared_ptr<const ModelOrigin> origin_;
+  std::optional<std::string> output_;
+  std::string logits_switch_;
+  bool gives_logits_ = false;
   NamedTensors parameters_;
   NamedTensors buffers_;
   NamedTensors state_;
@@ -143,8 +155,6 @@ class TorchScriptModel {
   at::Device device_{at::kCPU};
   bool reads_data_of_tensors_ = false;
   bool ends_in_sigmoid_ = false;
-  std::optional<std::string> output_;
-  bool gives_logits_ = false;
   std::optional<at::ScalarType> autocast_;
   bool channels_last_ = false;
 };

@@ -1,11 +1,9 @@
-#include "decent/model/save.h"
+#include "decent/model/torchscript/save.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/serialization/export.h>
 
 #include "decent/core/file.h"
-#include "decent/core/safetensors.h"
-#include "decent/core/torch_dtype.h"
 
 namespace decent {
 namespace {
@@ -15,7 +13,7 @@ namespace {
 // that a machine without a GPU can load the file.
 class CompactStorage {
  public:
-  explicit CompactStorage(const TorchScriptModel& model) {
+  explicit CompactStorage(const Model& model) {
     const at::NoGradGuard no_grad;
     for (const auto& [name, parameter] : model.parameters()) {
       replace(parameter, parameter.detach().to(at::kCPU, /*non_blocking=*/false, /*copy=*/true));
@@ -64,7 +62,7 @@ class EvalMode {
 
 }  // namespace
 
-void save_torchscript(TorchScriptModel& model, const std::filesystem::path& path) {
+void save_torchscript(Model& model, const std::filesystem::path& path) {
   const CompactStorage compact(model);
   const EvalMode eval(model.module());
   AtomicFile file(path);
@@ -74,25 +72,6 @@ void save_torchscript(TorchScriptModel& model, const std::filesystem::path& path
     return size;
   });
   file.commit();
-}
-
-void save_safetensors(const TorchScriptModel& model, const std::filesystem::path& path) {
-  std::vector<at::Tensor> contiguous;  // keeps the data alive
-  std::vector<TensorView> views;
-  for (const auto& [name, tensor] : model.state()) {
-    contiguous.push_back(tensor.detach().to(at::kCPU).contiguous());
-    views.push_back({.name = name,
-                     .dtype = dtype_of(tensor.scalar_type()),
-                     .shape = tensor.sizes().vec(),
-                     .data = {static_cast<const std::byte*>(contiguous.back().const_data_ptr()),
-                              tensor.nbytes()}});
-  }
-  const std::string header = safetensors_header(views);
-  std::vector<std::string_view> pieces = {header};
-  for (const TensorView& view : views) {
-    pieces.emplace_back(reinterpret_cast<const char*>(view.data.data()), view.data.size());
-  }
-  write_file(path, pieces);
 }
 
 }  // namespace decent

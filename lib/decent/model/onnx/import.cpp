@@ -1,19 +1,17 @@
-#include "decent/model/onnx_import.h"
+#include "decent/model/onnx/import.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx_module.h"
+#include "decent/model/onnx/module.h"
 #include "decent/model/reason.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/read.h"
-#include "decent/onnx/format/wording.h"
 #include "decent/onnx/graph/hoist_constants.h"
 #include "decent/onnx/graph/inline_functions.h"
 #include "decent/onnx/patterns/patterns.h"
-#include "decent/onnx/report/gradient_paths.h"
 #include "decent/onnx/translate/keep_outputs.h"
 
 namespace decent {
@@ -107,83 +105,6 @@ OnnxImport import_onnx(const std::filesystem::path& path, const ImportOptions& o
   result.translation.module.buffers.clear();
   result.translation.module.constants.clear();
   return result;
-}
-
-std::vector<std::string> import_report(const OnnxImport& import, onnx::Detail detail) {
-  std::vector<std::string> lines = onnx::import_report({.file = *import.file,
-                                                        .model = *import.model,
-                                                        .patterns = import.patterns,
-                                                        .classification = import.classification,
-                                                        .translation = import.translation},
-                                                       detail);
-  for (const auto& [output, reason] : import.left_out)
-    lines.push_back("output '" + output + "' is left out: " + reason + " cannot be imported");
-  return lines;
-}
-
-std::string frozen_names(const OnnxImport& import) {
-  constexpr std::size_t kMostNamed = 3;
-  std::vector<const onnx::Classified*> frozen;
-  for (const auto& [tensor, classified] : import.classification.initializers)
-    if (classified.role == onnx::Role::ambiguous) frozen.push_back(&classified);
-  std::sort(frozen.begin(), frozen.end(), [](const auto* a, const auto* b) {
-    return std::pair(-a->tensor->count(), a->name) < std::pair(-b->tensor->count(), b->name);
-  });
-  std::vector<std::string> names;
-  for (const onnx::Classified* each : frozen) names.push_back(each->name);
-  return some_of(names, kMostNamed);
-}
-
-std::optional<onnx::LayoutMismatch> input_mismatch(const OnnxImport& import,
-                                                   const FedInput& input) {
-  const auto& arguments = import.translation.arguments;
-  const std::vector<onnx::ValueInfo>& declared = import.model->graph.inputs;
-  for (std::size_t i = 0; i < declared.size() && i < arguments.size(); ++i) {
-    const bool is_named = input.name == arguments[i].first || input.name == arguments[i].second;
-    if (input.name.empty() ? i != input.position : !is_named) continue;
-    return onnx::input_mismatch(declared[i], input.field, input.batch,
-                                onnx::export_advice(*import.file));
-  }
-  return std::nullopt;
-}
-
-std::optional<onnx::LayoutMismatch> output_mismatch(const OnnxImport& import,
-                                                    std::optional<std::int64_t> class_dim) {
-  for (const onnx::ValueInfo& output : import.model->graph.outputs) {
-    if (output.name == import.output)
-      return onnx::output_mismatch(output, class_dim, onnx::export_advice(*import.file));
-  }
-  return std::nullopt;
-}
-
-std::string batch_advice(const OnnxImport& import, std::int64_t samples) {
-  const auto advice_for = [&](const onnx::ValueInfo& value) -> std::string {
-    const std::int64_t fixed = value.shape->front().value.value_or(0);
-    if (fixed == 0 || fixed == samples) return "";
-    const std::string batch = std::to_string(fixed);
-    return "\nThe file was exported for batches of " + batch + ", not of " +
-           std::to_string(samples) + ". Set data.batch_size and data.eval_batch_size to " + batch +
-           ", or " + std::string(onnx::export_advice(*import.file).free_batch) + " (docs/onnx.md)";
-  };
-  for (const onnx::ValueInfo& input : import.file->graph.inputs) {
-    if (!input.shape || input.shape->empty()) continue;
-    if (std::string advice = advice_for(input); !advice.empty()) return advice;
-  }
-  // An input may be free while nodes still reshape to the batch of the export. An output of one
-  // dimension may be a loss.
-  for (const onnx::ValueInfo& output : import.model->graph.outputs) {
-    if (!output.shape || output.shape->size() < 2 || output.name != import.output) continue;
-    return advice_for(output);
-  }
-  return "";
-}
-
-void check_gradients(const OnnxImport& import, std::span<const std::string> frozen) {
-  std::vector<std::string> outputs;
-  if (import.output) outputs.push_back(*import.output);
-  const onnx::GradientPaths paths =
-      onnx::find_gradient_paths(*import.model, import.classification, import.translation, outputs);
-  onnx::check_gradient_paths(paths, frozen);
 }
 
 }  // namespace decent

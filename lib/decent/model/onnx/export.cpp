@@ -1,4 +1,4 @@
-#include "decent/model/onnx_export.h"
+#include "decent/model/onnx/export.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
@@ -7,8 +7,7 @@
 #include <map>
 
 #include "decent/core/error.h"
-#include "decent/model/onnx_import.h"
-#include "decent/model/onnx_module.h"
+#include "decent/model/onnx/module.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/walk.h"
 #include "decent/onnx/write/write.h"
@@ -44,17 +43,10 @@ at::Tensor rounded(const std::string& name, const at::Tensor& weight, onnx::Elem
                   "them");
 }
 
-TensorsByName tensors_of(const TorchScriptModel& model) {
+TensorsByName tensors_of(const Model& model) {
   TensorsByName tensors;
   for (const auto& [name, tensor] : model.state()) tensors.emplace(name, tensor);
   return tensors;
-}
-
-const OnnxImport& import_of(const TorchScriptModel& model) {
-  if (model.onnx() != nullptr) return *model.onnx();
-  throw UserError("model '" + model.path().string() +
-                  "' did not come from an .onnx file, so that it cannot be written as one. "
-                  "--export writes it to .pt or .safetensors");
 }
 
 // What is imported is a copy of the file's graph, in which functions are inlined; what is written
@@ -82,8 +74,8 @@ struct KeptTensor {
   at::Tensor weight;
 };
 
-std::vector<KeptTensor> kept_tensors(const TorchScriptModel& model) {
-  const onnx::Classification& classification = import_of(model).classification;
+std::vector<KeptTensor> kept_tensors(const onnx::Classification& classification,
+                                     const Model& model) {
   const TensorsByName tensors = tensors_of(model);
   std::vector<KeptTensor> kept;
   const auto add = [&](const onnx::Classified& classified, const onnx::Node* identity) {
@@ -105,11 +97,11 @@ void add_own_initializer(const KeptTensor& kept, onnx::Changes& changes) {
 
 }  // namespace
 
-void export_onnx(const TorchScriptModel& model, const std::filesystem::path& path) {
-  const onnx::Model& file = *import_of(model).file;
+void export_onnx(const OnnxImport& import, const Model& model, const std::filesystem::path& path) {
+  const onnx::Model& file = *import.file;
   const TensorsByPlace in_file = tensors_by_place(file);
   onnx::Changes changes;
-  for (const KeptTensor& kept : kept_tensors(model)) {
+  for (const KeptTensor& kept : kept_tensors(import.classification, model)) {
     if (kept.identity != nullptr) {
       add_own_initializer(kept, changes);
     } else if (!kept.tensor.fields.empty()) {  // it has elements
@@ -122,18 +114,9 @@ void export_onnx(const TorchScriptModel& model, const std::filesystem::path& pat
   onnx::write_model(file, changes, path);
 }
 
-std::vector<std::filesystem::path> external_data_of(const TorchScriptModel& model) {
-  std::vector<std::filesystem::path> paths;
-  if (model.onnx() == nullptr) return paths;
-  for (const auto& file : model.onnx()->file->files) {
-    if (file != model.onnx()->file->files.front()) paths.push_back(file->path());
-  }
-  return paths;
-}
-
-void round_to_file_types(TorchScriptModel& model) {
+void round_to_file_types(const OnnxImport& import, Model& model) {
   const at::NoGradGuard no_grad;
-  for (const KeptTensor& kept : kept_tensors(model)) {
+  for (const KeptTensor& kept : kept_tensors(import.classification, model)) {
     if (onnx::is_half(kept.tensor.type))
       kept.weight.copy_(rounded(kept.name, kept.weight, kept.tensor.type));
   }

@@ -1,8 +1,7 @@
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
-#include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
 #include <set>
@@ -16,7 +15,6 @@
 #include "decent/model/device_advice.h"
 #include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
-#include "decent/model/onnx_import.h"
 #include "decent/model/output.h"
 #include "decent/model/reason.h"
 
@@ -37,65 +35,37 @@ std::optional<at::MemoryFormat> channels_last_of(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
-std::string quoted_path(const std::filesystem::path& path) {
-  return "model '" + path.string() + "'";
-}
-
-// Where an .onnx file's own shapes tell why forward failed, they say more than the operator did.
-void check_layout(const OnnxImport& import, std::span<const ForwardInput> inputs,
-                  std::span<const at::Tensor> tensors, const std::string& reason) {
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const auto found =
-        input_mismatch(import, {inputs[i].argument, i, inputs[i].field, tensors[i].sizes().vec()});
-    if (!found) continue;
-    throw UserError(quoted_path(import.file->path) + " does not fit the data: " + found->text +
-                    ".\n" + found->way_out + ".\nIt failed with: " + reason);
-  }
-}
-
 // While it lives, forward gives logits.
 class LogitsMode {
  public:
-  explicit LogitsMode(torch::jit::Module& module) : module_(module) {
-    module_.setattr(onnx::kGivesLogits, true);
+  LogitsMode(torch::jit::Module& module, const std::string& attribute)
+      : module_(module), attribute_(attribute) {
+    module_.setattr(attribute_, true);
   }
   LogitsMode(const LogitsMode&) = delete;
   LogitsMode& operator=(const LogitsMode&) = delete;
-  ~LogitsMode() { module_.setattr(onnx::kGivesLogits, false); }
+  ~LogitsMode() { module_.setattr(attribute_, false); }
 
  private:
   torch::jit::Module& module_;
+  const std::string& attribute_;
 };
 
 }  // namespace
 
 void use_plain_executor() { torch::jit::setGraphExecutorOptimize(false); }
 
-void TorchScriptModel::load() {
-  check_is_torchscript(path_);
-  try {
-    module_ = torch::jit::load(path_.string(), at::kCPU);
-  } catch (const std::exception& error) {
-    throw UserError(quoted_path(path_) + " cannot be loaded: " + reason_of(error));
-  }
-  if (!module_.find_method("forward"))
-    throw UserError(quoted_path(path_) + " has no forward method");
+std::string model_in_quotes(const std::filesystem::path& path) {
+  return "model '" + path.string() + "'";
 }
 
-void TorchScriptModel::open(const ImportOptions& options) {
-  output_ = options.output;
-  if (path_.extension() != ".onnx") return load();
-  onnx_ = std::make_shared<const OnnxImport>(import_onnx(path_, options));
-  module_ = onnx_->module;
-  // The only output has no name in the module, and an index may be another one there.
-  const bool is_only = onnx_->translation.outputs.size() == 1;
-  if (onnx_->output) output_ = is_only ? std::nullopt : onnx_->output;
-  gives_logits_ = onnx_->translation.module.may_give_logits;
-}
-
-TorchScriptModel::TorchScriptModel(const std::filesystem::path& path, const ImportOptions& options)
-    : path_(path) {
-  open(options);
+Model::Model(std::filesystem::path path, OpenedModel opened)
+    : path_(std::move(path)),
+      module_(std::move(opened.module)),
+      origin_(std::move(opened.origin)),
+      output_(std::move(opened.output)),
+      logits_switch_(std::move(opened.logits_switch)),
+      gives_logits_(!logits_switch_.empty()) {
   collect_tensors();
   make_buffers_writable();
   find_buffer_slots();
@@ -108,7 +78,7 @@ TorchScriptModel::TorchScriptModel(const std::filesystem::path& path, const Impo
   code_hash_ = decent::code_hash(module_);
 }
 
-void TorchScriptModel::collect_tensors() {
+void Model::collect_tensors() {
   std::set<const void*> seen;
   const auto collect = [&](const auto& named, NamedTensors& unique) {
     for (const auto& entry : named) {
@@ -123,12 +93,12 @@ void TorchScriptModel::collect_tensors() {
 }
 
 // A buffer made by expand() repeats the same memory, so that nothing can be written to it.
-void TorchScriptModel::make_buffers_writable() {
+void Model::make_buffers_writable() {
   const at::NoGradGuard no_grad;
   for (auto& [name, buffer] : buffers_) {
     if (buffer.layout() != at::kStrided || buffer.is_non_overlapping_and_dense()) continue;
     if (buffer.storage().use_count() > 1) {
-      throw UserError(quoted_path(path_) + ": buffer '" + name +
+      throw UserError(model_in_quotes(path_) + ": buffer '" + name +
                       "' repeats elements or skips some of memory that another tensor uses too. "
                       "Export it as a tensor of its own (buffer.clone())");
     }
@@ -136,7 +106,7 @@ void TorchScriptModel::make_buffers_writable() {
   }
 }
 
-void TorchScriptModel::find_buffer_slots() {
+void Model::find_buffer_slots() {
   for (const torch::jit::NameModule& part : module_.named_modules()) {
     const torch::jit::ObjectPtr owner = part.value._ivalue();
     const auto type = owner->type();
@@ -152,7 +122,7 @@ void TorchScriptModel::find_buffer_slots() {
   }
 }
 
-void TorchScriptModel::settle_buffers() {
+void Model::settle_buffers() {
   const at::NoGradGuard no_grad;
   // All values are taken before any is written: a buffer's new tensor may be another buffer.
   std::vector<std::pair<const BufferSlot*, at::Tensor>> moved;
@@ -161,8 +131,9 @@ void TorchScriptModel::settle_buffers() {
     if (current.is_same(place.buffer)) continue;
     if (!current.defined() || current.sizes() != place.buffer.sizes() ||
         current.scalar_type() != place.buffer.scalar_type()) {
-      throw UserError(quoted_path(path_) + ": forward changes the shape or type of its buffer '" +
-                      place.name + "' from " + dtype_text(place.buffer.scalar_type()) +
+      throw UserError(model_in_quotes(path_) +
+                      ": forward changes the shape or type of its buffer '" + place.name +
+                      "' from " + dtype_text(place.buffer.scalar_type()) +
                       shape_text(place.buffer.sizes()) + ", so that workers cannot average it");
     }
     moved.emplace_back(&place, current.clone());
@@ -173,39 +144,15 @@ void TorchScriptModel::settle_buffers() {
   }
 }
 
-void TorchScriptModel::check_trainable() const {
-  if (!module_.hasattr("training")) {
-    throw UserError(
-        quoted_path(path_) +
-        " was frozen for inference (torch.jit.freeze or optimize_for_inference): its parameters "
-        "became "
-        "constants.\nExport it before freezing: torch.jit.script(model).save(\"model.pt\")");
-  }
+void Model::check_trainable() const {
   const bool trainable = std::any_of(parameters_.begin(), parameters_.end(), [](const auto& entry) {
     return entry.second.requires_grad();
   });
   if (trainable) return;
-  if (onnx_) {
-    const std::string frozen = frozen_names(*onnx_);
-    throw UserError(quoted_path(path_) +
-                    " has no weight that the import takes for trainable.\nmodel.unfreeze: [globs] "
-                    "names tensors to train" +
-                    (frozen.empty() ? "" : ", which may be: " + frozen) +
-                    "; docs/onnx.md says which are weights by themselves");
-  }
-  throw UserError(quoted_path(path_) + " has no trainable parameter" +
-                  (parameters_.empty()
-                       ? "."
-                       : ": requires_grad is False for " +
-                             (parameters_.size() == 1
-                                  ? "its only one."
-                                  : "all " + std::to_string(parameters_.size()) + " of them.")) +
-                  "\nIn Python, model.requires_grad_(True) before "
-                  "torch.jit.script(model).save(\"model.pt\") makes "
-                  "them trainable.");
+  throw UserError(model_in_quotes(path_) + " " + origin_->nothing_trainable(parameters_.size()));
 }
 
-std::string TorchScriptModel::signature() const {
+std::string Model::signature() const {
   std::vector<std::string> parts;
   for (const c10::Argument& argument : arguments_of(module_)) {
     parts.push_back(argument.name() + ": " + argument.type()->annotation_str());
@@ -213,9 +160,9 @@ std::string TorchScriptModel::signature() const {
   return "forward(" + join(parts) + ")";
 }
 
-void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) const {
+void Model::check_signature(std::span<const ForwardInput> inputs) const {
   const std::vector<c10::Argument> arguments = arguments_of(module_);
-  const std::string about = quoted_path(path_) + " has " + signature();
+  const std::string about = model_in_quotes(path_) + " has " + signature();
   std::vector<std::string> names;
   for (const c10::Argument& argument : arguments) names.push_back(argument.name());
   if (inputs.size() > arguments.size()) {
@@ -224,7 +171,7 @@ void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) con
   std::set<std::string> given;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::string name =
-        inputs[i].argument.empty() ? names[i] : argument_of(inputs[i].argument);
+        inputs[i].argument.empty() ? names[i] : origin_->argument_of(inputs[i].argument);
     const auto position = std::find(names.begin(), names.end(), name);
     if (position == names.end()) {
       const auto nearest = nearest_name(name, names);
@@ -244,15 +191,7 @@ void TorchScriptModel::check_signature(std::span<const ForwardInput> inputs) con
   }
 }
 
-std::string TorchScriptModel::argument_of(const std::string& name) const {
-  if (!onnx_) return name;
-  for (const auto& [input, argument] : onnx_->translation.arguments) {
-    if (input == name) return argument;
-  }
-  return name;
-}
-
-void TorchScriptModel::use_channels_last() {
+void Model::use_channels_last() {
   const at::NoGradGuard no_grad;
   channels_last_ = true;
   for (auto& [name, parameter] : parameters_) {
@@ -261,7 +200,7 @@ void TorchScriptModel::use_channels_last() {
   }
 }
 
-void TorchScriptModel::move_to(at::Device device) {
+void Model::move_to(at::Device device) {
   const at::NoGradGuard no_grad;
   const auto move = [&](at::Tensor tensor) {
     if (tensor.device() != device) tensor.set_data(tensor.to(device));
@@ -272,8 +211,7 @@ void TorchScriptModel::move_to(at::Device device) {
   device_ = device;
 }
 
-c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
-                                  std::span<const at::Tensor> tensors) {
+c10::IValue Model::run(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors) {
   std::vector<c10::IValue> positional;
   torch::jit::Kwargs named;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -282,33 +220,45 @@ c10::IValue TorchScriptModel::run(std::span<const ForwardInput> inputs,
     if (inputs[i].argument.empty()) {
       positional.emplace_back(tensor);
     } else {
-      named.emplace(argument_of(inputs[i].argument), tensor);
+      named.emplace(origin_->argument_of(inputs[i].argument), tensor);
     }
   }
   std::optional<Autocast> autocast;
   if (autocast_) autocast.emplace(device_.type(), *autocast_);
   std::optional<LogitsMode> logits;
-  if (gives_logits_) logits.emplace(module_);
+  if (gives_logits_) logits.emplace(module_, logits_switch_);
   return module_.forward(std::move(positional), named);
 }
 
-void TorchScriptModel::refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
-                                    std::span<const at::Tensor> tensors) const {
-  if (onnx_) check_layout(*onnx_, inputs, tensors, reason);
+void Model::refuse_layout(const std::string& reason, std::span<const ForwardInput> inputs,
+                          std::span<const at::Tensor> tensors) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto found =
+        origin_->input_mismatch({inputs[i].argument, i, inputs[i].field, tensors[i].sizes().vec()});
+    if (!found) continue;
+    throw UserError(model_in_quotes(path_) + " does not fit the data: " + found->text + ".\n" +
+                    found->way_out + ".\nIt failed with: " + reason);
+  }
+}
+
+void Model::refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
+                         std::span<const at::Tensor> tensors) const {
+  refuse_layout(reason, inputs, tensors);  // says more than the operator did
   std::vector<std::string> shapes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     shapes.push_back(inputs[i].field + " " + dtype_text(tensors[i].scalar_type()) +
                      shape_text(tensors[i].sizes()));
   }
-  const std::string about = quoted_path(path_) + " fails on a batch of " + join(shapes) + ": ";
+  const std::string about = model_in_quotes(path_) + " fails on a batch of " + join(shapes) + ": ";
+  const bool has_samples = !tensors.empty() && tensors[0].dim() > 0;
   if (const auto wish = gpu_wish(reason, module_, device_)) throw UserError(about + *wish);
   throw UserError(about + reason + device_advice(reason, module_, device_) +
                   data_advice(reason, inputs, tensors, parameters_) +
-                  (onnx_ && !tensors.empty() ? batch_advice(*onnx_, tensors[0].size(0)) : ""));
+                  (has_samples ? origin_->batch_advice(tensors[0].size(0)) : ""));
 }
 
-at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
-                                     std::span<const at::Tensor> tensors) {
+at::Tensor Model::forward(std::span<const ForwardInput> inputs,
+                          std::span<const at::Tensor> tensors) {
   c10::IValue output;
   try {
     output = run(inputs, tensors);
@@ -320,7 +270,7 @@ at::Tensor TorchScriptModel::forward(std::span<const ForwardInput> inputs,
     // Losses are not for low precision, and autocast would cast there, too.
     return autocast_ && chosen.scalar_type() == *autocast_ ? chosen.to(at::kFloat) : chosen;
   } catch (const UserError& error) {
-    throw UserError(quoted_path(path_) + ": " + error.what());
+    throw UserError(model_in_quotes(path_) + ": " + error.what());
   }
 }
 

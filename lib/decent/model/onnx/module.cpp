@@ -1,4 +1,4 @@
-#include "decent/model/onnx_module.h"
+#include "decent/model/onnx/module.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
