@@ -8,7 +8,6 @@
 #include "decent/onnx/graph/inner_scope.h"
 #include "decent/onnx/graph/uses.h"
 #include "decent/onnx/patterns/patterns.h"
-#include "decent/onnx/translate/expressions.h"
 #include "decent/onnx/translate/helpers.h"
 
 namespace decent::onnx {
@@ -134,10 +133,11 @@ std::string GraphTranslator::text_of(const Value& value) {
   if (value.constant) return constant_text(value.constant, value.constant->name);
   const auto dtype = torch_dtype(value.type);
   if (!value.integers || !dtype) throw Unsupported("reads a value whose elements nothing gives");
-  const std::string list =
-      value.rank == 0 ? value.integers->front().text() : list_text(*value.integers);
+  const Expression elements =
+      value.rank == 0 ? Expression(value.integers->front()) : list(*value.integers);
   needs_device_ = true;
-  return "torch.tensor(" + list + ", dtype=" + *dtype + ", device=device)";
+  return call("torch.tensor", elements, keyword("dtype", *dtype), keyword("device", "device"))
+      .text();
 }
 
 void GraphTranslator::give_up_on_outputs(const Node& node) {
@@ -330,12 +330,6 @@ std::string GraphTranslator::return_line() {
             text_of(output_value(output));
   }
   return "return " + (named ? "{" + text + "}" : "(" + text + ")");
-}
-
-std::string GraphTranslator::helper_methods(const std::set<std::string>& names) const {
-  std::string text;
-  for (const std::string& name : helpers_with_dependencies(names)) text += helper_source(name);
-  return text;
 }
 
 ModuleSource GraphTranslator::finish_module() {

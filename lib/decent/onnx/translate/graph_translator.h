@@ -58,7 +58,6 @@ class GraphTranslator {
   std::string signature() const;
   std::string return_line();
   std::string return_type() const;
-  std::string helper_methods(const std::set<std::string>& names) const;
   ModuleSource finish_module();
   void find_impossible_outputs();
   [[noreturn]] void refuse() const;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "decent/core/text.h"
 #include "decent/onnx/format/decimals.h"
-#include "decent/onnx/translate/expressions.h"
 #include "decent/onnx/translate/graph_translator.h"
 
 namespace decent::onnx {
@@ -68,31 +68,32 @@ std::optional<std::vector<std::int64_t>> NodeContext::known_integers(std::size_t
 
 std::string NodeContext::int_list(std::size_t input) {
   const Value& value = this->input(input);
-  if (value.integers) return list_text(*value.integers);
+  if (value.integers) return list(*value.integers).text();
   if (!is_integer(value.type))
     throw Unsupported("wants integers as input " + std::to_string(input));
   const std::string name = fresh_name(node_.inputs[input] + "_list");
-  const std::string wide = value.type == ElementType::int64 ? "" : ".to(torch.int64)";
-  line(name + ": List[int] = " + tensor(input) + wide + ".tolist()");
+  const Expression x = tensor(input);
+  const Expression wide = value.type == ElementType::int64 ? x : method(x, "to", "torch.int64");
+  assign(name + ": List[int]", method(wide, "tolist"));
   return name;
 }
 
 std::string NodeContext::int_scalar(std::size_t input) {
   const Value& value = this->input(input);
   if (value.integers && value.integers->size() == 1) return value.integers->front().text();
-  return "int(" + tensor(input) + ")";
+  return call("int", tensor(input)).text();
 }
 
 std::string NodeContext::float_scalar(std::size_t input) {
   if (const auto known = known_scalar(input)) return literal(*known);
-  return "float(" + tensor(input) + ")";
+  return call("float", tensor(input)).text();
 }
 
 std::string NodeContext::bool_scalar(std::size_t input) {
   if (const auto known = known_scalar(input)) return *known != 0 ? "True" : "False";
   const auto& integers = this->input(input).integers;
-  if (integers && integers->size() == 1) return "bool(" + integers->front().text() + ")";
-  return "bool(" + tensor(input) + ")";
+  if (integers && integers->size() == 1) return call("bool", integers->front()).text();
+  return call("bool", tensor(input)).text();
 }
 
 std::optional<double> NodeContext::known_scalar(std::size_t input) const {
@@ -164,9 +165,17 @@ std::string NodeContext::fresh_name(std::string_view hint) {
   return graph_.identifiers_.make(hint);
 }
 
-std::string NodeContext::variable(std::string_view hint, const std::string& expression) {
+void NodeContext::assign(const std::string& name, const Expression& expression) {
+  line(name + " = " + expression.text());
+}
+
+void NodeContext::assign(std::span<const std::string> names, const Expression& expression) {
+  assign(join(names), expression);
+}
+
+std::string NodeContext::variable(std::string_view hint, const Expression& expression) {
   const std::string name = fresh_name(hint);
-  line(name + " = " + expression);
+  assign(name, expression);
   return name;
 }
 
@@ -207,10 +216,9 @@ bool NodeContext::is_read(std::size_t output) const {
   return wants(output) && graph_.is_read(node_.outputs[output]);
 }
 
-void NodeContext::set(std::size_t output, const std::string& expression, ElementType type,
+void NodeContext::set(std::size_t output, const Expression& expression, ElementType type,
                       std::optional<std::int64_t> rank) {
-  if (!wants(output)) return;
-  line(declare(output, type, rank) + " = " + expression);
+  if (wants(output)) assign(declare(output, type, rank), expression);
 }
 
 std::string NodeContext::declare(std::size_t output, ElementType type,
@@ -249,7 +257,7 @@ void NodeContext::set_constant(std::size_t output, std::shared_ptr<const Tensor>
   set_value(output, Value::of_constant(graph_.as_computed(std::move(tensor))));
 }
 
-void NodeContext::set_sequence(std::size_t output, const std::string& expression, ElementType type,
+void NodeContext::set_sequence(std::size_t output, const Expression& expression, ElementType type,
                                std::optional<std::int64_t> rank) {
   if (!wants(output)) return;
   Value value;
@@ -257,7 +265,7 @@ void NodeContext::set_sequence(std::size_t output, const std::string& expression
   value.type = graph_.as_computed(type);
   value.rank = rank;
   value.text = fresh_name(node_.outputs[output]);
-  line(value.text + " = " + expression);
+  assign(value.text, expression);
   graph_.define(node_.outputs[output], std::move(value));
 }
 
