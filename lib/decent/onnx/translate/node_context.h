@@ -22,10 +22,11 @@ class Unsupported : public std::runtime_error {
 };
 
 class GraphTranslator;
+class ModuleBuilder;
 
 class NodeContext {
  public:
-  NodeContext(GraphTranslator& graph, const Node& node) : graph_(graph), node_(node) {}
+  NodeContext(GraphTranslator& graph, const Node& node);
 
   const Node& node() const { return node_; }
   /// Version of the operators that the node is written in.
@@ -131,6 +132,7 @@ class NodeContext {
 
  private:
   GraphTranslator& graph_;
+  ModuleBuilder& module_;
   const Node& node_;
 };
 
