@@ -1,17 +1,14 @@
-// Resize beyond PyTorch's own functions: axis by axis, with the positions and weights that ONNX
-// defines.
+"""Resize beyond PyTorch's own functions: axis by axis, with the positions and weights that ONNX defines."""
 
-#include "decent/onnx/translate/helpers.h"
+from typing import List, Tuple
 
-namespace decent::onnx {
-namespace {
+import torch
+from torch import Tensor
 
-const Helper kResizeHelpers[] = {
-    {"_resize_positions",
-     {},
-     R"(def _resize_positions(self, x: Tensor, length: int, size: int, scale: float, transform: str,
-          start: float, end: float) -> Tensor:
-    # where the elements of the outcome lie in x
+
+# Resize (opset 11), coordinate_transformation_mode: where the elements of the outcome lie in x.
+def _resize_positions(self, x: Tensor, length: int, size: int, scale: float, transform: str, start: float,
+                      end: float) -> Tensor:
     i = torch.arange(size, dtype=torch.float64, device=x.device)
     last = float(length - 1)
     if transform == "asymmetric":
@@ -30,10 +27,10 @@ const Helper kResizeHelpers[] = {
     if transform == "half_pixel_symmetric":
         positions = positions + 0.5 * length * (1.0 - size / (scale * length))
     return positions
-)"},
-    {"_resize_nearest",
-     {},
-     R"(def _resize_nearest(self, x: Tensor, axis: int, positions: Tensor, rounding: str) -> Tensor:
+
+
+# Resize (opset 11) in mode nearest, along one axis.
+def _resize_nearest(self, x: Tensor, axis: int, positions: Tensor, rounding: str) -> Tensor:
     if rounding == "round_prefer_floor":
         positions = torch.ceil(positions - 0.5)
     elif rounding == "round_prefer_ceil":
@@ -43,22 +40,21 @@ const Helper kResizeHelpers[] = {
     else:
         positions = torch.floor(positions)
     return x.index_select(axis, torch.clamp(positions, 0, x.size(axis) - 1).to(torch.int64))
-)"},
-    {"_resize_kernel",
-     {},
-     R"(def _resize_kernel(self, distance: Tensor, cubic: bool, a: float) -> Tensor:
+
+
+# Resize (opset 11) in modes linear and cubic: the weight of an element by its distance.
+def _resize_kernel(self, distance: Tensor, cubic: bool, a: float) -> Tensor:
     d = torch.abs(distance)
     if not cubic:
         return torch.clamp(1.0 - d, 0.0)
     near = ((a + 2.0) * d - (a + 3.0)) * d * d + 1.0
     far = ((a * d - 5.0 * a) * d + 8.0 * a) * d - 4.0 * a
     return torch.where(d <= 1.0, near, torch.where(d < 2.0, far, torch.zeros_like(d)))
-)"},
-    {"_resize_weights",
-     {"_resize_kernel"},
-     R"(def _resize_weights(self, positions: Tensor, length: int, stretch: float, cubic: bool, a: float,
-          exclude: bool) -> Tensor:
-    # [size, length]; beyond the ends lie copies of the last elements
+
+
+# Resize (opset 11) in modes linear and cubic: [size, length]; beyond the ends lie copies of the last elements.
+def _resize_weights(self, positions: Tensor, length: int, stretch: float, cubic: bool, a: float,
+                    exclude: bool) -> Tensor:
     reach = int((2.0 if cubic else 1.0) * stretch + 0.999999)
     first = torch.floor(positions).unsqueeze(1)
     near = first + torch.arange(1 - reach, reach + 1, device=positions.device)
@@ -70,36 +66,34 @@ const Helper kResizeHelpers[] = {
         weights = weights / weights.sum(1, True)
     matrix = torch.zeros([positions.size(0), length], dtype=positions.dtype, device=positions.device)
     return matrix.scatter_add(1, torch.clamp(near, 0, length - 1).to(torch.int64), weights)
-)"},
-    {"_resize_sizes",
-     {},
-     R"(def _resize_sizes(self, x: Tensor, axes: List[int], scales: List[float], region: List[float]
-          ) -> List[int]:
+
+
+# Resize (opset 11) by scales: the sizes of the outcome.
+def _resize_sizes(self, x: Tensor, axes: List[int], scales: List[float], region: List[float]) -> List[int]:
     # a little more than the product, so that 10 * float32(0.7) is 7
     sizes: List[int] = []
     for i, axis in enumerate(axes):
         part = region[len(axes) + i] - region[i] if len(region) > 0 else 1.0
         sizes.append(int(x.size(axis) * part * scales[i] * 1.0000001))
     return sizes
-)"},
-    {"_resize_scales",
-     {},
-     R"(def _resize_scales(self, x: Tensor, axes: List[int], sizes: List[int]) -> List[float]:
+
+
+# Resize (opset 11) by sizes: the scales.
+def _resize_scales(self, x: Tensor, axes: List[int], sizes: List[int]) -> List[float]:
     return [float(sizes[i]) / float(x.size(axes[i])) for i in range(len(axes))]
-)"},
-    {"_resize_keeping_aspect",
-     {"_resize_scales"},
-     R"(def _resize_keeping_aspect(self, x: Tensor, axes: List[int], sizes: List[int], smaller: bool
-          ) -> Tuple[List[int], List[float]]:
+
+
+# Resize (opset 18) with keep_aspect_ratio_policy: sizes and scales.
+def _resize_keeping_aspect(self, x: Tensor, axes: List[int], sizes: List[int],
+                           smaller: bool) -> Tuple[List[int], List[float]]:
     scales = self._resize_scales(x, axes, sizes)
     scale = min(scales) if smaller else max(scales)
     return [int(scale * x.size(axis) + 0.5) for axis in axes], [scale for axis in axes]
-)"},
-    {"_resize",
-     {"_resize_positions", "_resize_nearest", "_resize_weights"},
-     R"(def _resize(self, x: Tensor, axes: List[int], sizes: List[int], scales: List[float],
-          region: List[float], mode: str, transform: str, rounding: str, a: float, exclude: bool,
-          antialias: bool, outside: float) -> Tensor:
+
+
+# Resize (opset 10; antialias, axes and the half_pixel_symmetric mode are opset 18's and 19's) and Upsample (opset 9).
+def _resize(self, x: Tensor, axes: List[int], sizes: List[int], scales: List[float], region: List[float], mode: str,
+            transform: str, rounding: str, a: float, exclude: bool, antialias: bool, outside: float) -> Tensor:
     for i, axis in enumerate(axes):
         length = x.size(axis)
         start, end = 0.0, 1.0
@@ -118,11 +112,3 @@ const Helper kResizeHelpers[] = {
         if transform == "tf_crop_and_resize":
             x = x.masked_fill(beyond.reshape([-1] + [1] * (x.dim() - 1 - axis)), outside)
     return x
-)"},
-};
-
-}  // namespace
-
-std::span<const Helper> resize_helpers() { return kResizeHelpers; }
-
-}  // namespace decent::onnx

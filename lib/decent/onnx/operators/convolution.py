@@ -1,15 +1,15 @@
-// Padding that depends on the input's size.
+"""Padding that depends on the input's size."""
 
-#include "decent/onnx/translate/helpers.h"
+from typing import List
 
-namespace decent::onnx {
-namespace {
+import torch
+from torch import Tensor
 
-const Helper kConvolutionHelpers[] = {
-    {"_same_padding",
-     {"_quotient"},
-     R"(def _same_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilations: List[int], upper: bool) -> List[int]:
-    # ceil(size / stride) windows; the last axis first, as constant_pad_nd wants
+
+# Conv (opset 1) and the pooling operators, auto_pad SAME_UPPER or SAME_LOWER: ceil(size / stride) windows. The last
+# axis first, as torch.constant_pad_nd takes it.
+def _same_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilations: List[int],
+                  upper: bool) -> List[int]:
     padding: List[int] = []
     for i in range(len(kernel)):
         axis = len(kernel) - 1 - i
@@ -21,11 +21,11 @@ const Helper kConvolutionHelpers[] = {
         padding.append(begin)
         padding.append(total - begin)
     return padding
-)"},
-    {"_fit",
-     {},
-     R"(def _fit(self, x: Tensor, sizes: List[int], upper: bool) -> Tensor:
-    # crops the spatial axes at both ends; where they are too short, zeros follow
+
+
+# ConvTranspose (opset 1) with output_shape or auto_pad: crops the spatial axes at both ends; where they are too
+# short, zeros follow.
+def _fit(self, x: Tensor, sizes: List[int], upper: bool) -> Tensor:
     padding: List[int] = []
     for i in range(len(sizes)):
         axis = len(sizes) - 1 - i
@@ -35,11 +35,3 @@ const Helper kConvolutionHelpers[] = {
         padding.append(-begin)
         padding.append(begin - total)
     return torch.constant_pad_nd(x, padding, 0.0)
-)"},
-};
-
-}  // namespace
-
-std::span<const Helper> convolution_helpers() { return kConvolutionHelpers; }
-
-}  // namespace decent::onnx

@@ -1,16 +1,15 @@
-// Attention and what comes with it. Queries, keys and values are [batch, heads, time, size].
+"""Attention and what comes with it. Queries, keys and values are [batch, heads, time, size]."""
 
-#include "decent/onnx/translate/helpers.h"
+from typing import List, Optional, Tuple
 
-namespace decent::onnx {
-namespace {
+import torch
+from torch import Tensor
 
-const Helper kAttentionHelpers[] = {
-    {"_attention_mask",
-     {},
-     R"(def _attention_mask(self, mask: Optional[Tensor], q: Tensor, k: Tensor, past: int,
-          lengths: Optional[Tensor], causal: bool, left: int, right: int) -> Optional[Tensor]:
-    # what a query may see: True, or what is added to its scores
+
+# Attention (opset 23; left, right and lengths are opset 24's): what a query may see, True, or what is added to its
+# scores.
+def _attention_mask(self, mask: Optional[Tensor], q: Tensor, k: Tensor, past: int, lengths: Optional[Tensor],
+                    causal: bool, left: int, right: int) -> Optional[Tensor]:
     if mask is not None:
         short = k.size(2) - mask.size(-1)
         if short > 0:
@@ -35,12 +34,12 @@ const Helper kAttentionHelpers[] = {
     if mask.dtype == torch.bool:
         return mask & seen
     return mask.masked_fill(~seen, float("-inf"))
-)"},
-    {"_attention",
-     {"_quotient"},
-     R"(def _attention(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], scale: float,
-          softcap: float, shown: int, precision: int) -> Tuple[Tensor, Tensor]:
-    # gives the scores, too: 0 as they come, 1 capped, 2 masked, 3 as weights
+
+
+# Attention (opset 23) beyond torch.scaled_dot_product_attention. Gives the scores, too: shown is 0 for those that
+# come, 1 capped, 2 masked, 3 as weights.
+def _attention(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], scale: float, softcap: float, shown: int,
+               precision: int) -> Tuple[Tensor, Tensor]:
     groups = self._quotient(q.size(1), k.size(1))
     if groups != 1:
         k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
@@ -62,11 +61,11 @@ const Helper kAttentionHelpers[] = {
     if shown == 3:
         result = weights
     return torch.matmul(weights, v), result
-)"},
-    {"_rotary_embedding",
-     {},
-     R"(def _rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor, position: Optional[Tensor],
-          heads: int, rotated: int, interleaved: bool) -> Tensor:
+
+
+# RotaryEmbedding (opset 23).
+def _rotary_embedding(self, x: Tensor, cos: Tensor, sin: Tensor, position: Optional[Tensor], heads: int, rotated: int,
+                      interleaved: bool) -> Tensor:
     # [batch, time, heads, size] inside
     flat = x.dim() == 3
     x = x.unflatten(2, [heads, -1]) if flat else x.transpose(1, 2)
@@ -85,12 +84,12 @@ const Helper kAttentionHelpers[] = {
         turned = torch.cat([cos * a - sin * b, sin * a + cos * b], 3)
     y = torch.cat([turned, rest], 3)
     return y.flatten(2) if flat else y.transpose(1, 2)
-)"},
-    {"_linear_attention",
-     {},
-     R"(def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, state: Optional[Tensor],
-          decay: Optional[Tensor], beta: Optional[Tensor], heads: int, groups: int, scale: float,
-          precision: int) -> Tuple[Tensor, Tensor]:
+
+
+# LinearAttention (opset 27): the output and the last state, [batch, heads, size of a key, size of a value].
+def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, state: Optional[Tensor], decay: Optional[Tensor],
+                      beta: Optional[Tensor], heads: int, groups: int, scale: float,
+                      precision: int) -> Tuple[Tensor, Tensor]:
     # [batch, time, heads of keys, .., size] inside; q [.., groups, size]
     given = q.dtype
     q = q.unflatten(2, [heads, groups, -1]).to(precision)
@@ -113,11 +112,3 @@ const Helper kAttentionHelpers[] = {
         outputs.append(torch.matmul(q[:, t], s))
     factor = scale if scale != 0.0 else float(q.size(4)) ** -0.5
     return (torch.stack(outputs, 1) * factor).flatten(2).to(given), s.to(present)
-)"},
-};
-
-}  // namespace
-
-std::span<const Helper> attention_helpers() { return kAttentionHelpers; }
-
-}  // namespace decent::onnx

@@ -1,45 +1,18 @@
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 
 #include <algorithm>
 
 #include "decent/onnx/graph/names.h"
 
 namespace decent::onnx {
-namespace {
-
-std::string list_of(const std::vector<std::string>& parts) {
-  return parts.empty() ? "annotate(List[int], [])" : "[" + comma_separated(parts) + "]";
-}
-
-}  // namespace
-
-std::string comma_separated(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
-}
-
-std::string list_text(const std::vector<std::int64_t>& values) {
-  std::vector<std::string> parts;
-  for (const std::int64_t value : values) parts.push_back(std::to_string(value));
-  return list_of(parts);
-}
-
-std::string list_text(const std::vector<Integer>& values) {
-  std::vector<std::string> parts;
-  for (const Integer& value : values) parts.push_back(value.text());
-  return list_of(parts);
-}
 
 std::string optional_tensor(NodeContext& c, std::size_t input) {
   return c.has(input) ? c.tensor(input) : "None";
 }
 
-void set_like_input(NodeContext& c, const std::string& expression) {
+void set_like_input(NodeContext& c, const Expression& expression) {
   c.set(0, expression, c.type(0), c.rank(0));
 }
-
-std::string bool_text(bool value) { return value ? "True" : "False"; }
 
 std::int64_t axis_of(std::int64_t axis, std::optional<std::int64_t> rank) {
   if (!rank && axis >= -kMostDimensions && axis < kMostDimensions) return axis;
@@ -72,14 +45,14 @@ std::optional<std::int64_t> broadcast_rank(const NodeContext& c, std::size_t inp
   return rank;
 }
 
-std::string operand(NodeContext& c, std::size_t input, std::size_t other) {
+Expression operand(NodeContext& c, std::size_t input, std::size_t other) {
   const auto number = c.known_scalar(input);
   const ElementType type = c.type(input);
   const bool alone = c.input(other).is_constant() || c.rank(other).value_or(0) == 0;
   if (!number || c.rank(input) != 0 || alone || c.type(other) != type) return c.tensor(input);
-  if (is_floating(type)) return literal(*number);
+  if (is_floating(type)) return *number;
   const auto integer = c.known_integers(input);
-  if (is_integer(type) && integer) return std::to_string(integer->front());
+  if (is_integer(type) && integer) return integer->front();
   return c.tensor(input);
 }
 
@@ -88,12 +61,16 @@ Integer size_of_dimension(NodeContext& c, std::size_t input, std::int64_t axis) 
   if (value.rank == 0) throw Unsupported("goes along an axis of a scalar");
   const std::int64_t place = axis_of(axis, value.rank);
   if (value.dims && place >= 0) return Integer::of(value.dims->at(static_cast<std::size_t>(place)));
-  return Integer::size(c.tensor(input) + ".size(" + std::to_string(place) + ")");
+  return Integer::size(method(c.tensor(input), "size", place));
 }
 
-void check_keys_and_values(NodeContext& c, const std::string& keys, const std::string& values) {
-  c.line("assert " + keys + ".size(1) > 0 and " + values + ".size(1) > 0 and " + keys +
-         ".size(2) == " + values + ".size(2), \"keys and values do not fit together\"");
+void check_keys_and_values(NodeContext& c, const Expression& keys, const Expression& values) {
+  const auto size = [](const Expression& x, int axis) { return method(x, "size", axis); };
+  const Expression has_heads = binary(binary(size(keys, 1), ">", 0), "and",  //
+                                      binary(size(values, 1), ">", 0));
+  const Expression same_time = binary(size(keys, 2), "==", size(values, 2));
+  c.line("assert " + binary(has_heads, "and", same_time).text() +
+         ", \"keys and values do not fit together\"");
 }
 
 }  // namespace decent::onnx

@@ -1,10 +1,9 @@
-// Parts of a graph that are the same in every run are computed once.
+#include "decent/onnx/translate/constant_folder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-
-#include "decent/onnx/translate/graph_translator.h"
-#include "decent/onnx/translate/helpers.h"
+#include <utility>
 
 namespace decent::onnx {
 namespace {
@@ -74,12 +73,12 @@ double most_elements(const Operator& known, const std::vector<const Value*>& inp
 
 }  // namespace
 
-bool GraphTranslator::can_fold(const Node& node, const Operator& known) const {
-  if (evaluating_ || !options_.evaluate || known.folding == Folding::never) return false;
+bool ConstantFolder::can_fold(const Node& node, const Operator& known) const {
+  if (is_folding_ || !evaluate_ || known.folding == Folding::never) return false;
   std::vector<const Value*> inputs;
   for (const std::string& name : node.inputs) {
     if (name.empty() || (known.folding == Folding::first && !inputs.empty())) continue;
-    const Value* value = find(name);
+    const Value* value = module_.find(name);
     if (value == nullptr || !value->is_constant() || value->type == ElementType::string)
       return false;
     inputs.push_back(value);
@@ -88,63 +87,68 @@ bool GraphTranslator::can_fold(const Node& node, const Operator& known) const {
   return most_elements(known, inputs) <= kMostFoldedElements;
 }
 
-bool GraphTranslator::fold(const Node& node, const Operator& known) {
-  if (!can_fold(node, known)) return false;
-  for (Tensor& outcome : evaluate(node, known)) {
+void ConstantFolder::fold(NodeContext& context, const Operator& known) {
+  for (Tensor& outcome : outcomes(context, known)) {
     const std::string name = outcome.name;
-    define(name, Value::of_constant(std::make_shared<const Tensor>(std::move(outcome))));
+    module_.define(name, Value::of_constant(std::make_shared<const Tensor>(std::move(outcome))));
   }
-  return true;
+}
+
+// The method that is written now waits while one for the node is.
+std::vector<Tensor> ConstantFolder::outcomes(NodeContext& context, const Operator& known) {
+  MethodSource outer = std::exchange(module_.method(), MethodSource());
+  is_folding_ = true;
+  const auto restore = [&] {
+    module_.method() = std::move(outer);
+    is_folding_ = false;
+  };
+  try {
+    known.translate(context);
+    std::vector<Tensor> tensors = evaluate(outputs_to_compute(context.node()));
+    restore();
+    return tensors;
+  } catch (...) {
+    restore();
+    throw;
+  }
 }
 
 // Those that the translation gave, without integers, of which it made constants itself.
-std::vector<std::string> GraphTranslator::outputs_to_compute(const Node& node) const {
+std::vector<std::string> ConstantFolder::outputs_to_compute(const Node& node) {
   std::vector<std::string> names;
   for (const std::string& name : node.outputs) {
-    const auto found = scopes_.back().find(name);
-    if (name.empty() || found == scopes_.back().end() || found->second.is_constant()) continue;
-    if (found->second.kind != Value::Kind::tensor)
-      throw Unsupported("makes a sequence of constants");
+    const Value* value = name.empty() ? nullptr : module_.find_here(name);
+    if (value == nullptr || value->is_constant()) continue;
+    if (value->kind != Value::Kind::tensor) throw Unsupported("makes a sequence of constants");
     names.push_back(name);
   }
   return names;
 }
 
-// The node's own translation, in a module by itself.
-std::vector<Tensor> GraphTranslator::evaluate(const Node& node, const Operator& known) {
-  SourceLines outer;
-  std::swap(outer, lines_);
-  std::set<std::string> outer_helpers;
-  std::swap(outer_helpers, helpers_);
-  const bool outer_device = needs_device_;
+// Runs the method that was written, as a module that gives the values of these names.
+std::vector<Tensor> ConstantFolder::evaluate(const std::vector<std::string>& names) {
+  if (names.empty()) return {};
+  Arguments results;
+  for (const std::string& name : names) results.add(module_.text_of(*module_.find_here(name)));
+  module_.method().add("return " + list(results).text());
   ModuleSource source;
-  evaluating_ = true;
-  const auto restore = [&] {
-    lines_ = std::move(outer);
-    helpers_ = std::move(outer_helpers);
-    needs_device_ = outer_device;
-    evaluating_ = false;
-    if (!source.constants.empty()) std::swap(source.constants, result_.module.constants);
-  };
+  source.methods =
+      module_.method().text("def forward(self) -> List[Tensor]:", "torch.device(\"cpu\")");
+  std::vector<Tensor> tensors = evaluate_with_constants(std::move(source));
+  for (std::size_t i = 0; i < names.size(); ++i) tensors.at(i).name = names[i];
+  return tensors;
+}
+
+// Constants are lent, as there may be many.
+std::vector<Tensor> ConstantFolder::evaluate_with_constants(ModuleSource source) {
+  auto& constants = module_.source().constants;
+  std::swap(source.constants, constants);
   try {
-    NodeContext context(*this, node);
-    known.translate(context);
-    const std::vector<std::string> names = outputs_to_compute(node);
-    std::string results;
-    for (const std::string& name : names) results += text_of(scopes_.back().at(name)) + ", ";
-    std::vector<Tensor> outcomes;
-    if (!names.empty()) {
-      std::swap(source.constants, result_.module.constants);  // lent, as there may be many
-      source.methods = helper_methods(helpers_) +
-                       "def forward(self) -> List[Tensor]:\n    device = torch.device(\"cpu\")\n" +
-                       lines_.text() + "    return [" + results + "]\n";
-      outcomes = options_.evaluate(source);
-    }
-    for (std::size_t i = 0; i < names.size(); ++i) outcomes.at(i).name = names[i];
-    restore();
-    return outcomes;
+    std::vector<Tensor> tensors = evaluate_(source);
+    std::swap(source.constants, constants);
+    return tensors;
   } catch (...) {
-    restore();
+    std::swap(source.constants, constants);
     throw;
   }
 }

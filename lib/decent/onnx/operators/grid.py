@@ -1,15 +1,14 @@
-// Images by other coordinates: blocks put together, regions cut out.
+"""Images by other coordinates: blocks put together, regions cut out."""
 
-#include "decent/onnx/translate/helpers.h"
+from typing import List, Optional, Tuple
 
-namespace decent::onnx {
-namespace {
+import torch
+from torch import Tensor
 
-const Helper kGridHelpers[] = {
-    {"_col2im",
-     {"_quotient"},
-     R"(def _col2im(self, x: Tensor, image: List[int], block: List[int], dilations: List[int],
-          pads: List[int], strides: List[int]) -> Tensor:
+
+# Col2Im (opset 18) for other than two dimensions, or padding that differs between the ends of an axis.
+def _col2im(self, x: Tensor, image: List[int], block: List[int], dilations: List[int], pads: List[int],
+            strides: List[int]) -> Tensor:
     # where each element of each block lies in the padded image
     place = torch.zeros([1, 1], dtype=torch.int64, device=x.device)
     padded: List[int] = []
@@ -29,12 +28,12 @@ const Helper kGridHelpers[] = {
     for d in range(len(image)):
         y = y.narrow(2 + d, pads[d], image[d])
     return y
-)"},
-    {"_roi_samples",
-     {},
-     R"(def _roi_samples(self, start: Tensor, extent: Tensor, bins: int, ratio: int, length: int
-          ) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
-    # along one axis, [regions, bins, samples, 2]: elements and weights; which samples there are; how many
+
+
+# RoiAlign (opset 10), along one axis, [regions, bins, samples, 2]: elements and weights; which samples there are; how
+# many.
+def _roi_samples(self, start: Tensor, extent: Tensor, bins: int, ratio: int,
+                 length: int) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     cell = extent / bins
     count = torch.full_like(cell, float(ratio)) if ratio > 0 else torch.ceil(cell)
     most = int(count.max()) if count.numel() > 0 else 1
@@ -50,11 +49,11 @@ const Helper kGridHelpers[] = {
     weight = torch.stack([1.0 - part, part], 3) * on_map.unsqueeze(3).to(part.dtype)
     there = (sample < count.unsqueeze(1)).unsqueeze(1).unsqueeze(3).expand_as(weight)
     return torch.stack([low, high], 3).to(torch.int64), weight, there, count
-)"},
-    {"_roi_align",
-     {"_roi_samples"},
-     R"(def _roi_align(self, x: Tensor, rois: Tensor, batch: Tensor, height: int, width: int,
-          ratio: int, scale: float, half_pixel: bool, largest: bool) -> Tensor:
+
+
+# RoiAlign (opset 10); half_pixel is opset 16's.
+def _roi_align(self, x: Tensor, rois: Tensor, batch: Tensor, height: int, width: int, ratio: int, scale: float,
+               half_pixel: bool, largest: bool) -> Tensor:
     corners = rois * scale - (0.5 if half_pixel else 0.0)
     start = corners[:, :2]
     extent = corners[:, 2:] - start
@@ -75,12 +74,11 @@ const Helper kGridHelpers[] = {
     else:
         y = y.sum([2, 4]) / torch.clamp(rows * columns, 1.0).reshape(-1, 1, 1, 1)
     return y.permute([0, 3, 1, 2])
-)"},
-    {"_non_max_suppression",
-     {},
-     R"(def _non_max_suppression(self, boxes: Tensor, scores: Tensor, most: int, overlap: float,
-          lowest: Optional[float], center: bool) -> Tensor:
-    # [chosen, 3]: image, class, box
+
+
+# NonMaxSuppression (opset 10): [chosen, 3], image, class and box.
+def _non_max_suppression(self, boxes: Tensor, scores: Tensor, most: int, overlap: float, lowest: Optional[float],
+                         center: bool) -> Tensor:
     if center:
         low, high = boxes[:, :, :2] - boxes[:, :, 2:] / 2, boxes[:, :, :2] + boxes[:, :, 2:] / 2
     else:
@@ -102,11 +100,3 @@ const Helper kGridHelpers[] = {
                 shared = torch.clamp(sides, 0.0).prod(1)
                 left = left[~(shared / (area[b, best] + area[b, left] - shared) > overlap)]
     return torch.cat(chosen)
-)"},
-};
-
-}  // namespace
-
-std::span<const Helper> grid_helpers() { return kGridHelpers; }
-
-}  // namespace decent::onnx

@@ -1,25 +1,27 @@
-// LSTM, GRU and RNN. Shapes are ONNX's with time first: x [time, batch, input], states
-// [directions, batch, hidden], outputs over time [time, directions, batch, hidden].
+"""LSTM, GRU and RNN. Shapes are ONNX's with time first: x [time, batch, input], states [directions, batch, hidden],
+outputs over time [time, directions, batch, hidden].
+"""
 
-#include "decent/onnx/translate/helpers.h"
+from typing import List, Optional, Tuple
 
-namespace decent::onnx {
-namespace {
+import torch
+from torch import Tensor
 
-const Helper kRecurrentHelpers[] = {
-    // PyTorch's own functions.
-    {"_gates_in_order", {}, R"(def _gates_in_order(self, x: Tensor, order: List[int]) -> Tensor:
-    # x [directions, gates * hidden, ..]
+
+# PyTorch's own functions.
+
+
+# LSTM, GRU and RNN (opset 7): x [directions, gates * hidden, ..] with its gates in another order.
+def _gates_in_order(self, x: Tensor, order: List[int]) -> Tensor:
     if len(order) == 1:
         return x
     gates = x.chunk(len(order), 1)
     return torch.cat([gates[i] for i in order], 1)
-)"},
-    {"_recurrent_weights",
-     {"_gates_in_order"},
-     R"(def _recurrent_weights(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], order: List[int]
-          ) -> List[Tensor]:
-    # as torch.lstm, torch.gru and torch.rnn_tanh take them, which read beyond tensors that are too small
+
+
+# LSTM, GRU and RNN (opset 7): weights as torch.lstm, torch.gru and torch.rnn_tanh take them, which read beyond
+# tensors that are too small.
+def _recurrent_weights(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], order: List[int]) -> List[Tensor]:
     directions, hidden = r.size(0), r.size(2)
     gates = len(order) * hidden
     fit = w.size() == [directions, gates, x.size(2)] and r.size() == [directions, gates, hidden]
@@ -37,48 +39,48 @@ const Helper kRecurrentHelpers[] = {
         for i in range(w.size(0)):
             weights += [w[i], r[i], wb[i], rb[i]]
     return weights
-)"},
-    {"_initial_state",
-     {},
-     R"(def _initial_state(self, state: Optional[Tensor], x: Tensor, r: Tensor) -> Tensor:
+
+
+# LSTM, GRU and RNN (opset 7).
+def _initial_state(self, state: Optional[Tensor], x: Tensor, r: Tensor) -> Tensor:
     shape = [r.size(0), x.size(1), r.size(2)]
     if state is None:
         return x.new_zeros(shape)
     assert state.size() == shape, "a state of another shape than the input has"
     return state
-)"},
-    {"_reversed_in_time",
-     {},
-     R"(def _reversed_in_time(self, x: Tensor, lengths: Optional[Tensor]) -> Tensor:
-    # each sequence by itself; what pads it stays
+
+
+# LSTM, GRU and RNN (opset 7), direction reverse: each sequence by itself; what pads it stays.
+def _reversed_in_time(self, x: Tensor, lengths: Optional[Tensor]) -> Tensor:
     if lengths is None:
         return x.flip([0])
     steps = torch.arange(x.size(0), device=x.device).unsqueeze(1)
     source = torch.where(steps < lengths, lengths - 1 - steps, steps)
     return x.gather(0, source.unsqueeze(2).expand([-1, -1, x.size(2)]))
-)"},
-    {"_packed",
-     {},
-     R"(def _packed(self, x: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+
+
+# LSTM, GRU and RNN (opset 7) with sequence_lens.
+def _packed(self, x: Tensor, lengths: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
     longest_first, order = torch.sort(lengths.to(torch.int64), 0, True)
     sizes = longest_first.to(torch.device("cpu"))
     data, batch_sizes = torch._pack_padded_sequence(x.index_select(1, order), sizes, False)
     return data, batch_sizes, order
-)"},
-    {"_unpacked",
-     {},
-     R"(def _unpacked(self, data: Tensor, batch_sizes: Tensor, order: Tensor, steps: int) -> Tensor:
+
+
+# LSTM, GRU and RNN (opset 7) with sequence_lens.
+def _unpacked(self, data: Tensor, batch_sizes: Tensor, order: Tensor, steps: int) -> Tensor:
     y, _ = torch._pad_packed_sequence(data, batch_sizes, False, 0.0, steps)
     return y.index_select(1, torch.argsort(order))
-)"},
-    {"_by_direction", {}, R"(def _by_direction(self, y: Tensor, directions: int) -> Tensor:
+
+
+# LSTM, GRU and RNN (opset 7): [time, batch, directions * hidden] in ONNX's shape.
+def _by_direction(self, y: Tensor, directions: int) -> Tensor:
     return y.unflatten(2, [directions, -1]).transpose(1, 2)
-)"},
-    {"_lstm",
-     {"_recurrent_weights", "_initial_state", "_reversed_in_time", "_packed", "_unpacked",
-      "_by_direction"},
-     R"(def _lstm(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor],
-          h: Optional[Tensor], c: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor, Tensor]:
+
+
+# LSTM (opset 7): the output over time, the last hidden and the last cell state.
+def _lstm(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor], h: Optional[Tensor],
+          c: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor, Tensor]:
     # gates: input, output, forget, cell; torch.lstm has input, forget, cell, output
     weights = self._recurrent_weights(x, w, r, b, [0, 2, 3, 1])
     state = [self._initial_state(h, x, r), self._initial_state(c, x, r)]
@@ -98,11 +100,11 @@ const Helper kRecurrentHelpers[] = {
     if reverse:
         y = self._reversed_in_time(y, lengths)
     return self._by_direction(y, w.size(0)), h_n, c_n
-)"},
-    {"_one_state_run",
-     {},
-     R"(def _one_state_run(self, function: str, x: Tensor, batch_sizes: Optional[Tensor], h: Tensor,
-          weights: List[Tensor], biased: bool, two: bool) -> Tuple[Tensor, Tensor]:
+
+
+# GRU and RNN (opset 7): function is gru, rnn_relu or rnn_tanh.
+def _one_state_run(self, function: str, x: Tensor, batch_sizes: Optional[Tensor], h: Tensor, weights: List[Tensor],
+                   biased: bool, two: bool) -> Tuple[Tensor, Tensor]:
     if batch_sizes is None:
         if function == "gru":
             return torch.gru(x, h, weights, biased, 1, 0.0, self.training, two, False)
@@ -114,12 +116,11 @@ const Helper kRecurrentHelpers[] = {
     if function == "rnn_relu":
         return torch.rnn_relu(x, batch_sizes, h, weights, biased, 1, 0.0, self.training, two)
     return torch.rnn_tanh(x, batch_sizes, h, weights, biased, 1, 0.0, self.training, two)
-)"},
-    {"_one_state",
-     {"_recurrent_weights", "_initial_state", "_reversed_in_time", "_packed", "_unpacked",
-      "_by_direction", "_one_state_run"},
-     R"(def _one_state(self, function: str, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor],
-          lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor]:
+
+
+# GRU with linear_before_reset, and RNN (opset 7): the output over time and the last state.
+def _one_state(self, function: str, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor],
+               h: Optional[Tensor], reverse: bool) -> Tuple[Tensor, Tensor]:
     # gates of a GRU: update, reset, hidden; torch.gru has reset, update, hidden
     order = [1, 0, 2] if function == "gru" else [0]
     weights = self._recurrent_weights(x, w, r, b, order)
@@ -139,12 +140,13 @@ const Helper kRecurrentHelpers[] = {
     if reverse:
         y = self._reversed_in_time(y, lengths)
     return self._by_direction(y, w.size(0)), h_n
-)"},
-    // What PyTorch's functions lack, step by step. `activations` has those of each direction in
-    // turn.
-    {"_gate",
-     {},
-     R"(def _gate(self, x: Tensor, activation: str, alpha: float, beta: float, clip: float) -> Tensor:
+
+
+# What PyTorch's functions lack, step by step. `activations` has those of each direction in turn.
+
+
+# LSTM, GRU and RNN (opset 7): clip and activation.
+def _gate(self, x: Tensor, activation: str, alpha: float, beta: float, clip: float) -> Tensor:
     if clip > 0.0:
         x = torch.clamp(x, -clip, clip)
     if activation == "sigmoid":
@@ -168,26 +170,28 @@ const Helper kRecurrentHelpers[] = {
     if activation == "softsign":
         return x / (1.0 + torch.abs(x))
     return torch.softplus(x)
-)"},
-    {"_input_gates",
-     {},
-     R"(def _input_gates(self, x: Tensor, w: Tensor, b: Optional[Tensor], direction: int) -> Tensor:
+
+
+# LSTM, GRU and RNN (opset 7): what comes from the input of all steps.
+def _input_gates(self, x: Tensor, w: Tensor, b: Optional[Tensor], direction: int) -> Tensor:
     return torch.matmul(x, w[direction].t()) if b is None else torch.linear(x, w[direction], b[direction].chunk(2)[0])
-)"},
-    {"_while_in_sequence",
-     {},
-     R"(def _while_in_sequence(self, new: Tensor, old: Tensor, t: int, lengths: Optional[Tensor]) -> Tensor:
+
+
+# LSTM, GRU and RNN (opset 7) with sequence_lens: step t, unless the sequence has ended.
+def _while_in_sequence(self, new: Tensor, old: Tensor, t: int, lengths: Optional[Tensor]) -> Tensor:
     return new if lengths is None else torch.where((lengths > t).unsqueeze(1), new, old)
-)"},
-    {"_in_time", {}, R"(def _in_time(self, steps: List[Tensor], backward: bool) -> Tensor:
+
+
+# LSTM, GRU and RNN (opset 7).
+def _in_time(self, steps: List[Tensor], backward: bool) -> Tensor:
     if backward:
         steps.reverse()
     return torch.stack(steps)
-)"},
-    {"_lstm_step",
-     {"_gate"},
-     R"(def _lstm_step(self, gates: Tensor, c: Tensor, p: Optional[Tensor], activations: List[str],
-          alpha: List[float], beta: List[float], clip: float, coupled: bool, k: int) -> Tuple[Tensor, Tensor]:
+
+
+# LSTM (opset 7): gates [batch, 4 * hidden] to the hidden and the cell state.
+def _lstm_step(self, gates: Tensor, c: Tensor, p: Optional[Tensor], activations: List[str], alpha: List[float],
+               beta: List[float], clip: float, coupled: bool, k: int) -> Tuple[Tensor, Tensor]:
     i, o, f, new = gates.chunk(4, 1)
     if p is not None:
         peep_i, peep_o, peep_f = p.chunk(3)
@@ -199,13 +203,12 @@ const Helper kRecurrentHelpers[] = {
         o = o + p.chunk(3)[1] * c
     o = self._gate(o, activations[k], alpha[k], beta[k], clip)
     return o * self._gate(c, activations[k + 2], alpha[k + 2], beta[k + 2], 0.0), c
-)"},
-    {"_lstm_loop",
-     {"_initial_state", "_lstm_step", "_input_gates", "_while_in_sequence", "_in_time"},
-     R"(def _lstm_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor],
-          lengths: Optional[Tensor], h: Optional[Tensor], c: Optional[Tensor], p: Optional[Tensor],
-          reverse: bool, activations: List[str], alpha: List[float], beta: List[float], clip: float,
-          coupled: bool) -> Tuple[Tensor, Tensor, Tensor]:
+
+
+# LSTM (opset 7) with a clip, peepholes, input_forget or other activations.
+def _lstm_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor],
+               h: Optional[Tensor], c: Optional[Tensor], p: Optional[Tensor], reverse: bool, activations: List[str],
+               alpha: List[float], beta: List[float], clip: float, coupled: bool) -> Tuple[Tensor, Tensor, Tensor]:
     h_0, c_0 = self._initial_state(h, x, r), self._initial_state(c, x, r)
     outputs: List[Tensor] = []
     last_h: List[Tensor] = []
@@ -228,12 +231,11 @@ const Helper kRecurrentHelpers[] = {
         last_h.append(h_t)
         last_c.append(c_t)
     return torch.stack(outputs, 1), torch.stack(last_h), torch.stack(last_c)
-)"},
-    {"_gru_step",
-     {"_gate"},
-     R"(def _gru_step(self, from_input: Tensor, h: Tensor, r: Tensor, b: Optional[Tensor],
-          linear_before_reset: bool, activations: List[str], alpha: List[float], beta: List[float],
-          clip: float, k: int) -> Tensor:
+
+
+# GRU (opset 7).
+def _gru_step(self, from_input: Tensor, h: Tensor, r: Tensor, b: Optional[Tensor], linear_before_reset: bool,
+              activations: List[str], alpha: List[float], beta: List[float], clip: float, k: int) -> Tensor:
     two = 2 * h.size(1)
     in_zr, in_h = from_input[:, :two], from_input[:, two:]
     r_zr, r_h = r[:two], r[two:]
@@ -247,12 +249,12 @@ const Helper kRecurrentHelpers[] = {
         new = in_h + torch.linear(reset * h, r_h, b_h)
     new = self._gate(new, activations[k + 1], alpha[k + 1], beta[k + 1], clip)
     return (1.0 - z) * new + z * h
-)"},
-    {"_gru_loop",
-     {"_initial_state", "_gru_step", "_input_gates", "_while_in_sequence", "_in_time"},
-     R"(def _gru_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor],
-          lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool, linear_before_reset: bool,
-          activations: List[str], alpha: List[float], beta: List[float], clip: float) -> Tuple[Tensor, Tensor]:
+
+
+# GRU (opset 7) with a clip, other activations, or a reset before the matrix product.
+def _gru_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor],
+              h: Optional[Tensor], reverse: bool, linear_before_reset: bool, activations: List[str], alpha: List[float],
+              beta: List[float], clip: float) -> Tuple[Tensor, Tensor]:
     h_0 = self._initial_state(h, x, r)
     outputs: List[Tensor] = []
     last: List[Tensor] = []
@@ -264,18 +266,19 @@ const Helper kRecurrentHelpers[] = {
         steps: List[Tensor] = []
         for step in range(x.size(0)):
             t = x.size(0) - 1 - step if backward else step
-            new = self._gru_step(from_input[t], h_t, r[d], h_bias, linear_before_reset, activations, alpha, beta, clip, 2 * d)
+            new = self._gru_step(from_input[t], h_t, r[d], h_bias, linear_before_reset, activations, alpha, beta, clip,
+                                 2 * d)
             steps.append(self._while_in_sequence(new, torch.zeros_like(new), t, lengths))
             h_t = self._while_in_sequence(new, h_t, t, lengths)
         outputs.append(self._in_time(steps, backward))
         last.append(h_t)
     return torch.stack(outputs, 1), torch.stack(last)
-)"},
-    {"_rnn_loop",
-     {"_initial_state", "_gate", "_input_gates", "_while_in_sequence", "_in_time"},
-     R"(def _rnn_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor],
-          lengths: Optional[Tensor], h: Optional[Tensor], reverse: bool, activations: List[str],
-          alpha: List[float], beta: List[float], clip: float) -> Tuple[Tensor, Tensor]:
+
+
+# RNN (opset 7) with a clip or other activations.
+def _rnn_loop(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], lengths: Optional[Tensor],
+              h: Optional[Tensor], reverse: bool, activations: List[str], alpha: List[float], beta: List[float],
+              clip: float) -> Tuple[Tensor, Tensor]:
     h_0 = self._initial_state(h, x, r)
     outputs: List[Tensor] = []
     last: List[Tensor] = []
@@ -293,11 +296,3 @@ const Helper kRecurrentHelpers[] = {
         outputs.append(self._in_time(steps, backward))
         last.append(h_t)
     return torch.stack(outputs, 1), torch.stack(last)
-)"},
-};
-
-}  // namespace
-
-std::span<const Helper> recurrent_helpers() { return kRecurrentHelpers; }
-
-}  // namespace decent::onnx

@@ -1,17 +1,18 @@
-// Fourier transforms. A last dimension of 2 holds complex numbers, of 1 real ones.
+"""Fourier transforms. A last dimension of 2 holds complex numbers, of 1 real ones."""
 
-#include "decent/onnx/translate/helpers.h"
+from typing import Optional
 
-namespace decent::onnx {
-namespace {
+import torch
+from torch import Tensor
 
-const Helper kSignalHelpers[] = {
-    {"_signal", {}, R"(def _signal(self, x: Tensor) -> Tensor:
+
+# DFT and STFT (opset 17).
+def _signal(self, x: Tensor) -> Tensor:
     return torch.view_as_complex(x.contiguous()) if x.size(-1) == 2 else x.squeeze(-1)
-)"},
-    {"_dft",
-     {"_signal"},
-     R"(def _dft(self, x: Tensor, length: Optional[int], axis: int, inverse: bool, onesided: bool) -> Tensor:
+
+
+# DFT (opset 17).
+def _dft(self, x: Tensor, length: Optional[int], axis: int, inverse: bool, onesided: bool) -> Tensor:
     axis = axis if axis >= 0 else axis + x.dim()
     signal = self._signal(x)
     if inverse and onesided:
@@ -21,11 +22,10 @@ const Helper kSignalHelpers[] = {
     if onesided:
         return torch.view_as_real(torch.fft_rfft(signal, length, axis))
     return torch.view_as_real(torch.fft_fft(signal, length, axis))
-)"},
-    {"_stft",
-     {"_signal"},
-     R"(def _stft(self, x: Tensor, step: int, window: Optional[Tensor], length: Optional[int],
-          onesided: bool) -> Tensor:
+
+
+# STFT (opset 17).
+def _stft(self, x: Tensor, step: int, window: Optional[Tensor], length: Optional[int], onesided: bool) -> Tensor:
     if length is None:
         length = x.size(1) if window is None else window.size(0)
     frames = self._signal(x).unfold(1, length, step)
@@ -34,11 +34,3 @@ const Helper kSignalHelpers[] = {
     if onesided:
         return torch.view_as_real(torch.fft_rfft(frames))
     return torch.view_as_real(torch.fft_fft(frames))
-)"},
-};
-
-}  // namespace
-
-std::span<const Helper> signal_helpers() { return kSignalHelpers; }
-
-}  // namespace decent::onnx

@@ -1,5 +1,5 @@
 #pragma once
-// Pieces of TorchScript that operators of several families write.
+// What operators of several families ask of a node's inputs.
 
 #include <cstdint>
 #include <optional>
@@ -10,21 +10,11 @@
 
 namespace decent::onnx {
 
-/// "a, b".
-std::string comma_separated(const std::vector<std::string>& parts);
-
-/// A List[int]: "[1, x.size(0)]"; an empty one says its type.
-std::string list_text(const std::vector<std::int64_t>& values);
-std::string list_text(const std::vector<Integer>& values);
-
 /// An input that may be left out: "None" then.
 std::string optional_tensor(NodeContext& c, std::size_t input);
 
-/// "True" or "False".
-std::string bool_text(bool value);
-
 /// Output 0 is `expression`, of the type and rank of input 0.
-void set_like_input(NodeContext& c, const std::string& expression);
+void set_like_input(NodeContext& c, const Expression& expression);
 
 /// The axis counted from the front where the rank is known; else as it is, which PyTorch's
 /// functions take too. Unsupported where it is outside of the rank.
@@ -38,13 +28,13 @@ std::optional<std::int64_t> broadcast_rank(const NodeContext& c, std::size_t inp
 
 /// An input beside a tensor of the same type: a scalar constant as a number, which then takes the
 /// tensor's type.
-std::string operand(NodeContext& c, std::size_t input, std::size_t other);
+Expression operand(NodeContext& c, std::size_t input, std::size_t other);
 
 /// Size of a dimension, e.g. "x.size(0)", or a number where it is the same in every run.
 Integer size_of_dimension(NodeContext& c, std::size_t input, std::int64_t axis);
 
 /// A line that ends in an error where keys and values, [batch, heads, time, size], do not fit
 /// together: PyTorch's scaled_dot_product_attention would divide by 0, which ends the process.
-void check_keys_and_values(NodeContext& c, const std::string& keys, const std::string& values);
+void check_keys_and_values(NodeContext& c, const Expression& keys, const Expression& values);
 
 }  // namespace decent::onnx
