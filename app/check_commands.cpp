@@ -7,50 +7,49 @@
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/train/dry_run.h"
-#include "decent/train/recipe_names.h"
-#include "resume.h"
 
 namespace decent {
 
 namespace {
 
 // What a run refuses after its preparation, and in its first step.
-void try_start(Program& program, const Setup& setup) {
+void try_start(Program& program, const Run& run) {
   World& world = *program.world;
-  const auto communicator = connect(world, setup);
+  const auto communicator = connect(world, run.task);
   world.agree("first step", [&] {
     // The weights of a checkpoint may well have a finite loss where the model's file has none.
-    if (!setup.goes_on && !setup.divergence.empty())
-      throw Error(ExitCode::diverged, setup.divergence);
+    if (!run.plan.resumes && !run.trial.divergence.empty())
+      throw Error(ExitCode::diverged, run.trial.divergence);
   });
 }
 
 }  // namespace
 
 void dry_run(Program& program) {
-  Setup setup = prepare_together(program, Purpose::training);
+  Run run = prepare_run_together(program);
   if (program.flags.resume) {
     program.log.emplace(program.launch.rank, program.flags.verbosity);
-    if (const auto start = find_start(program, setup)) {
-      for (const std::string& line : start->lines) program.log->info(line);
+    if (const auto start = find_start(program, run)) {
+      const int workers = program.launch.world_size;
+      for (const std::string& line : resume_lines(*start, run.plan.total_steps, workers)) {
+        program.log->info(line);
+      }
     } else {
       program.log->info("no checkpoint to resume from: the run would start afresh");
     }
   }
-  try_start(program, setup);
+  try_start(program, run);
   if (!program.main_worker()) return;
   const DryRunOptions options{.full_report = program.flags.verbosity == Verbosity::verbose,
                               .resumes = program.flags.resume.has_value()};
-  for (const std::string& line : dry_run_lines(dry_run_facts(setup, program.launch, options))) {
+  for (const std::string& line : dry_run_lines(dry_run_facts(run, program.launch, options))) {
     std::printf("%s\n", line.c_str());
   }
 }
 
 void print_config(Program& program) {
   std::string text;
-  program.world->agree("recipe", [&] {
-    text = print_recipe(load_recipe(program.flags.config, program.flags.overrides, recipe_names()));
-  });
+  program.world->agree("recipe", [&] { text = print_recipe(program.recipe.get()); });
   if (program.main_worker()) std::fputs(text.c_str(), stdout);
 }
 

@@ -15,18 +15,19 @@
 #include "decent/report/run_folder.h"
 #include "decent/resume/compatibility.h"
 #include "decent/resume/replica_loader.h"
+#include "decent/resume/run_identity.h"
 #include "decent/task/finite_check.h"
 #include "decent/task/probabilities.h"
 #include "decent/train/announcements.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
+#include "decent/train/fingerprint.h"
 #include "decent/train/recipe_names.h"
-#include "resume.h"
 
 namespace decent {
 namespace {
 
-// Which model was put into setup.model.
+// Which model was put into task.model.
 struct Averaged {
   std::string text;  // what it is, for messages
   std::int64_t step = 0;
@@ -36,21 +37,22 @@ struct Averaged {
   std::string foreign = {};  // the checkpoint, where it is not of the run in the output folder
 };
 
-Averaged load_average(Program& program, Setup& setup, Communicator& communicator) {
+Averaged load_average(Program& program, Task& task, Communicator& communicator) {
   if (program.flags.checkpoint == "none")
-    return {.text = "model '" + setup.recipe.model.path.string() + "'"};
-  const auto found = find_checkpoint(program, setup, program.flags.checkpoint, true);
+    return {.text = "model '" + task.recipe.model.path.string() + "'"};
+  const auto found = find_checkpoint(resume_context(program, task), program.flags.checkpoint, true);
   if (!found) {
     throw SharedError(ExitCode::user_error,
                       "there is no checkpoint in '" +
-                          RunFolder(setup.recipe.output).checkpoints().string() +
+                          RunFolder(task.recipe.output).checkpoints().string() +
                           "'. --checkpoint DIR names one elsewhere, --checkpoint none takes the "
                           "model file as it is");
   }
-  program.world->agree("same model", [&] { check_same_model(found->manifest, facts_of(setup)); });
+  program.world->agree("same model",
+                       [&] { check_same_model(found->manifest, facts_of(task, {})); });
   const double distance = average_replicas(
-      *found, communicator, model_tensors(setup.model->parameters(), setup.model->buffers()),
-      {.average_buffers = setup.recipe.parallel.average_buffers});
+      *found, communicator, model_tensors(task.model->parameters(), task.model->buffers()),
+      {.average_buffers = task.recipe.parallel.average_buffers});
   const std::string replicas = std::to_string(found->manifest.world_size);
   const std::string text =
       (replicas == "1" ? "the model" : "the average of " + replicas + " replicas") + " in '" +
@@ -61,7 +63,7 @@ Averaged load_average(Program& program, Setup& setup, Communicator& communicator
           .epochs_done = found->manifest.epochs_done,
           .replicas = static_cast<int>(found->manifest.world_size),
           .distance = distance,
-          .foreign = is_of_run(*found, RunFolder(setup.recipe.output)) ? "" : found->folder};
+          .foreign = is_of_run(*found, RunFolder(task.recipe.output)) ? "" : found->folder};
 }
 
 std::string value_of(const Recipe& recipe, const std::string& key) {
@@ -84,10 +86,10 @@ std::string foreign_source(const Recipe& recipe) {
   }
 }
 
-void evaluate(Program& program, Setup& setup, const Averaged& model,
+void evaluate(Program& program, TriedTask& tried, const Averaged& model,
               const std::shared_ptr<Communicator>& communicator) {
-  Evaluator evaluator(setup.recipe, *setup.model, *setup.eval, setup.inputs, communicator,
-                      *program.world);
+  Task& task = tried.task;
+  Evaluator evaluator(task, communicator, *program.world);
   const Evaluation evaluation = evaluator.evaluate(model.step);
   const EvalMetrics metrics{.step = model.step,
                             .epoch = model.epochs_done,
@@ -95,33 +97,33 @@ void evaluate(Program& program, Setup& setup, const Averaged& model,
                             .scores = evaluation.scores,
                             .samples = evaluation.samples,
                             .consensus_distance = model.distance,
-                            .source = foreign_source(setup.recipe),
+                            .source = foreign_source(task.recipe),
                             .checkpoint = model.foreign};
   program.world->agree("evaluated", [&] {
     if (!program.main_worker()) return;
-    const std::filesystem::path file = RunFolder(setup.recipe.output).metrics();
+    const std::filesystem::path file = RunFolder(task.recipe.output).metrics();
     if (std::filesystem::exists(file)) MetricsFile(file).write(metrics);
   });
-  announce(*program.log, notices_of_model(setup));
+  announce(*program.log, notices_of_model(task, tried.trial));
   program.log->info(evaluation_line(metrics, model.replicas));
 }
 
 // A line for the user about what was written, where there is one.
-std::string write_model(Setup& setup, const std::filesystem::path& path) {
+std::string write_model(Task& task, const std::filesystem::path& path) {
   if (path.extension() == ".onnx") {
-    export_onnx(*setup.model, path);
-    return check_export(setup, path);
+    export_onnx(*task.model, path);
+    return check_export(task, path);
   }
   if (path.extension() == ".pt") {
-    save_torchscript(*setup.model, path);
+    save_torchscript(*task.model, path);
   } else {
-    save_safetensors(*setup.model, path);
+    save_safetensors(*task.model, path);
   }
   return "";
 }
 
 // `lost`: what of the model is not finite and ought to be.
-void export_model(Program& program, Setup& setup, const Averaged& model,
+void export_model(Program& program, Task& task, const Averaged& model,
                   const std::optional<std::string>& lost) {
   std::string line;
   program.world->agree("exported", [&] {
@@ -129,7 +131,7 @@ void export_model(Program& program, Setup& setup, const Averaged& model,
       throw Error(ExitCode::diverged,
                   model.text + " is not finite in " + *lost + ", so that it was not exported");
     }
-    if (program.main_worker()) line = write_model(setup, *program.flags.export_file);
+    if (program.main_worker()) line = write_model(task, *program.flags.export_file);
   });
   program.log->info("exported '" + *program.flags.export_file + "'");
   if (!line.empty()) program.log->info(line);
@@ -139,20 +141,22 @@ void export_model(Program& program, Setup& setup, const Averaged& model,
 
 void use_checkpoint(Program& program) {
   const bool evaluates = program.flags.eval_only;
-  Setup setup = prepare_together(program, evaluates ? Purpose::evaluation : Purpose::model);
+  TriedTask tried =
+      prepare_task_together(program, evaluates ? Purpose::evaluation : Purpose::model);
+  Task& task = tried.task;
   World& world = *program.world;
-  if (evaluates && !setup.eval) {
+  if (evaluates && !task.eval) {
     throw SharedError(ExitCode::user_error,
                       "--eval-only: data.eval is null, so that there is nothing to evaluate on");
   }
-  const std::shared_ptr<Communicator> communicator = connect(world, setup);
+  const std::shared_ptr<Communicator> communicator = connect(world, task);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
-  const FiniteCheck finite(*setup.model);
-  const Averaged model = load_average(program, setup, *communicator);
-  const auto lost = finite.find_lost(*setup.model);
+  const FiniteCheck finite(*task.model);
+  const Averaged model = load_average(program, task, *communicator);
+  const auto lost = finite.find_lost(*task.model);
   if (evaluates && lost) program.log->warn(model.text + " is not finite in " + *lost);
-  if (evaluates) evaluate(program, setup, model, communicator);
-  if (program.flags.export_file) export_model(program, setup, model, lost);
+  if (evaluates) evaluate(program, tried, model, communicator);
+  if (program.flags.export_file) export_model(program, task, model, lost);
 }
 
 }  // namespace decent

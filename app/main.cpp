@@ -1,9 +1,9 @@
-// decent-train: flags, the one place where errors end the program, nothing else.
+// decent-train: reads the command line and the recipe once, connects the workers, and runs the
+// command. Ends are in ending.h.
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
 #include "allocator.h"
 #include "commands.h"
@@ -14,48 +14,17 @@
 #include "decent/core/random_name.h"
 #include "decent/core/version.h"
 #include "decent/train/recipe_names.h"
+#include "ending.h"
 #include "stop_signals.h"
 
 namespace decent {
 namespace {
 
-void print_shared(const SharedError& error) {
-  const bool stopped = error.code() == ExitCode::stopped;  // which is no error
-  std::fprintf(stderr, "decent-train: %s%s\n", stopped ? "" : "error: ", error.what());
-}
-
-void print_error(const Program& program, const std::string& message, int rank) {
-  const bool alone = program.launch.world_size == 1;
-  const std::string who = alone || rank < 0 ? "" : "rank " + std::to_string(rank) + ": ";
-  std::fprintf(stderr, "decent-train: error: %s%s\n", who.c_str(), message.c_str());
-}
-
-[[noreturn]] void exit_now(ExitCode code) {
-  std::fflush(nullptr);
-  std::_Exit(static_cast<int>(code));  // destructors might wait for peers that are gone
-}
-
-/// Ends the process because of a failure that all workers have been told of; in the control thread,
-/// whatever the training thread is waiting for.
-void end_failed(Program& program, const Failure& failure, bool reports) {
-  if (Trainer* trainer = program.training.load()) {
-    trainer->note_end(failure.code == ExitCode::stopped ? "stopped" : "failed");
-  }
-  if (OutputLock* lock = program.locked.load()) lock->remove_file();
-  if (reports) print_error(program, failure.message, failure.lost ? -1 : failure.rank);
-  std::_Exit(static_cast<int>(failure.code));
-}
-
-/// How long a peer may be silent, from the recipe, before the recipe is read for good: peers may be
-/// missing before that. A recipe that cannot be read is reported later.
-std::chrono::duration<double> timeout_of(int argc, char** argv) {
-  try {
-    const Flags flags = parse_flags(argc, argv);
-    if (!flags.config.empty()) {
-      return std::chrono::duration<double>(
-          load_recipe(flags.config, flags.overrides, recipe_names()).parallel.timeout_s);
-    }
-  } catch (const Error&) {
+/// How long a peer may be silent: peers may be missing before anybody can be told that the recipe
+/// cannot be read.
+std::chrono::duration<double> timeout_of(const Deferred<Recipe>& recipe) {
+  if (const Recipe* read = recipe.get_if()) {
+    return std::chrono::duration<double>(read->parallel.timeout_s);
   }
   return WorldOptions{}.timeout;
 }
@@ -90,22 +59,8 @@ void check_same_command(Program& program) {
   }
 }
 
-void run(Program& program, int argc, char** argv) {
-  program.launch = read_launch();
-  program.world = std::make_unique<World>(
-      program.launch,
-      WorldOptions{
-          .timeout = timeout_of(argc, argv),
-          .timeout_setting = "parallel.timeout_s",
-          .explain = [](const std::exception& error) { return outcome_of(error); },
-          .on_failure = [&program](const Failure& failure,
-                                   bool reports) { end_failed(program, failure, reports); },
-          .launcher = watch_torchrun()});
-  program.world->agree("flags", [&] { program.flags = parse_flags(argc, argv); });
+void run_command(Program& program) {
   const Flags& flags = program.flags;
-  check_same_command(program);
-  program.session = program.world->gather("session", random_name()).front();
-  program.world->control().on_launcher_end(LauncherEnd::fail);
   if (flags.help) {
     if (program.main_worker()) std::fputs(help_text().c_str(), stdout);
   } else if (flags.version) {
@@ -122,50 +77,28 @@ void run(Program& program, int argc, char** argv) {
     program.world->control().on_launcher_end(LauncherEnd::stop);
     train(program);
   }
+}
+
+void run(Program& program, int argc, char** argv) {
+  program.launch = read_launch();
+  const Deferred<Flags> flags([&] { return parse_flags(argc, argv); });
+  program.recipe = Deferred<Recipe>(
+      [&] { return load_recipe(flags.get().config, flags.get().overrides, recipe_names()); });
+  program.world = std::make_unique<World>(
+      program.launch,
+      WorldOptions{
+          .timeout = timeout_of(program.recipe),
+          .timeout_setting = "parallel.timeout_s",
+          .explain = [](const std::exception& error) { return outcome_of(error); },
+          .on_failure = [&program](const Failure& failure,
+                                   bool reports) { end_after_failure(program, failure, reports); },
+          .launcher = watch_torchrun()});
+  program.world->agree("flags", [&] { program.flags = flags.get(); });
+  check_same_command(program);
+  program.session = program.world->gather("session", random_name()).front();
+  program.world->control().on_launcher_end(LauncherEnd::fail);
+  run_command(program);
   program.world->control().leave();
-}
-
-/// Tells the other workers of an error that only this one knows, and ends with it; before they are
-/// connected it only ends.
-[[noreturn]] void fail(Program& program, ExitCode code, const std::string& message) {
-  if (!program.world) {
-    print_error(program, message, program.launch.rank);
-    exit_now(code);
-  }
-  Control& control = program.world->control();
-  const Failure failure{
-      .code = code, .rank = program.launch.rank, .lost = false, .message = message};
-  if (code == ExitCode::peer_lost) {
-    control.fail_after_loss(failure);
-  } else {
-    control.fail(failure);
-  }
-  exit_now(code);
-}
-
-/// Ends the program because of the error that is being handled.
-[[noreturn]] void end_with_error(Program& program) {
-  try {
-    throw;
-  } catch (const SharedError& error) {
-    if (program.training && error.code() != ExitCode::stopped) {
-      program.trainer->note_end("failed");
-    }
-    if (program.launch.rank == 0) print_shared(error);
-    if (program.world) {
-      program.world->leave_after_rank_0();
-      program.world->control().leave();
-    }
-    program.locked = nullptr;
-    program.lock.reset();
-    exit_now(error.code());
-  } catch (const Error& error) {
-    fail(program, error.code(), error.what());
-  } catch (const std::exception& error) {
-    const bool verbose = program.flags.verbosity == Verbosity::verbose;
-    const Outcome outcome = outcome_of(error, verbose);
-    fail(program, outcome.code, outcome.message);
-  }
 }
 
 }  // namespace
@@ -183,7 +116,5 @@ int main(int argc, char** argv) {
   } catch (...) {
     decent::end_with_error(program);
   }
-  if (std::fflush(stdout) == 0) return 0;
-  std::perror("decent-train: error: cannot write to stdout");
-  return static_cast<int>(decent::ExitCode::write_failed);
+  return decent::end_well();
 }

@@ -1,12 +1,10 @@
 #include "program.h"
 
-#include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/output_files.h"
-#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
@@ -58,30 +56,64 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
                     "' has no locks: nothing keeps a second run out of it");
 }
 
-std::shared_ptr<Communicator> connect(World& world, const Setup& setup) {
-  world.control().set_timeout(std::chrono::duration<double>(setup.recipe.parallel.timeout_s));
+std::shared_ptr<Communicator> connect(World& world, const Task& task) {
+  world.control().set_timeout(std::chrono::duration<double>(task.recipe.parallel.timeout_s));
   std::shared_ptr<Communicator> communicator;
-  world.agree("connect", [&] { communicator = world.communicator(setup.device); });
+  world.agree("connect", [&] { communicator = world.communicator(task.device); });
   return communicator;
 }
 
-Setup prepare_together(Program& program, Purpose purpose) {
+Run prepare_run_together(Program& program) {
   use_plain_executor();
-  std::optional<Setup> setup;
+  std::optional<Run> run;
   program.world->agree("setup", [&] {
-    const Recipe recipe =
-        load_recipe(program.flags.config, program.flags.overrides, recipe_names());
-    const CommandFiles files = files_of(program, purpose);
+    const Recipe& recipe = program.recipe.get();
+    const CommandFiles files = files_of(program, Purpose::training);
     check_outputs(files, recipe);
-    if (purpose == Purpose::training && !program.flags.dry_run) {
+    if (!program.flags.dry_run) {
       check_not_held(recipe.output);
       if (!program.flags.resume) RunFolder(recipe.output).check_free();
     }
-    setup = prepare(recipe, program.launch, program.world->membership(), purpose);
-    check_outputs(files, recipe, setup->model.get());
+    run = prepare_run(recipe, program.launch, program.world->membership());
+    check_outputs(files, recipe, run->task.model.get());
   });
-  compare_workers(*program.world, *setup);
-  return std::move(*setup);
+  compare_workers(*program.world, run->task, run->plan.topology);
+  return std::move(*run);
+}
+
+TriedTask prepare_task_together(Program& program, Purpose purpose) {
+  use_plain_executor();
+  std::optional<TriedTask> tried;
+  program.world->agree("setup", [&] {
+    const Recipe& recipe = program.recipe.get();
+    const CommandFiles files = files_of(program, purpose);
+    check_outputs(files, recipe);
+    Task task = open_task(recipe, program.launch, purpose);
+    Trial trial = try_task(task, program.world->membership(), program.launch.rank, {});
+    tried.emplace(std::move(task), std::move(trial));
+    check_outputs(files, recipe, tried->task.model.get());
+  });
+  compare_workers(*program.world, tried->task, {});
+  return std::move(*tried);
+}
+
+ResumeContext resume_context(Program& program, const Task& task) {
+  return {.world = *program.world, .recipe = task.recipe, .log = *program.log};
+}
+
+std::optional<StartingPoint> find_start(Program& program, Run& run) {
+  std::optional<StartingPoint> start = find_start(
+      resume_context(program, run.task), Resuming{.choice = *program.flags.resume,
+                                                  .run_id = program.session,
+                                                  .facts = facts_of(run.task, run.plan.topology)});
+  if (!start) return std::nullopt;
+  const Manifest& manifest = start->checkpoint.manifest;
+  World& world = *program.world;
+  world.agree("plan", [&] {
+    const ResumePoint point{.step = manifest.step, .position = {manifest.epoch, manifest.consumed}};
+    run.plan = make_plan(run.task, program.launch, world.membership(), point);
+  });
+  return start;
 }
 
 }  // namespace decent

@@ -9,9 +9,12 @@
 
 #include "decent/comm/launch.h"
 #include "decent/comm/world.h"
+#include "decent/config/recipe.h"
 #include "decent/report/log.h"
 #include "decent/report/output_lock.h"
+#include "decent/resume/starting_point.h"
 #include "decent/train/trainer.h"
+#include "deferred.h"
 #include "flags.h"
 
 namespace decent {
@@ -20,6 +23,7 @@ namespace decent {
 // under way with peers.
 struct Program {
   Flags flags;
+  Deferred<Recipe> recipe;  // of --config and --set
   Launch launch;
   std::optional<Log> log;
   std::unique_ptr<World> world;
@@ -42,12 +46,27 @@ Outcome outcome_of(const std::exception& error, bool verbose = false);
 /// where `for_new_run` and the folder holds a run already. Collective.
 void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run);
 
-/// Connects all workers for tensors on the device of `setup`, whose timeout counts from now on.
+/// Connects all workers for tensors on the device of `task`, whose timeout counts from now on.
 /// What it returns must live until all have one: who closes a connection early is taken for lost.
 /// Collective.
-std::shared_ptr<Communicator> connect(World& world, const Setup& setup);
+std::shared_ptr<Communicator> connect(World& world, const Task& task);
 
-/// Loads the recipe and prepares for `purpose` on every worker, which all must prepare the same.
-Setup prepare_together(Program& program, Purpose purpose);
+/// Prepares the run of the recipe on every worker, which must all prepare the same. Collective.
+/// Throws SharedError.
+Run prepare_run_together(Program& program);
+
+/// What an evaluation, or a command that only reads and writes models, works with.
+struct TriedTask {
+  Task task;
+  Trial trial;
+};
+TriedTask prepare_task_together(Program& program, Purpose purpose);
+
+/// What resuming knows of the run of `task`, which must outlive it.
+ResumeContext resume_context(Program& program, const Task& task);
+
+/// Finds the checkpoint of --resume, and plans `run` anew from there; nothing where `auto` finds
+/// none. Collective. Throws SharedError.
+std::optional<StartingPoint> find_start(Program& program, Run& run);
 
 }  // namespace decent

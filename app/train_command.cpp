@@ -1,8 +1,11 @@
+#include <utility>
+
 #include "commands.h"
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
+#include "decent/resume/run_output.h"
 #include "decent/task/model_report.h"
-#include "resume.h"
+#include "decent/train/announcements.h"
 
 namespace decent {
 namespace {
@@ -18,36 +21,54 @@ namespace {
                                            "'; go on with --resume auto");
 }
 
+const FoundCheckpoint* found_by(const std::optional<StartingPoint>& start) {
+  return start ? &start->checkpoint : nullptr;
+}
+
+// Makes the output folder that of this run, and the trainer, up to its first step.
+void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator,
+           std::optional<StartingPoint> start) {
+  Log& log = *program.log;
+  const bool resumes = program.flags.resume.has_value();
+  const RunOutput output = open_output(resume_context(program, run.task),
+                                       {.start = found_by(start),
+                                        .resume_asked = resumes,
+                                        .goes_back = resumes && *program.flags.resume != "auto"});
+  std::vector<std::string> lines;
+  if (start) {
+    lines = resume_lines(*start, run.plan.total_steps, program.launch.world_size);
+  } else if (resumes) {
+    lines.emplace_back("no checkpoint to resume from: the run starts afresh");
+  }
+  TrainerOptions options{.folder = RunFolder(run.task.recipe.output),
+                         .run_id = start ? start->run_id : program.session,
+                         .leads_folder = output.leads};
+  program.trainer = std::make_unique<Trainer>(std::move(run), std::move(communicator),
+                                              *program.world, log, std::move(options));
+  program.training = program.trainer.get();
+  for (const std::string& line : lines) log.info(line);
+  if (start) program.trainer->resume_from(start->checkpoint, output.has_start);
+  announce_run(log, program.trainer->run(), program.trainer->size());
+}
+
 }  // namespace
 
 void train(Program& program) {
   World& world = *program.world;
-  Setup setup = prepare_together(program, Purpose::training);
-  std::shared_ptr<Communicator> communicator = connect(world, setup);
+  Run run = prepare_run_together(program);
+  std::shared_ptr<Communicator> communicator = connect(world, run.task);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
-  for (const std::string& line : model_report(setup, true)) program.log->detail(line);
-  lock_output(program, setup.recipe.output, /*for_new_run=*/!program.flags.resume);
-  setup.run_id = program.session;
+  for (const std::string& line : model_report(run.task, true)) program.log->detail(line);
+  const RunFolder folder(run.task.recipe.output);
+  lock_output(program, folder.path(), /*for_new_run=*/!program.flags.resume);
   std::optional<StartingPoint> start;
-  if (program.flags.resume) {
-    start = find_start(program, setup);
-    if (is_complete(program, setup, start)) {
-      tidy_checkpoints(program, setup);
-      return;
-    }
+  if (program.flags.resume) start = find_start(program, run);
+  if (program.flags.resume &&
+      is_complete(resume_context(program, run.task), found_by(start), run.plan.total_steps)) {
+    tidy_checkpoints(resume_context(program, run.task));
+    return;
   }
-  const RunFolder folder(setup.recipe.output);
-  const Output output = open_output(program, setup, start);
-  program.trainer = std::make_unique<Trainer>(std::move(setup), std::move(communicator), world,
-                                              *program.log, folder, output.leads);
-  program.training = program.trainer.get();
-  if (start) {
-    for (const std::string& line : start->lines) program.log->info(line);
-    program.trainer->go_on_from(start->checkpoint, output.has_start);
-    start.reset();  // its files need not stay mapped
-  } else if (program.flags.resume) {
-    program.log->info("no checkpoint to resume from: the run starts afresh");
-  }
+  begin(program, std::move(run), std::move(communicator), std::move(start));
   if (program.trainer->train() == TrainingEnd::stopped) {
     end_stopped(program, world.control().stop());
   }

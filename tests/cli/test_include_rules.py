@@ -48,6 +48,8 @@ WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTor
 TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")
 
 MOST_LINES = 400
+MOST_SOURCES = 25  # .cpp and .cu of a folder of the library
+TABLES = {"onnx/operators"}  # one file a family
 LONGER: dict[str, str] = {}  # file -> why it is longer
 SOURCE_FOLDERS = ("app", "examples", "lib", "cmake", "models", "tests", "tools")
 SOURCE_ENDINGS = (".h", ".cpp", ".cu", ".cuh", ".S", ".py", ".cmake")
@@ -166,9 +168,16 @@ def test_json_is_only_where_values_travel() -> None:
 
 def test_torch_is_noticed() -> None:
     """The check above would see it: through a header of another module, too."""
-    assert any(TORCH.match(path) for path in reached(LIB / "train" / "setup.cpp"))
-    assert not any(TORCH.match(path) for _, path in includes(LIB / "train" / "setup.h"))
-    assert any(TORCH.match(path) for path in reached(LIB / "train" / "setup.h"))
+    assert any(TORCH.match(path) for path in reached(LIB / "task" / "task.cpp"))
+    assert not any(TORCH.match(path) for _, path in includes(LIB / "task" / "task.h"))
+    assert any(TORCH.match(path) for path in reached(LIB / "task" / "task.h"))
+
+
+def test_no_folder_is_too_full() -> None:
+    counts = {str(folder.relative_to(LIB)): sum(path.suffix in (".cpp", ".cu") for path in folder.iterdir())
+              for folder in LIB.rglob("*") if folder.is_dir()}
+    assert {folder: count for folder, count in counts.items() if count > MOST_SOURCES and folder not in TABLES} == {}
+    assert TABLES <= set(counts)
 
 
 def test_no_file_is_too_long() -> None:

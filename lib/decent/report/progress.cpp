@@ -39,22 +39,22 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-std::vector<std::string> start_lines(const Plan& plan) {
-  const std::string evaluated = plan.eval_samples
-                                    ? counted(*plan.eval_samples, "sample") + " to evaluate on"
+std::vector<std::string> start_lines(const RunFacts& run) {
+  const std::string evaluated = run.eval_samples
+                                    ? counted(*run.eval_samples, "sample") + " to evaluate on"
                                     : "none to evaluate on";
   return {
       fmt::format("decent-train {} (build {})", version(), build_id()),
-      fmt::format("workers  {}, topology {} ({})", plan.workers, plan.topology,
-                  counted(plan.phases, "phase")),
-      fmt::format("device   {}", plan.device),
-      fmt::format("model    {}: {} to train in {}", plan.model,
-                  counted(plan.parameters, "parameter"), counted(plan.buckets, "bucket")),
-      fmt::format("data     {} to train on, {}", counted(plan.train_samples, "sample"), evaluated),
+      fmt::format("workers  {}, topology {} ({})", run.workers, run.topology,
+                  counted(run.phases, "phase")),
+      fmt::format("device   {}", run.device),
+      fmt::format("model    {}: {} to train in {}", run.model, counted(run.parameters, "parameter"),
+                  counted(run.buckets, "bucket")),
+      fmt::format("data     {} to train on, {}", counted(run.train_samples, "sample"), evaluated),
       fmt::format("train    {} of {} x {}, {} an epoch, {} at lr {:g}",
-                  counted(plan.steps, "update"), plan.workers, counted(plan.batch_size, "sample"),
-                  plan.updates_per_epoch, plan.optimizer, plan.lr),
-      fmt::format("output   {}", plan.output)};
+                  counted(run.steps, "update"), run.workers, counted(run.batch_size, "sample"),
+                  run.updates_per_epoch, run.optimizer, run.lr),
+      fmt::format("output   {}", run.output)};
 }
 
 std::string disconnected_warning(const std::vector<std::vector<int>>& parts) {

@@ -12,7 +12,7 @@
 namespace decent {
 
 /// What a run is about to do.
-struct Plan {
+struct RunFacts {
   int workers = 1;
   std::string device;  // and what carries the exchange
   std::string topology;
@@ -30,7 +30,7 @@ struct Plan {
   std::string output;
 };
 
-std::vector<std::string> start_lines(const Plan& plan);
+std::vector<std::string> start_lines(const RunFacts& run);
 /// `parts`: workers of which none hears of those of another part.
 std::string disconnected_warning(const std::vector<std::vector<int>>& parts);
 /// `operators`: those of the model that do not change with train and eval mode.

@@ -7,12 +7,10 @@
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/resume/checkpoint_sights.h"
+#include "decent/resume/local_checkpoints.h"
 
 namespace decent {
 namespace {
-
-using Sights = std::vector<std::vector<Sight>>;
 
 constexpr const char* kOffer =
     ".\nTo go on from the average of the replicas that are left: --set "
@@ -143,20 +141,20 @@ class Search {
   int number_ = 0;
 };
 
-void warn_of(const Sights& sights, const std::string& ending,
+void warn_of(const CheckpointsByRank& by_rank, const std::string& ending,
              const std::function<void(const std::string&)>& warn) {
   std::set<std::string> told;
-  for (const std::vector<Sight>& own : sights) {
-    for (const Sight& sight : own) {
-      if (!sight.error.empty() && told.insert(sight.error).second) warn(sight.error + ending);
+  for (const std::vector<LocalCheckpoint>& own : by_rank) {
+    for (const LocalCheckpoint& local : own) {
+      if (!local.error.empty() && told.insert(local.error).second) warn(local.error + ending);
     }
   }
 }
 
-const Sight* first_with_error(const Sights& sights, bool unreadable) {
-  for (const std::vector<Sight>& own : sights) {
-    for (const Sight& sight : own) {
-      if (!sight.error.empty() && sight.unreadable == unreadable) return &sight;
+const LocalCheckpoint* first_with_error(const CheckpointsByRank& by_rank, bool unreadable) {
+  for (const std::vector<LocalCheckpoint>& own : by_rank) {
+    for (const LocalCheckpoint& local : own) {
+      if (!local.error.empty() && local.unreadable == unreadable) return &local;
     }
   }
   return nullptr;
@@ -175,11 +173,12 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
                                                       const std::filesystem::path& checkpoints,
                                                       const CheckpointSearch& search) {
   const CheckpointFolder folder(checkpoints);
-  const Sights sights = share_sights(world, look_into(checkpoints));
-  warn_of(sights, "; it is passed over", search.warn);
-  Search searching(world, rank, sights.size(), search);
+  const CheckpointsByRank by_rank =
+      share_local_checkpoints(world, local_checkpoints_in(checkpoints));
+  warn_of(by_rank, "; it is passed over", search.warn);
+  Search searching(world, rank, by_rank.size(), search);
   std::string incomplete, damaged;
-  for (const Candidate& candidate : candidates_in(sights)) {
+  for (const Candidate& candidate : candidates_in(by_rank)) {
     FoundCheckpoint found;
     const auto defect = searching.open(candidate, folder.path_of(candidate.step),
                                        folder.writing_path_of(candidate.step), found);
@@ -189,10 +188,11 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
     if (kind.empty()) kind = defect->text;
   }
   if (!incomplete.empty()) throw SharedError(ExitCode::checkpoint_damaged, incomplete + kOffer);
-  if (const Sight* unreadable = first_with_error(sights, true)) {
+  if (const LocalCheckpoint* unreadable = first_with_error(by_rank, true)) {
     throw SharedError(ExitCode::user_error, unreadable->error);
   }
-  if (const Sight* bad = first_with_error(sights, false); bad != nullptr && damaged.empty()) {
+  if (const LocalCheckpoint* bad = first_with_error(by_rank, false);
+      bad != nullptr && damaged.empty()) {
     damaged = bad->error;
   }
   if (!damaged.empty() && search.must_find) {
@@ -203,21 +203,21 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
 
 FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::path& folder,
                                 const CheckpointSearch& search) {
-  const Sights sights = share_sights(world, look_at_one(folder));
-  const std::vector<Candidate> candidates = candidates_in(sights);
+  const CheckpointsByRank by_rank = share_local_checkpoints(world, local_checkpoint_at(folder));
+  const std::vector<Candidate> candidates = candidates_in(by_rank);
   if (candidates.empty()) {
     for (const bool unreadable : {false, true}) {
-      const Sight* sight = first_with_error(sights, unreadable);
-      if (sight == nullptr) continue;
+      const LocalCheckpoint* local = first_with_error(by_rank, unreadable);
+      if (local == nullptr) continue;
       throw SharedError(unreadable ? ExitCode::user_error : ExitCode::checkpoint_damaged,
-                        sight->error);
+                        local->error);
     }
     throw SharedError(ExitCode::user_error, "there is no checkpoint '" + folder.string() +
                                                 "' (a folder like "
                                                 "runs/NAME/checkpoints/step-00000500)");
   }
-  warn_of(sights, "", search.warn);  // on another machine than the one that has a good manifest
-  Search searching(world, rank, sights.size(), search);
+  warn_of(by_rank, "", search.warn);  // on another machine than the one that has a good manifest
+  Search searching(world, rank, by_rank.size(), search);
   FoundCheckpoint found;
   const auto defect = searching.open(candidates.front(), folder, {}, found);
   if (!defect) return found;

@@ -31,8 +31,8 @@ struct CheckpointSearch {
 };
 
 /// The newest whole checkpoint among those in `checkpoints`, each worker's own folder of that
-/// place; nothing where there is none. What stands there and is not whole is warned of and passed
-/// over. Collective. Throws SharedError: checkpoint_damaged where none is whole but one only lacks
+/// place; nothing where there is none. Checkpoints that are not whole are skipped with a warning.
+/// Collective. Throws SharedError: checkpoint_damaged where none is whole but one only lacks
 /// replicas, saying how to go on without them; user_error where none is whole but one is of a
 /// format that this program does not know, or cannot be read.
 std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,

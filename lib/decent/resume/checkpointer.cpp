@@ -32,16 +32,16 @@ void Checkpointer::wait() {
   check();
 }
 
-void Checkpointer::save(const Moment& moment, const NamedTensors& state, bool may_go_on) {
+void Checkpointer::save(const Progress& progress, const NamedTensors& state, bool in_background) {
   wait();
   const auto begin = Clock::now();
   image_.copy(state);
   ++saves_;
-  last_step_ = moment.step;
-  if (options_.recipe.background && may_go_on) {
-    thread_ = std::thread([this, moment, begin] { write(moment, begin); });
+  last_step_ = progress.step;
+  if (options_.recipe.background && in_background) {
+    thread_ = std::thread([this, progress, begin] { write(progress, begin); });
   } else {
-    write(moment, begin);
+    write(progress, begin);
     check();
   }
 }
@@ -49,9 +49,9 @@ void Checkpointer::save(const Moment& moment, const NamedTensors& state, bool ma
 // ---- the writing thread ---------------------------------------------------------------------
 
 // Only this worker's own failures are kept: another one's ends the run by itself.
-void Checkpointer::write(const Moment& moment, Clock::time_point begin) noexcept {
+void Checkpointer::write(const Progress& progress, Clock::time_point begin) noexcept {
   try {
-    const auto manifest = write_replicas(moment);
+    const auto manifest = write_replicas(progress);
     const bool published = manifest && publish(*manifest);
     {
       const std::lock_guard lock(mutex_);
@@ -61,7 +61,7 @@ void Checkpointer::write(const Moment& moment, Clock::time_point begin) noexcept
     if (published) {
       prune_checkpoints(options_.folder, options_.recipe);
     } else {
-      options_.folder.discard(moment.step);  // makes room on a full disk
+      options_.folder.discard(progress.step);  // makes room on a full disk
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);
@@ -88,31 +88,31 @@ auto Checkpointer::keeping_failure(Stage stage) {
 }
 
 // The manifest of what is durable then; nothing where a worker's part failed.
-std::optional<Manifest> Checkpointer::write_replicas(const Moment& moment) {
+std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   const auto written = options_.world.attempt(stage_name("written"),
-                                              keeping_failure([&] { return write_own(moment); }));
+                                              keeping_failure([&] { return write_own(progress); }));
   if (!all_done(outcomes_of(written))) return std::nullopt;
   Manifest manifest = options_.manifest;
-  manifest.world_size = moment.workers.size();
-  manifest.step = moment.step;
-  manifest.epoch = moment.epoch;
-  manifest.consumed = moment.consumed;
-  manifest.epochs_done = moment.epochs_done;
-  manifest.metrics = moment.metrics;
-  for (const int rank : moment.workers.ranks) {
+  manifest.world_size = progress.workers.size();
+  manifest.step = progress.step;
+  manifest.epoch = progress.epoch;
+  manifest.consumed = progress.consumed;
+  manifest.epochs_done = progress.epochs_done;
+  manifest.metrics = progress.metrics;
+  for (const int rank : progress.workers.ranks) {
     manifest.files.push_back(written[static_cast<std::size_t>(rank)].value.value());
   }
   return manifest;
 }
 
-CheckpointFile Checkpointer::write_own(const Moment& moment) {
+CheckpointFile Checkpointer::write_own(const Progress& progress) {
   if (const auto name = image_.non_finite()) {
     throw Error(ExitCode::diverged,
                 "training diverged: parameter '" + *name + "' is not finite after step " +
-                    std::to_string(moment.step) + ", so that no checkpoint was saved");
+                    std::to_string(progress.step) + ", so that no checkpoint was saved");
   }
-  const int replica = moment.workers.place_of(options_.world.launch().rank);
-  const std::filesystem::path folder = options_.folder.begin(moment.step);
+  const int replica = progress.workers.place_of(options_.world.launch().rank);
+  const std::filesystem::path folder = options_.folder.begin(progress.step);
   const CheckpointFile file = write_replica(folder, replica, image_.bytes());
   options_.before_publishing();
   return file;

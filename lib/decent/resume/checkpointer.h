@@ -50,7 +50,7 @@ class Checkpointer {
   Checkpointer& operator=(const Checkpointer&) = delete;
 
   /// What only this checkpoint has: whose replicas it holds, step, place in the data, evaluation.
-  struct Moment {
+  struct Progress {
     Membership workers = {};  // replica p is that of the worker at place p
     std::int64_t step = 0;
     std::int64_t epoch = 0;
@@ -60,10 +60,11 @@ class Checkpointer {
   };
 
   /// Saves `state`, once the save before is done; in the background where the recipe says so and
-  /// `may_go_on`. Collective. Throws what went wrong with this worker's part of the save before, or
-  /// of this one where it is done: WriteError, Error with ExitCode::diverged for a parameter that
-  /// is not finite. What went wrong with another worker's part is for that one to throw.
-  void save(const Moment& moment, const NamedTensors& state, bool may_go_on = true);
+  /// `in_background`. Collective. Throws what went wrong with this worker's part of the save
+  /// before, or of this one where it is done: WriteError, Error with ExitCode::diverged for a
+  /// parameter that is not finite. What went wrong with another worker's part is for that one to
+  /// throw.
+  void save(const Progress& progress, const NamedTensors& state, bool in_background = true);
 
   /// Throws what went wrong with this worker's part of the last save, where that is known already.
   void check();
@@ -77,13 +78,13 @@ class Checkpointer {
   /// The step of the last checkpoint that was begun, or that stands in the folder already; -1
   /// without one.
   std::int64_t last_step() const { return last_step_; }
-  void stands_already(std::int64_t step) { last_step_ = step; }
+  void note_existing(std::int64_t step) { last_step_ = step; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  void write(const Moment& moment, Clock::time_point begin) noexcept;
-  std::optional<Manifest> write_replicas(const Moment& moment);
-  CheckpointFile write_own(const Moment& moment);
+  void write(const Progress& progress, Clock::time_point begin) noexcept;
+  std::optional<Manifest> write_replicas(const Progress& progress);
+  CheckpointFile write_own(const Progress& progress);
   bool publish(const Manifest& manifest);
   template <typename Stage>
   auto keeping_failure(Stage stage);

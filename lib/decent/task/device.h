@@ -7,8 +7,10 @@
 #include <utility>
 
 #include "decent/comm/device_choice.h"
+#include "decent/comm/launch.h"
+#include "decent/config/recipe.h"
 #include "decent/data/batch.h"
-#include "decent/train/setup.h"
+#include "decent/task/purpose.h"
 
 namespace decent {
 

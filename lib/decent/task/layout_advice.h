@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "decent/train/setup.h"
+#include "decent/task/task.h"
 
 namespace decent {
 
 /// What does not fit and what to do, two lines each: of the inputs, or, where these fit, of the
 /// output. None for a TorchScript file. The model may run all the same, and not as it was meant.
-std::vector<std::string> layout_advice(const Setup& setup);
+std::vector<std::string> layout_advice(const Task& task);
 
 }  // namespace decent

@@ -4,8 +4,8 @@
 
 namespace decent {
 
-std::vector<std::string> model_report(const Setup& setup, bool full) {
-  const OnnxImport* import = setup.model->onnx();
+std::vector<std::string> model_report(const Task& task, bool full) {
+  const OnnxImport* import = task.model->onnx();
   if (import == nullptr) return {};
   return import_report(*import, full ? onnx::Detail::full : onnx::Detail::brief);
 }

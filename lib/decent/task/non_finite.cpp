@@ -3,7 +3,6 @@
 #include <ATen/Functions.h>
 
 #include <optional>
-#include <vector>
 
 #include "decent/core/printable.h"
 #include "decent/core/text.h"
@@ -30,8 +29,8 @@ std::int64_t first_bad_row(const at::Tensor& field) {
   return bad.any(1).to(at::kInt).argmax().item<std::int64_t>();
 }
 
-std::optional<std::string> bad_field(const Setup& setup, const TrainedBatch& batch) {
-  const DataSet& data = setup.train;
+std::optional<std::string> bad_field(const Task& task, const TrainedBatch& batch) {
+  const DataSet& data = *task.train;
   for (std::size_t i = 0; i < batch.read.fields.size(); ++i) {
     const at::Tensor& field = batch.read.fields[i];
     const std::int64_t bad = count_non_finite(field);
@@ -39,10 +38,8 @@ std::optional<std::string> bad_field(const Setup& setup, const TrainedBatch& bat
     const bool is_target = data.has_target && i + 1 == batch.read.fields.size();
     const std::string name = "field '" + data.source->fields()[data.fields[i]].name +
                              "' of the batch" + (is_target ? " (model.target)" : "");
-    const std::vector<std::int64_t> samples =
-        setup.sampler->micro_batch(batch.step - 1, batch.micro_batch);
     const auto row = static_cast<std::size_t>(first_bad_row(field));
-    return first_bad(name, field, bad) + ": sample " + std::to_string(samples.at(row)) + " of " +
+    return first_bad(name, field, bad) + ": sample " + std::to_string(batch.samples[row]) + " of " +
            data.key +
            ", counted from 0.\nWhere such values are not meant, replace them in the data or leave "
            "out "
@@ -51,13 +48,13 @@ std::optional<std::string> bad_field(const Setup& setup, const TrainedBatch& bat
   return std::nullopt;
 }
 
-std::string cause(const Setup& setup, const TrainedBatch& batch) {
-  for (const auto& [name, parameter] : setup.model->parameters()) {
+std::string cause(const Task& task, const TrainedBatch& batch) {
+  for (const auto& [name, parameter] : task.model->parameters()) {
     if (const std::int64_t bad = count_non_finite(parameter)) {
       return first_bad("parameter '" + name + "'", parameter, bad) + "." + kTrainGently;
     }
   }
-  if (const auto field = bad_field(setup, batch)) return *field;
+  if (const auto field = bad_field(task, batch)) return *field;
   if (const std::int64_t bad = count_non_finite(batch.output)) {
     return first_bad("the model's output", batch.output, bad) + "." + kTrainGently;
   }
@@ -67,9 +64,9 @@ std::string cause(const Setup& setup, const TrainedBatch& batch) {
 
 }  // namespace
 
-std::string divergence_text(const Setup& setup, const TrainedBatch& batch) {
+std::string divergence_text(const Task& task, const TrainedBatch& batch) {
   return "training diverged: the loss of step " + std::to_string(batch.step) + " is " +
-         std::to_string(printable(batch.loss)) + "; " + cause(setup, batch);
+         std::to_string(printable(batch.loss)) + "; " + cause(task, batch);
 }
 
 }  // namespace decent

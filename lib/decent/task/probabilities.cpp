@@ -11,6 +11,7 @@
 #include "decent/model/onnx_import.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
+#include "decent/task/trial.h"
 
 namespace decent {
 namespace {
@@ -52,30 +53,30 @@ Words words_for(LossName loss) {
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
 // After `model`, which tells that there are probabilities.
-std::string double_activation(const Setup& setup, const std::string& model) {
-  const LossName loss = setup.recipe.model.loss;
+std::string double_activation(const Task& task, const std::string& model) {
+  const LossName loss = task.recipe.model.loss;
   const Words words = words_for(loss);
   return model + ", and the loss " + std::string(name_of(loss)) + " takes the " + words.activation +
          " of it once more, which trains badly: " + words.way_out;
 }
 
-std::string onnx_warning(const Setup& setup, const OnnxImport& import) {
+std::string onnx_warning(const Task& task, const OnnxImport& import) {
   const onnx::ProbabilityEnd& end = *import.probabilities;
   std::string model = "output " + quoted(*import.output) + " of model " +
-                      quoted(setup.model->path().string()) + " comes from " + end.node;
+                      quoted(task.model->path().string()) + " comes from " + end.node;
   if (!end.changed_by.empty()) {
     model += " and " + end.changed_by + " after it, so that there are no logits to train on";
   } else if (import.translation.module.may_give_logits) {
-    model += ", which is not over dimension " + std::to_string(setup.recipe.model.class_dim) +
+    model += ", which is not over dimension " + std::to_string(task.recipe.model.class_dim) +
              " (model.class_dim)";
   }
-  return double_activation(setup, model);
+  return double_activation(task, model);
 }
 
-std::string seen_warning(const Setup& setup) {
-  return double_activation(setup, "the output of model " + quoted(setup.model->path().string()) +
-                                      " is probabilities already (" +
-                                      words_for(setup.recipe.model.loss).look + ")");
+std::string seen_warning(const Task& task) {
+  return double_activation(task, "the output of model " + quoted(task.model->path().string()) +
+                                     " is probabilities already (" +
+                                     words_for(task.recipe.model.loss).look + ")");
 }
 
 }  // namespace
@@ -91,62 +92,59 @@ ImportOptions import_options(const ModelRecipe& recipe) {
           .activation = activation_of(recipe.loss)};
 }
 
-void look_for_probabilities(const at::Tensor& output, Setup& setup) {
+std::optional<bool> looks_like_probabilities(const at::Tensor& output, const Recipe& recipe) {
   const at::NoGradGuard no_grad;
-  const LossActivation activation = activation_of(setup.recipe.model.loss);
-  if (activation == LossActivation::none || setup.gives_probabilities == false) return;
-  if (!output.is_floating_point() || output.numel() == 0) return;
+  const LossActivation activation = activation_of(recipe.model.loss);
+  if (activation == LossActivation::none) return std::nullopt;
+  if (!output.is_floating_point() || output.numel() == 0) return std::nullopt;
   if (activation == LossActivation::sigmoid) {
-    setup.gives_probabilities = output.ge(0).logical_and(output.le(1)).all().item<bool>();
-    return;
+    return output.ge(0).logical_and(output.le(1)).all().item<bool>();
   }
-  const auto dim = class_dim_of(output, setup.recipe.model);
-  setup.gives_probabilities =
-      dim && sums_to_one(output, *dim, setup.recipe.amp.dtype != AmpDType::off);
+  const auto dim = class_dim_of(output, recipe.model);
+  return dim && sums_to_one(output, *dim, recipe.amp.dtype != AmpDType::off);
 }
 
-void check_logits(Setup& setup, const DataSet& data, std::int64_t batch_size) {
+void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
   const at::NoGradGuard no_grad;
   std::vector<std::int64_t> samples(
       static_cast<std::size_t>(std::min(data.source->size(), batch_size)));
   std::iota(samples.begin(), samples.end(), 0);
   const Batch batch = read_batch(*data.source, data.fields, samples);
   const auto output = [&](bool logits) {
-    setup.model->give_logits(logits);
-    seed_generator(static_cast<std::uint64_t>(setup.recipe.seed), 0, 0, RandomStream::trial,
-                   setup.model->device());
-    const Criterion criterion(setup.recipe.model);
+    task.model->give_logits(logits);
+    seed_generator(static_cast<std::uint64_t>(task.recipe.seed), 0, 0, RandomStream::trial,
+                   task.model->device());
     const at::Tensor result =
-        predict(*setup.model, setup.inputs, criterion, data, batch).output.to(at::kFloat);
-    setup.model->settle_buffers();
+        predict(*task.model, task.inputs, task.criterion, data, batch).output.to(at::kFloat);
+    task.model->settle_buffers();
     return result;
   };
-  setup.model->module().eval();
+  task.model->module().eval();
   const at::Tensor probabilities = output(false);
-  const at::Tensor again = activated(output(true), setup.recipe.model);
+  const at::Tensor again = activated(output(true), task.recipe.model);
   // The same up to rounding, at most of bfloat16 (8 bits); over another dimension, other numbers.
   const bool fit = again.sizes() == probabilities.sizes() &&
                    at::allclose(again, probabilities, /*rtol=*/0.01, /*atol=*/1e-6,
                                 /*equal_nan=*/true);
-  setup.model->give_logits(fit);
+  task.model->give_logits(fit);
 }
 
-OutputAdvice output_advice(const Setup& setup) {
-  const OnnxImport* import = setup.model->onnx();
-  if (setup.model->gives_logits()) {
-    return {.note = "the loss " + std::string(name_of(setup.recipe.model.loss)) +
+OutputAdvice output_advice(const Task& task, const Trial& trial) {
+  const OnnxImport* import = task.model->onnx();
+  if (task.model->gives_logits()) {
+    return {.note = "the loss " + std::string(name_of(task.recipe.model.loss)) +
                     " is given the logits before " + import->probabilities->node +
                     "; the model that is written gives " + quoted(*import->output) +
                     " as the file does",
             .warning = ""};
   }
   if (import != nullptr && import->probabilities)
-    return {.note = "", .warning = onnx_warning(setup, *import)};
-  if (!setup.gives_probabilities.value_or(false)) return {};
+    return {.note = "", .warning = onnx_warning(task, *import)};
+  if (!trial.gives_probabilities.value_or(false)) return {};
   // Logits may well be between 0 and 1; that they sum to 1 is no accident.
-  const bool is_sure = activation_of(setup.recipe.model.loss) == LossActivation::softmax ||
-                       setup.model->ends_in_sigmoid();
-  return {.note = "", .warning = is_sure ? seen_warning(setup) : ""};
+  const bool is_sure = activation_of(task.recipe.model.loss) == LossActivation::softmax ||
+                       task.model->ends_in_sigmoid();
+  return {.note = "", .warning = is_sure ? seen_warning(task) : ""};
 }
 
 }  // namespace decent

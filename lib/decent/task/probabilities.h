@@ -1,11 +1,14 @@
 #pragma once
 // Models that end in the Softmax or Sigmoid that their loss applies itself.
 
+#include <optional>
 #include <string>
 
-#include "decent/train/setup.h"
+#include "decent/task/task.h"
 
 namespace decent {
+
+struct Trial;
 
 /// What the loss makes of the model's output before it compares.
 LossActivation activation_of(LossName loss);
@@ -13,14 +16,15 @@ LossActivation activation_of(LossName loss);
 /// How the recipe has the model's file read.
 ImportOptions import_options(const ModelRecipe& recipe);
 
-/// Notes in `setup` whether `output`, of a batch that was tried, could be what comes out of the
-/// activation that the loss applies: rows that are >= 0 and sum to 1, numbers from 0 to 1.
-void look_for_probabilities(const at::Tensor& output, Setup& setup);
+/// Whether `output`, of one batch, could be what comes out of the activation that the loss applies:
+/// rows that are >= 0 and sum to 1, or numbers from 0 to 1. Nothing where the loss applies none, or
+/// the output holds no numbers that tell.
+std::optional<bool> looks_like_probabilities(const at::Tensor& output, const Recipe& recipe);
 
 /// Takes the output as the file has it, in place of logits, where these do not give it on the first
 /// `batch_size` samples of `data`: a Softmax over another dimension than the loss's. All workers
 /// look at the same samples, so that they decide alike. Throws UserError.
-void check_logits(Setup& setup, const DataSet& data, std::int64_t batch_size);
+void check_logits(Task& task, const DataSet& data, std::int64_t batch_size);
 
 struct OutputAdvice {
   std::string note;     // that logits are taken; or empty
@@ -28,6 +32,6 @@ struct OutputAdvice {
 };
 
 /// What the user should know of the output that the loss is given.
-OutputAdvice output_advice(const Setup& setup);
+OutputAdvice output_advice(const Task& task, const Trial& trial);
 
 }  // namespace decent

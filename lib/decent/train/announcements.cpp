@@ -11,9 +11,9 @@
 
 namespace decent {
 
-Notices notices_of_model(const Setup& setup) {
-  Notices all{.notes = {}, .warnings = layout_advice(setup)};
-  const OutputAdvice output = output_advice(setup);
+Notices notices_of_model(const Task& task, const Trial& trial) {
+  Notices all{.notes = {}, .warnings = layout_advice(task)};
+  const OutputAdvice output = output_advice(task, trial);
   if (!output.note.empty()) all.notes.push_back(output.note);
   if (!output.warning.empty()) all.warnings.insert(all.warnings.begin(), output.warning);
   return all;
@@ -24,49 +24,49 @@ void announce(Log& log, const Notices& notices) {
   for (const std::string& warning : notices.warnings) log.warn(warning);
 }
 
-Notices notices_of(const Setup& setup, int workers) {
-  const Recipe& recipe = setup.recipe;
+Notices notices_of(const Run& run, int workers) {
+  const Recipe& recipe = run.task.recipe;
   Notices all;
-  if (!setup.device.note.empty()) all.notes.push_back(setup.device.note);
-  if (setup.weights_needed_later && recipe.parallel.update == UpdateMode::automatic) {
+  if (!run.task.device.note.empty()) all.notes.push_back(run.task.device.note);
+  if (run.trial.weights_needed_later && recipe.parallel.update == UpdateMode::automatic) {
     all.notes.emplace_back(
         "the model uses weights after their gradients are complete: they are updated after "
         "backward, not in it");
   }
-  const Notices model = notices_of_model(setup);
+  const Notices model = notices_of_model(run.task, run.trial);
   all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
-  const auto parts = connected_parts(setup.topology, workers);
+  const auto parts = connected_parts(run.plan.topology, workers);
   if (parts.size() > 1) all.warnings.push_back(disconnected_warning(parts));
-  if (const auto warning = trace_warning(setup)) all.warnings.push_back(*warning);
+  if (const auto warning = trace_warning(run)) all.warnings.push_back(*warning);
   all.warnings.insert(all.warnings.end(), model.warnings.begin(), model.warnings.end());
-  const auto& fixed = setup.model->fixed_mode_operators();
+  const auto& fixed = run.task.model->fixed_mode_operators();
   if (!fixed.empty()) all.warnings.push_back(fixed_mode_warning(recipe.model.path.string(), fixed));
   return all;
 }
 
-void announce_run(Log& log, const Setup& setup, const RunSize& size) {
-  const Recipe& recipe = setup.recipe;
-  const Plan plan{
+void announce_run(Log& log, const Run& run, const RunSize& size) {
+  const Recipe& recipe = run.task.recipe;
+  const RunFacts facts{
       .workers = size.workers,
-      .device = device_text(setup.device, size.workers),
+      .device = device_text(run.task.device, size.workers),
       .topology = topology_name(recipe.parallel.topology),
-      .phases = static_cast<std::int64_t>(setup.topology.size()),
+      .phases = static_cast<std::int64_t>(run.plan.topology.size()),
       .model = recipe.model.path.string(),
       .parameters = size.parameters,
       .buckets = size.buckets,
-      .train_samples = setup.train.source->size(),
-      .eval_samples = setup.eval ? std::optional(setup.eval->source->size()) : std::nullopt,
-      .steps = setup.total_steps,
+      .train_samples = run.task.train->source->size(),
+      .eval_samples = run.task.eval ? std::optional(run.task.eval->source->size()) : std::nullopt,
+      .steps = run.plan.total_steps,
       .batch_size = recipe.data.batch_size,
-      .updates_per_epoch = setup.sampler->updates_per_epoch(),
+      .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
       .optimizer = recipe.optimizer.name,
       .lr = recipe.optimizer.lr,
       .output = recipe.output.string()};
-  for (const std::string& line : start_lines(plan)) log.info(line);
-  for (std::size_t i = 0; i < setup.topology.size(); ++i) {
-    log.detail("phase " + std::to_string(i) + ": " + phase_text(setup.topology[i], 1000));
+  for (const std::string& line : start_lines(facts)) log.info(line);
+  for (std::size_t i = 0; i < run.plan.topology.size(); ++i) {
+    log.detail("phase " + std::to_string(i) + ": " + phase_text(run.plan.topology[i], 1000));
   }
-  announce(log, notices_of(setup, size.workers));
+  announce(log, notices_of(run, size.workers));
 }
 
 }  // namespace decent

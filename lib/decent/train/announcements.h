@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "decent/report/log.h"
-#include "decent/train/setup.h"
+#include "decent/train/run.h"
 
 namespace decent {
 
@@ -21,14 +21,14 @@ struct Notices {
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
 };
-Notices notices_of(const Setup& setup, int workers);
+Notices notices_of(const Run& run, int workers);
 
 /// Those on the model and the data that it is given, which an evaluation says, too.
-Notices notices_of_model(const Setup& setup);
+Notices notices_of_model(const Task& task, const Trial& trial);
 
 void announce(Log& log, const Notices& notices);
 
 /// What will be trained, how, and where it goes; notes and warnings on it.
-void announce_run(Log& log, const Setup& setup, const RunSize& size);
+void announce_run(Log& log, const Run& run, const RunSize& size);
 
 }  // namespace decent

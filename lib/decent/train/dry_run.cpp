@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/parallel/bucket_plan.h"
 #include "decent/parallel/exchange/methods.h"
@@ -74,15 +75,15 @@ double sent_per_weight(const Costs& costs, const std::vector<Phase>& phases, int
 }
 
 // The first step, the end of the warm-up, the middle and the last.
-std::vector<std::pair<std::int64_t, double>> learning_rates(const Setup& setup) {
-  std::vector<std::int64_t> steps = {1, setup.recipe.schedule.warmup_steps + 1,
-                                     (1 + setup.total_steps) / 2, setup.total_steps};
-  if (setup.recipe.schedule.name == ScheduleName::constant) steps = {1};
+std::vector<std::pair<std::int64_t, double>> learning_rates(const Run& run) {
+  std::vector<std::int64_t> steps = {1, run.task.recipe.schedule.warmup_steps + 1,
+                                     (1 + run.plan.total_steps) / 2, run.plan.total_steps};
+  if (run.task.recipe.schedule.name == ScheduleName::constant) steps = {1};
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   std::vector<std::pair<std::int64_t, double>> rates;
   for (std::int64_t step : steps) {
-    if (step <= setup.total_steps) rates.emplace_back(step, setup.schedule(step));
+    if (step <= run.plan.total_steps) rates.emplace_back(step, run.plan.schedule(step));
   }
   return rates;
 }
@@ -98,11 +99,12 @@ std::string note_on(const RunFolder& folder, bool resumes) {
 }
 
 // Those of the start of a run, and that of its first step, which the trial has gone through.
-Notices notices_of_run(const Setup& setup, int workers) {
-  Notices all = notices_of(setup, workers);
+Notices notices_of_run(const Run& run, int workers) {
+  Notices all = notices_of(run, workers);
   // Of several batches another may give one.
-  if (!setup.without_gradient.empty() && setup.recipe.train.grad_accumulation == 1) {
-    all.warnings.push_back(no_gradient_warning(setup.first_step + 1, setup.without_gradient));
+  if (!run.trial.without_gradient.empty() && run.task.recipe.train.grad_accumulation == 1) {
+    all.warnings.push_back(
+        no_gradient_warning(run.plan.first_step + 1, run.trial.without_gradient));
   }
   return all;
 }
@@ -115,41 +117,42 @@ double peak_bytes() {
 
 }  // namespace
 
-DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRunOptions& options) {
-  const Recipe& recipe = setup.recipe;
-  Notices notices = notices_of_run(setup, launch.world_size);
-  const NamedTensors trained = trained_part(setup.model->parameters());
+DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOptions& options) {
+  const Recipe& recipe = run.task.recipe;
+  Notices notices = notices_of_run(run, launch.world_size);
+  const NamedTensors trained = trained_part(run.task.model->parameters());
   const auto costs = exchange_method(recipe.parallel.comm_dtype).costs;
-  return {.model = recipe.model.path.string(),
-          .trained_parameters = elements_of(trained),
-          .frozen_parameters = elements_of(untrained_part(setup.model->parameters())),
-          .trained_bytes = bytes_of(trained),
-          .largest = largest(trained),
-          .buffers = static_cast<std::int64_t>(setup.model->buffers().size()),
-          .buffer_bytes = bytes_of(setup.model->buffers()),
-          .bucket_bytes = bucket_bytes(trained, recipe.parallel.bucket_mb),
-          .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
-          .received_per_weight = received_per_weight(costs, setup.topology, launch.rank),
-          .sent_per_weight = sent_per_weight(costs, setup.topology, launch.world_size),
-          .import = model_report(setup, options.full_report),
-          .notes = std::move(notices.notes),
-          .warnings = std::move(notices.warnings),
-          .peak_bytes = peak_bytes(),
-          .in_backward = updates_in_backward(setup),
-          .device = device_text(setup.device, launch.world_size),
-          .topology = topology_name(recipe.parallel.topology),
-          .workers = launch.world_size,
-          .gamma = recipe.parallel.gamma,
-          .phases = setup.topology,
-          .train_samples = setup.train.source->size(),
-          .eval_samples = setup.eval ? std::optional(setup.eval->source->size()) : std::nullopt,
-          .update_samples = setup.sampler->update_samples(),
-          .updates_per_epoch = setup.sampler->updates_per_epoch(),
-          .total_steps = setup.total_steps,
-          .optimizer = recipe.optimizer.name,
-          .learning_rates = learning_rates(setup),
-          .output = recipe.output.string(),
-          .output_note = note_on(RunFolder(recipe.output), options.resumes)};
+  return {
+      .model = recipe.model.path.string(),
+      .trained_parameters = elements_of(trained),
+      .frozen_parameters = elements_of(untrained_part(run.task.model->parameters())),
+      .trained_bytes = bytes_of(trained),
+      .largest = largest(trained),
+      .buffers = static_cast<std::int64_t>(run.task.model->buffers().size()),
+      .buffer_bytes = bytes_of(run.task.model->buffers()),
+      .bucket_bytes = bucket_bytes(trained, recipe.parallel.bucket_mb),
+      .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
+      .received_per_weight = received_per_weight(costs, run.plan.topology, launch.rank),
+      .sent_per_weight = sent_per_weight(costs, run.plan.topology, launch.world_size),
+      .import = model_report(run.task, options.full_report),
+      .notes = std::move(notices.notes),
+      .warnings = std::move(notices.warnings),
+      .peak_bytes = peak_bytes(),
+      .in_backward = updates_in_backward(run),
+      .device = device_text(run.task.device, launch.world_size),
+      .topology = topology_name(recipe.parallel.topology),
+      .workers = launch.world_size,
+      .gamma = recipe.parallel.gamma,
+      .phases = run.plan.topology,
+      .train_samples = run.task.train->source->size(),
+      .eval_samples = run.task.eval ? std::optional(run.task.eval->source->size()) : std::nullopt,
+      .update_samples = run.plan.sampler->update_samples(),
+      .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
+      .total_steps = run.plan.total_steps,
+      .optimizer = recipe.optimizer.name,
+      .learning_rates = learning_rates(run),
+      .output = recipe.output.string(),
+      .output_note = note_on(RunFolder(recipe.output), options.resumes)};
 }
 
 }  // namespace decent

@@ -3,7 +3,7 @@
 
 #include "decent/comm/launch.h"
 #include "decent/report/dry_run_text.h"
-#include "decent/train/setup.h"
+#include "decent/train/run.h"
 
 namespace decent {
 
@@ -13,6 +13,6 @@ struct DryRunOptions {
 };
 
 /// Everything that --dry-run shows. Writes nothing.
-DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRunOptions& options);
+DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOptions& options);
 
 }  // namespace decent

@@ -20,17 +20,15 @@ constexpr std::size_t kMostUnread = 64;  // batches of which a GPU is not behind
 
 }  // namespace
 
-Evaluator::Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
-                     std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world,
-                     World& workers)
-    : recipe_(recipe),
-      model_(model),
-      data_(data),
-      inputs_(inputs),
+Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers)
+    : recipe_(task.recipe),
+      model_(*task.model),
+      data_(*task.eval),
+      inputs_(task.inputs),
+      criterion_(task.criterion),
+      metrics_(metrics_of(task.recipe)),
       world_(std::move(world)),
-      workers_(workers),
-      criterion_(recipe.model),
-      metrics_(metrics_of(recipe)) {}
+      workers_(workers) {}
 
 Evaluation Evaluator::evaluate(std::int64_t step) {
   seed_generator(static_cast<std::uint64_t>(recipe_.seed), world_->rank(), step,

@@ -7,12 +7,9 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/comm/world.h"
-#include "decent/config/recipe.h"
 #include "decent/data/batch.h"
-#include "decent/model/torchscript_model.h"
 #include "decent/report/metrics_file.h"
-#include "decent/task/criterion.h"
-#include "decent/task/sources.h"
+#include "decent/task/task.h"
 
 namespace decent {
 
@@ -24,10 +21,9 @@ struct Evaluation {
 
 class Evaluator {
  public:
-  /// `world` are the workers of `workers`. All references must outlive the evaluator.
-  Evaluator(const Recipe& recipe, TorchScriptModel& model, const DataSet& data,
-            std::span<const ForwardInput> inputs, std::shared_ptr<Communicator> world,
-            World& workers);
+  /// Evaluates `task` on its data.eval, which it has. `world` are the workers of `workers`. Both
+  /// references must outlive the evaluator.
+  Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers);
 
   /// Evaluates in eval mode without gradients, and leaves the model in train mode. Collective; the
   /// same result on every worker. Buffers that the model itself changes while it runs stay changed.
@@ -42,10 +38,10 @@ class Evaluator {
   TorchScriptModel& model_;
   const DataSet& data_;
   std::span<const ForwardInput> inputs_;
+  const Criterion& criterion_;
+  std::vector<std::string> metrics_;
   std::shared_ptr<Communicator> world_;
   World& workers_;
-  Criterion criterion_;
-  std::vector<std::string> metrics_;
 };
 
 }  // namespace decent

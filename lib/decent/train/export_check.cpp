@@ -30,25 +30,25 @@ std::int64_t samples_for(const TorchScriptModel& model, std::int64_t available) 
   return std::min(samples, available);
 }
 
-at::Tensor output_of(TorchScriptModel& model, const Setup& setup, const DataSet& data,
+at::Tensor output_of(TorchScriptModel& model, const Task& task, const DataSet& data,
                      const Batch& batch) {
   model.module().eval();
-  return predict(model, setup.inputs, Criterion(setup.recipe.model), data, batch).output;
+  return predict(model, task.inputs, task.criterion, data, batch).output;
 }
 
-std::string compare(Setup& setup, const std::filesystem::path& file, const DataSet& data) {
+std::string compare(Task& task, const std::filesystem::path& file, const DataSet& data) {
   const at::NoGradGuard no_grad;
-  TorchScriptModel written(file, import_options(setup.recipe.model));
-  setup.model->give_logits(false);  // as users of the file will have it
+  TorchScriptModel written(file, import_options(task.recipe.model));
+  task.model->give_logits(false);  // as users of the file will have it
   written.give_logits(false);
-  written.move_to(setup.model->device());
-  round_to_file_types(*setup.model);
+  written.move_to(task.model->device());
+  round_to_file_types(*task.model);
   std::vector<std::int64_t> samples(
       static_cast<std::size_t>(samples_for(written, data.source->size())));
   std::iota(samples.begin(), samples.end(), 0);
   const Batch batch = read_batch(*data.source, data.fields, samples);
-  const at::Tensor ours = output_of(*setup.model, setup, data, batch).to(at::kDouble);
-  const at::Tensor theirs = output_of(written, setup, data, batch).to(at::kDouble);
+  const at::Tensor ours = output_of(*task.model, task, data, batch).to(at::kDouble);
+  const at::Tensor theirs = output_of(written, task, data, batch).to(at::kDouble);
   // The same operators on the same weights: only the order of a sum may differ with the alignment
   // of memory.
   const double scale = std::max(1.0, ours.abs().max().item<double>());
@@ -63,8 +63,8 @@ std::string compare(Setup& setup, const std::filesystem::path& file, const DataS
 
 }  // namespace
 
-std::string check_export(Setup& setup, const std::filesystem::path& file) {
-  const Recipe& recipe = setup.recipe;
+std::string check_export(Task& task, const std::filesystem::path& file) {
+  const Recipe& recipe = task.recipe;
   DataSet data;
   try {
     data = recipe.data.eval ? open_data_set("data.eval", *recipe.data.eval, recipe.model)
@@ -72,7 +72,7 @@ std::string check_export(Setup& setup, const std::filesystem::path& file) {
   } catch (const UserError& error) {
     return std::string("not checked on data: ") + error.what();
   }
-  return compare(setup, file, data);
+  return compare(task, file, data);
 }
 
 }  // namespace decent

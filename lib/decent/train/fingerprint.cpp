@@ -106,24 +106,24 @@ std::vector<std::string> differences(const Fingerprint& own, const Fingerprint& 
 
 }  // namespace
 
-Fingerprint fingerprint_of(const Setup& setup) {
-  Fingerprint lines = facts_of(setup);
+Fingerprint fingerprint_of(const Task& task, const std::vector<Phase>& topology) {
+  Fingerprint lines = facts_of(task, topology);
   lines.erase(std::remove_if(lines.begin(), lines.end(),
                              [](const auto& line) { return may_differ(line.first); }),
               lines.end());
   return lines;
 }
 
-Fingerprint facts_of(const Setup& setup) {
-  Fingerprint lines = recipe_values(setup.recipe);
-  lines.emplace_back("the device", setup.device.device.is_cuda() ? "cuda" : "cpu");
-  lines.emplace_back("the exchange", backend_name(setup.device.backend));
-  add_tensors("parameter", setup.model->parameters(), lines);
-  add_tensors("buffer", setup.model->buffers(), lines);
-  lines.emplace_back("the code of the model", setup.model->code_hash());
-  lines.emplace_back("the topology", topology_text(setup.topology));
-  if (setup.train.source) add_data(setup.train, lines);
-  if (setup.eval) add_data(*setup.eval, lines);
+Fingerprint facts_of(const Task& task, const std::vector<Phase>& topology) {
+  Fingerprint lines = recipe_values(task.recipe);
+  lines.emplace_back("the device", task.device.device.is_cuda() ? "cuda" : "cpu");
+  lines.emplace_back("the exchange", backend_name(task.device.backend));
+  add_tensors("parameter", task.model->parameters(), lines);
+  add_tensors("buffer", task.model->buffers(), lines);
+  lines.emplace_back("the code of the model", task.model->code_hash());
+  lines.emplace_back("the topology", topology_text(topology));
+  if (task.train) add_data(*task.train, lines);
+  if (task.eval) add_data(*task.eval, lines);
   return lines;
 }
 
@@ -149,10 +149,10 @@ std::string difference_text(const std::vector<Fingerprint>& fingerprints) {
   return text;
 }
 
-void compare_workers(World& world, Setup& setup) {
-  setup.recipe.log.every_steps =
-      world.gather("log.every_steps", setup.recipe.log.every_steps).front();
-  const Fingerprint own = fingerprint_of(setup);
+void compare_workers(World& world, Task& task, const std::vector<Phase>& topology) {
+  task.recipe.log.every_steps =
+      world.gather("log.every_steps", task.recipe.log.every_steps).front();
+  const Fingerprint own = fingerprint_of(task, topology);
   const std::vector<std::string> digests = world.gather("digest", digest_of(own));
   const bool all_agree = std::all_of(digests.begin(), digests.end(),
                                      [&](const auto& digest) { return digest == digests.front(); });

@@ -6,7 +6,8 @@
 #include <vector>
 
 #include "decent/comm/world.h"
-#include "decent/train/setup.h"
+#include "decent/task/task.h"
+#include "decent/topology/topology.h"
 
 namespace decent {
 
@@ -16,23 +17,23 @@ namespace decent {
 /// fields, the number of samples and a checksum of some.
 using Fingerprint = std::vector<std::pair<std::string, std::string>>;
 
-Fingerprint fingerprint_of(const Setup& setup);
+Fingerprint fingerprint_of(const Task& task, const std::vector<Phase>& topology);
 
 /// The topic of a checksum of samples (content_of), before "data.train" or "data.eval".
 inline const std::string kContentTopic = "the content of ";
 
 /// The same with every key of the recipe: what a checkpoint keeps, so that a run that goes on from
 /// it can tell what has changed.
-Fingerprint facts_of(const Setup& setup);
+Fingerprint facts_of(const Task& task, const std::vector<Phase>& topology);
 
 /// What to tell the user where the fingerprints of the workers, in the order of ranks, differ:
 /// which rank differs from the most common one, and in what; at most five lines. Empty where all
 /// agree.
 std::string difference_text(const std::vector<Fingerprint>& fingerprints);
 
-/// Compares this worker's setup with all others'. Collective. Throws SharedError naming what
-/// differs. Settings that every worker needs alike but may be given differently are taken from rank
-/// 0 (log.every_steps: losses are averaged over workers on logged steps).
-void compare_workers(World& world, Setup& setup);
+/// Compares what this worker would train with all others'. Collective. Throws SharedError naming
+/// what differs. Settings that every worker needs alike but may be given differently are taken from
+/// rank 0 (log.every_steps: losses are averaged over workers on logged steps).
+void compare_workers(World& world, Task& task, const std::vector<Phase>& topology);
 
 }  // namespace decent

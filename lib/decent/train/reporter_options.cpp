@@ -21,12 +21,12 @@ ProgressDisplay display_of(ProgressStyle style) {
 
 }  // namespace
 
-ReporterOptions reporter_options(const Setup& setup, int workers, bool quiet) {
-  const LogRecipe& recipe = setup.recipe.log;
+ReporterOptions reporter_options(const Run& run, int workers, bool quiet) {
+  const LogRecipe& recipe = run.task.recipe.log;
   return {.workers = workers,
-          .first_step = setup.first_step,
-          .total_steps = setup.total_steps,
-          .update_samples = setup.sampler->update_samples(),
+          .first_step = run.plan.first_step,
+          .total_steps = run.plan.total_steps,
+          .update_samples = run.plan.sampler->update_samples(),
           .display = quiet ? ProgressDisplay::off : display_of(recipe.progress),
           .tensorboard = recipe.tensorboard};
 }

@@ -7,15 +7,15 @@
 
 #include "decent/core/trace.h"
 #include "decent/report/run_folder.h"
-#include "decent/train/setup.h"
+#include "decent/train/run.h"
 
 namespace decent {
 
 /// The trace that log.trace asks for, of the steps that are still to come; null where there are
 /// none, or where it asks for nothing. Nothing is written before those steps are done.
-std::shared_ptr<Trace> make_trace(const Setup& setup, const RunFolder& folder, int rank);
+std::shared_ptr<Trace> make_trace(const Run& run, const RunFolder& folder, int rank);
 
 /// Tells the user of a range that lies beyond the last step.
-std::optional<std::string> trace_warning(const Setup& setup);
+std::optional<std::string> trace_warning(const Run& run);
 
 }  // namespace decent

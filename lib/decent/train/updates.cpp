@@ -26,17 +26,23 @@ std::optional<LossScalerOptions> loss_scaler_of(const AmpRecipe& recipe) {
                            .growth_interval = recipe.growth_interval};
 }
 
+UpdateTime update_time(const Run& run) {
+  const bool after = run.task.recipe.parallel.update == UpdateMode::after_backward;
+  return after || run.trial.weights_needed_later ? UpdateTime::after_backward
+                                                 : UpdateTime::in_backward;
+}
+
 }  // namespace
 
-DecentralizedOptions parallel_options(const Setup& setup,
+DecentralizedOptions parallel_options(const Run& run,
                                       std::function<void(const std::string&)> warn) {
-  const ParallelRecipe& recipe = setup.recipe.parallel;
-  return {.topology = setup.topology,
-          .update = make_update(setup.recipe.optimizer),
-          .schedule = setup.schedule,
+  const ParallelRecipe& recipe = run.task.recipe.parallel;
+  return {.topology = run.plan.topology,
+          .update = make_update(run.task.recipe.optimizer),
+          .schedule = run.plan.schedule,
           .settings =
-              [optimizer = setup.recipe.optimizer](const std::string& name,
-                                                   const at::Tensor& parameter) {
+              [optimizer = run.task.recipe.optimizer](const std::string& name,
+                                                      const at::Tensor& parameter) {
                 return settings_of(optimizer, name, parameter);
               },
           .bucket_mb = recipe.bucket_mb,
@@ -45,13 +51,13 @@ DecentralizedOptions parallel_options(const Setup& setup,
           .average_buffers = recipe.average_buffers,
           .clip = {.norm = recipe.grad_clip_norm,
                    .each_bucket = recipe.grad_clip_scope == ClipScope::bucket},
-          .update_time = setup.update_time,
-          .loss_scaler = loss_scaler_of(setup.recipe.amp),
+          .update_time = update_time(run),
+          .loss_scaler = loss_scaler_of(run.task.recipe.amp),
           .warn = std::move(warn)};
 }
 
-bool updates_in_backward(const Setup& setup) {
-  return parallel_options(setup, nullptr).updates_in_backward();
+bool updates_in_backward(const Run& run) {
+  return parallel_options(run, nullptr).updates_in_backward();
 }
 
 std::string topology_name(const TopologyRecipe& recipe) {

@@ -7,17 +7,16 @@
 
 #include "decent/optim/bucket_update.h"
 #include "decent/parallel/decentralized_options.h"
-#include "decent/train/setup.h"
+#include "decent/train/run.h"
 
 namespace decent {
 
 std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe);
 
-DecentralizedOptions parallel_options(const Setup& setup,
-                                      std::function<void(const std::string&)> warn);
+DecentralizedOptions parallel_options(const Run& run, std::function<void(const std::string&)> warn);
 
 /// Whether buckets are updated while backward runs.
-bool updates_in_backward(const Setup& setup);
+bool updates_in_backward(const Run& run);
 
 /// The topology's name, or "custom".
 std::string topology_name(const TopologyRecipe& recipe);

@@ -18,7 +18,7 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Plan plan() {
+RunFacts facts() {
   return {.workers = 4,
           .device = "cpu, exchange by gloo",
           .topology = "ring",
@@ -43,7 +43,7 @@ std::string text_of(const std::vector<std::string>& lines) {
 }
 
 TEST(StartLines, TellThePlan) {
-  const auto lines = start_lines(plan());
+  const auto lines = start_lines(facts());
   EXPECT_THAT(lines, Each(Not(AnyOf(::testing::IsEmpty(), HasSubstr("\n")))));
   EXPECT_THAT(
       text_of(lines),
@@ -55,7 +55,7 @@ TEST(StartLines, TellThePlan) {
 }
 
 TEST(StartLines, CountOneAsOne) {
-  Plan one = plan();
+  RunFacts one = facts();
   one.phases = one.parameters = one.buckets = one.train_samples = one.steps = 1;
   one.eval_samples = 1;
   const std::string text = text_of(start_lines(one));
@@ -65,7 +65,7 @@ TEST(StartLines, CountOneAsOne) {
 }
 
 TEST(StartLines, SayThatThereIsNothingToEvaluateOn) {
-  Plan blind = plan();
+  RunFacts blind = facts();
   blind.eval_samples.reset();
   EXPECT_THAT(text_of(start_lines(blind)), HasSubstr("none to evaluate on"));
 }

@@ -8,14 +8,12 @@
 #include <cmath>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "../comm/launches.h"
-#include "../comm/workers.h"
 #include "../core/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
+#include "threads_of_workers.h"
 
 namespace decent {
 namespace {
@@ -30,7 +28,7 @@ CheckpointRecipe keep_one(bool background = false) {
   return recipe;
 }
 
-Checkpointer::Moment moment_of(const World& world, std::int64_t step) {
+Checkpointer::Progress progress_of(const World& world, std::int64_t step) {
   return {.workers = world.membership(), .step = step, .epoch = 1, .consumed = 64};
 }
 
@@ -45,25 +43,6 @@ Manifest manifest_in(const CheckpointFolder& folder, std::int64_t step) {
   return parse_manifest(read_text(file), file.string());
 }
 
-// Runs `work(world)` as each of two workers, threads of this process.
-template <typename Work>
-void run_two(Work work) {
-  testing::turn_off_flight_recorder();
-  const int port = testing::free_port();
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&work, rank, port] {
-      World world(testing::launch_of(rank, 2, port),
-                  {.timeout = 20s, .on_failure = [](const Failure& failure, bool) {
-                     ADD_FAILURE() << failure.message;
-                   }});
-      work(world);
-      world.control().leave();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-}
-
 TEST(Checkpointer, SavesWhatTheManifestSays) {
   const TemporaryFolder run;
   const CheckpointFolder folder(run / "checkpoints");
@@ -73,7 +52,7 @@ TEST(Checkpointer, SavesWhatTheManifestSays) {
   Checkpointer checkpointer(
       {.world = world, .folder = folder, .recipe = keep_one(), .manifest = common});
   EXPECT_FALSE(checkpointer.take_seconds());
-  checkpointer.save(moment_of(world, 10), state_of(1));
+  checkpointer.save(progress_of(world, 10), state_of(1));
   EXPECT_EQ(checkpointer.last_step(), 10);
   EXPECT_TRUE(checkpointer.take_seconds());
   const Manifest manifest = manifest_in(folder, 10);
@@ -83,20 +62,20 @@ TEST(Checkpointer, SavesWhatTheManifestSays) {
   ASSERT_EQ(manifest.files.size(), 1U);
   EXPECT_EQ(manifest.files[0].bytes,
             std::filesystem::file_size(folder.path_of(10) / manifest.files[0].name));
-  checkpointer.save(moment_of(world, 20), state_of(2));
+  checkpointer.save(progress_of(world, 20), state_of(2));
   EXPECT_EQ(folder.steps(), (std::vector<std::int64_t>{20}));  // keep: 1
 }
 
 TEST(Checkpointer, GivesEachWorkerTheReplicaOfItsPlace) {
   const TemporaryFolder run;
   const CheckpointFolder folder(run / "checkpoints");
-  run_two([&](World& world) {
+  testing::run_worlds(2, [&](World& world) {
     const int rank = world.launch().rank;
     Checkpointer checkpointer({.world = world,
                                .leads = rank == 0,
                                .folder = folder,
                                .recipe = keep_one(/*background=*/true)});
-    checkpointer.save(moment_of(world, 10), state_of(rank));
+    checkpointer.save(progress_of(world, 10), state_of(rank));
     checkpointer.wait();
   });
   const Manifest manifest = manifest_in(folder, 10);
@@ -111,7 +90,7 @@ TEST(Checkpointer, GivesEachWorkerTheReplicaOfItsPlace) {
 TEST(Checkpointer, ThrowsAFailureOnTheWorkerWhosePartItWas) {
   const TemporaryFolder run;
   const CheckpointFolder folder(run / "checkpoints");
-  run_two([&](World& world) {
+  testing::run_worlds(2, [&](World& world) {
     const bool is_second = world.launch().rank == 1;
     bool disk_is_full = is_second;
     Checkpointer checkpointer({.world = world,
@@ -122,7 +101,7 @@ TEST(Checkpointer, ThrowsAFailureOnTheWorkerWhosePartItWas) {
                                  if (disk_is_full) throw WriteError("disk full");
                                }});
     const auto save = [&](std::int64_t step) {
-      checkpointer.save(moment_of(world, step), state_of(1));
+      checkpointer.save(progress_of(world, step), state_of(1));
     };
     if (is_second) {
       EXPECT_THROW(save(10), WriteError);
@@ -143,7 +122,7 @@ TEST(Checkpointer, SavesNoParameterThatIsNotFinite) {
   World world(Launch{}, {});
   Checkpointer checkpointer({.world = world, .folder = folder, .recipe = keep_one()});
   try {
-    checkpointer.save(moment_of(world, 10), state_of(std::nan("")));
+    checkpointer.save(progress_of(world, 10), state_of(std::nan("")));
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::diverged);

@@ -4,24 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <stdexcept>
 
-#include "decent/config/loader.h"
 #include "decent/core/error.h"
-#include "decent/resume/compatibility.h"
-#include "decent/train/fingerprint.h"
-#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::Pair;
 using ::testing::StartsWith;
 
 const DeviceChoice kGpu{
@@ -113,49 +105,6 @@ TEST(DeviceTrouble, IsWhatTheUserCanDoSomethingAbout) {
                             Not(HasSubstr("frame"))));
   EXPECT_THAT(device_trouble(std::runtime_error("CUDA error: device-side assert triggered\nx")),
               AllOf(HasSubstr("out of range"), HasSubstr("model.device: cpu")));
-}
-
-// A run of the digits that is prepared on the CPU.
-decent::Setup prepared() {
-  const char* root = std::getenv("DECENT_SOURCE_DIR");
-  if (root == nullptr) throw std::runtime_error("set DECENT_SOURCE_DIR to the repository's root");
-  const std::filesystem::path recipe = std::filesystem::path(root) / "configs" / "digits.yaml";
-  const std::vector<std::string> overrides = {"model.device=cpu"};
-  return prepare(load_recipe(recipe, overrides, recipe_names()), {}, everyone(1));
-}
-
-TEST(Fingerprint, HasTheDeviceThatWasChosen) {
-  decent::Setup setup = prepared();
-  EXPECT_THAT(fingerprint_of(setup), Contains(Pair("the device", "cpu")));
-  EXPECT_THAT(fingerprint_of(setup), Contains(Pair("the exchange", "gloo")));
-  const Fingerprint cpu = fingerprint_of(setup);
-
-  // Another wish that comes to the same is none.
-  setup.recipe.model.device = DeviceName::automatic;
-  setup.recipe.parallel.backend = BackendName::gloo;
-  EXPECT_EQ(difference_text({cpu, fingerprint_of(setup)}), "");
-
-  setup.device = kGpu;
-  EXPECT_THAT(difference_text({cpu, cpu, fingerprint_of(setup)}),
-              AllOf(StartsWith("rank 2 "), HasSubstr("the device is cuda, on rank 0 cpu"),
-                    HasSubstr("the exchange is nccl, on rank 0 gloo")));
-  setup.device.device = c10::Device(c10::kCUDA, 0);  // of another worker
-  const Fingerprint first = fingerprint_of(setup);
-  setup.device.device = c10::Device(c10::kCUDA, 1);
-  EXPECT_EQ(difference_text({first, fingerprint_of(setup)}), "");
-}
-
-TEST(Resume, TellsOfAnotherDevice) {
-  decent::Setup setup = prepared();
-  Manifest manifest;
-  manifest.world_size = 1;
-  manifest.facts = facts_of(setup);
-  setup.device = kGpu;
-  setup.recipe.model.device = DeviceName::cuda;
-  setup.recipe.parallel.backend = BackendName::nccl;
-  EXPECT_THAT(
-      check_can_resume(manifest, facts_of(setup), 1),
-      ::testing::ElementsAre("the device was cpu, is cuda", "the exchange was gloo, is nccl"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "decent/resume/checkpoint_sights.h"
+#include "decent/resume/local_checkpoints.h"
 
 #include <algorithm>
 #include <set>
@@ -14,7 +14,7 @@
 
 namespace decent {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Sight, step, digest, error, unreadable, replicas)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalCheckpoint, step, digest, error, unreadable, replicas)
 
 namespace {
 
@@ -49,78 +49,78 @@ std::string identity_of(const Manifest& manifest) {
 }
 
 // `step`: what its name promises; -1: nothing.
-Sight look_at(const std::filesystem::path& folder, std::int64_t step) {
-  Sight sight{.step = step, .replicas = replicas_in(folder)};
+LocalCheckpoint examine(const std::filesystem::path& folder, std::int64_t step) {
+  LocalCheckpoint local{.step = step, .replicas = replicas_in(folder)};
   try {
-    const std::string text = read_manifest(folder, !sight.replicas.empty());
+    const std::string text = read_manifest(folder, !local.replicas.empty());
     const Manifest manifest = parse_manifest(text, (folder / kManifestName).string());
     if (step >= 0 && step != manifest.step) {
       throw CheckpointDamaged("'" + folder.string() +
                               "' is damaged: its manifest.json is of step " +
                               std::to_string(manifest.step));
     }
-    sight.step = manifest.step;
-    sight.digest = identity_of(manifest);
+    local.step = manifest.step;
+    local.digest = identity_of(manifest);
   } catch (const CheckpointDamaged& error) {
-    sight.error = error.what();
+    local.error = error.what();
   } catch (const UserError& error) {  // also a file that cannot be read
-    sight.error = error.what();
-    sight.unreadable = true;
+    local.error = error.what();
+    local.unreadable = true;
   }
-  return sight;
+  return local;
 }
 
-void add_holders(Candidate& candidate, const Sight& sight, std::size_t rank) {
-  for (int replica : sight.replicas) {
+void add_holders(Candidate& candidate, const LocalCheckpoint& local, std::size_t rank) {
+  for (int replica : local.replicas) {
     candidate.holders[replica].push_back(static_cast<int>(rank));
   }
 }
 
 }  // namespace
 
-std::vector<Sight> look_into(const std::filesystem::path& checkpoints) {
+std::vector<LocalCheckpoint> local_checkpoints_in(const std::filesystem::path& checkpoints) {
   const CheckpointFolder folder(checkpoints);
-  std::vector<Sight> sights;
+  std::vector<LocalCheckpoint> found;
   std::set<std::int64_t> seen;
   for (std::int64_t step : folder.steps()) {
     seen.insert(step);
-    sights.push_back(look_at(folder.path_of(step), step));
+    found.push_back(examine(folder.path_of(step), step));
   }
   for (std::int64_t step : folder.steps_being_written()) {
     if (seen.count(step) > 0) continue;
-    sights.push_back({.step = step, .replicas = replicas_in(folder.writing_path_of(step))});
+    found.push_back({.step = step, .replicas = replicas_in(folder.writing_path_of(step))});
   }
-  return sights;
+  return found;
 }
 
-std::vector<Sight> look_at_one(const std::filesystem::path& folder) {
+std::vector<LocalCheckpoint> local_checkpoint_at(const std::filesystem::path& folder) {
   std::error_code failed;
   if (!std::filesystem::is_directory(folder, failed)) return {};
-  return {look_at(folder, -1)};
+  return {examine(folder, -1)};
 }
 
-std::vector<std::vector<Sight>> share_sights(World& world, const std::vector<Sight>& own) {
-  return world.gather("sights", own);
+CheckpointsByRank share_local_checkpoints(World& world, const std::vector<LocalCheckpoint>& own) {
+  return world.gather("local checkpoints", own);
 }
 
-std::vector<Candidate> candidates_in(const std::vector<std::vector<Sight>>& sights) {
+std::vector<Candidate> candidates_in(const CheckpointsByRank& by_rank) {
   std::map<std::pair<std::int64_t, std::string>, Candidate> found;
-  for (std::size_t rank = 0; rank < sights.size(); ++rank) {
-    for (const Sight& sight : sights[rank]) {
-      if (sight.digest.empty()) continue;
-      Candidate& candidate = found[{sight.step, sight.digest}];
-      candidate.step = sight.step;
-      candidate.digest = sight.digest;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    for (const LocalCheckpoint& local : by_rank[rank]) {
+      if (local.digest.empty()) continue;
+      Candidate& candidate = found[{local.step, local.digest}];
+      candidate.step = local.step;
+      candidate.digest = local.digest;
       candidate.with_manifest.push_back(static_cast<int>(rank));
-      add_holders(candidate, sight, rank);
+      add_holders(candidate, local, rank);
     }
   }
   // Files without a manifest of their own count: checksums tell whether they belong to it.
-  for (std::size_t rank = 0; rank < sights.size(); ++rank) {
-    for (const Sight& sight : sights[rank]) {
-      if (!sight.digest.empty()) continue;
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+    for (const LocalCheckpoint& local : by_rank[rank]) {
+      if (!local.digest.empty()) continue;
       for (auto& [key, candidate] : found) {
-        if (sight.step < 0 || sight.step == candidate.step) add_holders(candidate, sight, rank);
+        if (local.step < 0 || local.step == candidate.step) add_holders(candidate, local, rank);
       }
     }
   }

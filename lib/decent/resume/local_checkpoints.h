@@ -12,7 +12,7 @@
 namespace decent {
 
 /// What one worker sees of one checkpoint.
-struct Sight {
+struct LocalCheckpoint {
   std::int64_t step = -1;          // -1: of one that was named, whose manifest cannot be read
   std::string digest = {};         // the same wherever the checkpoint is; empty without a manifest
   std::string error = {};          // why there is none; empty where nothing is wrong with that
@@ -20,15 +20,17 @@ struct Sight {
   std::vector<int> replicas = {};  // whose files are there
 };
 
+using CheckpointsByRank = std::vector<std::vector<LocalCheckpoint>>;
+
 /// Every checkpoint in `checkpoints` under its own name, and those that were being written: where
 /// another machine has the manifest, all parts were durable.
-std::vector<Sight> look_into(const std::filesystem::path& checkpoints);
+std::vector<LocalCheckpoint> local_checkpoints_in(const std::filesystem::path& checkpoints);
 
 /// The checkpoint in `folder`; nothing where that is no folder.
-std::vector<Sight> look_at_one(const std::filesystem::path& folder);
+std::vector<LocalCheckpoint> local_checkpoint_at(const std::filesystem::path& folder);
 
 /// Everybody's, by rank. Collective.
-std::vector<std::vector<Sight>> share_sights(World& world, const std::vector<Sight>& own);
+CheckpointsByRank share_local_checkpoints(World& world, const std::vector<LocalCheckpoint>& own);
 
 /// A checkpoint as all workers together have it.
 struct Candidate {
@@ -39,6 +41,6 @@ struct Candidate {
 };
 
 /// Newest first; of one step the one that more workers have.
-std::vector<Candidate> candidates_in(const std::vector<std::vector<Sight>>& sights);
+std::vector<Candidate> candidates_in(const CheckpointsByRank& by_rank);
 
 }  // namespace decent

@@ -1,0 +1,91 @@
+#include "ending.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "decent/core/error.h"
+
+namespace decent {
+namespace {
+
+void print_shared(const SharedError& error) {
+  const bool stopped = error.code() == ExitCode::stopped;  // which is no error
+  std::fprintf(stderr, "decent-train: %s%s\n", stopped ? "" : "error: ", error.what());
+}
+
+void print_error(const Program& program, const std::string& message, int rank) {
+  const bool alone = program.launch.world_size == 1;
+  const std::string who = alone || rank < 0 ? "" : "rank " + std::to_string(rank) + ": ";
+  std::fprintf(stderr, "decent-train: error: %s%s\n", who.c_str(), message.c_str());
+}
+
+// Destructors might wait for peers that are gone.
+[[noreturn]] void exit_now(ExitCode code) { std::_Exit(static_cast<int>(code)); }
+
+// An error that every worker knows of: rank 0 tells the user.
+void end_together(Program& program, const SharedError& error) {
+  if (program.training && error.code() != ExitCode::stopped) program.trainer->note_end("failed");
+  if (program.launch.rank == 0) print_shared(error);
+  if (program.world) {
+    program.world->leave_after_rank_0();
+    program.world->control().leave();
+  }
+  program.locked = nullptr;
+  program.lock.reset();
+}
+
+// An error that only this worker knows; before the workers are connected there is nobody to tell.
+void end_alone(Program& program, const Outcome& outcome) {
+  if (!program.world) return print_error(program, outcome.message, program.launch.rank);
+  Control& control = program.world->control();
+  const Failure failure{
+      .code = outcome.code, .rank = program.launch.rank, .lost = false, .message = outcome.message};
+  if (outcome.code == ExitCode::peer_lost) {
+    control.fail_after_loss(failure);
+  } else {
+    control.fail(failure);
+  }
+}
+
+// Tells of the error that is being handled.
+ExitCode tell(Program& program) {
+  try {
+    throw;
+  } catch (const SharedError& error) {
+    end_together(program, error);
+    return error.code();
+  } catch (const Error& error) {
+    end_alone(program, {error.code(), error.what()});
+    return error.code();
+  } catch (const std::exception& error) {
+    const Outcome outcome = outcome_of(error, program.flags.verbosity == Verbosity::verbose);
+    end_alone(program, outcome);
+    return outcome.code;
+  }
+}
+
+}  // namespace
+
+void end_after_failure(Program& program, const Failure& failure, bool reports) {
+  if (Trainer* trainer = program.training.load()) {
+    trainer->note_end(failure.code == ExitCode::stopped ? "stopped" : "failed");
+  }
+  if (OutputLock* lock = program.locked.load()) lock->remove_file();
+  if (reports) print_error(program, failure.message, failure.lost ? -1 : failure.rank);
+  exit_now(failure.code);  // stdout is not flushed: the training thread may hold it
+}
+
+void end_with_error(Program& program) {
+  const ExitCode code = tell(program);
+  std::fflush(nullptr);
+  exit_now(code);
+}
+
+int end_well() {
+  if (std::fflush(stdout) == 0) return static_cast<int>(ExitCode::done);
+  std::perror("decent-train: error: cannot write to stdout");
+  return static_cast<int>(ExitCode::write_failed);
+}
+
+}  // namespace decent

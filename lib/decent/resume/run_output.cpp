@@ -1,0 +1,153 @@
+#include "decent/resume/run_output.h"
+
+#include <algorithm>
+#include <iterator>
+#include <system_error>
+#include <vector>
+
+#include "decent/checkpoint/checkpoint_folder.h"
+#include "decent/comm/gather.h"
+#include "decent/config/loader.h"
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/report/metrics_file.h"
+#include "decent/report/run_folder.h"
+#include "decent/resume/folder_sharing.h"
+#include "decent/resume/pruning.h"
+
+namespace decent {
+namespace {
+
+std::int64_t step_of(const FoundCheckpoint* start) { return start ? start->manifest.step : 0; }
+
+// After a crash nobody misses the lines that come again. A user who goes back may.
+bool leaves_something_behind(const RunOutputOptions& options, const RunFolder& folder) {
+  if (!options.start) return std::filesystem::exists(folder.metrics());
+  return options.goes_back && last_step_in(folder.metrics()) > step_of(options.start);
+}
+
+// What only rank 0 writes.
+void open_run_files(const ResumeContext& context, const RunOutputOptions& options,
+                    const RunFolder& folder) {
+  if (leaves_something_behind(options, folder)) {
+    context.log.info("the metrics so far, and models that were exported, are kept in '" +
+                     folder.set_aside().string() + "'");
+  }
+  // All lines of a run that starts afresh are of step 0 or later.
+  cut_metrics(folder.metrics(), options.start ? step_of(options.start) : -1);
+  write_file(folder.recipe(), print_recipe(context.recipe));
+  context.log.open_file(folder.log());
+}
+
+// Whether the run resumes from the checkpoint of that step in the output folder.
+bool holds_start(const CheckpointFolder& checkpoints, const FoundCheckpoint* start) {
+  if (!start) return false;
+  std::error_code failed;
+  return std::filesystem::equivalent(start->folder, checkpoints.path_of(start->manifest.step),
+                                     failed);
+}
+
+// The other machine of a run was killed after this one was ready to give the checkpoint its name,
+// and had done so itself.
+void finish_start(const CheckpointFolder& checkpoints, const FoundCheckpoint* start) {
+  if (!start) return;
+  const std::int64_t step = start->manifest.step;
+  const bool here = start->folder == checkpoints.path_of(step);
+  if (!here || std::filesystem::exists(start->folder)) return;
+  if (std::filesystem::exists(checkpoints.writing_path_of(step))) {
+    checkpoints.publish(start->manifest);
+  }
+}
+
+// Later ones belong to a past that this run leaves: with them in place `auto` would go back there.
+std::vector<std::string> set_later_aside(const CheckpointFolder& checkpoints, std::int64_t step,
+                                         bool keeps_step) {
+  std::vector<std::string> lines;
+  for (std::int64_t later : checkpoints.steps()) {
+    if (later < step || (later == step && keeps_step)) continue;
+    lines.push_back("checkpoint '" + checkpoints.path_of(later).string() +
+                    "' is set aside: it is now '" + checkpoints.set_aside(later).string() + "'");
+  }
+  return lines;
+}
+
+bool is_leftover(const RunFolder& folder, const std::string& name) {
+  if (name.starts_with(kMarkerPrefix)) return true;
+  const std::filesystem::path files[] = {folder.recipe(), folder.metrics(), folder.model(),
+                                         folder.weights()};
+  return std::any_of(std::begin(files), std::end(files), [&](const auto& file) {
+    return is_temporary_of(name, file.filename().string());
+  });
+}
+
+// What is left where workers_sharing() is killed, or the writing of one of the run's files.
+void remove_leftovers(const RunFolder& folder) {
+  std::vector<std::filesystem::path> leftovers;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    if (is_leftover(folder, entry.path().filename().string())) leftovers.push_back(entry.path());
+  }
+  std::error_code ignored;
+  for (const std::filesystem::path& each : leftovers) std::filesystem::remove(each, ignored);
+}
+
+}  // namespace
+
+RunOutput open_output(const ResumeContext& context, const RunOutputOptions& options) {
+  World& world = context.world;
+  const RunFolder folder(context.recipe.output);
+  const CheckpointFolder checkpoints(folder.checkpoints());
+  const std::vector<int> sharing = workers_sharing(world, context.rank(), folder.path());
+  RunOutput output{.leads = sharing.front() == context.rank()};
+  // All later checkpoints go before any line of the metrics does: whenever this is cut short, what
+  // is left is one run up to one step.
+  world.agree("checkpoints", [&] {
+    if (!output.leads) return;
+    remove_leftovers(folder);
+    finish_start(checkpoints, options.start);
+    checkpoints.clear_leftovers();
+    if (!options.resume_asked) return;
+    const bool keeps = holds_start(checkpoints, options.start);
+    for (const auto& line : set_later_aside(checkpoints, step_of(options.start), keeps)) {
+      context.log.warn(line);
+    }
+  });
+  world.agree("output", [&] {
+    if (context.main_worker()) open_run_files(context, options, folder);
+  });
+  const auto here = world.gather("has start", holds_start(checkpoints, options.start));
+  output.has_start = std::all_of(here.begin(), here.end(), [](bool has) { return has; });
+  return output;
+}
+
+bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
+                 std::int64_t total_steps) {
+  constexpr std::int64_t kNotComplete = -1;
+  std::int64_t complete = kNotComplete;  // else its step
+  const RunFolder folder(context.recipe.output);
+  if (context.main_worker()) {
+    const auto step = completed_step(folder.metrics());
+    const std::int64_t from = start ? step_of(start) : step.value_or(0);
+    const bool is = step && *step >= total_steps && from >= total_steps &&
+                    std::filesystem::exists(folder.model());
+    if (is) complete = *step;
+  }
+  const std::int64_t step = context.world.gather("complete", complete).front();
+  if (step == kNotComplete) return false;
+  context.log.info("the run in '" + folder.path().string() + "' is complete (step " +
+                   std::to_string(step) + "): nothing is left to do");
+  return true;
+}
+
+void tidy_checkpoints(const ResumeContext& context) {
+  const RunFolder folder(context.recipe.output);
+  const CheckpointFolder checkpoints(folder.checkpoints());
+  const auto sharing = workers_sharing(context.world, context.rank(), folder.path());
+  context.world.agree("tidied", [&] {
+    if (sharing.front() != context.rank()) return;
+    remove_leftovers(folder);
+    checkpoints.clear_leftovers();
+    prune_checkpoints(checkpoints, context.recipe.checkpoint);
+  });
+}
+
+}  // namespace decent

@@ -1,0 +1,39 @@
+#pragma once
+// The output folder of a run that begins, resumes or is complete already.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "decent/resume/checkpoint_search.h"
+#include "decent/resume/context.h"
+
+namespace decent {
+
+/// How a run uses its output folder.
+struct RunOutputOptions {
+  const FoundCheckpoint* start = nullptr;  // that it resumes from; null: it begins
+  bool resume_asked = false;               // --resume was given, even where there is no checkpoint
+  bool goes_back = false;                  // the user chose the checkpoint: --resume DIR
+};
+
+struct RunOutput {
+  bool leads = true;       // this worker, among those that share the folder
+  bool has_start = false;  // the checkpoint that the run resumes from is one of this folder's
+};
+
+/// Makes the output folder that of a run after the step of its start: later checkpoints are set
+/// aside, later lines of the metrics go. Where the run goes back, or begins where there was a run,
+/// metrics and models are set aside, too. Collective. Throws SharedError.
+RunOutput open_output(const ResumeContext& context, const RunOutputOptions& options);
+
+/// Whether the run in the output folder came to its end, step `total_steps`, already, so that
+/// nothing is left to do; says so. Collective.
+bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
+                 std::int64_t total_steps);
+
+/// Leaves the checkpoints that the recipe asks for, and nothing of a save that was cut short: what
+/// a run that was killed at its very end had no time for. Collective.
+void tidy_checkpoints(const ResumeContext& context);
+
+}  // namespace decent

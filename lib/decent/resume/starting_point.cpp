@@ -1,0 +1,74 @@
+#include "decent/resume/starting_point.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "decent/comm/gather.h"
+#include "decent/core/text.h"
+#include "decent/resume/run_identity.h"
+
+namespace decent {
+namespace {
+
+// "step-00000500/" names the same folder.
+std::filesystem::path without_slash(const std::string& text) {
+  std::filesystem::path path(text);
+  return path.has_filename() ? path : path.parent_path();
+}
+
+// Rank 0's folder has the files that tell.
+std::string agree_on_run(const ResumeContext& context, const FoundCheckpoint& found,
+                         const std::string& fresh) {
+  return context.world
+      .agree("run",
+             [&] {
+               if (!context.main_worker()) return fresh;
+               return resumed_run_id(found, RunFolder(context.recipe.output), fresh);
+             })
+      .front();
+}
+
+}  // namespace
+
+std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
+                                               const std::string& choice, bool must_find) {
+  World& world = context.world;
+  world.control().report(Operation::loading);
+  const CheckpointSearch search{.allow_missing = context.recipe.checkpoint.allow_missing,
+                                .must_find = must_find,
+                                .warn = [&](const std::string& text) { context.log.warn(text); }};
+  if (choice != "auto") {
+    return open_checkpoint(world, context.rank(), without_slash(choice), search);
+  }
+  return find_newest_checkpoint(world, context.rank(),
+                                RunFolder(context.recipe.output).checkpoints(), search);
+}
+
+std::optional<StartingPoint> find_start(const ResumeContext& context, const Resuming& resuming) {
+  std::optional<FoundCheckpoint> found = find_checkpoint(context, resuming.choice, false);
+  if (!found) return std::nullopt;
+  StartingPoint start{.checkpoint = std::move(*found), .run_id = {}, .changes = {}};
+  start.run_id = agree_on_run(context, start.checkpoint, resuming.run_id);
+  context.world.agree("resume", [&] {
+    start.changes = check_can_resume(start.checkpoint.manifest, resuming.facts,
+                                     context.world.launch().world_size);
+  });
+  return start;
+}
+
+std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t total_steps,
+                                      int workers) {
+  const Manifest& manifest = start.checkpoint.manifest;
+  std::vector<std::string> lines;
+  lines.push_back("resuming from '" + start.checkpoint.folder.string() + "', after step " +
+                  std::to_string(manifest.step) + " of " + std::to_string(total_steps));
+  if (manifest.world_size != workers) {
+    lines.push_back("the checkpoint is of " + counted(manifest.world_size, "worker") +
+                    ", this run has " + std::to_string(workers) +
+                    ": all of them start from the average of the replicas and optimizer states");
+  }
+  for (const std::string& change : start.changes) lines.push_back("changed since: " + change);
+  return lines;
+}
+
+}  // namespace decent

@@ -1,0 +1,122 @@
+#include "decent/task/task.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
+#include "decent/model/onnx_import.h"
+#include "decent/model/weights.h"
+#include "decent/parallel/named_tensors.h"
+#include "decent/parallel/storage.h"
+#include "decent/task/device.h"
+#include "decent/task/metrics.h"
+#include "decent/task/param_groups.h"
+#include "decent/task/probabilities.h"
+
+namespace decent {
+namespace {
+
+// Counts that are multiplied with one another further on, where 64 bits must hold the product.
+void check_count(const std::string& key, std::int64_t value, std::int64_t most) {
+  if (value <= most) return;
+  throw UserError(key + ": " + std::to_string(value) +
+                  " is more than decent-train can do, which is " + std::to_string(most));
+}
+
+void check_counts(const Recipe& recipe) {
+  constexpr std::int64_t kMostSamples = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMostWorkers = 1 << 20;
+  check_count("data.batch_size", recipe.data.batch_size, kMostSamples);
+  check_count("data.eval_batch_size", recipe.data.eval_batch_size, kMostSamples);
+  check_count("parallel.local_world_size", recipe.parallel.local_world_size.value_or(1),
+              kMostWorkers);
+}
+
+std::vector<ForwardInput> forward_inputs(const ModelRecipe& recipe) {
+  std::vector<ForwardInput> inputs;
+  for (const ModelInput& input : recipe.inputs) inputs.push_back({input.argument, input.field});
+  return inputs;
+}
+
+void check_model_storage(const TorchScriptModel& model) {
+  NamedTensors others = untrained_part(model.parameters());
+  others.insert(others.end(), model.buffers().begin(), model.buffers().end());
+  check_storage(trained_part(model.parameters()), others);
+}
+
+// What cannot be stored would only show when the first checkpoint is saved.
+void check_can_be_saved(const TorchScriptModel& model) {
+  for (const auto* tensors : {&model.parameters(), &model.buffers()}) {
+    for (const auto& [name, tensor] : *tensors) {
+      if (tensor.layout() == at::kStrided && find_dtype(tensor.scalar_type())) continue;
+      throw UserError("model '" + model.path().string() + "': '" + name + "' is " +
+                      dtype_text(tensor.scalar_type()) +
+                      (tensor.layout() == at::kStrided ? "" : " and not dense") +
+                      ", which safetensors files cannot hold, so that it could be neither saved "
+                      "nor exported.\nA complex tensor can be kept as torch.view_as_real(tensor)");
+    }
+  }
+}
+
+std::unique_ptr<TorchScriptModel> open_model(const Recipe& recipe,
+                                             std::span<const ForwardInput> inputs) {
+  auto model = std::make_unique<TorchScriptModel>(recipe.model.path, import_options(recipe.model));
+  if (recipe.amp.dtype != AmpDType::off) {
+    model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
+  }
+  if (recipe.model.weights) load_weights(*model, *recipe.model.weights);
+  freeze_parameters(model->parameters(), recipe.model.freeze);
+  if (const OnnxImport* import = model->onnx()) check_gradients(*import, recipe.model.freeze);
+  check_param_groups(model->parameters(), recipe.optimizer.param_groups);
+  model->check_signature(inputs);
+  check_model_storage(*model);
+  check_can_be_saved(*model);
+  if (recipe.model.memory_format == MemoryFormat::channels_last) model->use_channels_last();
+  return model;
+}
+
+// Each metric must fit the loss, and the one that chooses the best checkpoint must be measured.
+void check_metrics(const Recipe& recipe) {
+  std::vector<std::string> measured = metrics_of(recipe);
+  measured.insert(measured.begin(), "loss");
+  const std::optional<std::string>& best = recipe.checkpoint.keep_best;
+  if (!best || std::find(measured.begin(), measured.end(), *best) != measured.end()) return;
+  throw UserError("checkpoint.keep_best: evaluations do not measure " + *best +
+                  " (eval.metrics); they measure " + join(measured));
+}
+
+std::optional<DataSet> open_train(const Recipe& recipe, Purpose purpose) {
+  if (purpose != Purpose::training) return std::nullopt;
+  return open_data_set("data.train", recipe.data.train, recipe.model);
+}
+
+std::optional<DataSet> open_eval(const Recipe& recipe, Purpose purpose) {
+  if (!recipe.data.eval || purpose == Purpose::model) return std::nullopt;
+  return open_data_set("data.eval", *recipe.data.eval, recipe.model);
+}
+
+}  // namespace
+
+Task open_task(const Recipe& recipe, const Launch& launch, Purpose purpose) {
+  check_counts(recipe);
+  check_metrics(recipe);
+  // Before the first backward: autograd starts a thread for each device that it then knows of.
+  const DeviceChoice device = device_for(recipe, launch, purpose);
+  std::vector<ForwardInput> inputs = forward_inputs(recipe.model);
+  std::unique_ptr<TorchScriptModel> model = open_model(recipe, inputs);
+  model->move_to(device.device);
+  return {.recipe = recipe,
+          .device = device,
+          .inputs = std::move(inputs),
+          .model = std::move(model),
+          .criterion = Criterion(recipe.model),
+          .train = open_train(recipe, purpose),
+          .eval = open_eval(recipe, purpose)};
+}
+
+}  // namespace decent

@@ -1,0 +1,34 @@
+#pragma once
+// What a worker trains or evaluates: a model, data, and the loss that joins them.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "decent/comm/device_choice.h"
+#include "decent/comm/launch.h"
+#include "decent/config/recipe.h"
+#include "decent/model/torchscript_model.h"
+#include "decent/task/criterion.h"
+#include "decent/task/purpose.h"
+#include "decent/task/sources.h"
+
+namespace decent {
+
+/// Everything of a recipe that one worker can open by itself, whole from the start. A purpose that
+/// does not need a source of data leaves it empty.
+struct Task {
+  Recipe recipe;
+  DeviceChoice device;  // where the model is
+  std::vector<ForwardInput> inputs;
+  std::unique_ptr<TorchScriptModel> model;
+  Criterion criterion;
+  std::optional<DataSet> train;
+  std::optional<DataSet> eval;
+};
+
+/// Chooses the device, then opens model and data for `purpose`. Throws UserError. Talks to no other
+/// worker.
+Task open_task(const Recipe& recipe, const Launch& launch, Purpose purpose);
+
+}  // namespace decent

@@ -1,0 +1,201 @@
+#include "decent/task/trial.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/data/batch.h"
+#include "decent/data/sampler.h"
+#include "decent/parallel/named_tensors.h"
+#include "decent/task/backward.h"
+#include "decent/task/layout_advice.h"
+#include "decent/task/non_finite.h"
+#include "decent/task/predict.h"
+#include "decent/task/probabilities.h"
+#include "decent/task/random.h"
+#include "decent/task/untrained_loss.h"
+
+namespace decent {
+namespace {
+
+// The model's buffers as they were, whatever a trial does to them. A trial that fails leaves no
+// model; nothing may be asked of a GPU then, which the failure may have made useless.
+class BuffersBefore {
+ public:
+  explicit BuffersBefore(const TorchScriptModel& model) : buffers_(model.buffers()) {
+    for (const auto& [name, buffer] : buffers_) saved_.push_back(buffer.detach().clone());
+  }
+  void restore() const {
+    const at::NoGradGuard no_grad;
+    for (std::size_t i = 0; i < saved_.size(); ++i) buffers_[i].second.copy_(saved_[i]);
+  }
+
+ private:
+  const TorchScriptModel::NamedTensors& buffers_;
+  std::vector<at::Tensor> saved_;
+};
+
+// A batch and what came of it.
+struct TriedBatch {
+  Batch batch;
+  Prediction prediction;
+  MeanLoss loss;
+};
+
+TriedBatch try_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
+                     Trial& found) {
+  const Batch batch = read_batch(*data.source, data.fields, samples);
+  Prediction prediction;
+  try {
+    prediction = predict(*task.model, task.inputs, task.criterion, data, batch);
+  } catch (const UserError& error) {
+    throw UserError(data.key + ": " + error.what());
+  }
+  if (found.gives_probabilities != false) {
+    const auto gives = looks_like_probabilities(prediction.output, task.recipe);
+    if (gives) found.gives_probabilities = gives;
+  }
+  try {
+    return {batch, prediction, task.criterion.mean_loss(prediction.output, prediction.target)};
+  } catch (const UserError& error) {
+    std::vector<std::string> lines = layout_advice(task);
+    lines.insert(lines.begin(), data.key + ": " + error.what());
+    throw UserError(join(lines, "\n"));
+  }
+}
+
+// Marks a parameter as written once its gradient is there, which is what an update in backward
+// does.
+class MarkWritten : public torch::autograd::PostAccumulateGradHook {
+ public:
+  void operator()(const at::Tensor& parameter) override {
+    parameter.unsafeGetTensorImpl()->bump_version();
+  }
+};
+
+/// The first step of training on `samples`, up to the update.
+class TrainingTrial {
+ public:
+  TrainingTrial(Task& task, std::span<const std::int64_t> samples, Trial& found)
+      : task_(task), samples_(samples), found_(found) {}
+
+  void run() {
+    task_.model->module().train();
+    // A weight read through .data escapes autograd's bookkeeping, so that a trial would not show
+    // it.
+    bool later = task_.model->reads_data_of_tensors();
+    const bool after = task_.recipe.parallel.update == UpdateMode::after_backward;
+    try {
+      try_backward(!later && !after);
+    } catch (const WeightNeededLater&) {
+      later = true;
+      try_backward(false);
+    }
+    drop_gradients();
+    if (later) refuse_in_backward();
+    found_.weights_needed_later = later;
+  }
+
+ private:
+  void try_backward(bool updates_in_backward) {
+    TriedBatch tried = try_batch(task_, *task_.train, samples_, found_);
+    note_loss(tried);
+    tried.prediction = {};  // memory that a step of training does not hold on to either
+    const at::Tensor& loss = tried.loss.tensor;
+    if (!loss.requires_grad()) {
+      throw UserError("the loss of model '" + task_.model->path().string() +
+                      "' does not depend on any of its trainable parameters");
+    }
+    for (const auto& [name, parameter] : trained_part(task_.model->parameters())) {
+      torch::autograd::impl::set_post_acc_grad_hooks(
+          parameter, updates_in_backward ? std::make_unique<MarkWritten>() : nullptr);
+    }
+    run_backward(loss);
+    task_.model->settle_buffers();
+  }
+
+  // What a run would find in its first step, or warn of at its end.
+  void note_loss(const TriedBatch& tried) {
+    const double loss = tried.loss.value;
+    found_.untrained_loss =
+        untrained_loss(task_.recipe.model, *task_.train, tried.batch, tried.prediction, loss);
+    const bool may_be_overflow = task_.recipe.amp.dtype == AmpDType::fp16;
+    if (std::isfinite(loss) || may_be_overflow) return;
+    found_.divergence = divergence_text(task_, {.samples = samples_,
+                                                .read = tried.batch,
+                                                .output = tried.prediction.output,
+                                                .loss = loss});
+  }
+
+  void drop_gradients() {
+    for (const auto& [name, parameter] : trained_part(task_.model->parameters())) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameter, nullptr);
+      const at::Tensor grad = std::exchange(at::Tensor(parameter).mutable_grad(), {});
+      if (grad.defined()) {
+        check_dense(name, grad);
+      } else {
+        found_.without_gradient.push_back(name);
+      }
+    }
+  }
+
+  void refuse_in_backward() const {
+    if (task_.recipe.parallel.update != UpdateMode::in_backward) return;
+    throw UserError("the model '" + task_.model->path().string() +
+                    "' uses a weight after its gradient is complete (through detach() or .data), "
+                    "so that it cannot be updated while backward runs.\nSet parallel.update: "
+                    "after_backward, or auto");
+  }
+
+  Task& task_;
+  std::span<const std::int64_t> samples_;
+  Trial& found_;
+};
+
+// The two batch sizes that this worker will evaluate: a full one, and the last.
+void try_evaluation(Task& task, const Membership& workers, int rank, Trial& found) {
+  const at::NoGradGuard no_grad;
+  task.model->module().eval();
+  const std::int64_t samples = task.eval->source->size();
+  const std::int64_t own = evaluation_size(samples, workers, rank);
+  const std::int64_t full = std::min(own, task.recipe.data.eval_batch_size);
+  if (own == 0) return;
+  for (std::int64_t first : std::set<std::int64_t>{0, (own - 1) / full * full}) {
+    try_batch(task, *task.eval, evaluation_indices(samples, workers, rank, first, full), found);
+    task.model->settle_buffers();
+  }
+}
+
+void choose_logits(Task& task) {
+  const DataRecipe& data = task.recipe.data;
+  if (task.train) {
+    check_logits(task, *task.train, data.batch_size);
+  } else if (task.eval) {
+    check_logits(task, *task.eval, data.eval_batch_size);
+  }
+}
+
+}  // namespace
+
+Trial try_task(Task& task, const Membership& workers, int rank,
+               std::span<const std::int64_t> first_batch) {
+  Trial found;
+  const BuffersBefore buffers(*task.model);
+  seed_generator(static_cast<std::uint64_t>(task.recipe.seed), rank, 0, RandomStream::trial,
+                 task.model->device());
+  if (task.eval) try_evaluation(task, workers, rank, found);
+  if (task.train) TrainingTrial(task, first_batch, found).run();
+  if (task.model->gives_logits()) choose_logits(task);
+  buffers.restore();
+  return found;
+}
+
+}  // namespace decent

@@ -1,0 +1,95 @@
+#include "decent/train/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "decent/config/choices.h"
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+
+namespace decent {
+namespace {
+
+std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
+  if (recipe.steps) return *recipe.steps;
+  const std::int64_t steps = sampler.updates_until(recipe.epochs.value());
+  if (steps == std::numeric_limits<std::int64_t>::max()) {
+    throw UserError("train.epochs: " + counted(*recipe.epochs, "epoch") + " of " +
+                    counted(sampler.updates_per_epoch(), "update") +
+                    " are more than can be counted");
+  }
+  return steps;
+}
+
+Schedule schedule_of(const Recipe& recipe, std::int64_t steps) {
+  const std::int64_t after_warmup = std::max<std::int64_t>(1, steps - recipe.schedule.warmup_steps);
+  return make_schedule(name_of(recipe.schedule.name),
+                       {.lr = recipe.optimizer.lr,
+                        .warmup_steps = recipe.schedule.warmup_steps,
+                        .t_max = recipe.schedule.t_max.value_or(after_warmup),
+                        .eta_min = recipe.schedule.eta_min,
+                        .warmup_decay = recipe.schedule.warmup_decay});
+}
+
+std::vector<Phase> topology_of(const TopologyRecipe& recipe, int workers, int local) {
+  if (recipe.phases.empty()) return make_topology(recipe.name, workers, local);
+  std::vector<Phase> phases;
+  for (const std::vector<EdgeRecipe>& edges : recipe.phases) {
+    Phase& phase = phases.emplace_back();
+    for (const EdgeRecipe& edge : edges) {
+      // Ranks that do not fit an int do not exist either; the check below says so.
+      std::vector<int> ranks;
+      for (std::int64_t rank : edge.ranks) {
+        ranks.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, 1 << 30)));
+      }
+      std::sort(ranks.begin(), ranks.end());
+      phase.push_back({std::move(ranks), edge.weight});
+    }
+  }
+  try {
+    validate_topology(phases, workers);
+  } catch (const UserError& error) {
+    throw UserError(std::string("parallel.topology: ") + error.what());
+  }
+  return phases;
+}
+
+std::vector<Phase> topology_on(const ParallelRecipe& recipe, const Launch& launch) {
+  const auto local = recipe.local_world_size.value_or(launch.local_world_size);
+  return topology_of(recipe.topology, launch.world_size, static_cast<int>(local));
+}
+
+std::unique_ptr<Sampler> make_sampler(const Task& task, const Membership& workers, int rank,
+                                      const ResumePoint& from) {
+  const Recipe& recipe = task.recipe;
+  return std::make_unique<Sampler>(BatchPlan{
+      .samples = task.train->source->size(),
+      .batch_size = recipe.data.batch_size,
+      .workers = workers,
+      .rank = rank,
+      .accumulation = recipe.train.grad_accumulation,
+      .shuffle = recipe.data.shuffle,
+      .seed = static_cast<std::uint64_t>(recipe.seed),
+      .first_update = from.step,
+      .first_position = from.position,
+      .remedy = "lower data.batch_size or train.grad_accumulation, or use fewer workers"});
+}
+
+}  // namespace
+
+Plan make_plan(const Task& task, const Launch& launch, const Membership& workers,
+               const std::optional<ResumePoint>& from) {
+  const ResumePoint start = from.value_or(ResumePoint{});
+  Plan plan{.topology = topology_on(task.recipe.parallel, launch),
+            .sampler = make_sampler(task, workers, launch.rank, start),
+            .schedule = {},
+            .first_step = start.step,
+            .resumes = from.has_value()};
+  plan.total_steps = total_steps(task.recipe.train, *plan.sampler);
+  plan.schedule = schedule_of(task.recipe, plan.total_steps);
+  return plan;
+}
+
+}  // namespace decent

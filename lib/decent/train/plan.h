@@ -1,0 +1,40 @@
+#pragma once
+// What this worker does in which step of a run: whom it meets, which samples it takes, at what rate
+// it learns.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "decent/comm/launch.h"
+#include "decent/core/membership.h"
+#include "decent/data/sampler.h"
+#include "decent/optim/schedule.h"
+#include "decent/task/task.h"
+#include "decent/topology/topology.h"
+
+namespace decent {
+
+/// Where a resumed run continues: after `step` updates, which ended at `position` of the training
+/// data.
+struct ResumePoint {
+  std::int64_t step = 0;
+  DataPosition position = {};
+};
+
+struct Plan {
+  std::vector<Phase> topology;
+  std::unique_ptr<Sampler> sampler;
+  Schedule schedule;
+  std::int64_t first_step = 0;   // updates done before it
+  std::int64_t total_steps = 0;  // updates of the whole run
+  bool resumes = false;          // from a checkpoint, which may be of step 0
+};
+
+/// The plan of the worker at `launch` among `workers`; of the whole run, or of what is left after
+/// `from`. `task` has training data. Throws UserError.
+Plan make_plan(const Task& task, const Launch& launch, const Membership& workers,
+               const std::optional<ResumePoint>& from = std::nullopt);
+
+}  // namespace decent

@@ -1,0 +1,43 @@
+#include "decent/train/step_meter.h"
+
+#include <ATen/ops/tensor.h>
+
+#include <utility>
+
+namespace decent {
+
+void StepMeter::add_step(double seconds) {
+  interval_.step_s += seconds;
+  ++interval_.steps;
+}
+
+void StepMeter::begin_line(const StepFacts& facts) {
+  finish_line(/*wait=*/true);
+  const double steps = static_cast<double>(interval_.steps);
+  const double step_s = interval_.step_s / steps;
+  const TrainMetrics metrics{.step = facts.step,
+                             .epoch = facts.epoch,
+                             .lr = facts.lr,
+                             .samples_per_s = static_cast<double>(facts.update_samples) / step_s,
+                             .step_ms = 1e3 * step_s,
+                             .comm_wait_ms = 1e3 * facts.comm_wait_s / steps,
+                             .data_wait_ms = 1e3 * interval_.data_wait_s / steps,
+                             .grad_norm = facts.grad_norm,
+                             .loss_scale = facts.loss_scale};
+  interval_ = {};
+  const at::Tensor sums = at::tensor({facts.loss, facts.grad_norm.value_or(0.0)}, at::kDouble);
+  line_ = Line{.metrics = metrics, .sums = sums, .work = world_->all_reduce_sum(sums)};
+}
+
+void StepMeter::finish_line(bool wait) {
+  if (!line_ || !(wait || line_->work->done())) return;
+  line_->work->wait();
+  TrainMetrics metrics = line_->metrics;
+  const double* sums = line_->sums.const_data_ptr<double>();
+  metrics.loss = sums[0] / world_->size();
+  if (metrics.grad_norm) metrics.grad_norm = sums[1] / world_->size();
+  line_.reset();
+  show_(metrics);
+}
+
+}  // namespace decent

@@ -1,0 +1,68 @@
+#pragma once
+// Measures the steps of training, for the train lines of the metrics.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "decent/comm/communicator.h"
+#include "decent/report/metrics_file.h"
+
+namespace decent {
+
+/// What a line says of its step on this worker alone.
+struct StepFacts {
+  std::int64_t step = 0;
+  double epoch = 0;
+  double lr = 0;
+  double loss = 0;  // the mean over micro-batches
+  std::optional<double> grad_norm = {};
+  std::optional<double> loss_scale = {};
+  std::int64_t update_samples = 0;  // of all workers
+  double comm_wait_s = 0;           // since the line before
+};
+
+/// A line is begun after its step and shown some steps later, once the mean over workers of its
+/// loss and gradient norm has come: training does not wait for it. Threads: the training thread.
+class StepMeter {
+ public:
+  using Show = std::function<void(const TrainMetrics&)>;
+
+  /// `show` is given each line when it is complete.
+  StepMeter(std::shared_ptr<Communicator> world, Show show)
+      : world_(std::move(world)), show_(std::move(show)) {}
+
+  void add_step(double seconds);
+  void add_data_wait(double seconds) { interval_.data_wait_s += seconds; }
+
+  /// Begins the line of a step with what was measured since the line before, which is finished
+  /// first. Collective.
+  void begin_line(const StepFacts& facts);
+
+  /// Shows the line that was begun, if there is one: once its mean is there where `wait`, else
+  /// only if it is there already.
+  void finish_line(bool wait);
+
+ private:
+  // What went by since the last line was begun.
+  struct Interval {
+    std::int64_t steps = 0;
+    double step_s = 0;
+    double data_wait_s = 0;
+  };
+  struct Line {
+    TrainMetrics metrics;
+    at::Tensor sums;  // [2], float64: loss and gradient norm
+    Pending work;
+  };
+
+  std::shared_ptr<Communicator> world_;
+  Show show_;
+  Interval interval_;
+  std::optional<Line> line_;
+};
+
+}  // namespace decent

@@ -1,0 +1,67 @@
+#include "decent/train/step_meter.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "../comm/workers.h"
+
+namespace decent {
+namespace {
+
+TEST(StepMeter, AveragesLossAndNormOverWorkers) {
+  testing::run_workers(2, [](const std::shared_ptr<Communicator>& world) {
+    std::vector<TrainMetrics> lines;
+    StepMeter meter(world, [&](const TrainMetrics& line) { lines.push_back(line); });
+    meter.add_step(0.5);
+    const double own = world->rank() == 0 ? 1 : 3;
+    meter.begin_line({.step = 1, .loss = own, .grad_norm = 10 * own, .update_samples = 64});
+    meter.finish_line(/*wait=*/true);
+    EXPECT_EQ(lines.size(), 1U);
+    EXPECT_EQ(lines.at(0).step, 1);
+    EXPECT_EQ(lines.at(0).loss, 2);
+    EXPECT_EQ(lines.at(0).grad_norm, 20);
+    return testing::Nothing{};
+  });
+}
+
+// Exact: all times are sums of powers of two.
+TEST(StepMeter, GivesMeansOverTheStepsSinceTheLineBefore) {
+  testing::run_workers(1, [](const std::shared_ptr<Communicator>& world) {
+    std::vector<TrainMetrics> lines;
+    StepMeter meter(world, [&](const TrainMetrics& line) { lines.push_back(line); });
+    for (const double seconds : {0.25, 0.75}) meter.add_step(seconds);
+    meter.add_data_wait(0.125);
+    meter.begin_line({.step = 2, .update_samples = 64, .comm_wait_s = 0.25});
+    meter.add_step(2);
+    meter.begin_line({.step = 3, .update_samples = 64});
+    meter.finish_line(/*wait=*/true);
+    EXPECT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines.at(0).step_ms, 500);
+    EXPECT_EQ(lines.at(0).samples_per_s, 128);
+    EXPECT_EQ(lines.at(0).data_wait_ms, 62.5);
+    EXPECT_EQ(lines.at(0).comm_wait_ms, 125);
+    EXPECT_EQ(lines.at(1).step_ms, 2000);
+    EXPECT_EQ(lines.at(1).data_wait_ms, 0);
+    EXPECT_FALSE(lines.at(1).grad_norm);
+    return testing::Nothing{};
+  });
+}
+
+TEST(StepMeter, ShowsALineOnce) {
+  testing::run_workers(1, [](const std::shared_ptr<Communicator>& world) {
+    int shown = 0;
+    StepMeter meter(world, [&](const TrainMetrics&) { ++shown; });
+    meter.finish_line(/*wait=*/true);
+    EXPECT_EQ(shown, 0);
+    meter.add_step(1);
+    meter.begin_line({.step = 1});
+    meter.finish_line(/*wait=*/true);
+    meter.finish_line(/*wait=*/true);
+    EXPECT_EQ(shown, 1);
+    return testing::Nothing{};
+  });
+}
+
+}  // namespace
+}  // namespace decent
