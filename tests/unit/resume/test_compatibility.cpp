@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::refusal;
 
-Fingerprint facts(const std::vector<std::string>& overrides = {}) {
+Facts facts(const std::vector<std::string>& overrides = {}) {
   config::Names names;
   names.formats = {{.name = "builtin", .keys = {"name", "split"}}};
   return recipe_values(parse_recipe(
@@ -23,10 +23,10 @@ Fingerprint facts(const std::vector<std::string>& overrides = {}) {
       "/recipes/run.yaml", overrides, names));
 }
 
-Manifest manifest_with(Fingerprint facts) { return {.program = "p", .facts = std::move(facts)}; }
+Manifest manifest_with(Facts facts) { return {.program = "p", .facts = std::move(facts)}; }
 
 // As a version wrote them that did not know the key.
-Fingerprint without(Fingerprint facts, const std::string& key) {
+Facts without(Facts facts, const std::string& key) {
   std::erase_if(facts, [&](const auto& fact) { return fact.first == key; });
   return facts;
 }

@@ -36,7 +36,7 @@ TEST(Fingerprint, HasTheDeviceThatWasChosen) {
   Task task = digits_task();
   EXPECT_THAT(fingerprint_of(task, {}), Contains(Pair("the device", "cpu")));
   EXPECT_THAT(fingerprint_of(task, {}), Contains(Pair("the exchange", "gloo")));
-  const Fingerprint cpu = fingerprint_of(task, {});
+  const Facts cpu = fingerprint_of(task, {});
 
   // Another wish that comes to the same is none.
   task.recipe.model.device = DeviceName::automatic;
@@ -48,7 +48,7 @@ TEST(Fingerprint, HasTheDeviceThatWasChosen) {
               AllOf(StartsWith("rank 2 "), HasSubstr("the device is cuda, on rank 0 cpu"),
                     HasSubstr("the exchange is nccl, on rank 0 gloo")));
   task.device.device = c10::Device(c10::kCUDA, 0);  // of another worker
-  const Fingerprint first = fingerprint_of(task, {});
+  const Facts first = fingerprint_of(task, {});
   task.device.device = c10::Device(c10::kCUDA, 1);
   EXPECT_EQ(difference_text({first, fingerprint_of(task, {})}), "");
 }
