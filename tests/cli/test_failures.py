@@ -67,7 +67,7 @@ def test_stopped_process(victim: int, tmp_path: Path) -> None:
 
 
 def test_slow_is_not_silent(tmp_path: Path) -> None:
-    """Heartbeats come from a thread of their own: a worker that computes for long is not given up."""
+    """Heartbeats come from a thread of their own: a worker that computes for long is not declared lost."""
     with Started(2, tmp_path, False, "--set", "parallel.timeout_s=1", "--set", "eval.every_steps=1") as run:
         run.wait_until_it_trains()
         time.sleep(3)

@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "parallel": {"core", "optim", "topology", "comm"},
     "report": {"core", "topology"},
     "task": {"core", "checkpoint", "config", "model", "data", "comm", "parallel", "report"},
-    "resume": {"core", "checkpoint", "config", "comm", "parallel", "report"},
+    "resume": {"core", "checkpoint", "config", "comm", "optim", "parallel", "report"},
     "train": {"core", "checkpoint", "config", "topology", "model", "data", "comm", "optim", "parallel", "report", "resume",
               "task"},
 }

@@ -210,7 +210,7 @@ def test_metric_that_the_loss_does_not_have(loss: str, metric: str, valid: str, 
 
 
 def test_batch_without_anything_to_learn(tmp_path: Path) -> None:
-    """All targets ignored: PyTorch's mean is 0/0; here such a batch has loss 0 and moves nothing."""
+    """All targets ignored: PyTorch's mean is 0/0; here such a batch has loss 0 and gradient 0."""
     own, data = write_case("cross_entropy", tmp_path)
     data["y"][8:16] = -100
     write_safetensors(tmp_path / "data.safetensors", data)

@@ -107,7 +107,7 @@ def test_grad_norm_is_logged_where_clipping_is_on(tmp_path: Path) -> None:
 # ---- custom topologies ----------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("parallel", "texts"), [
-    (phases([([0, 1], 0.5)], [([0], 1.0)]), ["phase 1", "rank 1 stands in no edge"]),
+    (phases([([0, 1], 0.5)], [([0], 1.0)]), ["phase 1", "rank 1 is in no edge"]),
     (phases([([0, 1], 0.5), ([1], 1.0)]), ["phase 0", "rank 1 twice"]),
     (phases([([0, 1, 2], 0.5)]), ["phase 0", "rank 2 does not exist", "2 workers"]),
     (phases([([0, 1, 99999999999], 0.5)]), ["phase 0", "does not exist"]),

@@ -5,7 +5,7 @@
 //     step-00000500/              a checkpoint
 //     .step-00000600.writing/     one that is being written, or was when the program was killed
 //     .step-00000100.removing/    one that is being removed, likewise
-//     set-aside/step-00000700/    one that a resumed run left out: later than where it went on
+//     set-aside/step-00000700/    one that was later than the checkpoint that a run resumed from
 //
 // Nothing here talks to other workers: those that share a folder agree on who does what.
 
@@ -22,43 +22,43 @@ namespace decent {
 
 class CheckpointFolder {
  public:
-  /// Needs not exist.
+  /// `path` need not exist.
   explicit CheckpointFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path path_of(std::int64_t step) const;
 
-  /// Steps of everything that stands here under a checkpoint's name, highest first.
+  /// The steps of all folders here that have a checkpoint's name, highest first.
   std::vector<std::int64_t> steps() const;
 
-  /// Calls `visit` for each of them whose manifest can be read, highest first; the others are
-  /// passed over.
+  /// Calls `visit` for each of them whose manifest can be read, highest first, and skips the
+  /// others.
   void visit_manifests(
       const std::function<void(std::int64_t step, const Manifest& manifest)>& visit) const;
 
-  /// Steps of checkpoints that were being written and never got their name, and where they are.
+  /// The steps of checkpoints that were being written and never got their final name; and the
+  /// folder of such a checkpoint.
   std::vector<std::int64_t> steps_being_written() const;
   std::filesystem::path writing_path_of(std::int64_t step) const;
 
-  /// The folder that the files of a checkpoint are written to, made where it is not there yet.
+  /// The folder to which the files of a checkpoint are written; created if it does not exist.
   /// Throws WriteError.
   std::filesystem::path begin(std::int64_t step) const;
 
-  /// Writes the manifest beside them, makes the folder durable and gives it its name. One of the
-  /// same step that is there already is replaced. Throws WriteError.
+  /// Writes the manifest beside these files, makes the folder durable and renames it to its final
+  /// name. Replaces an existing checkpoint of the same step. Throws WriteError.
   void publish(const Manifest& manifest) const;
 
-  /// Forgets what begin() began. Never throws: it may be a full disk that is being left.
+  /// Removes the folder of begin(). Never throws, because the disk may be full.
   void discard(std::int64_t step) const noexcept;
 
-  /// Removes a checkpoint, so that at no moment a part of it stands under its name. Throws
-  /// WriteError.
+  /// Removes a checkpoint. At no time is a part of it visible under its name. Throws WriteError.
   void remove(std::int64_t step) const;
 
-  /// Moves a checkpoint to set-aside/, and gives the new place. Throws WriteError.
+  /// Moves a checkpoint to set-aside/ and returns its new path. Throws WriteError.
   std::filesystem::path set_aside(std::int64_t step) const;
 
-  /// Removes what a killed program left of checkpoints that it was writing or removing. Throws
+  /// Removes the remains of checkpoints that a killed program was writing or removing. Throws
   /// WriteError.
   void clear_leftovers() const;
 

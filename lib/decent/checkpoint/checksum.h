@@ -1,5 +1,5 @@
 #pragma once
-// Checksums against damage by disks, transfers and programs; not against people who mean it.
+// Checksums against accidental damage by disks, transfers and programs, not against attackers.
 
 #include <cstddef>
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace decent {
 
-/// XXH3 with 128 bits (https://xxhash.com) of bytes that come piece by piece.
+/// XXH3 with 128 bits (https://xxhash.com) of bytes that are added piece by piece.
 class Checksum {
  public:
   Checksum();
@@ -19,7 +19,8 @@ class Checksum {
 
   void add(std::string_view bytes);
 
-  /// Of all bytes so far: 32 hexadecimal digits, as xxhash.xxh3_128_hexdigest in Python.
+  /// The checksum of all bytes so far: 32 hexadecimal digits, as xxhash.xxh3_128_hexdigest in
+  /// Python.
   std::string hex() const;
 
  private:

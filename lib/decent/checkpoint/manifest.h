@@ -1,7 +1,7 @@
 #pragma once
-// manifest.json of a checkpoint: what was saved, when in training, and how to tell that it is
-// whole. docs/checkpoints.md describes the file. Text in, plain structs out; manifests may be
-// damaged, so every field is distrusted.
+// manifest.json of a checkpoint: what was saved, at which point of training, and the checksums that
+// show whether it is whole. docs/checkpoints.md describes the file. Manifests may be damaged, so
+// every field is checked.
 
 #include <cstdint>
 #include <string>
@@ -26,22 +26,22 @@ struct Manifest {
   std::string program;        // version and build that saved it
   std::int64_t step = 0;      // updates done
   std::int64_t epoch = 0;     // the next update takes its samples from this epoch,
-  std::int64_t consumed = 0;  // after so many samples of it
+  std::int64_t consumed = 0;  // after this many samples of it
   double epochs_done = 0;     // "epoch" as metrics.jsonl shows it
   std::int64_t world_size = 1;
-  /// The evaluation of this very step, {"loss", 0.1}, ..; empty where there was none.
+  /// The evaluation of this step, {"loss", 0.1}, ..; empty if there was none.
   std::vector<std::pair<std::string, double>> metrics = {};
   std::string recipe = {};                 // resolved, YAML
-  Facts facts = {};                        // what resuming compares
+  Facts facts = {};                        // compared on resuming
   std::vector<CheckpointFile> files = {};  // by rank
   bool operator==(const Manifest&) const = default;
 };
 
-/// JSON whose first line holds the checksum of all that follows it.
+/// JSON whose first line holds the checksum of all bytes that follow it.
 std::string print_manifest(const Manifest& manifest);
 
-/// Throws CheckpointDamaged naming `file` where the text is not what print_manifest wrote,
-/// UserError where it is of a format that a later version of this program brought.
+/// Throws CheckpointDamaged naming `file` if the text is not what print_manifest wrote, UserError
+/// if it has the format of a later version of this program.
 Manifest parse_manifest(std::string_view text, std::string_view file);
 
 constexpr const char* kManifestName = "manifest.json";

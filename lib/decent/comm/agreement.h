@@ -1,9 +1,9 @@
 #pragma once
-// Stages that every worker goes through by itself, and that count only where they went well for
-// all: mistakes are then reported once, and all workers leave together.
+// Stages that every worker runs by itself, and that succeed only if they succeed on all workers.
+// A mistake is then reported once, and all workers leave together.
 //
-// Stages that give a value need gather.h, too: it defines the templates, apart from this file
-// because of what the JSON library costs to compile.
+// Stages that return a value also need gather.h, which defines the templates. It is separate
+// because the JSON library takes long to compile.
 
 #include <concepts>
 #include <exception>
@@ -18,7 +18,7 @@
 
 namespace decent {
 
-/// How a stage went for one worker, and what it gave there: nothing where it failed.
+/// The outcome of a stage on one worker, and the value that it returned; no value if it failed.
 template <typename T>
 struct Attempt {
   Outcome outcome;
@@ -38,15 +38,14 @@ concept StageWithValue = std::invocable<Stage&> && !std::is_void_v<std::invoke_r
 template <StageWithValue Stage>
 using ValueOf = std::remove_cvref_t<std::invoke_result_t<Stage&>>;
 
-/// Carries a worker's own bytes to all others and gives those of all, by rank. Collective; calls
-/// are matched by name and order.
+/// All-gather of bytes: sends a worker's bytes to all others and returns those of all, by rank.
+/// Collective; calls are matched by name and order.
 using Share = std::function<std::vector<std::string>(const std::string& name, std::string own)>;
 
-/// What to tell the others of an error that carries no code (those that do are errors of class
-/// Error).
+/// Makes an outcome of an error that carries no exit code (errors of class Error carry one).
 using Explain = std::function<Outcome(const std::exception& error)>;
 
-/// ExitCode::bug, and what the error says.
+/// ExitCode::bug with the error's message.
 Outcome as_bug(const std::exception& error);
 
 /// How the workers of one run agree.
@@ -55,20 +54,19 @@ class Agreement {
   explicit Agreement(Share share, Explain explain = as_bug)
       : share_(std::move(share)), explain_(std::move(explain)) {}
 
-  /// Runs a stage on every worker, and goes on only where all of them came through. Returns what
-  /// the stage gave, by rank. Collective. Throws SharedError on all where it failed on any, see
-  /// throw_if_failed(); PeerLost where a worker ended before it told, or this worker's own error
-  /// where it has one.
+  /// Runs a stage on every worker and returns its results, by rank. Collective. If the stage fails
+  /// on any worker, throws SharedError on all of them, see throw_if_failed(). If a worker ends
+  /// before it has told its outcome, throws this worker's own error, or PeerLost without one.
   void agree(const std::string& name, const std::function<void()>& stage) const;
   template <StageWithValue Stage>
   std::vector<ValueOf<Stage>> agree(const std::string& name, Stage stage) const;
 
-  /// The same for stages that may fail: how it went, by rank.
+  /// The same for stages that may fail: returns the outcomes by rank and does not throw them.
   std::vector<Outcome> attempt(const std::string& name, const std::function<void()>& stage) const;
   template <StageWithValue Stage>
   std::vector<Attempt<ValueOf<Stage>>> attempt(const std::string& name, Stage stage) const;
 
-  /// What cannot fail: every worker gives a value of its own and gets what all have given, by rank.
+  /// All-gather: every worker gives a value and gets the values of all, by rank.
   template <typename T>
   std::vector<T> gather(const std::string& name, const T& own) const;
 

@@ -1,7 +1,6 @@
 #pragma once
-// GPUs of this process, and what carries their tensors between workers. All of it is in the shared
-// library of core/cuda_library.h; these functions load it, and throw what it says where they cannot
-// (UserError).
+// The GPUs of this process, and communicators for their tensors. The code is in the shared library
+// of core/cuda_library.h. These functions load that library, and throw UserError if they cannot.
 
 #include <functional>
 #include <memory>
@@ -18,8 +17,8 @@ namespace decent {
 /// The GPUs that this process may use (CUDA_VISIBLE_DEVICES), by number.
 struct CudaDevices {
   int count = 0;
-  std::string problem = {};  // why there is none, e.g. built without CUDA, no driver
-  /// Whether there seems to be a GPU, so that one who did not ask for it may want to know the
+  std::string problem = {};  // why there is none, e.g. built without CUDA, no driver; else empty
+  /// Whether there seems to be a GPU, so that a user who asked for none may want to know the
   /// problem.
   bool unexpected = false;
 };
@@ -35,23 +34,23 @@ std::string cuda_device_name(int index);
 /// CUDA before the library was loaded (core/cuda_library.h).
 void use_cuda_device(int index);
 
-/// Tensors on the calling thread's GPU by NCCL, on a stream of its own; all others by `host`, which
-/// has the same members. A PendingWork's wait() makes the current stream wait, not the calling
-/// thread, and done() tells whether the GPU has come to the end of the operation.
+/// A communicator that sends tensors on the calling thread's GPU by NCCL, on a stream of its own,
+/// and all others by `host`, which has the same members. wait() makes the current stream wait, not
+/// the calling thread. done() says whether the GPU has completed the operation.
 ///
-/// An operation that fails on the GPU later than its wait() is known to a thread of the
-/// communicator within 0.1 s, which calls `on_error` with a message, once; wait() and further
-/// operations throw PeerLost. Peers that die are not found by NCCL but by the control plane.
+/// If an operation fails on the GPU after its wait(), a thread of the communicator notices within
+/// 0.1 s and calls `on_error` once with a message; wait() and further operations throw PeerLost.
+/// The control plane, and not NCCL, finds peers that die.
 ///
-/// To be dropped once all members have their results on the host (barrier()): what is under way
-/// is cut off. Collective. Throws PeerLost where a member cannot be reached.
+/// Destroy it only when all members have their results on the host (barrier()): it cuts off
+/// operations that are under way. Collective. Throws PeerLost if a member cannot be reached.
 std::shared_ptr<Communicator> connect_nccl(
     c10d::Store& store, std::shared_ptr<Communicator> host,
     const std::function<void(const std::string&)>& on_error = nullptr);
 
-/// Tensors on a GPU go through pinned host memory and `host`; all others straight to `host`, which
-/// nobody else uses from now on. wait() blocks until the network has done its part, then makes the
-/// current stream wait for the copy to the GPU.
+/// A communicator that sends tensors on a GPU through pinned host memory and `host`, and all others
+/// directly by `host`. Nobody else may use `host` from now on. wait() blocks until the network is
+/// done, then makes the current stream wait for the copy to the GPU.
 std::shared_ptr<Communicator> stage_cuda(std::shared_ptr<Communicator> host);
 
 }  // namespace decent

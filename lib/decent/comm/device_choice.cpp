@@ -25,8 +25,9 @@ void refuse_nccl_on_the_cpu(DeviceWish device, BackendWish backend) {
 }
 
 void refuse_missing_gpus(DeviceWish device, const std::string& problem) {
-  const std::string wish = device == DeviceWish::cuda ? "device cuda" : "backend nccl";
-  throw UserError(wish + " needs a GPU: " + problem + ".\nTo train on the CPU choose device cpu" +
+  const std::string request = device == DeviceWish::cuda ? "device cuda" : "backend nccl";
+  throw UserError(request + " needs a GPU: " + problem +
+                  ".\nTo train on the CPU choose device cpu" +
                   (device == DeviceWish::cuda ? "" : " and backend gloo") + " (or auto).");
 }
 
@@ -37,7 +38,7 @@ void refuse_shared_gpus(int gpus, const Launch& launch) {
                   kHostId);
 }
 
-// A GPU for which the device was wished, or which is there for every worker.
+// A GPU that was requested, or that every worker can have one of.
 DeviceChoice choose_gpu(BackendWish backend, int gpus, const Launch& launch,
                         const Machine& machine) {
   const bool shared = gpus < launch.local_world_size;
@@ -51,7 +52,7 @@ DeviceChoice choose_gpu(BackendWish backend, int gpus, const Launch& launch,
           .note = {}};
 }
 
-// Why nobody's wish for an automatic device was met with a GPU, where that may be a surprise.
+// Why an automatic device is the CPU, if that may be a surprise.
 std::string note_on_cpu(const CudaDevices& found, const Launch& launch) {
   if (found.count > 0) return "training on the CPU, as " + gpus_for_workers(found.count, launch);
   if (found.unexpected) return "training on the CPU, as no GPU can be used: " + found.problem;
@@ -64,10 +65,10 @@ DeviceChoice choose_device_of(const Machine& machine, DeviceWish device, Backend
                               const Launch& launch) {
   refuse_nccl_on_the_cpu(device, backend);
   if (device == DeviceWish::cpu) return {};
-  const bool gpu_wished = device == DeviceWish::cuda || backend == BackendWish::nccl;
+  const bool gpu_requested = device == DeviceWish::cuda || backend == BackendWish::nccl;
   const CudaDevices found = machine.find_gpus();
-  if (gpu_wished && found.count == 0) refuse_missing_gpus(device, found.problem);
-  if (!gpu_wished && found.count < launch.local_world_size)
+  if (gpu_requested && found.count == 0) refuse_missing_gpus(device, found.problem);
+  if (!gpu_requested && found.count < launch.local_world_size)
     return {.device = c10::Device(c10::kCPU),
             .backend = Backend::gloo,
             .note = note_on_cpu(found, launch)};

@@ -11,33 +11,38 @@
 
 namespace decent {
 
+/// What the user asks for.
 enum class DeviceWish { automatic, cpu, cuda };
 enum class BackendWish { automatic, gloo, nccl };
+
+/// What carries tensors between workers.
 enum class Backend { gloo, nccl };
 
 struct DeviceChoice {
   c10::Device device{c10::kCPU};
   Backend backend = Backend::gloo;
-  std::string note;  // what the user may want to know of an automatic choice; empty where nothing
+  std::string note;  // why an automatic choice took the CPU although there is a GPU; else empty
 };
 
-/// The GPU of this worker's number on its machine, or the CPU; NCCL between GPUs, gloo otherwise.
-/// An automatic device is a GPU where every worker of this machine has one of its own, or where
-/// NCCL is wished. Makes a chosen GPU the calling thread's. Called before anything asks LibTorch
-/// for CUDA (core/cuda_library.h). Throws UserError where a wish cannot be met: no GPU; NCCL on the
-/// CPU; fewer GPUs than workers on this machine, unless gloo carries the tensors or NCCL_HOSTID
-/// says that NCCL may share them, which puts worker r on GPU r mod their number.
+/// Chooses the GPU whose number is this worker's local rank, or the CPU; and NCCL between GPUs,
+/// gloo otherwise. An automatic device is a GPU if every worker of this machine can have one of its
+/// own, or if NCCL is requested. Makes a chosen GPU the current one of the calling thread, as
+/// torch.cuda.set_device does. Call it before anything asks LibTorch for CUDA
+/// (core/cuda_library.h).
+/// Throws UserError if a request cannot be met: there is no GPU; NCCL with the CPU; fewer GPUs than
+/// workers on this machine, unless gloo carries the tensors or NCCL_HOSTID allows NCCL to share
+/// GPUs. Workers that share GPUs get GPU local rank mod the number of GPUs.
 DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch& launch);
 
 struct CudaDevices;  // comm/cuda.h
 
-/// What a choice of device asks of the machine.
+/// The calls to the machine that choose_device() makes.
 struct Machine {
   std::function<CudaDevices()> find_gpus;
   std::function<void(int index)> use_gpu;
   bool gpus_may_be_shared = false;  // NCCL_HOSTID is set
 };
-/// The same on a machine of one's own making, for tests.
+/// choose_device() on a given machine, for tests.
 DeviceChoice choose_device_of(const Machine& machine, DeviceWish device, BackendWish backend,
                               const Launch& launch);
 

@@ -19,21 +19,22 @@
 namespace decent {
 
 struct DistributedOptions {
-  /// How long a peer may be silent, also before it has shown up.
+  /// How long a peer may be silent, in seconds. The same time is allowed for connecting.
   std::chrono::duration<double> timeout{60};
-  /// Called once, in a thread of its own, when another worker was lost or failed, as the caller of
-  /// this library may be waiting for it; `reports` on the one worker that should tell the user.
-  /// By default prints the message there and ends the process with the failure's exit code (3 for
-  /// a lost worker).
+  /// Called once when another worker was lost or failed, in a thread of the library, because the
+  /// caller's thread may be waiting for that worker. `reports` is true on the one worker that
+  /// should tell the user. By default that worker prints the message, and every process ends with
+  /// the failure's exit code (3 for a lost worker).
   std::function<void(const Failure&, bool reports)> on_failure = nullptr;
-  /// Automatic: a GPU where every worker of the machine has one of its own, with NCCL between them;
-  /// else the CPU, with gloo. See choose_device().
+  /// Automatic: a GPU with NCCL if every worker of the machine can have a GPU of its own, else the
+  /// CPU with gloo. See choose_device().
   DeviceWish device = DeviceWish::automatic;
   BackendWish backend = BackendWish::automatic;
 };
 
-/// This process among the workers of a run. Destroyed in order it says goodbye; by an exception, or
-/// with the process, the others take it for lost.
+/// This process among the workers of a run. Its destructor tells the other workers that this one
+/// leaves. If it is destroyed by an exception, or the process dies, the others treat this worker as
+/// lost.
 class Distributed {
  public:
   Distributed(const Launch& launch, const DistributedOptions& options);
@@ -41,7 +42,7 @@ class Distributed {
   Distributed(const Distributed&) = delete;
   Distributed& operator=(const Distributed&) = delete;
 
-  /// Who trains together, for samplers.
+  /// The ranks that train together, for samplers.
   const Membership& membership() const { return world_.membership(); }
 
   int rank() const { return launch_.rank; }
@@ -50,18 +51,18 @@ class Distributed {
   int local_world_size() const { return launch_.local_world_size; }
   bool main_worker() const { return launch_.rank == 0; }
 
-  /// Where this worker's model and batches belong. A GPU is the current one of the thread that made
-  /// this object.
+  /// The device for this worker's model and batches. A GPU is the current one of the thread that
+  /// made this object.
   c10::Device device() const { return choice_.device; }
   /// What carries tensors between workers: "gloo", "nccl", or "none" for a single worker.
   std::string_view backend() const {
     return launch_.world_size == 1 ? "none" : backend_name(choice_.backend);
   }
 
-  /// All workers, connected with each other.
+  /// The group of all workers.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
-  /// Heartbeats, failures, and stopping together after the same step; with
-  /// on_launcher_end(LauncherEnd::stop) also when torchrun has ended.
+  /// Heartbeats, failures, and stopping after the same step on all workers (after
+  /// on_launcher_end(LauncherEnd::stop) also when torchrun ends).
   Control& control() { return world_.control(); }
 
  private:
@@ -72,11 +73,12 @@ class Distributed {
   int exceptions_;  // in flight at the start
 };
 
-/// Reads the launcher's variables (see read_launch; with none of them set this is the only worker),
-/// picks device and backend, and connects the workers. Comes before all that asks LibTorch for
-/// CUDA, as torch::manual_seed does. c10d's own warnings are silenced, and SIGPIPE is ignored where
-/// it had its default. Collective. Throws UserError for variables that are missing or make no
-/// sense, SharedError where a device cannot be had, PeerLost where a worker cannot be reached.
+/// Reads the launcher's variables (see read_launch; without them this is the only worker), chooses
+/// device and backend, and connects the workers, as torch.distributed.init_process_group does. Call
+/// it before anything that asks LibTorch for CUDA, such as torch::manual_seed. It silences c10d's
+/// own warnings, and ignores SIGPIPE if that had its default action. Collective. Throws UserError
+/// for variables that are missing or invalid, SharedError if a device is not available, PeerLost if
+/// a worker cannot be reached.
 Distributed initialize_distributed(const DistributedOptions& options = {});
 
 }  // namespace decent

@@ -1,6 +1,6 @@
 #pragma once
-// Host memory for copies from and to a device, used again: pinning memory takes longer than most
-// copies.
+// Host memory for copies from and to a device. It is reused, because pinning memory takes longer
+// than most copies.
 
 #include <ATen/core/Tensor.h>
 
@@ -13,16 +13,16 @@ namespace decent {
 
 struct HostBuffer {
   at::Tensor memory;  // uint8
-  Moment last_use;    // the copy that reads or writes it last; null: none does
+  Event last_use;     // the last copy that reads or writes it; null: none
 };
 
-/// Threads: take() and the end of a buffer's use may happen on any.
+/// Threads: any thread may call take() and destroy a buffer.
 class HostBuffers {
  public:
   explicit HostBuffers(std::shared_ptr<StagingDevice> device);
 
-  /// A buffer of at least `bytes`, back here for others when the last reference is gone: the
-  /// smallest free one that is not more than twice as large, else a new one.
+  /// A buffer of at least `bytes`: the smallest free one that is at most twice as large, else a new
+  /// one. It becomes free again when the last reference to it is destroyed.
   std::shared_ptr<HostBuffer> take(std::int64_t bytes);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// What the launcher (torchrun, Slurm through a wrapper, or none) tells a worker through environment
-// variables.
+// The environment variables by which a launcher (torchrun, Slurm through a wrapper, or none) tells
+// a worker its place in the run.
 
 #include <functional>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace decent {
 
-/// One worker's place in the run. Without a launcher: the only worker.
+/// One worker's place in the run. The defaults are those of a single worker without a launcher.
 struct Launch {
   int rank = 0;
   int world_size = 1;
@@ -18,8 +18,8 @@ struct Launch {
   std::string master_addr;  // where the store is; empty for a single worker
   int master_port = 0;
   bool agent_store = false;  // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
-  bool torchrun = false;     // started this worker, and waits 30 s for it after a signal
-  std::string store_prefix;  // keys of this attempt, so that a restart does not meet the last one's
+  bool torchrun = false;     // torchrun started this worker; it kills it 30 s after a signal
+  std::string store_prefix;  // of this attempt's keys: a restart does not see older ones
   std::vector<std::string> interfaces;  // GLOO_SOCKET_IFNAME, separated by commas
 
   bool hosts_store() const { return rank == 0 && !agent_store; }
@@ -30,8 +30,8 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 
 /// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
 /// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_RUN_ID,
-/// GLOO_SOCKET_IFNAME. With neither RANK nor WORLD_SIZE: a single worker. Throws UserError naming
-/// the variable that is missing or makes no sense.
+/// GLOO_SOCKET_IFNAME. Without RANK and WORLD_SIZE there is a single worker. Throws UserError
+/// naming the variable that is missing or invalid.
 Launch read_launch(const Variables& variables);
 Launch read_launch();  // the process environment
 

@@ -138,7 +138,7 @@ std::vector<std::string> Meeting::share_unguarded(const std::string& name, const
   return all;
 }
 
-// Whether all keys were there in time. Throws where another worker has given up.
+// Whether all keys were set in time. Throws if another worker has given up.
 bool Meeting::wait_for_keys(const std::vector<std::string>& keys) {
   const auto deadline = Clock::now() + patience_;
   auto look = Clock::now() + kLookAtStarts;

@@ -13,7 +13,7 @@
 namespace decent {
 namespace {
 
-// How long a stranger may keep a listening worker waiting for its first bytes.
+// How long a connection from elsewhere may keep a listening worker waiting for its first bytes.
 constexpr auto kHelloTime = std::chrono::seconds(5);
 constexpr std::size_t kRankDigits = 8;
 
@@ -23,7 +23,7 @@ std::string hello_of(int rank, const std::string& token) {
   return token + digits;
 }
 
-// The rank that says hello, or nothing for a stranger.
+// The rank in the greeting of a connection; nullopt without the right token.
 std::optional<std::size_t> rank_in(const Socket& socket, const std::string& token,
                                    Deadline deadline) {
   std::string hello(token.size() + kRankDigits, '\0');

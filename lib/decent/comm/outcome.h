@@ -1,5 +1,5 @@
 #pragma once
-// How the workers came out of a stage that all of them go through.
+// The outcomes of a stage that all workers run.
 
 #include <string>
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace decent {
 
-/// How one worker came out of a stage.
+/// The outcome of a stage on one worker. `message` is empty if it is done.
 struct Outcome {
   ExitCode code = ExitCode::done;
   std::string message;
 };
 
-/// Whether the stage went well for every worker.
+/// Whether the stage succeeded on every worker.
 bool all_done(const std::vector<Outcome>& outcomes);
 
-/// Throws what a stage of all workers came to: nothing where all are done, else a SharedError with
-/// the first failed worker's code. Where not all failed alike, it names the ranks that it is about.
+/// Throws SharedError with the first failed worker's code if the stage failed on any worker. If not
+/// all workers failed in the same way, the message names the ranks that it is about.
 void throw_if_failed(const std::vector<Outcome>& outcomes);
 
 }  // namespace decent

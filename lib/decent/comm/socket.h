@@ -12,7 +12,7 @@ namespace decent {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-/// Owns a file descriptor; closes it when it goes.
+/// Owns a file descriptor and closes it when it is destroyed.
 class Socket {
  public:
   Socket() = default;
@@ -27,7 +27,7 @@ class Socket {
   int descriptor() const { return descriptor_; }
   bool open() const { return descriptor_ >= 0; }
   void close();
-  /// Gives the descriptor away.
+  /// Returns the descriptor and gives up its ownership.
   int release() { return std::exchange(descriptor_, -1); }
 
  private:
@@ -40,15 +40,15 @@ struct Endpoint {
   int port = 0;
 };
 
-/// Listens on `address`, on a free port where none is given. All functions here throw
-/// std::system_error, which says what failed; running out of time is ETIMEDOUT.
+/// Listens on `address`; with port 0, on a free port. All functions here throw std::system_error,
+/// whose text says what failed; its code is ETIMEDOUT after the deadline.
 Socket listen_on(const std::string& address, int port = 0);
 int port_of(const Socket& socket);
 
 Socket connect_to(const Endpoint& endpoint, Deadline deadline);
 Socket accept_from(const Socket& listener, Deadline deadline);
 
-/// All bytes or an error; a peer that closes before the last byte is ECONNRESET.
+/// Send or receive all bytes. If the peer closes before the last byte, the error is ECONNRESET.
 void send_all(const Socket& socket, std::span<const char> bytes, Deadline deadline);
 void receive_all(const Socket& socket, std::span<char> bytes, Deadline deadline);
 

@@ -26,46 +26,46 @@ struct Staging {
 
 struct StagedOperation {
   std::shared_ptr<Communicator> host;
-  std::vector<Moment> ready;  // before it starts
+  std::vector<Event> ready;  // before it starts
   std::function<Pending(Communicator&)> start;
-  std::function<Moment()> finish;  // after it; may be empty
+  std::function<Event()> finish;  // after it; may be empty
   std::vector<std::shared_ptr<HostBuffer>> buffers;
-  std::promise<Moment> result;  // when its tensor may be used again
+  std::promise<Event> result;  // when its tensor may be used again
 };
 
 class StagedPending : public PendingWork {
  public:
-  explicit StagedPending(std::shared_future<Moment> result) : result_(std::move(result)) {}
+  explicit StagedPending(std::shared_future<Event> result) : result_(std::move(result)) {}
 
   void wait() override {
-    if (const Moment& moment = result_.get()) moment->wait_on_stream();
+    if (const Event& event = result_.get()) event->wait_on_stream();
   }
 
   void wait_on_host() override {
-    if (const Moment& moment = result_.get()) moment->wait_on_host();
+    if (const Event& event = result_.get()) event->wait_on_host();
   }
 
   bool done() override {
     if (result_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
     try {
-      const Moment& moment = result_.get();
-      return moment == nullptr || moment->passed();
+      const Event& event = result_.get();
+      return event == nullptr || event->passed();
     } catch (...) {
       return true;  // wait() throws it at once
     }
   }
 
  private:
-  std::shared_future<Moment> result_;
+  std::shared_future<Event> result_;
 };
 
 void finish(StagedOperation& operation, PendingWork& work) {
   try {
     work.wait();
-    Moment moment = operation.finish ? operation.finish() : nullptr;
+    Event event = operation.finish ? operation.finish() : nullptr;
     operation.finish = nullptr;
     operation.buffers.clear();  // free before anyone learns that this is over
-    operation.result.set_value(std::move(moment));
+    operation.result.set_value(std::move(event));
   } catch (...) {
     operation.result.set_exception(std::current_exception());
   }
@@ -73,8 +73,8 @@ void finish(StagedOperation& operation, PendingWork& work) {
 
 void start(const std::shared_ptr<StagedOperation>& operation, Staging& staging) {
   try {
-    for (const Moment& moment : operation->ready) {
-      if (moment != nullptr) moment->wait_on_host();
+    for (const Event& event : operation->ready) {
+      if (event != nullptr) event->wait_on_host();
     }
     const std::shared_ptr<PendingWork> work = operation->start(*operation->host);
     staging.finishing.post([operation, work] { finish(*operation, *work); });

@@ -1,17 +1,17 @@
 #pragma once
-// Tensors of a device through host memory: what is between a Communicator for tensors on the CPU
-// and a GPU. The device itself is behind StagingDevice, so that all of this runs without one.
+// Sends tensors of a device through host memory, with a Communicator for tensors on the CPU. The
+// device itself is behind StagingDevice, so that tests can run all of this without a GPU.
 //
-// Each operation has three parts, so that neither the training thread nor the network waits for the
-// other's copies:
+// Each operation has three parts, so that neither the training thread nor the network waits for
+// copies of the other:
 //
-//   copy to the host     on a stream of its own, once the caller's stream has come here
-//   the host's operation started by a thread that waits for that copy, in the order of the calls,
-//                        which is the same on every worker; another thread waits for its end
-//   copy to the device   on a further stream; wait() makes the caller's stream wait for its end
+//   copy to the host     on a stream of its own, once the caller's stream has reached the call
+//   the host's operation a thread waits for that copy and starts the operation, in the order of the
+//                        calls, which is the same on every worker; another thread waits for its end
+//   copy to the device   on another stream; wait() makes the caller's stream wait for its end
 //
-// Operations on CPU tensors take the same way without the copies: they keep their place in the
-// order, and one thread alone calls into the host's group.
+// Operations on CPU tensors take the same path without the copies. So they keep their place in the
+// order, and only one thread calls into the host's group.
 
 #include <ATen/core/Tensor.h>
 
@@ -22,38 +22,38 @@
 
 namespace decent {
 
-/// A point in a device's work that comes later than the call that returned it.
-class DeviceMoment {
+/// A point in the work of a device stream, as torch::Event. It is passed at some time after the
+/// call that returned it.
+class DeviceEvent {
  public:
-  virtual ~DeviceMoment() = default;
-  /// Blocks the calling thread until it has come.
+  virtual ~DeviceEvent() = default;
+  /// Blocks the calling thread until it has passed.
   virtual void wait_on_host() = 0;
   /// Makes the device's current stream of the calling thread wait for it.
   virtual void wait_on_stream() = 0;
   virtual bool passed() = 0;
 };
-using Moment = std::shared_ptr<DeviceMoment>;
+using Event = std::shared_ptr<DeviceEvent>;
 
-/// The copies of a device. The two streams for them are its own. Threads: copy_out is called by the
-/// thread that calls the communicator, copy_in by another, both perhaps at once.
+/// Copies between a device and the host, on two streams that the object owns. Threads: the thread
+/// that calls the communicator calls copy_out, another one calls copy_in, perhaps at the same time.
 class StagingDevice {
  public:
   virtual ~StagingDevice() = default;
   /// Whether `tensor` lies on this kind of device.
   virtual bool holds(const at::Tensor& tensor) const = 0;
-  /// `bytes` of host memory that the device can copy from and to by itself, as uint8.
+  /// A uint8 tensor of `bytes` in host memory that the device can copy from and to (pinned).
   virtual at::Tensor allocate_host(std::int64_t bytes) = 0;
-  /// Copies `tensor` to `host` (as many bytes), after all that the current stream was given up to
-  /// now and not before `after` (may be null). Without `host` (undefined) only the moment comes.
-  virtual Moment copy_out(const at::Tensor& tensor, const at::Tensor& host,
-                          const Moment& after) = 0;
-  /// Copies `host` to `tensor` (as many bytes).
-  virtual Moment copy_in(const at::Tensor& host, const at::Tensor& tensor) = 0;
+  /// Copies `tensor` to `host` (of the same size in bytes), after everything in the current stream
+  /// so far and after `after` (may be null). If `host` is undefined, only returns the event.
+  virtual Event copy_out(const at::Tensor& tensor, const at::Tensor& host, const Event& after) = 0;
+  /// Copies `host` to `tensor` (of the same size in bytes).
+  virtual Event copy_in(const at::Tensor& host, const at::Tensor& tensor) = 0;
 };
 
-/// The members of `host`, for tensors of `device` and of the CPU. `host` is this communicator's
-/// alone from now on. When the last group is destroyed nothing is waited for: operations that have
-/// not begun are dropped, and wait() of theirs throws std::future_error.
+/// A communicator of the members of `host`, for tensors on `device` and on the CPU. Nobody else may
+/// use `host` from now on. The destructor of the last group waits for nothing: operations that have
+/// not begun are dropped, and their wait() throws std::future_error.
 std::shared_ptr<Communicator> stage(std::shared_ptr<Communicator> host,
                                     std::shared_ptr<StagingDevice> device);
 

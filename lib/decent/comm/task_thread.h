@@ -1,5 +1,5 @@
 #pragma once
-// A thread that does what it is given, one thing after another.
+// A thread that runs tasks one after another.
 
 #include <functional>
 #include <memory>
@@ -10,13 +10,13 @@ namespace decent {
 class TaskThread {
  public:
   TaskThread();
-  /// What has not begun is dropped. What is under way is not waited for, as it may be waiting for a
-  /// peer that is gone: the thread ends after it.
+  /// Drops tasks that have not begun. Does not wait for the running task, which may be waiting for
+  /// a peer that is gone; the thread ends after it.
   ~TaskThread();
   TaskThread(const TaskThread&) = delete;
   TaskThread& operator=(const TaskThread&) = delete;
 
-  /// Any thread may call it. A task must not throw.
+  /// Any thread. A task must not throw.
   void post(std::function<void()> task);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// All workers of a run before and around training: how they meet, and what all tell all, so that a
-// mistake that all of them see is reported once and all of them leave together.
+// All workers of a run: how they find and reach one another, and how they agree on the outcome of a
+// stage, so that a mistake that all of them see is reported once and all of them leave together.
 
 #include <chrono>
 #include <functional>
@@ -20,15 +20,16 @@ namespace decent {
 
 class Meeting;
 
-/// c10d warns, with C++ stack traces, of what this program tells in its own words.
-/// TORCH_CPP_LOG_LEVEL in the environment counts where it is set. Before the first World.
+/// Turns off c10d's warnings, which come with C++ stack traces, because this library reports the
+/// same errors in its own words. TORCH_CPP_LOG_LEVEL in the environment takes precedence. Call it
+/// before the first World.
 void silence_c10d_warnings();
 
 struct WorldOptions {
-  /// How long a peer may be silent, also before it has shown up.
+  /// How long a peer may be silent, in seconds. The same time is allowed for connecting.
   std::chrono::duration<double> timeout{60};
-  std::string timeout_setting = "timeout";  // what messages call it
-  /// The words for errors of stages that carry no exit code.
+  std::string timeout_setting = "timeout";  // the user's name for it, in messages
+  /// Makes an outcome of an error that carries no exit code.
   Explain explain = as_bug;
   /// See ControlOptions.
   std::function<void(const Failure&, bool reports)> on_failure;
@@ -37,9 +38,9 @@ struct WorldOptions {
 
 class World {
  public:
-  /// Meets the other workers at the launcher's store and connects their control planes. Collective.
-  /// Throws PeerLost where the store or a worker cannot be reached, SharedError where a worker is
-  /// of another build or has no address that others can reach.
+  /// Finds the other workers through the launcher's store and connects the control planes.
+  /// Collective. Throws PeerLost if the store or a worker cannot be reached, SharedError if a
+  /// worker is of another build or has no address that others can reach.
   World(const Launch& launch, WorldOptions options);
   ~World();
   World(const World&) = delete;
@@ -49,33 +50,34 @@ class World {
 
   const Launch& launch() const { return launch_; }
 
-  /// Who trains together: so far all workers that were started, for the whole run.
+  /// The ranks that train together: today every worker that was started, for the whole run.
   const Membership& membership() const { return membership_; }
 
-  /// Runs a stage on every worker; all of them go on, with what it gave on each, by rank, or all
-  /// throw the same SharedError. See Agreement for this and the next two, and Control::gather for
-  /// what carries them: calls are matched by `name` and order. Collective. The templates are
-  /// defined in gather.h; values are what nlohmann::json converts.
+  /// Runs a stage on every worker. Either it succeeds on all of them, and the results of all are
+  /// returned by rank, or all throw the same SharedError. Calls are matched by `name` and order
+  /// (Control::gather carries them). Collective. See Agreement for this and the next two. The
+  /// templates are defined in gather.h; values are of types that nlohmann::json converts.
   void agree(const std::string& name, const std::function<void()>& stage);
   template <StageWithValue Stage>
   std::vector<ValueOf<Stage>> agree(const std::string& name, Stage stage);
 
-  /// The same for a stage whose failure does not end the run: how it went on each, by rank.
+  /// The same for a stage whose failure does not end the run: returns the outcomes by rank.
   std::vector<Outcome> attempt(const std::string& name, const std::function<void()>& stage);
   template <StageWithValue Stage>
   std::vector<Attempt<ValueOf<Stage>>> attempt(const std::string& name, Stage stage);
 
-  /// Every worker gives a value of its own and gets what all have given, by rank.
+  /// All-gather: every worker gives a value and gets the values of all, by rank.
   template <typename T>
   std::vector<T> gather(const std::string& name, const T& own);
 
-  /// Returns on rank 0 at once, elsewhere once rank 0 has left, or after some seconds: launchers
-  /// end all workers when the first one exits, and rank 0 is the one that tells the user why.
+  /// Returns at once on rank 0. On the others it returns when rank 0 has left, or after some
+  /// seconds. Launchers end all workers when the first one exits, and rank 0 must have time to
+  /// print why.
   void leave_after_rank_0();
 
-  /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU. What it
-  /// returns is dropped before this object. Collective. Throws SharedError where workers chose
-  /// different backends.
+  /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU. Destroy
+  /// the communicator before this object. Collective. Throws SharedError if workers chose different
+  /// backends.
   std::shared_ptr<Communicator> communicator(const DeviceChoice& choice = {});
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Element types of tensors in files, named as PyTorch names them.
+// Element types of tensors in files, with PyTorch's names.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,14 +1,14 @@
 #pragma once
-// What can go wrong, as the user sees it. Every error that reaches main carries the exit code of
-// the program and a message that says what is wrong, where, and what would be valid. Broken
-// invariants are assertions, not errors.
+// Errors as the user sees them. Every error that reaches main carries the exit code of the program
+// and a message that says what is wrong, where, and what would be valid. Broken invariants are
+// std::logic_error or assertions.
 
 #include <stdexcept>
 #include <string>
 
 namespace decent {
 
-/// Exit codes of the program (docs/recipe.md lists them for users).
+/// Exit codes of the program; README.md lists them for users.
 enum class ExitCode : int {
   done = 0,
   bug = 1,
@@ -37,7 +37,7 @@ class UserError : public Error {
   explicit UserError(const std::string& message) : Error(ExitCode::user_error, message) {}
 };
 
-/// An error that every worker knows of, so that one of them reports it for all.
+/// An error that all workers throw together, so that one of them reports it for all.
 class SharedError : public Error {
  public:
   using Error::Error;
@@ -49,7 +49,7 @@ class PeerLost : public Error {
   explicit PeerLost(const std::string& message) : Error(ExitCode::peer_lost, message) {}
 };
 
-/// A checkpoint is not what was saved: cut short, changed, or a part of it is gone.
+/// A checkpoint is damaged: a file is truncated, changed or missing.
 class CheckpointDamaged : public Error {
  public:
   explicit CheckpointDamaged(const std::string& message)

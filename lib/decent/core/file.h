@@ -12,20 +12,20 @@ namespace decent {
 /// A whole file mapped read-only into memory. Movable; unmaps when destroyed.
 class MappedFile {
  public:
-  /// Throws UserError where the file is missing, is not a regular file or cannot be read.
+  /// Throws UserError if the file is missing, is not a regular file or cannot be read.
   explicit MappedFile(const std::filesystem::path& path);
-  /// Maps a file that is open for reading, whatever has become of its name; `path` is named in
+  /// Maps a file that is open for reading, even if it was renamed or removed; `path` is its name in
   /// errors. The caller keeps `fd`. Throws UserError as above.
   MappedFile(int fd, const std::filesystem::path& path);
   MappedFile(MappedFile&& other) noexcept;
   MappedFile& operator=(MappedFile&& other) noexcept;
   ~MappedFile();
 
-  /// Where the file is truncated meanwhile, touching what is gone ends the process (SIGBUS).
+  /// If the file is truncated meanwhile, reading the missing part ends the process (SIGBUS).
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
-  /// Copies the bytes from `offset` on, which must lie in bytes(), to `out`. Throws UserError where
-  /// the file has lost them. Safe to call from any thread.
+  /// Copies the bytes from `offset` on, which must lie in bytes(), to `out`. Throws UserError if
+  /// the file was truncated and has lost them. Any thread.
   void copy(std::size_t offset, std::span<std::byte> out) const;
 
   const std::filesystem::path& path() const { return path_; }
@@ -41,35 +41,35 @@ class MappedFile {
 /// The content of a text file. Throws UserError as MappedFile does.
 std::string read_text(const std::filesystem::path& path);
 
-/// A file that is written piece by piece and appears under its name whole or not at all: a
-/// temporary file beside it, fsync, rename, fsync of the folder.
+/// A file that is written piece by piece and appears under its name whole or not at all: it is
+/// written to a temporary file beside it, followed by fsync, rename and fsync of the folder.
 ///
-/// The temporary file has a name that nothing had before ("model.pt.3f09a1c2.tmp"), so that neither
-/// another file nor what a symbolic link leads to can be written over. A process that is killed
-/// leaves it behind; is_temporary_of() knows it.
+/// The temporary file has a new name ("model.pt.3f09a1c2.tmp"), so that neither another file nor
+/// the target of a symbolic link can be overwritten. A process that is killed leaves it behind;
+/// is_temporary_of() recognises it.
 class AtomicFile {
  public:
   /// Throws WriteError.
   explicit AtomicFile(std::filesystem::path path);
-  /// Removes the temporary file where commit() was not reached.
+  /// Removes the temporary file if commit() was not reached.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Appends. Never throws, for callers that cannot: the first failure is kept for commit(), and
-  /// nothing more is written after it.
+  /// Appends. Never throws, for callers that cannot handle it: commit() throws the first failure,
+  /// and nothing more is written after it.
   void write(std::string_view bytes) noexcept;
-  /// Makes the file appear. Throws WriteError naming it where any of this failed.
+  /// Makes the file appear. Throws WriteError naming it if any of this failed.
   void commit();
 
   // The steps of commit(), for callers who make several files appear together, in order. All throw
   // WriteError.
 
-  /// Closes the file, whose content is durable then, still under its temporary name.
+  /// Makes the content durable and closes the file, still under its temporary name.
   void sync();
-  /// Gives it its name, in place of a file that had it. The caller syncs the folder.
+  /// Renames it to its final name, replacing an existing file. The caller syncs the folder.
   void rename();
-  /// The same, but fails where there is a file of that name.
+  /// The same, but fails if there is a file of that name.
   void rename_as_new();
 
  private:
@@ -88,7 +88,7 @@ bool is_temporary_of(std::string_view name, std::string_view final_name);
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> pieces);
 void write_file(const std::filesystem::path& path, std::string_view content);
 
-/// The folder that a file lies in; "." for a name alone.
+/// The folder that contains a file; "." for a name without a folder.
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
 /// Creates the folder and its parents. Throws WriteError.

@@ -1,6 +1,6 @@
 #pragma once
-// Which workers train together: a value that exchanges, samplers and checkpoints are given, so that
-// none of them assumes that it is everyone who was started.
+// The ranks that train together. Exchanges, samplers and checkpoints take this value, so that none
+// of them assumes that every rank that was started is a member.
 
 #include <cstdint>
 #include <numeric>
@@ -10,15 +10,15 @@
 
 namespace decent {
 
-/// The workers of one stretch of a run. Places are 0, 1, .. in the order of `ranks`; topologies and
-/// samplers count in places.
+/// The members during one part of a run. The place of a member is its index in `ranks`; topologies
+/// and samplers count in places.
 struct Membership {
-  std::int64_t epoch = 0;  // how many memberships of this run came before
+  std::int64_t epoch = 0;  // how many memberships this run had before
   std::vector<int> ranks;  // as the launcher numbers them, ascending
 
   int size() const { return static_cast<int>(ranks.size()); }
 
-  /// The place of `rank`. Throws std::logic_error where it is not a member.
+  /// The place of `rank`. Throws std::logic_error if it is not a member.
   int place_of(int rank) const {
     for (std::size_t place = 0; place < ranks.size(); ++place) {
       if (ranks[place] == rank) return static_cast<int>(place);
@@ -29,7 +29,7 @@ struct Membership {
   bool operator==(const Membership&) const = default;
 };
 
-/// The membership of a run in which all `workers` that were started take part.
+/// The membership of all ranks 0 to workers - 1.
 inline Membership everyone(int workers) {
   Membership membership;
   membership.ranks.resize(static_cast<std::size_t>(workers));

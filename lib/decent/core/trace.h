@@ -1,14 +1,14 @@
 #pragma once
-// A recording of when a worker did what, as Chrome trace JSON (the Trace Event Format, which
-// Perfetto and chrome://tracing read).
+// A recording of when a worker did what, as JSON in Chrome's Trace Event Format, which Perfetto and
+// chrome://tracing read.
 //
 //     Trace trace({.first = 10, .last = 20, .rank = rank, .file = "trace-rank-0000.json"});
 //     trace.begin_step(t);                                           // t = 1, 2, ..
 //     { const TraceSpan span(&trace, kTrainingLane, "forward"); .. }
 //     trace.end_step();
 //
-// Only what begins in steps first .. last is recorded, and only once it has ended: some 60 bytes of
-// memory and 150 of the file for each span. With no trace (a null pointer) a span costs that check.
+// A span is recorded when it ends, if it began in steps first .. last. It takes about 60 bytes of
+// memory and 150 bytes of the file. Without a trace (a null pointer) a span costs one check.
 
 #include <atomic>
 #include <chrono>
@@ -21,21 +21,21 @@
 
 namespace decent {
 
-/// A row of a trace. Spans of one row follow or contain one another; those of different rows
-/// overlap as they like.
+/// A row of a trace. Spans in one row must follow or contain one another; spans in different rows
+/// may overlap.
 struct TraceLane {
   int number = 1;
   bool operator==(const TraceLane&) const = default;
 };
-inline constexpr TraceLane kTrainingLane{1};  // what the training thread does
+inline constexpr TraceLane kTrainingLane{1};  // the training thread
 inline constexpr TraceLane kDataLane{2};      // batches being read
-/// A row for each bucket: exchanges overlap one another.
+/// The row of a bucket's exchanges; each bucket has one, because exchanges overlap.
 constexpr TraceLane exchange_lane(std::size_t bucket) { return {3 + static_cast<int>(bucket)}; }
 
-/// What viewers show of a span besides its name and times; negative: nothing.
+/// What viewers show of a span besides its name and times. Negative values are not shown.
 struct TraceDetails {
-  std::int64_t step = -1;    // becomes part of the name; negative: that in which the span begins
-  std::int64_t bucket = -1;  // becomes part of the name
+  std::int64_t step = -1;    // part of the name; negative: the step in which the span begins
+  std::int64_t bucket = -1;  // part of the name
   std::int64_t bytes = -1;
   int peer = -1;  // a rank
 };
@@ -44,10 +44,10 @@ struct TraceOptions {
   std::int64_t first = 1;  // steps, both included
   std::int64_t last = 1;
   int rank = 0;
-  std::filesystem::path file;  // where it is written, over what is there
+  std::filesystem::path file;  // to write; an existing one is replaced
 };
 
-/// Threads: spans may begin and end in any; the other functions belong to the training thread.
+/// Threads: spans may begin and end in any thread; the training thread calls everything else.
 class Trace {
  public:
   explicit Trace(TraceOptions options);
@@ -56,18 +56,18 @@ class Trace {
 
   const TraceOptions& options() const { return options_; }
 
-  /// Step t begins; what follows until the next call belongs to it.
+  /// Step t begins. Spans that begin before the next call belong to it.
   void begin_step(std::int64_t t);
-  /// Writes the file where step last + 1 is done: the exchanges that step `last` started end in it.
-  /// Throws WriteError.
+  /// The step is done. After step last + 1 it writes the file, because the exchanges that step
+  /// `last` started end in that step. Throws WriteError.
   void end_step();
-  /// Writes what there is, unless it is written already or no step was in range. Throws WriteError.
+  /// Writes the file, unless it is written already or no step was in range. Throws WriteError.
   void finish();
 
-  /// Whether what begins now is recorded.
+  /// Whether a span that begins now is recorded.
   bool on() const { return on_.load(std::memory_order_relaxed); }
 
-  /// All that was recorded so far, as JSON.
+  /// All spans recorded so far, as JSON.
   std::string json() const;
 
  private:
@@ -79,7 +79,7 @@ class Trace {
     Clock::time_point begin;
     Clock::time_point end;
     TraceDetails details;
-    std::int64_t step;  // in which it began, unless the details have another
+    std::int64_t step;  // in which it began; the details may have another one
   };
 
   void record(const Event& event);
@@ -102,12 +102,12 @@ class Trace {
   bool written_ = false;
 };
 
-/// Records the time from its construction to its destruction or to end(). Both may be in different
+/// Records the time from its construction to its destruction or to end(). These may be in different
 /// threads, one after the other.
 class TraceSpan {
  public:
-  /// Records nothing where there is no trace, or it is not on. `name` must live as long as the
-  /// trace: a string literal.
+  /// Records nothing if `trace` is null or not on. `name` must live as long as the trace; use a
+  /// string literal.
   TraceSpan(Trace* trace, TraceLane lane, const char* name, TraceDetails details = {}) {
     if (trace != nullptr && trace->on()) begin(*trace, lane, name, details);
   }
@@ -118,9 +118,9 @@ class TraceSpan {
   TraceSpan& operator=(const TraceSpan&) = delete;
   TraceSpan& operator=(TraceSpan&&) = delete;
 
-  /// Whether it began, and has not ended yet.
+  /// Whether it is recording: it has begun and not ended.
   bool recording() const { return trace_ != nullptr; }
-  /// The span ends here; nothing where it has ended already.
+  /// The span ends here. A second call does nothing.
   void end();
 
  private:

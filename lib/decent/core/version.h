@@ -1,5 +1,5 @@
 #pragma once
-// Which program this is.
+// Version and build of this program.
 
 #include <string_view>
 
@@ -8,7 +8,7 @@ namespace decent {
 /// "0.1.0".
 std::string_view version();
 
-/// The commit it was built from, and a hash of the sources where they differ from that commit.
+/// The commit that it was built from, plus a hash of the sources if they differ from that commit.
 std::string_view build_id();
 
 }  // namespace decent

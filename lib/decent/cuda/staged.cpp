@@ -15,9 +15,9 @@
 namespace decent {
 namespace {
 
-class CudaMoment : public DeviceMoment {
+class CudaEvent : public DeviceEvent {
  public:
-  explicit CudaMoment(const at::cuda::CUDAStream& stream) : device_(stream.device_index()) {
+  explicit CudaEvent(const at::cuda::CUDAStream& stream) : device_(stream.device_index()) {
     event_.record(stream);
   }
   void wait_on_host() override { event_.synchronize(); }
@@ -45,24 +45,24 @@ class CudaStagingDevice : public StagingDevice {
     return at::empty({bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true));
   }
 
-  Moment copy_out(const at::Tensor& tensor, const at::Tensor& host, const Moment& after) override {
+  Event copy_out(const at::Tensor& tensor, const at::Tensor& host, const Event& after) override {
     const c10::cuda::CUDAGuard device(tensor.device());
-    CudaMoment now(c10::cuda::getCurrentCUDAStream(out_.device_index()));
+    CudaEvent now(c10::cuda::getCurrentCUDAStream(out_.device_index()));
     now.block(out_);
-    if (after != nullptr) static_cast<CudaMoment&>(*after).block(out_);
+    if (after != nullptr) static_cast<CudaEvent&>(*after).block(out_);
     if (host.defined()) {
       C10_CUDA_CHECK(cudaMemcpyAsync(host.data_ptr(), tensor.data_ptr(), tensor.nbytes(),
                                      cudaMemcpyDeviceToHost, out_.stream()));
     }
-    return std::make_shared<CudaMoment>(out_);
+    return std::make_shared<CudaEvent>(out_);
   }
 
   // Everything that the caller's stream did before is over: the operation started after it.
-  Moment copy_in(const at::Tensor& host, const at::Tensor& tensor) override {
+  Event copy_in(const at::Tensor& host, const at::Tensor& tensor) override {
     const c10::cuda::CUDAGuard device(tensor.device());
     C10_CUDA_CHECK(cudaMemcpyAsync(tensor.data_ptr(), host.data_ptr(), tensor.nbytes(),
                                    cudaMemcpyHostToDevice, in_.stream()));
-    return std::make_shared<CudaMoment>(in_);
+    return std::make_shared<CudaEvent>(in_);
   }
 
  private:

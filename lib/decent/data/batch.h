@@ -19,11 +19,12 @@ struct Batch {
   std::int64_t samples() const { return fields.front().size(0); }
 };
 
-/// Pinned memory is what a GPU copies from by itself; to have it costs more, and needs a GPU.
+/// A GPU copies from pinned memory by itself. Pinned memory takes longer to allocate, and needs a
+/// GPU.
 enum class HostMemory { pageable, pinned };
 
-/// Reads the samples `indices` (B of them, each in [0, source.size())) of the chosen fields, in the
-/// order chosen, into fresh tensors. Safe to call from any thread.
+/// Reads the B samples `indices`, each in [0, source.size()), of the fields with numbers `fields`
+/// into new tensors, one per field in that order. Any thread. Throws what Source::read throws.
 Batch read_batch(const Source& source, std::span<const std::size_t> fields,
                  std::span<const std::int64_t> indices, HostMemory memory = HostMemory::pageable);
 

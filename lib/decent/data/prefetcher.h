@@ -15,11 +15,11 @@
 
 namespace decent {
 
-/// Hands out the batches first, first + 1, .. , last - 1 of a sequence, exactly those and in that
-/// order, whatever the depth. One consumer: next() and the destructor belong to one thread. The
-/// reader runs in a thread of the prefetcher's own (with depth 0 in the consumer's), one call at a
-/// time; it should copy, not compute, since PyTorch gives every thread that computes a pool of its
-/// own.
+/// Returns the batches first, first + 1, .. , last - 1 of a sequence, exactly these and in this
+/// order, whatever the depth. There is one consumer: one thread calls next() and the destructor.
+/// The reader runs in a thread of the prefetcher (with depth 0 in the consumer's), one call at a
+/// time. It should copy and not compute, since PyTorch gives every thread that computes a thread
+/// pool of its own.
 class Prefetcher {
  public:
   using Reader = std::function<Batch(std::int64_t number)>;
@@ -28,17 +28,17 @@ class Prefetcher {
 
   /// At most `depth` batches are kept ready. Depth 0 starts no thread and reads when asked.
   Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth);
-  /// Waits for the read under way, for no other, and drops what was read ahead.
+  /// Waits for the read under way, and drops the batches that were read ahead.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// The next batch, waiting for it. Where the reader threw, its exception comes in place of the
-  /// batch that failed, and again from every later call: nothing is read after a failure. Throws
+  /// Waits for the next batch and returns it. If the reader threw for that batch, throws its
+  /// exception, now and in every later call; nothing is read after a failure. Throws
   /// std::logic_error past the last batch.
   Batch next();
 
-  /// The number of the batch that next() gives.
+  /// The number of the batch that next() will return.
   std::int64_t number() const { return number_; }
   bool done() const { return number_ == last_; }
 

@@ -1,6 +1,6 @@
 #pragma once
-// Where a bucket's elements are worked on: the loops of this room for memory of the CPU, kernels of
-// the CUDA library for a GPU's. A device is a table of functions, made from the list of rules.
+// The loops over a bucket's elements: those of this room for memory of the CPU, and kernels of the
+// CUDA library for memory of a GPU. A device is a table of functions, made from the list of rules.
 
 #include <cstdint>
 #include <span>
@@ -68,17 +68,16 @@ struct BucketKernels {
   }
 };
 
-/// For memory of the CPU: OpenMP's threads, the widest instruction set that the processor has.
+/// For memory of the CPU, with OpenMP's threads and the widest instruction set of the processor.
 const BucketKernels& cpu_kernels();
 
-/// The same for each instruction set that the processor has, the narrowest first: they give the
-/// same bits.
+/// The same for each instruction set of the processor, narrowest first. All give the same bits.
 const std::vector<BucketKernels>& cpu_kernels_of_all_instruction_sets();
 
-/// For memory of a GPU, out of the CUDA library. Throws UserError where that cannot be had.
+/// For memory of a GPU, from the CUDA library. Throws UserError if that cannot be loaded.
 const BucketKernels& cuda_kernels();
 
-/// `kernels`, or the CPU's where that is null.
+/// `kernels`, or those of the CPU if it is null.
 inline const BucketKernels& or_cpu(const BucketKernels* kernels) {
   return kernels != nullptr ? *kernels : cpu_kernels();
 }

@@ -1,7 +1,7 @@
 #pragma once
-// The update of one flat bucket: mixing with what the neighbours sent and the optimizer's step, in
-// one pass over memory. Plain pointers, no torch: the same interface serves the CPU's loops and the
-// kernels of other devices (bucket_kernels.h).
+// The update of one flat bucket: mixing with the weights that the neighbours sent and the
+// optimizer's step, in one pass over memory. It uses plain pointers and no torch, so that the
+// CPU's loops and the kernels of other devices have the same interface (bucket_kernels.h).
 
 #include <cstdint>
 #include <memory>
@@ -19,25 +19,25 @@ struct BucketKernels;
 
 enum class Scalar { float32, float64 };
 
-/// z = self * x + other * received, elementwise. received == nullptr: z = x.
+/// z = self * x + other * received, elementwise. If `received` is null, z = x.
 struct Mixing {
   double self = 1.0;
   double other = 0.0;
-  const void* received = nullptr;  // as long as the bucket
+  const void* received = nullptr;  // [numel] of the bucket, of its scalar type
 };
 
 /// One parameter inside a bucket.
 struct BucketSlice {
   std::int64_t offset = 0;  // elements from the start of the bucket
   std::int64_t numel = 0;
-  const void* grad = nullptr;  // numel elements in the bucket's memory order; nullptr: mix only
+  const void* grad = nullptr;  // [numel] in the bucket's memory order; null: only mix
   double weight_decay = 0.0;
   double lr_scale = 1.0;
-  std::int64_t updates = 0;  // of this parameter, this one included (Adam's bias correction)
+  std::int64_t updates = 0;  // of this parameter with this one (for Adam's bias correction)
 };
 
-/// A bucket during one step: `x`, what was received and every state are flat arrays of `numel`
-/// elements and the same layout, zero between parameters.
+/// A bucket during one step. `x`, the received weights and every state are flat arrays of `numel`
+/// elements with the same layout, and zero between parameters.
 struct BucketStep {
   void* x = nullptr;
   std::int64_t numel = 0;
@@ -46,13 +46,13 @@ struct BucketStep {
   Mixing mixing;
   std::span<const BucketSlice> slices;
   double lr = 0.0;
-  double grad_scale = 1.0;                 // of every gradient before anything else: clipping
-  const BucketKernels* kernels = nullptr;  // of the device that all of this is on; null: the CPU
+  double grad_scale = 1.0;                 // factor of every gradient: clipping, loss scale
+  const BucketKernels* kernels = nullptr;  // of the arrays' device; null: the CPU
 };
 
-/// An optimizer as a function of one bucket; stateless, so one object serves all buckets.
-/// The result does not depend on the number of threads. Whoever writes another one mixes first (see
-/// mix.h), then updates each slice that has a gradient.
+/// An optimizer as a function of one bucket. It is stateless, so one object serves all buckets, and
+/// its result does not depend on the number of threads. An implementation mixes first (see mix.h)
+/// and then updates each slice that has a gradient.
 class BucketUpdate {
  public:
   virtual ~BucketUpdate() = default;
@@ -61,8 +61,8 @@ class BucketUpdate {
   virtual void apply(const BucketStep& step) const = 0;
 };
 
-/// What make_update's optimizers take. Each looks at its own (update_takes), and has its own
-/// default for what is not set: see its file in rules/, where its formula is.
+/// The options of make_update's optimizers. Each optimizer uses some of them (update_takes) and has
+/// its own defaults for options that are not set: see its file in rules/, which has its formula.
 struct UpdateOptions {
   std::optional<double> momentum = {};
   std::optional<bool> nesterov = {};
@@ -73,9 +73,9 @@ struct UpdateOptions {
   std::optional<double> alpha = {};
 };
 
-/// One of update_names(). Throws UserError for another name, and for options out of range:
-/// momentum, alpha and betas must be in [0, 1), eps >= 0, accum_iter >= 1, and nesterov needs a
-/// momentum.
+/// Makes the optimizer `name`, one of update_names(). Throws UserError for an unknown name and for
+/// options out of range: momentum, alpha and betas must be in [0, 1), eps >= 0, accum_iter >= 1,
+/// and nesterov needs a momentum greater than 0.
 std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& options = {});
 
 }  // namespace decent

@@ -1,6 +1,6 @@
 #pragma once
-// The loss scale of training in float16, whose gradients would be too small for it: torch's
-// GradScaler as a small state machine.
+// The loss scale for training in float16, without which small gradients would become 0:
+// torch.amp.GradScaler as a small state machine.
 
 #include <cstdint>
 
@@ -18,19 +18,19 @@ class LossScaler {
   /// Throws UserError for options out of range.
   explicit LossScaler(const LossScalerOptions& options);
 
-  /// What the loss is multiplied with, and gradients are divided by.
+  /// The factor by which the loss is multiplied and gradients are divided.
   double scale() const { return scale_; }
-  /// Whether even a loss of size 1 is scaled to the smallest number of float16 or less: what is
-  /// still not finite then is not the scale's doing.
+  /// Whether the scale is so small that a loss of 1 becomes the smallest positive float16 or less.
+  /// If gradients still overflow then, the scale is not the reason.
   bool at_its_end() const { return scale_ <= 0x1p-24F; }
   /// Updates without overflow since the scale changed.
   std::int64_t growth_tracker() const { return growth_tracker_; }
 
-  /// After each step, `overflow` where a gradient was not finite; as torch's _amp_update_scale_, in
-  /// float32.
+  /// Call it after each step; `overflow` says whether a gradient was not finite. The arithmetic is
+  /// that of torch._amp_update_scale_, in float32.
   void update(bool overflow);
 
-  /// Goes on from an earlier state.
+  /// Sets the state to that of an earlier scaler.
   void restore(double scale, std::int64_t growth_tracker);
 
  private:

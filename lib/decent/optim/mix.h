@@ -1,5 +1,5 @@
 #pragma once
-// Mixing of one flat bucket by itself, for optimizers that are not ours.
+// Mixing of one flat bucket without an update, for optimizers outside this library.
 
 #include <cstdint>
 
@@ -7,9 +7,9 @@
 
 namespace decent {
 
-/// x = self * x + other * received over `numel` elements, padding included; nothing where nothing
-/// was received. The arrays do not overlap; `kernels` are those of the device they are on (null:
-/// the CPU), as in BucketStep. The result does not depend on the number of threads.
+/// x = self * x + other * received over `numel` elements, including padding; does nothing if
+/// nothing was received. The arrays must not overlap. `kernels` are those of the arrays' device
+/// (null: the CPU), as in BucketStep. The result does not depend on the number of threads.
 void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing,
          const BucketKernels* kernels = nullptr);
 

@@ -18,17 +18,21 @@ struct CosineWarmup {
   double warmup_decay = 0.01;  // the first step's fraction of lr
 };
 
-/// Throws UserError where the options are out of range.
-/// Linear warm-up, then half a cosine down to eta_min, then eta_min. With u = t - 1 and d =
-/// warmup_decay: u < warmup_steps: lr * (d + (1-d) * u / warmup_steps); after it eta_min + (lr -
-/// eta_min) * (1 + cos(pi * min(u - warmup_steps, t_max) / t_max)) / 2. Up to the end of the cosine
-/// this is torch's SequentialLR of LinearLR and CosineAnnealingLR, which then would rise again.
+/// Linear warm-up, then half a cosine down to eta_min, then eta_min. With u = t - 1 and
+/// d = warmup_decay:
+///
+///     lr(t) = lr * (d + (1-d) * u / warmup_steps)                         if u < warmup_steps
+///           = eta_min + (lr - eta_min) * (1 + cos(pi * v / t_max)) / 2    otherwise,
+///             with v = min(u - warmup_steps, t_max)
+///
+/// Up to the end of the cosine this is torch's SequentialLR of LinearLR and CosineAnnealingLR; then
+/// torch's would rise again. Throws UserError if the options are out of range.
 Schedule cosine_warmup(const CosineWarmup& options);
 
 /// The same learning rate in every step.
 Schedule constant_lr(double lr);
 
-/// constant (which looks at `lr` alone) or cosine_warmup. Throws UserError for another name.
+/// Makes `constant` (which only uses `lr`) or `cosine_warmup`. Throws UserError for another name.
 Schedule make_schedule(std::string_view name, const CosineWarmup& options);
 
 }  // namespace decent

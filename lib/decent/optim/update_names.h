@@ -1,5 +1,5 @@
 #pragma once
-// The optimizers by name, as recipes and make_update() know them.
+// The names and defaults of optimizers, for make_update() and programs that configure it.
 
 #include <array>
 #include <span>
@@ -11,17 +11,17 @@ namespace decent {
 /// adamw, adam, sgd, ..: the names of all rules (rules/all.h), in their order.
 std::span<const std::string> update_names();
 
-/// What a recipe takes for an optimizer where it says nothing.
+/// The defaults of an optimizer's options.
 struct UpdateDefaults {
   double weight_decay = 0;
   double momentum = 0;
   std::array<double, 2> betas{};
 };
 
-/// Throws UserError where no optimizer is called `name`, listing those that are.
+/// Throws UserError for an unknown name, listing the valid ones.
 UpdateDefaults update_defaults(std::string_view name);
 
-/// Whether that optimizer looks at an option, by its key in recipes (momentum, betas, ..).
+/// Whether that optimizer uses an option: momentum, nesterov, betas, eps, accum_iter or alpha.
 /// Throws as update_defaults() does.
 bool update_takes(std::string_view name, std::string_view option);
 

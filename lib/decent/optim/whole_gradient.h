@@ -7,7 +7,7 @@
 
 namespace decent {
 
-/// Norm that gradients are clipped to, as torch.nn.utils.clip_grad_norm_ does.
+/// The norm to which gradients are clipped, as by torch.nn.utils.clip_grad_norm_.
 struct ClipOptions {
   double norm = 0.0;         // L2, of one worker's gradients; 0 is off
   bool each_bucket = false;  // a norm for each bucket, instead of one over all parameters

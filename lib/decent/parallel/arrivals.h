@@ -1,5 +1,5 @@
 #pragma once
-// Which gradients of a step are there, and which bucket's turn it is.
+// Which gradients of a step are complete, and which bucket is handled next.
 
 #include <cstddef>
 #include <optional>
@@ -10,22 +10,22 @@
 
 namespace decent {
 
-/// Gradients arrive in any order; buckets are handled in theirs, the same on every worker, each
-/// once a step. Not thread-safe.
+/// Gradients arrive in any order. Buckets are handled in one order, the same on every worker, each
+/// once per step. Not thread-safe.
 class Arrivals {
  public:
   explicit Arrivals(std::span<const Bucket> buckets);
 
-  /// A step begins: nothing is there.
+  /// A step begins: no gradient has arrived.
   void begin();
 
-  /// The gradient of `parameter` is there. Said again in the same step, it changes nothing.
+  /// The gradient of `parameter` has arrived. A second call in the same step changes nothing.
   void note(std::size_t parameter);
 
-  /// The bucket whose turn it is, where all its gradients are there.
+  /// The next bucket, if all its gradients have arrived.
   std::optional<std::size_t> take_complete();
 
-  /// The bucket whose turn it is, complete or not; nothing after the last.
+  /// The next bucket, complete or not; nullopt after the last.
   std::optional<std::size_t> take_any();
 
  private:

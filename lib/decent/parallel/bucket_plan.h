@@ -1,6 +1,5 @@
 #pragma once
-// Which parameter lies where in which flat bucket: a pure function of sizes, the same on every
-// worker.
+// The place of each parameter in flat buckets: a pure function of sizes, the same on every worker.
 
 #include <cstdint>
 #include <span>
@@ -27,9 +26,9 @@ struct PlannedBucket {
   int dtype = 0;
 };
 
-/// Parameters in reverse order of registration, which is about the order in which gradients arrive;
-/// a bucket is closed once it holds `bucket_mb` MiB or more, and where the element type changes.
-/// Throws UserError for a bucket size that is not positive.
+/// Takes parameters in reverse order of registration, which is about the order in which gradients
+/// arrive. A bucket is closed once it holds `bucket_mb` MiB or more, and before the element type
+/// changes. Throws UserError for a bucket size that is not positive.
 std::vector<PlannedBucket> plan_buckets(std::span<const ParameterSize> parameters,
                                         double bucket_mb);
 

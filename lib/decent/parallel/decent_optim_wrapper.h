@@ -1,6 +1,6 @@
 #pragma once
-// Decentralized training for a loop that has its torch optimizer already: the wrapper's step()
-// takes the place of the optimizer's and averages weights with the neighbours around it.
+// Decentralized training for a loop that already has a torch optimizer: the wrapper's step()
+// replaces the optimizer's, and also averages weights with the neighbours.
 //
 // Step t = 1, 2, .. of worker i, with x_i^0 the common start and W^(k) the mixing matrix of phase
 // k:
@@ -23,7 +23,7 @@
 //     optimizer.global_avg(false);  // every worker holds the average now
 //
 // Threads: one object is used by one thread. Collective: constructor, step (through the exchanges
-// it waits for), global_avg.
+// that it waits for), global_avg.
 
 #include <ATen/core/Tensor.h>
 
@@ -48,14 +48,14 @@ class Replica;
 
 class DecentOptimWrapper {
  public:
-  /// Runs forward and backward and returns the loss, as torch's optimizers have it.
+  /// Runs forward and backward and returns the loss, as torch::optim::Optimizer::LossClosure.
   using Closure = std::function<at::Tensor()>;
 
-  /// Takes over the parameters of all of the optimizer's groups that require a gradient: they
-  /// become views of flat buckets of `bucket_cap_mb` MiB, which the module and the optimizer see
-  /// through the handles that they hold. Every worker gets rank 0's values of all parameters in the
-  /// groups, those that do not require a gradient included. `local_world_size` are the workers on
-  /// each node, for topologies that ask; 0: what the launcher says (LOCAL_WORLD_SIZE). Collective.
+  /// Takes over the parameters of all groups of the optimizer that require a gradient. They become
+  /// views of flat buckets of `bucket_cap_mb` MiB; the module and the optimizer keep their tensor
+  /// handles. Every worker gets rank 0's values of all parameters in the groups, including those
+  /// that do not require a gradient. `local_world_size` is the number of workers on each node, for
+  /// topologies that need it; 0: the launcher's value (LOCAL_WORLD_SIZE). Collective.
   /// Throws UserError, before any parameter is touched, for
   ///  - no optimizer or no world (null), a bucket size that is not positive,
   ///  - torch::optim::LBFGS, which evaluates its closure several times within a step,
@@ -72,35 +72,35 @@ class DecentOptimWrapper {
   ~DecentOptimWrapper();
 
   /// Mixes, steps the optimizer, starts the next exchange. A parameter without a gradient is mixed
-  /// and not updated. With a closure, that is called first, once, where the weights still are what
-  /// they were after the last step: the same as calling it before step(). Returns what the closure
-  /// gave, else an undefined tensor. Throws std::logic_error, before any weight is changed,
+  /// but not updated. A closure is called once, before the weights change, which is the same as
+  /// calling it before step(). Returns the closure's result, or an undefined tensor without a
+  /// closure. Throws std::logic_error, before any weight is changed,
   ///  - between global_avg() and revert_global_avg(), without calling the closure,
-  ///  - where the optimizer got parameters since the construction, or a frozen one was unfrozen,
-  ///  - where a parameter got other memory (set_data, torch::load, Module::to),
-  ///  - where parameters were written since the last step, while the neighbours may be reading
-  ///    them; after global_avg(false) they may be. Writing a few elements through .data() is not
-  ///    noticed, an optimizer's step is.
-  /// What the optimizer itself throws (a sparse gradient, for instance) leaves this worker in the
-  /// middle of a step: nothing is left to do with the object then.
+  ///  - if a parameter was added to the optimizer or unfrozen after the construction,
+  ///  - if a parameter got other memory (set_data, torch::load, Module::to),
+  ///  - if parameters were written since the last step, because neighbours may be reading them.
+  ///    After global_avg(false) they may be written. The check does not notice a few elements that
+  ///    are written through .data(), but it notices an optimizer's step.
+  /// If the optimizer itself throws (a sparse gradient, for instance), this worker is in the middle
+  /// of a step, and the object cannot be used any more.
   at::Tensor step(const Closure& closure = nullptr);
 
   /// The optimizer's zero_grad().
   void zero_grad(bool set_to_none = true);
 
   /// Replaces the parameters by the average over all workers; the optimizer's state stays. With
-  /// `may_revert`, revert_global_avg() restores parameters and the exchange under way bit for bit;
-  /// without, that exchange is dropped and the next step does not mix. A second average before the
-  /// revert changes nothing. Returns the consensus distance sqrt(mean over workers of
-  /// ||x_i - mean||^2) where it is asked for. Throws std::logic_error, before anything is changed,
-  /// where the parameters are not the wrapper's any more and, with `may_revert`, where they were
-  /// written, as step() does.
+  /// `may_revert`, revert_global_avg() restores parameters and the exchange under way bit for bit.
+  /// Without it, that exchange is dropped and the next step does not mix. A second average before
+  /// the revert changes nothing. With `return_distance`, returns the consensus distance
+  /// sqrt(mean over workers of ||x_i - mean||^2). Throws std::logic_error as step() does, before
+  /// anything is changed, if a parameter was added or got other memory and, with `may_revert`, if
+  /// parameters were written.
   std::optional<double> global_avg(bool may_revert = true, bool return_distance = false);
-  /// Throws std::logic_error where there is nothing to revert.
+  /// Throws std::logic_error if there is nothing to revert.
   void revert_global_avg();
 
-  /// The wrapped optimizer, for torch's schedulers, its state and its options. Its own step() would
-  /// not average.
+  /// The wrapped optimizer, for torch's schedulers, its state and its options. Do not call its
+  /// step(), which would not average.
   torch::optim::Optimizer& optimizer() { return *optimizer_; }
   const torch::optim::Optimizer& optimizer() const { return *optimizer_; }
 
@@ -109,10 +109,10 @@ class DecentOptimWrapper {
   std::size_t bucket_count() const;
 
  private:
-  // Tells whether anyone wrote a parameter.
+  // Shows whether a parameter was written: compares equal if it was not.
   struct Written {
     std::int64_t version = 0;
-    std::uint64_t trace = 0;  // of some of its elements
+    std::uint64_t trace = 0;  // hash of some of its elements
     bool operator==(const Written&) const = default;
   };
 

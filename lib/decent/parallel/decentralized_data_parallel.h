@@ -8,8 +8,8 @@
 //                                              .schedule = decent::constant_lr(1e-3)});
 //     loss(model.forward(x), y).backward();   // averages with the neighbours and updates, too
 //
-// This header includes nothing of torch::nn or torch::jit: whoever has such a module has its
-// header.
+// This header includes nothing of torch::nn or torch::jit: a program that has such a module
+// includes its header.
 
 #include <memory>
 #include <set>
@@ -29,7 +29,7 @@ namespace decent {
 
 namespace detail {
 
-// Holders and pointers lead to the module, a torch::jit::Module is one.
+// A holder or pointer is dereferenced; a torch::jit::Module is itself the module.
 template <typename Module>
 decltype(auto) module_of(Module& module) {
   if constexpr (requires { module->named_parameters(); }) {
@@ -39,7 +39,7 @@ decltype(auto) module_of(Module& module) {
   }
 }
 
-// Names and tensors of torch::jit's lists, of torch::nn's dictionaries or as they are, each tensor
+// Names and tensors of a torch::jit list, a torch::nn dictionary or a list of pairs; each tensor
 // once, under its first name.
 template <typename List>
 NamedTensors named_once(const List& list) {
@@ -64,8 +64,10 @@ NamedTensors named_once(const List& list) {
 
 }  // namespace detail
 
-/// See DecentralizedParameters for step(), get_lr(), set_accumulate_grad(), set_adaptive_factor(),
-/// global_avg(), revert_global_avg(), and for threads and what is collective.
+/// A module whose backward() averages and updates its parameters; the counterpart of PyTorch's
+/// DistributedDataParallel. DecentralizedParameters documents step(), get_lr(),
+/// set_accumulate_grad(), set_adaptive_factor(), global_avg() and revert_global_avg(), threads, and
+/// which calls are collective.
 template <typename Module>
 class DecentralizedDataParallel : public DecentralizedParameters {
  public:
@@ -75,7 +77,7 @@ class DecentralizedDataParallel : public DecentralizedParameters {
       : DecentralizedDataParallel(buffers_of(module), std::move(module), std::move(world),
                                   std::move(options)) {}
 
-  /// As DecentralizedParameters has them. Buffers that the module's forward replaces by others
+  /// As in DecentralizedParameters. Buffers that the module's forward replaces by new tensors
   /// (self.count = self.count + 1 in TorchScript) are averaged and restored, too.
   std::optional<double> global_avg(bool will_revert = true, bool return_distance = false) override {
     settle_buffers(buffers_, named_buffers());
@@ -86,7 +88,7 @@ class DecentralizedDataParallel : public DecentralizedParameters {
     DecentralizedParameters::revert_global_avg();
   }
 
-  /// As DecentralizedParameters has it, and parameters that are not trained as "model.<name>",
+  /// As in DecentralizedParameters, plus parameters that are not trained as "model.<name>" and
   /// buffers as "buffer.<name>".
   NamedTensors training_state() const override {
     settle_buffers(buffers_, named_buffers());
@@ -116,7 +118,7 @@ class DecentralizedDataParallel : public DecentralizedParameters {
     return tensors;
   }
 
-  /// What was given to the constructor; it shares its tensors with this object.
+  /// The module that was given to the constructor; it shares its tensors with this object.
   Module& module() { return module_; }
 
  private:

@@ -17,22 +17,23 @@
 
 namespace decent {
 
-/// When buckets are updated: as soon as their gradients are there, or all at the end of backward.
-/// The results are the same bit for bit; in_backward overlaps better, and refuses a model that
-/// still needs a weight after its gradient is complete (one that is also used through detach()).
+/// When buckets are updated: as soon as their gradients are complete, or all at the end of
+/// backward. The results are the same bit for bit. in_backward overlaps better, but a model that
+/// still needs a weight after its gradient is complete (because it also uses it through detach())
+/// then fails in backward().
 enum class UpdateTime { in_backward, after_backward };
 
-/// What a parameter has of its own; torch's parameter groups, one parameter each.
+/// Settings of one parameter, as those of torch's parameter groups.
 struct ParameterSettings {
   double weight_decay = 0.0;
   double lr_scale = 1.0;  // times the schedule's learning rate
 };
 
-/// What a pre-average callback sees of one bucket: just before it is mixed with what came.
+/// What a pre-average callback sees of one bucket, just before it is mixed.
 struct PreAverage {
   std::int64_t step = 0;    // the step that is being done, from 1
   std::size_t bucket = 0;   // its number, in the order of updates
-  const Edge& edge;         // who meets, this worker among them, and what each keeps of its own
+  const Edge& edge;         // the ranks that exchange, with this one, and their self-weight
   const at::Tensor& local;  // [numel], flat, zero between parameters
   const at::Tensor&
       received;  // [numel]: the peer's; of a larger edge the mean of the other members'
@@ -48,24 +49,24 @@ struct DecentralizedOptions {
       nullptr;
   double bucket_mb = 25.0;  // MiB
   double gamma = 1.0;       // mixing strength, 0 to 1
-  /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in 3; or a method of
-  /// the user's own (see exchange.h).
+  /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in edges of 3; or the
+  /// user's own method (see exchange.h).
   ExchangeChoice exchange = "fp32";
   bool average_buffers = true;  // floating-point buffers join the global average
   ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
   UpdateTime update_time = UpdateTime::in_backward;
-  /// For losses that were multiplied with loss_scale() before backward(). A step with a gradient
-  /// that is not finite then mixes and does not update. Buckets are updated after backward.
+  /// For losses that are multiplied by loss_scale() before backward(). A step with a gradient that
+  /// is not finite mixes but does not update. Buckets are updated after backward.
   std::optional<LossScalerOptions> loss_scaler = std::nullopt;
-  /// Called in backward for every bucket that is about to be mixed, in the order of buckets; it may
-  /// read, not write. Larger edges cost a copy of the bucket for it.
+  /// Called in backward for every bucket that is about to be mixed, in the order of buckets. It may
+  /// read but not write. In edges of more than two it costs a copy of the bucket.
   std::function<void(const PreAverage&)> pre_average = nullptr;
-  /// Workers per node, for topologies that ask; 0: what the launcher says (LOCAL_WORLD_SIZE).
+  /// Workers per node, for topologies that need it; 0: the launcher's value (LOCAL_WORLD_SIZE).
   int local_world_size = 0;
-  /// Gets what buckets do in the steps in which it is on: waits, updates, exchanges (each with a
-  /// thread of its own that waits for its end). Its begin_step() is the caller's.
+  /// Records waits, updates and exchanges of buckets in the steps in which it is on; each exchange
+  /// then has a thread that waits for its end. The caller calls its begin_step().
   std::shared_ptr<Trace> trace = nullptr;
-  /// Told of parameters that got no gradient, once each.
+  /// Called once for each parameter that gets no gradient, with a message.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 
   /// Whether all gradients of a step must be there before its first update.
@@ -76,13 +77,14 @@ struct DecentralizedOptions {
   bool updates_in_backward() const {
     return update_time == UpdateTime::in_backward && !needs_whole_gradient();
   }
-  /// What a parameter has of its own, by `settings` or by weight_decay.
+  /// The settings of a parameter, from `settings` or weight_decay.
   ParameterSettings settings_of(const std::string& name, const at::Tensor& parameter) const;
-  /// Throws UserError for what is missing or out of range, but in topology and bucket_mb.
+  /// Throws UserError for options that are missing or out of range; does not check topology and
+  /// bucket_mb.
   void check() const;
 };
 
-/// Throws UserError where gamma is not in [0, 1].
+/// Throws UserError if gamma is not in [0, 1].
 void check_gamma(double gamma);
 
 }  // namespace decent

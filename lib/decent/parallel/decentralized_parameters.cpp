@@ -100,7 +100,7 @@ void DecentralizedParameters::open_step() {
   if (parts_->replica.averaged()) {
     throw std::logic_error(
         "backward() on the global average: call revert_global_avg() first, or "
-        "global_avg(false) to go on from it");
+        "global_avg(false) to continue from it");
   }
   check_places();
   step_open_ = true;
@@ -220,7 +220,7 @@ void DecentralizedParameters::continue_from(std::int64_t step, const NamedTensor
   const auto find = [&](const std::string& name) -> const at::Tensor& {
     const auto found = by_name.find(name);
     if (found == by_name.end())
-      throw UserError("the state to go on from lacks '" + name + "'; training_state() names all");
+      throw UserError("the state to resume from lacks '" + name + "'; training_state() names all");
     return found->second;
   };
   parts_->states.restore(find);

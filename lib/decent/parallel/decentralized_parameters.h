@@ -11,15 +11,16 @@
 //           = (1-gamma) x_i^(t-1) + gamma sum_j W^(k)_ij x_j^(t-1)     t > 1,  k = (t-2) mod phases
 //     x_i^t = update(z_i, g_i, lr(t))
 //
-// Everything happens inside backward(): hooks on the parameters count a bucket's gradients down,
-// whatever order they come in; a complete bucket is mixed, updated, and its exchange for the next
-// step started. Users never call step().
+// Everything happens inside backward(). Hooks on the parameters count the missing gradients of each
+// bucket, in whatever order they come. A complete bucket is mixed and updated, and then its
+// exchange for the next step starts. step() only counts the updates; there is nothing to call.
 //
 // Threads: one object is used by one thread, the one that calls backward(). Collective:
-// constructor, backward (through the exchanges it waits for), global_avg. Every step starts an
-// exchange, also the last: a run ends with global_avg(), or a worker that is done leaves while
-// others still receive from it. An exception out of backward() (PeerLost, a diverged gradient)
-// leaves this worker in the middle of a step: nothing is left to do with the object then.
+// constructor, backward (through the exchanges that it waits for), global_avg. Every step starts an
+// exchange, also the last one. So a run must end with global_avg(); otherwise a worker that is done
+// exits while others still receive from it. After an exception out of backward() (PeerLost, a
+// diverged gradient) this worker is in the middle of a step, and the object cannot be used any
+// more.
 
 #include <cstdint>
 #include <memory>
@@ -33,14 +34,14 @@ namespace decent {
 
 class DecentralizedParameters {
  public:
-  /// Takes over the parameters that require a gradient (they become views of flat buckets); the
-  /// others and the buffers only take part in the start, when rank 0's values go to everyone.
-  /// Throws UserError for options that are missing or out of range, a topology that does not fit
-  /// the number of workers, and parameters that cannot be trained in place (see check_storage).
+  /// Takes over the parameters that require a gradient; they become views of flat buckets. Every
+  /// worker gets rank 0's values of all parameters and buffers. Collective. Throws UserError for
+  /// options that are missing or out of range, a topology that cannot do the number of workers, and
+  /// parameters that cannot be trained in place (see check_storage).
   DecentralizedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
                           std::shared_ptr<Communicator> world, DecentralizedOptions options);
-  /// Removes the hooks. Does not communicate: after an orderly end, global_avg(false) has waited
-  /// for all that was under way. (What a traced step has started is waited for here, too.)
+  /// Removes the hooks. Does not communicate: in an orderly end, global_avg(false) has waited for
+  /// all exchanges. (It does wait for exchanges of a traced step.)
   virtual ~DecentralizedParameters();
   DecentralizedParameters(const DecentralizedParameters&) = delete;
   DecentralizedParameters& operator=(const DecentralizedParameters&) = delete;
@@ -56,42 +57,44 @@ class DecentralizedParameters {
   /// While on, backward() only adds up gradients.
   void set_accumulate_grad(bool enable) { accumulating_ = enable; }
   bool accumulates_grad() const { return accumulating_; }
-  /// gamma from the next mixing on. Throws UserError where it is not in [0, 1].
+  /// Sets gamma from the next mixing on. Throws UserError if it is not in [0, 1].
   void set_adaptive_factor(double gamma);
 
-  /// Replaces parameters and buffers by the average over all workers; the learning state stays.
+  /// Replaces parameters and buffers by the average over all workers; the optimizer's state stays.
   /// With `will_revert`, revert_global_avg() restores parameters, buffers and the exchange under
-  /// way bit for bit; without, that exchange is dropped and the next step does not mix. Returns the
-  /// consensus distance where it is asked for.
+  /// way bit for bit. Without it, that exchange is dropped and the next step does not mix. With
+  /// `return_distance`, returns the consensus distance sqrt(mean over workers of ||x_i - mean||^2).
+  /// Collective. Throws std::logic_error inside backward().
   virtual std::optional<double> global_avg(bool will_revert = true, bool return_distance = false);
-  /// Throws std::logic_error where there is nothing to revert.
+  /// Throws std::logic_error if there is nothing to revert.
   virtual void revert_global_avg();
 
-  /// What this worker's training goes on from, with the names that checkpoints give it: every
-  /// trained parameter as "model.<name>", its optimizer states as "optimizer.<name>.exp_avg" and so
-  /// on, in its shape, and the number of its own updates as "optimizer.<name>.step" (int64 scalar);
-  /// with a loss scaler also "scaler.scale" (float32) and "scaler.growth_tracker" (int64); and what
-  /// the exchange remembers as "exchange.<name>".
-  /// Views of live memory, but for the counts, which are copies.
+  /// The tensors that this worker needs to resume, under their names in checkpoints. Every trained
+  /// parameter is "model.<name>"; its optimizer states, in its shape, are
+  /// "optimizer.<name>.exp_avg" and so on; the number of its own updates is "optimizer.<name>.step"
+  /// (int64 scalar). With a loss scaler there are "scaler.scale" (float32 scalar) and
+  /// "scaler.growth_tracker" (int64 scalar). What the exchange method remembers is
+  /// "exchange.<name>". The tensors are views of live memory, except for the scalars, which are
+  /// copies.
   virtual NamedTensors training_state() const;
 
-  /// Goes on after step `step`, once training_state()'s tensors have been given the values of that
-  /// step; `state` is that list, for its counts. Starts the exchange that was under way then.
-  /// Collective. Throws UserError where a count is not there.
+  /// Resumes after step `step`. Before it, give the tensors of training_state() the values that
+  /// they had after that step; `state` is that list, from which the scalars are read. Starts the
+  /// exchange that was under way then. Collective. Throws UserError if a scalar is missing.
   void continue_from(std::int64_t step, const NamedTensors& state);
 
-  /// What the loss of the next step is to be multiplied with; 1 without options.loss_scaler.
+  /// loss_scale() is the factor for the loss of the next step; 1 without options.loss_scaler.
   bool scales_loss() const;
   bool loss_scale_at_its_end() const;
   double loss_scale() const;
-  /// Whether a gradient of the last step overflowed, so that it was not updated.
+  /// Whether a gradient of the last step overflowed, so that the step did not update.
   bool overflowed() const;
 
-  /// Norm of the last step's gradient over all parameters of this worker, unscaled and before
-  /// clipping (NaN where it overflowed); nothing where clipping is off.
+  /// L2 norm of the last step's gradient over all parameters of this worker, unscaled and before
+  /// clipping (NaN if it overflowed); nullopt if clipping is off.
   std::optional<double> grad_norm() const;
 
-  /// Seconds that backward() has waited for exchanges since the last call.
+  /// Seconds that backward() has waited for exchanges since the last call of this function.
   double take_wait_seconds();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The average of all workers' models, and the way back to each worker's own.
+// The average of all workers' models, and its revert to each worker's own values.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,25 +12,25 @@
 
 namespace decent {
 
-/// Averages bucket tensors and buffers in place over all workers. Not thread-safe; all calls are
-/// collective but revert().
+/// Averages bucket tensors and buffers in place over all workers. Not thread-safe. All calls except
+/// revert() are collective.
 class GlobalAverage {
  public:
-  /// The tensors are those that training goes on with. Floating-point buffers are averaged where
-  /// `average_buffers`: those that hold the same bits on all workers stay as they are, of the
-  /// others the mean is taken in float64 and rounded once. All other buffers take rank 0's values,
-  /// so that every worker holds the same model.
+  /// The tensors are the live ones of training. With `average_buffers`, floating-point buffers are
+  /// averaged: those that hold the same bits on all workers stay as they are, and the mean of the
+  /// others is taken in float64 and rounded once. All other buffers take rank 0's values, so that
+  /// every worker holds the same model.
   GlobalAverage(std::shared_ptr<Communicator> world, std::vector<at::Tensor> buckets,
                 const NamedTensors& buffers, bool average_buffers);
 
   bool averaged() const { return averaged_; }
 
-  /// Replaces every tensor by the average. With `keep_backup`, revert() can bring the own ones
-  /// back. Returns the consensus distance sqrt(mean over workers of ||x_i - mean||^2) over all
-  /// parameters where it is asked for.
+  /// Replaces every tensor by the average. With `keep_backup`, revert() can restore the worker's
+  /// own values. With `return_distance`, returns the consensus distance sqrt(mean over workers of
+  /// ||x_i - mean||^2) over all parameters.
   std::optional<double> average(bool keep_backup, bool return_distance);
 
-  /// Back to the own tensors, bit for bit. Needs averaged().
+  /// Restores the worker's own values, bit for bit. Needs averaged().
   void revert();
 
   /// Keeps the average for good. Needs averaged().

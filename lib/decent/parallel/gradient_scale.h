@@ -1,6 +1,5 @@
 #pragma once
-// What gradients are multiplied with before they update: clipping, and the way back from a loss
-// that was scaled.
+// The factor of gradients in the update: the clip coefficient over the loss scale.
 
 #include <cstdint>
 #include <optional>
@@ -13,43 +12,42 @@
 
 namespace decent {
 
-/// A step is begin_step(), where the whole gradient is needed measure() for every bucket and
-/// measured(), then of() for every bucket, then end_step(). Not thread-safe.
+/// The calls of a step are begin_step(); if the whole gradient is needed, measure() for every
+/// bucket and then measured(); of() for every bucket; end_step(). Not thread-safe.
 class GradientScale {
  public:
-  /// `parameters`, by which buckets count theirs, are named where a gradient is not finite.
+  /// Bucket::parameters are indices of `parameters`, whose names are used in messages.
   GradientScale(const ClipOptions& clip, const std::optional<LossScalerOptions>& scaler,
                 const NamedTensors& parameters);
 
   void begin_step(std::int64_t step);
 
-  /// Takes a bucket's part of the whole gradient into account. Throws Error with
-  /// ExitCode::diverged where a number in it is not finite, unless the loss scale may come down.
+  /// Adds a bucket's part to the norm of the whole gradient. If an element is not finite, throws
+  /// Error with ExitCode::diverged, unless a loss scale can still be lowered.
   void measure(const Bucket& bucket, std::span<const BucketSlice> slices);
-  /// All buckets were.
+  /// All buckets were measured.
   void measured();
 
-  /// What the gradients of `bucket` are multiplied with. Throws as measure() where each bucket has
-  /// a norm of its own.
+  /// The factor of the gradients of `bucket`. Throws as measure() if each bucket has a norm of its
+  /// own.
   double of(const Bucket& bucket, std::span<const BucketSlice> slices);
 
   void end_step();
 
-  /// Whether the last step, or the one under way, has a gradient that is not finite: it updates
-  /// nothing.
+  /// Whether the current or last step has a gradient that is not finite, and so updates nothing.
   bool overflowed() const { return overflow_; }
-  /// Of the last step's gradient over all parameters, unscaled and before clipping; nothing where
-  /// clipping is off.
+  /// L2 norm of the last step's gradient over all parameters, unscaled and before clipping; nullopt
+  /// if clipping is off.
   std::optional<double> norm() const { return norm_; }
 
   bool scales_loss() const { return scaler_.has_value(); }
   bool loss_scale_at_its_end() const { return scaler_ && scaler_->at_its_end(); }
-  /// What the loss of the next step is to be multiplied with.
+  /// The factor for the loss of the next step.
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
 
-  /// The scaler's numbers as checkpoints have them ("scaler.scale", "scaler.growth_tracker").
+  /// The scaler's state under its names in checkpoints ("scaler.scale", "scaler.growth_tracker").
   NamedTensors state() const;
-  /// `find` gives the tensor of a name.
+  /// Sets that state; `find` returns the tensor of a name.
   void restore(const std::function<const at::Tensor&(const std::string& name)>& find);
 
  private:

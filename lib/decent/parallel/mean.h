@@ -1,5 +1,5 @@
 #pragma once
-// Means of tensors whose sum could overflow, and how they become elements of a narrower type.
+// Means of tensors whose sum could overflow, and rounding them to a narrower type.
 
 #include <ATen/core/Tensor.h>
 
@@ -9,8 +9,8 @@
 namespace decent {
 
 /// A mean is the sum of addend * x over all x, divided by `divisor`. `addend` is a power of two, so
-/// that the result has the bits of sum / count (but where x / count is subnormal), and no sum of
-/// finite numbers overflows.
+/// no sum of finite numbers overflows, and the result has the bits of sum / count (except where
+/// x / count is subnormal).
 struct MeanFactors {
   double addend = 1;
   double divisor = 1;
@@ -21,8 +21,8 @@ inline MeanFactors mean_factors(std::int64_t count) {
   return {.addend = addend, .divisor = static_cast<double>(count) * addend};
 }
 
-/// Writes float64 `values` to `target`, a tensor of any floating-point type, each rounded once:
-/// PyTorch rounds to float32 on the way to a type of 16 bits.
+/// Writes float64 `values` to `target`, of the same shape and any floating-point type, each rounded
+/// once. (PyTorch's copy_ rounds to float32 on the way to a type of 16 bits.)
 void copy_rounded_once(const at::Tensor& target, const at::Tensor& values);
 
 }  // namespace decent

@@ -14,7 +14,7 @@ namespace decent {
 /// What to warn of where step `step` gave these parameters no gradient.
 std::string no_gradient_warning(std::int64_t step, const std::vector<std::string>& parameters);
 
-/// Collects them over a step; each is warned of once in a run.
+/// Collects them over a step, and warns of each once in a run.
 class MissingGradients {
  public:
   /// Looks at the parameters of a bucket, before their gradients go.

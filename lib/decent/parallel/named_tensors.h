@@ -1,5 +1,5 @@
 #pragma once
-// Tensors and what they are called.
+// Tensors with their names.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,7 +12,7 @@ namespace decent {
 /// Names and tensors, in order of registration.
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-/// Those that require a gradient, and the others, in the same order.
+/// The parameters that require a gradient, and those that do not, each in the same order.
 NamedTensors trained_part(const NamedTensors& parameters);
 NamedTensors untrained_part(const NamedTensors& parameters);
 

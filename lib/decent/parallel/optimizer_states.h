@@ -1,6 +1,6 @@
 #pragma once
-// What the optimizer keeps of each parameter: its states in flat arrays like the buckets', its
-// settings, and how often it was updated.
+// The optimizer's data for each parameter: its states, in flat arrays with the layout of the
+// buckets, its settings, and its number of updates.
 
 #include <cstdint>
 #include <functional>
@@ -14,33 +14,33 @@
 
 namespace decent {
 
-/// Of the trained parameters of `replica`, which outlives it. Not thread-safe.
+/// For the trained parameters of `replica`, which must outlive it. Not thread-safe.
 class OptimizerStates {
  public:
-  /// States as `options.update` names them, zero, and settings as `options` has them.
+  /// States of `options.update`, all zero, and settings of `options`.
   OptimizerStates(const Replica& replica, const DecentralizedOptions& options);
 
   /// The arrays of a bucket, as BucketStep takes them.
   std::span<void* const> arrays(std::size_t bucket) const { return buckets_[bucket].pointers; }
 
   /// The parameters of a bucket with their gradients, as BucketStep takes them, in the parameters'
-  /// order in memory. Changes nothing but the layout of gradients, so that it may be called twice
-  /// in a step. Throws UserError for a sparse gradient.
+  /// order in memory. It changes only the layout of gradients, so it may be called twice in a step.
+  /// Throws UserError for a sparse gradient.
   std::vector<BucketSlice> slices(std::size_t bucket) const;
 
-  /// Those parameters of `bucket` that have a gradient have been updated.
+  /// Counts an update of those parameters of `bucket` that have a gradient.
   void count_updates(std::size_t bucket);
 
-  /// Appends what checkpoints have of parameter number `i` of `bucket`: its states, in its shape,
-  /// views of live memory, and the number of its updates.
+  /// Appends the tensors of parameter number `i` of `bucket` for checkpoints: its states in its
+  /// shape, which are views of live memory, and its number of updates (int64 scalar, a copy).
   void add_to(NamedTensors& state, std::size_t bucket, std::size_t i) const;
 
-  /// Takes the numbers of updates; `find` gives the tensor of a name.
+  /// Sets the numbers of updates; `find` returns the tensor of a name.
   void restore(const std::function<const at::Tensor&(const std::string& name)>& find);
 
  private:
   struct Arrays {
-    std::vector<at::Tensor> tensors;  // one a state, [numel of the bucket]
+    std::vector<at::Tensor> tensors;  // one per state, [numel of the bucket]
     std::vector<void*> pointers;
   };
 

@@ -1,5 +1,5 @@
 #pragma once
-// One worker's copy of a model: taken over for training, averaged over all workers and back.
+// One worker's copy of a model: flat buckets, the global average over all workers, and its revert.
 
 #include <ATen/core/Tensor.h>
 
@@ -27,36 +27,37 @@ struct ReplicaOptions {
 class Replica {
  public:
   /// Moves the parameters that require a gradient, `trained`, into flat buckets, of which they
-  /// become views; everyone gets rank 0's values of these, of the `untrained` ones and of the
-  /// `buffers`. Throws UserError, before any tensor is touched, as check_storage and plan_buckets
-  /// do.
+  /// become views. Every worker gets rank 0's values of `trained`, `untrained` and `buffers`.
+  /// Throws UserError as check_storage and plan_buckets do, before any tensor is changed.
   Replica(const NamedTensors& trained, const NamedTensors& untrained, const NamedTensors& buffers,
           std::shared_ptr<Communicator> world, const ReplicaOptions& options);
 
-  /// The trained ones, in order of registration; buckets count them so.
+  /// The trained parameters, in order of registration; Bucket::parameters are indices of this list.
   const NamedTensors& parameters() const { return parameters_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   /// Elements of all trained parameters.
   std::int64_t parameter_count() const;
 
-  /// The name of a trained parameter that no longer is where its bucket has it (set_data,
-  /// torch::load, Module::to), so that it would be neither updated nor averaged.
+  /// The name of a trained parameter that is no longer a view of its bucket (after set_data,
+  /// torch::load, Module::to), and so would be neither updated nor averaged; nullopt if there is
+  /// none.
   std::optional<std::string> misplaced() const;
 
-  /// Once a bucket was written: the gradients of its parameters go, and autograd is told.
+  /// After a bucket was written: releases the gradients of its parameters, and bumps the
+  /// parameters' versions for autograd.
   void release_gradients(std::size_t bucket);
-  /// Tells autograd that all weights were written.
+  /// After all weights were written: bumps the versions of all parameters for autograd.
   void written();
 
-  /// Whether the tensors hold the average, with a way back.
+  /// Whether the tensors hold the average and revert() is possible.
   bool averaged() const { return average_.averaged(); }
 
-  /// Replaces parameters and buffers by the average over all workers, once what `exchange` has
-  /// under way has come; see GlobalAverage::average. With `will_revert` a later wait() mixes with
-  /// that all the same; without, the exchange is dropped. Gives the consensus distance where it is
-  /// asked for.
+  /// Waits for the exchanges under way, then replaces parameters and buffers by the average over
+  /// all workers; see GlobalAverage::average. With `will_revert`, a later wait() of `exchange`
+  /// still mixes with the received weights; without it they are dropped. With `return_distance`,
+  /// returns the consensus distance.
   std::optional<double> average(Exchange& exchange, bool will_revert, bool return_distance);
-  /// Back to the own tensors, bit for bit. Throws std::logic_error where there is nothing to
+  /// Restores this worker's own values, bit for bit. Throws std::logic_error if there is nothing to
   /// revert.
   void revert() { average_.revert(); }
 

@@ -10,13 +10,13 @@
 
 namespace decent {
 
-/// A hash of the elements of each tensor, bit for bit and row-major: int64 [tensors] on the CPU. A
-/// chance of 2^-64 that two different ones have the same.
+/// A hash of the bits of each tensor's elements in row-major order: int64 [tensors] on the CPU. Two
+/// different tensors have the same hash with a probability of 2^-64.
 at::Tensor bit_hashes(std::span<const at::Tensor> tensors);
 
-/// `table` is int64 [rows, tensors], on the CPU: hashes in the rows that are this worker's own,
-/// zeros in those of others. Tells, alike on all workers, which tensors have one hash in all rows;
-/// the table is that of all workers afterwards. Collective.
+/// `table` is int64 [rows, tensors] on the CPU, with hashes in this worker's rows and zeros in
+/// those of others; afterwards it has the rows of all workers. Returns, the same on all workers,
+/// which tensors have the same hash in all rows. Collective.
 std::vector<bool> same_in_all_rows(Communicator& world, const at::Tensor& table);
 
 }  // namespace decent

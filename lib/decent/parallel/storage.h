@@ -1,5 +1,5 @@
 #pragma once
-// Where parameters are that are trained: views of flat buckets.
+// The memory of trained parameters: they are views of flat buckets.
 
 #include <ATen/core/Tensor.h>
 
@@ -18,17 +18,17 @@ struct Bucket {
   std::vector<std::int64_t> offsets;    // elements, of each of them
 };
 
-/// Checks that every parameter can be trained in place: floating point (float32 or float64), on the
-/// CPU or a CUDA GPU, the same for all, dense, not sharing memory with any other tensor. Throws
-/// UserError naming the tensors.
+/// Checks that every parameter can be trained in place: float32 or float64, all on the CPU or all
+/// on the same CUDA GPU, dense, and not sharing memory with any other tensor. Throws UserError
+/// naming the tensors.
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors);
 
-/// Throws UserError where the gradient of the parameter `name` is sparse.
+/// Throws UserError if the gradient of the parameter `name` is sparse.
 void check_dense(const std::string& name, const at::Tensor& grad);
 
-/// Moves parameters into flat buckets of `bucket_mb` MiB: they become views at offsets aligned to
-/// 128 bytes, strides kept, through set_data, so that every holder of the tensor sees the move. On
-/// the device that the parameters are on.
+/// Moves parameters into flat buckets of `bucket_mb` MiB on their device. They become views at
+/// offsets aligned to 128 bytes and keep their strides. This is done by set_data, so that every
+/// holder of a tensor sees the new memory.
 std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb);
 
 std::vector<at::Tensor> flat_tensors(const std::vector<Bucket>& buckets);

@@ -1,5 +1,5 @@
 #pragma once
-// What checkpoints call the tensors that training goes on from.
+// The names of tensors in checkpoints.
 
 #include <string>
 #include <string_view>
@@ -14,22 +14,22 @@ inline constexpr std::string_view kOptimizerPrefix = "optimizer.";  // then para
 inline constexpr std::string_view kScalerPrefix = "scaler.";        // of the loss
 inline constexpr std::string_view kExchangePrefix = "exchange.";    // what its method remembers
 
-/// Of what a prefix says, e.g. tensor_name(kModelPrefix, "conv.weight").
+/// The name with its prefix, e.g. tensor_name(kModelPrefix, "conv.weight") is "model.conv.weight".
 inline std::string tensor_name(std::string_view prefix, std::string_view name) {
   return std::string(prefix).append(name);
 }
 
-/// A state of the optimizer, e.g. "optimizer.conv.weight.exp_avg".
+/// The name of an optimizer state, e.g. "optimizer.conv.weight.exp_avg".
 inline std::string optimizer_tensor_name(std::string_view parameter, std::string_view state) {
   return tensor_name(kOptimizerPrefix, parameter).append(".").append(state);
 }
 
-/// How often a parameter was updated; only those that are trained have it.
+/// The name of a parameter's number of updates; only trained parameters have it.
 inline std::string update_count_name(std::string_view parameter) {
   return optimizer_tensor_name(parameter, "step");
 }
 
-/// Those of `tensors` whose names begin with `prefix`, without it.
+/// The tensors whose names begin with `prefix`, under their names without it.
 inline NamedTensors part_of(const NamedTensors& tensors, std::string_view prefix) {
   NamedTensors part;
   for (const auto& [name, tensor] : tensors) {

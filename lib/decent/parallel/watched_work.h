@@ -1,15 +1,15 @@
 #pragma once
-// The end of an operation with peers, as it happens.
+// Records the end of an operation with peers when it happens.
 
 #include "decent/comm/communicator.h"
 #include "decent/core/trace.h"
 
 namespace decent {
 
-/// `work`, with a thread that waits for it from now on and ends `span` when it is done, not when
-/// somebody asks: a Communicator's exchange does not know before it is waited for. What that thread
-/// is thrown comes out of every wait() of the result, which on a GPU blocks the thread, too, and
-/// not only the stream. Dropping the result waits, too.
+/// Starts a thread that waits for `work` and then ends `span`, because a Communicator's exchange
+/// does not know that it is complete before somebody waits for it. Every wait() of the result
+/// throws what that thread caught. On a GPU, wait() also blocks the thread, and not only the
+/// stream. The destructor of the result waits, too.
 Pending watched(Pending work, TraceSpan span);
 
 }  // namespace decent

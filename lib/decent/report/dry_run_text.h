@@ -1,5 +1,5 @@
 #pragma once
-// What --dry-run prints: figures in, lines out.
+// The lines that --dry-run prints, made from figures.
 
 #include <cstdint>
 #include <optional>
@@ -24,8 +24,8 @@ struct DryRunFacts {
   double received_per_weight = 0;          // memory of the exchange, over that of the weights
   double sent_per_weight = 0;              // by a worker in a step, likewise
   std::vector<std::string> import;         // how the model file was understood; may be empty
-  std::vector<std::string> notes;          // what a run would say at its start
-  std::vector<std::string> warnings;       // what it would warn of
+  std::vector<std::string> notes;          // that a run would print at its start
+  std::vector<std::string> warnings;       // that a run would print
   double peak_bytes = 0;                   // of this process so far, the trial step included
   bool in_backward = true;
 
@@ -45,7 +45,7 @@ struct DryRunFacts {
   std::vector<std::pair<std::int64_t, double>> learning_rates;  // step and rate
 
   std::string output;
-  std::string output_note;  // what is in the way of a run there, or empty
+  std::string output_note;  // why a run cannot use that folder; else empty
 };
 
 std::vector<std::string> dry_run_lines(const DryRunFacts& facts);

@@ -14,17 +14,17 @@
 
 namespace decent {
 
-/// Every call's record is with the operating system when it returns. Throws WriteError.
+/// When a call returns, its record has been passed to the operating system. Throws WriteError.
 class EventFile {
  public:
-  /// Makes a file named as TensorFlow does, events.out.tfevents.<seconds>.<host>.<pid>.0.
+  /// Creates a file with TensorFlow's naming, events.out.tfevents.<seconds>.<host>.<pid>.0.
   explicit EventFile(const std::filesystem::path& folder);
 
-  /// A run starts (again) with this step: readers forget what other files say of it and of later
-  /// ones.
+  /// A run starts or resumes with this step: readers discard what other files have for this step
+  /// and later ones.
   void write_start(std::int64_t step);
 
-  /// Tags, e.g. "train/loss", and values of one step.
+  /// The values of one step with their tags, e.g. "train/loss".
   void write(std::int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
 
  private:

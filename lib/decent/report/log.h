@@ -1,5 +1,5 @@
 #pragma once
-// What a run tells its user: lines on stdout and in run.log from rank 0, warnings on stderr.
+// The log of a run: lines on stdout and in run.log from rank 0, warnings on stderr.
 
 #include <filesystem>
 #include <functional>
@@ -18,24 +18,25 @@ enum class Verbosity { quiet, normal, verbose };
 
 class Log {
  public:
-  /// Only rank 0 speaks. quiet: warnings only; verbose: details too. run.log always gets
-  /// everything.
+  /// Only rank 0 prints. quiet: only warnings; verbose: details, too. run.log always gets all
+  /// lines.
   Log(int rank, Verbosity verbosity);
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
 
-  /// From now on all lines also go to this file, with the time, and those before do now. Throws
-  /// WriteError, as every later line does that cannot be written there.
+  /// Writes all lines so far, and all later ones, to this file, with their times. Throws
+  /// WriteError, and so does every later line that cannot be written there.
   void open_file(const std::filesystem::path& path);
 
   bool quiet() const;
   void detail(const std::string& line);
   void info(const std::string& line);
   void warn(const std::string& line);
-  /// Called before a line goes to the screen, by whoever draws there; null: nobody.
+  /// Sets a function that is called before a line is printed, such as ProgressBar::clear; null:
+  /// none.
   void before_line(std::function<void()> clear) { before_line_ = std::move(clear); }
-  /// Only to the file, for progress that the user turned off on the screen.
+  /// Writes a line only to the file, for progress that the user turned off on the screen.
   void file_only(const std::string& line);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Whether a run that came to its end has trained at all.
+// Warns at the end of a run that learned nothing because its learning rate was too high.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,29 +9,30 @@
 
 namespace decent {
 
-/// Losses that say nothing by themselves of what a model has learned.
+/// Losses of models that have learned nothing, for comparison.
 struct UntrainedLoss {
   double model = 0;  // of the model before any training; 0: not known
-  /// Of an output of zeros, which knows nothing of its input: ln(classes), the mean square of the
-  /// targets. Nothing where the model gives its loss itself.
+  /// The loss of an output of zeros, which ignores its input: ln(classes), or the mean square of
+  /// the targets. nullopt if the model returns its loss itself.
   std::optional<double> zeros = {};
 };
 
-/// Looks out for a learning rate that is too high in a run whose losses stay finite: they rise far
-/// above that of the untrained model, and at the end are no better than those of one that knows
-/// nothing. What counts is the median of the last kMedianOf losses, as some batches are odd.
+/// Detects a learning rate that is too high in a run whose losses stay finite: the loss rises far
+/// above that of the untrained model, and at the end is no better than that of a model that knows
+/// nothing. It uses the median of the last kMedianOf losses, because single batches vary.
 class LossWatch {
  public:
   static constexpr std::size_t kMedianOf = 10;
-  /// Losses that rise less may do so by accident.
+  /// The factor by which the loss must rise; smaller rises may be accidental.
   static constexpr double kRise = 3;
 
   explicit LossWatch(const UntrainedLoss& untrained) : untrained_(untrained) {}
 
-  /// The loss of one update, in their order. One that is not finite does not count.
+  /// The loss of the next update. A loss that is not finite is ignored.
   void saw(double loss);
 
-  /// At the end; nothing where all is well, or where fewer than kMedianOf losses were seen.
+  /// The warning at the end of the run; nullopt if all is well, or after fewer than kMedianOf
+  /// losses.
   std::optional<std::string> warning(double lr) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// metrics.jsonl: one JSON object a line, numbers in full precision, non-finite ones as null.
+// metrics.jsonl: one JSON object per line, numbers in full precision, non-finite ones as null.
 
 #include <cstdint>
 #include <cstdio>
@@ -18,11 +18,11 @@ struct TrainMetrics {
   double lr = 0;
   // Means over the steps since the last such line, on rank 0:
   double samples_per_s = 0;  // of all workers together
-  double step_ms = 0;        // per update, with waiting for data, without evaluation
+  double step_ms = 0;        // per update, with waiting for data, without evaluation and saving
   double comm_wait_ms = 0;
   double data_wait_ms = 0;
   std::optional<double> grad_norm = {};   // of this step, before clipping, mean over workers
-  std::optional<double> loss_scale = {};  // that this step's loss was multiplied with, on rank 0
+  std::optional<double> loss_scale = {};  // factor of this step's loss, on rank 0
 };
 
 /// A metric of an evaluation besides the loss.
@@ -39,13 +39,13 @@ struct EvalMetrics {
   std::vector<Score> scores = {};
   std::int64_t samples = 0;
   double consensus_distance = 0;
-  /// Of an evaluation that is not the run's own, beside it in the same file: the data, where it is
-  /// not the run's data.eval, and the checkpoint, where it is another run's.
+  /// For an evaluation that is not the run's own but is added to its file: the data, if it is not
+  /// the run's data.eval, and the checkpoint, if it is another run's. Else empty.
   std::string source = {};
   std::string checkpoint = {};
 };
 
-/// Every line is with the operating system when a call returns. Throws WriteError.
+/// When a call returns, its line has been passed to the operating system. Throws WriteError.
 class MetricsFile {
  public:
   explicit MetricsFile(const std::filesystem::path& path);
@@ -68,18 +68,18 @@ class MetricsFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// Leaves the lines of steps up to `step` and no end line, as if the run had just come there. What
-/// is no whole line (the program was killed while it wrote) goes too. Throws WriteError.
+/// Keeps the lines of steps up to `step`, without end lines, as if the run had just done that step.
+/// Also removes an incomplete last line (the program was killed while it wrote). Throws WriteError.
 void cut_metrics(const std::filesystem::path& path, std::int64_t step);
 
-/// The highest step of any line but end lines; 0 where there is none, or no such file.
+/// The highest step of all lines except end lines; 0 if there is none, or no such file.
 std::int64_t last_step_in(const std::filesystem::path& path);
 
-/// The losses of all train lines, in their order; NaN for one that was not finite.
+/// The losses of all train lines in order; NaN for losses that were not finite.
 std::vector<double> train_losses_in(const std::filesystem::path& path);
 
-/// Whether the last line says that the run came to its end, and at which step; nothing where there
-/// is no such file.
+/// The step at which the run completed, if the last line says that it did; nullopt otherwise, or if
+/// there is no such file.
 std::optional<std::int64_t> completed_step(const std::filesystem::path& path);
 
 }  // namespace decent

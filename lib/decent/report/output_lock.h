@@ -1,7 +1,7 @@
 #pragma once
 // One run at a time in an output folder: an advisory lock (flock) on the file .lock in it. The
-// kernel frees it with the process, however that ends; docs/checkpoints.md says what network file
-// systems make of it.
+// kernel frees the lock when the process ends, however it ends; docs/checkpoints.md says what the
+// lock does on network file systems.
 
 #include <chrono>
 #include <filesystem>
@@ -12,43 +12,43 @@ namespace decent {
 
 /// Who holds a lock, as written in its file.
 struct LockHolder {
-  std::string session;  // of the run's processes, the same for all that were started together
+  std::string session;  // the same for all processes that were started together
   std::string host;
-  std::string process;  // its number
+  std::string process;  // its process id
   std::string since;    // "2026-05-04 13:37:00 UTC"
 };
 
 /// "the run of process 123 on 'node7', since 2026-05-04 13:37:00 UTC"
 std::string text_of(const LockHolder& holder);
 
-/// Who holds the lock of the folder; nothing where nobody does, or where there is no such folder.
-/// A holder that has not written who it is yet has empty fields. Writes nothing.
+/// Who holds the lock of the folder; nullopt if nobody does, or if there is no such folder. If the
+/// holder has not written its identity yet, the fields are empty. Writes nothing.
 std::optional<LockHolder> find_holder(const std::filesystem::path& folder);
 
-/// Throws UserError saying who holds the folder where somebody still does after a second: others
-/// that only look hold it for a moment, and processes that were killed take one to end.
+/// Throws UserError saying who holds the folder, if somebody still does after a second. It waits
+/// because processes that only look hold the lock briefly, and killed processes take time to end.
 void check_not_held(const std::filesystem::path& folder);
 
 /// Not thread-safe.
 class OutputLock {
  public:
   explicit OutputLock(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  /// Removes the file and frees the lock, and removes the folder where take() made it and nothing
-  /// else came into it.
+  /// Removes the file and frees the lock. Also removes the folder if take() created it and it is
+  /// still empty.
   ~OutputLock();
   OutputLock(const OutputLock&) = delete;
   OutputLock& operator=(const OutputLock&) = delete;
 
-  /// Takes the lock for the processes of `session`, one of which may hold it already; makes the
-  /// folder where it is not there. Throws UserError as check_not_held does; WriteError.
+  /// Takes the lock for the processes of `session`, one of which may hold it already. Creates the
+  /// folder if it does not exist. Throws UserError as check_not_held does; WriteError.
   void take(const std::string& session);
 
-  /// Removes the file, which the end of the process would leave behind. For a process that ends
-  /// without destroying this object; any thread.
+  /// Removes the file. For a process that ends without destroying this object, and would leave the
+  /// file behind. Any thread.
   void remove_file() const noexcept;
 
   bool held() const { return fd_ >= 0; }
-  /// Whether the file system knows locks. Where it does not, take() takes nothing.
+  /// Whether the file system supports locks. If it does not, take() takes nothing.
   bool supported() const { return supported_; }
 
  private:

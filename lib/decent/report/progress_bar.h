@@ -1,5 +1,5 @@
 #pragma once
-// One line at the bottom of a terminal that shows how far a run is.
+// A line at the bottom of a terminal that shows the progress of a run.
 
 #include <chrono>
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Progress {
   std::optional<double> accuracy;  // of the last evaluation
 };
 
-/// The line for a terminal of `width` columns, shorter than it: a narrow one loses the less
-/// important figures, then the bar.
+/// The line for a terminal of `width` columns, shorter than that. A narrow terminal loses the less
+/// important figures first, then the bar.
 std::string progress_bar_text(const Progress& progress, std::size_t width);
 
 /// Draws on stdout. Not thread-safe; hidden until the first draw.
@@ -29,9 +29,9 @@ class ProgressBar {
   /// Whether stdout is a terminal that can redraw a line.
   static bool fits_stdout();
 
-  /// Redraws, ten times a second at the most; the terminal's width is asked for each time.
+  /// Redraws, at most ten times a second, for the terminal's current width.
   void update(const Progress& progress);
-  /// Takes the line away, so that something else can be written; the next update draws again.
+  /// Clears the line, so that something else can be printed; the next update draws again.
   void clear();
 
  private:

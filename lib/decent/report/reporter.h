@@ -1,5 +1,5 @@
 #pragma once
-// Everything that a run tells: metrics.jsonl, TensorBoard, the screen and run.log. Rank 0 has one.
+// Reports a run's progress to metrics.jsonl, TensorBoard, the screen and run.log. Rank 0 has one.
 
 #include <chrono>
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class ProgressDisplay { bar, plain, off };
 
 struct ReporterOptions {
   int workers = 1;
-  std::int64_t first_step = 0;  // that the run goes on from
+  std::int64_t first_step = 0;  // the step that the run resumes after; 0: a new run
   std::int64_t total_steps = 0;
   std::int64_t update_samples = 0;  // of one update, on all workers
   ProgressDisplay display = ProgressDisplay::plain;
@@ -41,11 +41,11 @@ class Reporter {
   void evaluation(const EvalMetrics& metrics);
   /// Makes the lines of metrics.jsonl durable. Any thread.
   void sync() { metrics_.sync(); }
-  /// The last line of metrics.jsonl: completed, stopped or failed, and the display is cleared.
-  /// Never throws and never waits long: the disk may be what failed, and the training thread may
-  /// hang.
+  /// Writes the last line of metrics.jsonl (completed, stopped or failed) and clears the display.
+  /// Never throws and never waits long, because the disk may have failed and the training thread
+  /// may hang.
   void end(const std::string& status, std::int64_t step) noexcept;
-  /// The same for a run that came to its end, with its summary. Throws WriteError.
+  /// The same for a run that completed, with its summary. Throws WriteError.
   void complete(std::int64_t step);
 
  private:

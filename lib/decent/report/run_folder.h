@@ -9,16 +9,16 @@ class RunFolder {
  public:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}
 
-  /// Throws UserError naming both ways out where the folder holds a run already (recipe.yaml,
-  /// metrics.jsonl or checkpoints/), or is not a folder. Writes nothing.
+  /// Throws UserError if the folder already holds a run (recipe.yaml, metrics.jsonl or
+  /// checkpoints/), naming both ways out, or if it is not a folder. Writes nothing.
   void check_free() const;
 
   /// Whether the folder holds a run; see check_free().
   bool holds_run() const;
 
-  /// Keeps metrics and models that a run leaves behind: moves the models, copies metrics.jsonl, to
-  /// a new folder set-aside/1, set-aside/2, .., whose path it returns; empty where there is nothing
-  /// to keep. Throws WriteError.
+  /// Keeps metrics and models from after the checkpoint that a run is taken back to: moves the
+  /// models and copies metrics.jsonl to a new folder set-aside/1, set-aside/2, .. Returns its path,
+  /// or an empty one if there is nothing to keep. Throws WriteError.
   std::filesystem::path set_aside() const;
 
   const std::filesystem::path& path() const { return path_; }

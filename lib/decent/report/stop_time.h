@@ -1,5 +1,5 @@
 #pragma once
-// Whether a run under torchrun can save when it is told to stop.
+// Whether a run under torchrun has time to save when it is asked to stop.
 
 #include <cstdint>
 #include <optional>
@@ -7,18 +7,18 @@
 
 namespace decent {
 
-/// torchrun passes a signal on to its workers and kills them 30 s later. By then the step that they
-/// are in must be done and a checkpoint saved.
+/// torchrun passes a signal on to its workers and kills them 30 s later. By then they must have
+/// finished their step and saved a checkpoint.
 class StopTime {
  public:
-  /// `bytes`: what the workers of this machine save together. Until a save has been seen it is
-  /// taken to be written with 500 MB/s.
+  /// `bytes`: the size of a checkpoint of all workers of this machine. Until a save has been
+  /// measured, 500 MB/s are assumed.
   explicit StopTime(std::int64_t bytes);
 
   void saw_step(double seconds);
   void saw_save(double seconds);
 
-  /// What to tell the user, once, where the 30 s are not enough; known after the second step.
+  /// A warning, returned once, if 30 s are not enough; known after the second step.
   std::optional<std::string> warning();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What a topology does to information: how fast, and whether, workers come to agree.
+// How fast the phases of a topology spread information, and whether all workers come to agree.
 
 #include <cstdint>
 #include <optional>
@@ -10,13 +10,13 @@
 namespace decent {
 
 /// 1 minus the second largest singular value of one period's product of mixing matrices
-/// (1-gamma) I + gamma W: the share of disagreement that a period takes away, at least. 1: all
-/// workers agree after it; 0: some never hear of others. (arXiv 2410.11998 and the gossip
-/// literature bound convergence by it.)
+/// (1-gamma) I + gamma W, in [0, 1]. It is the share of disagreement that a period takes away at
+/// least: 1 means that all workers agree after a period, 0 that some never hear of others.
+/// arXiv 2410.11998 bounds convergence by it.
 double spectral_gap(std::span<const Phase> phases, int world_size, double gamma = 1.0);
 
-/// The smallest number of steps after which every worker's weights hold a part of every other's,
-/// beginning with the first phase; nothing where that never happens.
+/// The smallest number of steps, beginning with the first phase, after which every worker's weights
+/// contain a part of every other worker's; nullopt if that never happens.
 std::optional<std::int64_t> steps_to_reach_all(std::span<const Phase> phases, int world_size);
 
 }  // namespace decent

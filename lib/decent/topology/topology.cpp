@@ -28,7 +28,7 @@ std::vector<Phase> complete(int world_size, int /*local_world_size*/) {
   return {{uniform(everyone)}};
 }
 
-// With an odd number of workers one of them rests in each phase, every one in turn.
+// With an odd number of workers, one of them is alone in each phase, every one in turn.
 std::vector<Phase> odd_ring(int n) {
   std::vector<Phase> phases;
   for (int p = 0; p < n; ++p) {
@@ -86,21 +86,26 @@ Edge node_group(std::initializer_list<int> nodes, int local_world_size) {
   return uniform(ranks);
 }
 
+// A topology that cannot do this number of workers with so many per node. make_topology() adds what
+// the user can change.
+class WrongWorkersPerNode : public UserError {
+ public:
+  using UserError::UserError;
+};
+
 void check_alternating(int n, int local) {
   const int nodes = n / local;
   if (n % local == 0 && nodes >= 2 && std::has_single_bit(static_cast<unsigned>(nodes))) return;
-  throw UserError("topology alternating-exp-ring cannot do " + counted(n, "worker") + " with " +
-                  std::to_string(local) + " per node: it needs 2, 4, 8, .. whole nodes, so with " +
-                  std::to_string(local) + " per node " + std::to_string(2 * local) + ", " +
-                  std::to_string(4 * local) + ", " + std::to_string(8 * local) +
-                  ", .. workers.\nSet parallel.local_world_size to another number of workers per "
-                  "node, or choose "
-                  "another topology.");
+  throw WrongWorkersPerNode(
+      "topology alternating-exp-ring cannot do " + counted(n, "worker") + " with " +
+      std::to_string(local) + " per node: it needs 2, 4, 8, .. whole nodes, so with " +
+      std::to_string(local) + " per node " + std::to_string(2 * local) + ", " +
+      std::to_string(4 * local) + ", " + std::to_string(8 * local) + ", .. workers.");
 }
 
-// Two nodes that meet do so as one group in one of the two phases of a round, and each by itself in
-// the other; a counter over all meetings makes half of the pairs of nodes cross in the first and
-// half in the second.
+// A round has two phases. Two nodes that exchange in it do so as one group in one of the phases,
+// and each node by itself in the other. A counter over all pairs of nodes makes half of the pairs
+// cross in the first phase and half in the second.
 std::vector<Phase> alternating_exp_ring(int n, int local) {
   check_alternating(n, local);
   const int nodes = n / local;
@@ -132,7 +137,7 @@ struct Entry {
   TopologyFunction make;
 };
 
-// Ours and those that the process registered.
+// The built-in topologies and those that the process registered.
 class Registry {
  public:
   static Registry& get() {
@@ -187,7 +192,7 @@ void check_edge(const Edge& edge, std::size_t phase, int world_size, std::vector
                       (world_size == 1 ? ", 0" : ", 0 to " + std::to_string(world_size - 1)));
     }
     if (seen[static_cast<std::size_t>(rank)]) {
-      throw UserError(where + "rank " + std::to_string(rank) + " stands in two edges");
+      throw UserError(where + "rank " + std::to_string(rank) + " is in two edges");
     }
     seen[static_cast<std::size_t>(rank)] = true;
   }
@@ -205,6 +210,16 @@ std::vector<Phase> checked(std::vector<Phase> phases, int world_size) {
   return phases;
 }
 
+std::vector<Phase> call(const TopologyFunction& make, int world_size, int local_world_size,
+                        std::string_view local_setting) {
+  try {
+    return make(world_size, local_world_size);
+  } catch (const WrongWorkersPerNode& error) {
+    throw UserError(error.what() + ("\nSet " + std::string(local_setting)) +
+                    " to another number of workers per node, or choose another topology.");
+  }
+}
+
 }  // namespace
 
 void register_topology(const std::string& name, TopologyFunction function) {
@@ -215,18 +230,21 @@ void register_topology(const std::string& name, TopologyFunction function) {
 
 std::vector<std::string> topology_names() { return Registry::get().names(); }
 
-std::vector<Phase> make_topology(std::string_view name, int world_size, int local_world_size) {
+std::vector<Phase> make_topology(std::string_view name, int world_size, int local_world_size,
+                                 std::string_view local_setting) {
   if (world_size < 1 || local_world_size < 1)
     throw UserError("a topology needs at least one worker");
-  if (const TopologyFunction make = Registry::get().find(name)) {
-    std::vector<Phase> phases = make(world_size, local_world_size);
-    try {
-      return checked(std::move(phases), world_size);
-    } catch (const UserError& error) {
-      throw UserError("'" + std::string(name) + "': " + error.what());
-    }
+  const TopologyFunction make = Registry::get().find(name);
+  if (!make) {
+    throw UserError("unknown topology '" + std::string(name) +
+                    "'; valid: " + join(topology_names()));
   }
-  throw UserError("unknown topology '" + std::string(name) + "'; valid: " + join(topology_names()));
+  std::vector<Phase> phases = call(make, world_size, local_world_size, local_setting);
+  try {
+    return checked(std::move(phases), world_size);
+  } catch (const UserError& error) {
+    throw UserError("'" + std::string(name) + "': " + error.what());
+  }
 }
 
 Topology::Topology(std::string name)
@@ -250,13 +268,13 @@ void validate_topology(std::span<const Phase> phases, int world_size) {
     const auto missing = std::find(seen.begin(), seen.end(), false);
     if (missing != seen.end()) {
       throw UserError("topology phase " + std::to_string(p) + ": rank " +
-                      std::to_string(missing - seen.begin()) + " stands in no edge");
+                      std::to_string(missing - seen.begin()) + " is in no edge");
     }
   }
 }
 
 std::vector<std::vector<int>> connected_parts(std::span<const Phase> phases, int world_size) {
-  // Every rank points at a smaller one that it is connected with, or at itself.
+  // Union-find: every rank points at a smaller one that it is connected with, or at itself.
   std::vector<int> root(static_cast<std::size_t>(world_size));
   std::iota(root.begin(), root.end(), 0);
   const auto find = [&](int rank) {
@@ -284,7 +302,7 @@ const Edge& edge_of(const Phase& phase, int rank) {
   for (const Edge& edge : phase) {
     if (std::find(edge.ranks.begin(), edge.ranks.end(), rank) != edge.ranks.end()) return edge;
   }
-  throw std::logic_error("rank " + std::to_string(rank) + " stands in no edge of this phase");
+  throw std::logic_error("rank " + std::to_string(rank) + " is in no edge of this phase");
 }
 
 }  // namespace decent

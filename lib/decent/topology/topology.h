@@ -1,12 +1,12 @@
 #pragma once
-// Who averages with whom in which step: pure functions of a name and the number of workers. No
-// communication here.
+// Which workers average with one another in which step: pure functions of a name and the number of
+// workers, without communication.
 //
 // A topology is a list of phases that repeat; a phase is a partition of the ranks into edges.
-// Inside an edge with n members and weight w, worker i keeps W_ii = w of its own model and takes
-// W_ij = (1 - w) / (n - 1) of each other member's; a one-member edge is W_ii = 1. Every phase is
-// then a symmetric, doubly stochastic matrix, which is what keeps the average of all models
-// unchanged by mixing (arXiv 2410.11998).
+// Inside an edge with n members and self-weight w, worker i keeps W_ii = w of its own model and
+// takes W_ij = (1 - w) / (n - 1) of each other member's. An edge of one member has W_ii = 1. So
+// every phase is a symmetric, doubly stochastic matrix W, and mixing does not change the average of
+// all models (arXiv 2410.11998).
 
 #include <functional>
 #include <span>
@@ -18,41 +18,42 @@
 
 namespace decent {
 
-/// The weight of an edge whose members count alike: 1 / n.
+/// Stands for the self-weight 1 / n of an edge whose n members have equal weights.
 inline constexpr double kEqualShares = -1;
 
-/// Workers that average with one another in one phase. In what a Topology gives, `ranks` is sorted
-/// and `weight` is in (0, 1].
+/// Workers that average with one another in one phase. In phases that a Topology returns, `ranks`
+/// is sorted and `weight` is in (0, 1].
 struct Edge {
   std::vector<int> ranks;
-  double weight = kEqualShares;  // what a member keeps of its own model
+  double weight = kEqualShares;  // W_ii: the share that a member keeps of its own model
   bool operator==(const Edge&) const = default;
 };
 
-/// Every rank stands in exactly one edge of a phase.
+/// Every rank is in exactly one edge of a phase.
 using Phase = std::vector<Edge>;
 
 /// Makes the phases for `world_size` workers, `local_world_size` of them on each node.
 using TopologyFunction = std::function<std::vector<Phase>(int world_size, int local_world_size)>;
 
-/// Makes a topology known by a name of its own, for this process; all workers register the same.
-/// Throws UserError for an empty name, one that is taken, and an empty function. Any thread.
+/// Makes a topology available under a name, in this process. All workers must register the same.
+/// Throws UserError for an empty name, a name that is taken, and an empty function. Any thread.
 void register_topology(const std::string& name, TopologyFunction function);
 
-/// The names that make_topology knows: ours, then those that were registered.
+/// The names that make_topology knows: the built-in ones, then those that were registered.
 std::vector<std::string> topology_names();
 
 /// The phases of a topology for `world_size` workers, `local_world_size` of them on each node (only
-/// alternating-exp-ring looks at that).
-/// Throws UserError for an unknown name, where the topology cannot do this number of workers (the
-/// message says which numbers it can), and where a registered function gives no valid phases.
-std::vector<Phase> make_topology(std::string_view name, int world_size, int local_world_size);
+/// alternating-exp-ring uses that number). `local_setting` is the user's name for that number in
+/// messages. Throws UserError for an unknown name, if the topology cannot do this number of workers
+/// (the message says which numbers it can do), and if a registered function returns invalid phases.
+std::vector<Phase> make_topology(std::string_view name, int world_size, int local_world_size,
+                                 std::string_view local_setting = "local_world_size");
 
-/// Checks that phases are what the header says: at least one phase, every rank of [0, world_size)
-/// in exactly one edge of each, weights in (0, 1]. Throws UserError naming phase and rank.
+/// Checks that there is at least one phase, that every rank of [0, world_size) is in exactly one
+/// edge of each phase, and that weights are in (0, 1]. Throws UserError naming phase and rank.
 void validate_topology(std::span<const Phase> phases, int world_size);
 
-/// A topology as users choose it: by its name, as phases, or as a function.
+/// A topology as users choose it: by name, as phases, or as a function.
 class Topology {
  public:
   Topology() : Topology("complete") {}
@@ -63,8 +64,8 @@ class Topology {
   requires std::is_invocable_r_v < std::vector<Phase>, Function,
   int, int > Topology(Function function) : function_(std::move(function)) {}
 
-  /// The phases, valid ones, every edge's ranks sorted and equal shares worked out. Throws
-  /// UserError as make_topology and validate_topology do.
+  /// Valid phases, with the ranks of every edge sorted and equal weights computed. Throws UserError
+  /// as make_topology and validate_topology do.
   std::vector<Phase> phases(int world_size, int local_world_size) const;
 
  private:
@@ -72,10 +73,10 @@ class Topology {
 };
 
 /// The groups of ranks that `phases` connect with one another, each sorted, in the order of their
-/// smallest ranks: one where information of every worker reaches every other.
+/// smallest ranks. There is one group if information of every worker reaches every other worker.
 std::vector<std::vector<int>> connected_parts(std::span<const Phase> phases, int world_size);
 
-/// The edge of `phase` that `rank` stands in.
+/// The edge of `phase` that contains `rank`. Throws std::logic_error if there is none.
 const Edge& edge_of(const Phase& phase, int rank);
 
 }  // namespace decent

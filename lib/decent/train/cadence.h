@@ -9,8 +9,8 @@
 namespace decent {
 
 struct Cadence {
-  std::optional<std::int64_t> every_steps;
-  std::optional<std::int64_t> every_epochs;
+  std::optional<std::int64_t> every_steps = {};
+  std::optional<std::int64_t> every_epochs = {};
   bool at_end = false;  // after the last update even where the others are not given
 
   /// Whether it ever is due.

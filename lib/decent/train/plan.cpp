@@ -34,7 +34,8 @@ Schedule schedule_of(const Recipe& recipe, std::int64_t steps) {
 }
 
 std::vector<Phase> topology_of(const TopologyRecipe& recipe, int workers, int local) {
-  if (recipe.phases.empty()) return make_topology(recipe.name, workers, local);
+  if (recipe.phases.empty())
+    return make_topology(recipe.name, workers, local, "parallel.local_world_size");
   std::vector<Phase> phases;
   for (const std::vector<EdgeRecipe>& edges : recipe.phases) {
     Phase& phase = phases.emplace_back();

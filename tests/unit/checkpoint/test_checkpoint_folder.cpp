@@ -75,7 +75,7 @@ TEST(CheckpointName, HasOneFormOnly) {
 
 // ---- what is there ------------------------------------------------------------------------------
 
-// One that cannot be read, because of damage or of a later format, is passed over.
+// A checkpoint that cannot be read, because of damage or a later format, is skipped.
 TEST_F(CheckpointFolderTest, ShowsTheManifestsThatCanBeRead) {
   for (const std::int64_t step : {100, 200, 300, 400}) save(step);
   const auto manifest = [&](std::int64_t step) {

@@ -15,9 +15,9 @@
 
 namespace decent::testing {
 
-class FakeMoment : public DeviceMoment {
+class FakeEvent : public DeviceEvent {
  public:
-  FakeMoment(std::shared_future<void> passed, std::shared_ptr<std::atomic<int>> stream_waits)
+  FakeEvent(std::shared_future<void> passed, std::shared_ptr<std::atomic<int>> stream_waits)
       : passed_(std::move(passed)), stream_waits_(std::move(stream_waits)) {}
 
   void wait_on_host() override { passed_.get(); }
@@ -56,7 +56,7 @@ class FakeDevice : public StagingDevice {
     return at::full({bytes}, 0xAB, at::kByte);
   }
 
-  Moment copy_out(const at::Tensor& tensor, const at::Tensor& host, const Moment& after) override {
+  Event copy_out(const at::Tensor& tensor, const at::Tensor& host, const Event& after) override {
     if (host.defined()) ++copied_out;
     return on(out_, [=] {
       if (after != nullptr) after->wait_on_host();
@@ -64,7 +64,7 @@ class FakeDevice : public StagingDevice {
     });
   }
 
-  Moment copy_in(const at::Tensor& host, const at::Tensor& tensor) override {
+  Event copy_in(const at::Tensor& host, const at::Tensor& tensor) override {
     ++copied_in;
     return on(in_, [=] { std::memcpy(tensor.data_ptr(), host.data_ptr(), tensor.nbytes()); });
   }
@@ -83,9 +83,9 @@ class FakeDevice : public StagingDevice {
 
  private:
   template <typename Copy>
-  Moment on(TaskThread& stream, Copy copy) {
+  Event on(TaskThread& stream, Copy copy) {
     auto end = std::make_shared<std::promise<void>>();
-    auto moment = std::make_shared<FakeMoment>(end->get_future().share(), stream_waits_);
+    auto event = std::make_shared<FakeEvent>(end->get_future().share(), stream_waits_);
     std::shared_future<void> gate;
     {
       const std::lock_guard lock(mutex_);
@@ -96,7 +96,7 @@ class FakeDevice : public StagingDevice {
       copy();
       end->set_value();
     });
-    return moment;
+    return event;
   }
 
   std::shared_ptr<std::atomic<int>> stream_waits_ = std::make_shared<std::atomic<int>>(0);

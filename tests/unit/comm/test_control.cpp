@@ -235,7 +235,7 @@ TEST(Control, ASecondSignalIsImpatience) {
   }
 }
 
-TEST(Mesh, ConnectsAllAndKeepsStrangersOut) {
+TEST(Mesh, ConnectsAllAndDropsConnectionsWithoutTheToken) {
   constexpr int kWorkers = 4;
   std::vector<Socket> listeners;
   std::vector<Endpoint> endpoints;

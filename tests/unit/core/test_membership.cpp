@@ -23,7 +23,7 @@ TEST(Membership, CountsPlacesWithoutThoseThatAreNotMembers) {
   EXPECT_EQ(members.place_of(3), 2);
 }
 
-TEST(Membership, HasNoPlaceForStrangers) {
+TEST(Membership, HasNoPlaceForOthers) {
   const Membership members = {.epoch = 1, .ranks = {0, 2, 3}};
   for (const int rank : {-1, 1, 4}) EXPECT_THROW(members.place_of(rank), std::logic_error) << rank;
 }

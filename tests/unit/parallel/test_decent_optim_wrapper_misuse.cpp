@@ -59,7 +59,7 @@ TEST(DecentOptimWrapperMisuse, TopologiesThatDoNotFit) {
   expect_refused(with("rong"), "unknown topology 'rong'; valid: complete, ring");
   expect_refused(with(std::vector<Phase>{}), "a topology needs at least one phase");
   expect_refused(with(make_topology("ring", 2, 2)), "rank 1 does not exist: there is 1 worker");
-  expect_refused(with(std::vector<Phase>{{}}), "topology phase 0: rank 0 stands in no edge");
+  expect_refused(with(std::vector<Phase>{{}}), "topology phase 0: rank 0 is in no edge");
   expect_refused(with("ring", -1), "local_world_size is -1: it must be >= 1, or 0");
   EXPECT_EQ(x.data_ptr(), memory) << "nothing was touched";
 }

@@ -1,4 +1,4 @@
-// docs/library.md lists the mistakes that one can make with the library and what is said: every row
+// docs/library.md lists mistakes that one can make with the library, and their messages: every row
 // is made here, and says that.
 
 #include <ATen/ops/embedding.h>
@@ -302,7 +302,7 @@ std::vector<Row> rows_of_the_manual() {
   const char* source = std::getenv("DECENT_SOURCE_DIR");
   const std::string manual =
       read_text(std::filesystem::path(source ? source : ".") / "docs/library.md");
-  const std::size_t begin = manual.find("## Mistakes and what is said");
+  const std::size_t begin = manual.find("## Mistakes and messages");
   const std::string table = manual.substr(begin, manual.find("\n## ", begin + 1) - begin);
   std::vector<Row> rows;
   std::string call;

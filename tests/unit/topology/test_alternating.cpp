@@ -79,5 +79,20 @@ TEST(AlternatingExpRing, NamesTheNumbersItCanDo) {
   }
 }
 
+// The library's option by default; a program gives its own name for it.
+TEST(AlternatingExpRing, NamesTheSettingToChange) {
+  const auto refusal = [](const auto&... setting) -> std::string {
+    try {
+      make_topology("alternating-exp-ring", 3, 1, setting...);
+      return "no error";
+    } catch (const UserError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(refusal(), ::testing::HasSubstr("\nSet local_world_size to another number"));
+  EXPECT_THAT(refusal("parallel.local_world_size"),
+              ::testing::HasSubstr("\nSet parallel.local_world_size to another number"));
+}
+
 }  // namespace
 }  // namespace decent

@@ -64,7 +64,7 @@ TEST(Topology, RefusesPhasesThatAreNone) {
     return refusal([&] { Topology(std::move(phases)).phases(2, 1); });
   };
   EXPECT_THAT(refused({}), HasSubstr("at least one phase"));
-  EXPECT_THAT(refused({{{.ranks = {0}}}}), HasSubstr("phase 0: rank 1 stands in no edge"));
+  EXPECT_THAT(refused({{{.ranks = {0}}}}), HasSubstr("phase 0: rank 1 is in no edge"));
   EXPECT_THAT(refused({{{{0, 1}, 0.0}}}), HasSubstr("(0, 1]"));
   EXPECT_THAT(refused({{{.ranks = {0, 1}}, {.ranks = {}}}}), HasSubstr("an edge has no ranks"));
 }
@@ -90,7 +90,7 @@ TEST(RegisterTopology, ChecksWhatTheFunctionGives) {
   register_topology("lonely", [](int, int) { return std::vector<Phase>{{{.ranks = {0}}}}; });
   EXPECT_EQ(make_topology("lonely", 1, 1).size(), 1U);
   EXPECT_THAT(refusal([] { make_topology("lonely", 2, 1); }),
-              AllOf(HasSubstr("'lonely'"), HasSubstr("rank 1 stands in no edge")));
+              AllOf(HasSubstr("'lonely'"), HasSubstr("rank 1 is in no edge")));
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
 #pragma once
-// What holds the workers of a run together besides their weights: heartbeats, the news that one
-// failed or was lost, the agreement to stop after the same step, and what all tell all (gather).
+// The control plane: it carries heartbeats, the news that a worker failed or was lost, the
+// agreement to stop after the same step, and small values that workers gather.
 //
-// A thread of its own watches one connection to each peer (mesh.h). A process that dies closes its
-// connections, so that all others learn at once who went first, in whatever state their training
-// is; one that is stopped or cut off is given up after `timeout` of silence. A worker whose
-// training thread alone hangs is not silent; the stall limit, where there is one, is for those. A
-// worker that ends because of another says so before it closes its connections, so that it is not
-// taken for the first.
+// A thread watches one connection to each peer (mesh.h). The kernel closes the connections of a
+// process that dies, so all others learn at once who died first, whatever their training threads
+// are doing. A worker that is stopped or cut off is declared lost after `timeout` of silence. A
+// worker whose training thread hangs is not silent; the stall limit, if there is one, finds it. A
+// worker that ends because another one did says so before it closes its connections, so that it is
+// not taken for the first.
 //
-// This object joins the parts, each of which knows nothing of the others: links.h carries frames
-// (control_frames.h says what they mean), liveness.h knows who is lost, stop_requests.h what asks
-// to stop, stop_vote.h after which step, gather_box.h what was given.
+// This object joins parts that know nothing of one another: links.h carries frames
+// (control_frames.h gives them a meaning), liveness.h knows who is lost, stop_requests.h knows who
+// asked to stop, stop_vote.h finds the last step, gather_box.h keeps gathered values.
 
 #include <chrono>
 #include <condition_variable>
@@ -41,72 +41,73 @@ struct ControlOptions {
   std::vector<std::string> hosts;   // names of the workers' machines, by rank
   std::vector<Socket> connections;  // by rank, the own one closed
   std::chrono::duration<double> timeout{60};
-  std::string timeout_setting = "timeout";  // what messages call it
-  /// Called once, in the control thread, when the run has failed; `reports` on the one worker that
-  /// should tell the user. All peers have been told before. It may end the process.
+  std::string timeout_setting = "timeout";  // the user's name for it, in messages
+  /// Called once, in the control thread, when the run has failed and all peers have been told.
+  /// `reports` is true on the one worker that should tell the user. It may end the process.
   std::function<void(const Failure&, bool reports)> on_failure;
-  /// Becomes readable when the launcher ends (launcher_watch.h); closed: it means nothing.
+  /// Becomes readable when the launcher ends (launcher_watch.h); a closed one is ignored.
   Socket launcher = {};
 };
 
-/// Threads: all methods may be called by the training thread; request_stop by signal handlers too.
+/// Threads: the training thread may call all methods; signal handlers may call request_stop().
 class Control {
  public:
   explicit Control(ControlOptions options);
-  /// Closes the connections: peers that were not told by leave() take this worker for lost.
+  /// Closes the connections. Without leave() before it, peers treat this worker as lost.
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  /// Silence of a peer that ends the run.
+  /// How long a peer may be silent before it is declared lost.
   void set_timeout(std::chrono::duration<double> timeout);
 
-  /// From now on a worker that stays in one operation for so long ends the run, unless another is
-  /// behind it, which it waits for. `setting` is what the message calls the limit.
+  /// From now on a worker that stays in one operation for `most` ends the run, unless it waits for
+  /// another worker that is behind it. `setting` is the user's name for the limit, in messages.
   void set_stall_limit(std::chrono::duration<double> most, std::string setting) {
     progress_.set_limit(most, std::move(setting));
   }
 
-  /// What this worker is doing from now on, for the others' messages and the stall limit. All
-  /// workers report the same operations in the same order. Costs next to nothing.
+  /// Says what this worker is doing from now on, for messages of the others and for the stall
+  /// limit. All workers must report the same operations in the same order. Cheap.
   void report(Operation operation) { progress_.begin(operation); }
-  /// The operation that was reported last makes progress: the stall limit counts from now.
+  /// The operation that was reported last makes progress: its stall limit starts again.
   void progress() { progress_.move(); }
 
-  /// Step `step` is done already: the run goes on from there.
+  /// The run resumes after step `step`.
   void go_on_from(std::int64_t step);
 
-  /// Before step t = 1, 2, ..: whether it is to be done. Waits for the other workers' control
-  /// threads where a stop was asked for and its last step is not agreed on yet.
+  /// Call it before step t = 1, 2, ..; returns whether to do that step. If a stop was asked for and
+  /// the last step is not agreed on yet, it waits for the other workers' control threads.
   bool begin_step(std::int64_t t);
   /// The agreed stop, once begin_step has returned false.
   Stop stop() const;
 
-  /// Every worker gives bytes of its own and gets what all have given, by rank. Calls are matched
-  /// by `topic` and, within one, by their order; each topic belongs to one thread. Collective;
-  /// waits for as long as the others live. Throws PeerLost where a worker has ended without giving
-  /// its own, and what the run failed with where on_failure does not end the process.
+  /// All-gather: every worker gives bytes and gets those of all, by rank. Calls are matched by
+  /// `topic` and, within a topic, by their order; each topic belongs to one thread. Collective;
+  /// waits as long as the others live. Throws PeerLost if a worker ended without giving its bytes,
+  /// and the run's failure if on_failure does not end the process.
   std::vector<std::string> gather(const std::string& topic, std::string own);
 
-  /// Returns once worker `rank` has said goodbye, or after `most`.
+  /// Returns when worker `rank` has left, or after `most`.
   void wait_until_left(int rank, std::chrono::milliseconds most);
 
-  /// What to do when the launcher ends, or did already.
+  /// What to do when the launcher ends, or if it has ended already.
   void on_launcher_end(LauncherEnd what);
 
   /// Asks all workers to stop after the same step. A second request at least 3 s after the first
   /// ends the run at once. Async-signal-safe.
   void request_stop(int signal) noexcept;
 
-  /// Tells everyone that this worker failed; the first failure of a run counts. Does not return
-  /// where on_failure ends the process, else when it was called.
+  /// Tells everyone that this worker failed; the first failure of a run counts. Returns after
+  /// on_failure was called, unless that ends the process.
   void fail(Failure failure);
 
-  /// For an error of an operation with peers: gives the control thread a moment to see who was
-  /// lost, which is the better message, and fails with `failure` where nobody was.
+  /// For an error of an operation with peers. Gives the control thread a moment to find out whether
+  /// a worker was lost, which makes a better message; otherwise fails with `failure`.
   void fail_after_loss(Failure failure);
 
-  /// Says goodbye: the connections that close from now on are nobody's loss. Ends the thread.
+  /// Tells the peers that this worker leaves, so that they do not treat it as lost when its
+  /// connections close. Ends the thread.
   void leave();
 
  private:

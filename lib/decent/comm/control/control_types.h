@@ -1,5 +1,5 @@
 #pragma once
-// What the control planes of the workers tell each other about.
+// Types of what the control planes of the workers tell each other.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ namespace decent {
 /// What a worker is doing, for the message about its loss.
 enum class Operation : std::uint8_t {
   starting,
-  running,  // a loop that does not tell
+  running,  // a loop that does not report its operations
   waiting_for_data,
   forward,
   backward,
@@ -28,8 +28,8 @@ enum class Operation : std::uint8_t {
 /// "in forward", "evaluating".
 std::string_view text_of(Operation operation);
 
-/// How far a worker has come. All workers go through the same operations in the same order, so that
-/// of two only the one that is behind can keep the other waiting.
+/// How far a worker has come. All workers go through the same operations in the same order, so only
+/// a worker that is behind can keep another one waiting.
 struct Position {
   std::int64_t step = 0;
   std::int64_t turn = 0;  // operations since that step was begun
@@ -44,7 +44,7 @@ struct Position {
 /// Why a run ends for all its workers.
 struct Failure {
   ExitCode code = ExitCode::bug;
-  int rank = 0;       // whose failure it is; -1: the message says so
+  int rank = 0;       // the worker that failed; -1: the message names it
   bool lost = false;  // gone or silent, rather than failed with a message of its own
   std::string message;
 };
@@ -52,7 +52,7 @@ struct Failure {
 /// "SIGTERM".
 std::string signal_name(int signal);
 
-/// A stop that was asked for by a signal, or by the end of the launcher.
+/// A stop that a signal, or the end of the launcher, asked for.
 struct Stop {
   int signal = 0;              // 0: the launcher has ended
   int rank = 0;                // which worker saw it first
@@ -60,11 +60,11 @@ struct Stop {
   std::string cause() const;   // "SIGTERM to worker 1", "the end of torchrun (seen by worker 0)"
 };
 
-/// What the end of the launcher means to a run.
+/// What happens to a run when its launcher ends.
 enum class LauncherEnd {
   nothing,
   stop,  // after the same step on all workers, as a signal does
-  fail,  // there is nothing to save: the workers end at once
+  fail,  // the workers end at once; there is nothing to save
 };
 
 }  // namespace decent

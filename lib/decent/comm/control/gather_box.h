@@ -23,17 +23,17 @@ class GatherBox {
 
   void give(std::size_t rank, const std::string& topic, std::string bytes);
 
-  /// Worker `rank` has ended in order and gives nothing more.
+  /// Worker `rank` has left in order and gives nothing more.
   void close(std::size_t rank);
 
-  /// Nobody gives anything more, as the run has failed.
+  /// The run has failed: nobody gives anything more.
   void fail(ExitCode code, std::string message);
 
-  /// The next that every worker has given, or gives, under `topic`; by rank. Throws PeerLost naming
-  /// a worker that ended before it gave its own, and the error of fail().
+  /// Waits until every worker has given its next bytes under `topic`, and returns them by rank.
+  /// Throws PeerLost naming a worker that ended before it gave its bytes, and the error of fail().
   std::vector<std::string> take(const std::string& topic);
 
-  /// Returns once close(rank) or fail() was called, or after `most`.
+  /// Returns when close(rank) or fail() was called, or after `most`.
   void wait_closed(std::size_t rank, std::chrono::milliseconds most);
 
  private:

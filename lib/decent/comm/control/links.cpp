@@ -16,7 +16,7 @@ namespace {
 // More than this and a peer is offered nothing.
 constexpr std::size_t kFullOutbox = 4096;
 
-pollfd entry_of(int descriptor, int events = POLLIN) {  // -1 is passed over
+pollfd entry_of(int descriptor, int events = POLLIN) {  // poll() ignores -1
   return {.fd = descriptor, .events = static_cast<short>(events), .revents = 0};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The connections of one worker's control plane to its peers: waiting for what comes, frames in and
-// frames out. What frames mean is not known here. A part of Control.
+// The connections of one worker's control plane to its peers: they receive and send frames. They do
+// not know what frames mean. A part of Control.
 
 #include <chrono>
 #include <cstddef>
@@ -14,37 +14,37 @@
 
 namespace decent {
 
-/// What happened on the connection to worker `rank`; called in listen(), in this order.
+/// Called in listen() for what happened on the connection to worker `rank`, in this order.
 struct LinkEvents {
   std::function<void(std::size_t rank, std::string_view content)> frame;
-  /// Bytes came, whether or not they made a frame whole.
+  /// Bytes were received, whether or not they completed a frame.
   std::function<void(std::size_t rank)> heard;
-  /// Nothing more will come. `error`: errno of a connection that broke; 0: the peer closed it.
+  /// The connection has ended. `error`: its errno if it broke, 0 if the peer closed it.
   std::function<void(std::size_t rank, int error)> ended;
 };
 
-/// Threads: the control thread's alone, but for wake().
+/// Threads: only the control thread uses it, except for wake().
 class Links {
  public:
-  /// By rank; a closed socket, as that of the worker itself, takes everything and gives nothing.
-  /// Throws std::system_error.
+  /// `connections` by rank. A closed socket, such as the worker's own, discards what is sent and
+  /// receives nothing. Throws std::system_error.
   Links(std::vector<Socket> connections, LinkEvents events);
 
   std::size_t size() const { return peers_.size(); }
 
-  /// Waits until something happens, `most` at the longest, and tells of it. Returns whether the
-  /// descriptor `watched` is readable; -1 is one that never is.
+  /// Waits for at most `most` until something happens, and calls the events. Returns whether the
+  /// descriptor `watched` is readable (-1: none).
   bool listen(std::chrono::milliseconds most, int watched = -1);
 
-  /// Ends a listen() that is under way, or else the next one. Any thread; async-signal-safe.
+  /// Makes the current listen(), or else the next one, return. Any thread; async-signal-safe.
   void wake() const noexcept;
 
-  /// What the kernel does not take at once goes out in later calls of listen().
+  /// Bytes that the kernel does not take at once are sent in later calls of listen().
   void send_to_all(const std::string& frame);
-  /// The same without peers that are far behind with what they were sent, so that memory stays
-  /// bounded: for frames that the next one makes up for.
+  /// The same, but skips peers with many unsent bytes, so that memory stays bounded. For frames
+  /// that a later frame replaces.
   void offer_to_all(const std::string& frame);
-  /// Whether a peer that is still connected has not been sent all.
+  /// Whether bytes for a connected peer are still unsent.
   bool has_unsent() const;
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
-// Which of the other workers are alive, as one worker sees it: when each was heard of last, whose
-// silence has lasted too long, who hangs, who is gone, and who of those that are left tells the
-// user. It neither listens nor looks at a clock: it is told what happened, and when. A part of
+// Which of the other workers are alive, as one worker sees it: when each was last heard of, who has
+// been silent for too long, who hangs, who is gone, and which of the remaining workers tells the
+// user. It neither listens nor reads a clock: the caller tells it what happened and when. A part of
 // Control.
 
 #include <atomic>
@@ -34,8 +34,8 @@ class Liveness {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `hosts`: names of the workers' machines, by rank. `own`: what this worker, `rank`, does
-  /// itself; must outlive this object. `timeout_setting`: what the user calls the timeout.
+  /// `hosts`: names of the workers' machines, by rank. `own`: the progress of this worker, `rank`;
+  /// must outlive this object. `timeout_setting`: the user's name for the timeout, in messages.
   Liveness(int rank, const std::vector<std::string>& hosts, OwnProgress& own,
            std::chrono::duration<double> timeout, std::string timeout_setting,
            Clock::time_point now);
@@ -45,28 +45,30 @@ class Liveness {
   /// How long a peer may be silent.
   void set_timeout(std::chrono::duration<double> timeout) { timeout_s_ = timeout.count(); }
 
-  /// How often a worker must be heard of for the limits there are.
+  /// How often workers must send heartbeats so that the limits can be checked.
   Clock::duration beat_interval() const;
 
   void heard(std::size_t rank, Clock::time_point now);
   void is_at(std::size_t rank, const Position& position) { peers_[rank].position = position; }
-  /// It said goodbye, or that it ends because of a failure: its end is no loss any more.
+  /// Worker `rank` said that it leaves, or that it ends because of a failure, so that its end is
+  /// not a loss.
   void left(std::size_t rank) { peers_[rank].left = true; }
-  /// Its connection has ended. `error`: errno where it broke; 0: it was closed. The loss, unless
-  /// the worker has left.
+  /// The connection to worker `rank` has ended. `error`: its errno if it broke, 0 if it was closed.
+  /// Returns the loss, unless the worker has left.
   std::optional<Loss> ended(std::size_t rank, int error, Clock::time_point now);
 
   struct Findings {
     std::vector<Loss> silent;            // each is found once
-    std::optional<std::string> hanging;  // what to tell of workers that all others wait for
+    std::optional<std::string> hanging;  // message about workers that all others wait for
   };
-  /// Who has been silent or still for too long. Of the time since the last check only two beats
-  /// count, as in more than that this worker itself was not awake: one that was stopped and goes on
-  /// must not take all others for silent, or itself for stalled.
+  /// Finds workers that have been silent, or without progress, for too long. At most two heartbeat
+  /// intervals of the time since the last check count. If more has passed, this worker itself was
+  /// not running, and when it continues it must not take all others for silent or itself for
+  /// stalled.
   Findings check(Clock::time_point now);
 
-  /// Whether it is this worker that tells the user why the run has failed: the first that is still
-  /// there. One that was given up also tells its own user why it ends.
+  /// Whether this worker tells the user why the run has failed: the lowest rank that is left. A
+  /// worker that was declared lost also prints why it ends.
   bool reports(const Failure& failure) const;
 
  private:
@@ -75,8 +77,8 @@ class Liveness {
     Clock::time_point heard;
     Clock::duration quiet{};  // silence while this worker itself was awake
     Position position;        // when it was last heard of
-    bool left = false;        // said goodbye, or that it ends because of a failure
-    bool alive = true;        // neither gone nor given up, or it left in order
+    bool left = false;        // said that it leaves, or that it ends because of a failure
+    bool alive = true;        // not lost, or it left in order
   };
   bool is_own(std::size_t rank) const { return rank == static_cast<std::size_t>(rank_); }
   bool is_watched(std::size_t rank) const;

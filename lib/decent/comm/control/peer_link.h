@@ -10,11 +10,11 @@
 
 namespace decent {
 
-/// Threads: the control thread's alone.
+/// Threads: only the control thread uses it.
 class PeerLink {
  public:
   PeerLink() = default;
-  /// A closed socket makes a closed link, which takes everything and gives nothing.
+  /// A closed socket makes a closed link, which discards what is sent and receives nothing.
   explicit PeerLink(Socket connection) : connection_(std::move(connection)) {}
 
   bool open() const { return connection_.open(); }
@@ -24,15 +24,15 @@ class PeerLink {
   /// Bytes that the kernel has not taken yet.
   std::size_t waiting() const { return outbox_.size(); }
   void send(const std::string& frame);
-  /// Errors are left to receive(), which sees what the peer said last.
+  /// Ignores errors: receive() reports them, after the last bytes of the peer.
   void flush();
 
   struct Received {
     bool anything = false;
-    bool ended = false;  // nothing more will come
-    int error = 0;       // errno of a connection that broke; 0: the peer closed it
+    bool ended = false;  // the connection has ended
+    int error = 0;       // its errno if it broke, 0 if the peer closed it
   };
-  /// Takes what has come and hands on every whole frame of it.
+  /// Reads the bytes that have arrived, and calls `handle` for every complete frame.
   Received receive(const std::function<void(std::string_view content)>& handle);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// What asks a run to stop from outside of it: signals to this worker, and the end of its launcher.
-// A part of Control, whose thread takes the requests and passes them on to the other workers.
+// Requests from outside to stop the run: signals to this worker, and the end of its launcher. A
+// part of Control, whose thread takes the requests and passes them on to the other workers.
 
 #include <atomic>
 #include <chrono>
@@ -13,22 +13,22 @@
 
 namespace decent {
 
-/// Threads: the control thread's alone, but for what says otherwise.
+/// Threads: only the control thread uses it, except where a method says otherwise.
 class StopRequests {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `launcher` becomes readable when the launcher ends; closed: it means nothing.
+  /// `launcher` becomes readable when the launcher ends; a closed one is ignored.
   explicit StopRequests(Socket launcher) : launcher_(std::move(launcher)) {}
 
   /// Any thread; async-signal-safe.
   void note_signal(int signal) noexcept;
 
-  /// What the launcher's end means from now on, also where it has ended already. Any thread.
+  /// What the end of the launcher means from now on, also if it has ended already. Any thread.
   void on_launcher_end(LauncherEnd what) { meaning_ = what; }
-  /// To be watched; -1 where there is nothing to watch.
+  /// The descriptor to watch; -1 if there is none.
   int launcher() const { return launcher_.descriptor(); }
-  /// The descriptor was readable.
+  /// That descriptor was readable.
   void note_launcher_end();
 
   struct Request {
@@ -36,8 +36,8 @@ class StopRequests {
     bool at_once = false;         // rather than after the same step on all workers
     std::string message() const;  // why the run ends at once
   };
-  /// The next request, if there is one. A second signal at least 3 s after the first is a user, or
-  /// a launcher, who does not want to wait: it asks to stop at once.
+  /// The next request, if there is one. A second signal at least 3 s after the first asks to stop
+  /// at once, because a user or launcher that sends it does not want to wait.
   std::optional<Request> take(Clock::time_point now);
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// Every optimizer of this library. An entry here is all that make_update(), the recipe, the CPU's
-// loops and the CUDA kernels need to know of one.
+// The list of all optimizers of this library. make_update(), the CPU's loops, the CUDA kernels and
+// the program's list of optimizers are generated from it.
 
 #include "decent/optim/rules/accum_adam.h"
 #include "decent/optim/rules/adam.h"

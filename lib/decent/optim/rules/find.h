@@ -1,5 +1,5 @@
 #pragma once
-// A rule by one of its names, and its options by theirs.
+// Finds a rule by one of its names, and visits its options.
 
 #include <string>
 #include <string_view>
@@ -25,7 +25,7 @@ void visit_options(Options& own, const UpdateOptions& given, const Visit& visit)
   if constexpr (requires { own.alpha; }) visit("alpha", own.alpha, given.alpha);
 }
 
-/// Calls found(the rule as a type, its name) where the rule goes by that name.
+/// Calls found(the rule as a type, its name) if the rule has that name.
 template <class Rule, class Found>
 bool find_in(std::string_view wanted, const Found& found) {
   for (const Name& name : Rule::kNames) {
@@ -42,7 +42,8 @@ void find_among(TypeList<Rules...>, std::string_view wanted, const Found& found)
   throw UserError("unknown update '" + std::string(wanted) + "'; valid: " + join(update_names()));
 }
 
-/// The same for the rule of the list. Throws UserError, listing all names, where there is none.
+/// The same for the rule with that name in the list. Throws UserError, listing all names, if there
+/// is none.
 template <class Found>
 void find(std::string_view wanted, const Found& found) {
   find_among(All(), wanted, found);

@@ -1,29 +1,29 @@
 #pragma once
-// What an optimizer is in this library: a rule, one struct in one file of this folder, and an entry
-// in all.h. From it come make_update(), the CPU's loops, the CUDA kernels and what the recipe takes
-// as optimizer.name. A rule has
+// An optimizer of this library is a rule: one struct in one file of this folder, and an entry in
+// all.h. make_update(), the CPU's loops, the CUDA kernels and the program's list of optimizers are
+// generated from it. A rule has
 //
 //   Options              plain data with defaults; members named as in UpdateOptions are filled in
 //   check(options)       throws UserError for values out of range
-//   kNames               the names it goes by, with what a recipe takes where it says nothing
+//   kNames               its names, each with its defaults
 //   kStates              names of its state arrays, as torch.optim has them; zero at the start
-//   Coefficients<T>      what one parameter's update multiplies with
-//   coefficients<T>(..)  works them out in double; each is rounded to T once
+//   Coefficients<T>      the numbers that one parameter's update multiplies with
+//   coefficients<T>(..)  computes them in double; each is rounded to T once
 //   element(x, g, states.., coefficients)
 //                        one element of the update, as its source writes it
-//   kRoundings           how far a float32 result may be off; see below
+//   kRoundings           the bound on the error of a float32 result; see below
 //
 // A rule whose updates form rounds (accum_adam) has element<kEndsRound>(..), `ends_round` among its
-// coefficients and kStatesOfRounds: that many of its first states move only where a round ends, so
-// that the loops need not write them in between.
+// coefficients, and kStatesOfRounds: this many of its first states change only at the end of a
+// round, so that the loops need not write them in between.
 //
-// Rounding: a result is off by at most n * 2^-24 of the sum of the absolute values of its terms,
-// where n = kRoundings counts the roundings between an input (weight, received weight, gradient,
-// state) and the result, those of the coefficients included. At most 16. `x` arrives with 3 (mixed:
-// coefficient, product, sum), `g` with 2 (scaled: coefficient, product). The terms are those of the
-// result to first order in its inputs: of a sum those of both sides, of a product those of each
-// factor times the other one, of a quotient those of both relative to the quotient. A square root
-// halves what came before it. tests/unit/optim checks it.
+// Rounding: the error of a result is at most n * 2^-24 times the sum of the absolute values of its
+// terms, where n = kRoundings counts the roundings between an input (weight, received weight,
+// gradient, state) and the result, those of the coefficients included. At most 16. `x` arrives with
+// 3 (mixed: coefficient, product, sum), `g` with 2 (scaled: coefficient, product). The terms are
+// those of the result to first order in its inputs: of a sum those of both sides, of a product
+// those of each factor times the other one, of a quotient those of both relative to the quotient. A
+// square root halves what came before it. tests/unit/optim checks it.
 //
 // Elements are plain expressions of T that no compiler may contract (-ffp-contract=off,
 // --fmad=false): the same bits on every instruction set and on GPUs.
@@ -45,15 +45,15 @@
 
 namespace decent::rules {
 
-/// One name of a rule, and what a recipe takes for it where it says nothing.
+/// One name of a rule, and its defaults.
 struct Name {
   std::string_view name;
   bool decoupled_weight_decay = false;  // for rules whose options have it
   double weight_decay = 0;
-  double momentum = 0.9;  // printed, and without a meaning, where the rule has none
+  double momentum = 0.9;  // shown but without meaning if the rule has no momentum
 };
 
-/// What the coefficients of one parameter's update depend on besides the options.
+/// The values on which the coefficients of one parameter's update depend, besides the options.
 struct ParameterStep {
   double lr;
   double weight_decay;
@@ -71,13 +71,13 @@ concept HasRounds = requires {
   Rule::kStatesOfRounds;
 };
 
-/// How many of its first states move only where a round ends.
+/// How many of a rule's first states change only at the end of a round.
 template <class Rule>
 inline constexpr std::size_t kStatesOfRounds = 0;
 template <HasRounds Rule>
 inline constexpr std::size_t kStatesOfRounds<Rule> = Rule::kStatesOfRounds;
 
-/// What one step does to every element before its rule does.
+/// What one step does to every element before the rule.
 template <typename T>
 struct Scales {
   T self, other;  // mixing
@@ -104,13 +104,13 @@ DECENT_ELEMENT void update_element(T& x, T received, T grad, const Scales<T>& sc
   x = z;
 }
 
-/// Throws UserError where `value` is not in [0, 1).
+/// Throws UserError if `value` is not in [0, 1).
 inline void check_fraction(const char* name, double value) {
   if (value >= 0 && value < 1) return;  // not so for NaN
   throw UserError(std::string(name) + " is " + std::to_string(value) + ": it must be in [0, 1)");
 }
 
-/// Throws UserError where eps is negative or no number.
+/// Throws UserError if eps is negative or NaN.
 inline void check_eps(double eps) {
   if (!(eps >= 0)) throw UserError("eps is " + std::to_string(eps) + ": it must be >= 0");
 }

@@ -1,17 +1,17 @@
 #pragma once
-// How workers give each other their weights: an object that knows who meets when, what is under way
-// and what its method remembers from one step to the next.
+// How workers exchange their weights: an object that knows with whom this worker exchanges after
+// which step, which exchanges are under way, and what its method remembers from step to step.
 //
-// What happens to every bucket in step t = 1, 2, .., in the same order on every worker:
+// In step t = 1, 2, .. this happens to every bucket, in the same order on every worker:
 //
-//     wait(bucket, gamma)   what came of x^(t-1), for the update to mix with; nothing in step 1
+//     wait(bucket, gamma)   returns the received x^(t-1) for the update to mix with; none in step 1
 //     ..                    the update writes x^t
 //     start(bucket, t)      sends x^t, which nobody writes before the next wait()
 //
-// A method is one file beside this one and a row in methods.cpp; a user's own is given to
-// DecentralizedOptions::exchange. It is made of meetings.h (whom does this worker meet after step
-// t?), pending_exchanges.h (what is under way, waited for once) and what it sends. What a method
-// sends in the place of x it makes in start(), in a pass of its own over the bucket.
+// A method is one file beside this one and a row in methods.cpp; a user's own method is given to
+// DecentralizedOptions::exchange. It uses meetings.h (with whom to exchange after step t) and
+// pending_exchanges.h (the exchanges under way, each waited for once). If a method sends something
+// other than x, it computes that in start(), in a pass of its own over the bucket.
 
 #include <ATen/core/Tensor.h>
 
@@ -30,23 +30,24 @@
 
 namespace decent {
 
-/// What came from a worker's neighbours, before it is averaged with its own.
+/// The weights received from a worker's neighbours, before they are averaged with its own.
 struct Received {
-  const Edge* edge = nullptr;  // ranks that meet, this worker among them, and the weight
-  at::Tensor others;  // flat: a pair: the peer's bucket; else the mean of the other members'
+  const Edge* edge = nullptr;  // the ranks that exchange, with this one, and their self-weight
+  at::Tensor others;  // [numel]: in a pair the peer's bucket, else the mean of the other members'
 };
 
-/// What an exchange is made for.
+/// The arguments for making an exchange.
 struct ExchangeSetup {
-  std::shared_ptr<Communicator> world;     // all that were started, the members among them
-  Membership membership;                   // of ranks of `world`, this worker's among them
-  std::vector<Phase> phases;               // valid ones, whose "ranks" are places in the membership
-  std::vector<at::Tensor> buckets;         // flat, contiguous, the same memory as long as it lives
-  std::shared_ptr<Trace> trace = nullptr;  // gets the exchanges that start while it is on
+  std::shared_ptr<Communicator> world;     // all workers that were started, with the members
+  Membership membership;                   // ranks of `world`, with this worker's
+  std::vector<Phase> phases;               // valid; their "ranks" are places in the membership
+  std::vector<at::Tensor> buckets;         // [numel] each, contiguous, never reallocated
+  std::shared_ptr<Trace> trace = nullptr;  // records exchanges that start while it is on
 };
 
-/// Not thread-safe. The constructor is collective over the members, and so are start() and wait()
-/// in their order; the destructor does not communicate.
+/// Not thread-safe. The constructor is collective over the members, and so is the order of start()
+/// and wait(). The destructor does not communicate. wait(), peek(), settle() and drop() throw
+/// PeerLost if a neighbour is gone.
 class Exchange {
  public:
   Exchange() = default;
@@ -54,35 +55,35 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// Starts to send bucket number `bucket`, which holds the weights x^(step), and to receive the
-  /// neighbours'. Nothing of this bucket is under way.
+  /// Starts to send bucket number `bucket`, which holds the weights x^(step), and to receive those
+  /// of the neighbours. No exchange of this bucket may be under way.
   virtual void start(std::size_t bucket, std::int64_t step) = 0;
 
-  /// Waits for the exchange of `bucket` and tells how to mix with what came: z = (1-gamma) x +
-  /// gamma sum_j W_ij x_j. The pointer in it is good until the next start(). Without an exchange: z
-  /// = x. Either way none is under way after.
+  /// Waits for the exchange of `bucket` and returns how to mix with the received weights:
+  /// z = (1-gamma) x + gamma sum_j W_ij x_j. The pointer in the result is valid until the next
+  /// start(). If no exchange is under way, z = x. After it, none is under way.
   virtual Mixing wait(std::size_t bucket, double gamma) = 0;
 
-  /// Waits for the exchange of `bucket` and gives what came, for whoever wants to see it before
-  /// wait() mixes with it; nothing without an exchange.
+  /// Waits for the exchange of `bucket` and returns the received weights, for callbacks that look
+  /// at them before they are mixed; nullopt if no exchange is under way. wait() still follows.
   virtual std::optional<Received> peek(std::size_t bucket) = 0;
 
-  /// Waits for everything under way but keeps what came, so that a later wait() still mixes with
-  /// it.
+  /// Waits for all exchanges under way but keeps the received weights, so that a later wait() still
+  /// mixes with them.
   virtual void settle() = 0;
 
-  /// Waits for everything under way and forgets it: the next wait() does not mix.
+  /// Waits for all exchanges under way and discards them: the next wait() does not mix.
   virtual void drop() = 0;
 
-  /// What the method remembers from one step to the next: tensors of live memory, for numbers also
-  /// copies; the same names, shapes and types at all times. Checkpoints hold it as
-  /// "exchange.<name>". It is asked for between steps, with the exchanges of the last one under
-  /// way, and is then what start() of that step began with, as that is called again after
-  /// restore(): a method changes what it remembers in wait(), not in start().
+  /// What the method remembers from one step to the next: tensors of live memory (scalars may be
+  /// copies), always with the same names, shapes and dtypes. Checkpoints hold it as
+  /// "exchange.<name>". It is called between steps, while the exchanges of the last step are under
+  /// way. On resuming, start() of that step is called again after restore(). So a method must
+  /// change what it remembers in wait() and not in start().
   virtual NamedTensors state() const { return {}; }
 
-  /// Called once state()'s tensors have been given the values of a checkpoint, with nothing under
-  /// way; `state` is that list, for what are copies.
+  /// Called after the tensors of state() have been given the values of a checkpoint, with no
+  /// exchange under way. `state` is that list, from which copies are read.
   virtual void restore(const NamedTensors& /*state*/) {}
 };
 

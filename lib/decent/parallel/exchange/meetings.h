@@ -1,5 +1,5 @@
 #pragma once
-// Whom a worker meets after which step, and over which communicator.
+// With whom a worker exchanges after which step, and over which communicator.
 
 #include <cstdint>
 #include <memory>
@@ -9,35 +9,37 @@
 
 namespace decent {
 
-/// The phases of `topology` for `members` workers, with `local_world_size` of them per node, or
-/// what the launcher says where that is 0. Throws UserError as Topology::phases and read_launch do.
+/// The phases of `topology` for `members` workers, `local_world_size` of them per node; 0: the
+/// launcher's number. Throws UserError as Topology::phases and read_launch do, and for a negative
+/// number.
 std::vector<Phase> phases_of(const Topology& topology, int members, int local_world_size);
 
-/// What this worker does in one phase.
+/// This worker's edge in one phase.
 struct Meeting {
-  Edge edge = {};                                 // ranks of the world, this worker's among them
+  Edge edge = {};                                 // ranks of the world, with this worker's
   std::vector<int> peers = {};                    // the other ranks, in that order
-  std::shared_ptr<Communicator> group = nullptr;  // of more than two: exactly the edge's members
+  std::shared_ptr<Communicator> group = nullptr;  // of the members; null in edges of 1 and 2
 
   int members() const { return static_cast<int>(edge.ranks.size()); }
   bool alone() const { return peers.empty(); }
   bool pair() const { return peers.size() == 1; }
 
-  /// z = self * x + other * (sum of the other members' x) is x mixed with strength `gamma`; nothing
-  /// received yet.
+  /// The coefficients of z = self * x + other * (sum of the other members' x), which mixes with
+  /// strength `gamma`. `received` is left null.
   Mixing weights(double gamma) const {
     return {.self = 1 - gamma + gamma * edge.weight,
             .other = gamma * (1 - edge.weight) / (members() - 1)};
   }
 };
 
-/// The meetings of one worker. The constructor makes and connects the groups that it needs, which
-/// is collective over the members of each.
+/// The meetings of one worker. The constructor makes and connects the groups for its edges of more
+/// than two members; that is collective over the members of each.
 class Meetings {
  public:
   explicit Meetings(const ExchangeSetup& setup);
 
-  /// Where the weights x^(step) go, step = 1, 2, ..: phase (step - 1) mod phases.
+  /// The meeting in which the weights x^(step) are exchanged, step = 1, 2, ..: that of phase
+  /// (step - 1) mod phases.
   const Meeting& after_step(std::int64_t step) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The ways to exchange weights, by name: ours, and those that a process registers.
+// The exchange methods by name: the built-in ones and those that a process registers.
 
 #include <string>
 #include <string_view>
@@ -11,22 +11,24 @@
 
 namespace decent {
 
-/// What the exchanges of an edge cost each of its members, over the bytes of its float32 weights.
+/// What an exchange costs each member of an edge, as a multiple of the bytes of the weights in
+/// float32.
 struct ExchangeCosts {
-  double sent = 0;    // in a step
-  double memory = 0;  // for as long as the exchange lives, besides the weights
+  double sent = 0;    // per step
+  double memory = 0;  // besides the weights, for as long as the exchange object lives
 };
 
-/// A row of the table: what a method is called, how it is made, what it costs.
+/// A row of the table: name, factory and costs of a method.
 struct ExchangeMethod {
-  std::string name;  // as the recipe's parallel.comm_dtype has it
+  std::string name;
   ExchangeFactory make;
-  /// For edges of 1, 2, .. members. Empty: not known.
+  /// For edges of 1, 2, .. members. An empty function: not known.
   std::function<ExchangeCosts(int members)> costs = nullptr;
 };
 
-/// Makes a method known by its name, for this process; all workers register the same. Throws
-/// UserError for an empty name, one that is taken, and a method without a factory. Any thread.
+/// Makes a method available by its name, in this process. All workers must register the same.
+/// Throws UserError for an empty name, a name that is taken, and a method without a factory. Any
+/// thread.
 void register_exchange(ExchangeMethod method);
 
 /// The method of that name. Throws UserError for an unknown one. Any thread.
@@ -35,7 +37,7 @@ ExchangeMethod exchange_method(std::string_view name);
 /// The names that exchange_method knows: fp32, bf16, then those that were registered.
 std::vector<std::string> exchange_names();
 
-/// A method as users choose it: by its name, or as a function that makes the exchange.
+/// A method as users choose it: by name, or as a function that makes the exchange.
 class ExchangeChoice {
  public:
   /// Throws UserError as exchange_method does.
@@ -46,7 +48,7 @@ class ExchangeChoice {
   requires std::is_invocable_r_v < std::unique_ptr<Exchange>, Factory,
   const ExchangeSetup& > ExchangeChoice(Factory factory) : make_(std::move(factory)) {}
 
-  /// Collective. Throws UserError where a function of the user's makes none.
+  /// Collective. Throws UserError if the user's function returns null.
   std::unique_ptr<Exchange> make(const ExchangeSetup& setup) const;
 
  private:

@@ -1,6 +1,6 @@
 #pragma once
-// The exchanges that are under way, one a bucket at most: each is waited for once, whoever asks
-// first, and traced from its start to its end.
+// The exchanges that are under way, at most one per bucket. Each is waited for once, by the first
+// call that asks for it, and traced from its start to its end.
 
 #include <cstdint>
 #include <functional>
@@ -16,30 +16,30 @@ class PendingExchanges {
  public:
   explicit PendingExchanges(const ExchangeSetup& setup);
 
-  /// `send` starts the operation, of which the timeline says that it sends `bytes`. `meeting`
-  /// outlives it.
+  /// Calls `send`, which starts the operation. `bytes` is what it sends, for the trace. `meeting`
+  /// must outlive it.
   void start(std::size_t bucket, const Meeting& meeting, std::int64_t bytes,
              const std::function<Pending()>& send);
 
-  /// Waits, unless somebody has. The meeting that the exchange of `bucket` is part of; null: none
-  /// is under way.
+  /// Waits for the exchange of `bucket`, unless that was done before, and returns its meeting; null
+  /// if none is under way. Throws PeerLost if a neighbour is gone.
   const Meeting* wait(std::size_t bucket);
 
-  /// As wait(); none is under way after.
+  /// As wait(); after it, no exchange of `bucket` is under way.
   const Meeting* finish(std::size_t bucket);
 
-  /// Waits for all of them; they stay under way.
+  /// Waits for all of them; they still count as under way.
   void settle();
-  /// Waits for all of them; none is under way after.
+  /// Waits for all of them; after it, none is under way.
   void drop();
 
  private:
   struct OfBucket {
     Pending work;                      // null once waited for
-    const Meeting* meeting = nullptr;  // null: nothing under way
+    const Meeting* meeting = nullptr;  // null: no exchange under way
   };
 
-  std::shared_ptr<Trace> trace_;  // outlives the work, whose end it notes
+  std::shared_ptr<Trace> trace_;  // must outlive the work, whose end it records
   std::vector<OfBucket> pending_;
 };
 
