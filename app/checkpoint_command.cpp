@@ -21,6 +21,7 @@
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
@@ -76,7 +77,9 @@ std::string foreign_source(const Recipe& recipe) {
   const RunFolder folder(recipe.output);
   const std::string source = value_of(recipe, "data.eval");
   try {
-    return value_of(load_recipe(folder.recipe(), {}), "data.eval") == source ? "" : source;
+    return value_of(load_recipe(folder.recipe(), {}, recipe_names()), "data.eval") == source
+               ? ""
+               : source;
   } catch (const UserError&) {
     return source;  // no recipe tells what the run's is
   }

@@ -14,7 +14,7 @@ set(rooms core topology optim comm parallel data)  # checkpoint, model, config a
 set(headers
   core/dtype core/error core/membership core/trace core/version
   topology/analysis topology/topology
-  optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names
+  optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names optim/whole_gradient
   comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/outcome comm/socket
   comm/world
   comm/control/control comm/control/control_types comm/control/gather_box comm/control/links comm/control/liveness

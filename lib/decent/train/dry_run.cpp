@@ -120,7 +120,7 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
   const Recipe& recipe = run.task.recipe;
   Notices notices = notices_of_run(run, launch.world_size);
   const NamedTensors trained = trained_part(run.task.model->parameters());
-  const auto costs = exchange_method(name_of(recipe.parallel.comm_dtype)).costs;
+  const auto costs = exchange_method(recipe.parallel.comm_dtype).costs;
   return {
       .model = recipe.model.path.string(),
       .trained_parameters = elements_of(trained),
