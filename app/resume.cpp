@@ -15,6 +15,7 @@
 #include "decent/resume/compatibility.h"
 #include "decent/resume/folder_sharing.h"
 #include "decent/resume/pruning.h"
+#include "decent/task/metrics.h"
 
 namespace decent {
 namespace {
@@ -217,7 +218,7 @@ void tidy_checkpoints(Program& program, const Setup& setup) {
     if (sharing.front() != program.launch.rank) return;
     remove_leftovers(folder);
     checkpoints.clear_leftovers();
-    prune_checkpoints(checkpoints, setup.recipe.checkpoint);
+    prune_checkpoints(checkpoints, setup.recipe.checkpoint, keeps_highest(setup.recipe.checkpoint));
   });
 }
 

@@ -59,7 +59,7 @@ void Checkpointer::write(const Moment& moment, Clock::time_point begin) noexcept
     }
     if (!options_.leads) return;
     if (published) {
-      prune_checkpoints(options_.folder, options_.recipe);
+      prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
     } else {
       options_.folder.discard(moment.step);  // makes room on a full disk
     }

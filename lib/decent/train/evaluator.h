@@ -12,6 +12,8 @@
 #include "decent/model/torchscript_model.h"
 #include "decent/report/metrics_file.h"
 #include "decent/task/criterion.h"
+#include "decent/task/evaluation_sums.h"
+#include "decent/task/metrics.h"
 #include "decent/task/sources.h"
 
 namespace decent {
@@ -35,8 +37,7 @@ class Evaluator {
 
  private:
   EvaluationSums evaluate_own_part();
-  UnreadSums evaluate(Batch read);
-  EvaluationSums add_up(const EvaluationSums& own);
+  void evaluate(Batch read, EvaluationSums& sums);
 
   const Recipe& recipe_;
   TorchScriptModel& model_;
@@ -45,7 +46,7 @@ class Evaluator {
   std::shared_ptr<Communicator> world_;
   World& workers_;
   Criterion criterion_;
-  std::vector<std::string> metrics_;
+  std::vector<Metric> metrics_;  // the loss first
 };
 
 }  // namespace decent

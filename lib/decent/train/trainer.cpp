@@ -14,6 +14,7 @@
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
+#include "decent/task/metrics.h"
 #include "decent/task/non_finite.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
@@ -91,6 +92,7 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(bool leads_folder) {
       .leads = leads_folder,
       .folder = CheckpointFolder(folder_.checkpoints()),
       .recipe = setup_.recipe.checkpoint,
+      .higher_is_better = keeps_highest(setup_.recipe.checkpoint),
       .manifest = {.run = setup_.run_id,
                    .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
                    .recipe = print_recipe(setup_.recipe),
