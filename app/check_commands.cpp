@@ -7,6 +7,7 @@
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/train/dry_run.h"
+#include "decent/train/recipe_names.h"
 #include "resume.h"
 
 namespace decent {
@@ -48,7 +49,7 @@ void dry_run(Program& program) {
 void print_config(Program& program) {
   std::string text;
   program.world->agree("recipe", [&] {
-    text = print_recipe(load_recipe(program.flags.config, program.flags.overrides));
+    text = print_recipe(load_recipe(program.flags.config, program.flags.overrides, recipe_names()));
   });
   if (program.main_worker()) std::fputs(text.c_str(), stdout);
 }

@@ -20,6 +20,7 @@
 #include "decent/train/announcements.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
+#include "decent/train/recipe_names.h"
 #include "resume.h"
 
 namespace decent {
@@ -75,7 +76,9 @@ std::string foreign_source(const Recipe& recipe) {
   const RunFolder folder(recipe.output);
   const std::string source = value_of(recipe, "data.eval");
   try {
-    return value_of(load_recipe(folder.recipe(), {}), "data.eval") == source ? "" : source;
+    return value_of(load_recipe(folder.recipe(), {}, recipe_names()), "data.eval") == source
+               ? ""
+               : source;
   } catch (const UserError&) {
     return source;  // no recipe tells what the run's is
   }

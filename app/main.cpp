@@ -13,6 +13,7 @@
 #include "decent/core/error.h"
 #include "decent/core/random_name.h"
 #include "decent/core/version.h"
+#include "decent/train/recipe_names.h"
 #include "stop_signals.h"
 
 namespace decent {
@@ -52,7 +53,7 @@ std::chrono::duration<double> timeout_of(int argc, char** argv) {
     const Flags flags = parse_flags(argc, argv);
     if (!flags.config.empty()) {
       return std::chrono::duration<double>(
-          load_recipe(flags.config, flags.overrides).parallel.timeout_s);
+          load_recipe(flags.config, flags.overrides, recipe_names()).parallel.timeout_s);
     }
   } catch (const Error&) {
   }

@@ -6,6 +6,7 @@
 #include "decent/task/device.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/output_files.h"
+#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
@@ -68,7 +69,8 @@ Setup prepare_together(Program& program, Purpose purpose) {
   use_plain_executor();
   std::optional<Setup> setup;
   program.world->agree("setup", [&] {
-    const Recipe recipe = load_recipe(program.flags.config, program.flags.overrides);
+    const Recipe recipe =
+        load_recipe(program.flags.config, program.flags.overrides, recipe_names());
     const CommandFiles files = files_of(program, purpose);
     check_outputs(files, recipe);
     if (purpose == Purpose::training && !program.flags.dry_run) {

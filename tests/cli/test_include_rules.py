@@ -16,7 +16,7 @@ LIB = ROOT / "lib" / "decent"
 MAY_INCLUDE = {
     "core": set(),
     "checkpoint": {"core"},
-    "config": {"core", "optim", "topology"},
+    "config": {"core", "optim"},
     "topology": {"core"},
     "onnx": {"core"},
     "model": {"core", "onnx"},

@@ -41,32 +41,6 @@ constexpr auto choices(DeviceName) {
   return std::to_array<Choice<E>>({{E::automatic, "auto"}, {E::cpu, "cpu"}, {E::cuda, "cuda"}});
 }
 
-constexpr auto choices(SourceFormat) {
-  using E = SourceFormat;
-  return std::to_array<Choice<E>>({{E::builtin, "builtin"},
-                                   {E::safetensors, "safetensors"},
-                                   {E::npz, "npz"},
-                                   {E::idx, "idx"},
-                                   {E::images, "images"},
-                                   {E::csv, "csv"},
-                                   {E::tokens, "tokens"},
-                                   {E::text, "text"}});
-}
-
-constexpr auto choices(Split) {
-  return std::to_array<Choice<Split>>({{Split::train, "train"}, {Split::test, "test"}});
-}
-
-constexpr auto choices(HoldoutPart) {
-  using E = HoldoutPart;
-  return std::to_array<Choice<E>>({{E::train, "train"}, {E::eval, "eval"}});
-}
-
-constexpr auto choices(OnDataError) {
-  using E = OnDataError;
-  return std::to_array<Choice<E>>({{E::fail, "fail"}, {E::skip, "skip"}});
-}
-
 constexpr auto choices(ScheduleName) {
   using E = ScheduleName;
   return std::to_array<Choice<E>>({{E::cosine_warmup, "cosine_warmup"}, {E::constant, "constant"}});
@@ -82,11 +56,6 @@ constexpr auto choices(UpdateMode) {
   return std::to_array<Choice<E>>({{E::automatic, "auto"},
                                    {E::in_backward, "in_backward"},
                                    {E::after_backward, "after_backward"}});
-}
-
-constexpr auto choices(CommDType) {
-  using E = CommDType;
-  return std::to_array<Choice<E>>({{E::fp32, "fp32"}, {E::bf16, "bf16"}});
 }
 
 constexpr auto choices(BackendName) {

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "decent/checkpoint/checksum.h"
-#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/formats.h"
@@ -14,9 +13,8 @@ namespace decent {
 namespace {
 
 std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
-  const DataFormat format = data_format(name_of(recipe.format));
-  return format.open(
-      {.name = recipe.name, .split = std::string(name_of(recipe.split)), .paths = recipe.paths});
+  return data_format(recipe.format)
+      .open({.name = recipe.name, .split = recipe.split, .paths = recipe.paths});
 }
 
 std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {

@@ -120,7 +120,7 @@ DryRunFacts dry_run_facts(const Setup& setup, const Launch& launch, const DryRun
   const Recipe& recipe = setup.recipe;
   Notices notices = notices_of_run(setup, launch.world_size);
   const NamedTensors trained = trained_part(setup.model->parameters());
-  const auto costs = exchange_method(name_of(recipe.parallel.comm_dtype)).costs;
+  const auto costs = exchange_method(recipe.parallel.comm_dtype).costs;
   return {.model = recipe.model.path.string(),
           .trained_parameters = elements_of(trained),
           .frozen_parameters = elements_of(untrained_part(setup.model->parameters())),

@@ -85,16 +85,11 @@ std::vector<Place> places_of(std::span<const File> files) {
 // ---- what is read ---------------------------------------------------------------------------
 
 std::vector<fs::path> files_of(const SourceRecipe& source) {
-  std::vector<fs::path> files;
   try {
-    files = expand_globs(source.paths);
+    return expand_globs(source.paths);
   } catch (const UserError&) {
-    // Nothing is there that could be replaced; whoever opens the source says so.
+    return {};  // nothing is there that could be replaced; whoever opens the source says so
   }
-  for (const fs::path& file : {source.images, source.labels}) {
-    if (!file.empty()) files.push_back(file);
-  }
-  return files;
 }
 
 // Other folders are refused by whoever opens them, saying what they are.

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "decent/config/choices.h"
 #include "decent/task/param_groups.h"
 
 namespace decent {
@@ -42,7 +41,7 @@ DecentralizedOptions parallel_options(const Setup& setup,
               },
           .bucket_mb = recipe.bucket_mb,
           .gamma = recipe.gamma,
-          .exchange = name_of(recipe.comm_dtype),
+          .exchange = recipe.comm_dtype,
           .average_buffers = recipe.average_buffers,
           .clip = {.norm = recipe.grad_clip_norm,
                    .each_bucket = recipe.grad_clip_scope == ClipScope::bucket},

@@ -16,9 +16,11 @@ using ::testing::IsEmpty;
 using testing::refusal;
 
 Fingerprint facts(const std::vector<std::string>& overrides = {}) {
+  config::Names names;
+  names.formats = {{.name = "builtin", .keys = {"name", "split"}}};
   return recipe_values(parse_recipe(
       "model: {path: m.pt}\ndata: {train: {format: builtin, name: digits, split: train}}\n",
-      "/recipes/run.yaml", overrides));
+      "/recipes/run.yaml", overrides, names));
 }
 
 Manifest manifest_with(Fingerprint facts) { return {.program = "p", .facts = std::move(facts)}; }

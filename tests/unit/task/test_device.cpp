@@ -12,6 +12,7 @@
 #include "decent/core/error.h"
 #include "decent/resume/compatibility.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
@@ -120,7 +121,7 @@ decent::Setup prepared() {
   if (root == nullptr) throw std::runtime_error("set DECENT_SOURCE_DIR to the repository's root");
   const std::filesystem::path recipe = std::filesystem::path(root) / "configs" / "digits.yaml";
   const std::vector<std::string> overrides = {"model.device=cpu"};
-  return prepare(load_recipe(recipe, overrides), {}, everyone(1));
+  return prepare(load_recipe(recipe, overrides, recipe_names()), {}, everyone(1));
 }
 
 TEST(Fingerprint, HasTheDeviceThatWasChosen) {

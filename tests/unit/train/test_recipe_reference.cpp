@@ -2,14 +2,20 @@
 
 #include "decent/config/reference.h"
 
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <fstream>
 
+#include "decent/config/loader.h"
 #include "decent/core/file.h"
-#include "support.h"
+#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
+
+// At the start of the process, before other tests register names of their own.
+const config::Names kNames = recipe_names();
 
 const std::string kBegin = "<!-- keys: begin -->\n";
 const std::string kEnd = "\n<!-- keys: end -->";
@@ -24,14 +30,15 @@ std::string updated(const std::string& document) {
   const std::size_t begin = document.find(kBegin);
   const std::size_t end = document.find(kEnd);
   if (begin == std::string::npos || end == std::string::npos) return document;
-  return document.substr(0, begin + kBegin.size()) + recipe_reference() + document.substr(end);
+  return document.substr(0, begin + kBegin.size()) + recipe_reference(kNames) +
+         document.substr(end);
 }
 
 TEST(Reference, IsWhatTheDocumentSays) {
   const std::filesystem::path path = document_path();
   ASSERT_FALSE(path.empty()) << "set DECENT_SOURCE_DIR to the root of the repository";
   if (std::getenv("DECENT_UPDATE_DOCS") != nullptr) write_file(path, updated(read_text(path)));
-  EXPECT_NE(read_text(path).find(kBegin + recipe_reference() + kEnd), std::string::npos)
+  EXPECT_NE(read_text(path).find(kBegin + recipe_reference(kNames) + kEnd), std::string::npos)
       << path << " is out of date; run this test with DECENT_UPDATE_DOCS=1 to bring it up to date";
 }
 
@@ -42,7 +49,7 @@ TEST(Reference, TheExampleLoads) {
   const std::size_t begin = document.find(fence) + fence.size();
   const std::size_t end = document.find("```", begin);
   ASSERT_NE(end, std::string::npos);
-  EXPECT_NO_THROW(test::parse(document.substr(begin, end - begin)));
+  EXPECT_NO_THROW(parse_recipe(document.substr(begin, end - begin), "run.yaml", {}, kNames));
 }
 
 }  // namespace

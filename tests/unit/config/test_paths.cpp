@@ -14,6 +14,8 @@ using test::kSmallest;
 using test::parse;
 
 // parse() reads /recipes/run.yaml.
+Recipe parse_at(const std::string& file) { return parse_recipe(kSmallest, file, {}, test::kNames); }
+
 TEST(Paths, AreRelativeToTheRecipe) {
   const Recipe recipe = parse(
       "model: {path: ../m/a.pt}\n"
@@ -33,9 +35,9 @@ TEST(Paths, OfOverridesAreRelativeToTheWorkingFolder) {
 }
 
 TEST(Paths, OfARecipeWithoutAFolderAreMadeAbsolute) {
-  const Recipe recipe = parse_recipe(kSmallest, "run.yaml");
+  const Recipe recipe = parse_at("run.yaml");
   EXPECT_EQ(recipe.model.path, fs::current_path() / "m.pt");
-  EXPECT_EQ(parse_recipe(kSmallest, "sub/run.yaml").model.path, fs::current_path() / "sub/m.pt");
+  EXPECT_EQ(parse_at("sub/run.yaml").model.path, fs::current_path() / "sub/m.pt");
 }
 
 TEST(Paths, OutputIsKeptAsGiven) {
@@ -48,14 +50,12 @@ TEST(Paths, ATildeIsAFolderLikeAnyOther) {
 }
 
 TEST(Paths, NameIsTheStemOfTheFile) {
-  EXPECT_EQ(parse_recipe(kSmallest, "a/b.c.yaml").name, "b.c");
-  EXPECT_EQ(parse_recipe(kSmallest, "").name, "recipe");
-  EXPECT_THROW(parse_recipe(kSmallest, "\xFF.yaml"), UserError);
+  EXPECT_EQ(parse_at("a/b.c.yaml").name, "b.c");
+  EXPECT_EQ(parse_at("").name, "recipe");
+  EXPECT_THROW(parse_at("\xFF.yaml"), UserError);
 }
 
-TEST(Paths, ThatYamlCannotHoldAreRefused) {
-  EXPECT_THROW(parse_recipe(kSmallest, "/\xFF/run.yaml"), UserError);
-}
+TEST(Paths, ThatYamlCannotHoldAreRefused) { EXPECT_THROW(parse_at("/\xFF/run.yaml"), UserError); }
 
 }  // namespace
 }  // namespace decent

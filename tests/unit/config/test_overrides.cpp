@@ -24,7 +24,7 @@ TEST(Overrides, ReplaceMakeAndNest) {
   EXPECT_EQ(recipe.train.epochs, 4);
   EXPECT_EQ(recipe.log.every_steps, 2);
   EXPECT_EQ(recipe.model.inputs, (std::vector<ModelInput>{{"", "a"}, {"", "b"}}));
-  EXPECT_EQ(recipe.data.eval->split, Split::test);
+  EXPECT_EQ(recipe.data.eval->split, "test");
   EXPECT_EQ(recipe.optimizer.name, "sgd");
   EXPECT_EQ(recipe.optimizer.lr, 0.5);
 }

@@ -45,10 +45,6 @@ TEST(Defaults, Data) {
   EXPECT_EQ(data.eval_batch_size, 256);
   EXPECT_TRUE(data.shuffle);
   EXPECT_EQ(data.prefetch, 2);
-  EXPECT_EQ(data.threads, 1);
-  EXPECT_EQ(data.on_error, OnDataError::fail);
-  EXPECT_EQ(data.train.limit, std::nullopt);
-  EXPECT_EQ(data.train.holdout, std::nullopt);
 }
 
 TEST(Defaults, Train) {
@@ -120,7 +116,7 @@ TEST(Defaults, Parallel) {
   EXPECT_EQ(parallel.grad_clip_scope, ClipScope::global);
   EXPECT_EQ(parallel.update, UpdateMode::automatic);
   EXPECT_TRUE(parallel.average_buffers);
-  EXPECT_EQ(parallel.comm_dtype, CommDType::fp32);
+  EXPECT_EQ(parallel.comm_dtype, "fp32");
   EXPECT_EQ(parallel.backend, BackendName::automatic);
   EXPECT_EQ(parallel.timeout_s, 60.0);
   EXPECT_EQ(parallel.stall_s, std::nullopt);
