@@ -7,7 +7,6 @@
 #include <cmath>
 #include <optional>
 
-#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
@@ -40,9 +39,9 @@ std::optional<std::int64_t> find_wrong_class(const at::Tensor& classes, std::int
 }  // namespace
 
 Criterion::Criterion(const ModelRecipe& recipe)
-    : Criterion(name_of(recipe.loss), {.label_smoothing = recipe.label_smoothing,
-                                       .ignore_index = recipe.ignore_index,
-                                       .class_dim = recipe.class_dim}) {}
+    : Criterion(recipe.loss, {.label_smoothing = recipe.label_smoothing,
+                              .ignore_index = recipe.ignore_index,
+                              .class_dim = recipe.class_dim}) {}
 
 void Criterion::misfit(const at::Tensor& output, const at::Tensor& target,
                        const std::string& wanted) const {

@@ -18,8 +18,11 @@ class EvaluationSums {
   /// that a GPU is seldom waited for.
   void add(const EvaluatedBatch& batch);
 
+  /// Waits for all batches that were added.
+  void read();
+
   /// Adds up what all workers have, in the order of ranks, so that all of them have the same bits.
-  /// Collective. Sums of a batch are shared, however many batches a worker had, none too.
+  /// Collective; a worker may have had no batch.
   void add_up_over(Communicator& world);
 
   /// The values of all metrics, in their order.
@@ -27,7 +30,6 @@ class EvaluationSums {
 
  private:
   static constexpr std::size_t kMostUnread = 64;  // batches that a GPU may be behind the host
-  void read();
   void agree_on_sizes(Communicator& world);
 
   std::vector<Metric> metrics_;

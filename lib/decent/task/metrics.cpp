@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 
@@ -158,7 +157,7 @@ const Metric& metric(std::string_view name) {
 std::vector<std::string> metric_names() { return names_of(all_metrics()); }
 
 std::vector<std::string> metrics_of(const Recipe& recipe) {
-  const LossFunction& loss = loss_function(name_of(recipe.model.loss));
+  const LossFunction& loss = loss_function(recipe.model.loss);
   if (!recipe.eval.metrics) {
     if (!goes_with(metric("accuracy"), loss.target)) return {};
     return {"accuracy"};

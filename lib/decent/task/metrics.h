@@ -1,6 +1,6 @@
 #pragma once
-// The metrics of eval.metrics: each is a row of the table in metrics.cpp, and nothing else names
-// one but accuracy, which is the default.
+// The metrics of eval.metrics: each is a row of the table in metrics.cpp. Nothing else names one
+// but accuracy, which is the default and what the progress bar shows.
 
 #include <functional>
 #include <span>

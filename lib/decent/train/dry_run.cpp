@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/parallel/bucket_plan.h"
 #include "decent/parallel/exchange/methods.h"

@@ -58,6 +58,7 @@ EvaluationSums Evaluator::evaluate_own_part() {
     workers_.control().progress();
     evaluate(batches.next(), sums);
   }
+  sums.read();
   return sums;
 }
 

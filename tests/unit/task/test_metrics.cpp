@@ -14,7 +14,6 @@
 #include <map>
 
 #include "../comm/workers.h"
-#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/task/criterion.h"
 #include "decent/task/evaluation_sums.h"
@@ -35,9 +34,7 @@ at::Tensor integers(const std::vector<std::int64_t>& values) {
 
 Recipe recipe_of(std::string_view loss, std::optional<std::vector<std::string>> metrics = {}) {
   Recipe recipe;
-  recipe.model.loss = value_named<LossName>(loss).value();
-  recipe.model.ignore_index = -100;
-  recipe.model.class_dim = -1;
+  recipe.model.loss = loss;
   recipe.eval.metrics = std::move(metrics);
   return recipe;
 }
