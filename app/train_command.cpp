@@ -4,6 +4,7 @@
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/run_output.h"
+#include "decent/task/metrics.h"
 #include "decent/train/announcements.h"
 
 namespace decent {
@@ -66,7 +67,7 @@ void train(Program& program) {
   if (program.flags.resume) start = find_start(program, run);
   if (program.flags.resume &&
       is_complete(resume_context(program, run.task), found_by(start), run.plan.total_steps)) {
-    tidy_checkpoints(resume_context(program, run.task));
+    tidy_checkpoints(resume_context(program, run.task), keeps_highest(run.task.recipe.checkpoint));
     return;
   }
   begin(program, std::move(run), std::move(communicator), std::move(start));

@@ -23,7 +23,7 @@ set(headers
   parallel/decentralized_parameters parallel/exchange/exchange parallel/exchange/meetings
   parallel/exchange/methods parallel/exchange/pending_exchanges parallel/named_tensors parallel/settle_buffers
   parallel/tensor_names
-  data/batch data/digits data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
+  data/batch data/digits data/formats data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
 
 add_library(decent_decent INTERFACE)
 add_library(decent::decent ALIAS decent_decent)

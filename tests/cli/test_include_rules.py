@@ -41,7 +41,7 @@ ONNX_FOLDERS["write"] = {"format"}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
 TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "onnx")
-TORCH_FREE_FILES = ("data/source", "data/digits", "data/safetensors_source", "data/permutation", "data/sampler",
+TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))
 WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway

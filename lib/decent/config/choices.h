@@ -19,17 +19,6 @@ struct Choice {
   std::string_view name;
 };
 
-constexpr auto choices(LossName) {
-  using E = LossName;
-  return std::to_array<Choice<E>>({{E::cross_entropy, "cross_entropy"},
-                                   {E::nll, "nll"},
-                                   {E::mse, "mse"},
-                                   {E::l1, "l1"},
-                                   {E::huber, "huber"},
-                                   {E::bce_with_logits, "bce_with_logits"},
-                                   {E::output, "output"}});
-}
-
 constexpr auto choices(MemoryFormat) {
   using E = MemoryFormat;
   return std::to_array<Choice<E>>(

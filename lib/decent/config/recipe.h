@@ -13,7 +13,6 @@
 
 namespace decent {
 
-enum class LossName { cross_entropy, nll, mse, l1, huber, bce_with_logits, output };
 enum class MemoryFormat { contiguous, channels_last };
 enum class DeviceName { automatic, cpu, cuda };  // recipe: auto
 enum class ScheduleName { cosine_warmup, constant };
@@ -37,7 +36,7 @@ struct ModelRecipe {
   std::vector<ModelInput> inputs = {{.argument = "", .field = "x"}};
   std::string target = "y";
   std::optional<std::string> output;
-  LossName loss = LossName::cross_entropy;
+  std::string loss = "cross_entropy";  // one of Names::losses
   double label_smoothing = 0;
   std::int64_t ignore_index = -100;
   std::int64_t class_dim = -1;

@@ -18,7 +18,9 @@ Table<ModelRecipe> make_model_table() {
   table.key("target", &R::target).doc("Data field that the loss compares with.");
   table.key("output", &R::output)
       .doc("Which output of the model, by name or index, where there are several.");
-  table.key("loss", &R::loss).doc("Loss; with `output` the model's forward returns it.");
+  table.key("loss", &R::loss)
+      .one_of(&Names::losses)
+      .doc("Loss; with `output` the model's forward returns it.");
   table.key("label_smoothing", &R::label_smoothing)
       .range(within(0, 1))
       .doc("Label smoothing of cross_entropy.");

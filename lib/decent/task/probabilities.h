@@ -11,9 +11,6 @@ namespace decent {
 
 struct Trial;
 
-/// What the loss makes of the model's output before it compares.
-LossActivation activation_of(LossName loss);
-
 /// How the recipe has the model's file read.
 ImportOptions import_options(const ModelRecipe& recipe);
 

@@ -5,7 +5,8 @@
 
 namespace decent {
 
-/// With what this process has registered until now (register_topology, register_exchange).
+/// With what this process has registered until now (register_topology, register_exchange,
+/// register_data_format).
 config::Names recipe_names();
 
 }  // namespace decent

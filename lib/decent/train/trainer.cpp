@@ -13,6 +13,7 @@
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
+#include "decent/task/metrics.h"
 #include "decent/task/non_finite.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
@@ -109,6 +110,7 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
       .leads = options.leads_folder,
       .folder = CheckpointFolder(folder_.checkpoints()),
       .recipe = run_.task.recipe.checkpoint,
+      .higher_is_better = keeps_highest(run_.task.recipe.checkpoint),
       .manifest = {.run = options.run_id,
                    .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
                    .recipe = print_recipe(run_.task.recipe),

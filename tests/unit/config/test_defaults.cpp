@@ -27,7 +27,7 @@ TEST(Defaults, Model) {
   EXPECT_EQ(model.inputs, (std::vector<ModelInput>{{"", "x"}}));
   EXPECT_EQ(model.target, "y");
   EXPECT_EQ(model.output, std::nullopt);
-  EXPECT_EQ(model.loss, LossName::cross_entropy);
+  EXPECT_EQ(model.loss, "cross_entropy");
   EXPECT_EQ(model.label_smoothing, 0.0);
   EXPECT_EQ(model.ignore_index, -100);
   EXPECT_EQ(model.class_dim, -1);

@@ -6,7 +6,11 @@
 #include <gtest/gtest.h>
 
 #include "decent/config/loader.h"
+#include "decent/core/error.h"
+#include "decent/data/digits.h"
+#include "decent/data/formats.h"
 #include "decent/parallel/exchange/methods.h"
+#include "decent/task/sources.h"
 #include "decent/topology/topology.h"
 
 namespace decent {
@@ -46,6 +50,19 @@ TEST(RecipeNames, ARegisteredTopologyCanBeNamed) {
 TEST(RecipeNames, ARegisteredExchangeCanBeNamed) {
   register_exchange({.name = "fp32 again", .make = exchange_method("fp32").make});
   EXPECT_EQ(recipe_with("parallel.comm_dtype=fp32 again").parallel.comm_dtype, "fp32 again");
+}
+
+TEST(RecipeNames, ARegisteredDataFormatCanBeNamedWithTheKeysThatItTakes) {
+  register_data_format(
+      {.name = "digits again", .keys = {"split"}, .open = [](const SourceOptions& options) {
+         return open_digits(options.split == "train");
+       }});
+  const std::string given = "data.train={format: digits again, split: test}";
+  EXPECT_EQ(recipe_with(given).data.train.split, "test");
+  EXPECT_THROW(recipe_with("data.train={format: digits again, split: test, name: digits}"),
+               UserError);
+  const Recipe recipe = recipe_with(given);
+  EXPECT_EQ(open_data_set("data.train", recipe.data.train, recipe.model).source->size(), 355);
 }
 
 // --dry-run prints what they cost.
