@@ -47,7 +47,7 @@ void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator
                                               *program.world, log, std::move(options));
   program.training = program.trainer.get();
   for (const std::string& line : lines) log.info(line);
-  if (start) program.trainer->resume_from(start->checkpoint, output.has_start);
+  if (start) program.trainer->resume_from(start->checkpoint, output.holds_checkpoint);
   announce_run(log, program.trainer->run(), program.trainer->size());
 }
 

@@ -67,7 +67,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def go_on(run: Run, *flags: object) -> Run:
+def resume(run: Run, *flags: object) -> Run:
     """Trains to step 14; it must go well."""
     return train(run.folder.parent, LONG, "--resume", *flags, workers=2)
 
@@ -95,7 +95,7 @@ def assert_refused(run: Run, choice: object, *texts: object, code: int = 4, work
 def passed_over(ended: list[Ended]) -> list[str]:
     """The warnings of checkpoints that --resume auto did not take."""
     lines = "".join(e.err for e in ended).splitlines()
-    return [line for line in lines if line.startswith("warning: ") and line.endswith("; it is passed over")]
+    return [line for line in lines if line.startswith("warning: ") and line.endswith("; it is skipped")]
 
 
 # ---- damage --------------------------------------------------------------------------------------------------------

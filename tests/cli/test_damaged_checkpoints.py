@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from damaged import (AT_ONCE, FILES, MANIFEST, REPLICA, Damage, assert_refused, attempt_alone, contents, copy,
-                     copy_of, damages, go_on, passed_over, set_aside, short, undisturbed, with_fields)
+                     copy_of, damages, resume, passed_over, set_aside, short, undisturbed, with_fields)
 from runs import Run, assert_same_run, assert_says, error_message
 from test_output_folder import snapshot
 
@@ -66,7 +66,7 @@ def test_auto_takes_the_checkpoint_before(number: int, kind: str, file: str, cop
     folder = copy.checkpoint(12)
     damages(kind, (folder / file).stat().st_size)[number].do(folder / file)
     damaged = contents(folder)
-    resumed = go_on(copy, "auto")
+    resumed = resume(copy, "auto")
     warnings = passed_over(resumed.ended)
     assert len(warnings) == 1
     assert_says(warnings[0], folder, file)
@@ -111,7 +111,7 @@ def test_every_checkpoint_is_damaged(kind: str, file: str, copy: Run, undisturbe
         folder = copy.checkpoint(step)
         Damage(kind, 1000).do(folder / file)
         damaged[folder.name] = contents(folder)
-    resumed = go_on(copy, "auto")
+    resumed = resume(copy, "auto")
     warnings = passed_over(resumed.ended)
     assert len(warnings) == 3
     for step, warning in zip((12, 8, 4), warnings):

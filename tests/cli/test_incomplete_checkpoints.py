@@ -12,7 +12,7 @@ import pytest
 import xxhash
 
 from damaged import (ALLOW, LONG, MANIFEST, OFFER, REPLICA, assert_refused, attempt_alone, contents, copy, copy_of,
-                     fields_of, go_on, passed_over, relist, sealed, set_aside, short, undisturbed, with_fields)
+                     fields_of, resume, passed_over, relist, sealed, set_aside, short, undisturbed, with_fields)
 from runs import Run, assert_same_run, assert_says, attempt, error_message, recipe, train
 from tensors import differing, read_safetensors, write_safetensors
 from test_output_folder import snapshot
@@ -43,11 +43,11 @@ def test_missing_replica_is_allowed(copy: Run, short: Run, tmp_path: Path) -> No
         folder = twins.checkpoint(12)
         shutil.copy(folder / "rank-0000.safetensors", folder / REPLICA)
         relist(folder)
-        expected = go_on(twins, folder)
+        expected = resume(twins, folder)
         assert [e.err for e in expected.ended] == ["", ""]
         for run, choice in ((copy, "auto"), (named, named.checkpoint(12))):
             (run.checkpoint(12) / REPLICA).unlink()
-            resumed = go_on(run, choice, *ALLOW)
+            resumed = resume(run, choice, *ALLOW)
             warnings = "".join(e.err for e in resumed.ended).splitlines()
             assert len(warnings) == 1
             assert_says(warnings[0], "warning: ", run.checkpoint(12), "replica 1 of 2", "the average of the others")
@@ -75,7 +75,7 @@ def test_average_of_the_replicas_that_are_left(copy: Run) -> None:
 def test_auto_passes_over_a_missing_replica(copy: Run, undisturbed: Run) -> None:
     (copy.checkpoint(12) / REPLICA).unlink()
     left = contents(copy.checkpoint(12))
-    resumed = go_on(copy, "auto")
+    resumed = resume(copy, "auto")
     warnings = passed_over(resumed.ended)
     assert len(warnings) == 1
     assert_says(warnings[0], copy.checkpoint(12), "replica 1 of 2", REPLICA)
@@ -105,7 +105,7 @@ def test_missing_manifest(copy: Run, undisturbed: Run) -> None:
     folder = copy.checkpoint(12)
     (folder / MANIFEST).unlink()
     assert_refused(copy, folder, folder, MANIFEST)
-    resumed = go_on(copy, "auto")
+    resumed = resume(copy, "auto")
     assert_says(" ".join(passed_over(resumed.ended)), folder, MANIFEST)
     assert_same_run(resumed, undisturbed)
     assert sorted(contents(set_aside(resumed, folder.name))) == ["rank-0000.safetensors", REPLICA]
@@ -115,7 +115,7 @@ def test_empty_folder(copy: Run, undisturbed: Run) -> None:
     folder = copy.checkpoint(13)
     folder.mkdir()
     assert_refused(copy, folder, folder, MANIFEST)
-    resumed = go_on(copy, "auto")
+    resumed = resume(copy, "auto")
     assert_says(" ".join(passed_over(resumed.ended)), folder, MANIFEST)
     assert f"resuming from '{copy.checkpoint(12)}', after step 12 of 14" in resumed.ended[0].out
     assert_same_run(resumed, undisturbed)
@@ -150,7 +150,7 @@ def test_later_version(copy: Run, undisturbed: Run) -> None:
     manifest = copy.checkpoint(12) / MANIFEST
     manifest.write_bytes(with_fields(manifest.read_bytes(), version=2))
     assert_refused(copy, manifest.parent, manifest, "version 2", "version 1", code=2)
-    resumed = go_on(copy, "auto")
+    resumed = resume(copy, "auto")
     assert_says(" ".join(passed_over(resumed.ended)), manifest, "version 2")
     assert_same_run(resumed, undisturbed)
     assert fields_of((set_aside(resumed, "step-00000012") / MANIFEST).read_bytes())["version"] == 2
@@ -211,7 +211,7 @@ def test_wrong_fields(copy: Run) -> None:
     warnings = ended.err.splitlines()
     for step, place in places.items():
         said = [line for line in warnings if line.startswith(f"warning: '{place}' is damaged: ")]
-        assert len(said) == 1 and said[0].endswith("; it is passed over"), (step, place.read_bytes()[:300], said)
+        assert len(said) == 1 and said[0].endswith("; it is skipped"), (step, place.read_bytes()[:300], said)
     assert len(warnings) == len(places)
     assert f"resuming from '{copy.checkpoint(12)}', after step 12" in ended.out
 
@@ -237,7 +237,7 @@ def test_replica_that_does_not_fit(change: str, copy: Run) -> None:
 def test_manifest_of_another_step(copy: Run, undisturbed: Run) -> None:
     """Somebody copied or renamed: with auto its place in the order is not to be trusted."""
     shutil.copytree(copy.checkpoint(4), copy.checkpoint(13))
-    resumed = go_on(copy, "auto")
+    resumed = resume(copy, "auto")
     warnings = passed_over(resumed.ended)
     assert len(warnings) == 1
     assert_says(warnings[0], copy.checkpoint(13), "step 4")
@@ -251,7 +251,7 @@ def test_manifest_of_another_step(copy: Run, undisturbed: Run) -> None:
 def test_later_checkpoints_are_set_aside(copy: Run, short: Run, undisturbed: Run) -> None:
     """Twice from step 4: all that was ever saved is still there."""
     first = {step: contents(copy.checkpoint(step)) for step in (8, 12)}
-    resumed = go_on(copy, copy.checkpoint(4))
+    resumed = resume(copy, copy.checkpoint(4))
     said = "".join(e.err for e in resumed.ended).splitlines()
     assert len(said) == 2
     for step, line in zip((12, 8), said):
@@ -261,7 +261,7 @@ def test_later_checkpoints_are_set_aside(copy: Run, short: Run, undisturbed: Run
 
     second = {step: contents(copy.checkpoint(step)) for step in (8, 12, 14)}
     shutil.copytree(short.checkpoint(4), copy.checkpoint(4))  # checkpoint.keep had removed it
-    assert_same_run(go_on(copy, copy.checkpoint(4)), undisturbed)
+    assert_same_run(resume(copy, copy.checkpoint(4)), undisturbed)
     kept = {f"step-{step:08}": files for step, files in first.items()}
     kept |= {f"step-{step:08}" + (".2" if step in first else ""): files for step, files in second.items()}
     assert {folder.name: contents(folder) for folder in set_aside(copy, "").iterdir()} == kept

@@ -35,10 +35,10 @@ std::string shorten(const std::string& value) {
 }
 
 std::string first_lines(const std::vector<std::string>& lines) {
-  constexpr std::size_t kMost = 3;
+  constexpr std::size_t kMax = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) text += "\n  " + lines[i];
-  if (lines.size() > kMost) text += "\n  and " + std::to_string(lines.size() - kMost) + " more";
+  for (std::size_t i = 0; i < std::min(lines.size(), kMax); ++i) text += "\n  " + lines[i];
+  if (lines.size() > kMax) text += "\n  and " + std::to_string(lines.size() - kMax) + " more";
   return text;
 }
 

@@ -4,8 +4,8 @@
 
 namespace decent {
 
-std::vector<std::int64_t> superfluous(std::vector<Kept> checkpoints, std::int64_t keep,
-                                      bool higher_is_better) {
+std::vector<std::int64_t> checkpoints_to_remove(std::vector<Kept> checkpoints, std::int64_t keep,
+                                                bool higher_is_better) {
   std::sort(checkpoints.begin(), checkpoints.end(),
             [](const Kept& a, const Kept& b) { return a.step < b.step; });
   const Kept* best = nullptr;

@@ -15,7 +15,7 @@ struct Kept {
 
 /// The steps to remove, lowest first: all but the `keep` latest and the best of those with a score,
 /// the highest or the lowest, the later of equals.
-std::vector<std::int64_t> superfluous(std::vector<Kept> checkpoints, std::int64_t keep,
-                                      bool higher_is_better);
+std::vector<std::int64_t> checkpoints_to_remove(std::vector<Kept> checkpoints, std::int64_t keep,
+                                                bool higher_is_better);
 
 }  // namespace decent

@@ -17,18 +17,18 @@ std::string gpus_for_workers(int gpus, const Launch& launch) {
          counted(launch.local_world_size, "worker") + " on this machine";
 }
 
-void refuse_nccl_on_the_cpu(DeviceWish device, BackendWish backend) {
-  if (device != DeviceWish::cpu || backend != BackendWish::nccl) return;
+void refuse_nccl_on_the_cpu(DeviceRequest device, BackendRequest backend) {
+  if (device != DeviceRequest::cpu || backend != BackendRequest::nccl) return;
   throw UserError(
       "backend nccl carries tensors between GPUs, but the device is cpu: choose device cuda or "
       "backend gloo (or auto for either)");
 }
 
-void refuse_missing_gpus(DeviceWish device, const std::string& problem) {
-  const std::string request = device == DeviceWish::cuda ? "device cuda" : "backend nccl";
+void refuse_missing_gpus(DeviceRequest device, const std::string& problem) {
+  const std::string request = device == DeviceRequest::cuda ? "device cuda" : "backend nccl";
   throw UserError(request + " needs a GPU: " + problem +
                   ".\nTo train on the CPU choose device cpu" +
-                  (device == DeviceWish::cuda ? "" : " and backend gloo") + " (or auto).");
+                  (device == DeviceRequest::cuda ? "" : " and backend gloo") + " (or auto).");
 }
 
 void refuse_shared_gpus(int gpus, const Launch& launch) {
@@ -39,10 +39,10 @@ void refuse_shared_gpus(int gpus, const Launch& launch) {
 }
 
 // A GPU that was requested, or that every worker can have one of.
-DeviceChoice choose_gpu(BackendWish backend, int gpus, const Launch& launch,
+DeviceChoice choose_gpu(BackendRequest backend, int gpus, const Launch& launch,
                         const Machine& machine) {
   const bool shared = gpus < launch.local_world_size;
-  const Backend chosen = backend == BackendWish::gloo ? Backend::gloo : Backend::nccl;
+  const Backend chosen = backend == BackendRequest::gloo ? Backend::gloo : Backend::nccl;
   if (shared && chosen == Backend::nccl && !machine.gpus_may_be_shared)
     refuse_shared_gpus(gpus, launch);
   const int index = launch.local_rank % gpus;
@@ -61,11 +61,11 @@ std::string note_on_cpu(const CudaDevices& found, const Launch& launch) {
 
 }  // namespace
 
-DeviceChoice choose_device_of(const Machine& machine, DeviceWish device, BackendWish backend,
+DeviceChoice choose_device_of(const Machine& machine, DeviceRequest device, BackendRequest backend,
                               const Launch& launch) {
   refuse_nccl_on_the_cpu(device, backend);
-  if (device == DeviceWish::cpu) return {};
-  const bool gpu_requested = device == DeviceWish::cuda || backend == BackendWish::nccl;
+  if (device == DeviceRequest::cpu) return {};
+  const bool gpu_requested = device == DeviceRequest::cuda || backend == BackendRequest::nccl;
   const CudaDevices found = machine.find_gpus();
   if (gpu_requested && found.count == 0) refuse_missing_gpus(device, found.problem);
   if (!gpu_requested && found.count < launch.local_world_size)
@@ -75,7 +75,7 @@ DeviceChoice choose_device_of(const Machine& machine, DeviceWish device, Backend
   return choose_gpu(backend, found.count, launch, machine);
 }
 
-DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch& launch) {
+DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const Launch& launch) {
   const char* host_id = std::getenv(kHostId);
   return choose_device_of({.find_gpus = find_cuda_devices,
                            .use_gpu = use_cuda_device,

@@ -12,8 +12,8 @@
 namespace decent {
 
 /// What the user asks for.
-enum class DeviceWish { automatic, cpu, cuda };
-enum class BackendWish { automatic, gloo, nccl };
+enum class DeviceRequest { automatic, cpu, cuda };
+enum class BackendRequest { automatic, gloo, nccl };
 
 /// What carries tensors between workers.
 enum class Backend { gloo, nccl };
@@ -32,7 +32,7 @@ struct DeviceChoice {
 /// Throws UserError if a request cannot be met: there is no GPU; NCCL with the CPU; fewer GPUs than
 /// workers on this machine, unless gloo carries the tensors or NCCL_HOSTID allows NCCL to share
 /// GPUs. Workers that share GPUs get GPU local rank mod the number of GPUs.
-DeviceChoice choose_device(DeviceWish device, BackendWish backend, const Launch& launch);
+DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const Launch& launch);
 
 struct CudaDevices;  // comm/cuda.h
 
@@ -43,7 +43,7 @@ struct Machine {
   bool gpus_may_be_shared = false;  // NCCL_HOSTID is set
 };
 /// choose_device() on a given machine, for tests.
-DeviceChoice choose_device_of(const Machine& machine, DeviceWish device, BackendWish backend,
+DeviceChoice choose_device_of(const Machine& machine, DeviceRequest device, BackendRequest backend,
                               const Launch& launch);
 
 /// "gloo" or "nccl".

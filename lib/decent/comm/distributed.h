@@ -28,8 +28,8 @@ struct DistributedOptions {
   std::function<void(const Failure&, bool reports)> on_failure = nullptr;
   /// Automatic: a GPU with NCCL if every worker of the machine can have a GPU of its own, else the
   /// CPU with gloo. See choose_device().
-  DeviceWish device = DeviceWish::automatic;
-  BackendWish backend = BackendWish::automatic;
+  DeviceRequest device = DeviceRequest::automatic;
+  BackendRequest backend = BackendRequest::automatic;
 };
 
 /// This process among the workers of a run. Its destructor tells the other workers that this one

@@ -57,7 +57,7 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return parts;
 }
 
-constexpr int kMostWorkers = 1 << 20;
+constexpr int kMaxWorkers = 1 << 20;
 
 }  // namespace
 
@@ -68,7 +68,7 @@ Launch read_launch(const Variables& variables) {
   launch.interfaces = split_at_commas(reader.text("GLOO_SOCKET_IFNAME"));
   if (!variables("RANK") && !variables("WORLD_SIZE")) return launch;
 
-  launch.world_size = reader.required("WORLD_SIZE", 1, kMostWorkers);
+  launch.world_size = reader.required("WORLD_SIZE", 1, kMaxWorkers);
   launch.rank = reader.required("RANK", 0, launch.world_size - 1);
   if (launch.world_size == 1) return launch;
   launch.local_world_size = reader.required("LOCAL_WORLD_SIZE", 1, launch.world_size);
@@ -77,7 +77,7 @@ Launch read_launch(const Variables& variables) {
   if (launch.master_addr.empty()) reader.required("MASTER_ADDR", 0, 0);
   launch.master_port = reader.required("MASTER_PORT", 1, 65535);
   launch.agent_store = reader.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
-  const int attempt = reader.optional("TORCHELASTIC_RESTART_COUNT", 0, kMostWorkers, 0);
+  const int attempt = reader.optional("TORCHELASTIC_RESTART_COUNT", 0, kMaxWorkers, 0);
   // The prefix that torch.distributed uses on torchrun's store.
   if (launch.agent_store) launch.store_prefix = "/worker/attempt_" + std::to_string(attempt);
   return launch;

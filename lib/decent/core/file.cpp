@@ -47,9 +47,9 @@ int open_to_read(const std::filesystem::path& path) {
 // Creates a file of a new name, which is put into `temporary`. Negative, with errno, where it
 // fails.
 int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
-  constexpr int kMostTries = 100;
+  constexpr int kMaxTries = 100;
   int fd = -1;
-  for (int i = 0; i < kMostTries && fd < 0 && (i == 0 || errno == EEXIST); ++i) {
+  for (int i = 0; i < kMaxTries && fd < 0 && (i == 0 || errno == EEXIST); ++i) {
     temporary = path.string() + "." + random_name(kDigits) + std::string(kTemporaryEnd);
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   }

@@ -15,7 +15,7 @@ namespace decent {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kMostDimensions = 32;  // numpy's own limit until 2.0
+constexpr std::size_t kMaxDimensions = 32;  // numpy's own limit until 2.0
 
 // Reads the Python dictionary of a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3,
 // 4), }
@@ -95,7 +95,7 @@ class NpyHeaderReader {
       if (error != std::errc() || value < 0) fail("a dimension is no count");
       text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
       values.push_back(value);
-      if (values.size() > kMostDimensions) fail("it has too many dimensions");
+      if (values.size() > kMaxDimensions) fail("it has too many dimensions");
       if (!accept(',') && peek() != ')') fail("a comma is missing");
     }
     return values;

@@ -82,7 +82,7 @@ struct Pickle {
 };
 
 /// More values than this are refused: about 400 MB of memory.
-inline constexpr std::size_t kMostValues = std::size_t{1} << 22;
+inline constexpr std::size_t kMaxValues = std::size_t{1} << 22;
 
 /// Parses the pickle at the start of `bytes`, which may go on after it. Throws UserError, which
 /// begins with `what` and a colon, where it is none, is damaged, is of another protocol or too

@@ -15,19 +15,19 @@ Pickle Machine::finish() {
 // ---- the stack ----
 
 void Machine::check_count() const {
-  if (pickle_.values.size() < kMostValues) return;
-  throw UserError(what_ + ": its pickle has more than " + std::to_string(kMostValues) +
+  if (pickle_.values.size() < kMaxValues) return;
+  throw UserError(what_ + ": its pickle has more than " + std::to_string(kMaxValues) +
                   " values.\nFrom Python, save the weights alone: torch.save(model.state_dict(), "
                   "\"weights.pt\")");
 }
 
 void Machine::push(Ref ref) {
-  if (stack_.size() == kMostValues) fail("stacks up too many values");
+  if (stack_.size() == kMaxValues) fail("stacks up too many values");
   stack_.push_back(ref);
 }
 
 void Machine::mark() {
-  if (marks_.size() == kMostValues) fail("stacks up too many marks");
+  if (marks_.size() == kMaxValues) fail("stacks up too many marks");
   marks_.push_back(stack_.size());
 }
 
@@ -59,7 +59,7 @@ Items Machine::pop_to_mark() {
 // ---- the memo ----
 
 void Machine::remember(std::uint32_t number) {
-  if (memo_.size() == kMostValues) fail("remembers too many values");
+  if (memo_.size() == kMaxValues) fail("remembers too many values");
   memo_.insert_or_assign(number, top());
 }
 

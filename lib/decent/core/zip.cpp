@@ -30,7 +30,7 @@ constexpr std::uint16_t kStored = 0;
 constexpr std::uint16_t kDeflated = 8;
 // Deflate packs at most 1032 bytes into one (zlib's documentation): what claims more is a lie, and
 // must not be believed when memory is asked for.
-constexpr std::uint64_t kMostRatio = 1032;
+constexpr std::uint64_t kMaxRatio = 1032;
 
 // Where the directory lies.
 struct Directory {
@@ -180,7 +180,7 @@ class Reader {
 bool inflate_into(std::span<const std::byte> from, std::span<std::byte> to) {
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;  // without zlib's own header
-  constexpr std::size_t kMost = std::numeric_limits<uInt>::max();
+  constexpr std::size_t kMax = std::numeric_limits<uInt>::max();
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(from.data()));
   Bytef nothing = 0;  // zlib refuses a null pointer, also for no bytes
   stream.next_out = to.empty() ? &nothing : reinterpret_cast<Bytef*>(to.data());
@@ -188,8 +188,8 @@ bool inflate_into(std::span<const std::byte> from, std::span<std::byte> to) {
   std::size_t out_left = to.size();
   int result = Z_OK;
   while (result == Z_OK) {
-    const auto in = static_cast<uInt>(std::min(in_left, kMost));
-    const auto out = static_cast<uInt>(std::min(out_left, kMost));
+    const auto in = static_cast<uInt>(std::min(in_left, kMax));
+    const auto out = static_cast<uInt>(std::min(out_left, kMax));
     stream.avail_in = in;
     stream.avail_out = out;
     result = inflate(&stream, Z_NO_FLUSH);
@@ -212,7 +212,7 @@ std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::stri
 }
 
 std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& what) {
-  if (entry.size / kMostRatio > entry.data.size()) {
+  if (entry.size / kMaxRatio > entry.data.size()) {
     throw UserError(what + ": damaged: it cannot hold as much as it says");
   }
   std::vector<std::byte> content;

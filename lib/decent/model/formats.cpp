@@ -49,7 +49,7 @@ std::string file_with_article(const ModelFormat& format) {
   const auto writes_any = [](const ModelFormat& each) { return each.write != nullptr; };
   throw UserError("model '" + model.path().string() + "' did not come from " +
                   file_with_article(format) +
-                  ", so that it cannot be written as one. --export writes it to " +
+                  ", so it cannot be exported in that format. --export writes it to " +
                   enumerated_extensions(writes_any));
 }
 

@@ -20,8 +20,8 @@ namespace {
 
 // At most one line, however many there are.
 void add_line(std::string& message, const std::string& what, const std::vector<std::string>& all) {
-  constexpr std::size_t kMost = 4;
-  if (!all.empty()) message += "\n  " + what + ": " + some_of(all, kMost);
+  constexpr std::size_t kMax = 4;
+  if (!all.empty()) message += "\n  " + what + ": " + some_of(all, kMax);
 }
 
 bool fits(const at::Tensor& own, const StoredTensor& given) {

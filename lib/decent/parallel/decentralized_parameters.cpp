@@ -215,7 +215,7 @@ NamedTensors DecentralizedParameters::training_state() const {
   return state;
 }
 
-void DecentralizedParameters::continue_from(std::int64_t step, const NamedTensors& state) {
+void DecentralizedParameters::resume_from(std::int64_t step, const NamedTensors& state) {
   const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
   const auto find = [&](const std::string& name) -> const at::Tensor& {
     const auto found = by_name.find(name);

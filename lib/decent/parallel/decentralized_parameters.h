@@ -81,7 +81,7 @@ class DecentralizedParameters {
   /// Resumes after step `step`. Before it, give the tensors of training_state() the values that
   /// they had after that step; `state` is that list, from which the scalars are read. Starts the
   /// exchange that was under way then. Collective. Throws UserError if a scalar is missing.
-  void continue_from(std::int64_t step, const NamedTensors& state);
+  void resume_from(std::int64_t step, const NamedTensors& state);
 
   /// loss_scale() is the factor for the loss of the next step; 1 without options.loss_scaler.
   bool scales_loss() const;

@@ -13,7 +13,7 @@ namespace decent {
 namespace {
 
 constexpr std::size_t kLabel = 11;
-constexpr std::size_t kMostPhases = 8;
+constexpr std::size_t kMaxPhases = 8;
 constexpr std::size_t kPhaseWidth = 64;
 
 // Further lines of the text stand below its first.
@@ -74,11 +74,11 @@ void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
   lines.push_back(
       row("topology", fmt::format("{} of {}, {}", f.topology, counted(f.workers, "worker"),
                                   counted(std::ssize(f.phases), "phase"))));
-  for (std::size_t i = 0; i < std::min(kMostPhases, f.phases.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMaxPhases, f.phases.size()); ++i) {
     lines.push_back(row("", fmt::format("phase {}: {}", i, phase_text(f.phases[i], kPhaseWidth))));
   }
-  if (f.phases.size() > kMostPhases) {
-    lines.push_back(row("", fmt::format("and {} more", f.phases.size() - kMostPhases)));
+  if (f.phases.size() > kMaxPhases) {
+    lines.push_back(row("", fmt::format("and {} more", f.phases.size() - kMaxPhases)));
   }
   lines.push_back(
       row("", fmt::format("spectral gap {:.4f} over a period (gamma {:g}: 1 is agreement after it)",

@@ -175,7 +175,7 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
   const CheckpointFolder folder(checkpoints);
   const CheckpointsByRank by_rank =
       share_local_checkpoints(world, local_checkpoints_in(checkpoints));
-  warn_of(by_rank, "; it is passed over", search.warn);
+  warn_of(by_rank, "; it is skipped", search.warn);
   Search searching(world, rank, by_rank.size(), search);
   std::string incomplete, damaged;
   for (const Candidate& candidate : candidates_in(by_rank)) {
@@ -183,7 +183,7 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
     const auto defect = searching.open(candidate, folder.path_of(candidate.step),
                                        folder.writing_path_of(candidate.step), found);
     if (!defect) return found;
-    search.warn(defect->text + "; it is passed over");
+    search.warn(defect->text + "; it is skipped");
     std::string& kind = defect->only_missing ? incomplete : damaged;
     if (kind.empty()) kind = defect->text;
   }

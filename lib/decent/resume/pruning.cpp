@@ -26,7 +26,7 @@ void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& r
   folder.visit_manifests([&](std::int64_t step, const Manifest& manifest) {
     kept.push_back({step, score_of(manifest, recipe)});
   });
-  for (std::int64_t step : superfluous(kept, recipe.keep, higher_is_better)) {
+  for (std::int64_t step : checkpoints_to_remove(kept, recipe.keep, higher_is_better)) {
     folder.remove(step);
   }
 }

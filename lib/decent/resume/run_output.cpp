@@ -115,7 +115,7 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
     if (context.main_worker()) open_run_files(context, options, folder);
   });
   const auto here = world.gather("has start", holds_start(checkpoints, options.start));
-  output.has_start = std::all_of(here.begin(), here.end(), [](bool has) { return has; });
+  output.holds_checkpoint = std::all_of(here.begin(), here.end(), [](bool has) { return has; });
   return output;
 }
 

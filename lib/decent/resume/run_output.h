@@ -18,8 +18,9 @@ struct RunOutputOptions {
 };
 
 struct RunOutput {
-  bool leads = true;       // this worker, among those that share the folder
-  bool has_start = false;  // the checkpoint that the run resumes from is one of this folder's
+  bool leads = true;  // this worker, among those that share the folder
+  bool holds_checkpoint =
+      false;  // the checkpoint that the run resumes from is one of this folder's
 };
 
 /// Makes the output folder that of a run after the step of its start: later checkpoints are set

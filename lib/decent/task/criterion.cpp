@@ -43,8 +43,8 @@ Criterion::Criterion(const ModelRecipe& recipe)
                               .ignore_index = recipe.ignore_index,
                               .class_dim = recipe.class_dim}) {}
 
-void Criterion::misfit(const at::Tensor& output, const at::Tensor& target,
-                       const std::string& wanted) const {
+void Criterion::refuse_mismatch(const at::Tensor& output, const at::Tensor& target,
+                                const std::string& wanted) const {
   throw UserError("the model's output " + describe(output) + " and the target " + describe(target) +
                   " do not fit the loss " + std::string(loss_->name) + ": " + wanted);
 }
@@ -59,10 +59,10 @@ std::int64_t Criterion::fitting_class_dim(const at::Tensor& output,
   const bool has_dim = dim >= 0 && dim < dims;
   if (has_dim) without_classes.erase(without_classes.begin() + dim);
   if (!has_dim || !output.is_floating_point() || !integers || target.sizes() != without_classes) {
-    misfit(output, target,
-           "it wants floating-point scores with the classes in dimension " +
-               std::to_string(options_.class_dim) +
-               " (model.class_dim) and integer classes of the same shape without it");
+    refuse_mismatch(output, target,
+                    "it wants floating-point scores with the classes in dimension " +
+                        std::to_string(options_.class_dim) +
+                        " (model.class_dim) and integer classes of the same shape without it");
   }
   return dim;
 }
@@ -78,9 +78,10 @@ Criterion::Fitted Criterion::fit_elements(const at::Tensor& output,
   const bool events = loss_->target == TargetKind::events;
   const bool numbers = !target.is_complex() && (events || target.scalar_type() != at::kBool);
   if (!output.is_floating_point() || !numbers || output.sizes() != target.sizes()) {
-    misfit(output, target,
-           events ? "it wants floating-point logits and targets of 0 to 1 of the same shape"
-                  : "it wants a floating-point output and numbers of the same shape");
+    refuse_mismatch(output, target,
+                    events
+                        ? "it wants floating-point logits and targets of 0 to 1 of the same shape"
+                        : "it wants a floating-point output and numbers of the same shape");
   }
   return {output, target.to(output.scalar_type())};
 }

@@ -68,8 +68,8 @@ class Criterion {
   std::int64_t fitting_class_dim(const at::Tensor& output, const at::Tensor& target) const;
   at::Tensor reduced(const Fitted& fitted, std::int64_t reduction) const;
   [[noreturn]] void explain_failure(const Fitted& fitted, const std::exception& error) const;
-  [[noreturn]] void misfit(const at::Tensor& output, const at::Tensor& target,
-                           const std::string& wanted) const;
+  [[noreturn]] void refuse_mismatch(const at::Tensor& output, const at::Tensor& target,
+                                    const std::string& wanted) const;
 
   const LossFunction* loss_;
   LossOptions options_;

@@ -10,26 +10,26 @@
 namespace decent {
 namespace {
 
-DeviceWish wish_of(DeviceName name) {
+DeviceRequest request_of(DeviceName name) {
   switch (name) {
     case DeviceName::automatic:
-      return DeviceWish::automatic;
+      return DeviceRequest::automatic;
     case DeviceName::cpu:
-      return DeviceWish::cpu;
+      return DeviceRequest::cpu;
     case DeviceName::cuda:
-      return DeviceWish::cuda;
+      return DeviceRequest::cuda;
   }
   __builtin_unreachable();
 }
 
-BackendWish wish_of(BackendName name) {
+BackendRequest request_of(BackendName name) {
   switch (name) {
     case BackendName::automatic:
-      return BackendWish::automatic;
+      return BackendRequest::automatic;
     case BackendName::gloo:
-      return BackendWish::gloo;
+      return BackendRequest::gloo;
     case BackendName::nccl:
-      return BackendWish::nccl;
+      return BackendRequest::nccl;
   }
   __builtin_unreachable();
 }
@@ -50,7 +50,7 @@ DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purp
                         const DeviceChooser& choose) {
   if (purpose == Purpose::model) return {};
   try {
-    return choose(wish_of(recipe.model.device), wish_of(recipe.parallel.backend), launch);
+    return choose(request_of(recipe.model.device), request_of(recipe.parallel.backend), launch);
   } catch (const UserError& error) {
     throw UserError(wishes(recipe) + ": " + error.what());
   }

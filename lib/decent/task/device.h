@@ -19,7 +19,7 @@ namespace decent {
 DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose);
 
 /// The same by another function in the place of choose_device(), for tests.
-using DeviceChooser = std::function<DeviceChoice(DeviceWish, BackendWish, const Launch&)>;
+using DeviceChooser = std::function<DeviceChoice(DeviceRequest, BackendRequest, const Launch&)>;
 DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose,
                         const DeviceChooser& choose);
 

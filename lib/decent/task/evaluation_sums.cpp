@@ -61,7 +61,7 @@ EvaluationSums::EvaluationSums(std::vector<Metric> metrics)
 void EvaluationSums::add(const EvaluatedBatch& batch) {
   std::vector<BatchSums>& sums = unread_.emplace_back();
   for (const Metric& metric : metrics_) sums.push_back(metric.sums(batch));
-  if (unread_.size() == kMostUnread) read();
+  if (unread_.size() == kMaxUnread) read();
 }
 
 void EvaluationSums::read() {

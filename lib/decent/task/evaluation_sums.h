@@ -14,7 +14,7 @@ class EvaluationSums {
  public:
   explicit EvaluationSums(std::vector<Metric> metrics);
 
-  /// Adds a batch. Its sums are read from where the model runs with those of kMostUnread others, so
+  /// Adds a batch. Its sums are read from where the model runs with those of kMaxUnread others, so
   /// that a GPU is seldom waited for.
   void add(const EvaluatedBatch& batch);
 
@@ -29,7 +29,7 @@ class EvaluationSums {
   std::vector<Score> scores();
 
  private:
-  static constexpr std::size_t kMostUnread = 64;  // batches that a GPU may be behind the host
+  static constexpr std::size_t kMaxUnread = 64;  // batches that a GPU may be behind the host
   void agree_on_sizes(Communicator& world);
 
   std::vector<Metric> metrics_;

@@ -58,7 +58,7 @@ FiniteCheck::FiniteCheck(const Model& model) {
 }
 
 std::optional<std::string> FiniteCheck::find_lost(const Model& model) const {
-  constexpr std::size_t kMost = 3;
+  constexpr std::size_t kMax = 3;
   const at::NoGradGuard no_grad;
   const std::vector<Part> parts = parts_of(model);
   std::vector<at::Tensor> lost;
@@ -76,7 +76,7 @@ std::optional<std::string> FiniteCheck::find_lost(const Model& model) const {
                     counted(parts[i].tensor.numel(), "value") + ")");
   }
   if (named.empty()) return std::nullopt;
-  return some_of(named, kMost);
+  return some_of(named, kMax);
 }
 
 }  // namespace decent

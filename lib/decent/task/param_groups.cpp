@@ -16,11 +16,11 @@ std::vector<std::string> names_of_all(const NamedTensors& parameters) {
 
 [[noreturn]] void matches_nothing(const std::string& key, const std::string& glob,
                                   const std::vector<std::string>& names) {
-  constexpr std::size_t kMostNames = 8;
+  constexpr std::size_t kMaxNames = 8;
   std::string message = key + ": '" + glob + "' matches no parameter of the model";
   if (const auto nearest = nearest_name(glob, names))
     message += "; did you mean '" + *nearest + "'?";
-  throw UserError(message + "\nIt has " + some_of(names, kMostNames));
+  throw UserError(message + "\nIt has " + some_of(names, kMaxNames));
 }
 
 void check_matches(const std::string& key, const std::string& glob,

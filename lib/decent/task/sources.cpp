@@ -40,8 +40,8 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
 }
 
 std::string content_of(const Source& source) {
-  constexpr std::int64_t kMostSamples = 64;
-  const std::vector<std::int64_t> samples = spread_samples(source, kMostSamples);
+  constexpr std::int64_t kMaxSamples = 64;
+  const std::vector<std::int64_t> samples = spread_samples(source, kMaxSamples);
   Checksum checksum;
   for (std::size_t field = 0; field < source.fields().size(); ++field) {
     const std::size_t bytes = source.fields()[field].sample_bytes();

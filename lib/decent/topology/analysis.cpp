@@ -20,10 +20,10 @@ void mix(const Phase& phase, double gamma, Vector& x) {
     if (n == 1) continue;
     double sum = 0;
     for (int rank : edge.ranks) sum += at(x, rank);
-    const double other = (1 - edge.weight) / (n - 1);
+    const double other = (1 - edge.self_weight) / (n - 1);
     for (int rank : edge.ranks) {
       double& own = at(x, rank);
-      own = (1 - gamma) * own + gamma * (edge.weight * own + other * (sum - own));
+      own = (1 - gamma) * own + gamma * (edge.self_weight * own + other * (sum - own));
     }
   }
 }
@@ -43,7 +43,7 @@ double norm(const Vector& x) {
 // Power iteration with P' P, on vectors without a common part, which P and its transpose keep so:
 // all mixing matrices are symmetric and doubly stochastic.
 double spectral_gap(std::span<const Phase> phases, int world_size, double gamma) {
-  constexpr int kMostIterations = 2000;
+  constexpr int kMaxIterations = 2000;
   constexpr double kPrecision = 1e-13;
   if (world_size == 1) return 1.0;
   Vector x(static_cast<std::size_t>(world_size));
@@ -51,7 +51,7 @@ double spectral_gap(std::span<const Phase> phases, int world_size, double gamma)
     x[i] = std::sin(1.0 + 7.3 * static_cast<double>(i * i));
   center(x);
   double square = 0;  // of the singular value
-  for (int iteration = 0; iteration < kMostIterations; ++iteration) {
+  for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
     const double length = norm(x);
     if (length == 0) return 1.0;
     for (double& value : x) value /= length;
@@ -80,7 +80,7 @@ std::optional<std::int64_t> steps_to_reach_all(std::span<const Phase> phases, in
     const auto phase = static_cast<std::size_t>(step - 1) % phases.size();
     const auto before = known;
     for (const Edge& edge : phases[phase]) {
-      if (edge.weight == 1.0) continue;
+      if (edge.self_weight == 1.0) continue;
       std::vector<bool> together(n);
       for (int rank : edge.ranks) {
         for (std::size_t j = 0; j < n; ++j) {

@@ -182,8 +182,8 @@ class Registry {
 void check_edge(const Edge& edge, std::size_t phase, int world_size, std::vector<bool>& seen) {
   const std::string where = "topology phase " + std::to_string(phase) + ": ";
   if (edge.ranks.empty()) throw UserError(where + "an edge has no ranks");
-  if (!(edge.weight > 0.0 && edge.weight <= 1.0)) {
-    throw UserError(where + "weight " + std::to_string(edge.weight) + " is not in (0, 1]");
+  if (!(edge.self_weight > 0.0 && edge.self_weight <= 1.0)) {
+    throw UserError(where + "weight " + std::to_string(edge.self_weight) + " is not in (0, 1]");
   }
   for (int rank : edge.ranks) {
     if (rank < 0 || rank >= world_size) {
@@ -202,8 +202,8 @@ std::vector<Phase> checked(std::vector<Phase> phases, int world_size) {
   for (Phase& phase : phases) {
     for (Edge& edge : phase) {
       std::sort(edge.ranks.begin(), edge.ranks.end());
-      if (edge.weight == kEqualShares && !edge.ranks.empty())
-        edge.weight = 1.0 / static_cast<double>(edge.ranks.size());
+      if (edge.self_weight == kEqualShares && !edge.ranks.empty())
+        edge.self_weight = 1.0 / static_cast<double>(edge.ranks.size());
     }
   }
   validate_topology(phases, world_size);

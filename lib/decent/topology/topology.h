@@ -22,10 +22,10 @@ namespace decent {
 inline constexpr double kEqualShares = -1;
 
 /// Workers that average with one another in one phase. In phases that a Topology returns, `ranks`
-/// is sorted and `weight` is in (0, 1].
+/// is sorted and `self_weight` is in (0, 1].
 struct Edge {
   std::vector<int> ranks;
-  double weight = kEqualShares;  // W_ii: the share that a member keeps of its own model
+  double self_weight = kEqualShares;  // W_ii: the share that a member keeps of its own model
   bool operator==(const Edge&) const = default;
 };
 

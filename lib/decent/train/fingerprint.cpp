@@ -37,7 +37,7 @@ std::string topology_text(const std::vector<Phase>& phases) {
   for (const Phase& phase : phases) {
     for (const Edge& edge : phase) {
       for (int rank : edge.ranks) text += std::to_string(rank) + " ";
-      text += std::to_string(edge.weight) + ", ";
+      text += std::to_string(edge.self_weight) + ", ";
     }
     text += "; ";
   }

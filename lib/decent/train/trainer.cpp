@@ -147,8 +147,8 @@ void Trainer::resume_from(FoundCheckpoint& found, bool in_output) {
   } else {
     average_replicas(found, *world_, targets, rules);
   }
-  parallel_->continue_from(found.manifest.step, targets);
-  control_.go_on_from(found.manifest.step);
+  parallel_->resume_from(found.manifest.step, targets);
+  control_.resume_from(found.manifest.step);
   if (in_output) checkpointer_->note_existing(found.manifest.step);
 }
 

@@ -15,47 +15,49 @@ std::vector<Kept> without_scores(std::initializer_list<std::int64_t> steps) {
   return checkpoints;
 }
 
-TEST(Superfluous, IsAllButTheLatest) {
-  EXPECT_EQ(superfluous(without_scores({4, 8, 12, 16}), 3, true), Steps({4}));
-  EXPECT_EQ(superfluous(without_scores({4, 8, 12, 16}), 1, true), Steps({4, 8, 12}));
+TEST(CheckpointsToRemove, IsAllButTheLatest) {
+  EXPECT_EQ(checkpoints_to_remove(without_scores({4, 8, 12, 16}), 3, true), Steps({4}));
+  EXPECT_EQ(checkpoints_to_remove(without_scores({4, 8, 12, 16}), 1, true), Steps({4, 8, 12}));
 }
 
-TEST(Superfluous, IsNothingWhileThereAreFew) {
-  EXPECT_EQ(superfluous({}, 3, true), Steps());
-  EXPECT_EQ(superfluous(without_scores({4}), 3, true), Steps());
-  EXPECT_EQ(superfluous(without_scores({4, 8, 12}), 3, true), Steps());
-  EXPECT_EQ(superfluous(without_scores({4, 8}), INT64_MAX, true), Steps());
+TEST(CheckpointsToRemove, IsNothingWhileThereAreFew) {
+  EXPECT_EQ(checkpoints_to_remove({}, 3, true), Steps());
+  EXPECT_EQ(checkpoints_to_remove(without_scores({4}), 3, true), Steps());
+  EXPECT_EQ(checkpoints_to_remove(without_scores({4, 8, 12}), 3, true), Steps());
+  EXPECT_EQ(checkpoints_to_remove(without_scores({4, 8}), INT64_MAX, true), Steps());
 }
 
-TEST(Superfluous, DoesNotDependOnTheOrder) {
-  EXPECT_EQ(superfluous(without_scores({16, 4, 12, 8}), 2, true), Steps({4, 8}));
-  EXPECT_EQ(superfluous(without_scores({100, 20, 3}), 1, true), Steps({3, 20}));
+TEST(CheckpointsToRemove, DoesNotDependOnTheOrder) {
+  EXPECT_EQ(checkpoints_to_remove(without_scores({16, 4, 12, 8}), 2, true), Steps({4, 8}));
+  EXPECT_EQ(checkpoints_to_remove(without_scores({100, 20, 3}), 1, true), Steps({3, 20}));
 }
 
-TEST(Superfluous, IsNotTheBest) {
+TEST(CheckpointsToRemove, IsNotTheBest) {
   const std::vector<Kept> checkpoints = {{4, 0.5}, {8, 0.9}, {12, 0.7}, {16, 0.6}, {20, 0.6}};
-  EXPECT_EQ(superfluous(checkpoints, 2, true), Steps({4, 12}));
-  EXPECT_EQ(superfluous(checkpoints, 2, false), Steps({8, 12}));
+  EXPECT_EQ(checkpoints_to_remove(checkpoints, 2, true), Steps({4, 12}));
+  EXPECT_EQ(checkpoints_to_remove(checkpoints, 2, false), Steps({8, 12}));
 }
 
 // The best takes no place of the latest, and is no more than one of them where it is among them.
-TEST(Superfluous, CountsTheBestOnce) {
+TEST(CheckpointsToRemove, CountsTheBestOnce) {
   const std::vector<Kept> checkpoints = {{4, 0.1}, {8, 0.2}, {12, 0.3}, {16, 0.9}};
-  EXPECT_EQ(superfluous(checkpoints, 2, true), Steps({4, 8}));
-  EXPECT_EQ(superfluous(checkpoints, 1, true), Steps({4, 8, 12}));
-  EXPECT_EQ(superfluous(checkpoints, 1, false), Steps({8, 12}));
+  EXPECT_EQ(checkpoints_to_remove(checkpoints, 2, true), Steps({4, 8}));
+  EXPECT_EQ(checkpoints_to_remove(checkpoints, 1, true), Steps({4, 8, 12}));
+  EXPECT_EQ(checkpoints_to_remove(checkpoints, 1, false), Steps({8, 12}));
 }
 
-TEST(Superfluous, KeepsTheLaterOfEquals) {
+TEST(CheckpointsToRemove, KeepsTheLaterOfEquals) {
   const std::vector<Kept> scores = {{4, 0.5}, {8, 0.5}, {12, 0.5}, {16, 0.4}};
-  EXPECT_EQ(superfluous(scores, 1, true), Steps({4, 8}));
+  EXPECT_EQ(checkpoints_to_remove(scores, 1, true), Steps({4, 8}));
   const std::vector<Kept> losses = {{12, 0.5}, {4, 0.5}, {8, 0.5}, {16, 0.7}};
-  EXPECT_EQ(superfluous(losses, 1, false), Steps({4, 8}));
+  EXPECT_EQ(checkpoints_to_remove(losses, 1, false), Steps({4, 8}));
 }
 
-TEST(Superfluous, MayBeWhatWasNeverMeasured) {
-  EXPECT_EQ(superfluous({{4, 0.5}, {8, {}}, {12, 0.4}, {16, {}}}, 1, true), Steps({8, 12}));
-  EXPECT_EQ(superfluous({{4, {}}, {8, -1.0}, {12, {}}, {16, {}}}, 1, true), Steps({4, 12}));
+TEST(CheckpointsToRemove, MayBeWhatWasNeverMeasured) {
+  EXPECT_EQ(checkpoints_to_remove({{4, 0.5}, {8, {}}, {12, 0.4}, {16, {}}}, 1, true),
+            Steps({8, 12}));
+  EXPECT_EQ(checkpoints_to_remove({{4, {}}, {8, -1.0}, {12, {}}, {16, {}}}, 1, true),
+            Steps({4, 12}));
 }
 
 }  // namespace

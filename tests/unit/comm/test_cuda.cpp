@@ -120,7 +120,7 @@ TEST(ConnectNccl, NeedsAGpu) {
 TEST(ChooseDevice, TakesWhatThisMachineHas) {
   const std::string chosen = in_child([] {
     const DeviceChoice choice =
-        choose_device(DeviceWish::automatic, BackendWish::automatic, Launch{});
+        choose_device(DeviceRequest::automatic, BackendRequest::automatic, Launch{});
     return std::string(choice.device.is_cuda() ? "cuda" : "cpu");
   });
   EXPECT_EQ(chosen, has_gpu() ? "cuda" : "cpu");
@@ -129,7 +129,7 @@ TEST(ChooseDevice, TakesWhatThisMachineHas) {
 TEST(ChooseDevice, NamesWhatHidesAllGpus) {
   EXPECT_THAT(in_child([]() -> std::string {
                 ::setenv("CUDA_VISIBLE_DEVICES", "", 1);
-                choose_device(DeviceWish::cuda, BackendWish::automatic, Launch{});
+                choose_device(DeviceRequest::cuda, BackendRequest::automatic, Launch{});
                 return "a GPU";
               }),
               ::testing::AllOf(StartsWith("error: device cuda needs a GPU: "),

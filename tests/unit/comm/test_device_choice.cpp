@@ -24,7 +24,7 @@ struct Imagined {
   int asked = 0;
   std::vector<int> used = {};
 
-  DeviceChoice choose(DeviceWish device, BackendWish backend, int worker, int workers) {
+  DeviceChoice choose(DeviceRequest device, BackendRequest backend, int worker, int workers) {
     return choose_device_of({.find_gpus =
                                  [this] {
                                    ++asked;
@@ -35,7 +35,7 @@ struct Imagined {
                             device, backend, testing::launch_of(worker, workers, /*port=*/1));
   }
 
-  std::string refusal(DeviceWish device, BackendWish backend, int workers) {
+  std::string refusal(DeviceRequest device, BackendRequest backend, int workers) {
     try {
       choose(device, backend, 0, workers);
     } catch (const UserError& error) {
@@ -65,26 +65,26 @@ void expect_gpu(const DeviceChoice& choice, int index, Backend backend) {
 }
 
 TEST(ChooseDevice, GivesEveryWorkerItsGpu) {
-  for (const DeviceWish wish : {DeviceWish::automatic, DeviceWish::cuda}) {
+  for (const DeviceRequest request : {DeviceRequest::automatic, DeviceRequest::cuda}) {
     Imagined machine = with_gpus(4);
-    expect_gpu(machine.choose(wish, BackendWish::automatic, 3, 4), 3, Backend::nccl);
-    expect_gpu(machine.choose(wish, BackendWish::nccl, 1, 4), 1, Backend::nccl);
-    expect_gpu(machine.choose(wish, BackendWish::gloo, 0, 2), 0, Backend::gloo);
+    expect_gpu(machine.choose(request, BackendRequest::automatic, 3, 4), 3, Backend::nccl);
+    expect_gpu(machine.choose(request, BackendRequest::nccl, 1, 4), 1, Backend::nccl);
+    expect_gpu(machine.choose(request, BackendRequest::gloo, 0, 2), 0, Backend::gloo);
     EXPECT_EQ(machine.used, std::vector<int>({3, 1, 0}));
   }
 }
 
 TEST(ChooseDevice, LeavesTheGpusAloneForTheCpu) {
   Imagined machine = with_gpus(4);
-  expect_cpu(machine.choose(DeviceWish::cpu, BackendWish::automatic, 0, 1));
-  expect_cpu(machine.choose(DeviceWish::cpu, BackendWish::gloo, 0, 1));
+  expect_cpu(machine.choose(DeviceRequest::cpu, BackendRequest::automatic, 0, 1));
+  expect_cpu(machine.choose(DeviceRequest::cpu, BackendRequest::gloo, 0, 1));
   EXPECT_EQ(machine.asked, 0);  // which would load the library
 }
 
 TEST(ChooseDevice, TakesTheCpuWhereThereIsNoGpu) {
   Imagined machine = without_driver();
-  for (const BackendWish backend : {BackendWish::automatic, BackendWish::gloo}) {
-    const DeviceChoice choice = machine.choose(DeviceWish::automatic, backend, 0, 2);
+  for (const BackendRequest backend : {BackendRequest::automatic, BackendRequest::gloo}) {
+    const DeviceChoice choice = machine.choose(DeviceRequest::automatic, backend, 0, 2);
     expect_cpu(choice);
     EXPECT_EQ(choice.note, "");  // nothing that anybody would wonder at
   }
@@ -92,39 +92,40 @@ TEST(ChooseDevice, TakesTheCpuWhereThereIsNoGpu) {
 
 TEST(ChooseDevice, NotesAGpuThatCannotBeUsed) {
   Imagined machine = with_old_driver();
-  const auto choice = machine.choose(DeviceWish::automatic, BackendWish::automatic, 0, 2);
+  const auto choice = machine.choose(DeviceRequest::automatic, BackendRequest::automatic, 0, 2);
   expect_cpu(choice);
   EXPECT_EQ(choice.note, "training on the CPU, as no GPU can be used: " + kOldDriver);
 }
 
 TEST(ChooseDevice, NotesGpusThatAreTooFew) {
   Imagined machine = with_gpus(2);
-  const auto choice = machine.choose(DeviceWish::automatic, BackendWish::automatic, 3, 4);
+  const auto choice = machine.choose(DeviceRequest::automatic, BackendRequest::automatic, 3, 4);
   expect_cpu(choice);
   EXPECT_EQ(choice.note, "training on the CPU, as there are 2 GPUs for 4 workers on this machine");
   EXPECT_TRUE(machine.used.empty());
 }
 
 TEST(ChooseDevice, RefusesCudaWithoutAGpu) {
-  EXPECT_EQ(without_driver().refusal(DeviceWish::cuda, BackendWish::automatic, 1),
+  EXPECT_EQ(without_driver().refusal(DeviceRequest::cuda, BackendRequest::automatic, 1),
             "device cuda needs a GPU: " + kNoDriver +
                 ".\nTo train on the CPU choose device cpu (or auto).");
-  EXPECT_THAT(with_old_driver().refusal(DeviceWish::cuda, BackendWish::gloo, 1),
+  EXPECT_THAT(with_old_driver().refusal(DeviceRequest::cuda, BackendRequest::gloo, 1),
               HasSubstr(kOldDriver));
 }
 
 TEST(ChooseDevice, RefusesNcclWithoutAGpu) {
-  EXPECT_EQ(without_driver().refusal(DeviceWish::automatic, BackendWish::nccl, 2),
+  EXPECT_EQ(without_driver().refusal(DeviceRequest::automatic, BackendRequest::nccl, 2),
             "backend nccl needs a GPU: " + kNoDriver +
                 ".\nTo train on the CPU choose device cpu and backend gloo (or auto).");
-  EXPECT_THAT(with_gpus(4).refusal(DeviceWish::cpu, BackendWish::nccl, 2),
+  EXPECT_THAT(with_gpus(4).refusal(DeviceRequest::cpu, BackendRequest::nccl, 2),
               HasSubstr("backend nccl carries tensors between GPUs, but the device is cpu"));
 }
 
 TEST(ChooseDevice, RefusesTooFewGpusForNccl) {
-  for (const auto& [device, backend] : {std::pair(DeviceWish::cuda, BackendWish::automatic),
-                                        std::pair(DeviceWish::cuda, BackendWish::nccl),
-                                        std::pair(DeviceWish::automatic, BackendWish::nccl)}) {
+  for (const auto& [device, backend] :
+       {std::pair(DeviceRequest::cuda, BackendRequest::automatic),
+        std::pair(DeviceRequest::cuda, BackendRequest::nccl),
+        std::pair(DeviceRequest::automatic, BackendRequest::nccl)}) {
     const std::string text = with_gpus(1).refusal(device, backend, 4);
     EXPECT_THAT(text, HasSubstr("there is 1 GPU for 4 workers on this machine"));
     EXPECT_THAT(text, HasSubstr("backend gloo"));
@@ -135,17 +136,19 @@ TEST(ChooseDevice, RefusesTooFewGpusForNccl) {
 TEST(ChooseDevice, SharesGpusByGloo) {
   Imagined machine = with_gpus(2);
   for (int worker = 0; worker < 4; ++worker) {
-    expect_gpu(machine.choose(DeviceWish::cuda, BackendWish::gloo, worker, 4), worker % 2,
+    expect_gpu(machine.choose(DeviceRequest::cuda, BackendRequest::gloo, worker, 4), worker % 2,
                Backend::gloo);
   }
 }
 
 TEST(ChooseDevice, SharesGpusByNcclWhereItMay) {
   Imagined machine = with_gpus(2, /*shared=*/true);
-  expect_gpu(machine.choose(DeviceWish::cuda, BackendWish::automatic, 3, 4), 1, Backend::nccl);
-  expect_gpu(machine.choose(DeviceWish::automatic, BackendWish::nccl, 2, 4), 0, Backend::nccl);
+  expect_gpu(machine.choose(DeviceRequest::cuda, BackendRequest::automatic, 3, 4), 1,
+             Backend::nccl);
+  expect_gpu(machine.choose(DeviceRequest::automatic, BackendRequest::nccl, 2, 4), 0,
+             Backend::nccl);
   // Nobody asked for it.
-  expect_cpu(machine.choose(DeviceWish::automatic, BackendWish::automatic, 2, 4));
+  expect_cpu(machine.choose(DeviceRequest::automatic, BackendRequest::automatic, 2, 4));
 }
 
 TEST(BackendName, IsThatOfTheRecipe) {

@@ -26,7 +26,7 @@ struct GpuWorker {
 
 /// Runs `work` on `workers` workers. Returns for each "fine", or what went wrong.
 inline std::vector<std::string> results_of_gpu_workers(
-    int workers, BackendWish backend, const std::function<void(const GpuWorker&)>& work,
+    int workers, BackendRequest backend, const std::function<void(const GpuWorker&)>& work,
     const std::function<void(const Failure&, bool)>& on_failure) {
   const int port = free_port();
   std::vector<ChildProcess> children;
@@ -34,7 +34,7 @@ inline std::vector<std::string> results_of_gpu_workers(
     children.emplace_back([&, rank]() -> std::string {
       ::setenv("NCCL_HOSTID", ("worker-" + std::to_string(rank)).c_str(), 1);
       const Launch launch = launch_of(rank, workers, port);
-      const DeviceChoice choice = choose_device(DeviceWish::cuda, backend, launch);
+      const DeviceChoice choice = choose_device(DeviceRequest::cuda, backend, launch);
       World world(launch, {.timeout = std::chrono::seconds(60), .on_failure = on_failure});
       const auto communicator = world.communicator(choice);
       work({world, communicator, choice.device});
@@ -49,7 +49,7 @@ inline std::vector<std::string> results_of_gpu_workers(
 }
 
 /// The same; what fails in one of them fails the test.
-inline void run_gpu_workers(int workers, BackendWish backend,
+inline void run_gpu_workers(int workers, BackendRequest backend,
                             const std::function<void(const GpuWorker&)>& work) {
   const auto lost = [](const Failure& failure, bool) { ADD_FAILURE() << failure.message; };
   for (const std::string& result : results_of_gpu_workers(workers, backend, work, lost)) {

@@ -106,14 +106,14 @@ void compare_updates() {
 }
 
 TEST(BucketKernelsOfAGpu, UpdateWithTheBitsOfTheCpu) {
-  run_gpu_workers(1, BackendWish::automatic, [](const testing::GpuWorker&) {
+  run_gpu_workers(1, BackendRequest::automatic, [](const testing::GpuWorker&) {
     compare_updates<float>();
     compare_updates<double>();
   });
 }
 
 TEST(BucketKernelsOfAGpu, MixAWholeBucket) {
-  run_gpu_workers(1, BackendWish::automatic, [](const testing::GpuWorker&) {
+  run_gpu_workers(1, BackendRequest::automatic, [](const testing::GpuWorker&) {
     BucketProblem<float> cpu({100'000, 7});
     BucketProblem<float> gpu = cpu;
     const auto numel = static_cast<std::int64_t>(cpu.x.size());
@@ -128,7 +128,7 @@ TEST(BucketKernelsOfAGpu, MixAWholeBucket) {
 }
 
 TEST(BucketKernelsOfAGpu, AddUpSquares) {
-  run_gpu_workers(1, BackendWish::automatic, [](const testing::GpuWorker&) {
+  run_gpu_workers(1, BackendRequest::automatic, [](const testing::GpuWorker&) {
     BucketProblem<float> problem(std::vector<std::int64_t>(450, 3001));
     problem.slices[9].grad = nullptr;
     std::vector<at::Tensor> gradients;

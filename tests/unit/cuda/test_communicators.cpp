@@ -25,10 +25,11 @@ using testing::GpuWorker;
 using testing::run_gpu_workers;
 using Clock = std::chrono::steady_clock;
 
-class GpusBy : public ::testing::TestWithParam<BackendWish> {};
-INSTANTIATE_TEST_SUITE_P(Backend, GpusBy, ::testing::Values(BackendWish::nccl, BackendWish::gloo),
+class GpusBy : public ::testing::TestWithParam<BackendRequest> {};
+INSTANTIATE_TEST_SUITE_P(Backend, GpusBy,
+                         ::testing::Values(BackendRequest::nccl, BackendRequest::gloo),
                          [](const auto& test) {
-                           return test.param == BackendWish::nccl ? "nccl" : "gloo";
+                           return test.param == BackendRequest::nccl ? "nccl" : "gloo";
                          });
 
 at::Tensor numbers(const GpuWorker& worker, std::int64_t count, int first, at::ScalarType dtype) {
@@ -132,7 +133,7 @@ TEST_P(GpusBy, SubgroupsAreGroupsOfTheirOwn) {
 
 // NCCL's wait() makes the stream wait, not the thread.
 TEST(GpusByNccl, WaitReturnsWhileTheGpuWorks) {
-  run_gpu_workers(2, BackendWish::nccl, [](const GpuWorker& worker) {
+  run_gpu_workers(2, BackendRequest::nccl, [](const GpuWorker& worker) {
     const at::Tensor x = numbers(worker, 10, 0, at::kFloat);
     worker.communicator->all_reduce_sum(x)->wait();
     const at::Tensor a = at::full({4096, 4096}, 1e-4, at::TensorOptions().device(worker.device));
@@ -155,7 +156,7 @@ TEST(GpusByNccl, WaitReturnsWhileTheGpuWorks) {
 TEST(GpusByNccl, AWorkerThatDiesIsNamed) {
   std::promise<std::string> told;
   const auto results = testing::results_of_gpu_workers(
-      2, BackendWish::nccl,
+      2, BackendRequest::nccl,
       [&](const GpuWorker& worker) {
         const at::Tensor x = numbers(worker, 10, 0, at::kFloat);
         worker.communicator->all_reduce_sum(x)->wait();

@@ -74,10 +74,11 @@ TEST(WriteModel, RefusesANameThatSaysNoFormat) {
 TEST(WriteModel, RefusesAFormatThatTheModelDidNotComeFrom) {
   Model model = Saved(testing::small_module()).load();
   const TemporaryFolder folder;
-  EXPECT_EQ(testing::refusal([&] { write_model(model, folder / "out.onnx"); }),
-            "model '" + model.path().string() +
-                "' did not come from an .onnx file, so that it cannot be written as one. --export "
-                "writes it to .pt or .safetensors");
+  EXPECT_EQ(
+      testing::refusal([&] { write_model(model, folder / "out.onnx"); }),
+      "model '" + model.path().string() +
+          "' did not come from an .onnx file, so it cannot be exported in that format. --export "
+          "writes it to .pt or .safetensors");
   EXPECT_FALSE(std::filesystem::exists(folder / "out.onnx"));
 }
 

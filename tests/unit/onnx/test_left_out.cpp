@@ -25,8 +25,8 @@ using testing::node;
 using testing::with;
 using Names = std::vector<std::string>;
 
-constexpr std::size_t kMostInputs = 6;
-constexpr std::size_t kMostOutputs = 5;
+constexpr std::size_t kMaxInputs = 6;
+constexpr std::size_t kMaxOutputs = 5;
 
 Tensor words(const std::string& name) {
   Tensor tensor;
@@ -111,8 +111,8 @@ TEST(LeftOut, AnyNumberOfInputsAndOutputsOfEveryOperator) {
   for (const Operator& known : operator_table()) {
     for (const std::int64_t opset : versions(known)) {
       for (const std::string& kind : kKinds) {
-        for (std::size_t count = 0; count <= kMostInputs; ++count) {
-          const Names names = outputs(count % 2 == 0 ? 1 : kMostOutputs);
+        for (std::size_t count = 0; count <= kMaxInputs; ++count) {
+          const Names names = outputs(count % 2 == 0 ? 1 : kMaxOutputs);
           Model model = model_of({node(std::string(known.name), Names(count, kind), names)}, opset);
           read_outputs(model, names);
           ++(import(std::move(model)) == kImported ? imported : refused);
@@ -140,7 +140,7 @@ TEST(LeftOut, AnyKindOfValueAtEveryPlaceOfEveryOperator) {
   std::size_t imported = 0;
   for (const Operator& known : operator_table()) {
     for (const std::int64_t opset : versions(known)) {
-      for (std::size_t count = 2; count <= kMostInputs; ++count) {
+      for (std::size_t count = 2; count <= kMaxInputs; ++count) {
         for (std::size_t place = 1; place < count; ++place) {
           for (const std::string& kind : kKinds) {
             Names inputs(count, "x");

@@ -151,10 +151,10 @@ TEST(Input, LimitsMemoryNodesAndFields) {
   EXPECT_THAT(
       refusal([&] { input.charge(1); }),
       ::testing::HasSubstr("would need more than 48 MB of memory, the most for a file of 0"));
-  input.count_nodes(kMostNodes);
+  input.count_nodes(kMaxNodes);
   EXPECT_THAT(refusal([&] { input.count_nodes(1); }),
               ::testing::HasSubstr("has more than 100000 nodes"));
-  for (std::int64_t i = 0; i < kMostFields; ++i) input.count_field();
+  for (std::int64_t i = 0; i < kMaxFields; ++i) input.count_field();
   EXPECT_THAT(refusal([&] { input.count_field(); }),
               ::testing::HasSubstr("has more fields than the 20 million that are read"));
 }

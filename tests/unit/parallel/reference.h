@@ -102,8 +102,8 @@ class Reference {
       };
       if (!has(i)) continue;
       if (edge.ranks.size() == 1) return i == j ? 1 : 0;
-      if (i == j) return edge.weight;
-      return has(j) ? (1 - edge.weight) / static_cast<double>(edge.ranks.size() - 1) : 0;
+      if (i == j) return edge.self_weight;
+      return has(j) ? (1 - edge.self_weight) / static_cast<double>(edge.ranks.size() - 1) : 0;
     }
     throw std::logic_error("no edge");
   }

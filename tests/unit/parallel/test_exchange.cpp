@@ -34,10 +34,10 @@ void mix_into(const at::Tensor& x, const Mixing& mixing) {
 // z_i = (1 - gamma) x_i + gamma sum_j W_ij x_j, of the workers' own weights.
 at::Tensor mixed(const Phase& phase, int rank) {
   const Edge& edge = edge_of(phase, rank);
-  at::Tensor z = weights_of(rank) * (1 - kGamma + kGamma * edge.weight);
+  at::Tensor z = weights_of(rank) * (1 - kGamma + kGamma * edge.self_weight);
   for (const int other : edge.ranks) {
     if (other == rank) continue;
-    z += weights_of(other) * (kGamma * (1 - edge.weight) / (std::ssize(edge.ranks) - 1));
+    z += weights_of(other) * (kGamma * (1 - edge.self_weight) / (std::ssize(edge.ranks) - 1));
   }
   return z;
 }

@@ -136,7 +136,7 @@ TEST(LossScaling, IsPartOfTheTrainingState) {
 
   std::vector<at::Tensor> y = problem.parameters();
   DecentralizedParameters second(testing::named(y), {}, make_single_worker(), options);
-  second.continue_from(2, state);
+  second.resume_from(2, state);
   EXPECT_EQ(second.loss_scale(), 128);
   EXPECT_EQ(second.training_state().back().second.item<std::int64_t>(), 1);
 }

@@ -153,12 +153,12 @@ std::map<std::string, Mistake> steps() {
          one.w.set_data(one.w.detach().clone());
          one.w.sum().backward();
        }},
-      {"continue_from: a state that lacks something",
+      {"resume_from: a state that lacks something",
        [] {
          Trained one;
          NamedTensors state = one.parallel.training_state();
          std::erase_if(state, [](const auto& entry) { return entry.first == "optimizer.w.step"; });
-         one.parallel.continue_from(1, state);
+         one.parallel.resume_from(1, state);
        }},
       {"backward: a sparse gradient",
        [] {
@@ -252,7 +252,7 @@ std::map<std::string, Mistake> choices() {
       {topology + "a rank in no edge", phases({{{.ranks = {0, 1, 2}}}}, 4)},
       {topology + "a rank in two edges", phases({{{.ranks = {0, 1}}, {.ranks = {1, 2}}}}, 3)},
       {topology + "a rank that does not exist", phases({{{.ranks = {0, 4}}}}, 4)},
-      {topology + "a weight outside (0, 1]", phases({{{.ranks = {0, 1}, .weight = 2}}}, 2)},
+      {topology + "a weight outside (0, 1]", phases({{{.ranks = {0, 1}, .self_weight = 2}}}, 2)},
       {topology + "a number of workers that it cannot do",
        [] { make_topology("alternating-exp-ring", 6, 2); }},
       {"ExchangeChoice, .exchange: an unknown name", [] { ExchangeChoice("int8"); }},

@@ -117,7 +117,7 @@ testing::Models train_resumed(const std::function<bool(const std::string& name)>
       const at::NoGradGuard no_grad;
       if (keep(state[i].first)) at::Tensor(state[i].second).copy_(saved[i].second);
     }
-    second.continue_from(4, state);
+    second.resume_from(4, state);
     for (std::int64_t t = 5; t <= 9; ++t) problem.loss(x, world->rank(), t).backward();
     std::vector<at::Tensor> result = testing::copies(x);
     result.push_back(second.training_state().back().second);

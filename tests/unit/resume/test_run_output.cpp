@@ -52,7 +52,7 @@ TEST_F(RunOutputTest, ResumingLeavesOneRunUpToOneStep) {
   const FoundCheckpoint start = found(10);
   const RunOutput output = open_output(context(), {.start = &start, .resume_asked = true});
   EXPECT_TRUE(output.leads);
-  EXPECT_TRUE(output.has_start);
+  EXPECT_TRUE(output.holds_checkpoint);
   EXPECT_EQ(checkpoints().steps(), (Steps{10, 5}));
   EXPECT_TRUE(std::filesystem::exists(folder().checkpoints() / "set-aside" / checkpoint_name(15)));
   EXPECT_THAT(read_text(folder().metrics()),
@@ -77,7 +77,7 @@ TEST_F(RunOutputTest, AnotherRunsCheckpointIsNotOneOfThisFolder) {
   FoundCheckpoint start = found(10);
   start.folder = place_ / "elsewhere";
   const RunOutput output = open_output(context(), {.start = &start, .resume_asked = true});
-  EXPECT_FALSE(output.has_start);
+  EXPECT_FALSE(output.holds_checkpoint);
   EXPECT_EQ(checkpoints().steps(), (Steps{5}));  // the one of step 10 is another one
 }
 
@@ -90,7 +90,7 @@ TEST_F(RunOutputTest, ACheckpointThatOthersHaveGetsItsName) {
   FoundCheckpoint start = found(15);
   start.manifest = manifest;
   const RunOutput output = open_output(context(), {.start = &start, .resume_asked = true});
-  EXPECT_TRUE(output.has_start);
+  EXPECT_TRUE(output.holds_checkpoint);
   EXPECT_EQ(folder.steps(), (Steps{15, 10, 5}));
 }
 

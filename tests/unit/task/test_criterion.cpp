@@ -131,17 +131,17 @@ TEST(CrossEntropy, LooksForClassesOutOfRangeWithoutTheLoss) {
 }
 
 TEST(CrossEntropy, NamesWhatDoesNotFit) {
-  const auto misfit = [](const at::Tensor& output, const at::Tensor& target) {
+  const auto mismatch = [](const at::Tensor& output, const at::Tensor& target) {
     return refusal(kCrossEntropy, output, target);
   };
-  EXPECT_THAT(misfit(logits_of({4, 5}), classes_of({0, 1, 2})),
+  EXPECT_THAT(mismatch(logits_of({4, 5}), classes_of({0, 1, 2})),
               AllOf(HasSubstr("float64[4, 5]"), HasSubstr("int64[3]"), HasSubstr("cross_entropy")));
-  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3, 1}, at::kLong)), HasSubstr("int64[3, 1]"));
-  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3})), HasSubstr("float32[3]"));
-  EXPECT_THAT(misfit(logits_of({3, 5}), at::zeros({3}, at::kBool)), HasSubstr("bool"));
-  EXPECT_THAT(misfit(at::zeros({3, 5}, at::kLong), classes_of({0, 1, 2})),
+  EXPECT_THAT(mismatch(logits_of({3, 5}), at::zeros({3, 1}, at::kLong)), HasSubstr("int64[3, 1]"));
+  EXPECT_THAT(mismatch(logits_of({3, 5}), at::zeros({3})), HasSubstr("float32[3]"));
+  EXPECT_THAT(mismatch(logits_of({3, 5}), at::zeros({3}, at::kBool)), HasSubstr("bool"));
+  EXPECT_THAT(mismatch(at::zeros({3, 5}, at::kLong), classes_of({0, 1, 2})),
               HasSubstr("int64[3, 5]"));
-  EXPECT_THAT(misfit(at::full({}, 1.0), at::zeros({}, at::kLong)), HasSubstr("do not fit"));
+  EXPECT_THAT(mismatch(at::full({}, 1.0), at::zeros({}, at::kLong)), HasSubstr("do not fit"));
 }
 
 TEST(Mse, IsTheMeanOfSquares) {

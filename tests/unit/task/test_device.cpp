@@ -28,9 +28,10 @@ Recipe recipe_with(DeviceName device, BackendName backend) {
 
 std::string refusal(const Recipe& recipe) {
   try {
-    device_for(
-        recipe, {}, Purpose::training,
-        [](DeviceWish, BackendWish, const Launch&) -> DeviceChoice { throw UserError("no GPU"); });
+    device_for(recipe, {}, Purpose::training,
+               [](DeviceRequest, BackendRequest, const Launch&) -> DeviceChoice {
+                 throw UserError("no GPU");
+               });
   } catch (const UserError& error) {
     return error.what();
   }
@@ -40,10 +41,11 @@ std::string refusal(const Recipe& recipe) {
 TEST(DeviceFor, AsksForWhatTheRecipeSays) {
   Launch launch;
   launch.local_rank = 1;
-  std::vector<std::pair<DeviceWish, BackendWish>> wishes;
-  const DeviceChooser choose = [&](DeviceWish device, BackendWish backend, const Launch& where) {
+  std::vector<std::pair<DeviceRequest, BackendRequest>> requests;
+  const DeviceChooser choose = [&](DeviceRequest device, BackendRequest backend,
+                                   const Launch& where) {
     EXPECT_EQ(where.local_rank, launch.local_rank);
-    wishes.emplace_back(device, backend);
+    requests.emplace_back(device, backend);
     return kGpu;
   };
   for (const Purpose purpose : {Purpose::training, Purpose::evaluation}) {
@@ -56,18 +58,20 @@ TEST(DeviceFor, AsksForWhatTheRecipeSays) {
   device_for(recipe_with(DeviceName::cpu, BackendName::gloo), launch, Purpose::training, choose);
   device_for(recipe_with(DeviceName::automatic, BackendName::nccl), launch, Purpose::training,
              choose);
-  using D = DeviceWish;
-  using B = BackendWish;
-  EXPECT_EQ(wishes, (std::vector<std::pair<D, B>>{{D::cuda, B::automatic},
-                                                  {D::cuda, B::automatic},
-                                                  {D::cpu, B::gloo},
-                                                  {D::automatic, B::nccl}}));
+  using D = DeviceRequest;
+  using B = BackendRequest;
+  EXPECT_EQ(requests, (std::vector<std::pair<D, B>>{{D::cuda, B::automatic},
+                                                    {D::cuda, B::automatic},
+                                                    {D::cpu, B::gloo},
+                                                    {D::automatic, B::nccl}}));
 }
 
 TEST(DeviceFor, NeedsNoGpuToExport) {
-  const DeviceChoice choice = device_for(
-      recipe_with(DeviceName::cuda, BackendName::nccl), {}, Purpose::model,
-      [](DeviceWish, BackendWish, const Launch&) -> DeviceChoice { throw UserError("no GPU"); });
+  const DeviceChoice choice =
+      device_for(recipe_with(DeviceName::cuda, BackendName::nccl), {}, Purpose::model,
+                 [](DeviceRequest, BackendRequest, const Launch&) -> DeviceChoice {
+                   throw UserError("no GPU");
+                 });
   EXPECT_TRUE(choice.device.is_cpu());
 }
 

@@ -32,7 +32,7 @@ inline std::string phases_text(std::vector<Phase> phases) {
 inline void expect_uniform_weights(const std::vector<Phase>& phases) {
   for (const Phase& phase : phases) {
     for (const Edge& edge : phase) {
-      EXPECT_EQ(edge.weight, 1.0 / static_cast<double>(edge.ranks.size()));
+      EXPECT_EQ(edge.self_weight, 1.0 / static_cast<double>(edge.ranks.size()));
     }
   }
 }

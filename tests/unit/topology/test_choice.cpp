@@ -56,7 +56,7 @@ TEST(Topology, MayBeAFunction) {
 
 TEST(Topology, SharesEquallyWhereNoWeightIsGiven) {
   const Topology phases = std::vector<Phase>{{{.ranks = {0, 1, 2, 3}}}};
-  EXPECT_EQ(phases.phases(4, 1)[0][0].weight, 0.25);
+  EXPECT_EQ(phases.phases(4, 1)[0][0].self_weight, 0.25);
 }
 
 TEST(Topology, RefusesPhasesThatAreNone) {

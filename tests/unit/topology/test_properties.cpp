@@ -41,7 +41,7 @@ Matrix matrix_of(const Phase& phase, int world_size) {
     for (const int i : edge.ranks) {
       for (const int j : edge.ranks) {
         w[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] =
-            i == j ? edge.weight : (1 - edge.weight) / others;
+            i == j ? edge.self_weight : (1 - edge.self_weight) / others;
       }
     }
   }

@@ -62,7 +62,7 @@ void Control::set_timeout(std::chrono::duration<double> timeout) {
 
 // ---- called by the training thread ----------------------------------------------------------
 
-void Control::go_on_from(std::int64_t step) { progress_.begin_step(step); }
+void Control::resume_from(std::int64_t step) { progress_.begin_step(step); }
 
 bool Control::begin_step(std::int64_t t) {
   std::unique_lock lock(mutex_);

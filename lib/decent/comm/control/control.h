@@ -74,7 +74,7 @@ class Control {
   void progress() { progress_.move(); }
 
   /// The run resumes after step `step`.
-  void go_on_from(std::int64_t step);
+  void resume_from(std::int64_t step);
 
   /// Call it before step t = 1, 2, ..; returns whether to do that step. If a stop was asked for and
   /// the last step is not agreed on yet, it waits for the other workers' control threads.

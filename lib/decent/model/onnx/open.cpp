@@ -18,7 +18,7 @@ namespace {
 // "a, b and 3 more": tensors that the import leaves as they are and that may be weights, the
 // largest first; "" where there is none.
 std::string frozen_names(const onnx::Classification& classification) {
-  constexpr std::size_t kMostNamed = 3;
+  constexpr std::size_t kMaxNamed = 3;
   std::vector<const onnx::Classified*> frozen;
   for (const auto& [tensor, classified] : classification.initializers)
     if (classified.role == onnx::Role::ambiguous) frozen.push_back(&classified);
@@ -27,7 +27,7 @@ std::string frozen_names(const onnx::Classification& classification) {
   });
   std::vector<std::string> names;
   for (const onnx::Classified* each : frozen) names.push_back(each->name);
-  return some_of(names, kMostNamed);
+  return some_of(names, kMaxNamed);
 }
 
 std::optional<LayoutMismatch> from_onnx(std::optional<onnx::LayoutMismatch> mismatch) {

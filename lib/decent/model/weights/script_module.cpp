@@ -15,10 +15,10 @@ namespace {
 
 using pickle::Ref;
 
-constexpr int kMostDepth = 200;                     // of modules inside one another
-constexpr std::size_t kMostAttributes = 1'000'000;  // one that has several names counts as several
-constexpr std::size_t kMostDeclared = 1'000'000;    // classes, parameters and buffers in the code
-constexpr std::uint64_t kMostCode = 64 << 20;       // bytes of code that are read
+constexpr int kMaxDepth = 200;                     // of modules inside one another
+constexpr std::size_t kMaxAttributes = 1'000'000;  // one that has several names counts as several
+constexpr std::size_t kMaxDeclared = 1'000'000;    // classes, parameters and buffers in the code
+constexpr std::uint64_t kMaxCode = 64 << 20;       // bytes of code that are read
 
 // What the text of a class says of it.
 struct ScriptClass {
@@ -127,7 +127,7 @@ class ModuleReader {
   }
 
   void read_module(Ref ref, const std::string& prefix, int depth) {
-    if (depth > kMostDepth) fail("its modules lie in one another too deep");
+    if (depth > kMaxDepth) fail("its modules lie in one another too deep");
     const pickle::Global& global = *class_of(file_, ref);
     const ScriptClass& declared = find_class(global);
     if (depth > 0 && !declared.is_module) return;
@@ -135,7 +135,7 @@ class ModuleReader {
     const auto* attributes = state ? file_.pickle.get<pickle::Dict>(*state) : nullptr;
     if (declared.sets_its_state || attributes == nullptr) refuse_code(global, prefix);
     for (const auto& [key, value] : attributes->entries) {
-      if (++attributes_ > kMostAttributes) fail("it has too many attributes");
+      if (++attributes_ > kMaxAttributes) fail("it has too many attributes");
       const auto* name = file_.pickle.get<pickle::Text>(key);
       if (name == nullptr) fail("an attribute has no name");
       check_name(file_, name->text);  // before it is copied
@@ -166,8 +166,8 @@ class ModuleReader {
 
   const TorchFile& file_;
   std::map<std::string, ScriptClasses> classes_;  // by path of the code
-  std::uint64_t code_left_ = kMostCode;
-  std::size_t declared_left_ = kMostDeclared;
+  std::uint64_t code_left_ = kMaxCode;
+  std::size_t declared_left_ = kMaxDeclared;
   std::size_t attributes_ = 0;
   StoredTensors tensors_;
 };

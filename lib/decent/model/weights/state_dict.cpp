@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 4> kPlaces = {"state_dict", "model", "mod
                                                      "model_state_dict"};
 
 // One that has several names counts as several.
-constexpr std::size_t kMostTensors = 1'000'000;
+constexpr std::size_t kMaxTensors = 1'000'000;
 
 const char* const kHowToSave =
     "From Python, save the weights alone: torch.save(model.state_dict(), \"weights.pt\")";
@@ -111,7 +111,7 @@ std::optional<Entries> entries_of(const Pickle& pickle, Ref ref) {
 StoredTensors read_state_dict(const TorchFile& file) {
   StoredTensors tensors;
   const Entries entries = find_state_dict(file);
-  if (entries.size() > kMostTensors) throw UserError(file.what + " has too many tensors");
+  if (entries.size() > kMaxTensors) throw UserError(file.what + " has too many tensors");
   for (const auto& [key, value] : entries) {
     const auto* name = file.pickle.get<pickle::Text>(key);
     if (name == nullptr) {

@@ -14,9 +14,9 @@ namespace {
 using pickle::Pickle;
 using pickle::Ref;
 
-constexpr std::size_t kMostDimensions = 64;  // the limit of PyTorch's iterators
+constexpr std::size_t kMaxDimensions = 64;  // the limit of PyTorch's iterators
 constexpr std::size_t kLongestName = 1000;
-constexpr int kMostWrappers = 8;  // a parameter with attributes of its own has two
+constexpr int kMaxWrappers = 8;  // a parameter with attributes of its own has two
 
 bool is_named(const pickle::Global& global, std::string_view module, std::string_view name) {
   return global.module == module && global.name == name;
@@ -53,7 +53,7 @@ class Reader {
   StoredTensor read(Ref ref) const {
     if (!is_tensor(file_.pickle, ref)) fail("is " + kind_of(file_.pickle, ref) + ", not a tensor");
     std::optional<Call> call = call_of(file_.pickle, ref);
-    for (int depth = 0; call && is_wrapper(*call) && depth < kMostWrappers; ++depth) {
+    for (int depth = 0; call && is_wrapper(*call) && depth < kMaxWrappers; ++depth) {
       call = wrapped(*call);
     }
     if (!call) fail_damaged("it is made of no tensor");
@@ -123,9 +123,9 @@ class Reader {
     const bool is_size = size && is_named(*size->function, "torch", "Size");
     if (is_size && size->arguments->size() == 1) ref = size->arguments->front();
     const auto* tuple = file_.pickle.get<pickle::Tuple>(ref);
-    if (tuple == nullptr || tuple->items.size() > kMostDimensions) {
-      fail_damaged(std::string(what) + " is no tuple of at most " +
-                   std::to_string(kMostDimensions) + " counts");
+    if (tuple == nullptr || tuple->items.size() > kMaxDimensions) {
+      fail_damaged(std::string(what) + " is no tuple of at most " + std::to_string(kMaxDimensions) +
+                   " counts");
     }
     std::vector<std::int64_t> numbers;
     for (const Ref item : tuple->items) numbers.push_back(integer(item, item_is));

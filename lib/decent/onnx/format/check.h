@@ -8,7 +8,7 @@ namespace decent::onnx {
 
 /// Throws UserError where IR version or operator sets are not read, a value is made twice, used
 /// before it is made or made by nothing, initializers or attributes of a node share a name, a
-/// function is there twice, calls itself, or has more than kMostNodes nodes when calls are
+/// function is there twice, calls itself, or has more than kMaxNodes nodes when calls are
 /// expanded.
 void check_model(Input& input, const Model& model);
 

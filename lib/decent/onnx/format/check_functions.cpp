@@ -38,9 +38,9 @@ class FunctionChecker {
     for_each_node(nodes, [&](const Node& node) {
       const auto called = functions_.find(Key(node.domain, node.op_type, node.overload));
       size += called == functions_.end() ? 1 : expanded_size(called->second);
-      if (size <= kMostNodes) return;
+      if (size <= kMaxNodes) return;
       input_.fail(
-          "has more than " + std::to_string(kMostNodes) +
+          "has more than " + std::to_string(kMaxNodes) +
           " nodes when its functions are put in place of their calls, the most that are read");
     });
     return size;
@@ -57,8 +57,8 @@ class FunctionChecker {
     if (entry.open)
       input_.fail(name_of(*entry.function) + " calls itself, perhaps through another");
     if (entry.size >= 0) return entry.size;
-    if (++depth_ > kMostCallDepth) {
-      input_.fail("functions call one another more than " + std::to_string(kMostCallDepth) +
+    if (++depth_ > kMaxCallDepth) {
+      input_.fail("functions call one another more than " + std::to_string(kMaxCallDepth) +
                   " deep, the most that are read");
     }
     entry.open = true;

@@ -26,16 +26,16 @@ void Input::charge(std::uint64_t size) {
 }
 
 void Input::count_nodes(std::int64_t count) {
-  if (count > kMostNodes - nodes_) {
-    fail("has more than " + std::to_string(kMostNodes) +
+  if (count > kMaxNodes - nodes_) {
+    fail("has more than " + std::to_string(kMaxNodes) +
          " nodes, the most that are read; exporters that fold constants write fewer");
   }
   nodes_ += count;
 }
 
 void Input::count_field() {
-  if (++fields_ <= kMostFields) return;
-  fail("has more fields than the " + std::to_string(kMostFields / 1'000'000) +
+  if (++fields_ <= kMaxFields) return;
+  fail("has more fields than the " + std::to_string(kMaxFields / 1'000'000) +
        " million that are read: it is damaged or not made by an exporter");
 }
 

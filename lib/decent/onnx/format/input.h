@@ -12,11 +12,11 @@ namespace decent::onnx {
 
 /// Most nodes of a file, those of its functions and inner graphs included, and most nodes after
 /// every function is put in place of its calls.
-inline constexpr std::int64_t kMostNodes = 100'000;
+inline constexpr std::int64_t kMaxNodes = 100'000;
 
 /// Most fields that are looked at, those that are passed over or looked at twice included: about a
 /// second.
-inline constexpr std::int64_t kMostFields = 20'000'000;
+inline constexpr std::int64_t kMaxFields = 20'000'000;
 
 /// A file may cost 4 times its size and 64 MB. Each object is charged before it is made; the
 /// difference between the two constants is for what an allocator adds.

@@ -14,8 +14,8 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::int64_t kExternal = 1;        // TensorProto.DataLocation
-constexpr std::size_t kMostDimensions = 64;  // of PyTorch's iterators
+constexpr std::int64_t kExternal = 1;       // TensorProto.DataLocation
+constexpr std::size_t kMaxDimensions = 64;  // of PyTorch's iterators
 
 // Elements may come in several pieces. An empty one, as some writers leave behind, is none.
 bool is_empty_piece(const Field& field) {
@@ -170,9 +170,9 @@ void TensorParser::check_type() {
 
 // No product of dims overflows, whichever are multiplied: those that are 0 are left out.
 std::uint64_t TensorParser::check_dims() const {
-  if (tensor_.dims.size() > kMostDimensions) {
+  if (tensor_.dims.size() > kMaxDimensions) {
     fail("has " + std::to_string(tensor_.dims.size()) + " dims, at most " +
-         std::to_string(kMostDimensions) + " are read");
+         std::to_string(kMaxDimensions) + " are read");
   }
   std::int64_t product =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(size_of(tensor_.type)));

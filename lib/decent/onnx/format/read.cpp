@@ -61,7 +61,7 @@ Model read_model(std::shared_ptr<const MappedFile> file) {
   const std::filesystem::path& path = file->path();
   Input input(file->bytes(), path);
   if (input.bytes.empty()) input.fail("the file is empty");
-  if (input.bytes.size() > kMostFileBytes) {
+  if (input.bytes.size() > kMaxFileBytes) {
     input.fail("has " + std::to_string(input.bytes.size()) +
                " bytes; over 2 GiB, the weights must be external data (save_as_external_data)");
   }

@@ -35,10 +35,10 @@ struct Field {
 };
 
 /// Of a model file: offsets in protobuf messages have 31 bits in every other program.
-inline constexpr std::uint64_t kMostFileBytes = 0x7FFFFFFF;
+inline constexpr std::uint64_t kMaxFileBytes = 0x7FFFFFFF;
 
 /// Messages inside one another, at most: protobuf's own limit. A graph inside a graph takes three.
-inline constexpr int kMostDepth = 100;
+inline constexpr int kMaxDepth = 100;
 
 /// A varint that starts at `position` and ends before `end`; moves `position` behind it. False
 /// where it does not end in time or has more than 64 bits.

@@ -7,21 +7,20 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::int64_t kMostSmallElements = 4096;
+constexpr std::int64_t kMaxSmallElements = 4096;
 constexpr std::size_t kDeepestConstant = 64;
 
 using Inputs = std::vector<const SmallConstant*>;
 using Outcome = std::optional<SmallConstant>;
 
 Outcome of_tensor(const Tensor& tensor) {
-  if (tensor.type == ElementType::string || tensor.count() > kMostSmallElements)
-    return std::nullopt;
+  if (tensor.type == ElementType::string || tensor.count() > kMaxSmallElements) return std::nullopt;
   return SmallConstant{tensor.type, tensor.dims, as_doubles(tensor)};
 }
 
 template <typename T>
 Outcome of_list(ElementType type, const std::vector<T>& list) {
-  if (list.size() > static_cast<std::size_t>(kMostSmallElements)) return std::nullopt;
+  if (list.size() > static_cast<std::size_t>(kMaxSmallElements)) return std::nullopt;
   return SmallConstant{type, {static_cast<std::int64_t>(list.size())}, {list.begin(), list.end()}};
 }
 
@@ -74,7 +73,7 @@ Outcome concat(const Inputs& inputs) {
     if (input->dims.size() != 1) return std::nullopt;
     result.values.insert(result.values.end(), input->values.begin(), input->values.end());
   }
-  if (result.values.size() > static_cast<std::size_t>(kMostSmallElements)) return std::nullopt;
+  if (result.values.size() > static_cast<std::size_t>(kMaxSmallElements)) return std::nullopt;
   result.dims = {static_cast<std::int64_t>(result.values.size())};
   return result;
 }
@@ -84,8 +83,8 @@ Outcome filled(const SmallConstant& one, const SmallConstant& shape) {
   SmallConstant result{one.type, {}, {}};
   double count = 1;
   for (const double dim : shape.values) {
-    if (!(dim >= 0 && dim <= static_cast<double>(kMostSmallElements)) ||
-        (count *= dim) > static_cast<double>(kMostSmallElements))
+    if (!(dim >= 0 && dim <= static_cast<double>(kMaxSmallElements)) ||
+        (count *= dim) > static_cast<double>(kMaxSmallElements))
       return std::nullopt;
     result.dims.push_back(static_cast<std::int64_t>(dim));
   }
@@ -101,7 +100,7 @@ Outcome range(const Inputs& inputs) {
   const double end = inputs[1]->values.front();
   const double step = inputs[2]->values.front();
   const double count = std::ceil((end - begin) / step);
-  if (!(count >= 0 && count <= static_cast<double>(kMostSmallElements))) return std::nullopt;
+  if (!(count >= 0 && count <= static_cast<double>(kMaxSmallElements))) return std::nullopt;
   SmallConstant result{inputs[0]->type, {static_cast<std::int64_t>(count)}, {}};
   for (double i = 0; i < count; ++i) result.values.push_back(begin + i * step);
   return result;

@@ -11,7 +11,7 @@ namespace {
 
 // What calls may grow a model to. Functions that call others twice double with every level, so a
 // small file can ask for any number of nodes.
-constexpr std::size_t kMostInlinedNodes = 200'000;
+constexpr std::size_t kMaxInlinedNodes = 200'000;
 // Lists and strings of a node count as a node for so many elements or characters.
 constexpr std::size_t kElementsPerNode = 256;
 constexpr std::size_t kDeepestCall = 100;
@@ -109,10 +109,10 @@ class Inliner {
 
   void count(std::size_t elements) {
     nodes_ += 1 + elements / kElementsPerNode;
-    if (nodes_ <= kMostInlinedNodes || functions_.empty()) return;
+    if (nodes_ <= kMaxInlinedNodes || functions_.empty()) return;
     throw UserError("model '" + model_.path.string() +
                     "': its functions, put in place of their calls, make more than " +
-                    std::to_string(kMostInlinedNodes) + " nodes");
+                    std::to_string(kMaxInlinedNodes) + " nodes");
   }
 
   Graph copied(const Graph& graph, Scope& scope) {

@@ -61,7 +61,7 @@ std::optional<Expression> clamped(NodeContext& c, const char* bound) {
 
 // TorchScript's compiler calls itself for every expression inside an expression, and for every
 // operation that a result depends on: many inputs go through a loop.
-constexpr std::size_t kMostNested = 100;
+constexpr std::size_t kMaxNested = 100;
 
 Expression list_of_inputs(NodeContext& c) {
   Arguments inputs;
@@ -70,7 +70,7 @@ Expression list_of_inputs(NodeContext& c) {
 }
 
 Expression chained(NodeContext& c, const std::string& function) {
-  if (c.inputs() > kMostNested)
+  if (c.inputs() > kMaxNested)
     return unordered(call(c.helper("_" + function), list_of_inputs(c)), c.type(0));
   Expression chain = ordered(c, 0);
   for (std::size_t i = 1; i < c.inputs(); ++i)
@@ -91,7 +91,7 @@ void min(NodeContext& c) { extreme(c, Arithmetic::minimum, "minimum", "max"); }
 void max(NodeContext& c) { extreme(c, Arithmetic::maximum, "maximum", "min"); }
 
 Expression added(NodeContext& c) {
-  if (c.inputs() > kMostNested) return call(c.helper("_sum"), list_of_inputs(c));
+  if (c.inputs() > kMaxNested) return call(c.helper("_sum"), list_of_inputs(c));
   Expression total = c.tensor(0);
   for (std::size_t i = 1; i < c.inputs(); ++i) total = binary(total, "+", c.tensor(i));
   return total;

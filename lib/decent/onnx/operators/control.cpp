@@ -134,11 +134,11 @@ struct Rounds {
 
 // A body takes microseconds at least: more would be a hang, not a network.
 void check_trips(NodeContext& c) {
-  constexpr std::int64_t kMostTrips = 10'000'000;
+  constexpr std::int64_t kMaxTrips = 10'000'000;
   const auto trips = c.known_integers(0);
-  if (trips && trips->size() == 1 && trips->front() > kMostTrips)
+  if (trips && trips->size() == 1 && trips->front() > kMaxTrips)
     throw Unsupported("runs its body " + std::to_string(trips->front()) + " times; at most " +
-                      std::to_string(kMostTrips) + " are imported");
+                      std::to_string(kMaxTrips) + " are imported");
 }
 
 void open_range(NodeContext& c, const std::string& index, const Expression& count) {

@@ -18,7 +18,7 @@ bool set_joined_integers(NodeContext& c) {
     if (!part || c.rank(i) != 1) return false;
     all.insert(all.end(), part->begin(), part->end());
   }
-  if (all.size() > kMostIntegers) return false;
+  if (all.size() > kMaxIntegers) return false;
   c.set_integers(0, std::move(all), 1, c.type(0));
   return true;
 }
@@ -142,8 +142,8 @@ constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
 // Within a List[int] or an argument: without the number that TorchScript cannot read.
 std::string bound_text(const Integer& bound) {
   if (!bound.known) return bound.text();
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  return std::to_string(std::clamp(*bound.known, -kMost, kMost));
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  return std::to_string(std::clamp(*bound.known, -kMax, kMax));
 }
 
 // "1:3", ":", "::2".

@@ -14,7 +14,7 @@ bool set_gathered_integers(NodeContext& c) {
   const auto indices = c.known_integers(1);
   const auto rank = c.rank(1);
   if (!integers || c.rank(0) != 1 || !indices || rank.value_or(2) > 1) return false;
-  if (indices->size() > kMostIntegers) return false;
+  if (indices->size() > kMaxIntegers) return false;
   const auto size = static_cast<std::int64_t>(integers->size());
   std::vector<Integer> picked;
   for (const std::int64_t index : *indices) {
@@ -96,7 +96,7 @@ std::optional<std::int64_t> gather_nd_rank(NodeContext& c, std::int64_t batch_di
 
 void gather_nd(NodeContext& c) {
   const std::int64_t batch_dims = c.int_or("batch_dims", 0);
-  if (batch_dims < 0 || batch_dims >= kMostDimensions)
+  if (batch_dims < 0 || batch_dims >= kMaxDimensions)
     throw Unsupported("has batch_dims " + std::to_string(batch_dims));
   c.set(0, call(c.helper("_gather_nd"), c.tensor(0), c.tensor(1), batch_dims), c.type(0),
         gather_nd_rank(c, batch_dims));

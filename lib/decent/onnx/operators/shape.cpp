@@ -152,9 +152,9 @@ void unsqueeze(NodeContext& c) {
   const auto axes = known_axes(c);
   const auto rank = c.rank(0);
   if (axes && axes->empty()) return c.set_value(0, c.input(0));
-  if (axes && axes->size() > kMostIntegers)
+  if (axes && axes->size() > kMaxIntegers)
     throw Unsupported("adds " + std::to_string(axes->size()) + " dimensions; at most " +
-                      std::to_string(kMostIntegers) + " are imported");
+                      std::to_string(kMaxIntegers) + " are imported");
   if (axes && rank == 0 && axes->size() == 1 && set_integers_of_rank(c, 1)) return;
   const auto new_rank =
       axes && rank ? std::optional(*rank + static_cast<std::int64_t>(axes->size())) : std::nullopt;

@@ -210,14 +210,14 @@ bool is_product(const PatternGraph& graph, const Node& node) {
 }
 
 void add_factor(const PatternGraph& graph, const std::string& name, Product& product) {
-  constexpr std::size_t kMostFactors = 8;
+  constexpr std::size_t kMaxFactors = 8;
   if (const auto number = graph.scalar(name)) {
     product.scale *= *number;
     return;
   }
   const Node* node = graph.producer(name);
   const bool inside = node != nullptr && is_product(graph, *node) && graph.readers(name) == 1 &&
-                      product.inner.size() < kMostFactors;
+                      product.inner.size() < kMaxFactors;
   if (!inside) {
     product.factors.push_back(name);
     return;

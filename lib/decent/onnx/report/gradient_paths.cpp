@@ -131,7 +131,7 @@ GradientPaths find_gradient_paths(const Model& model, const Classification& clas
 }
 
 void check_gradient_paths(const GradientPaths& paths, std::span<const std::string> frozen) {
-  constexpr std::size_t kMostNamed = 3;
+  constexpr std::size_t kMaxNamed = 3;
   std::vector<const CutWeight*> cut;
   for (const CutWeight& weight : paths.cut) {
     const bool is_frozen = std::any_of(frozen.begin(), frozen.end(), [&](const std::string& glob) {
@@ -143,11 +143,11 @@ void check_gradient_paths(const GradientPaths& paths, std::span<const std::strin
   std::string message = "no gradient reaches " + std::to_string(cut.size()) +
                         (cut.size() == 1 ? " weight:" : " weights:");
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(cut.size(), kMostNamed); ++i) {
+  for (std::size_t i = 0; i < std::min(cut.size(), kMaxNamed); ++i) {
     message += "\n'" + cut[i]->name + "' is behind " + cut[i]->node + ", which has none";
     names.push_back(cut[i]->name);
   }
-  if (cut.size() > kMostNamed) names.emplace_back("..");
+  if (cut.size() > kMaxNamed) names.emplace_back("..");
   throw UserError(message + "\nmodel.freeze: [" + join(names) +
                   "] leaves such weights as they are; model.output chooses another output");
 }

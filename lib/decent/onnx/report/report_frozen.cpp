@@ -14,7 +14,7 @@ namespace decent::onnx {
 namespace {
 
 constexpr std::size_t kGroupsInBrief = 20;
-constexpr std::size_t kMostFollowedValues = 1000;  // that are followed from a tensor on
+constexpr std::size_t kMaxFollowedValues = 1000;  // that are followed from a tensor on
 
 constexpr const char* kWhereAll = "--dry-run --verbose and run.log name each";
 
@@ -31,7 +31,7 @@ bool reads_table(const Node& node) { return node.op_type.starts_with("Gather"); 
 std::optional<std::string> weight_of(const Tensor& tensor, const Uses& uses) {
   std::vector<ValueId> reached = {uses.of(tensor)};
   std::set<ValueId> seen;
-  for (std::size_t i = 0; i < reached.size() && i < kMostFollowedValues; ++i) {
+  for (std::size_t i = 0; i < reached.size() && i < kMaxFollowedValues; ++i) {
     if (!seen.insert(reached[i]).second) continue;
     for (const Use& use : uses.readers(reached[i])) {
       if (use.node == nullptr) continue;

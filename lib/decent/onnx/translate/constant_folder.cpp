@@ -9,7 +9,7 @@ namespace decent::onnx {
 namespace {
 
 // Larger outcomes stay operators: they would sit in model.pt.
-constexpr double kMostFoldedElements = 4 * 1024 * 1024;
+constexpr double kMaxFoldedElements = 4 * 1024 * 1024;
 
 double broadcast_count(const std::vector<const Value*>& inputs) {
   std::size_t rank = 0;
@@ -84,7 +84,7 @@ bool ConstantFolder::can_fold(const Node& node, const Operator& known) const {
     inputs.push_back(value);
   }
   if (inputs.empty()) return false;
-  return most_elements(known, inputs) <= kMostFoldedElements;
+  return most_elements(known, inputs) <= kMaxFoldedElements;
 }
 
 void ConstantFolder::fold(NodeContext& context, const Operator& known) {

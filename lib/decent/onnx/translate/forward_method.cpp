@@ -22,9 +22,9 @@ Value ForwardMethod::value_of(const ValueInfo& input) const {
   const std::string begin = "model '" + model_.path.string() + "': input '" + input.name + "' ";
   if (input.kind == ValueInfo::Kind::other)
     throw UserError(begin + "is neither a tensor nor a sequence of tensors");
-  if (input.shape && input.shape->size() > kMostDimensions) {
+  if (input.shape && input.shape->size() > kMaxDimensions) {
     throw UserError(begin + "has " + std::to_string(input.shape->size()) +
-                    " dimensions; PyTorch has at most " + std::to_string(kMostDimensions));
+                    " dimensions; PyTorch has at most " + std::to_string(kMaxDimensions));
   }
   Value value;
   value.kind = kind_of(input);

@@ -13,7 +13,7 @@ namespace {
 
 // Up to so many nodes TorchScript runs a module; far more exhaust its stack (measured: 20,000 run,
 // 40,000 do not).
-constexpr std::size_t kMostTranslatedNodes = 20'000;
+constexpr std::size_t kMaxTranslatedNodes = 20'000;
 
 }  // namespace
 
@@ -195,10 +195,10 @@ Translation GraphTranslator::run() {
     if (are_wanted) refuse();
     if (!result_.impossible.empty()) return std::move(result_);
   }
-  if (result_.nodes - result_.folded_nodes > kMostTranslatedNodes) {
+  if (result_.nodes - result_.folded_nodes > kMaxTranslatedNodes) {
     throw UserError("model '" + model_.path.string() + "' has " +
                     std::to_string(result_.nodes - result_.folded_nodes) +
-                    " nodes; TorchScript runs up to " + std::to_string(kMostTranslatedNodes));
+                    " nodes; TorchScript runs up to " + std::to_string(kMaxTranslatedNodes));
   }
   for (const ValueInfo& output : model_.graph.outputs) result_.outputs.push_back(output.name);
   module_.source().methods = forward_.finish();

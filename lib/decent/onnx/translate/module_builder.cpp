@@ -27,9 +27,9 @@ Value* ModuleBuilder::find_here(std::string_view name) {
 // What nodes compute of ranks passes here: a difference of two may be below 0, a sum beyond all
 // that a tensor can have.
 void ModuleBuilder::define(const std::string& name, Value value) {
-  if (value.rank && (*value.rank < 0 || *value.rank > kMostDimensions)) {
+  if (value.rank && (*value.rank < 0 || *value.rank > kMaxDimensions)) {
     throw Unsupported("makes a tensor of " + std::to_string(*value.rank) +
-                      " dimensions; PyTorch has 0 to " + std::to_string(kMostDimensions));
+                      " dimensions; PyTorch has 0 to " + std::to_string(kMaxDimensions));
   }
   scopes_.back().insert_or_assign(name, std::move(value));
 }

@@ -15,7 +15,7 @@ void set_like_input(NodeContext& c, const Expression& expression) {
 }
 
 std::int64_t axis_of(std::int64_t axis, std::optional<std::int64_t> rank) {
-  if (!rank && axis >= -kMostDimensions && axis < kMostDimensions) return axis;
+  if (!rank && axis >= -kMaxDimensions && axis < kMaxDimensions) return axis;
   if (!rank) throw Unsupported("has axis " + std::to_string(axis) + ", which no tensor has");
   // A scalar has the axes 0 and -1, as in PyTorch.
   const std::int64_t most = std::max<std::int64_t>(*rank, 1);

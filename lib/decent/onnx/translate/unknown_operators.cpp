@@ -11,7 +11,7 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::size_t kMostNamed = 4;
+constexpr std::size_t kMaxNamed = 4;
 
 constexpr std::array<std::string_view, 7> kQuantised = {
     "ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger",
@@ -50,10 +50,10 @@ std::string text_of_outputs(const Obstacles& obstacles, const OutputsInDoubt& ou
   const std::vector<std::string> others(outputs.possible.begin() + 1, outputs.possible.end());
   return "what its output" +
          (quoted.size() == 1 ? " " + quoted[0] + " needs"
-                             : "s " + some_of(quoted, kMostNamed) + " need") +
+                             : "s " + some_of(quoted, kMaxNamed) + " need") +
          " is not supported (" + obstacles.in_brief() + ").\nmodel.output: " + outputs.possible[0] +
          " chooses an output that does without" +
-         (others.empty() ? "" : ", as do " + some_of(others, kMostNamed));
+         (others.empty() ? "" : ", as do " + some_of(others, kMaxNamed));
 }
 
 // Means and deviations of classical models are only subtracted and divided by, and added.
@@ -128,7 +128,7 @@ std::vector<std::string> UnknownOperators::operators_of(Kind kind) const {
 }
 
 std::string UnknownOperators::quantised_text() const {
-  return "it is quantised (" + some_of(operators_of(Kind::quantised), kMostNamed) + "): " +
+  return "it is quantised (" + some_of(operators_of(Kind::quantised), kMaxNamed) + "): " +
          (has_integer_weights_ ? "its weights are integers, which cannot be trained"
                                : "it rounds to integers, and no gradient passes that") +
          ".\n" + quantised_advice();
@@ -136,7 +136,7 @@ std::string UnknownOperators::quantised_text() const {
 
 std::string UnknownOperators::onnxruntime_text() const {
   return "it has onnxruntime's own operators (com.microsoft: " +
-         some_of(operators_of(Kind::onnxruntime), kMostNamed) +
+         some_of(operators_of(Kind::onnxruntime), kMaxNamed) +
          "), which its optimizer puts in the place of standard ones.\nGive model.path the file "
          "from "
          "before the optimisation, as the exporter wrote it; "
@@ -146,7 +146,7 @@ std::string UnknownOperators::onnxruntime_text() const {
 
 std::string UnknownOperators::classical_text(bool holds_layers) const {
   const std::string operators =
-      "(ai.onnx.ml: " + some_of(operators_of(Kind::classical), kMostNamed) + ")";
+      "(ai.onnx.ml: " + some_of(operators_of(Kind::classical), kMaxNamed) + ")";
   if (!holds_layers) {
     return "it is a model of classical machine learning " + operators +
            ", which has no weights that gradients reach.\nOnly neural networks can be trained: "
@@ -166,9 +166,9 @@ void UnknownOperators::add_custom(const Model& model, std::vector<std::string>& 
   if (domains.empty()) return;
   std::vector<std::string> texts;
   for (const auto& [domain, operators] : domains)
-    texts.push_back("'" + domain + "' (" + some_of(operators, kMostNamed) + ")");
+    texts.push_back("'" + domain + "' (" + some_of(operators, kMaxNamed) + ")");
   paragraphs.push_back("it needs custom operators of the domain" +
-                       std::string(texts.size() == 1 ? " " : "s ") + some_of(texts, kMostNamed) +
+                       std::string(texts.size() == 1 ? " " : "s ") + some_of(texts, kMaxNamed) +
                        "; only standard operators are known, and functions in the file.\n" +
                        capitalised(export_advice(model).no_custom_operators) +
                        ", or add each to the file as a function of standard operators "
@@ -203,7 +203,7 @@ std::string Obstacles::in_brief() const {
   std::vector<std::string> reasons;
   for (const std::string& name : operators.names()) reasons.push_back("operator " + name);
   reasons.insert(reasons.end(), nodes.begin(), nodes.end());
-  return some_of(reasons, kMostNamed);
+  return some_of(reasons, kMaxNamed);
 }
 
 std::string refusal_text(const Model& model, const Classification& classification,

@@ -11,7 +11,7 @@ Value Value::of_constant(std::shared_ptr<const Tensor> tensor) {
   value.dims = tensor->dims;
   const bool whole = is_integer(tensor->type) || tensor->type == ElementType::boolean;
   if (whole && tensor->dims.size() <= 1 &&
-      tensor->count() <= static_cast<std::int64_t>(kMostIntegers)) {
+      tensor->count() <= static_cast<std::int64_t>(kMaxIntegers)) {
     value.integers.emplace();
     for (const std::int64_t each : as_integers(*tensor))
       value.integers->push_back(Integer::of(each));

@@ -59,9 +59,9 @@ struct Value {
 };
 
 /// A tensor has at most this many dimensions: those of PyTorch's iterators.
-inline constexpr std::int64_t kMostDimensions = 64;
+inline constexpr std::int64_t kMaxDimensions = 64;
 
 /// Integers one by one are kept up to this many.
-inline constexpr std::size_t kMostIntegers = 64;
+inline constexpr std::size_t kMaxIntegers = 64;
 
 }  // namespace decent::onnx

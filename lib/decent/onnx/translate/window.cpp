@@ -10,7 +10,7 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
-constexpr std::size_t kMostAxes = 3;
+constexpr std::size_t kMaxAxes = 3;
 constexpr std::int64_t kLeastPad = std::numeric_limits<std::int32_t>::min();  // it cuts off
 
 // Behind the batch and the channels.
@@ -25,18 +25,18 @@ std::size_t count_axes(NodeContext& c, std::optional<std::size_t> weight) {
   if (!axes && weight) axes = spatial_axes(c.rank(*weight));
   if (!axes) axes = spatial_axes(c.rank(0));
   if (!axes) throw Unsupported("has an input of unknown rank and no kernel_shape");
-  if (*axes < 1 || *axes > kMostAxes)
+  if (*axes < 1 || *axes > kMaxAxes)
     throw Unsupported("has " + std::to_string(*axes) + " spatial axes; PyTorch has 1 to 3");
   return *axes;
 }
 
 // Steps and extents are positive; what is computed of these numbers stays within 64 bits.
 void check_numbers(const Numbers& given, const char* name, std::int64_t least) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   for (const std::int64_t each : given) {
-    if (each >= least && each <= kMost) continue;
+    if (each >= least && each <= kMax) continue;
     throw Unsupported("has " + std::to_string(each) + " in '" + name + "'; " +
-                      std::to_string(least) + " to " + std::to_string(kMost) + " are");
+                      std::to_string(least) + " to " + std::to_string(kMax) + " are");
   }
 }
 

@@ -141,7 +141,7 @@ void write_model(const Model& model, const Changes& changes, const std::filesyst
   ExternalWriter external(model, changed, path, edits);
   sort_edits(edits);
   const Spliced spliced = splice(file, edits);
-  if (spliced.size > kMostFileBytes) {
+  if (spliced.size > kMaxFileBytes) {
     throw WriteError("cannot write '" + path.string() + "': it would have " +
                      std::to_string(spliced.size) + " bytes, and an ONNX file has at most 2 GiB");
   }

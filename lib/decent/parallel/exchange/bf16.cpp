@@ -19,9 +19,9 @@ namespace {
 
 // To send n - 1 times 2 bytes is then no more than what an all-reduce of float32 sends,
 // 8 (n - 1) / n.
-constexpr int kMostWhoSendToAll = 4;
+constexpr int kMaxSendToAll = 4;
 
-bool sends_to_all(int members) { return members <= kMostWhoSendToAll; }
+bool sends_to_all(int members) { return members <= kMaxSendToAll; }
 
 class Bf16Exchange : public Exchange {
  public:

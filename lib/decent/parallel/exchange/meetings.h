@@ -27,8 +27,8 @@ struct Meeting {
   /// The coefficients of z = self * x + other * (sum of the other members' x), which mixes with
   /// strength `gamma`. `received` is left null.
   Mixing weights(double gamma) const {
-    return {.self = 1 - gamma + gamma * edge.weight,
-            .other = gamma * (1 - edge.weight) / (members() - 1)};
+    return {.self = 1 - gamma + gamma * edge.self_weight,
+            .other = gamma * (1 - edge.self_weight) / (members() - 1)};
   }
 };
 
