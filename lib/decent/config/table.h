@@ -228,7 +228,7 @@ class Table {
       context.mistakes.add(value.where, path, "expected " + type() + ", got " + shown(value));
       return;
     }
-    report_strangers(value, path, context);
+    report_unknown_keys(value, path, context);
     for (const auto& key : keys_) {
       key->read(value.find(key->name()), section, dotted(path, key->name()), context, out);
     }
@@ -279,7 +279,7 @@ class Table {
     return added;
   }
 
-  void report_strangers(const Value& mapping, const std::string& path, Context& context) const {
+  void report_unknown_keys(const Value& mapping, const std::string& path, Context& context) const {
     const std::vector<std::string> valid = names();
     for (const Entry& entry : mapping.entries) {
       if (std::find(valid.begin(), valid.end(), entry.key) == valid.end()) {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/frontend/error_report.h>
 
-#include "decent/model/onnx_module.h"
+#include "decent/model/onnx/module.h"
 #include "decent/onnx/translate/helpers.h"
 
 namespace decent {
