@@ -43,7 +43,7 @@ def wait_until(condition, seconds: float, said: Path) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, said.read_text()
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 @contextmanager
