@@ -7,8 +7,7 @@
 #include "commands.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
-#include "decent/model/onnx_export.h"
-#include "decent/model/save.h"
+#include "decent/model/formats.h"
 #include "decent/parallel/tensor_names.h"
 #include "decent/report/metrics_file.h"
 #include "decent/report/progress.h"
@@ -22,6 +21,7 @@
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
@@ -77,7 +77,9 @@ std::string foreign_source(const Recipe& recipe) {
   const RunFolder folder(recipe.output);
   const std::string source = value_of(recipe, "data.eval");
   try {
-    return value_of(load_recipe(folder.recipe(), {}), "data.eval") == source ? "" : source;
+    return value_of(load_recipe(folder.recipe(), {}, recipe_names()), "data.eval") == source
+               ? ""
+               : source;
   } catch (const UserError&) {
     return source;  // no recipe tells what the run's is
   }
@@ -106,17 +108,9 @@ void evaluate(Program& program, TriedTask& tried, const Averaged& model,
 }
 
 // A line for the user about what was written, where there is one.
-std::string write_model(Task& task, const std::filesystem::path& path) {
-  if (path.extension() == ".onnx") {
-    export_onnx(*task.model, path);
-    return check_export(task, path);
-  }
-  if (path.extension() == ".pt") {
-    save_torchscript(*task.model, path);
-  } else {
-    save_safetensors(*task.model, path);
-  }
-  return "";
+std::string write_checked(Task& task, const std::filesystem::path& path) {
+  write_model(*task.model, path);
+  return is_written_back(path) ? check_export(task, path) : "";
 }
 
 // `lost`: what of the model is not finite and ought to be.
@@ -128,7 +122,7 @@ void export_model(Program& program, Task& task, const Averaged& model,
       throw Error(ExitCode::diverged,
                   model.text + " is not finite in " + *lost + ", so that it was not exported");
     }
-    if (program.main_worker()) line = write_model(task, *program.flags.export_file);
+    if (program.main_worker()) line = write_checked(task, *program.flags.export_file);
   });
   program.log->info("exported '" + *program.flags.export_file + "'");
   if (!line.empty()) program.log->info(line);

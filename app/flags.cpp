@@ -9,14 +9,14 @@
 #include "decent/config/foreign_names.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/model/formats.h"
 
 namespace decent {
 namespace {
 
 cxxopts::Options make_options() {
-  cxxopts::Options options(
-      "decent-train",
-      "Decentralized data-parallel training of TorchScript (.pt) and ONNX (.onnx) models.");
+  cxxopts::Options options("decent-train", "Decentralized data-parallel training of " +
+                                               trainable_formats() + " models.");
   // clang-format off
   options.add_options()
       ("config", "the recipe, a YAML file (required)", cxxopts::value<std::string>(), "FILE")
@@ -25,7 +25,7 @@ cxxopts::Options make_options() {
       ("resume", "continue from a checkpoint: the newest whole one of the output folder, or this one", cxxopts::value<std::string>(), "auto|DIR")
       ("eval-only", "evaluate the average of a checkpoint's replicas and exit")
       ("checkpoint", "which checkpoint --eval-only and --export read; none: the model file as it is", cxxopts::value<std::string>(), "auto|DIR|none")
-      ("export", "write the averaged model, .pt, .safetensors or .onnx, and exit", cxxopts::value<std::string>(), "FILE")
+      ("export", "write the averaged model, " + written_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
       ("dry-run", "check everything without training, print a summary and exit")
       ("print-config", "print the resolved recipe as YAML and exit")
       ("quiet", "only warnings and errors")
@@ -68,10 +68,8 @@ std::optional<std::string> flag_beginning_with(const std::string& word,
 }
 
 void check_export(const std::string& file) {
-  const std::string ending = std::filesystem::path(file).extension().string();
-  if (ending == ".pt" || ending == ".safetensors" || ending == ".onnx") return;
-  throw UserError("--export '" + file +
-                  "': the file's name must end in .pt, .safetensors or .onnx");
+  if (find_model_format(file) != nullptr) return;
+  throw UserError("--export '" + file + "': the file's name must end in " + written_extensions());
 }
 
 void check_together(const Flags& flags, bool has_checkpoint) {

@@ -13,6 +13,7 @@
 #include "decent/core/error.h"
 #include "decent/core/random_name.h"
 #include "decent/core/version.h"
+#include "decent/train/recipe_names.h"
 #include "ending.h"
 #include "stop_signals.h"
 
@@ -81,8 +82,8 @@ void run_command(Program& program) {
 void run(Program& program, int argc, char** argv) {
   program.launch = read_launch();
   const Deferred<Flags> flags([&] { return parse_flags(argc, argv); });
-  program.recipe =
-      Deferred<Recipe>([&] { return load_recipe(flags.get().config, flags.get().overrides); });
+  program.recipe = Deferred<Recipe>(
+      [&] { return load_recipe(flags.get().config, flags.get().overrides, recipe_names()); });
   program.world = std::make_unique<World>(
       program.launch,
       WorldOptions{

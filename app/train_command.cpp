@@ -4,7 +4,7 @@
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/run_output.h"
-#include "decent/task/model_report.h"
+#include "decent/task/metrics.h"
 #include "decent/train/announcements.h"
 
 namespace decent {
@@ -58,14 +58,16 @@ void train(Program& program) {
   Run run = prepare_run_together(program);
   std::shared_ptr<Communicator> communicator = connect(world, run.task);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
-  for (const std::string& line : model_report(run.task, true)) program.log->detail(line);
+  for (const std::string& line : run.task.model->origin().report(/*full=*/true)) {
+    program.log->detail(line);
+  }
   const RunFolder folder(run.task.recipe.output);
   lock_output(program, folder.path(), /*for_new_run=*/!program.flags.resume);
   std::optional<StartingPoint> start;
   if (program.flags.resume) start = find_start(program, run);
   if (program.flags.resume &&
       is_complete(resume_context(program, run.task), found_by(start), run.plan.total_steps)) {
-    tidy_checkpoints(resume_context(program, run.task));
+    tidy_checkpoints(resume_context(program, run.task), keeps_highest(run.task.recipe.checkpoint));
     return;
   }
   begin(program, std::move(run), std::move(communicator), std::move(start));

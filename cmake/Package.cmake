@@ -14,7 +14,7 @@ set(rooms core topology optim comm parallel data)  # checkpoint, model, config a
 set(headers
   core/dtype core/error core/membership core/trace core/version
   topology/analysis topology/topology
-  optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names
+  optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names optim/whole_gradient
   comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/outcome comm/socket
   comm/world
   comm/control/control comm/control/control_types comm/control/gather_box comm/control/links comm/control/liveness
@@ -23,7 +23,7 @@ set(headers
   parallel/decentralized_parameters parallel/exchange/exchange parallel/exchange/meetings
   parallel/exchange/methods parallel/exchange/pending_exchanges parallel/named_tensors parallel/settle_buffers
   parallel/tensor_names
-  data/batch data/digits data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
+  data/batch data/digits data/formats data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
 
 add_library(decent_decent INTERFACE)
 add_library(decent::decent ALIAS decent_decent)

@@ -16,7 +16,7 @@ LIB = ROOT / "lib" / "decent"
 MAY_INCLUDE = {
     "core": set(),
     "checkpoint": {"core"},
-    "config": {"core", "optim", "topology"},
+    "config": {"core", "optim"},
     "topology": {"core"},
     "onnx": {"core"},
     "model": {"core", "onnx"},
@@ -41,7 +41,7 @@ ONNX_FOLDERS["write"] = {"format"}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
 TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "onnx")
-TORCH_FREE_FILES = ("data/source", "data/digits", "data/safetensors_source", "data/permutation", "data/sampler",
+TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))
 WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway
@@ -115,6 +115,23 @@ def test_folder_includes_only_what_it_may(folder: str) -> None:
     wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB / "onnx" / folder)
              for _, path in includes(file) if path.startswith("decent/onnx/") and path.split("/")[2] not in allowed]
     assert wrong == []
+
+
+def test_formats_of_models_are_known_in_one_place() -> None:
+    """Headers in the folder of a format are included there and by the table of formats."""
+    inside = re.compile(r"decent/model/(torchscript|onnx|safetensors)/")
+    table = LIB / "model" / "formats.cpp"
+    wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB) + sources(ROOT / "app")
+             for _, path in includes(file)
+             if (found := inside.match(path)) and file != table and file.parent != LIB / "model" / found[1]]
+    assert wrong == []
+    assert all(sources(LIB / "model" / folder) for folder in ("torchscript", "onnx", "safetensors"))
+
+
+@pytest.mark.parametrize("header", ["model/formats.h", "model/origin.h"])
+def test_what_formats_say_is_read_without_torch(header: str) -> None:
+    """Flags and messages ask for the names of formats."""
+    assert [path for path in sorted(reached(LIB / header)) if TORCH.match(path)] == []
 
 
 @pytest.mark.parametrize("module", MAY_INCLUDE)

@@ -7,14 +7,28 @@
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 
+namespace {
+
+const decent::config::Names kNames = {
+    .losses = {"cross_entropy", "nll", "mse", "l1", "huber", "bce_with_logits", "output"},
+    .metrics = {"loss", "accuracy", "top5", "perplexity", "mse", "mae", "r2"},
+    .topologies = {"complete", "ring", "one-peer-exp", "alternating-exp-ring"},
+    .exchanges = {"fp32", "bf16"},
+    .formats = {{.name = "builtin", .keys = {"name", "split"}},
+                {.name = "safetensors", .keys = {"path"}},
+                {.name = "npz", .keys = {"path"}}}};
+
+}  // namespace
+
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const decent::Environment nothing = [](const std::string&) { return std::nullopt; };
     const std::string text(reinterpret_cast<const char*>(data), size);
-    const decent::Recipe recipe = decent::parse_recipe(text, "input.yaml", {}, nothing);
+    const decent::Recipe recipe = decent::parse_recipe(text, "input.yaml", {}, kNames, nothing);
     // What is valid prints, and reads back to the same.
     const std::string printed = decent::print_recipe(recipe);
-    if (decent::parse_recipe(printed, "input.yaml", {}, nothing) != recipe) __builtin_trap();
+    if (decent::parse_recipe(printed, "input.yaml", {}, kNames, nothing) != recipe)
+      __builtin_trap();
   } catch (const decent::UserError&) {
   }
   return 0;

@@ -15,9 +15,9 @@
 #include <iostream>
 
 #include "decent/core/file.h"
-#include "decent/model/onnx_import.h"
-#include "decent/model/onnx_module.h"
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
+#include "decent/model/onnx/import.h"
+#include "decent/model/onnx/module.h"
 #include "decent/onnx/format/read.h"
 #include "decent/onnx/translate/operators.h"
 

@@ -4,8 +4,8 @@
 #include <chrono>
 #include <cstdio>
 
-#include "decent/model/onnx_import.h"
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
+#include "decent/model/onnx/import.h"
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;

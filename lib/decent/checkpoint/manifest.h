@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "decent/checkpoint/facts.h"
+
 namespace decent {
 
 /// One replica's file in the folder of the checkpoint.
@@ -29,9 +31,8 @@ struct Manifest {
   std::int64_t world_size = 1;
   /// The evaluation of this step, {"loss", 0.1}, ..; empty if there was none.
   std::vector<std::pair<std::string, double>> metrics = {};
-  std::string recipe = {};  // resolved, YAML
-  /// Topics and values that are compared on resuming: see fingerprint.h.
-  std::vector<std::pair<std::string, std::string>> facts = {};
+  std::string recipe = {};                 // resolved, YAML
+  Facts facts = {};                        // compared on resuming
   std::vector<CheckpointFile> files = {};  // by rank
   bool operator==(const Manifest&) const = default;
 };

@@ -4,10 +4,6 @@
 
 namespace decent {
 
-bool higher_is_better(std::string_view metric) {
-  return metric != "loss" && metric != "mse" && metric != "mae" && metric != "perplexity";
-}
-
 std::vector<std::int64_t> superfluous(std::vector<Kept> checkpoints, std::int64_t keep,
                                       bool higher_is_better) {
   std::sort(checkpoints.begin(), checkpoints.end(),

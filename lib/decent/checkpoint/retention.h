@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 namespace decent {
@@ -14,11 +13,8 @@ struct Kept {
   std::optional<double> score;
 };
 
-/// Whether more of a metric is better: accuracy, top5 and r2 are, losses and errors are not.
-bool higher_is_better(std::string_view metric);
-
 /// The steps to remove, lowest first: all but the `keep` latest and the best of those with a score,
-/// the later of equals.
+/// the highest or the lowest, the later of equals.
 std::vector<std::int64_t> superfluous(std::vector<Kept> checkpoints, std::int64_t keep,
                                       bool higher_is_better);
 

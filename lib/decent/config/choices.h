@@ -19,17 +19,6 @@ struct Choice {
   std::string_view name;
 };
 
-constexpr auto choices(LossName) {
-  using E = LossName;
-  return std::to_array<Choice<E>>({{E::cross_entropy, "cross_entropy"},
-                                   {E::nll, "nll"},
-                                   {E::mse, "mse"},
-                                   {E::l1, "l1"},
-                                   {E::huber, "huber"},
-                                   {E::bce_with_logits, "bce_with_logits"},
-                                   {E::output, "output"}});
-}
-
 constexpr auto choices(MemoryFormat) {
   using E = MemoryFormat;
   return std::to_array<Choice<E>>(
@@ -39,32 +28,6 @@ constexpr auto choices(MemoryFormat) {
 constexpr auto choices(DeviceName) {
   using E = DeviceName;
   return std::to_array<Choice<E>>({{E::automatic, "auto"}, {E::cpu, "cpu"}, {E::cuda, "cuda"}});
-}
-
-constexpr auto choices(SourceFormat) {
-  using E = SourceFormat;
-  return std::to_array<Choice<E>>({{E::builtin, "builtin"},
-                                   {E::safetensors, "safetensors"},
-                                   {E::npz, "npz"},
-                                   {E::idx, "idx"},
-                                   {E::images, "images"},
-                                   {E::csv, "csv"},
-                                   {E::tokens, "tokens"},
-                                   {E::text, "text"}});
-}
-
-constexpr auto choices(Split) {
-  return std::to_array<Choice<Split>>({{Split::train, "train"}, {Split::test, "test"}});
-}
-
-constexpr auto choices(HoldoutPart) {
-  using E = HoldoutPart;
-  return std::to_array<Choice<E>>({{E::train, "train"}, {E::eval, "eval"}});
-}
-
-constexpr auto choices(OnDataError) {
-  using E = OnDataError;
-  return std::to_array<Choice<E>>({{E::fail, "fail"}, {E::skip, "skip"}});
 }
 
 constexpr auto choices(ScheduleName) {
@@ -82,11 +45,6 @@ constexpr auto choices(UpdateMode) {
   return std::to_array<Choice<E>>({{E::automatic, "auto"},
                                    {E::in_backward, "in_backward"},
                                    {E::after_backward, "after_backward"}});
-}
-
-constexpr auto choices(CommDType) {
-  using E = CommDType;
-  return std::to_array<Choice<E>>({{E::fp32, "fp32"}, {E::bf16, "bf16"}});
 }
 
 constexpr auto choices(BackendName) {

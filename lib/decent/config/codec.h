@@ -17,6 +17,7 @@
 #include "decent/config/choices.h"
 #include "decent/config/document.h"
 #include "decent/config/mistakes.h"
+#include "decent/config/names.h"
 #include "decent/config/scalars.h"
 #include "decent/core/text.h"
 
@@ -48,6 +49,7 @@ struct Limits {
 
 struct Context {
   Mistakes& mistakes;
+  const Names& names;
   std::filesystem::path folder;         // of the recipe
   std::vector<std::string> known_keys;  // every dotted key, to find misplaced ones
 };
@@ -129,23 +131,13 @@ struct Codec<std::filesystem::path> {
 template <NamedEnum E>
 struct Codec<E> {
   static bool read(const Slot& slot, E& out) {
-    // A name that is not supported yet is no misspelling: the key says so later.
-    const auto text = to_text(slot.value);
-    const auto known = text ? value_named<E>(*text) : std::nullopt;
-    if (known) {
-      out = *known;
-      return true;
-    }
-    std::string unused;
-    return read_name(slot, names(slot.limits), unused);
+    std::string name;
+    if (!read_name(slot, names_of<E>(), name)) return false;
+    out = value_named<E>(name).value();
+    return true;
   }
   static std::string print(E value) { return std::string(name_of(value)); }
-  static std::string type(const Limits& limits) { return name_type(names(limits)); }
-
- private:
-  static std::vector<std::string> names(const Limits& limits) {
-    return limits.names.empty() ? names_of<E>() : limits.names;
-  }
+  static std::string type(const Limits&) { return name_type(names_of<E>()); }
 };
 
 template <class T>

@@ -30,29 +30,29 @@ Value parse_mapping(const std::string& text, config::Mistakes& mistakes) {
   return root;
 }
 
-std::vector<std::string> names(const std::vector<config::KeyInfo>& keys) {
+std::vector<std::string> key_names() {
   std::vector<std::string> all;
-  all.reserve(keys.size());
-  for (const config::KeyInfo& key : keys) all.push_back(key.name);
+  for (const config::KeyInfo& key : config::recipe_keys()) all.push_back(key.name);
   return all;
 }
 
 }  // namespace
 
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
-                   const Environment& environment) {
-  return parse_recipe(read_text(file), file, overrides, environment);
+                   const config::Names& names, const Environment& environment) {
+  return parse_recipe(read_text(file), file, overrides, names, environment);
 }
 
 Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
-                    std::span<const std::string> overrides, const Environment& environment) {
+                    std::span<const std::string> overrides, const config::Names& names,
+                    const Environment& environment) {
   config::Mistakes mistakes(file, overrides);
   Value root = parse_mapping(text, mistakes);
   config::apply_overrides(root, overrides, mistakes);
   config::expand_environment(root, environment, mistakes);
 
   Recipe recipe;
-  config::Context context{mistakes, file.parent_path(), names(config::recipe_keys())};
+  config::Context context{mistakes, names, file.parent_path(), key_names()};
   config::recipe_table().read(root, {}, "", context, recipe);
   config::resolve(recipe, root, file, mistakes);
   config::check_together(recipe, root, mistakes);

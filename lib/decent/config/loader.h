@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "decent/config/names.h"
 #include "decent/config/recipe.h"
 
 namespace decent {
@@ -17,17 +18,19 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 Environment process_environment();
 
 /// Loads the recipe at `file` and applies `overrides` ("a.b=VALUE", VALUE is YAML, later ones win).
+/// `names` are those that are valid.
 ///
 /// Throws UserError with one line per mistake, "file:line:column: key: what is wrong, what would be
 /// valid", or
 /// "--set a.b=VALUE: .." for an override; at most five lines for one mistake.
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
+                   const config::Names& names,
                    const Environment& environment = process_environment());
 
 /// The same for a text in memory; `file` gives the name in messages, the stem for `name`, the
 /// folder for paths.
 Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
-                    std::span<const std::string> overrides = {},
+                    std::span<const std::string> overrides, const config::Names& names,
                     const Environment& environment = process_environment());
 
 /// The recipe as YAML with every key; parse_recipe reads it back to an equal Recipe, from any

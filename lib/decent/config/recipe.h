@@ -1,7 +1,7 @@
 #pragma once
-// The recipe as typed structs: what a user's YAML file says, resolved. Values are validated by the
-// loader (loader.h); defaults, ranges and documentation of every key live in the tables of
-// schema.cpp, which also print it.
+// The recipe as typed structs: what a user's YAML file says, resolved. The values here are the
+// defaults, but for those that follow from other keys (resolve.h). Ranges and documentation of
+// every key stand in the tables of schema.cpp; values are validated by the loader (loader.h).
 
 #include <array>
 #include <cstdint>
@@ -13,18 +13,12 @@
 
 namespace decent {
 
-enum class LossName { cross_entropy, nll, mse, l1, huber, bce_with_logits, output };
 enum class MemoryFormat { contiguous, channels_last };
 enum class DeviceName { automatic, cpu, cuda };  // recipe: auto
-enum class SourceFormat { builtin, safetensors, npz, idx, images, csv, tokens, text };
-enum class Split { train, test };
-enum class HoldoutPart { train, eval };
-enum class OnDataError { fail, skip };
 enum class ScheduleName { cosine_warmup, constant };
 enum class ClipScope { global, bucket };
 enum class UpdateMode { automatic, in_backward, after_backward };  // recipe: auto
-enum class CommDType { fp32, bf16 };
-enum class BackendName { automatic, gloo, nccl };  // recipe: auto
+enum class BackendName { automatic, gloo, nccl };                  // recipe: auto
 enum class AmpDType { off, bf16, fp16 };
 enum class ProgressStyle { automatic, bar, plain, off };  // recipe: auto
 
@@ -39,57 +33,44 @@ struct ModelInput {
 
 struct ModelRecipe {
   std::filesystem::path path;
-  std::vector<ModelInput> inputs;
-  std::string target;
+  std::vector<ModelInput> inputs = {{.argument = "", .field = "x"}};
+  std::string target = "y";
   std::optional<std::string> output;
-  LossName loss{};
+  std::string loss = "cross_entropy";  // one of Names::losses
   double label_smoothing = 0;
-  std::int64_t ignore_index = 0;
-  std::int64_t class_dim = 0;
-  MemoryFormat memory_format{};
+  std::int64_t ignore_index = -100;
+  std::int64_t class_dim = -1;
+  MemoryFormat memory_format = MemoryFormat::contiguous;
   std::optional<std::filesystem::path> weights;
   std::vector<std::string> freeze;
   std::vector<std::string> unfreeze;
-  DeviceName device{};
+  DeviceName device = DeviceName::automatic;
   bool operator==(const ModelRecipe&) const = default;
-};
-
-struct HoldoutRecipe {
-  double fraction = 0;
-  std::int64_t seed = 0;
-  HoldoutPart part{};
-  bool operator==(const HoldoutRecipe&) const = default;
 };
 
 /// data.train and data.eval. Only the keys of its format are set.
 struct SourceRecipe {
-  SourceFormat format{};
+  std::string format;                        // one of Names::formats
   std::string name;                          // builtin
-  Split split{};                             // builtin
-  std::vector<std::filesystem::path> paths;  // safetensors, npz, images, csv, tokens, text: path
-  std::filesystem::path images;              // idx
-  std::filesystem::path labels;              // idx
-  std::optional<std::int64_t> limit;
-  std::optional<HoldoutRecipe> holdout;
+  std::string split;                         // builtin: train, test
+  std::vector<std::filesystem::path> paths;  // safetensors, npz: path
   bool operator==(const SourceRecipe&) const = default;
 };
 
 struct DataRecipe {
   SourceRecipe train;
   std::optional<SourceRecipe> eval;
-  std::int64_t batch_size = 0;       // samples per worker and micro-batch
-  std::int64_t eval_batch_size = 0;  // samples
-  bool shuffle = false;
-  std::int64_t prefetch = 0;  // batches
-  std::int64_t threads = 0;
-  OnDataError on_error{};
+  std::int64_t batch_size = 32;        // samples per worker and micro-batch
+  std::int64_t eval_batch_size = 256;  // samples
+  bool shuffle = true;
+  std::int64_t prefetch = 2;  // batches
   bool operator==(const DataRecipe&) const = default;
 };
 
 struct TrainRecipe {
-  std::optional<std::int64_t> epochs;
-  std::optional<std::int64_t> steps;  // wins over epochs
-  std::int64_t grad_accumulation = 0;
+  std::optional<std::int64_t> epochs;  // resolved by the loader: 1 where steps is null too
+  std::optional<std::int64_t> steps;   // wins over epochs
+  std::int64_t grad_accumulation = 1;
   bool operator==(const TrainRecipe&) const = default;
 };
 
@@ -101,26 +82,26 @@ struct ParamGroupRecipe {
 };
 
 struct OptimizerRecipe {
-  std::string name;  // one of update_names()
-  double lr = 0;
-  std::array<double, 2> betas{};
-  double eps = 0;
-  double momentum = 0;
+  std::string name = "adamw";  // one of update_names()
+  double lr = 1e-3;
+  std::array<double, 2> betas = {0.9, 0.999};  // some optimizers have others: see update_defaults()
+  double eps = 1e-8;
+  double momentum = 0.9;  // likewise
   bool nesterov = false;
-  std::int64_t accum_iter = 0;
-  double alpha = 0;
+  std::int64_t accum_iter = 4;
+  double alpha = 0.99;
   std::optional<double> weight_decay;  // resolved by the loader: always set after loading
   std::vector<ParamGroupRecipe> param_groups;
   bool operator==(const OptimizerRecipe&) const = default;
 };
 
 struct ScheduleRecipe {
-  ScheduleName name{};
+  ScheduleName name = ScheduleName::cosine_warmup;
   std::int64_t warmup_steps = 0;
   std::optional<std::int64_t>
       t_max;  // null: max(1, steps after the warm-up), known once the data is
-  double eta_min = 0;
-  double warmup_decay = 0;
+  double eta_min = 1e-6;
+  double warmup_decay = 0.01;
   bool operator==(const ScheduleRecipe&) const = default;
 };
 
@@ -132,39 +113,39 @@ struct EdgeRecipe {
 
 /// parallel.topology: a name, or custom phases (a list of edges each).
 struct TopologyRecipe {
-  std::string name;                             // one of topology_names()
+  std::string name;                             // one of Names::topologies
   std::vector<std::vector<EdgeRecipe>> phases;  // empty: `name` counts
   bool operator==(const TopologyRecipe&) const = default;
 };
 
 struct ParallelRecipe {
-  TopologyRecipe topology;
+  TopologyRecipe topology = {.name = "complete", .phases = {}};
   std::optional<std::int64_t> local_world_size;
-  double bucket_mb = 0;
-  double gamma = 0;
+  double bucket_mb = 25;
+  double gamma = 1;
   double grad_clip_norm = 0;
-  ClipScope grad_clip_scope{};
-  UpdateMode update{};
-  bool average_buffers = false;
-  CommDType comm_dtype{};
-  BackendName backend{};
-  double timeout_s = 0;
+  ClipScope grad_clip_scope = ClipScope::global;
+  UpdateMode update = UpdateMode::automatic;
+  bool average_buffers = true;
+  std::string comm_dtype = "fp32";  // one of Names::exchanges
+  BackendName backend = BackendName::automatic;
+  double timeout_s = 60;
   std::optional<double> stall_s;
   bool operator==(const ParallelRecipe&) const = default;
 };
 
 struct AmpRecipe {
-  AmpDType dtype{};
-  double init_scale = 0;
-  double growth_factor = 0;
-  double backoff_factor = 0;
-  std::int64_t growth_interval = 0;
+  AmpDType dtype = AmpDType::off;
+  double init_scale = 65536;
+  double growth_factor = 2;
+  double backoff_factor = 0.5;
+  std::int64_t growth_interval = 2000;
   bool operator==(const AmpRecipe&) const = default;
 };
 
 struct EvalRecipe {
   std::optional<std::int64_t> every_steps;
-  std::optional<std::int64_t> every_epochs;
+  std::optional<std::int64_t> every_epochs = 1;
   bool at_start = false;
   std::optional<std::vector<std::string>> metrics;
   bool operator==(const EvalRecipe&) const = default;
@@ -172,26 +153,26 @@ struct EvalRecipe {
 
 struct CheckpointRecipe {
   std::optional<std::int64_t> every_steps;
-  std::optional<std::int64_t> every_epochs;
-  std::int64_t keep = 0;
+  std::optional<std::int64_t> every_epochs = 1;
+  std::int64_t keep = 3;
   std::optional<std::string> keep_best;
-  bool background = false;
+  bool background = true;
   bool allow_missing = false;
   bool operator==(const CheckpointRecipe&) const = default;
 };
 
 struct LogRecipe {
-  std::int64_t every_steps = 0;
-  ProgressStyle progress{};
-  bool tensorboard = false;
+  std::int64_t every_steps = 10;
+  ProgressStyle progress = ProgressStyle::automatic;
+  bool tensorboard = true;
   std::optional<std::array<std::int64_t, 2>> trace;  // first and last step
   bool operator==(const LogRecipe&) const = default;
 };
 
 struct Recipe {
-  std::string name;
+  std::string name;  // resolved by the loader: the stem of the file
   std::int64_t seed = 0;
-  std::filesystem::path output;
+  std::filesystem::path output;  // resolved by the loader: runs/<name>
   ModelRecipe model;
   DataRecipe data;
   TrainRecipe train;

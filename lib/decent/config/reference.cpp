@@ -17,19 +17,18 @@ std::string without_article(const std::string& type) {
 
 std::string row(const KeyInfo& key, std::size_t prefix) {
   const std::string fallback = key.fallback.empty() ? "(required)" : "`" + key.fallback + "`";
-  const std::string support = key.support.empty() ? "" : " *(" + key.support + ")*";
   return "| `" + key.name.substr(prefix) + "` | " + without_article(key.type) + " | " + fallback +
-         " | " + key.meaning + support + " |\n";
+         " | " + key.meaning + " |\n";
 }
 
 std::string head(const std::string& title) {
   return "\n### " + title + "\n\n| key | value | default | meaning |\n|---|---|---|---|\n";
 }
 
-std::string recipe_sections() {
+std::string recipe_sections(const config::Names& names) {
   std::string text = head("At the top");
   std::string section;
-  for (const KeyInfo& key : config::recipe_keys()) {
+  for (const KeyInfo& key : config::recipe_keys(names)) {
     const std::size_t dot = key.name.find('.');
     const std::string its_section = dot == std::string::npos ? "" : key.name.substr(0, dot);
     if (its_section != section) {
@@ -42,33 +41,27 @@ std::string recipe_sections() {
 }
 
 template <class S>
-std::string nested(const std::string& title, const config::Table<S>& table) {
+std::vector<KeyInfo> keys_of(const config::Table<S>& table, const config::Names& names) {
   std::vector<KeyInfo> keys;
-  table.describe("", keys);
-  std::string text = head(title);
-  for (const KeyInfo& key : keys) text += row(key, 0);
-  return text;
-}
-
-bool is_common(const KeyInfo& key) {
-  return key.name == "format" || key.name == "limit" || key.name == "holdout";
-}
-
-std::vector<KeyInfo> source_keys(SourceFormat format) {
-  std::vector<KeyInfo> keys;
-  config::source_table(format).describe("", keys);
+  table.describe("", names, keys);
   return keys;
 }
 
-std::string sources() {
-  std::string text = head("A source (`data.train`, `data.eval`)");
-  for (const KeyInfo& key : source_keys(SourceFormat::builtin)) {
-    if (is_common(key)) text += row(key, 0);
-  }
-  for (const auto& choice : choices(SourceFormat{})) {
-    text += head("A source of format `" + std::string(choice.name) + "`");
-    for (const KeyInfo& key : source_keys(choice.value)) {
-      if (!is_common(key)) text += row(key, 0);
+template <class S>
+std::string nested(const std::string& title, const config::Table<S>& table,
+                   const config::Names& names) {
+  std::string text = head(title);
+  for (const KeyInfo& key : keys_of(table, names)) text += row(key, 0);
+  return text;
+}
+
+std::string sources(const config::Names& names) {
+  std::string text =
+      nested("A source (`data.train`, `data.eval`)", config::source_table({}), names);
+  for (const config::SourceFormat& format : names.formats) {
+    text += head("A source of format `" + format.name + "`");
+    for (const KeyInfo& key : keys_of(config::source_table(format), names)) {
+      if (!config::is_common_source_key(key.name)) text += row(key, 0);
     }
   }
   return text;
@@ -76,11 +69,11 @@ std::string sources() {
 
 }  // namespace
 
-std::string recipe_reference() {
-  return recipe_sections() + sources() +
-         nested("`holdout` of a source", config::table_of<HoldoutRecipe>()) +
-         nested("An element of `optimizer.param_groups`", config::table_of<ParamGroupRecipe>()) +
-         nested("An edge of a custom `parallel.topology`", config::table_of<EdgeRecipe>());
+std::string recipe_reference(const config::Names& names) {
+  return recipe_sections(names) + sources(names) +
+         nested("An element of `optimizer.param_groups`", config::table_of<ParamGroupRecipe>(),
+                names) +
+         nested("An edge of a custom `parallel.topology`", config::table_of<EdgeRecipe>(), names);
 }
 
 }  // namespace decent

@@ -1,6 +1,7 @@
 #include "decent/config/resolve.h"
 
 #include "decent/config/scalars.h"
+#include "decent/config/update_options.h"
 #include "decent/optim/update_names.h"
 
 namespace decent::config {
@@ -35,13 +36,13 @@ void check_together(const Recipe& recipe, const Value& root, Mistakes& mistakes)
                  "true needs optimizer.momentum > 0");
   }
   const ParallelRecipe& parallel = recipe.parallel;
-  if (parallel.update == UpdateMode::in_backward && recipe.amp.dtype == AmpDType::fp16) {
+  const bool in_backward = parallel.update == UpdateMode::in_backward;
+  if (in_backward && needs_whole_gradient(loss_scaler_options(recipe.amp))) {
     mistakes.add(where_of(root, "parallel", "update"), "parallel.update",
                  "in_backward updates weights before it is known whether a gradient overflowed, "
                  "which amp.dtype: fp16 needs; use after_backward, or amp.dtype: bf16");
   }
-  if (parallel.update == UpdateMode::in_backward && parallel.grad_clip_norm > 0 &&
-      parallel.grad_clip_scope == ClipScope::global) {
+  if (in_backward && needs_whole_gradient(clip_options(parallel))) {
     mistakes.add(where_of(root, "parallel", "update"), "parallel.update",
                  "in_backward updates weights before the whole gradient is known, which "
                  "grad_clip_norm needs; use after_backward, or grad_clip_scope: bucket");

@@ -1,43 +1,47 @@
 #include "decent/config/schema.h"
 #include "decent/optim/update_names.h"
-#include "decent/topology/topology.h"
 
 namespace decent::config {
 namespace {
 
-std::vector<std::string> metric_names() {
-  return {"loss", "accuracy", "top5", "perplexity", "mse", "mae", "r2"};
-}
+using enum OnResume;
 
 Table<ModelRecipe> make_model_table() {
   using R = ModelRecipe;
   Table<R> table;
-  table.required("path", &R::path).doc("Model file: `.pt` (TorchScript) or `.onnx`.");
-  table.key("inputs", &R::inputs, {{"", "x"}})
+  table.required("path", &R::path)
+      .may_differ()
+      .on_resume(silent)
+      .doc("Model file: `.pt` (TorchScript) or `.onnx`.");
+  table.key("inputs", &R::inputs)
       .doc("Data fields in the order of forward's arguments, or `{input name: field}`.");
-  table.key("target", &R::target, "y").doc("Data field that the loss compares with.");
-  table.key("output", &R::output, std::nullopt)
+  table.key("target", &R::target).doc("Data field that the loss compares with.");
+  table.key("output", &R::output)
       .doc("Which output of the model, by name or index, where there are several.");
-  table.key("loss", &R::loss, LossName::cross_entropy)
+  table.key("loss", &R::loss)
+      .one_of(&Names::losses)
       .doc("Loss; with `output` the model's forward returns it.");
-  table.key("label_smoothing", &R::label_smoothing, 0.0)
+  table.key("label_smoothing", &R::label_smoothing)
       .range(within(0, 1))
       .doc("Label smoothing of cross_entropy.");
-  table.key("ignore_index", &R::ignore_index, -100)
-      .doc("Target value that cross_entropy leaves out.");
-  table.key("class_dim", &R::class_dim, -1).doc("Dimension of the classes in the output.");
-  table.key("memory_format", &R::memory_format, MemoryFormat::contiguous)
+  table.key("ignore_index", &R::ignore_index).doc("Target value that cross_entropy leaves out.");
+  table.key("class_dim", &R::class_dim).doc("Dimension of the classes in the output.");
+  table.key("memory_format", &R::memory_format)
       .doc("Memory layout of images in parameters and inputs.");
-  table.key("weights", &R::weights, std::nullopt)
+  table.key("weights", &R::weights)
+      .may_differ()
+      .on_resume(silent)
       .doc(
           "File of weights to start from: `.safetensors`, or `.pt`, `.pth`, `.bin` of `torch.save` "
           "or `torch.jit.save`. Nothing of it is run.");
-  table.key("freeze", &R::freeze, {}).doc("Globs over parameters that do not train.");
-  table.key("unfreeze", &R::unfreeze, {})
+  table.key("freeze", &R::freeze).doc("Globs over parameters that do not train.");
+  table.key("unfreeze", &R::unfreeze)
       .doc(
           "Globs over tensors of an `.onnx` file that train although its import took them for "
           "constants.");
-  table.key("device", &R::device, DeviceName::automatic)
+  table.key("device", &R::device)
+      .may_differ()
+      .on_resume(silent)
       .doc(
           "Where the model runs; `auto`: a GPU where every worker of the machine has one of its "
           "own, else the CPU.");
@@ -47,38 +51,47 @@ Table<ModelRecipe> make_model_table() {
 Table<DataRecipe> make_data_table() {
   using R = DataRecipe;
   Table<R> table;
-  table.required("train", &R::train).doc("Source of the training data.");
-  table.key("eval", &R::eval, std::nullopt).doc("Source of the evaluation data; null: none.");
-  table.key("batch_size", &R::batch_size, 32)
+  table.required("train", &R::train)
+      .may_differ()
+      .on_resume(silent)
+      .doc("Source of the training data.");
+  table.key("eval", &R::eval)
+      .may_differ()
+      .on_resume(silent)
+      .doc("Source of the evaluation data; null: none.");
+  table.key("batch_size", &R::batch_size)
       .range(at_least(1))
+      .on_resume(same)
       .doc("Samples per worker and micro-batch.");
-  table.key("eval_batch_size", &R::eval_batch_size, 256)
+  table.key("eval_batch_size", &R::eval_batch_size)
       .range(at_least(1))
       .doc("Samples per worker and batch in evaluation.");
-  table.key("shuffle", &R::shuffle, true).doc("Shuffle the training data, anew each epoch.");
-  table.key("prefetch", &R::prefetch, 2).range(within(0, 1024)).doc("Batches read ahead.");
-  table.key("threads", &R::threads, 1)
-      .range(at_least(1))
-      .not_yet()
-      .doc("Threads that read data, per worker.");
-  table.key("on_error", &R::on_error, OnDataError::fail)
-      .not_yet()
-      .doc("What a sample that cannot be read does: end the run or be left out.");
-  table.unkept<AnyList>("transforms").not_yet().doc("Transforms of the training data.");
+  table.key("shuffle", &R::shuffle)
+      .on_resume(same)
+      .doc("Shuffle the training data, anew each epoch.");
+  table.key("prefetch", &R::prefetch)
+      .range(within(0, 1024))
+      .may_differ()
+      .on_resume(silent)
+      .doc("Batches read ahead.");
+  table.later("threads", "1", "Threads that read data, per worker.");
+  table.later("on_error", "fail", "What a sample that cannot be read does.");
+  table.later("transforms", "[]", "Transforms of the training data.");
   return table;
 }
 
 Table<TrainRecipe> make_train_table() {
   using R = TrainRecipe;
   Table<R> table;
-  table.key("epochs", &R::epochs, std::nullopt)
+  table.key("epochs", &R::epochs)
       .range(at_least(1))
       .doc("Passes over the training data; where steps is null too: 1.");
-  table.key("steps", &R::steps, std::nullopt)
+  table.key("steps", &R::steps)
       .range(at_least(1))
       .doc("Updates, over as many epochs as needed; wins over epochs.");
-  table.key("grad_accumulation", &R::grad_accumulation, 1)
+  table.key("grad_accumulation", &R::grad_accumulation)
       .range(at_least(1))
+      .on_resume(same)
       .doc("Micro-batches per update.");
   return table;
 }
@@ -115,36 +128,39 @@ std::string defaults_note(T UpdateDefaults::*member, const T& usual) {
 
 Table<OptimizerRecipe> make_optimizer_table() {
   using R = OptimizerRecipe;
-  constexpr std::array<double, 2> kBetas = {0.9, 0.999};
-  const std::string usual = update_names().front();
+  const R usual;
   Table<R> table;
-  table.key("name", &R::name, usual)
-      .one_of({update_names().begin(), update_names().end()})
+  table.key("name", &R::name)
+      .one_of([](const Names&) {
+        return std::vector<std::string>(update_names().begin(), update_names().end());
+      })
+      .on_resume(same)
       .doc("The update rule.");
-  table.key("lr", &R::lr, 1e-3).range(above(0)).doc("Learning rate at its peak.");
-  table.key("betas", &R::betas, kBetas)
+  table.key("lr", &R::lr).range(above(0)).doc("Learning rate at its peak.");
+  table.key("betas", &R::betas)
       .range(from_to_below(0, 1))
       .doc("Decay of the two running means" + takers("betas") +
-           defaults_note(&UpdateDefaults::betas, kBetas) + ".");
-  table.key("eps", &R::eps, 1e-8)
+           defaults_note(&UpdateDefaults::betas, usual.betas) + ".");
+  table.key("eps", &R::eps)
       .range(at_least(0))
       .doc("Added to the denominator" + takers("eps") + ".");
-  table.key("momentum", &R::momentum, 0.9)
+  table.key("momentum", &R::momentum)
       .range(from_to_below(0, 1))
-      .doc("Momentum" + takers("momentum") + defaults_note(&UpdateDefaults::momentum, 0.9) + ".");
-  table.key("nesterov", &R::nesterov, false)
+      .doc("Momentum" + takers("momentum") +
+           defaults_note(&UpdateDefaults::momentum, usual.momentum) + ".");
+  table.key("nesterov", &R::nesterov)
       .doc("Nesterov's momentum" + takers("nesterov") + "; needs a momentum above 0.");
-  table.key("accum_iter", &R::accum_iter, 4)
+  table.key("accum_iter", &R::accum_iter)
       .range(at_least(1))
       .doc("Steps over which gradients accumulate" + takers("accum_iter") + ".");
-  table.key("alpha", &R::alpha, 0.99)
+  table.key("alpha", &R::alpha)
       .range(from_to_below(0, 1))
       .doc("Decay of the running mean of squares" + takers("alpha") + ".");
-  table.key("weight_decay", &R::weight_decay, std::nullopt)
+  table.key("weight_decay", &R::weight_decay)
       .range(at_least(0))
       .doc("Weight decay; null: " + unusual_defaults(&UpdateDefaults::weight_decay, 0.0) +
            ", else 0.");
-  table.key("param_groups", &R::param_groups, {})
+  table.key("param_groups", &R::param_groups)
       .doc(
           "Groups of parameters with their own settings, the first match wins; with none given, "
           "tensors of fewer than 2 dimensions do not decay.");
@@ -154,15 +170,15 @@ Table<OptimizerRecipe> make_optimizer_table() {
 Table<ScheduleRecipe> make_schedule_table() {
   using R = ScheduleRecipe;
   Table<R> table;
-  table.key("name", &R::name, ScheduleName::cosine_warmup).doc("Course of the learning rate.");
-  table.key("warmup_steps", &R::warmup_steps, 0)
+  table.key("name", &R::name).doc("Course of the learning rate.");
+  table.key("warmup_steps", &R::warmup_steps)
       .range(at_least(0))
       .doc("Updates over which the learning rate rises to its peak.");
-  table.key("t_max", &R::t_max, std::nullopt)
+  table.key("t_max", &R::t_max)
       .range(at_least(1))
       .doc("Updates over which it falls; null: all updates after the warm-up.");
-  table.key("eta_min", &R::eta_min, 1e-6).range(at_least(0)).doc("Learning rate that it falls to.");
-  table.key("warmup_decay", &R::warmup_decay, 0.01)
+  table.key("eta_min", &R::eta_min).range(at_least(0)).doc("Learning rate that it falls to.");
+  table.key("warmup_decay", &R::warmup_decay)
       .range(within(0, 1))
       .doc("Share of the peak at which the warm-up starts.");
   return table;
@@ -171,39 +187,49 @@ Table<ScheduleRecipe> make_schedule_table() {
 Table<ParallelRecipe> make_parallel_table() {
   using R = ParallelRecipe;
   Table<R> table;
-  table.key("topology", &R::topology, {"complete", {}})
-      .one_of(topology_names())
+  table.key("topology", &R::topology)
+      .one_of(&Names::topologies)
+      .on_resume(silent)  // its phases are compared
       .doc(
           "Who averages with whom: a name or `{phases: [[{ranks: [0, 1], weight: 0.5}, ..], "
           "..]}`.");
-  table.key("local_world_size", &R::local_world_size, std::nullopt)
+  table.key("local_world_size", &R::local_world_size)
       .range(at_least(1))
+      .may_differ()
+      .on_resume(silent)
       .doc("Workers per node for alternating-exp-ring; null: `LOCAL_WORLD_SIZE`.");
-  table.key("bucket_mb", &R::bucket_mb, 25)
+  table.key("bucket_mb", &R::bucket_mb)
       .range(above(0))
       .doc("Size of the buckets that are exchanged, in MiB; may be a fraction.");
-  table.key("gamma", &R::gamma, 1.0)
+  table.key("gamma", &R::gamma)
       .range(within(0, 1))
       .doc("Mixing strength: 0 keeps a worker's own weights, 1 takes the average.");
-  table.key("grad_clip_norm", &R::grad_clip_norm, 0.0)
+  table.key("grad_clip_norm", &R::grad_clip_norm)
       .range(at_least(0))
       .doc("Gradients are clipped to this norm; 0 is off.");
-  table.key("grad_clip_scope", &R::grad_clip_scope, ClipScope::global)
+  table.key("grad_clip_scope", &R::grad_clip_scope)
       .doc("One norm over all parameters, or one per bucket.");
-  table.key("update", &R::update, UpdateMode::automatic)
+  table.key("update", &R::update)
       .doc(
           "When a bucket is updated; `auto`: inside backward unless the whole gradient is needed.");
-  table.key("average_buffers", &R::average_buffers, true)
+  table.key("average_buffers", &R::average_buffers)
       .doc("Floating-point buffers join the global average.");
-  table.key("comm_dtype", &R::comm_dtype, CommDType::fp32)
+  table.key("comm_dtype", &R::comm_dtype)
+      .one_of(&Names::exchanges)
       .doc("Type in which weights are exchanged.");
-  table.key("backend", &R::backend, BackendName::automatic)
+  table.key("backend", &R::backend)
+      .may_differ()
+      .on_resume(silent)
       .doc("What carries weights between workers; `auto`: nccl between GPUs, else gloo.");
-  table.key("timeout_s", &R::timeout_s, 60)
+  table.key("timeout_s", &R::timeout_s)
       .range(above(0))
+      .may_differ()
+      .on_resume(silent)
       .doc("Seconds of a peer's silence that end the run.");
-  table.key("stall_s", &R::stall_s, std::nullopt)
+  table.key("stall_s", &R::stall_s)
       .range(above(0))
+      .may_differ()
+      .on_resume(silent)
       .doc("Seconds that a worker may stay in one operation of training; null: for ever.");
   return table;
 }
@@ -211,15 +237,15 @@ Table<ParallelRecipe> make_parallel_table() {
 Table<AmpRecipe> make_amp_table() {
   using R = AmpRecipe;
   Table<R> table;
-  table.key("dtype", &R::dtype, AmpDType::off).doc("Type of the mixed precision.");
-  table.key("init_scale", &R::init_scale, 65536).range(above(0)).doc("First loss scale with fp16.");
-  table.key("growth_factor", &R::growth_factor, 2.0)
+  table.key("dtype", &R::dtype).doc("Type of the mixed precision.");
+  table.key("init_scale", &R::init_scale).range(above(0)).doc("First loss scale with fp16.");
+  table.key("growth_factor", &R::growth_factor)
       .range(above(1))
       .doc("Factor by which the scale grows.");
-  table.key("backoff_factor", &R::backoff_factor, 0.5)
+  table.key("backoff_factor", &R::backoff_factor)
       .range(within_open(0, 1))
       .doc("Factor by which the scale falls after an overflow.");
-  table.key("growth_interval", &R::growth_interval, 2000)
+  table.key("growth_interval", &R::growth_interval)
       .range(at_least(1))
       .doc("Updates without overflow after which the scale grows.");
   return table;
@@ -228,15 +254,15 @@ Table<AmpRecipe> make_amp_table() {
 Table<EvalRecipe> make_eval_table() {
   using R = EvalRecipe;
   Table<R> table;
-  table.key("every_steps", &R::every_steps, std::nullopt)
+  table.key("every_steps", &R::every_steps)
       .range(at_least(1))
       .doc("Evaluate after every so many updates; null: never for this reason.");
-  table.key("every_epochs", &R::every_epochs, 1)
+  table.key("every_epochs", &R::every_epochs)
       .range(at_least(1))
       .doc("Evaluate after every so many epochs; null: never for this reason.");
-  table.key("at_start", &R::at_start, false).doc("Evaluate before the first update.");
-  table.key("metrics", &R::metrics, std::nullopt)
-      .one_of(metric_names())
+  table.key("at_start", &R::at_start).doc("Evaluate before the first update.");
+  table.key("metrics", &R::metrics)
+      .one_of(&Names::metrics)
       .doc("What is measured; null: loss, and accuracy for classification losses.");
   return table;
 }
@@ -244,36 +270,47 @@ Table<EvalRecipe> make_eval_table() {
 Table<CheckpointRecipe> make_checkpoint_table() {
   using R = CheckpointRecipe;
   Table<R> table;
-  table.key("every_steps", &R::every_steps, std::nullopt)
+  table.key("every_steps", &R::every_steps)
       .range(at_least(1))
       .doc("Save after every so many updates; null: never for this reason.");
-  table.key("every_epochs", &R::every_epochs, 1)
+  table.key("every_epochs", &R::every_epochs)
       .range(at_least(1))
       .doc("Save after every so many epochs; null: never for this reason.");
-  table.key("keep", &R::keep, 3).range(at_least(1)).doc("How many are kept.");
-  table.key("keep_best", &R::keep_best, std::nullopt)
-      .one_of(metric_names())
+  table.key("keep", &R::keep).range(at_least(1)).doc("How many are kept.");
+  table.key("keep_best", &R::keep_best)
+      .one_of(&Names::metrics)
       .doc("Also keep the best by this metric of the evaluation.");
-  table.key("background", &R::background, true).doc("Write while training goes on.");
-  table.key("allow_missing", &R::allow_missing, false).doc("Resume although replicas are missing.");
+  table.key("background", &R::background).doc("Write while training goes on.");
+  table.key("allow_missing", &R::allow_missing)
+      .on_resume(silent)
+      .doc("Resume although replicas are missing.");
   return table;
 }
 
 Table<LogRecipe> make_log_table() {
   using R = LogRecipe;
   Table<R> table;
-  table.key("every_steps", &R::every_steps, 10)
+  table.key("every_steps", &R::every_steps)
       .range(at_least(1))
+      .may_differ()
+      .on_resume(silent)
       .doc("Log after every so many updates.");
-  table.key("progress", &R::progress, ProgressStyle::automatic)
+  table.key("progress", &R::progress)
+      .may_differ()
+      .on_resume(silent)
       .doc("How progress is shown on the terminal.");
-  table.key("tensorboard", &R::tensorboard, true).doc("Write TensorBoard event files.");
-  table.key("trace", &R::trace, std::nullopt)
+  table.key("tensorboard", &R::tensorboard)
+      .may_differ()
+      .on_resume(silent)
+      .doc("Write TensorBoard event files.");
+  table.key("trace", &R::trace)
       .range(at_least(1))
       .check([](const auto& trace) {
         const bool ordered = !trace || (*trace)[0] <= (*trace)[1];
         return ordered ? "" : "the first step comes after the last";
       })
+      .may_differ()
+      .on_resume(silent)
       .doc("Write a timeline of the steps `[first, last]` on every worker; null: off.");
   return table;
 }
@@ -288,11 +325,17 @@ const Table<S>& made_once() {
 Table<Recipe> make_recipe_table() {
   using R = Recipe;
   Table<R> table;
-  table.key("name", &R::name, "").shown_default("<stem of the file>").doc("Name of the run.");
-  table.key("seed", &R::seed, 0).range(at_least(0)).doc("Seed of everything random.");
-  table.key("output", &R::output, "")
+  table.key("name", &R::name)
+      .shown_default("<stem of the file>")
+      .may_differ()
+      .on_resume(silent)
+      .doc("Name of the run.");
+  table.key("seed", &R::seed).range(at_least(0)).on_resume(same).doc("Seed of everything random.");
+  table.key("output", &R::output)
       .path_as_given()
       .shown_default("runs/<name>")
+      .may_differ()
+      .on_resume(silent)
       .doc("Folder of the run, relative to the working folder.");
   table.section("model", &R::model, made_once<ModelRecipe, make_model_table>());
   table.section("data", &R::data, made_once<DataRecipe, make_data_table>());
@@ -311,10 +354,17 @@ Table<Recipe> make_recipe_table() {
 
 const Table<Recipe>& recipe_table() { return made_once<Recipe, make_recipe_table>(); }
 
-std::vector<KeyInfo> recipe_keys() {
+std::vector<KeyInfo> recipe_keys(const Names& names) {
   std::vector<KeyInfo> keys;
-  recipe_table().describe("", keys);
+  recipe_table().describe("", names, keys);
   return keys;
+}
+
+std::optional<KeyInfo> find_key(std::string_view name) {
+  for (KeyInfo& key : recipe_keys()) {
+    if (key.name == name) return std::move(key);
+  }
+  return std::nullopt;
 }
 
 }  // namespace decent::config

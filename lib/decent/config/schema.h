@@ -1,34 +1,11 @@
 #pragma once
-// The tables of all keys of the recipe. Adding a key is one line there and one member in recipe.h.
+// The tables of all keys of the recipe. Adding a key is one entry there and one member in recipe.h.
 
 #include <vector>
 
 #include "decent/config/table.h"
 
 namespace decent::config {
-
-// Values whose type only a later release will know; they are accepted and not kept.
-struct AnyList {
-  bool is_empty = true;
-  bool operator==(const AnyList&) const = default;
-};
-struct AnyValue {
-  bool operator==(const AnyValue&) const = default;
-};
-
-template <>
-struct Codec<AnyList> {
-  static bool read(const Slot& slot, AnyList& out);
-  static std::string print(const AnyList& value) { return value.is_empty ? "[]" : "[..]"; }
-  static std::string type(const Limits&) { return "a list"; }
-};
-
-template <>
-struct Codec<AnyValue> {
-  static bool read(const Slot& slot, AnyValue&) { return slot.value.kind != Value::Kind::broken; }
-  static std::string print(const AnyValue&) { return "null"; }
-  static std::string type(const Limits&) { return "any value"; }
-};
 
 /// A list of fields or {argument: field}.
 template <>
@@ -65,23 +42,22 @@ struct Codec<TopologyRecipe> {
 template <>
 inline constexpr bool kHasTable<ParamGroupRecipe> = true;
 template <>
-inline constexpr bool kHasTable<HoldoutRecipe> = true;
-template <>
 inline constexpr bool kHasTable<EdgeRecipe> = true;
 
 template <>
 const Table<ParamGroupRecipe>& table_of<ParamGroupRecipe>();
 template <>
-const Table<HoldoutRecipe>& table_of<HoldoutRecipe>();
-template <>
 const Table<EdgeRecipe>& table_of<EdgeRecipe>();
 
-const Table<SourceRecipe>& source_table(SourceFormat format);
+std::vector<std::string> format_names(const Names& names);
+/// The keys of a source of that format: `format`, those that the format takes, those that all take.
+/// Throws std::logic_error where it takes one that sources do not have.
+Table<SourceRecipe> source_table(const SourceFormat& format);
+/// The keys that sources of all formats take.
+bool is_common_source_key(const std::string& name);
+/// The keys of a source that are set.
+Table<SourceRecipe> table_of_set_keys(const SourceRecipe& source);
 const Table<TopologyRecipe>& custom_topology_table();
 const Table<Recipe>& recipe_table();
-
-/// Every key of the recipe, in order; the keys inside sources, groups and custom topologies are not
-/// among them.
-std::vector<KeyInfo> recipe_keys();
 
 }  // namespace decent::config

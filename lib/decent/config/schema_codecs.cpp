@@ -1,5 +1,9 @@
 // Values that are more than one scalar: model inputs, paths, sources, topologies.
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "decent/config/schema.h"
 
 namespace decent::config {
@@ -35,13 +39,19 @@ bool read_named_inputs(const Slot& slot, std::vector<ModelInput>& out) {
   return good;
 }
 
-}  // namespace
-
-bool Codec<AnyList>::read(const Slot& slot, AnyList& out) {
-  if (slot.value.kind != Value::Kind::list) return slot.expected(type(slot.limits));
-  out.is_empty = slot.value.items.empty();
-  return true;
+const SourceFormat* find_format(const Names& names, const std::string& name) {
+  const auto found = std::find_if(names.formats.begin(), names.formats.end(),
+                                  [&](const SourceFormat& format) { return format.name == name; });
+  return found == names.formats.end() ? nullptr : &*found;
 }
+
+// Formats of a later release: not to be taken for misspellings of others.
+bool is_later_format(const std::string& name) {
+  constexpr std::array<std::string_view, 5> kLater = {"idx", "images", "csv", "tokens", "text"};
+  return std::find(kLater.begin(), kLater.end(), name) != kLater.end();
+}
+
+}  // namespace
 
 bool Codec<std::vector<ModelInput>>::read(const Slot& slot, std::vector<ModelInput>& out) {
   const bool is_list = slot.value.kind == Value::Kind::list && !slot.value.items.empty();
@@ -93,20 +103,24 @@ bool Codec<SourceRecipe>::read(const Slot& slot, SourceRecipe& out) {
   if (slot.value.kind != Value::Kind::mapping) return slot.expected(type(slot.limits));
   const std::size_t before = slot.context.mistakes.size();
   const Entry* entry = slot.value.find("format");
-  const auto text = entry != nullptr ? to_text(entry->value) : std::nullopt;
-  const auto format = text ? value_named<SourceFormat>(*text) : std::nullopt;
-  if (format) {
+  const auto name = entry != nullptr ? to_text(entry->value) : std::nullopt;
+  if (const SourceFormat* format = name ? find_format(slot.context.names, *name) : nullptr) {
     source_table(*format).read(slot.value, slot.section, slot.path, slot.context, out);
+  } else if (name && is_later_format(*name)) {
+    slot.context.mistakes.add(
+        entry->value.where, dotted(slot.path, "format"),
+        "not supported yet: " + *name + "; for now only " + join(format_names(slot.context.names)));
   } else {
     // Without its format nothing can be said of the other keys.
-    const auto& key = source_table(SourceFormat::builtin).front();
+    const Table<SourceRecipe> table = source_table({});
+    const auto& key = table.front();
     key.read(entry, slot.section, dotted(slot.path, key.name()), slot.context, out);
   }
   return slot.context.mistakes.size() == before;
 }
 
 std::string Codec<SourceRecipe>::print(const SourceRecipe& source) {
-  return source_table(source.format).print(source);
+  return table_of_set_keys(source).print(source);
 }
 
 std::string Codec<SourceRecipe>::type(const Limits&) {

@@ -1,6 +1,8 @@
 // The tables of sources and of what lists of mappings hold.
 
+#include <algorithm>
 #include <set>
+#include <stdexcept>
 
 #include "decent/config/schema.h"
 #include "decent/core/text.h"
@@ -8,85 +10,24 @@
 namespace decent::config {
 namespace {
 
-void add_path(Table<SourceRecipe>& table, const std::string& meaning) {
-  table.required("path", &SourceRecipe::paths).doc(meaning);
-}
-
-// The keys that only this format has. Those of formats that do not work yet are checked as far as
-// their types are known, and not kept.
-void add_keys_of(SourceFormat format, Table<SourceRecipe>& table) {
-  switch (format) {
-    case SourceFormat::builtin:
-      table.required("name", &SourceRecipe::name).doc("Name of the data set, e.g. `digits`.");
-      table.required("split", &SourceRecipe::split).doc("Which part of the data set.");
-      return;
-    case SourceFormat::safetensors:
-    case SourceFormat::npz:
-      add_path(table, "The file, a list of files or a glob; array names are the fields.");
-      return;
-    case SourceFormat::idx:
-      table.required("images", &SourceRecipe::images).doc("The file of the images.");
-      table.required("labels", &SourceRecipe::labels).doc("The file of the labels.");
-      return;
-    case SourceFormat::images:
-      add_path(table, "The folder, which holds one folder per class.");
-      table.unkept<AnyValue>("size").shown_default("-").doc(
-          "Size that the images are brought to, in pixels.");
-      table.unkept<std::int64_t>("channels", 3)
-          .range(within(1, 4))
-          .shown_default("-")
-          .doc("Channels per pixel.");
-      return;
-    case SourceFormat::csv:
-      add_path(table, "The file, a list of files or a glob.");
-      table.unkept<AnyValue>("x").shown_default("-").doc("Input columns, by name or number.");
-      table.unkept<AnyValue>("y").shown_default("-").doc("Target columns, by name or number.");
-      table.unkept<bool>("header", true)
-          .shown_default("-")
-          .doc("Whether the first line names the columns.");
-      table.unkept<AnyValue>("missing").shown_default("-").doc("What stands for a missing value.");
-      return;
-    case SourceFormat::tokens:
-      add_path(table, "The file, a list of files or a glob.");
-      table.unkept<AnyValue>("dtype").shown_default("-").doc("Type of a token in the file.");
-      table.unkept<std::int64_t>("length")
-          .range(at_least(1))
-          .shown_default("-")
-          .doc("Tokens per sample.");
-      return;
-    case SourceFormat::text:
-      add_path(table, "The file, a list of files or a glob.");
-      table.unkept<std::int64_t>("length")
-          .range(at_least(1))
-          .shown_default("-")
-          .doc("Tokens per sample.");
-      return;
-  }
-}
-
-Table<SourceRecipe> make_source_table(SourceFormat format) {
-  Table<SourceRecipe> table;
-  table.required("format", &SourceRecipe::format)
-      .only(SourceFormat::builtin, SourceFormat::safetensors, SourceFormat::npz)
+// All keys of sources; each format takes some.
+Table<SourceRecipe> all_source_keys() {
+  using R = SourceRecipe;
+  Table<R> table;
+  table.required("format", &R::format)
+      .one_of(format_names)
       .doc("Format of the data; the other keys depend on it.");
-  add_keys_of(format, table);
-  table.key("limit", &SourceRecipe::limit, std::nullopt)
-      .range(at_least(1))
-      .not_yet()
-      .doc("Use only that many samples, the first ones.");
-  table.key("holdout", &SourceRecipe::holdout, std::nullopt)
-      .not_yet()
-      .doc("Split the samples: `{fraction, seed, part}`; one part trains, the other evaluates.");
+  table.required("name", &R::name).doc("Name of the data set, e.g. `digits`.");
+  table.required("split", &R::split)
+      .one_of([](const Names&) {
+        return std::vector<std::string>{"train", "test"};
+      })
+      .doc("Which part of the data set.");
+  table.required("path", &R::paths)
+      .doc("The file, a list of files or a glob; array names are the fields.");
+  table.later("limit", "null", "Use only that many samples, the first ones.");
+  table.later("holdout", "null", "Split the samples, one part trains, the other evaluates.");
   return table;
-}
-
-// One table per format, in the order of the enum.
-std::vector<Table<SourceRecipe>> make_source_tables() {
-  std::vector<Table<SourceRecipe>> tables;
-  for (const auto& choice : choices(SourceFormat{})) {
-    tables.push_back(make_source_table(choice.value));
-  }
-  return tables;
 }
 
 // What is wrong within one phase, or an empty text.
@@ -114,23 +55,13 @@ std::string mistake_in_phases(const std::vector<std::vector<EdgeRecipe>>& phases
   return "";
 }
 
-Table<HoldoutRecipe> make_holdout_table() {
-  Table<HoldoutRecipe> table;
-  table.required("fraction", &HoldoutRecipe::fraction)
-      .range(within_open(0, 1))
-      .doc("Share of the samples that is held out for evaluation.");
-  table.key("seed", &HoldoutRecipe::seed, 0).range(at_least(0)).doc("Seed of the split.");
-  table.required("part", &HoldoutRecipe::part).doc("Which part this source is.");
-  return table;
-}
-
 Table<ParamGroupRecipe> make_param_group_table() {
   Table<ParamGroupRecipe> table;
   table.required("match", &ParamGroupRecipe::match).doc("Glob over parameter names.");
-  table.key("weight_decay", &ParamGroupRecipe::weight_decay, std::nullopt)
+  table.key("weight_decay", &ParamGroupRecipe::weight_decay)
       .range(at_least(0))
       .doc("Weight decay of the group; null: the optimizer's.");
-  table.key("lr_scale", &ParamGroupRecipe::lr_scale, std::nullopt)
+  table.key("lr_scale", &ParamGroupRecipe::lr_scale)
       .range(at_least(0))
       .doc("Factor of the learning rate; null: 1.");
   return table;
@@ -155,15 +86,37 @@ Table<TopologyRecipe> make_custom_topology_table() {
 
 }  // namespace
 
-const Table<SourceRecipe>& source_table(SourceFormat format) {
-  static const std::vector<Table<SourceRecipe>> tables = make_source_tables();
-  return tables.at(static_cast<std::size_t>(format));
+std::vector<std::string> format_names(const Names& names) {
+  std::vector<std::string> all;
+  for (const SourceFormat& format : names.formats) all.push_back(format.name);
+  return all;
 }
 
-template <>
-const Table<HoldoutRecipe>& table_of<HoldoutRecipe>() {
-  static const Table<HoldoutRecipe> table = make_holdout_table();
+bool is_common_source_key(const std::string& name) {
+  return name == "format" || name == "limit" || name == "holdout";
+}
+
+Table<SourceRecipe> source_table(const SourceFormat& format) {
+  const auto takes = [&](const std::string& name) {
+    return std::find(format.keys.begin(), format.keys.end(), name) != format.keys.end();
+  };
+  std::size_t found = 0;
+  Table<SourceRecipe> table = all_source_keys().keep([&](const Key<SourceRecipe>& key) {
+    if (is_common_source_key(key.name())) return true;
+    found += takes(key.name()) ? 1 : 0;
+    return takes(key.name());
+  });
+  if (found != format.keys.size()) {
+    throw std::logic_error("data format '" + format.name +
+                           "' takes keys that sources do not have: " + join(format.keys));
+  }
   return table;
+}
+
+Table<SourceRecipe> table_of_set_keys(const SourceRecipe& source) {
+  return all_source_keys().keep([&](const Key<SourceRecipe>& key) {
+    return is_common_source_key(key.name()) || !key.is_default(source);
+  });
 }
 
 template <>

@@ -1,13 +1,9 @@
 #pragma once
-// The table of a section's keys: one entry per key says how it is read, checked, defaulted, printed
-// and documented.
+// The table of a section's keys: one entry per key says how it is read, checked, printed,
+// documented and compared. The default is the member's own, in recipe.h.
 //
 //   Table<OptimizerRecipe> table;
-//   table.key("lr", &OptimizerRecipe::lr, 1e-3).range(above(0)).doc("Learning rate at its peak.");
-//
-// A key that this release does not act on ends with `.not_yet(off)` (only `off` is valid, and is
-// the default whatever the first default says), or `.only(a, b)`. Deleting that word lifts the
-// restriction.
+//   table.key("lr", &OptimizerRecipe::lr).range(above(0)).doc("Learning rate at its peak.");
 
 #include <algorithm>
 #include <functional>
@@ -17,17 +13,13 @@
 #include <vector>
 
 #include "decent/config/codec.h"
+#include "decent/config/keys.h"
 
 namespace decent::config {
 
-/// A key as the reference and the tests see it.
-struct KeyInfo {
-  std::string name;      // dotted
-  std::string type;      // "an integer >= 1"
-  std::string fallback;  // the default, or empty: required
-  std::string meaning;
-  std::string support;  // what does not work yet, or empty
-};
+/// Those of the names that other rooms give which are valid for a key: a member of Names, or a
+/// function.
+using NameList = std::function<std::vector<std::string>(const Names&)>;
 
 /// One key of the section struct S.
 template <class S>
@@ -37,18 +29,19 @@ class Key {
   virtual ~Key() = default;
   const std::string& name() const { return name_; }
 
-  virtual void set_default(S& section) const = 0;
   /// `entry` is nullptr where the key is not given; `section` is where that is reported if it had
   /// to be.
   virtual void read(const Entry* entry, Where section, const std::string& path, Context& context,
                     S& out) const = 0;
   /// The value on one line.
   virtual std::string print(const S& section) const = 0;
+  virtual bool is_default(const S& section) const = 0;
   /// Whole lines, "key: value".
   virtual std::string print_lines(const S& section) const {
     return name_ + ": " + print(section) + "\n";
   }
-  virtual void describe(const std::string& prefix, std::vector<KeyInfo>& out) const = 0;
+  virtual void describe(const std::string& prefix, const Names& names,
+                        std::vector<KeyInfo>& out) const = 0;
   /// Every dotted key below `prefix` with its value on one line.
   virtual void values(const S& section, const std::string& prefix,
                       std::vector<std::pair<std::string, std::string>>& out) const {
@@ -59,22 +52,19 @@ class Key {
   std::string name_;
 };
 
-/// A key whose value is a T, kept in a member of S (or nowhere: checked only).
+/// A key whose value is a T, kept in a member of S.
 template <class S, class T>
 class TypedKey final : public Key<S> {
  public:
-  TypedKey(std::string name, T S::*member, T fallback, bool required)
-      : Key<S>(std::move(name)),
-        member_(member),
-        fallback_(std::move(fallback)),
-        required_(required) {}
+  TypedKey(std::string name, T S::*member, bool required)
+      : Key<S>(std::move(name)), member_(member), required_(required) {}
 
   TypedKey& range(Interval interval) {
     limits_.range = interval;
     return *this;
   }
-  TypedKey& one_of(std::vector<std::string> names) {
-    limits_.names = std::move(names);
+  TypedKey& one_of(NameList names) {
+    valid_names_ = std::move(names);
     return *this;
   }
   TypedKey& path_as_given() {
@@ -95,107 +85,100 @@ class TypedKey final : public Key<S> {
     shown_default_ = std::move(text);
     return *this;
   }
-
-  TypedKey& not_yet() { return not_yet(fallback_); }
-  TypedKey& not_yet(T off) {
-    missing_feature_ = true;
-    return only(std::move(off));
-  }
-  template <class... Values>
-  TypedKey& only(Values... values) {
-    supported_values_ = {T(std::move(values))...};
-    const auto& list = supported_values_;
-    std::vector<std::string> texts;
-    texts.reserve(list.size());
-    for (const T& value : list) texts.push_back(Codec<T>::print(value));
-    if constexpr (NamedEnum<T>) limits_.names = texts;
-    return only_if(
-        [this](const T& value) {
-          return std::find(supported_values_.begin(), supported_values_.end(), value) !=
-                 supported_values_.end();
-        },
-        join(texts));
-  }
-  /// `text` names the values for which `supported` holds.
-  TypedKey& only_if(std::function<bool(const T&)> supported, std::string text) {
-    supported_ = std::move(supported);
-    supported_text_ = std::move(text);
+  /// Workers of one run may have different values.
+  TypedKey& may_differ() {
+    may_differ_ = true;
     return *this;
   }
-
-  void set_default(S& section) const override {
-    if (member_ != nullptr) section.*member_ = default_value();
+  TypedKey& on_resume(OnResume what) {
+    on_resume_ = what;
+    return *this;
   }
 
   void read(const Entry* entry, Where section, const std::string& path, Context& context,
             S& out) const override {
+    const Limits limits = limits_among(context.names);
     if (entry == nullptr) {
       if (required_) {
-        context.mistakes.add(section, path, "missing; expected " + Codec<T>::type(limits_));
+        context.mistakes.add(section, path, "missing; expected " + Codec<T>::type(limits));
       }
       return;
     }
     const Where inside = entry->value.implied ? Where{} : entry->where;
-    const Slot slot{entry->value, path, context, limits_, inside, false};
+    const Slot slot{entry->value, path, context, limits, inside, false};
     T value{};
-    if (!Codec<T>::read(slot, value) || !passes(slot, value)) return;
-    if (member_ != nullptr) out.*member_ = std::move(value);
+    if (!Codec<T>::read(slot, value)) return;
+    const std::string mistake = mistake_in_ ? mistake_in_(value) : "";
+    if (mistake.empty()) {
+      out.*member_ = std::move(value);
+    } else {
+      slot.mistake(mistake);
+    }
   }
 
-  std::string print(const S& section) const override {
-    return Codec<T>::print(member_ != nullptr ? section.*member_ : default_value());
-  }
+  std::string print(const S& section) const override { return Codec<T>::print(section.*member_); }
 
-  void describe(const std::string& prefix, std::vector<KeyInfo>& out) const override {
+  bool is_default(const S& section) const override { return section.*member_ == S().*member_; }
+
+  void describe(const std::string& prefix, const Names& names,
+                std::vector<KeyInfo>& out) const override {
     std::string fallback = shown_default_;
-    if (fallback.empty() && !required_) fallback = Codec<T>::print(default_value());
-    out.push_back({prefix + this->name(), whole_type(), fallback, meaning_, support()});
+    if (fallback.empty() && !required_) fallback = print(S());
+    out.push_back({.name = prefix + this->name(),
+                   .type = Codec<T>::type(limits_among(names)),
+                   .fallback = fallback,
+                   .meaning = meaning_,
+                   .may_differ = may_differ_,
+                   .on_resume = on_resume_});
   }
 
  private:
-  T default_value() const {
-    const bool works = supported_values_.empty() || supported_(fallback_);
-    return works ? fallback_ : supported_values_.front();
-  }
-
-  // The type with the values that do not work yet.
-  std::string whole_type() const {
-    if constexpr (NamedEnum<T>) return Codec<T>::type(Limits{});
-    return Codec<T>::type(limits_);
-  }
-
-  bool passes(const Slot& slot, const T& value) const {
-    const std::string mistake = mistake_in_ ? mistake_in_(value) : "";
-    if (!mistake.empty()) return slot.mistake(mistake);
-    if (!supported_ || supported_(value)) return true;
-    return slot.mistake("not supported yet: " + abbreviate(Codec<T>::print(value)) +
-                        "; for now only " + supported_text_);
-  }
-
-  std::string support() const {
-    if (!supported_) return "";
-    if (missing_feature_) return "not supported yet";
-    if constexpr (NamedEnum<T>) {
-      std::vector<std::string> later;
-      for (const auto& choice : choices(T{})) {
-        if (!supported_(choice.value)) later.emplace_back(choice.name);
-      }
-      return "not supported yet: " + join(later);
-    }
-    return "for now only " + supported_text_ + "; anything else is not supported yet";
+  Limits limits_among(const Names& names) const {
+    Limits limits = limits_;
+    if (valid_names_) limits.names = valid_names_(names);
+    return limits;
   }
 
   T S::*member_;
-  T fallback_;
   bool required_;
   Limits limits_;
+  NameList valid_names_;
   std::function<std::string(const T&)> mistake_in_;
   std::string meaning_;
   std::string shown_default_;
-  bool missing_feature_ = false;
-  std::vector<T> supported_values_;
-  std::function<bool(const T&)> supported_;
-  std::string supported_text_;
+  bool may_differ_ = false;
+  OnResume on_resume_ = OnResume::tell;
+};
+
+/// A key of a later release, which until then takes one value and changes nothing.
+template <class S>
+class LaterKey final : public Key<S> {
+ public:
+  LaterKey(std::string name, std::string only, std::string meaning)
+      : Key<S>(std::move(name)), only_(std::move(only)), meaning_(std::move(meaning)) {}
+
+  void read(const Entry* entry, Where, const std::string& path, Context& context,
+            S&) const override {
+    if (entry == nullptr || entry->value.kind == Value::Kind::broken) return;
+    if (plain_yaml(entry->value) == only_) return;
+    context.mistakes.add(entry->value.where, path,
+                         "expected " + only_ + ", got " + shown(entry->value) +
+                             "; any other value is not supported yet");
+  }
+
+  std::string print(const S&) const override { return only_; }
+  bool is_default(const S&) const override { return true; }
+
+  void describe(const std::string& prefix, const Names&, std::vector<KeyInfo>& out) const override {
+    out.push_back({.name = prefix + this->name(),
+                   .type = only_,
+                   .fallback = only_,
+                   .meaning = meaning_ + " Not supported yet."});
+  }
+
+ private:
+  std::string only_;  // as plain_yaml() gives it
+  std::string meaning_;
 };
 
 /// What to say of a key that the section does not have.
@@ -212,32 +195,34 @@ template <class S>
 class Table {
  public:
   template <class T>
-  TypedKey<S, T>& key(const std::string& name, T S::*member, std::type_identity_t<T> fallback) {
-    return add<T>(name, member, std::move(fallback), false);
+  TypedKey<S, T>& key(const std::string& name, T S::*member) {
+    return add(std::make_unique<TypedKey<S, T>>(name, member, false));
   }
   template <class T>
   TypedKey<S, T>& required(const std::string& name, T S::*member) {
-    return add<T>(name, member, T{}, true);
+    return add(std::make_unique<TypedKey<S, T>>(name, member, true));
   }
-  /// A key that is checked and not kept.
-  template <class T>
-  TypedKey<S, T>& unkept(const std::string& name, T fallback = {}) {
-    return add<T>(name, nullptr, std::move(fallback), false);
+  /// A key of a later release: `only` is the one value that it takes, and its default.
+  void later(const std::string& name, const std::string& only, const std::string& meaning) {
+    add(std::make_unique<LaterKey<S>>(name, only, meaning));
   }
   template <class T>
   void section(const std::string& name, T S::*member, const Table<T>& table);
 
   const Key<S>& front() const { return *keys_.front(); }
 
-  void set_defaults(S& out) const {
-    for (const auto& key : keys_) key->set_default(out);
+  /// The keys for which `wanted` holds.
+  template <class Wanted>
+  Table keep(const Wanted& wanted) && {
+    std::erase_if(keys_, [&](const auto& key) { return !wanted(*key); });
+    return std::move(*this);
   }
 
   /// Reads a mapping; `section` is where missing keys are reported. Keys with mistakes keep their
   /// defaults.
   void read(const Value& value, Where section, const std::string& path, Context& context,
             S& out) const {
-    set_defaults(out);
+    out = S{};
     if (value.kind == Value::Kind::broken) return;
     if (value.kind != Value::Kind::mapping) {
       context.mistakes.add(value.where, path, "expected " + type() + ", got " + shown(value));
@@ -250,7 +235,7 @@ class Table {
   }
 
   void read_missing(Where section, const std::string& path, Context& context, S& out) const {
-    set_defaults(out);
+    out = S{};
     for (const auto& key : keys_) {
       key->read(nullptr, section, dotted(path, key->name()), context, out);
     }
@@ -271,8 +256,8 @@ class Table {
   std::string type() const { return "a mapping of " + join(names()); }
   std::string items() const { return "mappings of " + join(names()); }
 
-  void describe(const std::string& prefix, std::vector<KeyInfo>& out) const {
-    for (const auto& key : keys_) key->describe(prefix, out);
+  void describe(const std::string& prefix, const Names& names, std::vector<KeyInfo>& out) const {
+    for (const auto& key : keys_) key->describe(prefix, names, out);
   }
 
   void values(const S& section, const std::string& prefix,
@@ -280,17 +265,16 @@ class Table {
     for (const auto& key : keys_) key->values(section, prefix, out);
   }
 
- private:
   std::vector<std::string> names() const {
     std::vector<std::string> all;
     for (const auto& key : keys_) all.push_back(key->name());
     return all;
   }
 
-  template <class T>
-  TypedKey<S, T>& add(const std::string& name, T S::*member, T fallback, bool required) {
-    auto key = std::make_unique<TypedKey<S, T>>(name, member, std::move(fallback), required);
-    TypedKey<S, T>& added = *key;
+ private:
+  template <class K>
+  K& add(std::unique_ptr<K> key) {
+    K& added = *key;
     keys_.push_back(std::move(key));
     return added;
   }
@@ -316,8 +300,6 @@ class SectionKey final : public Key<S> {
   SectionKey(std::string name, T S::*member, const Table<T>& table)
       : Key<S>(std::move(name)), member_(member), table_(table) {}
 
-  void set_default(S& section) const override { table_.set_defaults(section.*member_); }
-
   void read(const Entry* entry, Where section, const std::string& path, Context& context,
             S& out) const override {
     if (entry == nullptr) {
@@ -329,6 +311,8 @@ class SectionKey final : public Key<S> {
   }
 
   std::string print(const S& section) const override { return table_.print(section.*member_); }
+
+  bool is_default(const S& section) const override { return section.*member_ == T(); }
 
   std::string print_lines(const S& section) const override {
     std::string text = "\n" + this->name() + ":\n";
@@ -342,8 +326,9 @@ class SectionKey final : public Key<S> {
     return text;
   }
 
-  void describe(const std::string& prefix, std::vector<KeyInfo>& out) const override {
-    table_.describe(prefix + this->name() + ".", out);
+  void describe(const std::string& prefix, const Names& names,
+                std::vector<KeyInfo>& out) const override {
+    table_.describe(prefix + this->name() + ".", names, out);
   }
 
   void values(const S& section, const std::string& prefix,

@@ -1,7 +1,7 @@
 #pragma once
-// Which samples a worker reads, when. Pure functions of the plan: no state, so that any update of a
-// run can be asked for, in any order, from any thread; resuming needs nothing but the number of the
-// update.
+// Which samples a worker reads in which update. These are pure functions of the plan without state:
+// any update of a run can be asked for, in any order and from any thread, and resuming needs only
+// the number of the update.
 
 #include <cstdint>
 #include <string>
@@ -11,15 +11,16 @@
 
 namespace decent {
 
-/// A place in the training data: the next update takes its samples from `epoch`, after `consumed`
-/// samples of it.
+/// A position in the training data: the next update takes its samples from epoch number `epoch`
+/// (counted from 0), after `consumed` samples of it.
 struct DataPosition {
   std::int64_t epoch = 0;
   std::int64_t consumed = 0;
   bool operator==(const DataPosition&) const = default;
 };
 
-/// How a training set is dealt out. All counts are >= 1; `rank` is a member of `workers`.
+/// How a training set is divided among workers. All counts are >= 1; `rank` is a member of
+/// `workers`.
 struct BatchPlan {
   std::int64_t samples = 0;          // in the training set
   std::int64_t batch_size = 0;       // B: per worker and micro-batch
@@ -28,22 +29,22 @@ struct BatchPlan {
   std::int64_t accumulation = 1;     // A: micro-batches per update
   bool shuffle = true;
   std::uint64_t seed = 0;
-  // A run that goes on: so many updates were done before, and they ended here. Their number of
-  // workers need not have been the same.
+  // Of a resumed run: the number of updates done before, and the position after them. The number of
+  // workers may have been another one then.
   std::int64_t first_update = 0;
   DataPosition first_position = {};
-  // What the user can do where the set is too small for one update.
+  // What the user can do if the set is too small for one update, for the message.
   std::string remedy = "take a smaller batch size or accumulation, or fewer workers";
 };
 
-/// The order of training. Epoch e is a permutation of the samples that (seed, e) alone determine
-/// (permutation.h), or the identity without shuffle. Each update takes the next A*N*B of its epoch,
-/// micro-batch a the a-th N*B of them, the worker at place p every N-th of those from the p-th on.
-/// What is left at the end of an epoch, fewer than A*N*B, is dropped.
+/// The order of training. Epoch e is a permutation of the samples that only (seed, e) determine
+/// (permutation.h), or the identity without shuffle. Each update takes the next A*N*B samples of
+/// its epoch; micro-batch a takes the a-th N*B of them, and the worker at place p takes every N-th
+/// of those, beginning with the p-th. The rest of an epoch, fewer than A*N*B samples, is dropped.
 class Sampler {
  public:
-  /// Throws UserError where the set has fewer than A*N*B samples, or fewer than first_position says
-  /// were taken.
+  /// Throws UserError if the set has fewer than A*N*B samples, or fewer than
+  /// first_position.consumed.
   explicit Sampler(const BatchPlan& plan);
 
   /// floor(samples / (A*N*B)), >= 1.
@@ -51,18 +52,19 @@ class Sampler {
   /// A*N*B: what one update takes on all workers together.
   std::int64_t update_samples() const { return update_samples_; }
 
-  /// Where update `update` takes its samples, counted from 0 over the whole run; not before
-  /// first_update. Where the rest of an epoch is too small, the start of the next.
+  /// The position from which update `update` takes its samples. Updates are counted from 0 over the
+  /// whole run, and `update` is >= first_update. If the rest of an epoch is too small, it is the
+  /// start of the next epoch.
   DataPosition position(std::int64_t update) const;
 
   /// Epochs done before update `update`, with a fraction: updates over updates per epoch.
   double epochs_done(std::int64_t update) const;
 
-  /// The number of updates of the whole run until the start of epoch `epoch`; first_update where
-  /// that has passed. The largest number where it cannot be counted.
+  /// The number of updates of the whole run until the start of epoch `epoch`; first_update if that
+  /// has passed; the largest int64 if the number overflows.
   std::int64_t updates_until(std::int64_t epoch) const;
 
-  /// The B samples of micro-batch `a` in [0, A) of update `update` for this worker.
+  /// The numbers of the B samples of micro-batch `a` in [0, A) of update `update` for this worker.
   std::vector<std::int64_t> micro_batch(std::int64_t update, std::int64_t a) const;
 
  private:
@@ -73,12 +75,12 @@ class Sampler {
   std::int64_t update_samples_;
 };
 
-/// How many of `samples` worker `rank` of `workers` evaluates: every N-th from the p-th on, where N
-/// is their number and p its place among them. The parts of all workers cover each sample exactly
-/// once; a worker's part may be empty.
+/// How many of `samples` samples worker `rank` of `workers` evaluates: every N-th, beginning with
+/// the p-th, where N is the number of workers and p its place among them. The parts of all workers
+/// cover each sample exactly once; a worker's part may be empty.
 std::int64_t evaluation_size(std::int64_t samples, const Membership& workers, int rank);
 
-/// Samples first, first + 1, .. of that part: `count` of them, fewer where the part ends.
+/// The numbers of the samples first, first + 1, .. of that part: `count` of them, fewer at its end.
 std::vector<std::int64_t> evaluation_indices(std::int64_t samples, const Membership& workers,
                                              int rank, std::int64_t first, std::int64_t count);
 

@@ -11,12 +11,12 @@
 
 namespace decent {
 
-/// The files that paths and wildcards (*, ?, [..]) stand for: paths in the order given, what a
-/// wildcard matches in the order of names. Throws UserError where a wildcard matches nothing.
+/// The files that paths and wildcards (*, ?, [..]) name: paths in the given order, the matches of a
+/// wildcard in the order of names. Throws UserError if a wildcard matches nothing.
 std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem::path> paths);
 
-/// The samples of all files one after the other. Throws UserError naming the files where they do
-/// not have the same fields.
+/// A source of the samples of all files, one file after another. Throws UserError naming the files
+/// if they do not have the same fields.
 std::unique_ptr<Source> open_shards(
     std::span<const std::filesystem::path> files,
     const std::function<std::unique_ptr<Source>(const std::filesystem::path&)>& open);

@@ -1,6 +1,6 @@
 #pragma once
-// Where samples come from. A source is a table: `size()` samples, each with the same named fields.
-// No torch here, so that readers compile fast and can be fuzzed; batches become tensors in batch.h.
+// Data sources. A source is a table of `size()` samples, each with the same named fields. It does
+// not use torch, so that readers compile fast and can be fuzzed; batch.h makes tensors.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace decent {
 
-/// One column of a source. `shape` is that of one sample, without the batch dimension.
+/// One column of a source. `shape` is that of one sample, without the sample dimension.
 struct Field {
   std::string name;
   DType dtype = DType::float32;
@@ -28,8 +28,8 @@ struct Field {
   }
 };
 
-/// Random access to samples. Immutable after construction: all calls may come from any thread at
-/// once.
+/// Random access to samples, as torch.utils.data.Dataset. Immutable after construction, so all
+/// calls are thread-safe.
 class Source {
  public:
   virtual ~Source() = default;
@@ -37,12 +37,13 @@ class Source {
   virtual const std::vector<Field>& fields() const = 0;
   /// Number of samples.
   virtual std::int64_t size() const = 0;
-  /// Copies field number `field` of the samples `indices` (each in [0, size())), back to back, to
-  /// `out`, which holds indices.size() * fields()[field].sample_bytes() bytes.
+  /// Copies field number `field` of the samples `indices`, each in [0, size()), one after another
+  /// to `out`, which has indices.size() * fields()[field].sample_bytes() bytes. Throws UserError if
+  /// a file was truncated.
   virtual void read(std::size_t field, std::span<const std::int64_t> indices,
                     std::byte* out) const = 0;
 
-  /// The number of the field called `name`, or nothing.
+  /// The number of the field `name`; nullopt if there is none.
   std::optional<std::size_t> field_index(std::string_view name) const;
 };
 

@@ -13,7 +13,7 @@
 namespace decent {
 namespace {
 
-using NamedTensors = TorchScriptModel::NamedTensors;
+using NamedTensors = Model::NamedTensors;
 
 bool mentions_one_of(const std::string& reason, std::initializer_list<std::string_view> words) {
   return std::any_of(words.begin(), words.end(),

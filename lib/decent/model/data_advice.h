@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 
 namespace decent {
 
@@ -14,7 +14,6 @@ namespace decent {
 /// fields: lines that each begin with a line break, or nothing. About numbers of another type than
 /// the model's, and about images whose channels stand last or are missing.
 std::string data_advice(const std::string& reason, std::span<const ForwardInput> inputs,
-                        std::span<const at::Tensor> tensors,
-                        const TorchScriptModel::NamedTensors& parameters);
+                        std::span<const at::Tensor> tensors, const Model::NamedTensors& parameters);
 
 }  // namespace decent

@@ -17,7 +17,7 @@ struct ImportOptions {
   /// Which of several outputs is used, by name or index. Others of an .onnx file are left out where
   /// they need what cannot be imported.
   std::optional<std::string> output;
-  /// An .onnx file's output that ends in it is used without it, see TorchScriptModel::forward.
+  /// An .onnx file's output that ends in it is used without it, see Model::forward.
   LossActivation activation = LossActivation::none;
 };
 

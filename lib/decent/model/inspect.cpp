@@ -1,52 +1,17 @@
 #include "decent/model/inspect.h"
 
-#include <caffe2/serialize/inline_container.h>
 #include <torch/csrc/jit/ir/constants.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <string_view>
 
-#include "decent/core/error.h"
 #include "decent/model/forward_graph.h"
 
 namespace decent {
 namespace {
-
-const char* const kHowToExport =
-    "Export it from Python with these two lines:\n"
-    "    scripted = torch.jit.script(model)\n"
-    "    scripted.save(\"model.pt\")";
-
-[[noreturn]] void refuse(const std::filesystem::path& path, const std::string& what) {
-  throw UserError("model '" + path.string() + "' " + what + ".\n" + kHowToExport);
-}
-
-bool starts_with_zip(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, 4> magic{};
-  file.read(magic.data(), magic.size());
-  return file && magic == std::array<char, 4>{'P', 'K', 3, 4};
-}
-
-bool has(const std::vector<std::string>& records, const std::string& name) {
-  return std::find(records.begin(), records.end(), name) != records.end();
-}
-
-void check_exists(const std::filesystem::path& path) {
-  std::error_code failed;
-  const auto status = std::filesystem::status(path, failed);
-  if (!std::filesystem::exists(status))
-    throw UserError("model '" + path.string() + "' does not exist");
-  if (!std::filesystem::is_regular_file(status))
-    throw UserError("model '" + path.string() + "' is not a file");
-  if (!std::ifstream(path))
-    throw UserError("model '" + path.string() + "' cannot be read: permission denied");
-}
 
 bool is_one_of(const torch::jit::Node* node, std::initializer_list<std::string_view> operators) {
   const bool is_aten = node->kind().is_aten();
@@ -106,30 +71,6 @@ std::vector<std::string> count_operators(
 }
 
 }  // namespace
-
-void check_is_torchscript(const std::filesystem::path& path) {
-  check_exists(path);
-  const std::string extension = path.extension().string();
-  if (!starts_with_zip(path)) {
-    refuse(path, extension == ".safetensors"
-                     ? "holds weights only, not a model"
-                     : "is not a TorchScript file (perhaps an old pickled one, or cut short)");
-  }
-  std::vector<std::string> records;
-  try {
-    records = caffe2::serialize::PyTorchStreamReader(path.string()).getAllRecords();
-  } catch (const std::exception&) {
-    refuse(path, "is damaged or not written by PyTorch: its archive cannot be read");
-  }
-  if (has(records, "models/model.json") || has(records, "serialized_exported_program.json")) {
-    refuse(path, "is a torch.export archive (.pt2), which is not supported yet");
-  }
-  if (!has(records, "constants.pkl")) {
-    refuse(path,
-           "is a pickled module or a state_dict, written by torch.save: it cannot run without its "
-           "Python code");
-  }
-}
 
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Graph& forward) {
   return count_operators(forward, has_constant_mode);

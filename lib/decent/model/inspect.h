@@ -1,21 +1,14 @@
 #pragma once
-// What a model file is, before and after loading it; internal to this room.
+// What forward consists of, looked up in its forward_graph(); internal to this room.
 
 #include <torch/csrc/jit/ir/ir.h>
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace decent {
 
-/// Throws UserError, saying what the file is and how to export it, where it is not one that
-/// torch.jit.save wrote.
-void check_is_torchscript(const std::filesystem::path& path);
-
-// What follows looks at a forward_graph().
-
-/// See TorchScriptModel::fixed_mode_operators.
+/// See Model::fixed_mode_operators.
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Graph& forward);
 
 /// Whether forward reads tensors through .data, of which autograd keeps no account.

@@ -46,13 +46,13 @@ bool all_begin_with(const StoredTensors& tensors, std::string_view prefix) {
   });
 }
 
-bool has_name_with(const TorchScriptModel& model, std::string_view prefix) {
+bool has_name_with(const Model& model, std::string_view prefix) {
   return std::any_of(model.state().begin(), model.state().end(),
                      [&](const auto& entry) { return entry.first.starts_with(prefix); });
 }
 
 // Without the names of wrappers, of which one may be inside the other.
-StoredTensors unwrapped(const TorchScriptModel& model, StoredTensors tensors) {
+StoredTensors unwrapped(const Model& model, StoredTensors tensors) {
   for (std::size_t i = 0; i < kWrappers.size(); ++i) {
     for (const std::string_view prefix : kWrappers) {
       if (!all_begin_with(tensors, prefix) || has_name_with(model, prefix)) continue;
@@ -71,7 +71,7 @@ bool is_late_counter(const StoredTensors& tensors, const std::string& name) {
   return tensors.contains(name.substr(0, name.size() - kCounter.size()) + "running_mean");
 }
 
-void check_names(const TorchScriptModel& model, const StoredTensors& tensors,
+void check_names(const Model& model, const StoredTensors& tensors,
                  const std::filesystem::path& path) {
   // A tied tensor is there where one of its names is.
   std::set<const void*> found;
@@ -118,7 +118,7 @@ void copy_to(const at::Tensor& own, const StoredTensor& given) {
 
 }  // namespace
 
-void load_weights(TorchScriptModel& model, const std::filesystem::path& path) {
+void load_weights(Model& model, const std::filesystem::path& path) {
   const at::NoGradGuard no_grad;
   try {
     WeightsFile file = read_weights(path);

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 
 namespace decent {
 
@@ -12,6 +12,6 @@ namespace decent {
 /// has none such; floating-point types are converted; a counter num_batches_tracked that is missing
 /// beside running_mean keeps its value. Throws UserError naming model.weights, the file and,
 /// together, what is missing, what the model does not have and what has another shape or type.
-void load_weights(TorchScriptModel& model, const std::filesystem::path& path);
+void load_weights(Model& model, const std::filesystem::path& path);
 
 }  // namespace decent

@@ -105,8 +105,8 @@ DecentOptimWrapper::~DecentOptimWrapper() = default;
 at::Tensor DecentOptimWrapper::step(const Closure& closure) {
   if (replica_->averaged()) {
     throw std::logic_error(
-        "step() on the global average: call revert_global_avg() first, or global_avg(false) to go "
-        "on from it");
+        "step() on the global average: call revert_global_avg() first, or "
+        "global_avg(false) to continue from it");
   }
   at::Tensor loss;
   if (closure) {

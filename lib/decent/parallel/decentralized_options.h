@@ -10,8 +10,8 @@
 
 #include "decent/core/trace.h"
 #include "decent/optim/bucket_update.h"
-#include "decent/optim/loss_scaler.h"
 #include "decent/optim/schedule.h"
+#include "decent/optim/whole_gradient.h"
 #include "decent/parallel/exchange/methods.h"
 #include "decent/topology/topology.h"
 
@@ -27,14 +27,6 @@ enum class UpdateTime { in_backward, after_backward };
 struct ParameterSettings {
   double weight_decay = 0.0;
   double lr_scale = 1.0;  // times the schedule's learning rate
-};
-
-/// The norm to which gradients are clipped, as by torch.nn.utils.clip_grad_norm_.
-struct ClipOptions {
-  double norm = 0.0;         // L2, of one worker's gradients; 0 is off
-  bool each_bucket = false;  // a norm for each bucket, instead of one over all parameters
-  /// The whole gradient must be known before the first update.
-  bool needs_whole_gradient() const { return norm > 0 && !each_bucket; }
 };
 
 /// What a pre-average callback sees of one bucket, just before it is mixed.
@@ -77,9 +69,10 @@ struct DecentralizedOptions {
   /// Called once for each parameter that gets no gradient, with a message.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 
-  /// Whether all gradients of a step must be complete before its first update, because one norm
-  /// over all of them, or an overflow in any of them, affects every bucket.
-  bool needs_whole_gradient() const { return clip.needs_whole_gradient() || loss_scaler; }
+  /// Whether all gradients of a step must be there before its first update.
+  bool needs_whole_gradient() const {
+    return decent::needs_whole_gradient(clip) || decent::needs_whole_gradient(loss_scaler);
+  }
   /// Whether buckets are updated while backward runs.
   bool updates_in_backward() const {
     return update_time == UpdateTime::in_backward && !needs_whole_gradient();

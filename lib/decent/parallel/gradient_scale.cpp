@@ -44,7 +44,7 @@ void GradientScale::measure(const Bucket& bucket, std::span<const BucketSlice> s
 void GradientScale::measured() {
   overflow_ = !std::isfinite(squares_);
   whole_ = 1 / loss_scale();
-  if (!clip_.needs_whole_gradient()) return;
+  if (!needs_whole_gradient(clip_)) return;
   whole_ *= clip_coefficient(std::sqrt(squares_) / loss_scale(), clip_.norm);
 }
 

@@ -29,6 +29,7 @@ struct TrainMetrics {
 struct Score {
   std::string name;  // as in eval.metrics
   double value = 0;
+  bool is_share = false;  // from 0 to 1, shown in percent
   bool operator==(const Score&) const = default;
 };
 

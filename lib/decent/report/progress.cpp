@@ -18,9 +18,8 @@ std::string average_name(int workers) {
 }
 
 std::string score_text(const Score& score) {
-  const bool is_share = score.name == "accuracy" || score.name == "top5";
-  return is_share ? fmt::format("{} {:.2f}%  ", score.name, printable(100 * score.value))
-                  : fmt::format("{} {:.4f}  ", score.name, printable(score.value));
+  return score.is_share ? fmt::format("{} {:.2f}%  ", score.name, printable(100 * score.value))
+                        : fmt::format("{} {:.4f}  ", score.name, printable(score.value));
 }
 
 std::string scores(const EvalMetrics& metrics) {

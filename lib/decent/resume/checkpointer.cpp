@@ -59,7 +59,7 @@ void Checkpointer::write(const Progress& progress, Clock::time_point begin) noex
     }
     if (!options_.leads) return;
     if (published) {
-      prune_checkpoints(options_.folder, options_.recipe);
+      prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
     } else {
       options_.folder.discard(progress.step);  // makes room on a full disk
     }

@@ -35,7 +35,8 @@ struct CheckpointerOptions {
   bool leads = true;        // the lowest rank of those that share the folder
   CheckpointFolder folder;  // as this worker sees it
   CheckpointRecipe recipe = {};
-  Manifest manifest = {};  // what all checkpoints of the run have in common
+  bool higher_is_better = false;  // of recipe.keep_best
+  Manifest manifest = {};         // what all checkpoints of the run have in common
   /// Makes durable what must be before a checkpoint appears; called by the writing thread.
   std::function<void()> before_publishing = [] {};
 };

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "decent/checkpoint/manifest.h"
-#include "decent/train/fingerprint.h"
 
 namespace decent {
 
@@ -14,10 +13,9 @@ namespace decent {
 /// optimizer.name and accum_iter, topology, batch_size, grad_accumulation, data, seed, shuffle.
 /// Returns a line for everything else that differs, for the user to know; names, paths, output
 /// and what only the screen shows are left out.
-std::vector<std::string> check_can_resume(const Manifest& manifest, const Fingerprint& now,
-                                          int workers);
+std::vector<std::string> check_can_resume(const Manifest& manifest, const Facts& now, int workers);
 
 /// Throws UserError where the model's tensors are not those of the checkpoint.
-void check_same_model(const Manifest& manifest, const Fingerprint& now);
+void check_same_model(const Manifest& manifest, const Facts& now);
 
 }  // namespace decent

@@ -20,13 +20,13 @@ std::optional<double> score_of(const Manifest& manifest, const CheckpointRecipe&
 }  // namespace
 
 // What cannot be read is neither counted nor removed: somebody may still want to look at it.
-void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe) {
+void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe,
+                       bool higher_is_better) {
   std::vector<Kept> kept;
   folder.visit_manifests([&](std::int64_t step, const Manifest& manifest) {
     kept.push_back({step, score_of(manifest, recipe)});
   });
-  const bool higher = higher_is_better(recipe.keep_best.value_or("loss"));
-  for (std::int64_t step : superfluous(kept, recipe.keep, higher)) {
+  for (std::int64_t step : superfluous(kept, recipe.keep, higher_is_better)) {
     folder.remove(step);
   }
 }

@@ -138,7 +138,7 @@ bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
   return true;
 }
 
-void tidy_checkpoints(const ResumeContext& context) {
+void tidy_checkpoints(const ResumeContext& context, bool higher_is_better) {
   const RunFolder folder(context.recipe.output);
   const CheckpointFolder checkpoints(folder.checkpoints());
   const auto sharing = workers_sharing(context.world, context.rank(), folder.path());
@@ -146,7 +146,7 @@ void tidy_checkpoints(const ResumeContext& context) {
     if (sharing.front() != context.rank()) return;
     remove_leftovers(folder);
     checkpoints.clear_leftovers();
-    prune_checkpoints(checkpoints, context.recipe.checkpoint);
+    prune_checkpoints(checkpoints, context.recipe.checkpoint, higher_is_better);
   });
 }
 

@@ -33,7 +33,8 @@ bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
                  std::int64_t total_steps);
 
 /// Leaves the checkpoints that the recipe asks for, and nothing of a save that was cut short: what
-/// a run that was killed at its very end had no time for. Collective.
-void tidy_checkpoints(const ResumeContext& context);
+/// a run that was killed at its very end had no time for. `higher_is_better`: of the metric
+/// checkpoint.keep_best. Collective.
+void tidy_checkpoints(const ResumeContext& context, bool higher_is_better);
 
 }  // namespace decent

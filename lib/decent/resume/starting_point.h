@@ -27,7 +27,7 @@ struct StartingPoint {
 struct Resuming {
   std::string choice;  // --resume: "auto" or a folder
   std::string run_id;  // where a new run begins with the checkpoint
-  Fingerprint facts;   // of what this run trains
+  Facts facts;         // of what this run trains
 };
 
 /// Finds the checkpoint to resume from; nothing where `auto` finds none. Collective. Throws

@@ -18,7 +18,7 @@ struct Part {
   bool trained = false;
 };
 
-std::vector<Part> parts_of(const TorchScriptModel& model) {
+std::vector<Part> parts_of(const Model& model) {
   std::vector<Part> parts;
   for (const auto& [name, tensor] : model.parameters()) {
     parts.push_back({"parameter '" + name + "'", tensor, tensor.requires_grad()});
@@ -45,7 +45,7 @@ std::vector<std::int64_t> read_counts(const std::vector<at::Tensor>& counts) {
 
 }  // namespace
 
-FiniteCheck::FiniteCheck(const TorchScriptModel& model) {
+FiniteCheck::FiniteCheck(const Model& model) {
   const at::NoGradGuard no_grad;
   std::vector<Part> parts = parts_of(model);
   std::erase_if(parts, [](const Part& part) { return part.trained; });
@@ -57,7 +57,7 @@ FiniteCheck::FiniteCheck(const TorchScriptModel& model) {
   }
 }
 
-std::optional<std::string> FiniteCheck::find_lost(const TorchScriptModel& model) const {
+std::optional<std::string> FiniteCheck::find_lost(const Model& model) const {
   constexpr std::size_t kMost = 3;
   const at::NoGradGuard no_grad;
   const std::vector<Part> parts = parts_of(model);

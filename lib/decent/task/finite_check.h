@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 
 namespace decent {
 
@@ -16,12 +16,12 @@ namespace decent {
 class FiniteCheck {
  public:
   /// `model` is as it was opened: no checkpoint was loaded into it and no step trained.
-  explicit FiniteCheck(const TorchScriptModel& model);
+  explicit FiniteCheck(const Model& model);
 
   /// What of the same model, as it is now, is not finite and ought to be: "parameter 'fc.weight' (3
   /// of its 512 values), buffer 'norm.running_var' (1 of its 10 values)"; nothing where all is
   /// well. Names at most three.
-  std::optional<std::string> find_lost(const TorchScriptModel& model) const;
+  std::optional<std::string> find_lost(const Model& model) const;
 
  private:
   std::map<std::string, at::Tensor>

@@ -2,27 +2,27 @@
 
 #include <utility>
 
-#include "decent/model/onnx_import.h"
+#include "decent/task/criterion.h"
 
 namespace decent {
 namespace {
 
-std::optional<onnx::LayoutMismatch> mismatch_of_output(const Task& task) {
+std::optional<LayoutMismatch> mismatch_of_output(const Task& task) {
   const Criterion& criterion = task.criterion;
   if (!criterion.needs_target()) return std::nullopt;
   // The dimension of the classes, counted from 0, where it can be told without the output.
   const std::int64_t class_dim = task.recipe.model.class_dim;
   const bool is_known = criterion.has_classes() && class_dim >= 0;
-  return output_mismatch(*task.model->onnx(), is_known ? std::optional(class_dim) : std::nullopt);
+  return task.model->origin().output_mismatch(is_known ? std::optional(class_dim) : std::nullopt);
 }
 
 void add_inputs(const Task& task, const DataSet& data, std::int64_t batch_size,
-                std::vector<onnx::LayoutMismatch>& found) {
+                std::vector<LayoutMismatch>& found) {
   for (std::size_t i = 0; i < task.inputs.size(); ++i) {
     const Field& field = data.source->fields()[data.fields[i]];
     FedInput input{task.inputs[i].argument, i, field.name, {batch_size}};
     input.batch.insert(input.batch.end(), field.shape.begin(), field.shape.end());
-    if (auto mismatch = input_mismatch(*task.model->onnx(), input))
+    if (auto mismatch = task.model->origin().input_mismatch(input))
       found.push_back(std::move(*mismatch));
   }
 }
@@ -30,15 +30,14 @@ void add_inputs(const Task& task, const DataSet& data, std::int64_t batch_size,
 }  // namespace
 
 std::vector<std::string> layout_advice(const Task& task) {
-  if (task.model->onnx() == nullptr) return {};
   const DataRecipe& data = task.recipe.data;
-  std::vector<onnx::LayoutMismatch> found;
+  std::vector<LayoutMismatch> found;
   if (task.train) add_inputs(task, *task.train, data.batch_size, found);
   if (found.empty() && task.eval) add_inputs(task, *task.eval, data.eval_batch_size, found);
   const auto of_output = found.empty() ? mismatch_of_output(task) : std::nullopt;
   if (of_output) found.push_back(*of_output);
   std::vector<std::string> advice;
-  for (const onnx::LayoutMismatch& each : found) advice.push_back(each.text + ".\n" + each.way_out);
+  for (const LayoutMismatch& each : found) advice.push_back(each.text + ".\n" + each.way_out);
   return advice;
 }
 

@@ -1,27 +1,57 @@
 #pragma once
-// eval.metrics: which there are for a loss, and their values.
+// The metrics of eval.metrics: each is a row of the table in metrics.cpp. Nothing else names one
+// but accuracy, which is the default and what the progress bar shows.
 
+#include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decent/config/recipe.h"
-#include "decent/report/metrics_file.h"
-#include "decent/task/criterion.h"
+#include "decent/task/evaluated_batch.h"
+#include "decent/task/losses.h"
 
 namespace decent {
 
+enum class Better { higher, lower };
+
+/// Adds sums of other batches to `sums`, of the same metric; those of no batch are zeros.
+using MergeSums = std::function<void(std::span<double> sums, std::span<const double> others)>;
+
+/// Element by element: what most sums need.
+void add_up(std::span<double> sums, std::span<const double> others);
+
+/// A row of the table.
+struct Metric {
+  std::string name;                 // as eval.metrics has it
+  std::vector<TargetKind> targets;  // of the losses that it goes with
+  Better better = Better::lower;    // what checkpoint.keep_best keeps
+  bool is_share = false;            // from 0 to 1, shown in percent
+  /// What it needs of a batch: as many numbers for every batch, in the order that `merge` and
+  /// `value` know. No gradient is recorded while it runs.
+  std::function<BatchSums(const EvaluatedBatch& batch)> sums;
+  MergeSums merge = add_up;
+  /// From the sums over all batches of all workers.
+  std::function<double(std::span<const double> sums)> value;
+};
+
+/// All of them, in the order in which recipes list them; the first is the loss.
+const std::vector<Metric>& all_metrics();
+
+/// The one of that name. Throws UserError for an unknown one, listing all.
+const Metric& metric(std::string_view name);
+
+std::vector<std::string> metric_names();
+
 /// The metrics of eval.metrics besides the loss, which is always measured; without eval.metrics
-/// accuracy for losses that classify. Throws UserError for one that the loss does not have, saying
-/// which it has.
-///
-///   accuracy    share of right predictions: the highest class; for bce_with_logits the sign
-///   top5        share of targets among the five highest classes
-///   perplexity  exp of the loss: cross_entropy, nll, output
-///   mse, mae    mean squared and absolute error: mse, l1, huber
-///   r2          1 - sum (y - f)^2 / sum (y - mean y)^2, over all numbers of all targets
+/// accuracy where it goes with the loss. Throws UserError for one that does not, saying which do.
 std::vector<std::string> metrics_of(const Recipe& recipe);
 
-/// Their values, in that order.
-std::vector<Score> scores_of(const std::vector<std::string>& metrics, const EvaluationSums& sums);
+/// What an evaluation of the recipe measures: the loss, then metrics_of(recipe).
+std::vector<Metric> measured_metrics(const Recipe& recipe);
+
+/// Whether checkpoint.keep_best, where there is one, keeps the highest value.
+bool keeps_highest(const CheckpointRecipe& recipe);
 
 }  // namespace decent

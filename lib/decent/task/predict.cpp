@@ -4,8 +4,8 @@
 
 namespace decent {
 
-Prediction predict(TorchScriptModel& model, std::span<const ForwardInput> inputs,
-                   const Criterion& criterion, const DataSet& data, const Batch& batch) {
+Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Criterion& criterion,
+                   const DataSet& data, const Batch& batch) {
   const Batch moved = on_device(batch, model.device());
   const at::Tensor output = model.forward(inputs, std::span(moved.fields).first(inputs.size()));
   // While the GPU is at it, on the host: a kernel that meets such a class ends all use of the GPU.

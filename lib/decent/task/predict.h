@@ -4,7 +4,7 @@
 #include <span>
 
 #include "decent/data/batch.h"
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 #include "decent/task/criterion.h"
 #include "decent/task/sources.h"
 
@@ -18,7 +18,7 @@ struct Prediction {
 
 /// Runs forward on a batch of `data`, as it was read. Throws UserError where that fails, or where
 /// the target has a class that the output does not have and only a GPU's kernels would find it.
-Prediction predict(TorchScriptModel& model, std::span<const ForwardInput> inputs,
-                   const Criterion& criterion, const DataSet& data, const Batch& batch);
+Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Criterion& criterion,
+                   const DataSet& data, const Batch& batch);
 
 }  // namespace decent

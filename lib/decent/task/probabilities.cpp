@@ -6,15 +6,22 @@
 #include <algorithm>
 #include <numeric>
 
-#include "decent/config/choices.h"
 #include "decent/data/batch.h"
-#include "decent/model/onnx_import.h"
+#include "decent/task/criterion.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
 #include "decent/task/trial.h"
 
 namespace decent {
 namespace {
+
+LossActivation activation_of(const ModelRecipe& recipe) {
+  return Criterion(recipe).loss().activation;
+}
+
+std::string loss_name(const ModelRecipe& recipe) {
+  return std::string(Criterion(recipe).loss().name);
+}
 
 // The dimension of the classes, counted from 0; null where the output has none such.
 std::optional<std::int64_t> class_dim_of(const at::Tensor& output, const ModelRecipe& recipe) {
@@ -31,7 +38,7 @@ bool sums_to_one(const at::Tensor& output, std::int64_t dim, bool is_rounded) {
 }
 
 at::Tensor activated(const at::Tensor& logits, const ModelRecipe& recipe) {
-  if (activation_of(recipe.loss) == LossActivation::sigmoid) return logits.sigmoid();
+  if (activation_of(recipe) == LossActivation::sigmoid) return logits.sigmoid();
   const auto dim = class_dim_of(logits, recipe);
   return dim ? logits.softmax(*dim) : logits;
 }
@@ -43,8 +50,8 @@ struct Words {
   std::string way_out;
 };
 
-Words words_for(LossName loss) {
-  if (activation_of(loss) == LossActivation::sigmoid)
+Words words_for(LossActivation activation) {
+  if (activation == LossActivation::sigmoid)
     return {"sigmoid", "numbers from 0 to 1 out of a sigmoid", "remove the sigmoid from the model"};
   return {"softmax", "numbers >= 0 that sum to 1 over the classes",
           "remove the softmax from the model, or use loss nll on log-probabilities"};
@@ -54,19 +61,18 @@ std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
 // After `model`, which tells that there are probabilities.
 std::string double_activation(const Task& task, const std::string& model) {
-  const LossName loss = task.recipe.model.loss;
-  const Words words = words_for(loss);
-  return model + ", and the loss " + std::string(name_of(loss)) + " takes the " + words.activation +
+  const ModelRecipe& recipe = task.recipe.model;
+  const Words words = words_for(activation_of(recipe));
+  return model + ", and the loss " + loss_name(recipe) + " takes the " + words.activation +
          " of it once more, which trains badly: " + words.way_out;
 }
 
-std::string onnx_warning(const Task& task, const OnnxImport& import) {
-  const onnx::ProbabilityEnd& end = *import.probabilities;
-  std::string model = "output " + quoted(*import.output) + " of model " +
-                      quoted(task.model->path().string()) + " comes from " + end.node;
-  if (!end.changed_by.empty()) {
-    model += " and " + end.changed_by + " after it, so that there are no logits to train on";
-  } else if (import.translation.module.may_give_logits) {
+std::string known_warning(const Task& task, const ProbabilityOutput& output) {
+  std::string model = "output " + quoted(output.name) + " of model " +
+                      quoted(task.model->path().string()) + " comes from " + output.comes_from;
+  if (!output.changed_by.empty()) {
+    model += " and " + output.changed_by + " after it, so that there are no logits to train on";
+  } else if (output.has_logits) {
     model += ", which is not over dimension " + std::to_string(task.recipe.model.class_dim) +
              " (model.class_dim)";
   }
@@ -76,25 +82,19 @@ std::string onnx_warning(const Task& task, const OnnxImport& import) {
 std::string seen_warning(const Task& task) {
   return double_activation(task, "the output of model " + quoted(task.model->path().string()) +
                                      " is probabilities already (" +
-                                     words_for(task.recipe.model.loss).look + ")");
+                                     words_for(activation_of(task.recipe.model)).look + ")");
 }
 
 }  // namespace
 
-LossActivation activation_of(LossName loss) {
-  if (loss == LossName::cross_entropy) return LossActivation::softmax;
-  return loss == LossName::bce_with_logits ? LossActivation::sigmoid : LossActivation::none;
-}
-
 ImportOptions import_options(const ModelRecipe& recipe) {
-  return {.unfreeze = recipe.unfreeze,
-          .output = recipe.output,
-          .activation = activation_of(recipe.loss)};
+  return {
+      .unfreeze = recipe.unfreeze, .output = recipe.output, .activation = activation_of(recipe)};
 }
 
 std::optional<bool> looks_like_probabilities(const at::Tensor& output, const Recipe& recipe) {
   const at::NoGradGuard no_grad;
-  const LossActivation activation = activation_of(recipe.model.loss);
+  const LossActivation activation = activation_of(recipe.model);
   if (activation == LossActivation::none) return std::nullopt;
   if (!output.is_floating_point() || output.numel() == 0) return std::nullopt;
   if (activation == LossActivation::sigmoid) {
@@ -130,20 +130,18 @@ void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
 }
 
 OutputAdvice output_advice(const Task& task, const Trial& trial) {
-  const OnnxImport* import = task.model->onnx();
+  const std::optional<ProbabilityOutput> known = task.model->origin().probabilities();
   if (task.model->gives_logits()) {
-    return {.note = "the loss " + std::string(name_of(task.recipe.model.loss)) +
-                    " is given the logits before " + import->probabilities->node +
-                    "; the model that is written gives " + quoted(*import->output) +
+    return {.note = "the loss " + loss_name(task.recipe.model) + " is given the logits before " +
+                    known->comes_from + "; the model that is written gives " + quoted(known->name) +
                     " as the file does",
             .warning = ""};
   }
-  if (import != nullptr && import->probabilities)
-    return {.note = "", .warning = onnx_warning(task, *import)};
+  if (known) return {.note = "", .warning = known_warning(task, *known)};
   if (!trial.gives_probabilities.value_or(false)) return {};
   // Logits may well be between 0 and 1; that they sum to 1 is no accident.
-  const bool is_sure = activation_of(task.recipe.model.loss) == LossActivation::softmax ||
-                       task.model->ends_in_sigmoid();
+  const bool is_sure =
+      activation_of(task.recipe.model) == LossActivation::softmax || task.model->ends_in_sigmoid();
   return {.note = "", .warning = is_sure ? seen_warning(task) : ""};
 }
 

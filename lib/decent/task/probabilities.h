@@ -4,14 +4,12 @@
 #include <optional>
 #include <string>
 
+#include "decent/model/import_options.h"
 #include "decent/task/task.h"
 
 namespace decent {
 
 struct Trial;
-
-/// What the loss makes of the model's output before it compares.
-LossActivation activation_of(LossName loss);
 
 /// How the recipe has the model's file read.
 ImportOptions import_options(const ModelRecipe& recipe);

@@ -2,33 +2,19 @@
 
 #include <algorithm>
 #include <span>
-#include <stdexcept>
 
 #include "decent/checkpoint/checksum.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/data/digits.h"
-#include "decent/data/npz_source.h"
-#include "decent/data/safetensors_source.h"
-#include "decent/data/shards.h"
+#include "decent/data/formats.h"
+#include "decent/task/criterion.h"
 
 namespace decent {
 namespace {
 
 std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
-  switch (recipe.format) {
-    case SourceFormat::builtin:
-      if (recipe.name != "digits") {
-        throw UserError("unknown builtin data set '" + recipe.name + "'; valid: digits");
-      }
-      return open_digits(recipe.split == Split::train);
-    case SourceFormat::safetensors:
-      return open_shards(expand_globs(recipe.paths), open_safetensors_source);
-    case SourceFormat::npz:
-      return open_shards(expand_globs(recipe.paths), open_npz_source);
-    default:
-      throw std::logic_error("the recipe loader let an unsupported data format pass");
-  }
+  return data_format(recipe.format)
+      .open({.name = recipe.name, .split = recipe.split, .paths = recipe.paths});
 }
 
 std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {
@@ -79,7 +65,7 @@ DataSet open_data_set(const std::string& key, const SourceRecipe& recipe,
   }
   for (const ModelInput& input : model.inputs)
     data.fields.push_back(find_field(data, input.field, "model.inputs"));
-  data.has_target = model.loss != LossName::output;
+  data.has_target = Criterion(model).needs_target();
   if (data.has_target) data.fields.push_back(find_field(data, model.target, "model.target"));
   return data;
 }

@@ -9,7 +9,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
-#include "decent/model/onnx_import.h"
+#include "decent/model/formats.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
@@ -43,14 +43,14 @@ std::vector<ForwardInput> forward_inputs(const ModelRecipe& recipe) {
   return inputs;
 }
 
-void check_model_storage(const TorchScriptModel& model) {
+void check_model_storage(const Model& model) {
   NamedTensors others = untrained_part(model.parameters());
   others.insert(others.end(), model.buffers().begin(), model.buffers().end());
   check_storage(trained_part(model.parameters()), others);
 }
 
 // What cannot be stored would only show when the first checkpoint is saved.
-void check_can_be_saved(const TorchScriptModel& model) {
+void check_can_be_saved(const Model& model) {
   for (const auto* tensors : {&model.parameters(), &model.buffers()}) {
     for (const auto& [name, tensor] : *tensors) {
       if (tensor.layout() == at::kStrided && find_dtype(tensor.scalar_type())) continue;
@@ -63,15 +63,14 @@ void check_can_be_saved(const TorchScriptModel& model) {
   }
 }
 
-std::unique_ptr<TorchScriptModel> open_model(const Recipe& recipe,
-                                             std::span<const ForwardInput> inputs) {
-  auto model = std::make_unique<TorchScriptModel>(recipe.model.path, import_options(recipe.model));
+std::unique_ptr<Model> open_checked(const Recipe& recipe, std::span<const ForwardInput> inputs) {
+  auto model = std::make_unique<Model>(open_model(recipe.model.path, import_options(recipe.model)));
   if (recipe.amp.dtype != AmpDType::off) {
     model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
   }
   if (recipe.model.weights) load_weights(*model, *recipe.model.weights);
   freeze_parameters(model->parameters(), recipe.model.freeze);
-  if (const OnnxImport* import = model->onnx()) check_gradients(*import, recipe.model.freeze);
+  model->origin().check_gradients(recipe.model.freeze);
   check_param_groups(model->parameters(), recipe.optimizer.param_groups);
   model->check_signature(inputs);
   check_model_storage(*model);
@@ -108,7 +107,7 @@ Task open_task(const Recipe& recipe, const Launch& launch, Purpose purpose) {
   // Before the first backward: autograd starts a thread for each device that it then knows of.
   const DeviceChoice device = device_for(recipe, launch, purpose);
   std::vector<ForwardInput> inputs = forward_inputs(recipe.model);
-  std::unique_ptr<TorchScriptModel> model = open_model(recipe, inputs);
+  std::unique_ptr<Model> model = open_checked(recipe, inputs);
   model->move_to(device.device);
   return {.recipe = recipe,
           .device = device,

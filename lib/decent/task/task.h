@@ -8,7 +8,7 @@
 #include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
 #include "decent/config/recipe.h"
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 #include "decent/task/criterion.h"
 #include "decent/task/purpose.h"
 #include "decent/task/sources.h"
@@ -21,7 +21,7 @@ struct Task {
   Recipe recipe;
   DeviceChoice device;  // where the model is
   std::vector<ForwardInput> inputs;
-  std::unique_ptr<TorchScriptModel> model;
+  std::unique_ptr<Model> model;
   Criterion criterion;
   std::optional<DataSet> train;
   std::optional<DataSet> eval;

@@ -1,21 +1,21 @@
 #pragma once
 // A model as DecentralizedDataParallel takes modules.
 
-#include "decent/model/torchscript_model.h"
+#include "decent/model/model.h"
 
 namespace decent {
 
-/// The model outlives it and settles its buffers itself: see TorchScriptModel::settle_buffers.
+/// The model outlives it and settles its buffers itself: see Model::settle_buffers.
 class TrainedModule {
  public:
-  explicit TrainedModule(TorchScriptModel& model) : model_(&model) {}
+  explicit TrainedModule(Model& model) : model_(&model) {}
 
-  const TorchScriptModel::NamedTensors& named_parameters() const { return model_->parameters(); }
-  const TorchScriptModel::NamedTensors& named_buffers() const { return model_->buffers(); }
+  const Model::NamedTensors& named_parameters() const { return model_->parameters(); }
+  const Model::NamedTensors& named_buffers() const { return model_->buffers(); }
   void train(bool on = true) { model_->module().train(on); }
 
  private:
-  TorchScriptModel* model_;
+  Model* model_;
 };
 
 }  // namespace decent

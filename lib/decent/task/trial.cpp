@@ -30,7 +30,7 @@ namespace {
 // model; nothing may be asked of a GPU then, which the failure may have made useless.
 class BuffersBefore {
  public:
-  explicit BuffersBefore(const TorchScriptModel& model) : buffers_(model.buffers()) {
+  explicit BuffersBefore(const Model& model) : buffers_(model.buffers()) {
     for (const auto& [name, buffer] : buffers_) saved_.push_back(buffer.detach().clone());
   }
   void restore() const {
@@ -39,7 +39,7 @@ class BuffersBefore {
   }
 
  private:
-  const TorchScriptModel::NamedTensors& buffers_;
+  const Model::NamedTensors& buffers_;
   std::vector<at::Tensor> saved_;
 };
 

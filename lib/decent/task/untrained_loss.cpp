@@ -1,11 +1,12 @@
 #include "decent/task/untrained_loss.h"
 
+#include <ATen/core/Reduction.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "decent/data/batch.h"
 
@@ -26,19 +27,27 @@ at::Tensor some_targets(const DataSet& data) {
   return read_batch(*data.source, field, spread_samples(*data.source, most)).fields.front();
 }
 
+// Zeros make all classes alike, so that any target costs the same.
+double loss_of_zeros(const LossFunction& loss, const ModelRecipe& recipe, std::int64_t classes) {
+  const LossOptions none_ignored = {.label_smoothing = recipe.label_smoothing, .ignore_index = -1};
+  return loss
+      .reduced(at::zeros({1, classes}, at::kDouble), at::zeros({1}, at::kLong), at::Reduction::Mean,
+               none_ignored)
+      .item<double>();
+}
+
 }  // namespace
 
 UntrainedLoss untrained_loss(const ModelRecipe& recipe, const DataSet& train, const Batch& batch,
                              const Prediction& prediction, double loss) {
   const at::NoGradGuard no_grad;
   const Criterion criterion(recipe);
-  // Zeros as log-probabilities would say that every class is certain.
-  if (!criterion.needs_target() || recipe.loss == LossName::nll) {
+  if (!criterion.loss().zeros_know_nothing) {
     return {.model = batch.samples() < kFewSamples ? 0 : loss};
   }
-  if (criterion.has_classes()) {  // all of them alike
-    const auto classes = static_cast<double>(prediction.output.size(recipe.class_dim));
-    return {.model = loss, .zeros = std::log(classes)};
+  if (criterion.has_classes()) {
+    const std::int64_t classes = prediction.output.size(recipe.class_dim);
+    return {.model = loss, .zeros = loss_of_zeros(criterion.loss(), recipe, classes)};
   }
   const at::Tensor targets = some_targets(train);
   const at::Tensor zeros = at::zeros_like(targets, targets.options().dtype(at::kDouble));

@@ -15,7 +15,6 @@
 #include "decent/report/output_lock.h"
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
-#include "decent/task/model_report.h"
 #include "decent/train/announcements.h"
 #include "decent/train/tensor_bytes.h"
 #include "decent/train/updates.h"
@@ -121,7 +120,7 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
   const Recipe& recipe = run.task.recipe;
   Notices notices = notices_of_run(run, launch.world_size);
   const NamedTensors trained = trained_part(run.task.model->parameters());
-  const auto costs = exchange_method(name_of(recipe.parallel.comm_dtype)).costs;
+  const auto costs = exchange_method(recipe.parallel.comm_dtype).costs;
   return {
       .model = recipe.model.path.string(),
       .trained_parameters = elements_of(trained),
@@ -134,7 +133,7 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
       .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
       .received_per_weight = received_per_weight(costs, run.plan.topology, launch.rank),
       .sent_per_weight = sent_per_weight(costs, run.plan.topology, launch.world_size),
-      .import = model_report(run.task, options.full_report),
+      .import = run.task.model->origin().report(options.full_report),
       .notes = std::move(notices.notes),
       .warnings = std::move(notices.warnings),
       .peak_bytes = peak_bytes(),

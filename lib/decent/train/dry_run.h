@@ -8,7 +8,7 @@
 namespace decent {
 
 struct DryRunOptions {
-  bool full_report = false;  // see model_report
+  bool full_report = false;  // see ModelOrigin::report
   bool resumes = false;      // so that a run in the output folder is in nobody's way
 };
 

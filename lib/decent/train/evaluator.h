@@ -9,6 +9,8 @@
 #include "decent/comm/world.h"
 #include "decent/data/batch.h"
 #include "decent/report/metrics_file.h"
+#include "decent/task/evaluation_sums.h"
+#include "decent/task/metrics.h"
 #include "decent/task/task.h"
 
 namespace decent {
@@ -31,15 +33,14 @@ class Evaluator {
 
  private:
   EvaluationSums evaluate_own_part();
-  UnreadSums evaluate(Batch read);
-  EvaluationSums add_up(const EvaluationSums& own);
+  void evaluate(Batch read, EvaluationSums& sums);
 
   const Recipe& recipe_;
-  TorchScriptModel& model_;
+  Model& model_;
   const DataSet& data_;
   std::span<const ForwardInput> inputs_;
   const Criterion& criterion_;
-  std::vector<std::string> metrics_;
+  std::vector<Metric> metrics_;  // the loss first
   std::shared_ptr<Communicator> world_;
   World& workers_;
 };

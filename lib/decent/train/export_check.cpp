@@ -10,8 +10,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/batch.h"
-#include "decent/model/onnx_export.h"
-#include "decent/model/onnx_import.h"
+#include "decent/model/formats.h"
 #include "decent/task/criterion.h"
 #include "decent/task/predict.h"
 #include "decent/task/probabilities.h"
@@ -19,30 +18,24 @@
 namespace decent {
 namespace {
 
-// As many samples as the graph asks for, where its batch size is a number; else a few.
-std::int64_t samples_for(const TorchScriptModel& model, std::int64_t available) {
+// As many samples as the file asks for, where it does; else a few.
+std::int64_t samples_for(const Model& model, std::int64_t available) {
   constexpr std::int64_t kFew = 8;
-  std::int64_t samples = kFew;
-  for (const onnx::ValueInfo& input : model.onnx()->file->graph.inputs) {
-    if (input.shape && !input.shape->empty())
-      samples = input.shape->front().value.value_or(samples);
-  }
-  return std::min(samples, available);
+  return std::min(model.origin().fixed_batch().value_or(kFew), available);
 }
 
-at::Tensor output_of(TorchScriptModel& model, const Task& task, const DataSet& data,
-                     const Batch& batch) {
+at::Tensor output_of(Model& model, const Task& task, const DataSet& data, const Batch& batch) {
   model.module().eval();
   return predict(model, task.inputs, task.criterion, data, batch).output;
 }
 
 std::string compare(Task& task, const std::filesystem::path& file, const DataSet& data) {
   const at::NoGradGuard no_grad;
-  TorchScriptModel written(file, import_options(task.recipe.model));
+  Model written = open_model(file, import_options(task.recipe.model));
   task.model->give_logits(false);  // as users of the file will have it
   written.give_logits(false);
   written.move_to(task.model->device());
-  round_to_file_types(*task.model);
+  task.model->origin().round_to_file_types(*task.model);
   std::vector<std::int64_t> samples(
       static_cast<std::size_t>(samples_for(written, data.source->size())));
   std::iota(samples.begin(), samples.end(), 0);

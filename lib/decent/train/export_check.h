@@ -1,5 +1,5 @@
 #pragma once
-// Whether an .onnx file that was written computes what the model in memory does.
+// Whether a model file that was written back computes what the model in memory does.
 
 #include <filesystem>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace decent {
 
-/// Imports the file and evaluates one batch of the recipe's data, data.eval if there is one, both
+/// Opens the file and evaluates one batch of the recipe's data, data.eval if there is one, both
 /// ways. `task.model` gets the weights as the file holds them. Gives a line for the user: how far
 /// the outputs are apart, or why nothing could be compared (the data is not there). Throws
 /// std::logic_error where the outputs differ.

@@ -2,34 +2,29 @@
 // What all workers must have in common before the first step.
 
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "decent/checkpoint/facts.h"
 #include "decent/comm/world.h"
 #include "decent/task/task.h"
 #include "decent/topology/topology.h"
 
 namespace decent {
 
-/// Topics and their values, e.g. {"optimizer.lr", "0.001"}: the keys of the recipe that shape
-/// training, the kind of device and what carries weights between workers, names, shapes and dtypes
-/// of parameters and buffers, the model's code, the phases of the topology, and of each source the
-/// fields, the number of samples and a checksum of some.
-using Fingerprint = std::vector<std::pair<std::string, std::string>>;
-
-Fingerprint fingerprint_of(const Task& task, const std::vector<Phase>& topology);
-
-/// The topic of a checksum of samples (content_of), before "data.train" or "data.eval".
-inline const std::string kContentTopic = "the content of ";
+/// The keys of the recipe that shape training (those that config::KeyInfo does not let differ), the
+/// kind of device and what carries weights between workers, names, shapes and dtypes of parameters
+/// and buffers, the model's code, the phases of the topology, and of each source the fields, the
+/// number of samples and a checksum of some.
+Facts fingerprint_of(const Task& task, const std::vector<Phase>& topology);
 
 /// The same with every key of the recipe: what a checkpoint keeps, so that a run that goes on from
 /// it can tell what has changed.
-Fingerprint facts_of(const Task& task, const std::vector<Phase>& topology);
+Facts facts_of(const Task& task, const std::vector<Phase>& topology);
 
 /// What to tell the user where the fingerprints of the workers, in the order of ranks, differ:
 /// which rank differs from the most common one, and in what; at most five lines. Empty where all
 /// agree.
-std::string difference_text(const std::vector<Fingerprint>& fingerprints);
+std::string difference_text(const std::vector<Facts>& fingerprints);
 
 /// Compares what this worker would train with all others'. Collective. Throws SharedError naming
 /// what differs. Settings that every worker needs alike but may be given differently are taken from

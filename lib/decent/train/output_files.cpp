@@ -8,7 +8,7 @@
 
 #include "decent/core/error.h"
 #include "decent/data/shards.h"
-#include "decent/model/onnx_export.h"
+#include "decent/model/model.h"
 #include "decent/report/run_folder.h"
 
 namespace decent {
@@ -85,16 +85,11 @@ std::vector<Place> places_of(std::span<const File> files) {
 // ---- what is read ---------------------------------------------------------------------------
 
 std::vector<fs::path> files_of(const SourceRecipe& source) {
-  std::vector<fs::path> files;
   try {
-    files = expand_globs(source.paths);
+    return expand_globs(source.paths);
   } catch (const UserError&) {
-    // Nothing is there that could be replaced; whoever opens the source says so.
+    return {};  // nothing is there that could be replaced; whoever opens the source says so
   }
-  for (const fs::path& file : {source.images, source.labels}) {
-    if (!file.empty()) files.push_back(file);
-  }
-  return files;
 }
 
 // Other folders are refused by whoever opens them, saying what they are.
@@ -128,8 +123,8 @@ std::vector<InputFile> inputs_of(const CommandFiles& command, const Recipe& reci
   return inputs;
 }
 
-void add_external_data(const TorchScriptModel& model, std::vector<InputFile>& inputs) {
-  for (const fs::path& file : external_data_of(model)) {
+void add_external_data(const Model& model, std::vector<InputFile>& inputs) {
+  for (const fs::path& file : model.origin().other_files()) {
     inputs.push_back({"the model's external data", file});
   }
 }
@@ -159,7 +154,7 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
                        RunFolder(recipe.output).metrics(),
                        "choose another folder with --set output=DIR"});
   }
-  // External data of an .onnx file never gets a name that is there already.
+  // External data that is written never gets a name that is there already.
   if (command.export_file) {
     outputs.push_back({"--export", *command.export_file, "choose another name or folder"});
   }
@@ -178,8 +173,7 @@ void refuse_to_replace(std::span<const InputFile> inputs, std::span<const Output
   }
 }
 
-void check_outputs(const CommandFiles& command, const Recipe& recipe,
-                   const TorchScriptModel* model) {
+void check_outputs(const CommandFiles& command, const Recipe& recipe, const Model* model) {
   std::vector<InputFile> inputs = inputs_of(command, recipe);
   if (model != nullptr) add_external_data(*model, inputs);
   refuse_to_replace(inputs, outputs_of(command, recipe));

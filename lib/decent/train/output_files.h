@@ -11,7 +11,7 @@
 
 namespace decent {
 
-class TorchScriptModel;
+class Model;
 
 /// A file that is read, or a folder of such files.
 struct InputFile {
@@ -46,7 +46,6 @@ struct CommandFiles {
 
 /// Throws UserError where the command would write over a file that it or the recipe names. The
 /// external data of a model is only known with the model. Nothing is written.
-void check_outputs(const CommandFiles& command, const Recipe& recipe,
-                   const TorchScriptModel* model = nullptr);
+void check_outputs(const CommandFiles& command, const Recipe& recipe, const Model* model = nullptr);
 
 }  // namespace decent

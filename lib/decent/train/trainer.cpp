@@ -9,10 +9,11 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
-#include "decent/model/save.h"
+#include "decent/model/formats.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
+#include "decent/task/metrics.h"
 #include "decent/task/non_finite.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
@@ -109,6 +110,7 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
       .leads = options.leads_folder,
       .folder = CheckpointFolder(folder_.checkpoints()),
       .recipe = run_.task.recipe.checkpoint,
+      .higher_is_better = keeps_highest(run_.task.recipe.checkpoint),
       .manifest = {.run = options.run_id,
                    .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
                    .recipe = print_recipe(run_.task.recipe),
@@ -332,8 +334,8 @@ void Trainer::export_average() {
   control_.report(Operation::exporting);
   check_finite();
   if (!main_worker()) return;
-  save_torchscript(*run_.task.model, folder_.model());
-  save_safetensors(*run_.task.model, folder_.weights());
+  write_model(*run_.task.model, folder_.model());
+  write_model(*run_.task.model, folder_.weights());
   if (const auto warning = loss_watch_.warning(run_.task.recipe.optimizer.lr)) log_.warn(*warning);
   reporter_->complete(step());
 }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "decent/config/choices.h"
+#include "decent/config/update_options.h"
 #include "decent/task/param_groups.h"
 
 namespace decent {
@@ -18,14 +18,6 @@ std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
 }
 
 namespace {
-
-std::optional<LossScalerOptions> loss_scaler_of(const AmpRecipe& recipe) {
-  if (recipe.dtype != AmpDType::fp16) return std::nullopt;
-  return LossScalerOptions{.init_scale = recipe.init_scale,
-                           .growth_factor = recipe.growth_factor,
-                           .backoff_factor = recipe.backoff_factor,
-                           .growth_interval = recipe.growth_interval};
-}
 
 UpdateTime update_time(const Run& run) {
   const bool after = run.task.recipe.parallel.update == UpdateMode::after_backward;
@@ -48,12 +40,11 @@ DecentralizedOptions parallel_options(const Run& run,
               },
           .bucket_mb = recipe.bucket_mb,
           .gamma = recipe.gamma,
-          .exchange = name_of(recipe.comm_dtype),
+          .exchange = recipe.comm_dtype,
           .average_buffers = recipe.average_buffers,
-          .clip = {.norm = recipe.grad_clip_norm,
-                   .each_bucket = recipe.grad_clip_scope == ClipScope::bucket},
+          .clip = clip_options(recipe),
           .update_time = update_time(run),
-          .loss_scaler = loss_scaler_of(run.task.recipe.amp),
+          .loss_scaler = loss_scaler_options(run.task.recipe.amp),
           .warn = std::move(warn)};
 }
 

@@ -58,12 +58,5 @@ TEST(Superfluous, MayBeWhatWasNeverMeasured) {
   EXPECT_EQ(superfluous({{4, {}}, {8, -1.0}, {12, {}}, {16, {}}}, 1, true), Steps({4, 12}));
 }
 
-TEST(HigherIsBetter, ForScoresAndNotForErrors) {
-  for (const char* metric : {"accuracy", "top5", "r2"}) EXPECT_TRUE(higher_is_better(metric));
-  for (const char* metric : {"loss", "mse", "mae", "perplexity"}) {
-    EXPECT_FALSE(higher_is_better(metric));
-  }
-}
-
 }  // namespace
 }  // namespace decent

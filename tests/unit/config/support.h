@@ -13,6 +13,16 @@
 
 namespace decent::test {
 
+/// Names as other rooms give them.
+inline const config::Names kNames = {
+    .losses = {"cross_entropy", "nll", "mse", "l1", "huber", "bce_with_logits", "output"},
+    .metrics = {"loss", "accuracy", "mae"},
+    .topologies = {"complete", "ring", "one-peer-exp", "alternating-exp-ring"},
+    .exchanges = {"fp32", "bf16"},
+    .formats = {{.name = "builtin", .keys = {"name", "split"}},
+                {.name = "safetensors", .keys = {"path"}},
+                {.name = "npz", .keys = {"path"}}}};
+
 /// What a recipe cannot do without.
 inline const std::string kModel = "model: {path: m.pt}\n";
 inline const std::string kData = "data: {train: {format: builtin, name: digits, split: train}}\n";
@@ -28,14 +38,15 @@ inline Environment variables(std::map<std::string, std::string> values) {
 
 inline Recipe parse(const std::string& text, const std::vector<std::string>& overrides = {},
                     std::map<std::string, std::string> environment = {}) {
-  return parse_recipe(text, "/recipes/run.yaml", overrides, variables(std::move(environment)));
+  return parse_recipe(text, "/recipes/run.yaml", overrides, kNames,
+                      variables(std::move(environment)));
 }
 
 /// The message of the UserError that the recipe ends in; a failure where there is none.
 inline std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {},
                            std::map<std::string, std::string> environment = {}) {
   try {
-    parse_recipe(text, "run.yaml", overrides, variables(std::move(environment)));
+    parse_recipe(text, "run.yaml", overrides, kNames, variables(std::move(environment)));
   } catch (const UserError& error) {
     return error.what();
   }

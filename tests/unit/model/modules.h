@@ -12,7 +12,8 @@
 
 #include "../core/temporary_folder.h"
 #include "../support/refusal.h"
-#include "decent/model/torchscript_model.h"
+#include "decent/model/formats.h"
+#include "decent/model/model.h"
 
 namespace decent::testing {
 
@@ -65,7 +66,7 @@ class Saved {
     module.save(path_.string());
   }
   const std::filesystem::path& path() const { return path_; }
-  TorchScriptModel load() const { return TorchScriptModel(path_); }
+  Model load() const { return open_model(path_); }
 
  private:
   TemporaryFolder folder_;

@@ -36,7 +36,7 @@ Module module_with_buffers(const std::string& body) {
 class SettleBuffers : public ::testing::Test {
  protected:
   void run(const std::string& body) {
-    model_ = std::make_unique<TorchScriptModel>(Saved(module_with_buffers(body)).load());
+    model_ = std::make_unique<Model>(Saved(module_with_buffers(body)).load());
     use_plain_executor();
     const std::vector<ForwardInput> inputs = {{"", "x"}};
     model_->forward(inputs, std::vector<at::Tensor>{at::ones({2})}).sum().backward();
@@ -48,7 +48,7 @@ class SettleBuffers : public ::testing::Test {
     EXPECT_TRUE(known.is_same(model_->module().attr("inner").toModule().attr(name).toTensor()));
     return known;
   }
-  std::unique_ptr<TorchScriptModel> model_;
+  std::unique_ptr<Model> model_;
 };
 
 TEST_F(SettleBuffers, KeepsBuffersThatAreWrittenInPlace) {

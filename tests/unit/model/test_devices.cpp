@@ -13,7 +13,7 @@
 #include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
 #include "decent/model/reason.h"
-#include "decent/model/save.h"
+#include "decent/model/torchscript/save.h"
 #include "modules.h"
 
 namespace decent {
@@ -131,18 +131,18 @@ TEST(GpuWish, IsToldInPlaceOfLibTorchsReason) {
   EXPECT_EQ(gpu_wish("shapes do not fit", module, at::kCPU), std::nullopt);
 }
 
-TEST(TorchScriptModel, KnowsTheConstantsOfForward) {
+TEST(Model, KnowsTheConstantsOfForward) {
   EXPECT_THAT(find_tensor_constants(*forward_graph(testing::small_module())), IsEmpty());
   const Saved saved(module_with_constant(at::full({3}, 2.0F)));
-  TorchScriptModel model = saved.load();
+  Model model = saved.load();
   ASSERT_EQ(model.constants().size(), 1U);
   EXPECT_TRUE(at::equal(model.constants()[0], at::full({3}, 2.0F)));
 }
 
 // What move_to() relies on: set_data reaches the code that runs, and what is saved of it.
-TEST(TorchScriptModel, RunsWithItsConstantsMemory) {
+TEST(Model, RunsWithItsConstantsMemory) {
   const Saved saved(module_with_constant(at::full({3}, 2.0F)));
-  TorchScriptModel model = saved.load();
+  Model model = saved.load();
   const std::vector<ForwardInput> inputs = {{"", "x"}};
   const std::vector<at::Tensor> x = {at::full({1, 4}, 1.0F)};
   const at::Tensor twice = model.forward(inputs, x);
@@ -151,11 +151,11 @@ TEST(TorchScriptModel, RunsWithItsConstantsMemory) {
   EXPECT_TRUE(at::equal(model.forward(inputs, x), twice.mul(2)));
   const testing::TemporaryFolder folder;
   save_torchscript(model, folder / "model.pt");
-  EXPECT_TRUE(at::equal(TorchScriptModel(folder / "model.pt").forward(inputs, x), twice.mul(2)));
+  EXPECT_TRUE(at::equal(open_model(folder / "model.pt").forward(inputs, x), twice.mul(2)));
 }
 
-TEST(TorchScriptModel, IsOnTheCpuUntilItIsMoved) {
-  TorchScriptModel model = Saved(testing::small_module()).load();
+TEST(Model, IsOnTheCpuUntilItIsMoved) {
+  Model model = Saved(testing::small_module()).load();
   EXPECT_TRUE(model.device().is_cpu());
   const at::Tensor weight = model.parameters()[0].second;
   const void* memory = weight.const_data_ptr();

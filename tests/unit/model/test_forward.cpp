@@ -33,7 +33,7 @@ class Forward : public ::testing::Test {
 };
 
 TEST_F(Forward, GivesWhatTheModelComputes) {
-  TorchScriptModel model = Saved(testing::small_module()).load();
+  Model model = Saved(testing::small_module()).load();
   const at::Tensor x = testing::weight({5, 4}).detach();
   const std::vector<ForwardInput> inputs = {{"", "x"}};
   const at::Tensor y = model.forward(inputs, std::vector{x});
@@ -77,7 +77,7 @@ TEST_F(Forward, WantsOneTensor) {
 }
 
 TEST_F(Forward, FollowsTrainAndEval) {
-  TorchScriptModel model =
+  Model model =
       Saved(testing::module_with(
                 "def forward(self, x):\n    return torch.dropout(x, 0.5, self.training)\n"))
           .load();

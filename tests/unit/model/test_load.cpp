@@ -12,15 +12,15 @@ using ::testing::HasSubstr;
 using testing::Module;
 using testing::Saved;
 
-std::vector<std::string> names_of(const TorchScriptModel::NamedTensors& tensors) {
+std::vector<std::string> names_of(const Model::NamedTensors& tensors) {
   std::vector<std::string> names;
   for (const auto& entry : tensors) names.push_back(entry.first);
   return names;
 }
 
-TEST(TorchScriptModel, HoldsWhatTheFileHolds) {
+TEST(Model, HoldsWhatTheFileHolds) {
   const Saved saved(testing::small_module());
-  TorchScriptModel model = saved.load();
+  Model model = saved.load();
   EXPECT_EQ(model.path(), saved.path());
   EXPECT_THAT(names_of(model.buffers()), ElementsAre("scale", "count"));
   EXPECT_EQ(model.state().size(), 5U);
@@ -32,12 +32,12 @@ TEST(TorchScriptModel, HoldsWhatTheFileHolds) {
   EXPECT_TRUE(model.fixed_mode_operators().empty());
 }
 
-TEST(TorchScriptModel, KeepsTheOrderOfRegistration) {
+TEST(Model, KeepsTheOrderOfRegistration) {
   EXPECT_THAT(names_of(Saved(testing::small_module()).load().parameters()),
               ElementsAre("w", "inner.v", "b"));
 }
 
-TEST(TorchScriptModel, CountsATiedParameterOnce) {
+TEST(Model, CountsATiedParameterOnce) {
   Module module = testing::plain_module();
   const at::Tensor shared = testing::weight({3, 3});
   module.register_parameter("embedding", shared, false);
@@ -45,22 +45,22 @@ TEST(TorchScriptModel, CountsATiedParameterOnce) {
   module.register_parameter("head", shared, false);
   module.define(
       "def forward(self, x):\n    return torch.mm(torch.mm(x, self.embedding), self.head)\n");
-  TorchScriptModel model = Saved(module).load();
+  Model model = Saved(module).load();
   EXPECT_THAT(names_of(model.parameters()), ElementsAre("embedding", "other"));
   EXPECT_THAT(names_of(model.state()), ElementsAre("embedding", "other", "head"));
   EXPECT_TRUE(model.state()[0].second.is_same(model.state()[2].second));
 }
 
-TEST(TorchScriptModel, KeepsFrozenParametersAmongTheParameters) {
+TEST(Model, KeepsFrozenParametersAmongTheParameters) {
   Module module = testing::small_module();
   module.attr("b").toTensor().set_requires_grad(false);
-  TorchScriptModel model = Saved(module).load();
+  Model model = Saved(module).load();
   EXPECT_THAT(names_of(model.parameters()), ElementsAre("w", "inner.v", "b"));
   EXPECT_FALSE(model.parameters()[2].second.requires_grad());
   EXPECT_TRUE(model.parameters()[0].second.requires_grad());
 }
 
-TEST(TorchScriptModel, ListsOperatorsOfFixedMode) {
+TEST(Model, ListsOperatorsOfFixedMode) {
   const auto operators_of = [](const std::string& body) {
     return Saved(testing::module_with("def forward(self, x):\n" + body))
         .load()
@@ -81,10 +81,10 @@ TEST(TorchScriptModel, ListsOperatorsOfFixedMode) {
 }
 
 // Memory that several elements share cannot take a broadcast or an average.
-TEST(TorchScriptModel, GivesExpandedBuffersMemoryOfTheirOwn) {
+TEST(Model, GivesExpandedBuffersMemoryOfTheirOwn) {
   Module module = testing::small_module();
   module.register_buffer("ids", at::arange(4).expand({3, 4}));
-  TorchScriptModel model = Saved(module).load();
+  Model model = Saved(module).load();
   const at::Tensor ids = model.buffers().back().second;
   EXPECT_TRUE(ids.is_contiguous());
   EXPECT_TRUE(at::equal(ids, at::arange(4).expand({3, 4})));

@@ -15,7 +15,7 @@ using testing::Saved;
 using testing::TemporaryFolder;
 
 std::string refusal_of_file(const std::filesystem::path& path) {
-  const std::string text = testing::refusal([&] { TorchScriptModel model(path); });
+  const std::string text = testing::refusal([&] { open_model(path); });
   EXPECT_THAT(text, HasSubstr("'" + path.string() + "'"));
   EXPECT_LE(testing::lines_of(text), 5);
   return text;
@@ -109,7 +109,7 @@ TEST(RefusedModule, FrozenForInference) {
 std::string refused_inputs(const std::string& arguments, const std::vector<ForwardInput>& inputs) {
   const Saved saved(
       testing::module_with("def forward(self, " + arguments + "):\n    return self.w\n"));
-  const TorchScriptModel model = saved.load();
+  const Model model = saved.load();
   return testing::refusal([&] { model.check_signature(inputs); });
 }
 

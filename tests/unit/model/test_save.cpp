@@ -1,4 +1,4 @@
-#include "decent/model/save.h"
+#include "decent/model/torchscript/save.h"
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full_like.h>
@@ -13,6 +13,7 @@
 
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"
+#include "decent/model/safetensors/save.h"
 #include "modules.h"
 
 namespace decent {
@@ -45,7 +46,7 @@ class InTraining {
   }
 
   at::Tensor bucket = at::zeros({1 << 20}, at::kFloat);  // 4 MiB
-  TorchScriptModel model;
+  Model model;
 };
 
 // Parameters in other memory orders than row-major, special values, tied names and buffers of
@@ -80,7 +81,7 @@ TEST(SaveTorchScript, LoadsAgainEqual) {
   InTraining training(varied_module());
   const TemporaryFolder folder;
   save_torchscript(training.model, folder / "out.pt");
-  TorchScriptModel loaded(folder / "out.pt");
+  Model loaded = open_model(folder / "out.pt");
   ASSERT_EQ(loaded.state().size(), training.model.state().size());
   for (std::size_t i = 0; i < loaded.state().size(); ++i) {
     EXPECT_EQ(loaded.state()[i].first, training.model.state()[i].first);
@@ -97,7 +98,7 @@ TEST(SaveTorchScript, WritesNoMoreThanTheTensors) {
   const TemporaryFolder folder;
   save_torchscript(training.model, folder / "out.pt");
   EXPECT_LT(std::filesystem::file_size(folder / "out.pt"), 40000U);  // the bucket has 4 MiB
-  TorchScriptModel loaded(folder / "out.pt");
+  Model loaded = open_model(folder / "out.pt");
   for (const auto& [name, parameter] : loaded.parameters()) {
     EXPECT_EQ(parameter.storage().nbytes(), parameter.nbytes()) << name;
   }
@@ -126,7 +127,7 @@ TEST(SaveTorchScript, ReplacesAnOlderFile) {
   const TemporaryFolder folder;
   write_file(folder / "out.pt", "old");
   save_torchscript(training.model, folder / "out.pt");
-  EXPECT_NO_THROW(TorchScriptModel(folder / "out.pt"));
+  EXPECT_NO_THROW(open_model(folder / "out.pt"));
 }
 
 TEST(SaveSafetensors, HoldsEveryNameRowMajor) {

@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <set>
-#include <sstream>
 
 #include "../support/refusal.h"
 #include "decent/onnx/classify/classify.h"
 #include "decent/onnx/patterns/patterns.h"
-#include "decent/onnx/translate/helpers.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/translation.h"
 #include "graphs.h"
@@ -287,26 +285,6 @@ TEST(LeftOut, WindowsThatDoNotMove) {
   EXPECT_THAT(pool("strides", {0, 1}), HasSubstr("has 0 in 'strides'; 1 to 2147483647 are"));
   EXPECT_THAT(pool("dilations", {1, 1LL << 62}), HasSubstr("in 'dilations'"));
   EXPECT_THAT(pool("pads", {-1LL << 62, 0, 0, 0}), HasSubstr("in 'pads'"));
-}
-
-// A division of integers by 0 ends a TorchScript program with a signal.
-TEST(Helpers, DivideIntegersThroughTheMethodThatLooksAtTheDivisor) {
-  std::size_t lines = 0;
-  for (const std::string& name : all_helper_names()) {
-    std::istringstream source(helper_source(name));
-    for (std::string line; std::getline(source, line); ++lines) {
-      const std::size_t code = line.find('#');
-      line = line.substr(0, code);
-      for (const std::string sign : {" // ", " % "}) {
-        const std::size_t at = line.find(sign);
-        if (at == std::string::npos || name == "_quotient" || name == "_float_range") continue;
-        const std::string divisor = line.substr(at + sign.size(), 2);
-        EXPECT_TRUE(divisor == "2" || divisor == "2 " || divisor == "2)" || divisor == "2,")
-            << name << ": " << line;
-      }
-    }
-  }
-  EXPECT_GT(lines, 500U);
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ EvalMetrics evaluation() {
   return {.step = 9,
           .epoch = 1,
           .loss = 0.5,
-          .scores = {{"accuracy", 0.98765}},
+          .scores = {{"accuracy", 0.98765, true}},
           .samples = 355,
           .consensus_distance = 0.01234};
 }
@@ -149,7 +149,7 @@ TEST(WhatIsShown, HasNoSignBeforeNan) {
   for (const double nan : {std::copysign(std::nan(""), 1.0), std::copysign(std::nan(""), -1.0)}) {
     EvalMetrics lost = evaluation();
     lost.loss = lost.consensus_distance = nan;
-    lost.scores = {{"accuracy", nan}, {"mse", nan}};
+    lost.scores = {{"accuracy", nan, true}, {"mse", nan}};
     const TrainMetrics train = {.step = 1, .epoch = 1, .loss = nan};
     const std::string text = text_of(
         {progress_line(train, 2), evaluation_line(lost, 2),

@@ -15,16 +15,18 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::refusal;
 
-Fingerprint facts(const std::vector<std::string>& overrides = {}) {
+Facts facts(const std::vector<std::string>& overrides = {}) {
+  config::Names names;
+  names.formats = {{.name = "builtin", .keys = {"name", "split"}}};
   return recipe_values(parse_recipe(
       "model: {path: m.pt}\ndata: {train: {format: builtin, name: digits, split: train}}\n",
-      "/recipes/run.yaml", overrides));
+      "/recipes/run.yaml", overrides, names));
 }
 
-Manifest manifest_with(Fingerprint facts) { return {.program = "p", .facts = std::move(facts)}; }
+Manifest manifest_with(Facts facts) { return {.program = "p", .facts = std::move(facts)}; }
 
 // As a version wrote them that did not know the key.
-Fingerprint without(Fingerprint facts, const std::string& key) {
+Facts without(Facts facts, const std::string& key) {
   std::erase_if(facts, [&](const auto& fact) { return fact.first == key; });
   return facts;
 }

@@ -98,14 +98,14 @@ TEST_F(RunOutputTest, WhatWasBeingWrittenIsRemoved) {
   checkpoints().begin(20);
   const std::filesystem::path marker = folder().path() / ".worker-3-0123456789abcdef";
   write_file(marker, "");
-  tidy_checkpoints(context());
+  tidy_checkpoints(context(), /*higher_is_better=*/false);
   EXPECT_FALSE(std::filesystem::exists(checkpoints().writing_path_of(20)));
   EXPECT_FALSE(std::filesystem::exists(marker));
 }
 
 TEST_F(RunOutputTest, TidyKeepsWhatTheRecipeKeeps) {
   recipe_.checkpoint.keep = 2;
-  tidy_checkpoints(context());
+  tidy_checkpoints(context(), /*higher_is_better=*/false);
   EXPECT_EQ(checkpoints().steps(), (Steps{15, 10}));
 }
 

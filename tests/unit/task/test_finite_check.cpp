@@ -44,7 +44,7 @@ class FiniteCheckOf : public ::testing::Test {
     }
   }
 
-  TorchScriptModel model_;
+  Model model_;
   FiniteCheck check_;
 };
 
@@ -81,7 +81,7 @@ TEST(FiniteCheckAtTheStart, FindsTrainedParameters) {
     const at::NoGradGuard no_grad;
     module.attr("b").toTensor()[1].fill_(kNan);
   }
-  const TorchScriptModel model = testing::Saved(module).load();
+  const Model model = testing::Saved(module).load();
   EXPECT_THAT(FiniteCheck(model).find_lost(model),
               Optional(std::string("parameter 'b' (1 of its 3 values)")));
 }

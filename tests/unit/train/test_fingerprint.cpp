@@ -9,6 +9,7 @@
 
 #include "decent/config/loader.h"
 #include "decent/resume/compatibility.h"
+#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
@@ -28,14 +29,14 @@ Task digits_task() {
   if (root == nullptr) throw std::runtime_error("set DECENT_SOURCE_DIR to the repository's root");
   const std::filesystem::path recipe = std::filesystem::path(root) / "configs" / "digits.yaml";
   const std::vector<std::string> overrides = {"model.device=cpu"};
-  return open_task(load_recipe(recipe, overrides), {}, Purpose::training);
+  return open_task(load_recipe(recipe, overrides, recipe_names()), {}, Purpose::training);
 }
 
 TEST(Fingerprint, HasTheDeviceThatWasChosen) {
   Task task = digits_task();
   EXPECT_THAT(fingerprint_of(task, {}), Contains(Pair("the device", "cpu")));
   EXPECT_THAT(fingerprint_of(task, {}), Contains(Pair("the exchange", "gloo")));
-  const Fingerprint cpu = fingerprint_of(task, {});
+  const Facts cpu = fingerprint_of(task, {});
 
   // Another wish that comes to the same is none.
   task.recipe.model.device = DeviceName::automatic;
@@ -47,7 +48,7 @@ TEST(Fingerprint, HasTheDeviceThatWasChosen) {
               AllOf(StartsWith("rank 2 "), HasSubstr("the device is cuda, on rank 0 cpu"),
                     HasSubstr("the exchange is nccl, on rank 0 gloo")));
   task.device.device = c10::Device(c10::kCUDA, 0);  // of another worker
-  const Fingerprint first = fingerprint_of(task, {});
+  const Facts first = fingerprint_of(task, {});
   task.device.device = c10::Device(c10::kCUDA, 1);
   EXPECT_EQ(difference_text({first, fingerprint_of(task, {})}), "");
 }

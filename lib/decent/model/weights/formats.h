@@ -1,5 +1,6 @@
 #pragma once
-// Files with weights, of any format. No torch.
+// Files with weights that a model starts from (model.weights), of any format; files of models are
+// in model/formats.h. No torch.
 
 #include <filesystem>
 #include <span>

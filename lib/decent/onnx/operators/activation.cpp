@@ -3,19 +3,16 @@
 #include <cmath>
 
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/unsigned_types.h"
 
 namespace decent::onnx {
 namespace {
 
-void set_call(NodeContext& c, const std::string& function) {
-  set_like_input(c, function + "(" + c.tensor(0) + ")");
-}
-
-void set_call(NodeContext& c, const std::string& function, double argument) {
-  set_like_input(c, function + "(" + c.tensor(0) + ", " + literal(argument) + ")");
+template <typename... More>
+void set_call(NodeContext& c, const char* function, const More&... arguments) {
+  set_like_input(c, call(function, c.tensor(0), arguments...));
 }
 
 // Attributes are float32; PyTorch's own constants are double.
@@ -38,54 +35,52 @@ void selu(NodeContext& c) {
   const double gamma = c.float_or("gamma", 1.05070102214813232421875);
   if (is_about(alpha, 1.6732632423543772) && is_about(gamma, 1.0507009873554805))
     return set_call(c, "torch.selu");
-  set_like_input(c,
-                 "torch.elu(" + c.tensor(0) + ", " + literal(alpha) + ", " + literal(gamma) + ")");
+  set_call(c, "torch.elu", alpha, gamma);
 }
 
 void hard_sigmoid(NodeContext& c) {
   const double alpha = c.float_or("alpha", 0.2);
   const double beta = c.float_or("beta", 0.5);
   if (is_about(alpha, 1.0 / 6.0) && beta == 0.5) return set_call(c, "torch.hardsigmoid");
-  set_like_input(c, "torch.clamp(" + c.tensor(0) + " * " + literal(alpha) + " + " + literal(beta) +
-                        ", 0.0, 1.0)");
+  const Expression line = binary(binary(c.tensor(0), "*", alpha), "+", beta);
+  set_like_input(c, call("torch.clamp", line, 0.0, 1.0));
 }
 
 void softsign(NodeContext& c) {
-  const std::string x = c.tensor(0);
-  set_like_input(c, x + " / (torch.abs(" + x + ") + 1.0)");
+  const Expression x = c.tensor(0);
+  set_like_input(c, binary(x, "/", binary(call("torch.abs", x), "+", 1.0)));
 }
 
 void gelu(NodeContext& c) {
   const std::string approximate = c.string_or("approximate", "none");
   if (approximate != "none" && approximate != "tanh")
     throw Unsupported("has approximate '" + approximate + "'; none and tanh are");
-  set_like_input(c, "torch.gelu(" + c.tensor(0) + ", approximate=\"" + approximate + "\")");
+  set_call(c, "torch.gelu", keyword("approximate", string_literal(approximate)));
 }
 
-std::string swish_of(const std::string& x, double alpha) {
-  if (alpha == 1.0) return "torch.silu(" + x + ")";
-  return x + " * torch.sigmoid(" + x + " * " + literal(alpha) + ")";
+Expression swish_of(const Expression& x, double alpha) {
+  if (alpha == 1.0) return call("torch.silu", x);
+  return binary(x, "*", call("torch.sigmoid", binary(x, "*", alpha)));
 }
 
 void swish(NodeContext& c) { set_like_input(c, swish_of(c.tensor(0), c.float_or("alpha", 1.0))); }
 
 void swiglu(NodeContext& c) {
-  set_like_input(c, swish_of(c.tensor(0), c.float_or("alpha", 1.0)) + " * " + c.tensor(1));
+  set_like_input(c, binary(swish_of(c.tensor(0), c.float_or("alpha", 1.0)), "*", c.tensor(1)));
 }
 
 void thresholded_relu(NodeContext& c) {
-  set_like_input(
-      c, "torch.threshold(" + c.tensor(0) + ", " + literal(c.float_or("alpha", 1.0)) + ", 0.0)");
+  set_call(c, "torch.threshold", c.float_or("alpha", 1.0), 0.0);
 }
 
 // For types and biases that PyTorch's shrink functions do not have.
-std::string general_shrink(NodeContext& c, double lambd, double bias) {
-  const std::string x = c.variable("shrunk", computable(c, 0));
-  const std::string limit = literal(lambd);
-  const std::string text = "torch.where(" + x + " < -" + limit + ", " + x + " + " + literal(bias) +
-                           ", torch.where(" + x + " > " + limit + ", " + x + " - " + literal(bias) +
-                           ", torch.zeros_like(" + x + ")))";
-  return is_floating(c.type(0)) ? text : text + ".to(" + c.dtype(c.type(0)) + ")";
+Expression general_shrink(NodeContext& c, double lambd, double bias) {
+  const Expression x = c.variable("shrunk", computable(c, 0));
+  const Expression from_above =
+      call("torch.where", binary(x, ">", lambd), binary(x, "-", bias), call("torch.zeros_like", x));
+  const Expression shrunk =
+      call("torch.where", binary(x, "<", -lambd), binary(x, "+", bias), from_above);
+  return is_floating(c.type(0)) ? shrunk : method(shrunk, "to", c.dtype(c.type(0)));
 }
 
 void shrink(NodeContext& c) {
@@ -98,13 +93,14 @@ void shrink(NodeContext& c) {
 }
 
 // One slope, or one a channel: the shapes that torch.prelu takes, as a reshaped slope.
-std::optional<std::string> slope_of_channels(NodeContext& c) {
+std::optional<Expression> slope_of_channels(NodeContext& c) {
   const Value& slope = c.input(1);
   if (!slope.dims || !c.rank(0)) return std::nullopt;
   const std::vector<std::int64_t>& dims = *slope.dims;
   std::int64_t count = 1;
   for (const std::int64_t dim : dims) count *= dim;
-  const std::string flat = dims.size() == 1 ? c.tensor(1) : c.tensor(1) + ".reshape(-1)";
+  const Expression given = c.tensor(1);
+  const Expression flat = dims.size() == 1 ? given : method(given, "reshape", -1);
   if (count == 1) return flat;
   // (C, 1, 1) beside (N, C, H, W); without spatial axes (C).
   const std::int64_t behind_batch = *c.rank(0) - 1;
@@ -114,28 +110,25 @@ std::optional<std::string> slope_of_channels(NodeContext& c) {
 }
 
 void prelu(NodeContext& c) {
-  if (const auto slope = slope_of_channels(c)) {
-    return set_like_input(c, "torch.prelu(" + c.tensor(0) + ", " + *slope + ")");
-  }
-  const std::string x = computable(c, 0);
-  const std::string text =
-      "torch.where(" + x + " > 0, " + x + ", " + x + " * " + computable(c, 1) + ")";
-  set_like_input(c, in_type(c, text, c.type(0)));
+  if (const auto slope = slope_of_channels(c)) return set_call(c, "torch.prelu", *slope);
+  const Expression x = computable(c, 0);
+  const Expression sloped =
+      call("torch.where", binary(x, ">", 0), x, binary(x, "*", computable(c, 1)));
+  set_like_input(c, in_type(c, sloped, c.type(0)));
 }
 
 // Before opset 13 the axes from `axis` on are one.
 void set_of_flattened(NodeContext& c, const std::string& function) {
   const std::int64_t axis = c.int_or("axis", 1);
-  const std::string x = c.tensor(0);
+  const Expression x = c.tensor(0);
   if (axis == -1 || (c.rank(0) && axis_of(axis, c.rank(0)) == *c.rank(0) - 1))
-    return set_like_input(c, function + "(" + x + ", -1)");
-  set_like_input(
-      c, function + "(" + x + ".flatten(" + std::to_string(axis) + "), -1).view_as(" + x + ")");
+    return set_like_input(c, call(function, x, -1));
+  set_like_input(c, method(call(function, method(x, "flatten", axis), -1), "view_as", x));
 }
 
 void set_along_axis(NodeContext& c, const std::string& function) {
   const std::int64_t axis = axis_of(c.int_or("axis", -1), c.rank(0));
-  set_like_input(c, function + "(" + c.tensor(0) + ", " + std::to_string(axis) + ")");
+  set_like_input(c, call(function, c.tensor(0), axis));
 }
 
 void softmax(NodeContext& c) { set_along_axis(c, "torch.softmax"); }

@@ -1,7 +1,7 @@
 // Attention as one operator.
 
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -21,8 +21,8 @@ struct Heads {
 };
 
 std::string split_heads(NodeContext& c, std::size_t input, const char* hint, std::int64_t heads) {
-  return c.variable(
-      hint, c.tensor(input) + ".unflatten(2, [" + std::to_string(heads) + ", -1]).transpose(1, 2)");
+  const Expression split = method(c.tensor(input), "unflatten", 2, list(heads, -1));
+  return c.variable(hint, method(split, "transpose", 1, 2));
 }
 
 Heads heads_of(NodeContext& c) {
@@ -52,19 +52,19 @@ void add_past(NodeContext& c, Heads& heads) {
     throw Unsupported("has only one of past_key and past_value");
   if (c.has(kPastKey)) {
     if (c.has(kLengths)) throw Unsupported("has both past_key and nonpad_kv_seqlen");
-    heads.k = c.variable("key", "torch.cat([" + c.tensor(kPastKey) + ", " + heads.k + "], 2)");
-    heads.v = c.variable("value", "torch.cat([" + c.tensor(kPastValue) + ", " + heads.v + "], 2)");
+    heads.k = c.variable("key", call("torch.cat", list(c.tensor(kPastKey), heads.k), 2));
+    heads.v = c.variable("value", call("torch.cat", list(c.tensor(kPastValue), heads.v), 2));
   }
   c.set(1, heads.k, c.type(1), 4);
   c.set(2, heads.v, c.type(2), 4);
 }
 
 // The mask as the file has it, or "None".
-std::string given_mask(NodeContext& c) {
+Expression given_mask(NodeContext& c) {
   if (!c.has(kMask)) return "None";
   const ElementType type = c.type(kMask);
   if (type == ElementType::boolean || type == c.type(0)) return c.tensor(kMask);
-  return c.tensor(kMask) + ".to(" + c.dtype(c.type(0)) + ")";
+  return method(c.tensor(kMask), "to", c.dtype(c.type(0)));
 }
 
 bool has_window(NodeContext& c) {
@@ -73,16 +73,15 @@ bool has_window(NodeContext& c) {
 
 bool is_causal(NodeContext& c) { return c.int_or("is_causal", 0) != 0; }
 
-// The mask with what else keeps a query from seeing a key.
-std::string whole_mask(NodeContext& c, const Heads& heads) {
+// The mask with what else keeps a query from seeing a key, or "None".
+Expression whole_mask(NodeContext& c, const Heads& heads) {
   const bool may_be_short = c.has(kMask) && c.opset() >= 24;
   if (!is_causal(c) && !has_window(c) && !c.has(kLengths) && !may_be_short) return given_mask(c);
+  const Expression past = c.has(kPastKey) ? method(c.tensor(kPastKey), "size", 2) : 0;
   return c.variable(
-      "mask", c.helper("_attention_mask") + "(" + given_mask(c) + ", " + heads.q + ", " + heads.k +
-                  ", " + (c.has(kPastKey) ? c.tensor(kPastKey) + ".size(2)" : std::string("0")) +
-                  ", " + optional_tensor(c, kLengths) + ", " + (is_causal(c) ? "True" : "False") +
-                  ", " + std::to_string(c.int_or("left_window_size", -1)) + ", " +
-                  std::to_string(c.int_or("right_window_size", -1)) + ")");
+      "mask", call(c.helper("_attention_mask"), given_mask(c), heads.q, heads.k, past,
+                   optional_tensor(c, kLengths), is_causal(c), c.int_or("left_window_size", -1),
+                   c.int_or("right_window_size", -1)));
 }
 
 ElementType softmax_type(NodeContext& c) {
@@ -99,48 +98,51 @@ bool is_scaled_dot_product(NodeContext& c) {
   return same_softmax && !c.wants(3) && c.float_or("softcap", 0) == 0;
 }
 
-std::string grouped(const Heads& heads) {
-  if (heads.queries == 0) return ", enable_gqa=" + heads.q + ".size(1) != " + heads.k + ".size(1)";
-  return heads.queries == heads.keys ? "" : ", enable_gqa=True";
+Arguments grouped(const Heads& heads) {
+  if (heads.queries == 0) {
+    const Expression differ = binary(method(heads.q, "size", 1), "!=", method(heads.k, "size", 1));
+    return Arguments(keyword("enable_gqa", differ));
+  }
+  return heads.queries == heads.keys ? Arguments() : Arguments(keyword("enable_gqa", true));
 }
 
-std::string scaled_dot_product(NodeContext& c, const Heads& heads) {
+Expression scaled_dot_product(NodeContext& c, const Heads& heads) {
   check_keys_and_values(c, heads.k, heads.v);
   const bool only_causal =
       is_causal(c) && !c.has(kMask) && !c.has(kPastKey) && !c.has(kLengths) && !has_window(c);
-  std::string arguments = heads.q + ", " + heads.k + ", " + heads.v;
+  Arguments arguments(heads.q, heads.k, heads.v);
   if (only_causal) {
-    arguments += ", is_causal=True";
-  } else if (const std::string mask = whole_mask(c, heads); mask != "None") {
-    arguments += ", " + mask;
+    arguments.add(keyword("is_causal", true));
+  } else if (const Expression mask = whole_mask(c, heads); mask.text() != "None") {
+    arguments.add(mask);
   }
-  if (c.has_attribute("scale")) arguments += ", scale=" + literal(c.float_or("scale", 0));
-  return "torch.scaled_dot_product_attention(" + arguments + grouped(heads) + ")";
+  if (c.has_attribute("scale")) arguments.add(keyword("scale", c.float_or("scale", 0)));
+  return call("torch.scaled_dot_product_attention", arguments, grouped(heads));
 }
 
+// The output, in a variable.
 std::string written_out(NodeContext& c, const Heads& heads) {
   const std::int64_t shown = c.int_or("qk_matmul_output_mode", 0);
   if (shown < 0 || shown > 3)
     throw Unsupported("has qk_matmul_output_mode " + std::to_string(shown) +
                       "; the specification has 0 to 3");
   if (c.float_or("scale", 1) <= 0) throw Unsupported("has a scale that is not positive");
-  const std::string mask = whole_mask(c, heads);
+  const Expression mask = whole_mask(c, heads);
   const std::string output = c.fresh_name("attended");
   const std::string scores = c.declare(3, c.type(0), 4);
-  c.line(output + ", " + scores + " = " + c.helper("_attention") + "(" + heads.q + ", " + heads.k +
-         ", " + heads.v + ", " + mask + ", " + literal(c.float_or("scale", 0)) + ", " +
-         literal(c.float_or("softcap", 0)) + ", " + std::to_string(shown) + ", " +
-         c.dtype(softmax_type(c)) + ")");
+  c.assign(std::vector{output, scores},
+           call(c.helper("_attention"), heads.q, heads.k, heads.v, mask, c.float_or("scale", 0),
+                c.float_or("softcap", 0), shown, c.dtype(softmax_type(c))));
   return output;
 }
 
 void attention(NodeContext& c) {
   Heads heads = heads_of(c);
   add_past(c, heads);
-  const std::string output =
+  const Expression output =
       is_scaled_dot_product(c) ? scaled_dot_product(c, heads) : written_out(c, heads);
-  c.set(0, heads.flat ? output + ".transpose(1, 2).flatten(2)" : output, c.type(0),
-        heads.flat ? 3 : 4);
+  if (!heads.flat) return c.set(0, output, c.type(0), 4);
+  c.set(0, method(method(output, "transpose", 1, 2), "flatten", 2), c.type(0), 3);
 }
 
 void rotary_embedding(NodeContext& c) {
@@ -148,10 +150,9 @@ void rotary_embedding(NodeContext& c) {
   if (c.rank(0).value_or(4) == 3 && heads <= 0)
     throw Unsupported("has an input of rank 3 without num_heads");
   c.set(0,
-        c.helper("_rotary_embedding") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-            c.tensor(2) + ", " + optional_tensor(c, 3) + ", " + std::to_string(heads) + ", " +
-            std::to_string(c.int_or("rotary_embedding_dim", 0)) + ", " +
-            (c.int_or("interleaved", 0) != 0 ? "True" : "False") + ")",
+        call(c.helper("_rotary_embedding"), c.tensor(0), c.tensor(1), c.tensor(2),
+             optional_tensor(c, 3), heads, c.int_or("rotary_embedding_dim", 0),
+             c.int_or("interleaved", 0) != 0),
         c.type(0), c.rank(0));
 }
 
@@ -174,11 +175,10 @@ void linear_attention(NodeContext& c) {
   const ElementType computed = is_half(c.type(0)) ? ElementType::float32 : c.type(0);
   const std::string output = c.declare(0, c.type(0), 3);
   const std::string state = c.declare(1, c.has(3) ? c.type(3) : c.type(0), 4);
-  c.line(output + ", " + state + " = " + c.helper("_linear_attention") + "(" + c.tensor(0) + ", " +
-         c.tensor(1) + ", " + c.tensor(2) + ", " + optional_tensor(c, 3) + ", " +
-         optional_tensor(c, 4) + ", " + optional_tensor(c, 5) + ", " + std::to_string(kv_heads) +
-         ", " + std::to_string(q_heads / kv_heads) + ", " + literal(c.float_or("scale", 0)) + ", " +
-         c.dtype(computed) + ")");
+  c.assign(std::vector{output, state},
+           call(c.helper("_linear_attention"), c.tensor(0), c.tensor(1), c.tensor(2),
+                optional_tensor(c, 3), optional_tensor(c, 4), optional_tensor(c, 5), kv_heads,
+                q_heads / kv_heads, c.float_or("scale", 0), c.dtype(computed)));
 }
 
 // A depthwise convolution over what came before and the input.
@@ -187,16 +187,16 @@ void causal_convolution(NodeContext& c) {
   if (activation != "none" && activation != "silu" && activation != "swish")
     throw Unsupported("has activation '" + activation +
                       "'; the specification has none, silu and swish");
-  const std::string x = c.tensor(0);
-  const std::string weight = c.tensor(1);
-  const std::string before = weight + ".size(2) - 1";
-  const std::string padded =
-      c.variable("padded", c.has(3) ? "torch.cat([" + c.tensor(3) + ", " + x + "], 2)"
-                                    : "torch.constant_pad_nd(" + x + ", [" + before + ", 0])");
-  const std::string convolved = "torch.conv1d(" + padded + ", " + weight + ", " +
-                                optional_tensor(c, 2) + ", groups=" + weight + ".size(0))";
-  c.set(0, activation == "none" ? convolved : "torch.silu(" + convolved + ")", c.type(0), 3);
-  c.set(1, padded + ".narrow(2, " + x + ".size(2), " + before + ")", c.type(0), 3);
+  const Expression x = c.tensor(0);
+  const Expression weight = c.tensor(1);
+  const Expression before = binary(method(weight, "size", 2), "-", 1);
+  const Expression padded =
+      c.variable("padded", c.has(3) ? call("torch.cat", list(c.tensor(3), x), 2)
+                                    : call("torch.constant_pad_nd", x, list(before, 0)));
+  const Expression convolved = call("torch.conv1d", padded, weight, optional_tensor(c, 2),
+                                    keyword("groups", method(weight, "size", 0)));
+  c.set(0, activation == "none" ? convolved : call("torch.silu", convolved), c.type(0), 3);
+  c.set(1, method(padded, "narrow", 2, method(x, "size", 2), before), c.type(0), 3);
 }
 
 constexpr Operator kAttentionOperators[] = {

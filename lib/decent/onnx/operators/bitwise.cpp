@@ -1,6 +1,6 @@
 // Operators on the bits of integers.
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/unsigned_types.h"
 
@@ -8,8 +8,8 @@ namespace decent::onnx {
 namespace {
 
 void set_bitwise(NodeContext& c, const std::string& function) {
-  const std::string text = function + "(" + computable(c, 0) + ", " + computable(c, 1) + ")";
-  c.set(0, in_type(c, text, c.type(0)), c.type(0), broadcast_rank(c));
+  const Expression result = call(function, computable(c, 0), computable(c, 1));
+  c.set(0, in_type(c, result, c.type(0)), c.type(0), broadcast_rank(c));
 }
 
 void bitwise_and(NodeContext& c) { set_bitwise(c, "torch.bitwise_and"); }
@@ -17,8 +17,8 @@ void bitwise_or(NodeContext& c) { set_bitwise(c, "torch.bitwise_or"); }
 void bitwise_xor(NodeContext& c) { set_bitwise(c, "torch.bitwise_xor"); }
 
 void bitwise_not(NodeContext& c) {
-  const std::string text = "torch.bitwise_not(" + computable(c, 0) + ")";
-  c.set(0, in_type(c, text, c.type(0)), c.type(0), c.rank(0));
+  const Expression result = call("torch.bitwise_not", computable(c, 0));
+  c.set(0, in_type(c, result, c.type(0)), c.type(0), c.rank(0));
 }
 
 // Shifts by more bits than there are give what ONNX 28 says: 0, or -1 of negative numbers.

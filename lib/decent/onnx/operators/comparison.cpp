@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -29,7 +29,7 @@ std::optional<Integer> comparison(const std::string& sign, const Integer& a, con
                                   bool alone) {
   if (const auto known = known_comparison(sign, a, b)) return Integer::of(*known ? 1 : 0);
   if (!alone) return std::nullopt;
-  return Integer::size("int(" + a.text() + " " + sign + " " + b.text() + ")");
+  return Integer::size(call("int", binary(a, sign, b)));
 }
 
 // The elements of the first `inputs` inputs, of rank 0 and 1, side by side, where all are known one
@@ -66,20 +66,20 @@ bool set_compared_integers(NodeContext& c, const std::string& sign) {
 }
 
 // PyTorch compares no unsigned types wider than 8 bits.
-std::string comparable(NodeContext& c, std::size_t input) {
+Expression comparable(NodeContext& c, std::size_t input) {
   const ElementType type = c.type(input);
   if (type == ElementType::uint16 || type == ElementType::uint32)
-    return c.tensor(input) + ".to(torch.int64)";
-  if (type == ElementType::uint64) return c.helper("_ordered") + "(" + c.tensor(input) + ")";
+    return method(c.tensor(input), "to", "torch.int64");
+  if (type == ElementType::uint64) return call(c.helper("_ordered"), c.tensor(input));
   return operand(c, input, 1 - input);
 }
 
 void compare(NodeContext& c, const std::string& sign) {
   if (set_compared_integers(c, sign)) return;
   for (std::size_t i = 0; i < 2; ++i) c.dtype(c.type(i));  // strings are refused
-  const std::string a = comparable(c, 0);
-  const std::string b = comparable(c, 1);
-  c.set(0, a + " " + sign + " " + b, ElementType::boolean, broadcast_rank(c));
+  const Expression a = comparable(c, 0);
+  const Expression b = comparable(c, 1);
+  c.set(0, binary(a, sign, b), ElementType::boolean, broadcast_rank(c));
 }
 
 void equal(NodeContext& c) { compare(c, "=="); }
@@ -107,8 +107,8 @@ bool set_known_logic(NodeContext& c, std::size_t inputs, const Logic& logic) {
 
 void logical(NodeContext& c, const std::string& name, const Logic& logic) {
   if (set_known_logic(c, 2, logic)) return;
-  c.set(0, "torch.logical_" + name + "(" + c.tensor(0) + ", " + c.tensor(1) + ")",
-        ElementType::boolean, broadcast_rank(c));
+  c.set(0, call("torch.logical_" + name, c.tensor(0), c.tensor(1)), ElementType::boolean,
+        broadcast_rank(c));
 }
 
 void logical_and(NodeContext& c) { logical(c, "and", std::logical_and<>()); }
@@ -117,22 +117,23 @@ void logical_xor(NodeContext& c) { logical(c, "xor", std::not_equal_to<>()); }
 
 void logical_not(NodeContext& c) {
   if (set_known_logic(c, 1, [](bool a, bool) { return !a; })) return;
-  c.set(0, "torch.logical_not(" + c.tensor(0) + ")", ElementType::boolean, c.rank(0));
+  c.set(0, call("torch.logical_not", c.tensor(0)), ElementType::boolean, c.rank(0));
 }
 
 void is_nan(NodeContext& c) {
-  c.set(0, "torch.isnan(" + c.tensor(0) + ")", ElementType::boolean, c.rank(0));
+  c.set(0, call("torch.isnan", c.tensor(0)), ElementType::boolean, c.rank(0));
 }
 
 void is_inf(NodeContext& c) {
   const bool negative = c.int_or("detect_negative", 1) != 0;
   const bool positive = c.int_or("detect_positive", 1) != 0;
-  const std::string x = c.tensor(0);
-  std::string text = "torch.isinf(" + x + ")";
-  if (!negative) text = "torch.isposinf(" + x + ")";
-  if (!positive) text = "torch.isneginf(" + x + ")";
-  if (!positive && !negative) text = "torch.zeros_like(" + x + ", dtype=torch.bool)";
-  c.set(0, text, ElementType::boolean, c.rank(0));
+  const Expression x = c.tensor(0);
+  const Expression none = call("torch.zeros_like", x, keyword("dtype", "torch.bool"));
+  const Expression found = positive && negative ? call("torch.isinf", x)
+                           : positive           ? call("torch.isposinf", x)
+                           : negative           ? call("torch.isneginf", x)
+                                                : none;
+  c.set(0, found, ElementType::boolean, c.rank(0));
 }
 
 // A choice between shapes: by one condition, or by conditions that are known.
@@ -147,10 +148,8 @@ bool set_chosen_integers(NodeContext& c) {
     if (condition.known) {
       results.push_back(*condition.known != 0 ? yes : no);
     } else {
-      results.push_back(
-          {std::nullopt,
-           "(" + yes.text() + " if " + condition.text() + " != 0 else " + no.text() + ")",
-           yes.not_negative && no.not_negative});
+      results.push_back(Integer::computed(conditional(yes, binary(condition, "!=", 0), no),
+                                          yes.not_negative && no.not_negative));
     }
   }
   c.set_integers(0, std::move(results), *broadcast_rank(c, 3), c.type(1));
@@ -160,10 +159,9 @@ bool set_chosen_integers(NodeContext& c) {
 void where(NodeContext& c) {
   if (set_chosen_integers(c)) return;
   c.dtype(c.type(1));  // strings are refused
-  const std::string yes = operand(c, 1, 2);
-  const std::string no = operand(c, 2, 1);
-  c.set(0, "torch.where(" + c.tensor(0) + ", " + yes + ", " + no + ")", c.type(1),
-        broadcast_rank(c));
+  const Expression yes = operand(c, 1, 2);
+  const Expression no = operand(c, 2, 1);
+  c.set(0, call("torch.where", c.tensor(0), yes, no), c.type(1), broadcast_rank(c));
 }
 
 constexpr Operator kComparisonOperators[] = {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "decent/onnx/graph/loop_states.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -24,7 +24,7 @@ std::vector<Value> assigned_branch(NodeContext& c, const std::string& head, cons
                                    const std::vector<std::string>& names) {
   c.open(head);
   std::vector<Value> values = c.translate_graph(branch, {});
-  for (std::size_t i = 0; i < names.size(); ++i) c.line(names[i] + " = " + c.text_of(values[i]));
+  for (std::size_t i = 0; i < names.size(); ++i) c.assign(names[i], c.text_of(values[i]));
   c.close();
   return values;
 }
@@ -80,27 +80,27 @@ std::vector<Value> make_states(NodeContext& c, const Graph& body,
 void assign_states(NodeContext& c, const std::vector<LoopState>& states,
                    const std::vector<Value>& variables, const std::vector<Value>& given) {
   std::vector<std::string> names;
-  std::vector<std::string> texts;
+  Arguments next;
   for (std::size_t i = 0; i < states.size(); ++i) {
     if (states[i].is_unchanged) continue;
     names.push_back(variables[i].text);
-    texts.push_back(c.text_of(given[states[i].body_output]));
+    next.add(c.text_of(given[states[i].body_output]));
   }
-  if (!names.empty()) c.line(comma_separated(names) + " = " + comma_separated(texts));
+  if (!names.empty()) c.assign(names, next.text());
 }
 
 // Lists that every round adds an element to.
 std::vector<std::string> make_lists(NodeContext& c, const Graph& body, std::size_t first) {
   std::vector<std::string> lists;
   for (std::size_t i = first; i < body.outputs.size(); ++i)
-    lists.push_back(c.variable(body.outputs[i].name + "_list", "annotate(List[Tensor], [])"));
+    lists.push_back(c.variable(body.outputs[i].name + "_list", empty_list("Tensor")));
   return lists;
 }
 
 void append_to_lists(NodeContext& c, const std::vector<std::string>& lists,
                      const std::vector<Value>& values, std::size_t first) {
   for (std::size_t i = 0; i < lists.size(); ++i)
-    c.line(lists[i] + ".append(" + c.text_of(values[first + i]) + ")");
+    c.line(method(lists[i], "append", c.text_of(values[first + i])).text());
 }
 
 bool is_true(const Tensor* tensor) {
@@ -141,21 +141,26 @@ void check_trips(NodeContext& c) {
                       std::to_string(kMostTrips) + " are imported");
 }
 
+void open_range(NodeContext& c, const std::string& index, const Expression& count) {
+  c.open("for " + index + " in " + call("range", count).text() + ":");
+}
+
 Rounds open_rounds(NodeContext& c, const Graph& body) {
   Rounds rounds{c.fresh_name("i"), ""};
   const bool starts = !c.has(1) || c.known_scalar(1).value_or(0) != 0;
   const std::string first = starts ? "True" : c.bool_scalar(1);
   if (c.has(0) && goes_on(body)) {
     check_trips(c);
-    const std::string trips = c.int_scalar(0) + (starts ? "" : " if " + first + " else 0");
-    c.open("for " + rounds.index + " in range(" + trips + "):");
+    const Expression trips = c.int_scalar(0);
+    open_range(c, rounds.index, starts ? trips : conditional(trips, first, 0));
     return rounds;
   }
   rounds.condition = c.variable("goes_on", first);
-  const std::string trips = c.has(0) ? c.variable("trips", c.int_scalar(0)) : "";
-  c.line(rounds.index + " = 0");
-  const std::string limit = trips.empty() ? "" : " and " + rounds.index + " < " + trips;
-  c.open("while " + rounds.condition + limit + ":");
+  Expression again = rounds.condition;
+  if (c.has(0))
+    again = binary(again, "and", binary(rounds.index, "<", c.variable("trips", c.int_scalar(0))));
+  c.assign(rounds.index, 0);
+  c.open("while " + again.text() + ":");
   return rounds;
 }
 
@@ -171,10 +176,9 @@ std::vector<Value> body_inputs(const Rounds& rounds, const Graph& body,
   return inputs;
 }
 
-std::string truth_of(NodeContext& c, const Value& value) {
-  if (value.integers && value.integers->size() == 1)
-    return "bool(" + value.integers->front().text() + ")";
-  return "bool(" + c.text_of(value) + ")";
+Expression truth_of(NodeContext& c, const Value& value) {
+  if (value.integers && value.integers->size() == 1) return call("bool", value.integers->front());
+  return call("bool", c.text_of(value));
 }
 
 std::optional<std::int64_t> stacked_rank(const Value& element) {
@@ -193,15 +197,15 @@ void loop(NodeContext& c) {
   const std::vector<Value> values = c.translate_graph(body, body_inputs(rounds, body, variables));
   append_to_lists(c, lists, values, carried + 1);
   if (!rounds.condition.empty()) {
-    c.line(rounds.condition + " = " + truth_of(c, values.front()));
-    c.line(rounds.index + " = " + rounds.index + " + 1");
+    c.assign(rounds.condition, truth_of(c, values.front()));
+    c.assign(rounds.index, binary(rounds.index, "+", 1));
   }
   assign_states(c, states, variables, values);
   c.close();
   for (std::size_t i = 0; i < carried; ++i) c.set_value(i, variables[i]);
   for (std::size_t i = 0; i < lists.size(); ++i) {
     const Value& element = values[carried + 1 + i];
-    c.set(carried + i, "torch.stack(" + lists[i] + ")", element.type, stacked_rank(element));
+    c.set(carried + i, call("torch.stack", lists[i]), element.type, stacked_rank(element));
   }
 }
 
@@ -218,11 +222,12 @@ std::vector<Value> scan_elements(NodeContext& c, std::size_t first, std::size_t 
   std::vector<Value> elements;
   for (std::size_t i = 0; i < count; ++i) {
     const Value& whole = c.input(first + i);
-    const std::string axis = std::to_string(axis_of(entry_or(axes, i, 0), whole.rank));
-    const std::string x = c.text_of(whole);
-    const std::string place =
-        entry_or(directions, i, 0) == 0 ? index : x + ".size(" + axis + ") - 1 - " + index;
-    const std::string name = c.variable("element", x + ".select(" + axis + ", " + place + ")");
+    const std::int64_t axis = axis_of(entry_or(axes, i, 0), whole.rank);
+    const Expression x = c.text_of(whole);
+    const Expression last = binary(method(x, "size", axis), "-", 1);
+    const bool forward = entry_or(directions, i, 0) == 0;
+    const Expression place = forward ? Expression(index) : binary(last, "-", index);
+    const std::string name = c.variable("element", method(x, "select", axis, place));
     const auto rank = whole.rank ? std::optional(*whole.rank - 1) : std::nullopt;
     elements.push_back(variable_of(whole, name, rank));
   }
@@ -235,10 +240,10 @@ void set_scan_outputs(NodeContext& c, const std::vector<std::string>& lists,
   const auto directions = c.ints("scan_output_directions");
   for (std::size_t i = 0; i < lists.size(); ++i) {
     const Value& element = values[states + i];
-    const std::string axis = std::to_string(axis_of(entry_or(axes, i, 0), stacked_rank(element)));
-    std::string text = "torch.stack(" + lists[i] + ", " + axis + ")";
-    if (entry_or(directions, i, 0) != 0) text += ".flip([" + axis + "])";
-    c.set(states + i, text, element.type, stacked_rank(element));
+    const std::int64_t axis = axis_of(entry_or(axes, i, 0), stacked_rank(element));
+    Expression stacked = call("torch.stack", lists[i], axis);
+    if (entry_or(directions, i, 0) != 0) stacked = method(stacked, "flip", list(axis));
+    c.set(states + i, stacked, element.type, stacked_rank(element));
   }
 }
 
@@ -255,7 +260,7 @@ void scan(NodeContext& c) {
   const std::vector<std::string> lists = make_lists(c, body, carried);
   const std::int64_t axis = axis_of(entry_or(c.ints("scan_input_axes"), 0, 0), c.rank(carried));
   const std::string index = c.fresh_name("i");
-  c.open("for " + index + " in range(" + size_of_dimension(c, carried, axis).text() + "):");
+  open_range(c, index, size_of_dimension(c, carried, axis));
   std::vector<Value> inputs = variables;
   for (Value& element : scan_elements(c, carried, scanned, index))
     inputs.push_back(std::move(element));
@@ -273,7 +278,7 @@ void sequence_map(NodeContext& c) {
     throw Unsupported("has a body with another number of inputs than it is given");
   const std::vector<std::string> lists = make_lists(c, body, 0);
   const std::string index = c.fresh_name("i");
-  c.open("for " + index + " in range(len(" + c.tensor(0) + ")):");
+  open_range(c, index, call("len", c.tensor(0)));
   std::vector<Value> inputs;
   for (std::size_t i = 0; i < c.inputs(); ++i) {
     const Value& each = c.input(i);
@@ -281,7 +286,7 @@ void sequence_map(NodeContext& c) {
       inputs.push_back(each);
       continue;
     }
-    const std::string name = c.variable("element", c.text_of(each) + "[" + index + "]");
+    const std::string name = c.variable("element", subscript(c.text_of(each), index));
     inputs.push_back(variable_of(each, name, std::nullopt));
     inputs.back().kind = Value::Kind::tensor;
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/window.h"
 
@@ -19,7 +19,7 @@ bool is_zero(const Value& value) {
   return std::all_of(elements.begin(), elements.end(), [](double each) { return each == 0; });
 }
 
-std::string bias_text(NodeContext& c) {
+std::string bias_of(NodeContext& c) {
   return c.has(kBias) && !is_zero(c.input(kBias)) ? c.tensor(kBias) : "None";
 }
 
@@ -27,28 +27,23 @@ bool has_negative(const std::vector<std::int64_t>& numbers) {
   return std::any_of(numbers.begin(), numbers.end(), [](std::int64_t each) { return each < 0; });
 }
 
-void set_of_window(NodeContext& c, const Window& window, const std::string& expression) {
+void set_of_window(NodeContext& c, const Window& window, const Expression& expression) {
   c.set(0, expression, c.type(0), static_cast<std::int64_t>(window.axes) + 2);
 }
 
 void conv(NodeContext& c) {
   const Window window = window_of(c, kWeight);
   const bool built_in = window.is_symmetric() && !has_negative(window.begins);
-  std::string x = c.tensor(0);
+  Expression x = c.tensor(0);
   if (!built_in) {
-    const std::string padding = padding_text(c, window, kernel_text(c, window, kWeight));
-    x = "torch.constant_pad_nd(" + x + ", " + padding + ", 0.0)";
+    const Expression kernel = kernel_expression(c, window, kWeight);
+    x = call("torch.constant_pad_nd", x, padding_expression(c, window, kernel), 0.0);
   }
   const std::vector<std::int64_t> none(window.axes, 0);
-  const std::vector<std::string> arguments = {x,
-                                              c.tensor(kWeight),
-                                              bias_text(c),
-                                              list_text(window.strides),
-                                              list_text(built_in ? window.begins : none),
-                                              list_text(window.dilations),
-                                              std::to_string(c.int_or("group", 1))};
   set_of_window(c, window,
-                function_of_axes(window, "torch.conv") + "(" + comma_separated(arguments) + ")");
+                call(function_of_axes(window, "torch.conv"), x, c.tensor(kWeight), bias_of(c),
+                     list(window.strides), list(built_in ? window.begins : none),
+                     list(window.dilations), c.int_or("group", 1)));
 }
 
 std::vector<std::int64_t> output_padding_of(const NodeContext& c, const Window& window) {
@@ -61,70 +56,61 @@ std::vector<std::int64_t> output_padding_of(const NodeContext& c, const Window& 
   return given;
 }
 
-std::string transposed(NodeContext& c, const Window& window, const std::string& bias,
-                       const std::vector<std::int64_t>& padding) {
-  const std::vector<std::string> arguments = {c.tensor(0),
-                                              c.tensor(kWeight),
-                                              bias,
-                                              list_text(window.strides),
-                                              list_text(padding),
-                                              list_text(output_padding_of(c, window)),
-                                              std::to_string(c.int_or("group", 1)),
-                                              list_text(window.dilations)};
-  return function_of_axes(window, "torch.conv_transpose") + "(" + comma_separated(arguments) + ")";
+Expression transposed(NodeContext& c, const Window& window, const Expression& bias,
+                      const std::vector<std::int64_t>& padding) {
+  return call(function_of_axes(window, "torch.conv_transpose"), c.tensor(0), c.tensor(kWeight),
+              bias, list(window.strides), list(padding), list(output_padding_of(c, window)),
+              c.int_or("group", 1), list(window.dilations));
 }
 
 // Padding takes from the output what it adds to the input of a convolution.
-std::string cropped(const Window& window, const std::string& whole) {
+Expression cropped(const Window& window, const Expression& whole) {
   std::vector<std::int64_t> pads;
   for (std::size_t i = window.axes; i-- > 0;) {
     pads.push_back(-window.begins[i]);
     pads.push_back(-window.ends[i]);
   }
-  return "torch.constant_pad_nd(" + whole + ", " + list_text(pads) + ", 0.0)";
+  return call("torch.constant_pad_nd", whole, list(pads), 0.0);
 }
 
 // Sizes of the output's spatial axes, where they are given rather than padding.
-std::optional<std::string> output_size(NodeContext& c, const Window& window) {
+std::optional<Expression> output_size(NodeContext& c, const Window& window) {
   if (auto given = c.ints("output_shape"); given && !given->empty()) {
     if (given->size() == window.axes + 2) given->erase(given->begin(), given->begin() + 2);
     if (given->size() != window.axes) throw Unsupported("has an output_shape of another rank");
-    return list_text(*given);
+    return list(*given);
   }
   const std::string automatic = c.string_or("auto_pad", "NOTSET");
   if (automatic == "NOTSET" || automatic == "VALID") return std::nullopt;
-  std::vector<std::string> sizes;
-  for (std::size_t i = 0; i < window.axes; ++i) {
-    sizes.push_back(c.tensor(0) + ".size(" + std::to_string(i + 2) + ") * " +
-                    std::to_string(window.strides[i]));
-  }
-  return "[" + comma_separated(sizes) + "]";
+  Arguments sizes;
+  for (std::size_t i = 0; i < window.axes; ++i)
+    sizes.add(binary(method(c.tensor(0), "size", i + 2), "*", window.strides[i]));
+  return list(sizes);
 }
 
 // The bias comes last, as the size may be more than the convolution gives.
-void conv_transpose_to_size(NodeContext& c, const Window& window, const std::string& size) {
+void conv_transpose_to_size(NodeContext& c, const Window& window, const Expression& size) {
   const bool upper = c.string_or("auto_pad", "NOTSET") == "SAME_UPPER";
   const std::vector<std::int64_t> none(window.axes, 0);
-  std::string text = c.helper("_fit") + "(" + transposed(c, window, "None", none) + ", " + size +
-                     ", " + bool_text(upper) + ")";
+  Expression result = call(c.helper("_fit"), transposed(c, window, "None", none), size, upper);
   if (c.has(kBias)) {
     std::vector<std::int64_t> shape(window.axes + 1, 1);
     shape.front() = -1;
-    text += " + " + c.tensor(kBias) + ".view(" + list_text(shape) + ")";
+    result = binary(result, "+", method(c.tensor(kBias), "view", list(shape)));
   }
-  set_of_window(c, window, text);
+  set_of_window(c, window, result);
 }
 
 void conv_transpose(NodeContext& c) {
   const Window window = window_of(c, kWeight);
   if (const auto size = output_size(c, window)) return conv_transpose_to_size(c, window, *size);
   if (window.is_symmetric() && !has_negative(window.begins))
-    return set_of_window(c, window, transposed(c, window, bias_text(c), window.begins));
+    return set_of_window(c, window, transposed(c, window, bias_of(c), window.begins));
   // A negative crop would have to add the bias alone.
   if (has_negative(window.begins) || has_negative(window.ends))
     throw Unsupported("has negative pads");
   const std::vector<std::int64_t> none(window.axes, 0);
-  set_of_window(c, window, cropped(window, transposed(c, window, bias_text(c), none)));
+  set_of_window(c, window, cropped(window, transposed(c, window, bias_of(c), none)));
 }
 
 constexpr Operator kConvolutionOperators[] = {

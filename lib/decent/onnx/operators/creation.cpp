@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -56,11 +56,16 @@ bool set_equal_integers(NodeContext& c, const Tensor* value) {
   return true;
 }
 
-std::string number_text(const Tensor* value) {
-  if (value == nullptr) return "0.0";
-  if (is_floating(value->type)) return literal(as_doubles(*value).front());
-  if (value->type == ElementType::boolean) return bool_text(as_integers(*value).front() != 0);
-  return std::to_string(as_integers(*value).front());
+Expression number(const Tensor* value) {
+  if (value == nullptr) return 0.0;
+  if (is_floating(value->type)) return as_doubles(*value).front();
+  if (value->type == ElementType::boolean) return as_integers(*value).front() != 0;
+  return as_integers(*value).front();
+}
+
+// What functions that make tensors end with.
+Arguments type_and_device(NodeContext& c, ElementType type) {
+  return Arguments(keyword("dtype", c.dtype(type)), keyword("device", c.device()));
 }
 
 void constant_of_shape(NodeContext& c) {
@@ -69,16 +74,13 @@ void constant_of_shape(NodeContext& c) {
     throw Unsupported("has a 'value' of more than one element");
   if (set_equal_integers(c, value)) return;
   const ElementType type = c.as_computed(value != nullptr ? value->type : ElementType::float32);
-  const std::string dtype = c.dtype(type);  // strings are refused
+  c.dtype(type);  // strings are refused
   const auto shape = c.integers(0);
   const auto& dims = c.input(0).dims;
   std::optional<std::int64_t> rank;
   if (shape) rank = static_cast<std::int64_t>(shape->size());
   if (!shape && dims && dims->size() == 1) rank = dims->front();
-  c.set(0,
-        "torch.full(" + c.int_list(0) + ", " + number_text(value) + ", dtype=" + dtype +
-            ", device=" + c.device() + ")",
-        type, rank);
+  c.set(0, call("torch.full", c.int_list(0), number(value), type_and_device(c, type)), type, rank);
 }
 
 constexpr std::int64_t kMostOfRange = 4 * 1024 * 1024;
@@ -121,38 +123,36 @@ bool is_count(NodeContext& c) {
 void range(NodeContext& c) {
   if (set_known_range(c)) return;
   const ElementType type = c.type(0);
-  const std::string made = ", dtype=" + c.dtype(type) + ", device=" + c.device() + ")";
   if (is_integer(type) && is_count(c))
-    return c.set(0, "torch.arange(" + c.int_scalar(1) + made, type, 1);
+    return c.set(0, call("torch.arange", c.int_scalar(1), type_and_device(c, type)), type, 1);
   const auto scalar = [&](std::size_t input) {
     return is_floating(type) ? c.float_scalar(input) : c.int_scalar(input);
   };
-  const std::string arguments = "(" + scalar(0) + ", " + scalar(1) + ", " + scalar(2) + ", ";
-  const std::string helper = c.helper(is_floating(type) ? "_float_range" : "_range");
-  c.set(0, helper + arguments + c.device() + ").to(" + c.dtype(type) + ")", type, 1);
+  const Expression made = call(c.helper(is_floating(type) ? "_float_range" : "_range"), scalar(0),
+                               scalar(1), scalar(2), c.device());
+  c.set(0, method(made, "to", c.dtype(type)), type, 1);
 }
 
 void eye_like(NodeContext& c) {
   const ElementType type = c.type_attribute("dtype", c.type(0));
-  c.set(0,
-        c.helper("_eye") + "(" + c.tensor(0) + ", " + std::to_string(c.int_or("k", 0)) + ").to(" +
-            c.dtype(type) + ")",
-        type, 2);
+  const Expression eye = call(c.helper("_eye"), c.tensor(0), c.int_or("k", 0));
+  c.set(0, method(eye, "to", c.dtype(type)), type, 2);
 }
 
 void one_hot(NodeContext& c) {
   const auto rank = c.rank(0) ? std::optional(*c.rank(0) + 1) : std::nullopt;
-  const std::string depth = is_floating(c.type(1)) ? "int(" + c.tensor(1) + ")" : c.int_scalar(1);
+  const Expression depth = is_floating(c.type(1)) ? call("int", c.tensor(1)) : c.int_scalar(1);
   c.set(0,
-        c.helper("_one_hot") + "(" + c.tensor(0) + ", " + depth + ", " + c.tensor(2) + ", " +
-            std::to_string(axis_of(c.int_or("axis", -1), rank)) + ")",
+        call(c.helper("_one_hot"), c.tensor(0), depth, c.tensor(2),
+             axis_of(c.int_or("axis", -1), rank)),
         c.type(2), rank);
 }
 
 void trilu(NodeContext& c) {
-  const std::string function = c.int_or("upper", 1) != 0 ? "torch.triu(" : "torch.tril(";
-  const std::string diagonal = c.has(1) ? ", " + c.int_scalar(1) : "";
-  c.set(0, function + c.tensor(0) + diagonal + ")", c.type(0), c.rank(0));
+  Arguments arguments(c.tensor(0));
+  if (c.has(1)) arguments.add(c.int_scalar(1));
+  const char* function = c.int_or("upper", 1) != 0 ? "torch.triu" : "torch.tril";
+  c.set(0, call(function, arguments), c.type(0), c.rank(0));
 }
 
 // A cast of a shape's integers; where they fit is told by those that are known.
@@ -173,7 +173,7 @@ void cast_to(NodeContext& c, ElementType type) {
   if (type == c.type(0)) return c.set_value(0, c.input(0));
   if (set_cast_integers(c, type)) return;
   c.dtype(c.type(0));  // strings are refused
-  c.set(0, c.tensor(0) + ".to(" + c.dtype(type) + ")", type, c.rank(0));
+  c.set(0, method(c.tensor(0), "to", c.dtype(type)), type, c.rank(0));
 }
 
 void cast(NodeContext& c) { cast_to(c, c.type_attribute("to", ElementType::undefined)); }
@@ -185,7 +185,7 @@ void bit_cast(NodeContext& c) {
   if (size_of(type) != size_of(c.type(0)))
     throw Unsupported("has types of different width, " + std::string(name_of(c.type(0))) + " and " +
                       std::string(name_of(type)));
-  c.set(0, "torch.view_copy(" + c.tensor(0) + ", dtype=" + c.dtype(type) + ")", type, c.rank(0));
+  c.set(0, call("torch.view_copy", c.tensor(0), keyword("dtype", c.dtype(type))), type, c.rank(0));
 }
 
 constexpr Operator kCreationOperators[] = {

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "decent/core/text.h"
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -26,19 +27,18 @@ void concat(NodeContext& c) {
   if (set_joined_integers(c)) return;
   if (c.inputs() == 1) return c.set_value(0, c.input(0));
   const std::int64_t axis = axis_of(c.int_or("axis", 0), c.rank(0));
-  std::vector<std::string> parts;
+  Arguments parts;
   std::optional<std::int64_t> rank;
   for (std::size_t i = 0; i < c.inputs(); ++i) {
-    parts.push_back(c.tensor(i));
+    parts.add(c.tensor(i));
     if (!rank) rank = c.rank(i);
   }
-  c.set(0, "torch.cat([" + comma_separated(parts) + "], " + std::to_string(axis) + ")", c.type(0),
-        rank);
+  c.set(0, call("torch.cat", list(parts), axis), c.type(0), rank);
 }
 
 // Sizes of the parts as a List[int], where the node gives them.
-std::optional<std::string> split_sizes(NodeContext& c) {
-  if (const auto given = c.ints("split")) return list_text(*given);
+std::optional<Expression> split_sizes(NodeContext& c) {
+  if (const auto given = c.ints("split")) return list(*given);
   if (c.has(1)) return c.int_list(1);
   return std::nullopt;
 }
@@ -63,15 +63,15 @@ bool set_split_integers(NodeContext& c, std::size_t parts) {
 void split(NodeContext& c) {
   const std::size_t parts = c.node().outputs.size();
   if (set_split_integers(c, parts)) return;
-  const std::string x = c.tensor(0);
-  const std::string axis = std::to_string(axis_of(c.int_or("axis", 0), c.rank(0)));
+  const Expression x = c.tensor(0);
+  const std::int64_t axis = axis_of(c.int_or("axis", 0), c.rank(0));
   const auto sizes = split_sizes(c);
-  const std::string pieces = sizes ? "torch.split(" + x + ", " + *sizes + ", " + axis + ")"
-                                   : x + ".chunk(" + std::to_string(parts) + ", " + axis + ")";
-  if (parts == 1) return c.set(0, pieces + "[0]", c.type(0), c.rank(0));
+  const Expression pieces =
+      sizes ? call("torch.split", x, *sizes, axis) : method(x, "chunk", parts, axis);
+  if (parts == 1) return c.set(0, subscript(pieces, 0), c.type(0), c.rank(0));
   std::vector<std::string> names;
   for (std::size_t i = 0; i < parts; ++i) names.push_back(c.declare(i, c.type(0), c.rank(0)));
-  c.line(comma_separated(names) + " = " + pieces);
+  c.assign(names, pieces);
 }
 
 // One axis of a Slice.
@@ -155,30 +155,29 @@ std::string range_text(const Cut& cut) {
   return cut.step == 1 ? text : text + ":" + std::to_string(cut.step);
 }
 
-std::string sliced_forwards(const std::string& x, const std::vector<Cut>& cuts) {
+Expression sliced_forwards(const Expression& x, const std::vector<Cut>& cuts) {
   std::vector<std::string> ranges;
   for (const Cut& cut : cuts) {
     const auto place = static_cast<std::size_t>(cut.axis);
     if (ranges.size() <= place) ranges.resize(place + 1, ":");
     ranges[place] = range_text(cut);
   }
-  return x + "[" + comma_separated(ranges) + "]";
+  return subscript(x, join(ranges));
 }
 
-std::string sliced(NodeContext& c, const std::vector<Cut>& cuts) {
+Expression sliced(NodeContext& c, const std::vector<Cut>& cuts) {
   std::vector<Cut> forwards;
   for (const Cut& cut : cuts) {
     if (cut.step > 0 && cut.axis >= 0) forwards.push_back(cut);
   }
-  std::string text = c.tensor(0);
-  if (!forwards.empty()) text = sliced_forwards(text, forwards);
+  Expression result = c.tensor(0);
+  if (!forwards.empty()) result = sliced_forwards(result, forwards);
   for (const Cut& cut : cuts) {
     if (cut.step > 0 && cut.axis >= 0) continue;
     const std::string function = cut.step > 0 ? "torch.slice" : c.helper("_slice_backwards");
-    text = function + "(" + text + ", " + std::to_string(cut.axis) + ", " + bound_text(cut.start) +
-           ", " + bound_text(cut.end) + ", " + std::to_string(cut.step) + ")";
+    result = call(function, result, cut.axis, bound_text(cut.start), bound_text(cut.end), cut.step);
   }
-  return text;
+  return result;
 }
 
 // Slices of a shape.
@@ -203,20 +202,20 @@ bool set_sliced_integers(NodeContext& c, const std::vector<Cut>& cuts) {
   return true;
 }
 
+Expression optional_int_list(NodeContext& c, std::size_t input) {
+  return c.has(input) ? c.int_list(input) : empty_list("int");
+}
+
 void slice(NodeContext& c) {
   if (const auto cuts = cuts_of(c)) {
     if (set_sliced_integers(c, *cuts)) return;
     return c.set(0, sliced(c, *cuts), c.type(0), c.rank(0));
   }
-  const std::string none = "annotate(List[int], [])";
   const std::string starts = c.int_list(1);
   const std::string ends = c.int_list(2);
-  const std::string axes = c.has(3) ? c.int_list(3) : none;
-  const std::string steps = c.has(4) ? c.int_list(4) : none;
-  c.set(0,
-        c.helper("_slice") + "(" + c.tensor(0) + ", " + starts + ", " + ends + ", " + axes + ", " +
-            steps + ")",
-        c.type(0), c.rank(0));
+  const Expression axes = optional_int_list(c, 3);
+  const Expression steps = optional_int_list(c, 4);
+  c.set(0, call(c.helper("_slice"), c.tensor(0), starts, ends, axes, steps), c.type(0), c.rank(0));
 }
 
 // Pads as (axis from the front) -> before, after; std::nullopt where they cannot be told now.
@@ -241,14 +240,14 @@ std::optional<std::vector<Padding>> paddings_of(NodeContext& c) {
 }
 
 // torch's order: from the last dimension on, as far as `dimensions` go.
-std::string torch_pads(const std::vector<Padding>& all, std::size_t dimensions) {
+Expression torch_pads(const std::vector<Padding>& all, std::size_t dimensions) {
   std::vector<Integer> pads;
   for (std::size_t i = 0; i < dimensions; ++i) {
     const Padding& each = all[all.size() - 1 - i];
     pads.push_back(each.before);
     pads.push_back(each.after);
   }
-  return list_text(pads);
+  return list(pads);
 }
 
 // How many of the last dimensions have padding.
@@ -258,30 +257,30 @@ std::size_t padded_dimensions(const std::vector<Padding>& all) {
   return static_cast<std::size_t>(all.end() - first);
 }
 
-std::string pad_value(NodeContext& c) {
-  if (c.opset() < 11) return literal(c.float_or("value", 0));
+Expression pad_value(NodeContext& c) {
+  if (c.opset() < 11) return c.float_or("value", 0);
   const ElementType type = c.type(0);
   if (!c.has(2)) return is_floating(type) ? "0.0" : "0";
   if (is_floating(type)) return c.float_scalar(2);
-  return type == ElementType::boolean ? "int(" + c.bool_scalar(2) + ")" : c.int_scalar(2);
+  return type == ElementType::boolean ? call("int", c.bool_scalar(2)) : c.int_scalar(2);
 }
 
-std::string constant_padded(NodeContext& c, const std::optional<std::vector<Padding>>& all) {
-  std::string pads;
-  if (all) {
-    pads = torch_pads(*all, padded_dimensions(*all));
-  } else {
-    const std::string given = c.int_list(1);
-    const std::string axes = c.has(3) ? c.int_list(3) : "annotate(List[int], [])";
-    pads = c.helper("_pad_sizes") + "(" + c.tensor(0) + ".dim(), " + given + ", " + axes + ")";
-  }
-  return "torch.constant_pad_nd(" + c.tensor(0) + ", " + pads + ", " + pad_value(c) + ")";
+// Pads that are only known when the model runs, as torch.constant_pad_nd takes them.
+Expression computed_pads(NodeContext& c) {
+  const std::string given = c.int_list(1);
+  const Expression axes = optional_int_list(c, 3);
+  return call(c.helper("_pad_sizes"), method(c.tensor(0), "dim"), given, axes);
+}
+
+Expression constant_padded(NodeContext& c, const std::optional<std::vector<Padding>>& all) {
+  const Expression pads = all ? torch_pads(*all, padded_dimensions(*all)) : computed_pads(c);
+  return call("torch.constant_pad_nd", c.tensor(0), pads, pad_value(c));
 }
 
 // PyTorch's own function where it has one for these dimensions: 1 to 3 of them after one or two
 // others, padded, not cut.
-std::optional<std::string> padded_by_torch(NodeContext& c, const std::vector<Padding>& all,
-                                           const std::string& mode) {
+std::optional<Expression> padded_by_torch(NodeContext& c, const std::vector<Padding>& all,
+                                          const std::string& mode) {
   const std::size_t padded = padded_dimensions(all);
   const std::size_t dimensions = std::max(padded, all.size() < 2 ? 0 : all.size() - 2);
   const bool cut = std::any_of(all.begin(), all.end(), [](const Padding& each) {
@@ -291,8 +290,8 @@ std::optional<std::string> padded_by_torch(NodeContext& c, const std::vector<Pad
   if (mode == "wrap" || cut || dimensions == 0 || dimensions > 3 || dimensions == all.size())
     return std::nullopt;
   const std::string function = mode == "reflect" ? "torch.reflection_pad" : "torch.replication_pad";
-  return function + std::to_string(dimensions) + "d(" + c.tensor(0) + ", " +
-         torch_pads(all, dimensions) + ")";
+  return call(function + std::to_string(dimensions) + "d", c.tensor(0),
+              torch_pads(all, dimensions));
 }
 
 void pad(NodeContext& c) {
@@ -302,14 +301,13 @@ void pad(NodeContext& c) {
   if (mode == "constant") return c.set(0, constant_padded(c, all), c.type(0), c.rank(0));
   if (mode != "reflect" && mode != "edge" && mode != "wrap")
     throw Unsupported("has the mode '" + mode + "'");
-  auto text = all ? padded_by_torch(c, *all, mode) : std::nullopt;
-  if (!text) {
-    const std::string pads =
-        c.opset() < 11 ? list_text(*known_attribute(c, "pads")) : c.int_list(1);
-    const std::string axes = c.has(3) ? c.int_list(3) : "annotate(List[int], [])";
-    text = c.helper("_pad") + "(" + c.tensor(0) + ", " + pads + ", " + axes + ", \"" + mode + "\")";
+  auto padded = all ? padded_by_torch(c, *all, mode) : std::nullopt;
+  if (!padded) {
+    const Expression pads = c.opset() < 11 ? list(*known_attribute(c, "pads")) : c.int_list(1);
+    const Expression axes = optional_int_list(c, 3);
+    padded = call(c.helper("_pad"), c.tensor(0), pads, axes, string_literal(mode));
   }
-  c.set(0, *text, c.type(0), c.rank(0));
+  c.set(0, *padded, c.type(0), c.rank(0));
 }
 
 bool depth_first(NodeContext& c) {
@@ -319,8 +317,7 @@ bool depth_first(NodeContext& c) {
 }
 
 void rearrange(NodeContext& c, const std::string& function) {
-  c.set(0, function + "(" + c.tensor(0) + ", " + std::to_string(c.int_or("blocksize", 0)) + ")",
-        c.type(0), 4);
+  c.set(0, call(function, c.tensor(0), c.int_or("blocksize", 0)), c.type(0), 4);
 }
 
 void depth_to_space(NodeContext& c) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/shape_arithmetic.h"
 #include "decent/onnx/translate/unsigned_types.h"
@@ -11,16 +11,16 @@
 namespace decent::onnx {
 namespace {
 
-void set_binary(NodeContext& c, const std::string& expression) {
+void set_broadcast(NodeContext& c, const Expression& expression) {
   c.set(0, in_type(c, expression, c.type(0)), c.type(0), broadcast_rank(c));
 }
 
 // "a + b", with a number in place of a scalar constant where PyTorch computes in the type.
 void set_infix(NodeContext& c, const char* sign) {
   if (lacks_arithmetic(c.type(0))) {
-    set_binary(c, computable(c, 0) + " " + sign + " " + computable(c, 1));
+    set_broadcast(c, binary(computable(c, 0), sign, computable(c, 1)));
   } else {
-    set_binary(c, operand(c, 0, 1) + " " + sign + " " + operand(c, 1, 0));
+    set_broadcast(c, binary(operand(c, 0, 1), sign, operand(c, 1, 0)));
   }
 }
 
@@ -30,9 +30,10 @@ void add(NodeContext& c) {
 
 void sub(NodeContext& c) {
   if (set_shape_arithmetic(c, Arithmetic::subtract)) return;
-  const bool from_number = operand(c, 0, 1) != c.tensor(0) && !lacks_arithmetic(c.type(0));
+  const Expression from = operand(c, 0, 1);
+  const bool from_number = from.text() != c.tensor(0) && !lacks_arithmetic(c.type(0));
   if (!from_number) return set_infix(c, "-");
-  set_binary(c, "torch.rsub(" + c.tensor(1) + ", " + operand(c, 0, 1) + ")");
+  set_broadcast(c, call("torch.rsub", c.tensor(1), from));
 }
 
 void mul(NodeContext& c) {
@@ -50,13 +51,13 @@ bool may_overflow(NodeContext& c) {
 void div(NodeContext& c) {
   if (set_shape_arithmetic(c, Arithmetic::divide)) return;
   if (is_floating(c.type(0))) return set_infix(c, "/");
-  const std::string operands = computable(c, 0) + ", " + computable(c, 1);
+  const Arguments operands(computable(c, 0), computable(c, 1));
   if (c.type(0) == ElementType::uint64) {
-    set_binary(c, c.helper("_unsigned_divide") + "(" + operands + ")");
+    set_broadcast(c, call(c.helper("_unsigned_divide"), operands));
   } else if (may_overflow(c)) {
-    set_binary(c, c.helper("_truncated_quotient") + "(" + operands + ")");
+    set_broadcast(c, call(c.helper("_truncated_quotient"), operands));
   } else {
-    set_binary(c, "torch.div(" + operands + ", rounding_mode=\"trunc\")");
+    set_broadcast(c, call("torch.div", operands, keyword("rounding_mode", "\"trunc\"")));
   }
 }
 
@@ -64,47 +65,40 @@ void mod(NodeContext& c) {
   const bool truncates = c.int_or("fmod", 0) != 0;
   const Arithmetic kind = truncates ? Arithmetic::remainder : Arithmetic::floor_remainder;
   if (set_shape_arithmetic(c, kind)) return;
-  const std::string operands = computable(c, 0) + ", " + computable(c, 1);
-  if (c.type(0) == ElementType::uint64) {
-    set_binary(c, c.helper("_unsigned_remainder") + "(" + operands + ")");
-  } else {
-    set_binary(c, (truncates ? "torch.fmod(" : "torch.remainder(") + operands + ")");
-  }
+  const std::string function = c.type(0) == ElementType::uint64 ? c.helper("_unsigned_remainder")
+                               : truncates                      ? "torch.fmod"
+                                                                : "torch.remainder";
+  set_broadcast(c, call(function, computable(c, 0), computable(c, 1)));
 }
 
 // The exponent as a number, which PyTorch has faster ways for, where that changes neither the type
 // nor the shape.
-std::optional<std::string> exponent_number(NodeContext& c) {
+std::optional<Expression> exponent_number(NodeContext& c) {
   const auto number = c.known_scalar(1);
   if (!number || !c.rank(0) || c.rank(1) > c.rank(0)) return std::nullopt;
-  if (is_floating(c.type(0))) return literal(*number);
+  if (is_floating(c.type(0))) return *number;
   const auto integer = c.known_integers(1);
   if (!integer) return std::nullopt;
-  return std::to_string(integer->front());
+  return integer->front();
 }
 
 // The outcome has the type of the base.
 void pow(NodeContext& c) {
   const ElementType type = c.type(0);
   const auto number = exponent_number(c);
-  const std::string text =
-      "torch.pow(" + computable(c, 0) + ", " + number.value_or(computable(c, 1)) + ")";
+  const Expression power = call("torch.pow", computable(c, 0), number ? *number : computable(c, 1));
   const bool keeps = number || c.type(1) == type || (is_floating(type) && !is_floating(c.type(1)));
   const bool converts = !keeps || lacks_arithmetic(type);
-  c.set(0, converts ? text + ".to(" + c.dtype(type) + ")" : text, type, broadcast_rank(c));
+  c.set(0, converts ? method(power, "to", c.dtype(type)) : power, type, broadcast_rank(c));
 }
 
 void identity(NodeContext& c) { c.set_value(0, c.input(0)); }
-
-void set_unary(NodeContext& c, const std::string& expression) {
-  c.set(0, expression, c.type(0), c.rank(0));
-}
 
 // PyTorch calls it by the same name.
 void function_of_name(NodeContext& c) {
   std::string name = c.node().op_type;
   for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
-  set_unary(c, "torch." + name + "(" + c.tensor(0) + ")");
+  set_like_input(c, call("torch." + name, c.tensor(0)));
 }
 
 void neg(NodeContext& c) {
@@ -118,12 +112,12 @@ void abs(NodeContext& c) {
 
 void sign(NodeContext& c) {
   if (!lacks_arithmetic(c.type(0))) return function_of_name(c);
-  set_unary(c, "(" + computable(c, 0) + " != 0).to(" + c.dtype(c.type(0)) + ")");
+  set_like_input(c, method(binary(computable(c, 0), "!=", 0), "to", c.dtype(c.type(0))));
 }
 
 void erf(NodeContext& c) {
   if (is_floating(c.type(0))) return function_of_name(c);
-  set_unary(c, "torch.erf(" + computable(c, 0) + ").to(" + c.dtype(c.type(0)) + ")");
+  set_like_input(c, method(call("torch.erf", computable(c, 0)), "to", c.dtype(c.type(0))));
 }
 
 constexpr Operator kElementwiseOperators[] = {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -22,7 +22,7 @@ std::string chosen(NodeContext& c, std::string_view attribute, const std::string
                     "', which the specification does not know");
 }
 
-const char* aligned(NodeContext& c) { return c.int_or("align_corners", 0) != 0 ? "True" : "False"; }
+bool is_aligned(NodeContext& c) { return c.int_or("align_corners", 0) != 0; }
 
 void grid_sample(NodeContext& c) {
   const std::string mode = chosen(
@@ -32,26 +32,22 @@ void grid_sample(NodeContext& c) {
     throw Unsupported("interpolates volumes cubically, which PyTorch does not");
   const std::string padding =
       chosen(c, "padding_mode", "zeros", {{"zeros", "0"}, {"border", "1"}, {"reflection", "2"}});
-  c.set(0,
-        "torch.grid_sampler(" + c.tensor(0) + ", " + c.tensor(1) + ", " + mode + ", " + padding +
-            ", " + aligned(c) + ")",
+  c.set(0, call("torch.grid_sampler", c.tensor(0), c.tensor(1), mode, padding, is_aligned(c)),
         c.type(0), c.rank(0));
 }
 
 void affine_grid(NodeContext& c) {
   std::optional<std::int64_t> rank;
   if (const auto size = c.integers(1)) rank = static_cast<std::int64_t>(size->size());
-  c.set(
-      0,
-      "torch.affine_grid_generator(" + c.tensor(0) + ", " + c.int_list(1) + ", " + aligned(c) + ")",
-      c.type(0), rank);
+  c.set(0, call("torch.affine_grid_generator", c.tensor(0), c.int_list(1), is_aligned(c)),
+        c.type(0), rank);
 }
 
 // An attribute with an integer, or two, for each dimension.
-std::string by_dimension(NodeContext& c, std::string_view attribute, const std::string& block,
-                         std::int64_t otherwise) {
-  if (const auto given = c.ints(attribute)) return list_text(*given);
-  return "[" + std::to_string(otherwise) + "] * len(" + block + ")";
+Expression by_dimension(NodeContext& c, std::string_view name, const Expression& block,
+                        std::int64_t otherwise) {
+  if (const auto given = c.ints(name)) return list(*given);
+  return binary(list(otherwise), "*", call("len", block));
 }
 
 // PyTorch's function is about images with the same padding on both sides.
@@ -63,16 +59,15 @@ bool is_torch_col2im(NodeContext& c) {
 }
 
 void col2im(NodeContext& c) {
-  const std::string block = c.variable("block", c.int_list(2));
-  const std::string pads = c.variable("pads", by_dimension(c, "pads", block + " + " + block, 0));
-  const std::string shapes = c.tensor(0) + ", " + c.int_list(1) + ", " + block + ", " +
-                             by_dimension(c, "dilations", block, 1) + ", " + pads;
-  const std::string strides = by_dimension(c, "strides", block, 1);
+  const Expression block = c.variable("block", c.int_list(2));
+  const Expression pads = c.variable("pads", by_dimension(c, "pads", binary(block, "+", block), 0));
+  const Arguments shapes(c.tensor(0), c.int_list(1), block, by_dimension(c, "dilations", block, 1));
+  const Expression strides = by_dimension(c, "strides", block, 1);
   std::optional<std::int64_t> rank;
   if (const auto known = c.integers(2)) rank = static_cast<std::int64_t>(known->size()) + 2;
   c.set(0,
-        is_torch_col2im(c) ? "torch.col2im(" + shapes + "[:2], " + strides + ")"
-                           : c.helper("_col2im") + "(" + shapes + ", " + strides + ")",
+        is_torch_col2im(c) ? call("torch.col2im", shapes, subscript(pads, ":2"), strides)
+                           : call(c.helper("_col2im"), shapes, pads, strides),
         c.type(0), rank);
 }
 
@@ -84,22 +79,19 @@ bool shifts_half_a_pixel(NodeContext& c) {
 
 void roi_align(NodeContext& c) {
   const std::string largest = chosen(c, "mode", "avg", {{"avg", "False"}, {"max", "True"}});
-  c.set(0,
-        c.helper("_roi_align") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " + c.tensor(2) +
-            ", " + std::to_string(c.int_or("output_height", 1)) + ", " +
-            std::to_string(c.int_or("output_width", 1)) + ", " +
-            std::to_string(c.int_or("sampling_ratio", 0)) + ", " +
-            literal(c.float_or("spatial_scale", 1)) + ", " +
-            (shifts_half_a_pixel(c) ? "True" : "False") + ", " + largest + ")",
-        c.type(0), 4);
+  c.set(
+      0,
+      call(c.helper("_roi_align"), c.tensor(0), c.tensor(1), c.tensor(2),
+           c.int_or("output_height", 1), c.int_or("output_width", 1), c.int_or("sampling_ratio", 0),
+           c.float_or("spatial_scale", 1), shifts_half_a_pixel(c), largest),
+      c.type(0), 4);
 }
 
 void non_max_suppression(NodeContext& c) {
   c.set(0,
-        c.helper("_non_max_suppression") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-            (c.has(2) ? c.int_scalar(2) : "0") + ", " + (c.has(3) ? c.float_scalar(3) : "0.0") +
-            ", " + (c.has(4) ? c.float_scalar(4) : "None") + ", " +
-            (c.int_or("center_point_box", 0) != 0 ? "True" : "False") + ")",
+        call(c.helper("_non_max_suppression"), c.tensor(0), c.tensor(1),
+             c.has(2) ? c.int_scalar(2) : "0", c.has(3) ? c.float_scalar(3) : "0.0",
+             c.has(4) ? c.float_scalar(4) : "None", c.int_or("center_point_box", 0) != 0),
         ElementType::int64, 2);
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -28,12 +28,12 @@ bool set_gathered_integers(NodeContext& c) {
 }
 
 // Indices that count from the front: PyTorch's functions refuse others, ONNX has them.
-std::string indices_from_front(NodeContext& c, const Integer& size) {
-  const std::string text = c.tensor(1);
+Expression indices_from_front(NodeContext& c, const Integer& size) {
+  const std::string indices = c.tensor(1);
   const auto known = c.known_integers(1);
   if (known && std::all_of(known->begin(), known->end(), [](auto index) { return index >= 0; }))
-    return text;
-  return c.helper("_not_negative") + "(" + text + ", " + size.text() + ")";
+    return indices;
+  return call(c.helper("_not_negative"), indices, size);
 }
 
 // A table that is trained: the function of nn.Embedding, for its gradient.
@@ -42,10 +42,12 @@ bool is_embedding(NodeContext& c, std::int64_t axis) {
   return axis == 0 && table.rank == 2 && table.dims && !table.constant && is_floating(table.type);
 }
 
-std::string colons(std::int64_t count) {
-  std::string text;
-  for (std::int64_t i = 0; i < count; ++i) text += ":, ";
-  return text;
+// "x[:, :, place]", of axis 2.
+Expression subscript_of_axis(const Expression& x, std::int64_t axis, const Expression& place) {
+  Arguments places;
+  for (std::int64_t i = 0; i < axis; ++i) places.add(":");
+  places.add(place);
+  return subscript(x, places.text());
 }
 
 void gather(NodeContext& c) {
@@ -54,41 +56,36 @@ void gather(NodeContext& c) {
   const auto rank =
       c.rank(0) && c.rank(1) ? std::optional(*c.rank(0) + *c.rank(1) - 1) : std::nullopt;
   const auto index = c.integers(1);
-  const std::string x = c.tensor(0);
+  const Expression x = c.tensor(0);
   if (is_embedding(c, axis)) {
-    const std::string indices = indices_from_front(c, size_of_dimension(c, 0, 0));
-    return c.set(0, "torch.embedding(" + x + ", " + indices + ")", c.type(0), rank);
+    const Expression indices = indices_from_front(c, size_of_dimension(c, 0, 0));
+    return c.set(0, call("torch.embedding", x, indices), c.type(0), rank);
   }
   const bool one = index && index->size() == 1;
   if (one && c.rank(1) == 0) {
-    const std::string place = index->front().text();
-    return c.set(0,
-                 axis < 0 ? x + ".select(" + std::to_string(axis) + ", " + place + ")"
-                          : x + "[" + colons(axis) + place + "]",
+    const Integer& place = index->front();
+    return c.set(0, axis < 0 ? method(x, "select", axis, place) : subscript_of_axis(x, axis, place),
                  c.type(0), rank);
   }
-  if (one && c.rank(1) == 1) {
-    return c.set(0, x + ".narrow(" + std::to_string(axis) + ", " + index->front().text() + ", 1)",
-                 c.type(0), rank);
-  }
+  if (one && c.rank(1) == 1)
+    return c.set(0, method(x, "narrow", axis, index->front(), 1), c.type(0), rank);
   // Indexing takes negative indices, and puts the indices' dimensions where the axis was.
-  const std::string text = axis < 0 ? c.helper("_take") + "(" + x + ", " + std::to_string(axis) +
-                                          ", " + c.tensor(1) + ")"
-                                    : x + "[" + colons(axis) + c.tensor(1) + "]";
-  c.set(0, text, c.type(0), rank);
+  c.set(0,
+        axis < 0 ? call(c.helper("_take"), x, axis, c.tensor(1))
+                 : subscript_of_axis(x, axis, c.tensor(1)),
+        c.type(0), rank);
 }
 
 // Indices for torch.gather and torch.scatter: int64, from the front.
-std::string element_indices(NodeContext& c, std::int64_t axis) {
-  const std::string indices = indices_from_front(c, size_of_dimension(c, 0, axis));
-  return c.type(1) == ElementType::int64 ? indices : indices + ".to(torch.int64)";
+Expression element_indices(NodeContext& c, std::int64_t axis) {
+  const Expression indices = indices_from_front(c, size_of_dimension(c, 0, axis));
+  return c.type(1) == ElementType::int64 ? indices : method(indices, "to", "torch.int64");
 }
 
 void gather_elements(NodeContext& c) {
   const std::int64_t axis = axis_of(c.int_or("axis", 0), c.rank(0));
-  const std::string indices = element_indices(c, axis);
-  c.set(0, "torch.gather(" + c.tensor(0) + ", " + std::to_string(axis) + ", " + indices + ")",
-        c.type(0), c.rank(0));
+  const Expression indices = element_indices(c, axis);
+  c.set(0, call("torch.gather", c.tensor(0), axis, indices), c.type(0), c.rank(0));
 }
 
 std::optional<std::int64_t> gather_nd_rank(NodeContext& c, std::int64_t batch_dims) {
@@ -101,47 +98,48 @@ void gather_nd(NodeContext& c) {
   const std::int64_t batch_dims = c.int_or("batch_dims", 0);
   if (batch_dims < 0 || batch_dims >= kMostDimensions)
     throw Unsupported("has batch_dims " + std::to_string(batch_dims));
-  c.set(0,
-        c.helper("_gather_nd") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-            std::to_string(batch_dims) + ")",
-        c.type(0), gather_nd_rank(c, batch_dims));
+  c.set(0, call(c.helper("_gather_nd"), c.tensor(0), c.tensor(1), batch_dims), c.type(0),
+        gather_nd_rank(c, batch_dims));
 }
 
 // Sorted, not torch.topk: of equal elements the first come first.
 void top_k(NodeContext& c) {
-  const std::string axis = std::to_string(axis_of(c.int_or("axis", -1), c.rank(0)));
-  const std::string k = c.opset() < 10 ? std::to_string(c.int_or("k", 0)) : c.int_scalar(1);
+  const std::int64_t axis = axis_of(c.int_or("axis", -1), c.rank(0));
+  const Expression k = c.opset() < 10 ? Expression(c.int_or("k", 0)) : c.int_scalar(1);
   const bool largest = c.int_or("largest", 1) != 0;
   const std::string values = c.declare(0, c.type(0), c.rank(0));
   const std::string indices = c.declare(1, ElementType::int64, c.rank(0));
-  c.line(values + ", " + indices + " = " + c.helper("_top_k") + "(" + c.tensor(0) + ", " + k +
-         ", " + axis + ", " + bool_text(largest) + ")");
+  c.assign(std::vector{values, indices}, call(c.helper("_top_k"), c.tensor(0), k, axis, largest));
 }
 
 void non_zero(NodeContext& c) {
-  c.set(0, "torch.nonzero(" + c.tensor(0) + ").t()", ElementType::int64, 2);
+  c.set(0, method(call("torch.nonzero", c.tensor(0)), "t"), ElementType::int64, 2);
+}
+
+// The input of an operator that goes along an axis, or over all elements where none is given.
+Expression flat_without_axis(NodeContext& c) {
+  const Expression x = c.tensor(0);
+  return c.has_attribute("axis") ? x : method(x, "reshape", list(-1));
 }
 
 void compress(NodeContext& c) {
   const bool flat = !c.has_attribute("axis");
-  const std::string x = flat ? c.tensor(0) + ".reshape([-1])" : c.tensor(0);
+  const Expression x = flat_without_axis(c);
   const std::int64_t axis = flat ? 0 : axis_of(c.int_or("axis", 0), c.rank(0));
-  c.set(0,
-        x + ".index_select(" + std::to_string(axis) + ", torch.nonzero(" + c.tensor(1) +
-            ").squeeze(1))",
-        c.type(0), flat ? std::optional<std::int64_t>(1) : c.rank(0));
+  const Expression kept = method(call("torch.nonzero", c.tensor(1)), "squeeze", 1);
+  c.set(0, method(x, "index_select", axis, kept), c.type(0),
+        flat ? std::optional<std::int64_t>(1) : c.rank(0));
 }
 
 void unique(NodeContext& c) {
   const bool flat = !c.has_attribute("axis");
-  const std::string x = flat ? c.tensor(0) + ".reshape([-1])" : c.tensor(0);
+  const Expression x = flat_without_axis(c);
   const std::int64_t axis = flat ? 0 : axis_of(c.int_or("axis", 0), c.rank(0));
   const bool sorted = c.int_or("sorted", 1) != 0;
   std::vector<std::string> names{
       c.declare(0, c.type(0), flat ? std::optional<std::int64_t>(1) : c.rank(0))};
   for (std::size_t i = 1; i < 4; ++i) names.push_back(c.declare(i, ElementType::int64, 1));
-  c.line(comma_separated(names) + " = " + c.helper("_unique") + "(" + x + ", " +
-         std::to_string(axis) + ", " + bool_text(sorted) + ")");
+  c.assign(names, call(c.helper("_unique"), x, axis, sorted));
 }
 
 void reverse_sequence(NodeContext& c) {
@@ -149,10 +147,8 @@ void reverse_sequence(NodeContext& c) {
   const std::int64_t batch = c.int_or("batch_axis", 1);
   if (!((time == 0 && batch == 1) || (time == 1 && batch == 0)))
     throw Unsupported("has other axes than 0 and 1 for time and batch");
-  c.set(0,
-        c.helper("_reverse_sequence") + "(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-            std::to_string(time) + ")",
-        c.type(0), c.rank(0));
+  c.set(0, call(c.helper("_reverse_sequence"), c.tensor(0), c.tensor(1), time), c.type(0),
+        c.rank(0));
 }
 
 constexpr Operator kIndexingOperators[] = {

@@ -1,5 +1,6 @@
 // Losses that stand in the graph: PyTorch's own.
 
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -8,11 +9,12 @@ namespace {
 // What PyTorch ignores where a file names no class to ignore: not a class.
 constexpr std::int64_t kNoClass = -100;
 
-std::string loss_reduction(NodeContext& c) {
+// PyTorch's number.
+int loss_reduction(NodeContext& c) {
   const std::string name = c.string_or("reduction", "mean");
-  if (name == "none") return "0";
-  if (name == "mean") return "1";
-  if (name == "sum") return "2";
+  if (name == "none") return 0;
+  if (name == "mean") return 1;
+  if (name == "sum") return 2;
   throw Unsupported("has reduction '" + name + "'; the specification has none, mean and sum");
 }
 
@@ -21,28 +23,27 @@ std::optional<std::int64_t> loss_rank(NodeContext& c) {
   return c.rank(1);
 }
 
-// "labels, weights, reduction, ignored class", as PyTorch's functions have them.
-std::string loss_arguments(NodeContext& c) {
-  const std::string labels =
-      c.type(1) == ElementType::int64 ? c.tensor(1) : c.tensor(1) + ".to(torch.int64)";
-  return labels + ", " + (c.has(2) ? c.tensor(2) : "None") + ", " + loss_reduction(c) + ", " +
-         std::to_string(c.int_or("ignore_index", kNoClass));
+// Labels, weights, reduction, ignored class, as PyTorch's functions have them.
+Arguments loss_arguments(NodeContext& c) {
+  const Expression given = c.tensor(1);
+  const Expression labels =
+      c.type(1) == ElementType::int64 ? given : method(given, "to", "torch.int64");
+  return Arguments(labels, optional_tensor(c, 2), loss_reduction(c),
+                   c.int_or("ignore_index", kNoClass));
 }
 
 void negative_log_likelihood(NodeContext& c) {
-  c.set(0, "torch.nll_loss_nd(" + c.tensor(0) + ", " + loss_arguments(c) + ")", c.type(0),
-        loss_rank(c));
+  c.set(0, call("torch.nll_loss_nd", c.tensor(0), loss_arguments(c)), c.type(0), loss_rank(c));
 }
 
 void softmax_cross_entropy(NodeContext& c) {
   if (!c.wants(1)) {
-    return c.set(0, "torch.cross_entropy_loss(" + c.tensor(0) + ", " + loss_arguments(c) + ", 0.0)",
+    return c.set(0, call("torch.cross_entropy_loss", c.tensor(0), loss_arguments(c), 0.0),
                  c.type(0), loss_rank(c));
   }
   const std::string log_prob = c.declare(1, c.type(0), c.rank(0));
-  c.line(log_prob + " = torch.log_softmax(" + c.tensor(0) + ", 1)");
-  c.set(0, "torch.nll_loss_nd(" + log_prob + ", " + loss_arguments(c) + ")", c.type(0),
-        loss_rank(c));
+  c.assign(log_prob, call("torch.log_softmax", c.tensor(0), 1));
+  c.set(0, call("torch.nll_loss_nd", log_prob, loss_arguments(c)), c.type(0), loss_rank(c));
 }
 
 constexpr Operator kLossOperators[] = {

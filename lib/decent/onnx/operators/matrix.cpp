@@ -5,7 +5,7 @@
 #include <map>
 
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/unsigned_types.h"
 
@@ -21,34 +21,36 @@ std::optional<std::int64_t> product_rank(const NodeContext& c) {
 }
 
 void matmul(NodeContext& c) {
-  const std::string text = "torch.matmul(" + computable(c, 0) + ", " + computable(c, 1) + ")";
-  c.set(0, in_type(c, text, c.type(0)), c.type(0), product_rank(c));
+  const Expression product = call("torch.matmul", computable(c, 0), computable(c, 1));
+  c.set(0, in_type(c, product, c.type(0)), c.type(0), product_rank(c));
 }
 
 // PyTorch takes no fractions for integers.
-std::string factor(NodeContext& c, const char* name) {
+Expression factor(NodeContext& c, const char* name) {
   const double value = c.float_or(name, 1.0);
-  if (is_floating(c.type(0))) return literal(value);
+  if (is_floating(c.type(0))) return value;
   if (value != std::trunc(value) || std::abs(value) > 1e15)
     throw Unsupported("multiplies integers by " + std::string(name) + " = " + literal(value));
-  return std::to_string(static_cast<std::int64_t>(value));
+  return static_cast<std::int64_t>(value);
 }
 
-std::string transposed(NodeContext& c, std::size_t input, const char* attribute) {
-  const std::string text = computable(c, input);
-  return c.int_or(attribute, 0) != 0 ? text + ".t()" : text;
+Expression transposed(NodeContext& c, std::size_t input, const char* is_transposed) {
+  const Expression x = computable(c, input);
+  return c.int_or(is_transposed, 0) != 0 ? method(x, "t") : x;
 }
 
-std::string product_and_sum(NodeContext& c) {
-  const std::string alpha = factor(c, "alpha");
-  const std::string a = transposed(c, 0, "transA");
-  const std::string b = transposed(c, 1, "transB");
+Expression product_and_sum(NodeContext& c) {
+  const Expression alpha = factor(c, "alpha");
+  const Arguments matrices(transposed(c, 0, "transA"), transposed(c, 1, "transB"));
   const bool once = c.float_or("alpha", 1.0) == 1.0;
-  if (!c.has(2)) return "torch.mm(" + a + ", " + b + ")" + (once ? "" : " * " + alpha);
-  std::string text = "torch.addmm(" + computable(c, 2) + ", " + a + ", " + b;
-  if (c.float_or("beta", 1.0) != 1.0) text += ", beta=" + factor(c, "beta");
-  if (!once) text += ", alpha=" + alpha;
-  return text + ")";
+  if (!c.has(2)) {
+    const Expression product = call("torch.mm", matrices);
+    return once ? product : binary(product, "*", alpha);
+  }
+  Arguments arguments(computable(c, 2), matrices);
+  if (c.float_or("beta", 1.0) != 1.0) arguments.add(keyword("beta", factor(c, "beta")));
+  if (!once) arguments.add(keyword("alpha", alpha));
+  return call("torch.addmm", arguments);
 }
 
 // What torch.nn.Linear is exported as.
@@ -59,9 +61,9 @@ bool is_linear(const NodeContext& c) {
 
 void gemm(NodeContext& c) {
   if (is_linear(c)) {
-    const std::string bias = c.has(2) ? ", " + c.tensor(2) : "";
-    return c.set(0, "torch.linear(" + transposed(c, 0, "transA") + ", " + c.tensor(1) + bias + ")",
-                 c.type(0), 2);
+    Arguments arguments(transposed(c, 0, "transA"), c.tensor(1));
+    if (c.has(2)) arguments.add(c.tensor(2));
+    return c.set(0, call("torch.linear", arguments), c.type(0), 2);
   }
   c.set(0, in_type(c, product_and_sum(c), c.type(0)), c.type(0), 2);
 }
@@ -86,16 +88,15 @@ std::optional<std::int64_t> einsum_rank(const std::string& equation) {
 
 void einsum(NodeContext& c) {
   const std::string equation = c.string_or("equation", "");
-  std::vector<std::string> operands;
-  for (std::size_t i = 0; i < c.inputs(); ++i) operands.push_back(computable(c, i));
-  const std::string text =
-      "torch.einsum(" + string_literal(equation) + ", [" + comma_separated(operands) + "])";
-  c.set(0, in_type(c, text, c.type(0)), c.type(0), einsum_rank(equation));
+  Arguments operands;
+  for (std::size_t i = 0; i < c.inputs(); ++i) operands.add(computable(c, i));
+  const Expression product = call("torch.einsum", string_literal(equation), list(operands));
+  c.set(0, in_type(c, product, c.type(0)), c.type(0), einsum_rank(equation));
 }
 
 void det(NodeContext& c) {
   const auto rank = c.rank(0) ? std::optional(*c.rank(0) - 2) : std::nullopt;
-  c.set(0, "torch.det(" + c.tensor(0) + ")", c.type(0), rank);
+  c.set(0, call("torch.det", c.tensor(0)), c.type(0), rank);
 }
 
 constexpr Operator kMatrixOperators[] = {

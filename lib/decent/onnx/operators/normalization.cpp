@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -12,9 +11,7 @@ namespace {
 
 constexpr double kUsualEpsilon = 1e-5;
 
-std::string epsilon_text(const NodeContext& c) {
-  return literal(c.float_or("epsilon", kUsualEpsilon));
-}
+double epsilon(const NodeContext& c) { return c.float_or("epsilon", kUsualEpsilon); }
 
 // A tensor of the module that nothing trains: what training can update in place.
 bool is_buffer(const Value& value) {
@@ -22,9 +19,9 @@ bool is_buffer(const Value& value) {
 }
 
 // Running statistics that are not the module's are left as they are.
-std::string statistics(NodeContext& c, std::size_t input) {
+Expression statistics(NodeContext& c, std::size_t input) {
   if (is_buffer(c.input(input))) return c.tensor(input);
-  return c.tensor(input) + ".detach().clone()";
+  return method(method(c.tensor(input), "detach"), "clone");
 }
 
 void refuse_readers(const NodeContext& c) {
@@ -37,9 +34,9 @@ void refuse_readers(const NodeContext& c) {
 
 // ONNX gives what stays of the old statistics, PyTorch what comes from the new: 0.9 and 0.1, not
 // the 0.09999999999999998 that subtraction makes of it.
-std::string momentum_text(const NodeContext& c) {
+double momentum(const NodeContext& c) {
   constexpr double kDigits = 1e9;
-  return literal(std::round((1.0 - c.float_or("momentum", 0.9)) * kDigits) / kDigits);
+  return std::round((1.0 - c.float_or("momentum", 0.9)) * kDigits) / kDigits;
 }
 
 // Whether it normalizes by the batch's statistics is for the trainer to say, as for any PyTorch
@@ -51,15 +48,17 @@ void batch_normalization(NodeContext& c) {
         "has running statistics that are not tensors of the model: training normalizes by the "
         "batch and leaves them as they are");
   }
-  const std::vector<std::string> arguments = {c.tensor(0),      c.tensor(1),      c.tensor(2),
-                                              statistics(c, 3), statistics(c, 4), "self.training",
-                                              momentum_text(c), epsilon_text(c),  "False"};
-  set_like_input(c, "torch.batch_norm(" + comma_separated(arguments) + ")");
+  const bool cudnn = false;
+  set_like_input(c,
+                 call("torch.batch_norm", c.tensor(0), c.tensor(1), c.tensor(2), statistics(c, 3),
+                      statistics(c, 4), "self.training", momentum(c), epsilon(c), cudnn));
 }
 
 void instance_normalization(NodeContext& c) {
-  set_like_input(c, "torch.instance_norm(" + c.tensor(0) + ", " + c.tensor(1) + ", " + c.tensor(2) +
-                        ", None, None, True, 0.1, " + epsilon_text(c) + ", False)");
+  const bool use_input_stats = true;
+  const bool cudnn = false;
+  set_like_input(c, call("torch.instance_norm", c.tensor(0), c.tensor(1), c.tensor(2), "None",
+                         "None", use_input_stats, 0.1, epsilon(c), cudnn));
 }
 
 // How many axes from `axis` on there are, where that is known.
@@ -78,9 +77,7 @@ bool scale_has_whole_shape(const NodeContext& c) {
   return !c.has(2) || c.input(2).dims == dims;
 }
 
-std::string axis_text(const NodeContext& c) {
-  return std::to_string(axis_of(c.int_or("axis", -1), c.rank(0)));
-}
+std::int64_t axis_of_node(const NodeContext& c) { return axis_of(c.int_or("axis", -1), c.rank(0)); }
 
 // The precision of stage one. PyTorch computes halves in float32 by itself; other wishes are
 // refused.
@@ -94,18 +91,17 @@ ElementType stash_type(const NodeContext& c) {
 void set_layer_statistics(NodeContext& c, ElementType stash) {
   const std::string mean = c.declare(1, stash, c.rank(0));
   const std::string deviation = c.declare(2, stash, c.rank(0));
-  c.line(mean + ", " + deviation + " = " + c.helper("_layer_statistics") + "(" + c.tensor(0) +
-         ".to(" + c.dtype(stash) + "), " + axis_text(c) + ", " + epsilon_text(c) + ")");
+  c.assign(std::vector{mean, deviation},
+           call(c.helper("_layer_statistics"), method(c.tensor(0), "to", c.dtype(stash)),
+                axis_of_node(c), epsilon(c)));
 }
 
 void layer_normalization(NodeContext& c) {
   const ElementType stash = stash_type(c);
-  const std::string bias = c.has(2) ? c.tensor(2) : "None";
   const bool direct = scale_has_whole_shape(c);
-  const std::string shape = direct ? list_text(*c.input(1).dims) : axis_text(c);
-  set_like_input(c, (direct ? "torch.layer_norm" : c.helper("_layer_norm")) + "(" +
-                        comma_separated({c.tensor(0), shape, c.tensor(1), bias, epsilon_text(c)}) +
-                        ")");
+  const Expression shape = direct ? list(*c.input(1).dims) : axis_of_node(c);
+  set_like_input(c, call(direct ? "torch.layer_norm" : c.helper("_layer_norm"), c.tensor(0), shape,
+                         c.tensor(1), optional_tensor(c, 2), epsilon(c)));
   if (c.wants(1) || c.wants(2)) set_layer_statistics(c, stash);
 }
 
@@ -114,18 +110,17 @@ void rms_normalization(NodeContext& c) {
   stash_type(c);
   const bool same_type = c.type(0) == c.type(1);
   const bool direct = same_type && scale_has_whole_shape(c);
-  const std::string shape = direct ? list_text(*c.input(1).dims) : axis_text(c);
-  const std::string text = (direct ? "torch.rms_norm" : c.helper("_rms_norm")) + "(" +
-                           comma_separated({c.tensor(0), shape, c.tensor(1), epsilon_text(c)}) +
-                           ")";
-  c.set(0, same_type ? text : text + ".to(" + c.dtype(c.type(1)) + ")", c.type(1), c.rank(0));
+  const Expression shape = direct ? list(*c.input(1).dims) : axis_of_node(c);
+  const Expression normalized = call(direct ? "torch.rms_norm" : c.helper("_rms_norm"), c.tensor(0),
+                                     shape, c.tensor(1), epsilon(c));
+  c.set(0, same_type ? normalized : method(normalized, "to", c.dtype(c.type(1))), c.type(1),
+        c.rank(0));
 }
 
-std::string group_norm_of(NodeContext& c, const std::string& scale, const std::string& bias) {
-  return "torch.group_norm(" +
-         comma_separated({c.tensor(0), std::to_string(c.int_or("num_groups", 1)), scale, bias,
-                          epsilon_text(c), "False"}) +
-         ")";
+Expression group_norm_of(NodeContext& c, const Expression& scale, const Expression& bias) {
+  const bool cudnn = false;
+  return call("torch.group_norm", c.tensor(0), c.int_or("num_groups", 1), scale, bias, epsilon(c),
+              cudnn);
 }
 
 void group_normalization(NodeContext& c) {
@@ -135,37 +130,33 @@ void group_normalization(NodeContext& c) {
 
 // Before opset 21 scale and bias are those of the groups.
 void group_normalization_by_group(NodeContext& c) {
-  const std::string each =
-      c.variable("channels", c.helper("_quotient") + "(" + c.tensor(0) + ".size(1), " +
-                                 std::to_string(c.int_or("num_groups", 1)) + ")");
+  const std::string each = c.variable(
+      "channels",
+      call(c.helper("_quotient"), method(c.tensor(0), "size", 1), c.int_or("num_groups", 1)));
   const auto repeated = [&](std::size_t input) {
-    return "torch.repeat_interleave(" + c.tensor(input) + ", " + each + ")";
+    return call("torch.repeat_interleave", c.tensor(input), each);
   };
   set_like_input(c, group_norm_of(c, repeated(1), repeated(2)));
 }
 
 void lrn(NodeContext& c) {
   set_like_input(
-      c, c.helper("_local_response_norm") + "(" +
-             comma_separated({c.tensor(0), std::to_string(c.int_or("size", 1)),
-                              literal(c.float_or("alpha", 1e-4)), literal(c.float_or("beta", 0.75)),
-                              literal(c.float_or("bias", 1.0))}) +
-             ")");
+      c, call(c.helper("_local_response_norm"), c.tensor(0), c.int_or("size", 1),
+              c.float_or("alpha", 1e-4), c.float_or("beta", 0.75), c.float_or("bias", 1.0)));
 }
 
 // As torch.nn.functional.normalize, which divides by 1e-12 at least: 0 stays 0, with a gradient.
 void lp_normalization(NodeContext& c) {
-  const std::string x = c.tensor(0);
+  const Expression x = c.tensor(0);
   const std::int64_t p = c.int_or("p", 2);
   if (p != 1 && p != 2) throw Unsupported("has p " + std::to_string(p) + "; 1 and 2 are");
-  set_like_input(c, x + " / torch.linalg_vector_norm(" + x + ", " + std::to_string(p) + ", [" +
-                        axis_text(c) + "], True).clamp_min(1e-12)");
+  const Expression norm = call("torch.linalg_vector_norm", x, p, list(axis_of_node(c)), true);
+  set_like_input(c, binary(x, "/", method(norm, "clamp_min", 1e-12)));
 }
 
 void mean_variance_normalization(NodeContext& c) {
   const auto axes = c.ints("axes").value_or(std::vector<std::int64_t>{0, 2, 3});
-  set_like_input(
-      c, c.helper("_mean_variance_norm") + "(" + c.tensor(0) + ", " + list_text(axes) + ")");
+  set_like_input(c, call(c.helper("_mean_variance_norm"), c.tensor(0), list(axes)));
 }
 
 constexpr Operator kNormalizationOperators[] = {

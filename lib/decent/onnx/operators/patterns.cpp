@@ -1,35 +1,33 @@
 // Functions of PyTorch that ONNX does not have, under names of patterns.h.
 
-#include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
 namespace {
 
 void safe_softmax(NodeContext& c) {
-  c.set(0, "torch._safe_softmax(" + c.tensor(0) + ", " + std::to_string(c.int_or("axis", -1)) + ")",
-        c.type(0), c.rank(0));
+  set_like_input(c, call("torch._safe_softmax", c.tensor(0), c.int_or("axis", -1)));
 }
 
 // Queries, keys, values and, unless is_causal, perhaps a mask that is added to the scores.
 void fused_attention(NodeContext& c) {
   check_keys_and_values(c, c.tensor(1), c.tensor(2));
-  const std::string mask = c.has(3) ? c.tensor(3) : "None";
-  const std::string causal = c.int_or("is_causal", 0) != 0 ? "True" : "False";
-  const std::string scale = c.has_attribute("scale") ? literal(c.float_or("scale", 1)) : "None";
+  const double dropout = 0;
+  const bool causal = c.int_or("is_causal", 0) != 0;
+  const Expression scale = c.has_attribute("scale") ? c.float_or("scale", 1) : Expression("None");
   c.set(0,
-        "torch.scaled_dot_product_attention(" + c.tensor(0) + ", " + c.tensor(1) + ", " +
-            c.tensor(2) + ", " + mask + ", 0.0, " + causal + ", scale=" + scale + ")",
+        call("torch.scaled_dot_product_attention", c.tensor(0), c.tensor(1), c.tensor(2),
+             optional_tensor(c, 3), dropout, causal, keyword("scale", scale)),
         c.type(2), c.rank(0));
 }
 
 // Input, weight, bias.
 void linear(NodeContext& c) {
-  const std::string weight =
-      c.tensor(1) + (c.int_or("transposed", 0) != 0 ? ".transpose(0, 1)" : "");
-  c.set(0, "torch.linear(" + c.tensor(0) + ", " + weight + ", " + c.tensor(2) + ")", c.type(0),
-        c.rank(0));
+  const Expression given = c.tensor(1);
+  const Expression weight =
+      c.int_or("transposed", 0) != 0 ? method(given, "transpose", 0, 1) : given;
+  set_like_input(c, call("torch.linear", c.tensor(0), weight, c.tensor(2)));
 }
 
 constexpr Operator kPatternOperators[] = {

@@ -2,26 +2,26 @@
 // every step; the seeds that files hold would give every step and every worker the same numbers.
 
 #include "decent/onnx/format/decimals.h"
-#include "decent/onnx/graph/names.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
 namespace {
 
-std::string dropout_ratio(NodeContext& c) {
-  if (c.opset() < 12) return literal(c.float_or("ratio", 0.5));
-  if (!c.has(1)) return "0.5";
+Expression dropout_ratio(NodeContext& c) {
+  if (c.opset() < 12) return c.float_or("ratio", 0.5);
+  if (!c.has(1)) return 0.5;
   const auto known = c.known_scalar(1);
-  return known ? literal(as_written(static_cast<float>(*known))) : c.float_scalar(1);
+  if (known) return as_written(static_cast<float>(*known));
+  return c.float_scalar(1);
 }
 
 // The file's training_mode says how it was exported; the trainer's switch says what is done now.
 void dropout(NodeContext& c) {
-  const std::string arguments = "(" + c.tensor(0) + ", " + dropout_ratio(c) + ", self.training)";
-  if (!c.wants(1)) return c.set(0, "torch.dropout" + arguments, c.type(0), c.rank(0));
+  const Arguments arguments(c.tensor(0), dropout_ratio(c), "self.training");
+  if (!c.wants(1)) return c.set(0, call("torch.dropout", arguments), c.type(0), c.rank(0));
   const std::string output = c.declare(0, c.type(0), c.rank(0));
   const std::string mask = c.declare(1, ElementType::boolean, c.rank(0));
-  c.line(output + ", " + mask + " = torch.native_dropout" + arguments);
+  c.assign(std::vector{output, mask}, call("torch.native_dropout", arguments));
 }
 
 void note_randomness(NodeContext& c) {
@@ -35,27 +35,27 @@ ElementType drawn_type(NodeContext& c, ElementType otherwise) {
 }
 
 // low + (high - low) * uniform, or mean + scale * normal, without what changes nothing.
-std::string spread(std::string drawn, double factor, double offset) {
-  if (factor != 1) drawn += " * " + literal(factor);
-  if (offset != 0) drawn += " + " + literal(offset);
+Expression spread(Expression drawn, double factor, double offset) {
+  if (factor != 1) drawn = binary(drawn, "*", factor);
+  if (offset != 0) drawn = binary(drawn, "+", offset);
   return drawn;
 }
 
-std::string uniform(NodeContext& c, const std::string& drawn) {
+Expression uniform(NodeContext& c, const Expression& drawn) {
   const double low = c.float_or("low", 0);
   return spread(drawn, c.float_or("high", 1) - low, low);
 }
 
-std::string normal(NodeContext& c, const std::string& drawn) {
+Expression normal(NodeContext& c, const Expression& drawn) {
   return spread(drawn, c.float_or("scale", 1), c.float_or("mean", 0));
 }
 
-using Spread = std::string (*)(NodeContext&, const std::string&);
+using Spread = Expression (*)(NodeContext&, const Expression&);
 
 void random_like(NodeContext& c, const std::string& function, Spread spread_out) {
   note_randomness(c);
   const ElementType type = drawn_type(c, c.type(0));
-  const std::string drawn = function + "(" + c.tensor(0) + ", dtype=" + c.dtype(type) + ")";
+  const Expression drawn = call(function, c.tensor(0), keyword("dtype", c.dtype(type)));
   c.set(0, spread_out(c, drawn), type, c.rank(0));
 }
 
@@ -63,14 +63,9 @@ void random_of_shape(NodeContext& c, const std::string& function, Spread spread_
   note_randomness(c);
   const auto shape = c.ints("shape");
   if (!shape) throw Unsupported("lacks its attribute 'shape'");
-  std::string sizes;
-  for (const std::int64_t size : *shape) {
-    sizes += (sizes.empty() ? "" : ", ") + std::to_string(size);
-  }
-  const std::string list = sizes.empty() ? "annotate(List[int], [])" : "[" + sizes + "]";
   const ElementType type = drawn_type(c, ElementType::float32);
-  const std::string drawn =
-      function + "(" + list + ", dtype=" + c.dtype(type) + ", device=" + c.device() + ")";
+  const Expression drawn =
+      call(function, list(*shape), keyword("dtype", c.dtype(type)), keyword("device", c.device()));
   c.set(0, spread_out(c, drawn), type, static_cast<std::int64_t>(shape->size()));
 }
 
@@ -82,16 +77,17 @@ void random_normal(NodeContext& c) { random_of_shape(c, "torch.randn", normal); 
 void bernoulli(NodeContext& c) {
   note_randomness(c);
   const ElementType type = c.type_attribute("dtype", c.type(0));
-  const std::string drawn = "torch.bernoulli(" + c.tensor(0) + ")";
-  c.set(0, type == c.type(0) ? drawn : drawn + ".to(" + c.dtype(type) + ")", type, c.rank(0));
+  const Expression drawn = call("torch.bernoulli", c.tensor(0));
+  c.set(0, type == c.type(0) ? drawn : method(drawn, "to", c.dtype(type)), type, c.rank(0));
 }
 
 void multinomial(NodeContext& c) {
   note_randomness(c);
   const ElementType type = c.type_attribute("dtype", ElementType::int32);
-  const std::string drawn = "torch.multinomial(torch.softmax(" + c.tensor(0) + ", 1), " +
-                            std::to_string(c.int_or("sample_size", 1)) + ", True)";
-  c.set(0, type == ElementType::int64 ? drawn : drawn + ".to(" + c.dtype(type) + ")", type, 2);
+  const bool replacement = true;
+  const Expression drawn = call("torch.multinomial", call("torch.softmax", c.tensor(0), 1),
+                                c.int_or("sample_size", 1), replacement);
+  c.set(0, type == ElementType::int64 ? drawn : method(drawn, "to", c.dtype(type)), type, 2);
 }
 
 constexpr Operator kRandomOperators[] = {

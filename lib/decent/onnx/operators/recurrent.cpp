@@ -5,7 +5,7 @@
 
 #include "decent/onnx/format/decimals.h"
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -98,12 +98,12 @@ struct Recurrent {
   std::vector<std::string> names;  // activations of all directions
   bool default_activations = false;
   double clip = 0;
-  std::string x, w, r, b, lengths, h;
+  Arguments tensors;  // x, w, r, b, lengths, h
 };
 
-std::string time_first(NodeContext& c, std::size_t input, bool batch_first) {
-  if (!c.has(input)) return "None";
-  return batch_first ? c.tensor(input) + ".transpose(0, 1)" : c.tensor(input);
+Expression time_first(NodeContext& c, std::size_t input, bool batch_first) {
+  const Expression given = optional_tensor(c, input);
+  return c.has(input) && batch_first ? method(given, "transpose", 0, 1) : given;
 }
 
 Recurrent understand(NodeContext& c, const std::vector<std::string>& defaults) {
@@ -120,69 +120,53 @@ Recurrent understand(NodeContext& c, const std::vector<std::string>& defaults) {
   for (std::size_t i = 0; i < node.names.size(); ++i)
     node.default_activations &= node.names[i] == defaults[i % defaults.size()];
   node.clip = c.float_or("clip", 0);
-  node.x = time_first(c, 0, node.batch_first);
-  node.w = c.tensor(1);
-  node.r = c.tensor(2);
-  node.b = optional_tensor(c, 3);
-  node.lengths = optional_tensor(c, 4);
-  node.h = time_first(c, 5, node.batch_first);
+  node.tensors =
+      Arguments(time_first(c, 0, node.batch_first), c.tensor(1), c.tensor(2), optional_tensor(c, 3),
+                optional_tensor(c, 4), time_first(c, 5, node.batch_first));
   return node;
 }
 
-// "x, w, r, b, lengths, h"
-std::string tensors(const Recurrent& node) {
-  return node.x + ", " + node.w + ", " + node.r + ", " + node.b + ", " + node.lengths + ", " +
-         node.h;
-}
-
 // "["sigmoid", "tanh"], [0.0, 0.0], [0.0, 0.0], 0.0"
-std::string loop_arguments(NodeContext& c, const Recurrent& node) {
-  std::string names, alphas, betas;
+Arguments loop_arguments(NodeContext& c, const Recurrent& node) {
+  Arguments names, alphas, betas;
   for (const Activation& each : activations(c, node.names)) {
-    const std::string comma = names.empty() ? "" : ", ";
-    names += comma + string_literal(each.name);
-    alphas += comma + literal(each.alpha);
-    betas += comma + literal(each.beta);
+    names.add(string_literal(each.name));
+    alphas.add(each.alpha);
+    betas.add(each.beta);
   }
-  return "[" + names + "], [" + alphas + "], [" + betas + "], " + literal(node.clip);
+  return Arguments(list(names), list(alphas), list(betas), node.clip);
 }
 
 // Calls a method that gives the output over time and the last states, in ONNX's shapes with time
 // first.
-void set_outputs(NodeContext& c, const Recurrent& node, const std::string& call,
+void set_outputs(NodeContext& c, const Recurrent& node, const Expression& outputs,
                  std::size_t states) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i <= states; ++i)
     names.push_back(c.wants(i) && !node.batch_first ? c.declare(i, c.type(0), i == 0 ? 4 : 3)
                                                     : c.fresh_name(i == 0 ? "over_time" : "last"));
-  std::string targets;
-  for (const std::string& name : names) targets += (targets.empty() ? "" : ", ") + name;
-  c.line(targets + " = " + call);
+  c.assign(names, outputs);
   if (!node.batch_first) return;
-  c.set(0, names[0] + ".permute([2, 0, 1, 3])", c.type(0), 4);
-  for (std::size_t i = 1; i <= states; ++i) c.set(i, names[i] + ".transpose(0, 1)", c.type(0), 3);
+  c.set(0, method(names[0], "permute", list(2, 0, 1, 3)), c.type(0), 4);
+  for (std::size_t i = 1; i <= states; ++i)
+    c.set(i, method(names[i], "transpose", 0, 1), c.type(0), 3);
 }
 
 void lstm(NodeContext& c) {
   const Recurrent node = understand(c, {"sigmoid", "tanh", "tanh"});
-  const std::string inputs = tensors(node) + ", " + time_first(c, 6, node.batch_first);
+  const Arguments inputs(node.tensors, time_first(c, 6, node.batch_first));
   const bool coupled = c.int_or("input_forget", 0) != 0;
-  if (node.default_activations && node.clip == 0 && !coupled && !c.has(7)) {
-    const std::string call =
-        c.helper("_lstm") + "(" + inputs + ", " + bool_text(node.reverse) + ")";
-    return set_outputs(c, node, call, 2);
-  }
+  if (node.default_activations && node.clip == 0 && !coupled && !c.has(7))
+    return set_outputs(c, node, call(c.helper("_lstm"), inputs, node.reverse), 2);
   set_outputs(c, node,
-              c.helper("_lstm_loop") + "(" + inputs + ", " + optional_tensor(c, 7) + ", " +
-                  bool_text(node.reverse) + ", " + loop_arguments(c, node) + ", " +
-                  bool_text(coupled) + ")",
+              call(c.helper("_lstm_loop"), inputs, optional_tensor(c, 7), node.reverse,
+                   loop_arguments(c, node), coupled),
               2);
 }
 
 void one_state(NodeContext& c, const Recurrent& node, const std::string& function) {
   set_outputs(c, node,
-              c.helper("_one_state") + "(\"" + function + "\", " + tensors(node) + ", " +
-                  bool_text(node.reverse) + ")",
+              call(c.helper("_one_state"), string_literal(function), node.tensors, node.reverse),
               1);
 }
 
@@ -192,8 +176,8 @@ void gru(NodeContext& c) {
   if (node.default_activations && node.clip == 0 && linear_before_reset)
     return one_state(c, node, "gru");
   set_outputs(c, node,
-              c.helper("_gru_loop") + "(" + tensors(node) + ", " + bool_text(node.reverse) + ", " +
-                  bool_text(linear_before_reset) + ", " + loop_arguments(c, node) + ")",
+              call(c.helper("_gru_loop"), node.tensors, node.reverse, linear_before_reset,
+                   loop_arguments(c, node)),
               1);
 }
 
@@ -204,9 +188,7 @@ void rnn(NodeContext& c) {
   if (node.clip == 0 && (relu || node.default_activations))
     return one_state(c, node, relu ? "rnn_relu" : "rnn_tanh");
   set_outputs(c, node,
-              c.helper("_rnn_loop") + "(" + tensors(node) + ", " + bool_text(node.reverse) + ", " +
-                  loop_arguments(c, node) + ")",
-              1);
+              call(c.helper("_rnn_loop"), node.tensors, node.reverse, loop_arguments(c, node)), 1);
 }
 
 constexpr Operator kRecurrentOperators[] = {

@@ -2,123 +2,127 @@
 
 #include <algorithm>
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
 namespace {
 
-// What a reduction is in PyTorch: arguments are the tensor, a List[int] of axes, and the end of
-// the argument list, which says whether dimensions are kept.
-struct Reduction {
-  std::string (*reduce)(NodeContext& c, const std::string& x, const std::string& axes, bool keep);
-  // Over no axes at all, which ONNX can ask for.
-  std::string (*apply)(NodeContext& c, const std::string& x);
+// The axes that a reduction goes over, a List[int], and whether it keeps their dimensions.
+struct Over {
+  Expression axes;
+  bool keep;
+
+  // As PyTorch's functions take them.
+  Arguments arguments() const {
+    return keep ? Arguments(axes, keyword("keepdim", true)) : Arguments(axes);
+  }
 };
 
-std::string keep_text(bool keep) { return keep ? ", keepdim=True" : ""; }
+// What a reduction is in PyTorch.
+struct Reduction {
+  Expression (*reduce)(NodeContext& c, const Expression& x, const Over& over);
+  // Over no axes at all, which ONNX can ask for.
+  Expression (*apply)(NodeContext& c, const Expression& x);
+};
 
 // Integers keep their type, where torch would make them int64.
-std::string type_text(NodeContext& c) {
-  return is_floating(c.type(0)) || c.type(0) == ElementType::int64
-             ? ""
-             : ", dtype=" + c.dtype(c.type(0));
+Arguments type_of_sum(NodeContext& c) {
+  if (is_floating(c.type(0)) || c.type(0) == ElementType::int64) return Arguments();
+  return Arguments(keyword("dtype", c.dtype(c.type(0))));
 }
 
-std::string summed(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return "torch.sum(" + x + ", " + axes + keep_text(keep) + type_text(c) + ")";
+Expression summed(NodeContext& c, const Expression& x, const Over& over) {
+  return call("torch.sum", x, over.arguments(), type_of_sum(c));
 }
 
 // The mean of integers is cut to one; so is a norm.
-std::string of_doubles(NodeContext& c, const std::string& text) {
-  return is_floating(c.type(0)) ? text : text + ".to(" + c.dtype(c.type(0)) + ")";
+Expression of_doubles(NodeContext& c, const Expression& x) {
+  return is_floating(c.type(0)) ? x : method(x, "to", c.dtype(c.type(0)));
 }
 
-std::string as_floating(NodeContext& c, const std::string& x) {
-  return is_floating(c.type(0)) ? x : x + ".to(torch.float64)";
+Expression as_floating(NodeContext& c, const Expression& x) {
+  return is_floating(c.type(0)) ? x : method(x, "to", "torch.float64");
 }
 
-std::string averaged(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return of_doubles(c, "torch.mean(" + as_floating(c, x) + ", " + axes + keep_text(keep) + ")");
+Expression averaged(NodeContext& c, const Expression& x, const Over& over) {
+  return of_doubles(c, call("torch.mean", as_floating(c, x), over.arguments()));
 }
 
-std::string extreme(NodeContext& c, const std::string& function, const std::string& x,
-                    const std::string& axes, bool keep) {
-  const std::string arguments = "(" + x + ", " + axes + keep_text(keep) + ")";
+Expression extreme(NodeContext& c, const std::string& function, const Expression& x,
+                   const Over& over) {
   // Of nothing, too: amax and amin refuse that.
   if (c.type(0) == ElementType::boolean)
-    return (function == "amax" ? "torch.any" : "torch.all") + arguments;
-  if (!is_floating(c.type(0))) return "torch." + function + arguments;
-  return c.helper("_" + function) + "(" + x + ", " + axes + ", " + bool_text(keep) + ")";
+    return call(function == "amax" ? "torch.any" : "torch.all", x, over.arguments());
+  if (!is_floating(c.type(0))) return call("torch." + function, x, over.arguments());
+  return call(c.helper("_" + function), x, over.axes, over.keep);
 }
 
-std::string largest(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return extreme(c, "amax", x, axes, keep);
+Expression largest(NodeContext& c, const Expression& x, const Over& over) {
+  return extreme(c, "amax", x, over);
 }
 
-std::string smallest(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return extreme(c, "amin", x, axes, keep);
+Expression smallest(NodeContext& c, const Expression& x, const Over& over) {
+  return extreme(c, "amin", x, over);
 }
 
-std::string multiplied(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return c.helper("_prod") + "(" + x + ", " + axes + ", " + bool_text(keep) + ")";
+Expression multiplied(NodeContext& c, const Expression& x, const Over& over) {
+  return call(c.helper("_prod"), x, over.axes, over.keep);
 }
 
-std::string norm(NodeContext& c, const std::string& order, const std::string& x,
-                 const std::string& axes, bool keep) {
-  return of_doubles(c, "torch.linalg_vector_norm(" + as_floating(c, x) + ", " + order + ", " +
-                           axes + keep_text(keep) + ")");
+Expression norm(NodeContext& c, int order, const Expression& x, const Over& over) {
+  return of_doubles(c,
+                    call("torch.linalg_vector_norm", as_floating(c, x), order, over.arguments()));
 }
 
-std::string norm_1(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return norm(c, "1", x, axes, keep);
+Expression norm_1(NodeContext& c, const Expression& x, const Over& over) {
+  return norm(c, 1, x, over);
 }
 
 // Its gradient at 0 is 0, where that of a root of a sum is infinite.
-std::string norm_2(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return norm(c, "2", x, axes, keep);
+Expression norm_2(NodeContext& c, const Expression& x, const Over& over) {
+  return norm(c, 2, x, over);
 }
 
-std::string sum_of_squares(NodeContext& c, const std::string& x, const std::string& axes,
-                           bool keep) {
-  return summed(c, x + " * " + x, axes, keep);
+Expression squared(NodeContext&, const Expression& x) { return binary(x, "*", x); }
+
+Expression sum_of_squares(NodeContext& c, const Expression& x, const Over& over) {
+  return summed(c, squared(c, x), over);
 }
 
-std::string log_of_sum(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return of_doubles(c, "torch.log(" + summed(c, as_floating(c, x), axes, keep) + ")");
+Expression log_of_sum(NodeContext& c, const Expression& x, const Over& over) {
+  return of_doubles(c, call("torch.log", summed(c, as_floating(c, x), over)));
 }
 
-std::string log_sum_exp(NodeContext& c, const std::string& x, const std::string& axes, bool keep) {
-  return of_doubles(c,
-                    "torch.logsumexp(" + as_floating(c, x) + ", " + axes + keep_text(keep) + ")");
+Expression log_sum_exp(NodeContext& c, const Expression& x, const Over& over) {
+  return of_doubles(c, call("torch.logsumexp", as_floating(c, x), over.arguments()));
 }
 
-std::string unchanged(NodeContext&, const std::string& x) { return x; }
-std::string absolute(NodeContext&, const std::string& x) { return "torch.abs(" + x + ")"; }
-std::string squared(NodeContext&, const std::string& x) { return x + " * " + x; }
-std::string logarithm(NodeContext& c, const std::string& x) {
-  return of_doubles(c, "torch.log(" + as_floating(c, x) + ")");
+Expression unchanged(NodeContext&, const Expression& x) { return x; }
+Expression absolute(NodeContext&, const Expression& x) { return call("torch.abs", x); }
+Expression logarithm(NodeContext& c, const Expression& x) {
+  return of_doubles(c, call("torch.log", as_floating(c, x)));
 }
 
 // Axes as an attribute or an input; what they are now, or a List[int] of the source.
 struct Axes {
   std::optional<std::vector<std::int64_t>> known;
-  std::string list;
+  std::string text;
   bool given_later = false;  // only known when the model runs
 };
 
-Axes axes_of_node(NodeContext& c, const std::string& x) {
+Axes axes_of_node(NodeContext& c, const Expression& x) {
   Axes axes;
   axes.known = c.ints("axes");
   if (!axes.known && c.has(1)) axes.known = c.known_integers(1);
   axes.given_later = !axes.known && c.has(1);
   if (axes.given_later) {
-    axes.list = c.int_list(1);
+    axes.text = c.int_list(1);
     return axes;
   }
   const bool all = !axes.known || axes.known->empty();
   if (all && !c.rank(0)) {
-    axes.list = "[i for i in range(" + x + ".dim())]";
+    axes.text = "[i for i in " + call("range", method(x, "dim")).text() + "]";
     return axes;
   }
   if (all) {
@@ -126,7 +130,7 @@ Axes axes_of_node(NodeContext& c, const std::string& x) {
     for (std::int64_t i = 0; i < *c.rank(0); ++i) axes.known->push_back(i);
   }
   axes.known = axes_of(*axes.known, c.rank(0));
-  axes.list = list_text(*axes.known);
+  axes.text = list(*axes.known).text();
   return axes;
 }
 
@@ -144,23 +148,23 @@ std::optional<std::int64_t> reduced_rank(NodeContext& c, const Axes& axes, bool 
 }
 
 void reduce(NodeContext& c, const Reduction& reduction) {
-  const std::string x = c.tensor(0);
+  const Expression x = c.tensor(0);
   if (reduces_nothing(c)) return c.set(0, reduction.apply(c, x), c.type(0), c.rank(0));
   const bool keep = c.int_or("keepdims", 1) != 0;
   const Axes axes = axes_of_node(c, x);
   const auto rank = reduced_rank(c, axes, keep);
-  if (!axes.given_later) return c.set(0, reduction.reduce(c, x, axes.list, keep), c.type(0), rank);
-  if (c.int_or("noop_with_empty_axes", 0) != 0) {
-    const std::string text = reduction.apply(c, x) + " if len(" + axes.list + ") == 0 else " +
-                             reduction.reduce(c, x, axes.list, keep);
-    return c.set(0, text, c.type(0), rank);
+  if (axes.given_later && c.int_or("noop_with_empty_axes", 0) != 0) {
+    const Expression has_none = binary(call("len", axes.text), "==", 0);
+    const Expression reduced = reduction.reduce(c, x, {axes.text, keep});
+    return c.set(0, conditional(reduction.apply(c, x), has_none, reduced), c.type(0), rank);
   }
-  const std::string list = c.helper("_axes") + "(" + axes.list + ", " + x + ".dim())";
-  c.set(0, reduction.reduce(c, x, list, keep), c.type(0), rank);
+  const Expression places =
+      axes.given_later ? call(c.helper("_axes"), axes.text, method(x, "dim")) : axes.text;
+  c.set(0, reduction.reduce(c, x, {places, keep}), c.type(0), rank);
 }
 
 // The sum or product of a shape's sizes, e.g. the number of elements.
-bool set_reduced_integers(NodeContext& c, const std::string& sign) {
+bool set_reduced_integers(NodeContext& c, const char* sign) {
   const auto integers = c.integers(0);
   if (!integers || integers->empty() || c.rank(0) != 1 || c.type(0) != ElementType::int64)
     return false;
@@ -169,18 +173,18 @@ bool set_reduced_integers(NodeContext& c, const std::string& sign) {
   const bool sizes = std::all_of(integers->begin(), integers->end(),
                                  [](const Integer& each) { return each.not_negative; });
   if (!unknown || reduces_nothing(c) || (c.has(1) && !c.known_integers(1))) return false;
-  std::string text;
-  for (const Integer& each : *integers) text += (text.empty() ? "" : sign) + each.text();
+  Expression result = integers->front();
+  for (std::size_t i = 1; i < integers->size(); ++i) result = binary(result, sign, (*integers)[i]);
   const std::int64_t rank = c.int_or("keepdims", 1) != 0 ? 1 : 0;
-  c.set_integers(0, {Integer{std::nullopt, "(" + text + ")", sizes}}, rank);
+  c.set_integers(0, {Integer::computed(result, sizes)}, rank);
   return true;
 }
 
 void reduce_sum(NodeContext& c) {
-  if (!set_reduced_integers(c, " + ")) reduce(c, {summed, unchanged});
+  if (!set_reduced_integers(c, "+")) reduce(c, {summed, unchanged});
 }
 void reduce_prod(NodeContext& c) {
-  if (!set_reduced_integers(c, " * ")) reduce(c, {multiplied, unchanged});
+  if (!set_reduced_integers(c, "*")) reduce(c, {multiplied, unchanged});
 }
 void reduce_mean(NodeContext& c) { reduce(c, {averaged, unchanged}); }
 void reduce_max(NodeContext& c) { reduce(c, {largest, unchanged}); }
@@ -192,17 +196,17 @@ void reduce_log_sum(NodeContext& c) { reduce(c, {log_of_sum, logarithm}); }
 void reduce_log_sum_exp(NodeContext& c) { reduce(c, {log_sum_exp, unchanged}); }
 
 void arg_extreme(NodeContext& c, const std::string& function) {
-  const std::int64_t place = axis_of(c.int_or("axis", 0), c.rank(0));
-  const std::string axis = std::to_string(place);
+  const std::int64_t axis = axis_of(c.int_or("axis", 0), c.rank(0));
   const bool keep = c.int_or("keepdims", 1) != 0;
   const bool last = c.int_or("select_last_index", 0) != 0;
-  const std::string x = c.tensor(0);
-  std::string text = function + "(" + (last ? x + ".flip([" + axis + "])" : x) + ", " + axis +
-                     (keep ? ", True" : "") + ")";
-  if (last) text = x + ".size(" + axis + ") - 1 - " + text;
+  const Expression x = c.tensor(0);
+  Arguments arguments(last ? method(x, "flip", list(axis)) : x, axis);
+  if (keep) arguments.add(true);
+  Expression place = call(function, arguments);
+  if (last) place = binary(binary(method(x, "size", axis), "-", 1), "-", place);
   const auto rank =
       c.rank(0) && !keep ? std::optional(std::max<std::int64_t>(*c.rank(0) - 1, 0)) : c.rank(0);
-  c.set(0, text, ElementType::int64, rank);
+  c.set(0, place, ElementType::int64, rank);
 }
 
 void arg_max(NodeContext& c) { arg_extreme(c, "torch.argmax"); }
@@ -210,19 +214,18 @@ void arg_min(NodeContext& c) { arg_extreme(c, "torch.argmin"); }
 
 void accumulate(NodeContext& c, const std::string& name) {
   const auto known = c.known_integers(1);
-  const std::string axis = known && known->size() == 1
-                               ? std::to_string(axis_of(known->front(), c.rank(0)))
-                               : c.variable("axis", c.int_scalar(1));
-  const bool reverse = c.int_or("reverse", 0) != 0;
-  std::string text = c.tensor(0);
-  if (reverse) text += ".flip([" + axis + "])";
-  if (c.int_or("exclusive", 0) != 0) {
-    text = c.helper("_" + name + "_before") + "(" + text + ", " + axis + ")";
-  } else {
-    text = "torch.cum" + name + "(" + text + ", " + axis + type_text(c) + ")";
-  }
-  if (reverse) text += ".flip([" + axis + "])";
-  c.set(0, text, c.type(0), c.rank(0));
+  const Expression axis = known && known->size() == 1
+                              ? Expression(axis_of(known->front(), c.rank(0)))
+                              : c.variable("axis", c.int_scalar(1));
+  const auto turned = [&](const Expression& x) {
+    return c.int_or("reverse", 0) != 0 ? method(x, "flip", list(axis)) : x;
+  };
+  const Expression x = turned(c.tensor(0));
+  const bool exclusive = c.int_or("exclusive", 0) != 0;
+  c.set(0,
+        turned(exclusive ? call(c.helper("_" + name + "_before"), x, axis)
+                         : call("torch.cum" + name, x, axis, type_of_sum(c))),
+        c.type(0), c.rank(0));
 }
 
 void cum_sum(NodeContext& c) { accumulate(c, "sum"); }

@@ -6,7 +6,7 @@
 
 #include "decent/onnx/format/decimals.h"
 #include "decent/onnx/graph/names.h"
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -100,24 +100,22 @@ void read_attributes(NodeContext& c, Resize& node) {
     throw Unsupported("smooths (antialias) in mode nearest, which the specification does not have");
 }
 
-// Text of lists.
+// Lists and sizes.
 
-std::string float_list(const std::vector<double>& values) {
-  std::vector<std::string> items;
-  for (const double value : values) items.push_back(literal(value));
-  return "[" + comma_separated(items) + "]";
+Expression float_list(const std::vector<double>& values) {
+  Arguments elements;
+  for (const double value : values) elements.add(value);
+  return list(elements);
 }
 
-std::string float_list(NodeContext& c, std::size_t input) {
+Expression float_list(NodeContext& c, std::size_t input) {
   if (c.input(input).is_constant()) return float_list(as_doubles(*c.input(input).constant));
   const std::string name = c.fresh_name("factors");
-  c.line(name + ": List[float] = " + c.tensor(input) + ".tolist()");
+  c.assign(name + ": List[float]", method(c.tensor(input), "tolist"));
   return name;
 }
 
-std::string size_of_axis(const std::string& tensor, std::int64_t axis) {
-  return tensor + ".size(" + std::to_string(axis) + ")";
-}
+Expression size_of_axis(const Expression& x, std::int64_t axis) { return method(x, "size", axis); }
 
 // PyTorch's functions, which leave the batch and the channels as they are.
 
@@ -157,109 +155,123 @@ std::string torch_function(const Resize& node) {
 
 // A call of one of PyTorch's functions and what must hold for it to mean the same.
 struct TorchCall {
-  std::string text;
-  std::vector<std::string> conditions;  // that are only known when the model runs
-  bool possible = true;
+  Expression resized;
+  std::vector<Expression> conditions;  // that are only known when the model runs
 };
 
 // pytorch_half_pixel takes the first element where there is one; PyTorch itself takes the middle.
 // They agree where nothing is made smaller.
-void need_more_than_one(const Resize& node, TorchCall& call, const std::string& size) {
+void need_more_than_one(const Resize& node, std::vector<Expression>& conditions,
+                        const Expression& size) {
   if (node.transform == "pytorch_half_pixel" && node.mode != "nearest")
-    call.conditions.push_back(size + " > 1");
+    conditions.push_back(binary(size, ">", 1));
 }
 
-std::string factors_of(const Resize& node, const std::string& x, TorchCall& call) {
+// Whether batch and channels keep their sizes, by scales.
+bool scales_only_space(const Resize& node) {
+  for (std::size_t i = 0; i < node.axes.size(); ++i)
+    if (node.axes[i] < 2 && (*node.scales)[i] != 1) return false;
+  return true;
+}
+
+Expression factors_of(const Resize& node, const Expression& x,
+                      std::vector<Expression>& conditions) {
   std::vector<double> factors(static_cast<std::size_t>(*node.rank - 2), 1.0);
   for (std::size_t i = 0; i < node.axes.size(); ++i) {
+    if (node.axes[i] < 2) continue;
     const double scale = (*node.scales)[i];
-    if (node.axes[i] < 2) {
-      call.possible = call.possible && scale == 1;
-      continue;
-    }
     factors[static_cast<std::size_t>(node.axes[i] - 2)] = scale;
-    if (scale < 1)
-      need_more_than_one(node, call,
-                         "int(" + size_of_axis(x, node.axes[i]) + " * " + literal(scale) + ")");
+    if (scale >= 1) continue;
+    const Expression size = call("int", binary(size_of_axis(x, node.axes[i]), "*", scale));
+    need_more_than_one(node, conditions, size);
   }
   return float_list(factors);
 }
 
-std::string sizes_of(const Resize& node, const std::string& x, TorchCall& call) {
-  std::vector<std::string> sizes;
-  for (std::int64_t axis = 2; axis < *node.rank; ++axis) sizes.push_back(size_of_axis(x, axis));
+Expression sizes_of(const Resize& node, const Expression& x, std::vector<Expression>& conditions) {
+  std::vector<Integer> sizes;
+  for (std::int64_t axis = 2; axis < *node.rank; ++axis)
+    sizes.push_back(Integer::size(size_of_axis(x, axis)));
   for (std::size_t i = 0; i < node.axes.size(); ++i) {
     const Integer& size = (*node.sizes)[i];
-    const std::string same = size_of_axis(x, node.axes[i]);
+    const Expression same = size_of_axis(x, node.axes[i]);
     if (node.axes[i] >= 2) {
-      sizes[static_cast<std::size_t>(node.axes[i] - 2)] = size.text();
-      if (size.known.value_or(1) <= 1 && size.text() != same)
-        need_more_than_one(node, call, size.text());
-    } else if (size.text() != same) {
-      call.conditions.push_back(size.text() + " == " + same);
+      sizes[static_cast<std::size_t>(node.axes[i] - 2)] = size;
+      if (size.known.value_or(1) <= 1 && size.text() != same.text())
+        need_more_than_one(node, conditions, size);
+    } else if (size.text() != same.text()) {
+      conditions.push_back(binary(size, "==", same));
     }
   }
-  return "[" + comma_separated(sizes) + "]";
+  return list(sizes);
 }
 
-TorchCall torch_call(NodeContext& c, const Resize& node) {
-  TorchCall call;
+// What PyTorch's functions take between the sizes and the factors.
+Arguments corners_of(const Resize& node) {
+  if (node.mode == "nearest") return Arguments();
+  return Arguments(node.transform == "align_corners");
+}
+
+std::optional<TorchCall> torch_call(NodeContext& c, const Resize& node) {
   const std::string function = torch_function(node);
-  if (function.empty() || !is_floating(c.type(0)) || !(node.scales || node.sizes))
-    return {"", {}, false};
-  const std::string x = c.tensor(0);
-  const std::string corners = node.mode == "nearest"              ? ""
-                              : node.transform == "align_corners" ? "True, "
-                                                                  : "False, ";
-  if (node.scales) {
-    const std::string factors = factors_of(node, x, call);
-    call.text = function + "(" + x + ", None, " + corners + factors + ")";
-  } else {
-    const std::string sizes = sizes_of(node, x, call);
-    call.text = function + "(" + x + ", " + sizes + ", " + corners + "None)";
+  if (function.empty() || !is_floating(c.type(0))) return std::nullopt;
+  const Expression x = c.tensor(0);
+  std::vector<Expression> conditions;
+  if (node.scales && scales_only_space(node)) {
+    const Expression factors = factors_of(node, x, conditions);
+    return TorchCall{call(function, x, "None", corners_of(node), factors), conditions};
   }
-  return call;
+  if (node.scales || !node.sizes) return std::nullopt;
+  const Expression sizes = sizes_of(node, x, conditions);
+  return TorchCall{call(function, x, sizes, corners_of(node), "None"), conditions};
 }
 
 // By positions and weights.
 
 struct Targets {
-  std::string sizes;
-  std::string scales;
+  Expression sizes;
+  Expression scales;
 };
 
-Targets targets(NodeContext& c, const Resize& node, const std::string& axes,
-                const std::string& region) {
+Targets targets(NodeContext& c, const Resize& node, const Expression& axes,
+                const Expression& region) {
   const std::string x = c.tensor(0);
   if (node.scales || !is_given(c, node.sizes_input)) {
-    const std::string scales =
+    const Expression scales =
         node.scales ? float_list(*node.scales) : float_list(c, node.scales_input);
-    return {c.helper("_resize_sizes") + "(" + x + ", " + axes + ", " + scales + ", " + region + ")",
-            scales};
+    return {call(c.helper("_resize_sizes"), x, axes, scales, region), scales};
   }
   const std::string sizes = c.int_list(node.sizes_input);
-  if (node.policy == "stretch")
-    return {sizes, c.helper("_resize_scales") + "(" + x + ", " + axes + ", " + sizes + ")"};
-  const Targets kept{c.fresh_name("sizes"), c.fresh_name("scales")};
-  c.line(kept.sizes + ", " + kept.scales + " = " + c.helper("_resize_keeping_aspect") + "(" + x +
-         ", " + axes + ", " + sizes + ", " + (node.policy == "not_larger" ? "True" : "False") +
-         ")");
-  return kept;
+  if (node.policy == "stretch") return {sizes, call(c.helper("_resize_scales"), x, axes, sizes)};
+  const std::vector<std::string> kept{c.fresh_name("sizes"), c.fresh_name("scales")};
+  const bool smaller = node.policy == "not_larger";
+  c.assign(kept, call(c.helper("_resize_keeping_aspect"), x, axes, sizes, smaller));
+  return {kept[0], kept[1]};
 }
 
-std::string general_call(NodeContext& c, const Resize& node) {
+Expression general_call(NodeContext& c, const Resize& node) {
   if (!is_floating(c.type(0)) && node.mode != "nearest")
     throw Unsupported("interpolates " + name_of(c.type(0)) + " elements");
   const bool crops = node.transform == "tf_crop_and_resize";
   if (crops && !is_given(c, node.region_input)) throw Unsupported("crops without its input 'roi'");
-  const std::string region = crops ? float_list(c, node.region_input) : "annotate(List[float], [])";
-  const std::string axes = list_text(node.axes);
+  const Expression region = crops ? float_list(c, node.region_input) : empty_list("float");
+  const Expression axes = list(node.axes);
   const Targets to = targets(c, node, axes, region);
-  return c.helper("_resize") + "(" + c.tensor(0) + ", " + axes + ", " + to.sizes + ", " +
-         to.scales + ", " + region + ", \"" + node.mode + "\", \"" + node.transform + "\", \"" +
-         node.rounding + "\", " + literal(node.cubic_a) + ", " +
-         (node.exclude_outside ? "True" : "False") + ", " + (node.antialias ? "True" : "False") +
-         ", " + literal(node.outside) + ")";
+  return call(c.helper("_resize"), c.tensor(0), axes, to.sizes, to.scales, region,
+              string_literal(node.mode), string_literal(node.transform),
+              string_literal(node.rounding), node.cubic_a, node.exclude_outside, node.antialias,
+              node.outside);
+}
+
+// PyTorch's function where it means the same.
+Expression resized(NodeContext& c, const Resize& node) {
+  const auto torch = torch_call(c, node);
+  if (!torch) return general_call(c, node);
+  if (torch->conditions.empty()) return torch->resized;
+  Expression all = torch->conditions.front();
+  for (std::size_t i = 1; i < torch->conditions.size(); ++i)
+    all = binary(all, "and", torch->conditions[i]);
+  return conditional(torch->resized, all, general_call(c, node));
 }
 
 void set_resized(NodeContext& c, Resize& node) {
@@ -273,17 +285,7 @@ void set_resized(NodeContext& c, Resize& node) {
     throw Unsupported("has neither scales nor sizes");
   }
   find_axes(c, node);
-  const TorchCall call = torch_call(c, node);
-  std::string text = call.text;
-  if (!call.possible) {
-    text = general_call(c, node);
-  } else if (!call.conditions.empty()) {
-    std::string condition;
-    for (const std::string& each : call.conditions)
-      condition += (condition.empty() ? "" : " and ") + each;
-    text += " if " + condition + " else " + general_call(c, node);
-  }
-  c.set(0, text, c.type(0), node.rank);
+  c.set(0, resized(c, node), c.type(0), node.rank);
 }
 
 void resize(NodeContext& c) {

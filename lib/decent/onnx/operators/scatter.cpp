@@ -1,6 +1,7 @@
 // Elements put into tensors by index.
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/graph/names.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -22,23 +23,22 @@ std::string torch_reduction(const std::string& name) {
 void scatter_elements(NodeContext& c) {
   const std::string reduce = scatter_reduction(c);
   const std::int64_t axis = axis_of(c.int_or("axis", 0), c.rank(0));
-  std::string arguments = "(" + c.tensor(0) + ", " + std::to_string(axis) + ", " +
-                          c.helper("_element_indices") + "(" + c.tensor(1) + ", " +
-                          size_of_dimension(c, 0, axis).text() + "), " + c.tensor(2);
-  if (reduce == "none") return c.set(0, "torch.scatter" + arguments + ")", c.type(0), c.rank(0));
-  if (reduce == "add") return c.set(0, "torch.scatter_add" + arguments + ")", c.type(0), c.rank(0));
-  arguments += ", \"" + torch_reduction(reduce) + "\")";
-  c.set(0, "torch.scatter_reduce" + arguments, c.type(0), c.rank(0));
+  const Expression indices =
+      call(c.helper("_element_indices"), c.tensor(1), size_of_dimension(c, 0, axis));
+  const Arguments arguments(c.tensor(0), axis, indices, c.tensor(2));
+  if (reduce == "none") return set_like_input(c, call("torch.scatter", arguments));
+  if (reduce == "add") return set_like_input(c, call("torch.scatter_add", arguments));
+  const std::string reduction = string_literal(torch_reduction(reduce));
+  set_like_input(c, call("torch.scatter_reduce", arguments, reduction));
 }
 
 void scatter_nd(NodeContext& c) {
   const std::string reduce = scatter_reduction(c);
-  const std::string arguments = "(" + c.tensor(0) + ", " + c.tensor(1) + ", " + c.tensor(2) + ", ";
-  const std::string text =
-      reduce == "none" || reduce == "add"
-          ? c.helper("_scatter_nd") + arguments + bool_text(reduce == "add") + ")"
-          : c.helper("_scatter_nd_reduce") + arguments + "\"" + torch_reduction(reduce) + "\")";
-  c.set(0, text, c.type(0), c.rank(0));
+  const Arguments arguments(c.tensor(0), c.tensor(1), c.tensor(2));
+  if (reduce == "none" || reduce == "add")
+    return set_like_input(c, call(c.helper("_scatter_nd"), arguments, reduce == "add"));
+  const std::string reduction = string_literal(torch_reduction(reduce));
+  set_like_input(c, call(c.helper("_scatter_nd_reduce"), arguments, reduction));
 }
 
 constexpr Operator kScatterOperators[] = {

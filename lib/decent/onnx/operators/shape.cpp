@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -21,10 +21,11 @@ void shape(NodeContext& c) {
   const auto rank = c.rank(0);
   if (!rank) {
     const std::string stop = end == kLast ? "" : std::to_string(end);
-    const std::string range = "[" + std::to_string(start) + ":" + stop + "]";
+    const std::string range = std::to_string(start) + ":" + stop;
+    const Expression all = method(c.tensor(0), "size");
     return c.set(0,
-                 "torch.tensor(" + c.tensor(0) + ".size()" + (range == "[0:]" ? "" : range) +
-                     ", dtype=torch.int64, device=" + c.device() + ")",
+                 call("torch.tensor", range == "0:" ? all : subscript(all, range),
+                      keyword("dtype", "torch.int64"), keyword("device", c.device())),
                  ElementType::int64, 1);
   }
   std::vector<Integer> sizes;
@@ -39,7 +40,7 @@ std::int64_t count_of(const std::vector<std::int64_t>& dims) {
 
 void size(NodeContext& c) {
   const auto& dims = c.input(0).dims;
-  if (!dims) return c.set_integers(0, {Integer::size(c.tensor(0) + ".numel()")}, 0);
+  if (!dims) return c.set_integers(0, {Integer::size(method(c.tensor(0), "numel"))}, 0);
   c.set_integers(0, {Integer::of(count_of(*dims))}, 0);
 }
 
@@ -76,38 +77,35 @@ void reshape(NodeContext& c) {
   if (!shape) {
     const auto& dims = c.input(1).dims;
     const auto rank = dims && dims->size() == 1 ? std::optional(dims->front()) : std::nullopt;
-    const std::string list = c.int_list(1);
-    return zero_keeps ? c.set(0, c.helper("_reshape") + "(" + c.tensor(0) + ", " + list + ")",
-                              c.type(0), rank)
-                      : c.set(0, c.tensor(0) + ".reshape(" + list + ")", c.type(0), rank);
+    const std::string sizes = c.int_list(1);
+    return c.set(0,
+                 zero_keeps ? call(c.helper("_reshape"), c.tensor(0), sizes)
+                            : method(c.tensor(0), "reshape", sizes),
+                 c.type(0), rank);
   }
   const auto rank = static_cast<std::int64_t>(shape->size());
   if (set_integers_of_rank(c, rank)) return;
   for (std::size_t i = 0; i < shape->size() && zero_keeps; ++i) {
     if ((*shape)[i].known == 0) (*shape)[i] = size_of_dimension(c, 0, static_cast<std::int64_t>(i));
   }
-  c.set(0, c.tensor(0) + ".reshape(" + list_text(*shape) + ")", c.type(0), rank);
+  c.set(0, method(c.tensor(0), "reshape", list(*shape)), c.type(0), rank);
   set_reshaped_dims(c, *shape);
 }
 
 void flatten(NodeContext& c) {
-  const std::string x = c.tensor(0);
+  const Expression x = c.tensor(0);
   const auto rank = c.rank(0);
   std::int64_t axis = c.int_or("axis", 1);
-  if (!rank) {
-    const std::string text = c.helper("_flatten") + "(" + x + ", " + std::to_string(axis) + ")";
-    return c.set(0, text, c.type(0), 2);
-  }
+  if (!rank) return c.set(0, call(c.helper("_flatten"), x, axis), c.type(0), 2);
   if (axis < -*rank || axis > *rank)
     throw Unsupported("has axis " + std::to_string(axis) + " for a tensor of rank " +
                       std::to_string(*rank));
   if (axis < 0) axis += *rank;
-  std::string text =
-      x + ".flatten(" + std::to_string(axis) + ").flatten(0, " + std::to_string(axis - 1) + ")";
-  if (axis == 1) text = x + ".flatten(1)";
-  if (axis == 0) text = x + ".reshape([1, -1])";
-  if (axis == *rank) text = x + ".reshape([-1, 1])";
-  c.set(0, text, c.type(0), 2);
+  Expression flat = method(method(x, "flatten", axis), "flatten", 0, axis - 1);
+  if (axis == 1) flat = method(x, "flatten", 1);
+  if (axis == 0) flat = method(x, "reshape", list(1, -1));
+  if (axis == *rank) flat = method(x, "reshape", list(-1, 1));
+  c.set(0, flat, c.type(0), 2);
 }
 
 // Axes as an attribute, or as an input that is known now.
@@ -122,13 +120,13 @@ void squeeze(NodeContext& c) {
   const auto integers = c.integers(0);
   if (integers && rank == 1 && integers->size() == 1) return void(set_integers_of_rank(c, 0));
   if (!axes) {
-    const std::string list = c.has(1) ? c.int_list(1) : "";
-    return c.set(0, c.tensor(0) + ".squeeze(" + list + ")", c.type(0));
+    const Arguments given = c.has(1) ? Arguments(c.int_list(1)) : Arguments();
+    return c.set(0, method(c.tensor(0), "squeeze", given), c.type(0));
   }
   if (axes->empty()) return c.set_value(0, c.input(0));
   const std::vector<std::int64_t> places = axes_of(*axes, rank);
-  const std::string list = places.size() == 1 ? std::to_string(places[0]) : list_text(places);
-  c.set(0, c.tensor(0) + ".squeeze(" + list + ")", c.type(0),
+  const Expression squeezed = places.size() == 1 ? places[0] : list(places);
+  c.set(0, method(c.tensor(0), "squeeze", squeezed), c.type(0),
         rank ? std::optional(*rank - static_cast<std::int64_t>(places.size())) : std::nullopt);
 }
 
@@ -162,13 +160,13 @@ void unsqueeze(NodeContext& c) {
       axes && rank ? std::optional(*rank + static_cast<std::int64_t>(axes->size())) : std::nullopt;
   const std::vector<std::int64_t> order =
       axes ? insertion_order(*axes, rank) : std::vector<std::int64_t>{};
-  std::string text = c.tensor(0);
-  for (const std::int64_t axis : order) text += ".unsqueeze(" + std::to_string(axis) + ")";
+  Expression result = c.tensor(0);
+  for (const std::int64_t axis : order) result = method(result, "unsqueeze", axis);
   if (order.empty()) {
-    const std::string list = axes ? list_text(*axes) : c.int_list(1);
-    text = c.helper("_unsqueeze") + "(" + text + ", " + list + ")";
+    const Expression places = axes ? list(*axes) : c.int_list(1);
+    result = call(c.helper("_unsqueeze"), result, places);
   }
-  c.set(0, text, c.type(0), new_rank);
+  c.set(0, result, c.type(0), new_rank);
   auto dims = c.input(0).dims;
   if (!dims || !axes) return;
   for (const std::int64_t axis : order) dims->insert(dims->begin() + axis, 1);
@@ -198,7 +196,7 @@ void transpose(NodeContext& c) {
   auto permutation = c.ints("perm");
   const auto rank = c.rank(0);
   if (!permutation && !rank) {
-    return c.set(0, c.helper("_reverse_axes") + "(" + c.tensor(0) + ")", c.type(0));
+    return c.set(0, call(c.helper("_reverse_axes"), c.tensor(0)), c.type(0));
   }
   if (!permutation) {
     permutation.emplace(static_cast<std::size_t>(*rank));
@@ -208,10 +206,11 @@ void transpose(NodeContext& c) {
   check_permutation(*permutation, rank);
   if (std::is_sorted(permutation->begin(), permutation->end())) return c.set_value(0, c.input(0));
   const auto swapped = swapped_axes(*permutation);
-  const std::string text = swapped ? ".transpose(" + std::to_string(swapped->first) + ", " +
-                                         std::to_string(swapped->second) + ")"
-                                   : ".permute(" + list_text(*permutation) + ")";
-  c.set(0, c.tensor(0) + text, c.type(0), new_rank);
+  const Expression x = c.tensor(0);
+  c.set(0,
+        swapped ? method(x, "transpose", swapped->first, swapped->second)
+                : method(x, "permute", list(*permutation)),
+        c.type(0), new_rank);
   const auto& from = c.input(0).dims;
   if (!from) return;
   std::vector<std::int64_t> dims;
@@ -241,8 +240,8 @@ std::optional<std::vector<Integer>> expand_sizes(NodeContext& c, std::vector<Int
 void expand(NodeContext& c) {
   const auto shape = c.integers(1);
   if (!shape) {
-    const std::string list = c.int_list(1);
-    return c.set(0, c.helper("_expand") + "(" + c.tensor(0) + ", " + list + ")", c.type(0));
+    const std::string sizes = c.int_list(1);
+    return c.set(0, call(c.helper("_expand"), c.tensor(0), sizes), c.type(0));
   }
   const auto count = static_cast<std::int64_t>(shape->size());
   const auto rank = c.rank(0) ? std::optional(std::max(*c.rank(0), count)) : std::nullopt;
@@ -251,16 +250,15 @@ void expand(NodeContext& c) {
         count <= *c.rank(0) &&
         std::all_of(sizes->begin(), sizes->end(), [](auto& each) { return each.known == -1; });
     if (same) return c.set_value(0, c.input(0));
-    c.set(0, c.tensor(0) + ".expand(" + list_text(*sizes) + ")", c.type(0), rank);
+    c.set(0, method(c.tensor(0), "expand", list(*sizes)), c.type(0), rank);
   } else {
-    c.set(0, c.helper("_expand") + "(" + c.tensor(0) + ", " + list_text(*shape) + ")", c.type(0),
-          rank);
+    c.set(0, call(c.helper("_expand"), c.tensor(0), list(*shape)), c.type(0), rank);
   }
 }
 
 void tile(NodeContext& c) {
   const std::string repeats = c.int_list(1);
-  c.set(0, c.tensor(0) + ".repeat(" + repeats + ")", c.type(0), c.rank(0));
+  c.set(0, method(c.tensor(0), "repeat", repeats), c.type(0), c.rank(0));
 }
 
 constexpr Operator kShapeOperators[] = {

@@ -1,6 +1,6 @@
 // Fourier transforms and windows.
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -11,38 +11,39 @@ std::string optional_int(NodeContext& c, std::size_t input) {
 }
 
 void dft(NodeContext& c) {
-  const std::string axis = c.opset() < 20 ? std::to_string(c.int_or("axis", 1))
-                           : c.has(2)     ? c.int_scalar(2)
-                                          : "-2";
-  c.set(0,
-        c.helper("_dft") + "(" + c.tensor(0) + ", " + optional_int(c, 1) + ", " + axis + ", " +
-            bool_text(c.int_or("inverse", 0) != 0) + ", " +
-            bool_text(c.int_or("onesided", 0) != 0) + ")",
+  const Expression axis = c.opset() < 20 ? Expression(c.int_or("axis", 1))
+                          : c.has(2)     ? c.int_scalar(2)
+                                         : "-2";
+  const bool inverse = c.int_or("inverse", 0) != 0;
+  const bool onesided = c.int_or("onesided", 0) != 0;
+  c.set(0, call(c.helper("_dft"), c.tensor(0), optional_int(c, 1), axis, inverse, onesided),
         c.type(0), c.rank(0));
 }
 
 void stft(NodeContext& c) {
+  const bool onesided = c.int_or("onesided", 1) != 0;
   c.set(0,
-        c.helper("_stft") + "(" + c.tensor(0) + ", " + c.int_scalar(1) + ", " +
-            (c.has(2) ? c.tensor(2) : "None") + ", " + optional_int(c, 3) + ", " +
-            bool_text(c.int_or("onesided", 1) != 0) + ")",
+        call(c.helper("_stft"), c.tensor(0), c.int_scalar(1), optional_tensor(c, 2),
+             optional_int(c, 3), onesided),
         c.type(0), 4);
 }
 
 // `more`: arguments of the function after its own switch of periodic windows.
-void window(NodeContext& c, const std::string& function, const std::string& more) {
+void window(NodeContext& c, const char* function, const Arguments& more) {
   const ElementType type = c.type_attribute("output_datatype", ElementType::float32);
   const ElementType computed = is_floating(type) ? type : ElementType::float32;
-  const std::string made = "torch." + function + "(" + c.int_scalar(0) + ", " +
-                           bool_text(c.int_or("periodic", 1) != 0) + more +
-                           ", dtype=" + c.dtype(computed) + ", device=" + c.device() + ")";
-  c.set(0, computed == type ? made : made + ".to(" + c.dtype(type) + ")", type, 1);
+  const bool periodic = c.int_or("periodic", 1) != 0;
+  const Expression made = call(function, c.int_scalar(0), periodic, more,
+                               keyword("dtype", c.dtype(computed)), keyword("device", c.device()));
+  c.set(0, computed == type ? made : method(made, "to", c.dtype(type)), type, 1);
 }
 
-void hann_window(NodeContext& c) { window(c, "hann_window", ""); }
+void hann_window(NodeContext& c) { window(c, "torch.hann_window", Arguments()); }
 // ONNX has 25/46, PyTorch 0.54.
-void hamming_window(NodeContext& c) { window(c, "hamming_window", ", 25.0 / 46.0, 21.0 / 46.0"); }
-void blackman_window(NodeContext& c) { window(c, "blackman_window", ""); }
+void hamming_window(NodeContext& c) {
+  window(c, "torch.hamming_window", Arguments(binary(25.0, "/", 46.0), binary(21.0, "/", 46.0)));
+}
+void blackman_window(NodeContext& c) { window(c, "torch.blackman_window", Arguments()); }
 
 constexpr Operator kSignalOperators[] = {
     {"BlackmanWindow", 17, blackman_window, Folding::product, Gradient::stops},

@@ -2,43 +2,62 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
-#include "decent/core/text.h"
+#include "decent/onnx/translate/helper_files.h"
 
 namespace decent::onnx {
 namespace {
 
-// Each is a room of its own, so that a module holds only what it calls.
-const Helper kShared[] = {
-    {"_reshape", {}, R"(def _reshape(self, x: Tensor, shape: List[int]) -> Tensor:
-    # 0 keeps the dimension
-    sizes: List[int] = []
-    for i, size in enumerate(shape):
-        sizes.append(x.size(i) if size == 0 else size)
-    return x.reshape(sizes)
-)"},
-    {"_quotient", {}, R"(def _quotient(self, a: int, b: int) -> int:
-    # rounded down; a division by 0, and of the smallest integer by -1, would end the process
-    assert b > 0, "an integer is divided by {}".format(b)
-    return a // b
-)"},
-    {"_not_negative", {}, R"(def _not_negative(self, index: Tensor, size: int) -> Tensor:
-    return torch.where(index < 0, index + size, index)
-)"},
+struct Helper {
+  std::string_view source;         // "def _name(self, ..): .."
+  std::vector<std::string> calls;  // other helpers, in the order of the source
 };
 
-using Helpers = std::map<std::string, const Helper*>;
+using Helpers = std::map<std::string, Helper>;
+
+// Where the line after that of `position` begins.
+std::size_t next_line(std::string_view text, std::size_t position) {
+  const std::size_t end = text.find('\n', position);
+  return end == std::string_view::npos ? text.size() : end + 1;
+}
+
+// The first line and those below it that are indented, as far as the last of them.
+std::string_view with_body(std::string_view text) {
+  std::size_t end = next_line(text, 0);
+  for (std::size_t line = end; line < text.size(); line = next_line(text, line)) {
+    if (text[line] == ' ') end = next_line(text, line);
+    if (text[line] != ' ' && text[line] != '\n') break;
+  }
+  return text.substr(0, end);
+}
+
+// What stands before the next "(".
+std::string name_at(std::string_view text) { return std::string(text.substr(0, text.find('('))); }
+
+std::vector<std::string> methods_called(std::string_view source) {
+  constexpr std::string_view kCall = "self._";
+  std::vector<std::string> names;
+  for (std::size_t at = source.find(kCall); at != std::string_view::npos;
+       at = source.find(kCall, at + 1))
+    names.push_back(name_at(source.substr(at + kCall.size() - 1)));
+  return names;
+}
+
+void add_helpers(std::string_view file, Helpers& helpers) {
+  constexpr std::string_view kDefinition = "\ndef ";
+  for (std::size_t at = file.find(kDefinition); at != std::string_view::npos;
+       at = file.find(kDefinition, at + 1)) {
+    const std::string_view source = with_body(file.substr(at + 1));
+    const std::string name = name_at(source.substr(kDefinition.size() - 1));
+    helpers.emplace(name, Helper{source, methods_called(source)});
+  }
+}
 
 const Helpers& helpers() {
   static const Helpers all = [] {
     Helpers by_name;
-    for (const std::span<const Helper> family :
-         {std::span<const Helper>(kShared), activation_helpers(), attention_helpers(),
-          grid_helpers(), signal_helpers(), convolution_helpers(), elementwise_helpers(),
-          indexing_helpers(), normalization_helpers(), pooling_helpers(), recurrent_helpers(),
-          reduction_helpers(), resize_helpers(), shape_helpers()}) {
-      for (const Helper& each : family) by_name.emplace(each.name, &each);
-    }
+    for (const HelperFile& file : helper_files()) add_helpers(file.text, by_name);
     return by_name;
   }();
   return all;
@@ -46,16 +65,18 @@ const Helpers& helpers() {
 
 void add_with_calls(const std::string& name, std::vector<std::string>& order) {
   if (std::find(order.begin(), order.end(), name) != order.end()) return;
-  for (const std::string& callee : helpers().at(name)->calls) add_with_calls(callee, order);
+  for (const std::string& callee : helpers().at(name).calls) add_with_calls(callee, order);
   order.push_back(name);
 }
 
 }  // namespace
 
-std::vector<std::string> helpers_with_dependencies(const std::set<std::string>& names) {
+std::string helper_methods(const std::set<std::string>& names) {
   std::vector<std::string> order;
   for (const std::string& name : names) add_with_calls(name, order);
-  return order;
+  std::string text;
+  for (const std::string& name : order) text += helpers().at(name).source;
+  return text;
 }
 
 std::vector<std::string> all_helper_names() {
@@ -65,19 +86,7 @@ std::vector<std::string> all_helper_names() {
 }
 
 std::string helper_source(const std::string& name) {
-  return std::string(helpers().at(name)->source);
-}
-
-std::string unknown_operator_line(const std::string& name, const std::vector<std::string>& nodes,
-                                  long opset, const std::vector<std::string>& known) {
-  constexpr std::size_t kShown = 3;
-  std::string text =
-      "operator " + name + " (opset " + std::to_string(opset) + ") is not supported: ";
-  for (std::size_t i = 0; i < std::min(kShown, nodes.size()); ++i)
-    text += (i == 0 ? "node '" : ", '") + nodes[i] + "'";
-  if (nodes.size() > kShown) text += " and " + std::to_string(nodes.size() - kShown) + " more";
-  const auto nearest = nearest_name(name, known);
-  return nearest ? text + "; the nearest that is: " + *nearest : text;
+  return std::string(helpers().at(name).source);
 }
 
 }  // namespace decent::onnx

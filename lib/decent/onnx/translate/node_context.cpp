@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "decent/core/text.h"
 #include "decent/onnx/format/decimals.h"
-#include "decent/onnx/translate/expressions.h"
 #include "decent/onnx/translate/graph_translator.h"
 
 namespace decent::onnx {
@@ -22,9 +22,10 @@ const T* attribute_value(const Node& node, std::string_view name) {
 
 }  // namespace
 
-std::int64_t NodeContext::opset() const {
-  return node_.opset != 0 ? node_.opset : graph_.model_.opset();
-}
+NodeContext::NodeContext(GraphTranslator& graph, const Node& node)
+    : graph_(graph), module_(graph.module()), node_(node) {}
+
+std::int64_t NodeContext::opset() const { return node_.opset != 0 ? node_.opset : graph_.opset(); }
 
 bool NodeContext::has(std::size_t input) const {
   return input < node_.inputs.size() && !node_.inputs[input].empty();
@@ -32,7 +33,7 @@ bool NodeContext::has(std::size_t input) const {
 
 const Value& NodeContext::input(std::size_t input) const {
   if (!has(input)) throw Unsupported("lacks input " + std::to_string(input));
-  const Value* value = graph_.find(node_.inputs[input]);
+  const Value* value = module_.find(node_.inputs[input]);
   if (value == nullptr) throw Unsupported("uses the unknown value '" + node_.inputs[input] + "'");
   if (value->type == ElementType::string) throw Unsupported("reads strings, which PyTorch lacks");
   return *value;
@@ -41,11 +42,11 @@ const Value& NodeContext::input(std::size_t input) const {
 std::string NodeContext::tensor(std::size_t input) {
   const Value& value = this->input(input);
   if (value.constant && value.text.empty())
-    return graph_.constant_text(value.constant, node_.inputs[input]);
-  return graph_.text_of(value);
+    return module_.constant_text(value.constant, node_.inputs[input]);
+  return module_.text_of(value);
 }
 
-std::string NodeContext::text_of(const Value& value) { return graph_.text_of(value); }
+std::string NodeContext::text_of(const Value& value) { return module_.text_of(value); }
 
 std::optional<std::vector<Integer>> NodeContext::integers(std::size_t input) const {
   return this->input(input).integers;
@@ -68,31 +69,32 @@ std::optional<std::vector<std::int64_t>> NodeContext::known_integers(std::size_t
 
 std::string NodeContext::int_list(std::size_t input) {
   const Value& value = this->input(input);
-  if (value.integers) return list_text(*value.integers);
+  if (value.integers) return list(*value.integers).text();
   if (!is_integer(value.type))
     throw Unsupported("wants integers as input " + std::to_string(input));
   const std::string name = fresh_name(node_.inputs[input] + "_list");
-  const std::string wide = value.type == ElementType::int64 ? "" : ".to(torch.int64)";
-  line(name + ": List[int] = " + tensor(input) + wide + ".tolist()");
+  const Expression x = tensor(input);
+  const Expression wide = value.type == ElementType::int64 ? x : method(x, "to", "torch.int64");
+  assign(name + ": List[int]", method(wide, "tolist"));
   return name;
 }
 
 std::string NodeContext::int_scalar(std::size_t input) {
   const Value& value = this->input(input);
   if (value.integers && value.integers->size() == 1) return value.integers->front().text();
-  return "int(" + tensor(input) + ")";
+  return call("int", tensor(input)).text();
 }
 
 std::string NodeContext::float_scalar(std::size_t input) {
   if (const auto known = known_scalar(input)) return literal(*known);
-  return "float(" + tensor(input) + ")";
+  return call("float", tensor(input)).text();
 }
 
 std::string NodeContext::bool_scalar(std::size_t input) {
   if (const auto known = known_scalar(input)) return *known != 0 ? "True" : "False";
   const auto& integers = this->input(input).integers;
-  if (integers && integers->size() == 1) return "bool(" + integers->front().text() + ")";
-  return "bool(" + tensor(input) + ")";
+  if (integers && integers->size() == 1) return call("bool", integers->front()).text();
+  return call("bool", tensor(input)).text();
 }
 
 std::optional<double> NodeContext::known_scalar(std::size_t input) const {
@@ -144,10 +146,10 @@ ElementType NodeContext::type_attribute(std::string_view name, ElementType other
   if (type == ElementType::undefined)
     throw Unsupported("has '" + std::string(name) + "' = " + std::to_string(number) +
                       ", an element type that PyTorch lacks or trains nothing in");
-  return graph_.as_computed(type);
+  return module_.as_computed(type);
 }
 
-ElementType NodeContext::as_computed(ElementType type) const { return graph_.as_computed(type); }
+ElementType NodeContext::as_computed(ElementType type) const { return module_.as_computed(type); }
 
 std::optional<std::vector<std::int64_t>> NodeContext::axes(std::string_view attribute,
                                                            std::size_t input) const {
@@ -158,34 +160,34 @@ std::optional<std::vector<std::int64_t>> NodeContext::axes(std::string_view attr
   return known;
 }
 
-void NodeContext::line(const std::string& text) { graph_.lines_.add(text); }
+void NodeContext::line(const std::string& text) { module_.method().add(text); }
 
-std::string NodeContext::fresh_name(std::string_view hint) {
-  return graph_.identifiers_.make(hint);
+std::string NodeContext::fresh_name(std::string_view hint) { return module_.fresh_name(hint); }
+
+void NodeContext::assign(const std::string& name, const Expression& expression) {
+  line(name + " = " + expression.text());
 }
 
-std::string NodeContext::variable(std::string_view hint, const std::string& expression) {
+void NodeContext::assign(std::span<const std::string> names, const Expression& expression) {
+  assign(join(names), expression);
+}
+
+std::string NodeContext::variable(std::string_view hint, const Expression& expression) {
   const std::string name = fresh_name(hint);
-  line(name + " = " + expression);
+  assign(name, expression);
   return name;
 }
 
-void NodeContext::open(const std::string& text) { graph_.lines_.open(text); }
+void NodeContext::open(const std::string& text) { module_.method().open(text); }
 
-void NodeContext::close() { graph_.lines_.close(); }
+void NodeContext::close() { module_.method().close(); }
 
-std::string NodeContext::device() {
-  graph_.needs_device_ = true;
-  return "device";
-}
+std::string NodeContext::device() { return module_.method().device(); }
 
-std::string NodeContext::helper(std::string_view name) {
-  graph_.helpers_.emplace(name);
-  return "self." + std::string(name);
-}
+std::string NodeContext::helper(std::string_view name) { return module_.method().helper(name); }
 
 std::string NodeContext::constant(std::shared_ptr<const Tensor> tensor, std::string_view hint) {
-  return graph_.constant_text(graph_.as_computed(std::move(tensor)), hint);
+  return module_.constant_text(module_.as_computed(std::move(tensor)), hint);
 }
 
 std::string NodeContext::dtype(ElementType type) const {
@@ -195,33 +197,30 @@ std::string NodeContext::dtype(ElementType type) const {
   return *name;
 }
 
-void NodeContext::note(const std::string& text) {
-  if (!graph_.evaluating_) graph_.result_.notes.push_back(describe(node_) + " " + text);
-}
+void NodeContext::note(const std::string& text) { graph_.note(describe(node_) + " " + text); }
 
 bool NodeContext::wants(std::size_t output) const {
   return output < node_.outputs.size() && !node_.outputs[output].empty();
 }
 
 bool NodeContext::is_read(std::size_t output) const {
-  return wants(output) && graph_.is_read(node_.outputs[output]);
+  return wants(output) && module_.is_read(node_.outputs[output]);
 }
 
-void NodeContext::set(std::size_t output, const std::string& expression, ElementType type,
+void NodeContext::set(std::size_t output, const Expression& expression, ElementType type,
                       std::optional<std::int64_t> rank) {
-  if (!wants(output)) return;
-  line(declare(output, type, rank) + " = " + expression);
+  if (wants(output)) assign(declare(output, type, rank), expression);
 }
 
 std::string NodeContext::declare(std::size_t output, ElementType type,
                                  std::optional<std::int64_t> rank) {
   if (!wants(output)) return fresh_name("unused");
   Value value;
-  value.type = graph_.as_computed(type);
+  value.type = module_.as_computed(type);
   value.rank = rank;
   value.text = fresh_name(node_.outputs[output]);
   const std::string name = value.text;
-  graph_.define(node_.outputs[output], std::move(value));
+  module_.define(node_.outputs[output], std::move(value));
   return name;
 }
 
@@ -239,30 +238,30 @@ void NodeContext::set_integers(std::size_t output, std::vector<Integer> integers
 
 void NodeContext::set_dims(std::size_t output, std::vector<std::int64_t> dims) {
   if (!wants(output)) return;
-  Value value = *graph_.find(node_.outputs[output]);
+  Value value = *module_.find(node_.outputs[output]);
   value.rank = static_cast<std::int64_t>(dims.size());
   value.dims = std::move(dims);
   set_value(output, std::move(value));
 }
 
 void NodeContext::set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor) {
-  set_value(output, Value::of_constant(graph_.as_computed(std::move(tensor))));
+  set_value(output, Value::of_constant(module_.as_computed(std::move(tensor))));
 }
 
-void NodeContext::set_sequence(std::size_t output, const std::string& expression, ElementType type,
+void NodeContext::set_sequence(std::size_t output, const Expression& expression, ElementType type,
                                std::optional<std::int64_t> rank) {
   if (!wants(output)) return;
   Value value;
   value.kind = Value::Kind::sequence;
-  value.type = graph_.as_computed(type);
+  value.type = module_.as_computed(type);
   value.rank = rank;
   value.text = fresh_name(node_.outputs[output]);
-  line(value.text + " = " + expression);
-  graph_.define(node_.outputs[output], std::move(value));
+  assign(value.text, expression);
+  module_.define(node_.outputs[output], std::move(value));
 }
 
 void NodeContext::set_value(std::size_t output, Value value) {
-  if (wants(output)) graph_.define(node_.outputs[output], std::move(value));
+  if (wants(output)) module_.define(node_.outputs[output], std::move(value));
 }
 
 std::vector<Value> NodeContext::translate_graph(const Graph& graph, std::vector<Value> inputs) {

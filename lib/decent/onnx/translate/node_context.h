@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "decent/onnx/format/ir.h"
+#include "decent/onnx/translate/expression.h"
 #include "decent/onnx/translate/value.h"
 
 namespace decent::onnx {
@@ -20,10 +22,11 @@ class Unsupported : public std::runtime_error {
 };
 
 class GraphTranslator;
+class ModuleBuilder;
 
 class NodeContext {
  public:
-  NodeContext(GraphTranslator& graph, const Node& node) : graph_(graph), node_(node) {}
+  NodeContext(GraphTranslator& graph, const Node& node);
 
   const Node& node() const { return node_; }
   /// Version of the operators that the node is written in.
@@ -36,20 +39,23 @@ class NodeContext {
   const Value& input(std::size_t input) const;
   ElementType type(std::size_t input) const { return this->input(input).type; }
   std::optional<std::int64_t> rank(std::size_t input) const { return this->input(input).rank; }
-  /// TorchScript for the tensor.
-  std::string tensor(std::size_t input);
   /// The elements of an integer tensor of rank 0 or 1, where they are known one by one.
   std::optional<std::vector<Integer>> integers(std::size_t input) const;
   /// The same where all are known now.
   std::optional<std::vector<std::int64_t>> known_integers(std::size_t input) const;
+  /// The value of a constant with one element.
+  std::optional<double> known_scalar(std::size_t input) const;
+
+  // Expressions of inputs, as text that never needs parentheses.
+
+  /// The tensor.
+  std::string tensor(std::size_t input);
   /// A List[int]: "[x.size(0), -1]", or a variable that holds the tensor's elements.
   std::string int_list(std::size_t input);
   /// An int, float or bool out of a tensor of one element.
   std::string int_scalar(std::size_t input);
   std::string float_scalar(std::size_t input);
   std::string bool_scalar(std::size_t input);
-  /// The value of a constant with one element.
-  std::optional<double> known_scalar(std::size_t input) const;
 
   // Attributes.
 
@@ -75,8 +81,11 @@ class NodeContext {
 
   /// Adds a line.
   void line(const std::string& text);
+  /// Adds "a, b = expression".
+  void assign(std::span<const std::string> names, const Expression& expression);
+  void assign(const std::string& name, const Expression& expression);
   /// Adds "name = expression" and gives the name, made from `hint`.
-  std::string variable(std::string_view hint, const std::string& expression);
+  std::string variable(std::string_view hint, const Expression& expression);
   /// A name that nothing else has.
   std::string fresh_name(std::string_view hint);
   /// Lines up to the matching close() stand one step further in.
@@ -99,7 +108,7 @@ class NodeContext {
   /// Whether a node reads the output, or the model gives it.
   bool is_read(std::size_t output) const;
   /// Output `output` is `expression`.
-  void set(std::size_t output, const std::string& expression, ElementType type,
+  void set(std::size_t output, const Expression& expression, ElementType type,
            std::optional<std::int64_t> rank = std::nullopt);
   /// The variable of an output that lines of source assign; "_" where nobody reads it.
   std::string declare(std::size_t output, ElementType type,
@@ -110,7 +119,7 @@ class NodeContext {
   void set_dims(std::size_t output, std::vector<std::int64_t> dims);
   void set_constant(std::size_t output, std::shared_ptr<const Tensor> tensor);
   /// `rank` is that of all elements.
-  void set_sequence(std::size_t output, const std::string& expression, ElementType type,
+  void set_sequence(std::size_t output, const Expression& expression, ElementType type,
                     std::optional<std::int64_t> rank = std::nullopt);
   /// The output is another value under a new name.
   void set_value(std::size_t output, Value value);
@@ -123,6 +132,7 @@ class NodeContext {
 
  private:
   GraphTranslator& graph_;
+  ModuleBuilder& module_;
   const Node& node_;
 };
 

@@ -7,17 +7,12 @@ namespace decent::onnx {
 const std::vector<Operator>& operator_table() {
   static const std::vector<Operator> table = [] {
     std::vector<Operator> all;
-    for (const auto family :
-         {elementwise_operators(), bounds_operators(),     bitwise_operators(),
-          comparison_operators(),  activation_operators(), shape_operators(),
-          cutting_operators(),     indexing_operators(),   scatter_operators(),
-          creation_operators(),    reduction_operators(),  matrix_operators(),
-          convolution_operators(), pooling_operators(),    normalization_operators(),
-          random_operators(),      recurrent_operators(),  attention_operators(),
-          resize_operators(),      grid_operators(),       signal_operators(),
-          sequence_operators(),    control_operators(),    loss_operators()}) {
+    const auto add = [&](std::span<const Operator> family) {
       all.insert(all.end(), family.begin(), family.end());
-    }
+    };
+#define DECENT_ADD_FAMILY(family) add(family##_operators());
+    DECENT_OPERATOR_FAMILIES(DECENT_ADD_FAMILY)
+#undef DECENT_ADD_FAMILY
     std::stable_sort(all.begin(), all.end(),
                      [](const Operator& a, const Operator& b) { return a.name < b.name; });
     return all;

@@ -1,6 +1,7 @@
 #pragma once
 // The operators that can be imported: a table of name, versions and translation. Each family of
-// operators has a file, ops_<family>.cpp, with its part of the table.
+// operators has a file, operators/<family>.cpp, with its part of the table, and
+// operators/<family>.py where it needs methods that PyTorch lacks (helpers.h).
 
 #include <span>
 #include <string_view>
@@ -43,31 +44,36 @@ const std::vector<Operator>& operator_table();
 /// The entry for a node, or nullptr. Domain "" only.
 const Operator* find_operator(std::string_view name, std::int64_t opset);
 
-// The families.
-std::span<const Operator> elementwise_operators();
-std::span<const Operator> bounds_operators();
-std::span<const Operator> bitwise_operators();
-std::span<const Operator> comparison_operators();
-std::span<const Operator> activation_operators();
-std::span<const Operator> shape_operators();
-std::span<const Operator> cutting_operators();
-std::span<const Operator> indexing_operators();
-std::span<const Operator> scatter_operators();
-std::span<const Operator> creation_operators();
-std::span<const Operator> reduction_operators();
-std::span<const Operator> matrix_operators();
-std::span<const Operator> convolution_operators();
-std::span<const Operator> pooling_operators();
-std::span<const Operator> normalization_operators();
-std::span<const Operator> random_operators();
-std::span<const Operator> recurrent_operators();
-std::span<const Operator> attention_operators();
-std::span<const Operator> resize_operators();
-std::span<const Operator> grid_operators();
-std::span<const Operator> signal_operators();
-std::span<const Operator> sequence_operators();
-std::span<const Operator> control_operators();
-std::span<const Operator> loss_operators();
+/// The families: operators/<family>.cpp gives <family>_operators(), its part of the table.
+#define DECENT_OPERATOR_FAMILIES(ROW) \
+  ROW(activation)                     \
+  ROW(attention)                      \
+  ROW(bitwise)                        \
+  ROW(bounds)                         \
+  ROW(comparison)                     \
+  ROW(control)                        \
+  ROW(convolution)                    \
+  ROW(creation)                       \
+  ROW(cutting)                        \
+  ROW(elementwise)                    \
+  ROW(grid)                           \
+  ROW(indexing)                       \
+  ROW(loss)                           \
+  ROW(matrix)                         \
+  ROW(normalization)                  \
+  ROW(pooling)                        \
+  ROW(random)                         \
+  ROW(recurrent)                      \
+  ROW(reduction)                      \
+  ROW(resize)                         \
+  ROW(scatter)                        \
+  ROW(sequence)                       \
+  ROW(shape)                          \
+  ROW(signal)
+
+#define DECENT_DECLARE_FAMILY(family) std::span<const Operator> family##_operators();
+DECENT_OPERATOR_FAMILIES(DECENT_DECLARE_FAMILY)
+#undef DECENT_DECLARE_FAMILY
 
 /// Not in the table: functions that stand for patterns of the file (patterns.h).
 std::span<const Operator> pattern_operators();

@@ -39,12 +39,7 @@ Result compute(Arithmetic arithmetic, std::int64_t a, std::int64_t b) {
 }
 
 Integer infix(const Integer& a, const char* sign, const Integer& b, bool not_negative) {
-  return {std::nullopt, "(" + a.text() + " " + sign + " " + b.text() + ")", not_negative};
-}
-
-Integer call(const char* function, const Integer& a, const Integer& b, bool not_negative) {
-  return {std::nullopt, std::string(function) + "(" + a.text() + ", " + b.text() + ")",
-          not_negative};
+  return Integer::computed(binary(a, sign, b), not_negative);
 }
 
 std::optional<Integer> expression(Arithmetic arithmetic, const Integer& a, const Integer& b) {
@@ -66,9 +61,9 @@ std::optional<Integer> expression(Arithmetic arithmetic, const Integer& a, const
     case Arithmetic::floor_remainder:
       return positive_divisor ? std::optional(infix(a, "%", b, true)) : std::nullopt;
     case Arithmetic::minimum:
-      return call("min", a, b, both);
+      return Integer::computed(call("min", a, b), both);
     case Arithmetic::maximum:
-      return call("max", a, b, a.not_negative || b.not_negative);
+      return Integer::computed(call("max", a, b), a.not_negative || b.not_negative);
   }
   return std::nullopt;
 }

@@ -1,6 +1,6 @@
 #pragma once
 // An ONNX graph as one TorchScript module: source text that a person can read, and the tensors that
-// it refers to. Nothing here needs LibTorch; onnx_module.h makes the module.
+// it refers to. Nothing here needs LibTorch; model/onnx/module.h makes the module.
 
 #include <functional>
 #include <map>

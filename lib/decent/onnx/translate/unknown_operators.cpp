@@ -6,7 +6,6 @@
 #include "decent/core/text.h"
 #include "decent/onnx/format/export_advice.h"
 #include "decent/onnx/format/wording.h"
-#include "decent/onnx/translate/helpers.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {
@@ -64,6 +63,19 @@ bool holds_layers(const Classification& classification) {
                        return entry.second.role == Role::trainable &&
                               entry.second.reason.starts_with("weight of ");
                      });
+}
+
+// A line about an operator without translation: its nodes, and the nearest name.
+std::string unknown_operator_line(const std::string& name, const std::vector<std::string>& nodes,
+                                  std::int64_t opset, const std::vector<std::string>& known) {
+  constexpr std::size_t kShown = 3;
+  std::string text =
+      "operator " + name + " (opset " + std::to_string(opset) + ") is not supported: ";
+  for (std::size_t i = 0; i < std::min(kShown, nodes.size()); ++i)
+    text += (i == 0 ? "node '" : ", '") + nodes[i] + "'";
+  if (nodes.size() > kShown) text += " and " + std::to_string(nodes.size() - kShown) + " more";
+  const auto nearest = nearest_name(name, known);
+  return nearest ? text + "; the nearest that is: " + *nearest : text;
 }
 
 std::string full_name(const std::string& domain, const std::string& op_type) {

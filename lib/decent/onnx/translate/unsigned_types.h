@@ -2,8 +2,6 @@
 // PyTorch stores uint16, uint32 and uint64 but does not compute in them. In int64 sums, products
 // and bits are the same modulo 2^n; what orders or divides needs care with uint64 above 2^63.
 
-#include <string>
-
 #include "decent/onnx/translate/node_context.h"
 
 namespace decent::onnx {
@@ -13,13 +11,13 @@ constexpr bool lacks_arithmetic(ElementType type) {
 }
 
 /// The input, as int64 where PyTorch does not compute in its type.
-std::string computable(NodeContext& c, std::size_t input);
+Expression computable(NodeContext& c, std::size_t input);
 
 /// The same, such that the order of uint64 values above 2^63 is that of int64; undone by itself.
-std::string ordered(NodeContext& c, std::size_t input);
-std::string unordered(const std::string& expression, ElementType type);
+Expression ordered(NodeContext& c, std::size_t input);
+Expression unordered(const Expression& expression, ElementType type);
 
 /// `expression`, computed of computable() inputs, in the type that it should have.
-std::string in_type(NodeContext& c, const std::string& expression, ElementType type);
+Expression in_type(NodeContext& c, const Expression& expression, ElementType type);
 
 }  // namespace decent::onnx

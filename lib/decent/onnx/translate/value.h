@@ -8,6 +8,7 @@
 
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/ir.h"
+#include "decent/onnx/translate/expression.h"
 
 namespace decent::onnx {
 
@@ -15,16 +16,14 @@ namespace decent::onnx {
 /// is evaluated when the model runs ("x.size(0)").
 struct Integer {
   std::optional<std::int64_t> known;
-  std::string expression;     // where it is not known
+  std::string expression;     // where it is not known; never needs parentheses
   bool not_negative = false;  // a size is not
 
   static Integer of(std::int64_t value) { return {value, "", value >= 0}; }
-  static Integer size(std::string expression) {
-    return {std::nullopt, std::move(expression), true};
+  static Integer computed(const Expression& expression, bool not_negative) {
+    return {std::nullopt, expression.within(Precedence::primary), not_negative};
   }
-  static Integer any(std::string expression) {
-    return {std::nullopt, std::move(expression), false};
-  }
+  static Integer size(const Expression& expression) { return computed(expression, true); }
 
   /// TorchScript: "12", "x.size(0)".
   std::string text() const { return known ? std::to_string(*known) : expression; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "decent/onnx/translate/expressions.h"
+#include "decent/onnx/translate/expression.h"
 
 namespace decent::onnx {
 namespace {
@@ -127,22 +127,23 @@ std::string function_of_axes(const Window& window, const std::string& stem) {
   return stem + std::to_string(window.axes) + "d";
 }
 
-std::string kernel_text(NodeContext& c, const Window& window, std::optional<std::size_t> weight) {
-  return window.kernel ? list_text(*window.kernel) : c.tensor(*weight) + ".shape[2:]";
+Expression kernel_expression(NodeContext& c, const Window& window,
+                             std::optional<std::size_t> weight) {
+  if (window.kernel) return list(*window.kernel);
+  return subscript(attribute(c.tensor(*weight), "shape"), "2:");
 }
 
-std::string padding_text(NodeContext& c, const Window& window, const std::string& kernel) {
+Expression padding_expression(NodeContext& c, const Window& window, const Expression& kernel) {
   if (window.padding != Window::Padding::given) {
-    return c.helper("_same_padding") + "(" + c.tensor(0) + ", " + kernel + ", " +
-           list_text(window.strides) + ", " + list_text(window.dilations) + ", " +
-           bool_text(window.padding == Window::Padding::same_upper) + ")";
+    return call(c.helper("_same_padding"), c.tensor(0), kernel, list(window.strides),
+                list(window.dilations), window.padding == Window::Padding::same_upper);
   }
   Numbers pads;
   for (std::size_t i = window.axes; i-- > 0;) {
     pads.push_back(window.begins[i]);
     pads.push_back(window.ends[i]);
   }
-  return list_text(pads);
+  return list(pads);
 }
 
 }  // namespace decent::onnx

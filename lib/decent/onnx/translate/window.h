@@ -40,9 +40,10 @@ Window window_of(NodeContext& c, std::optional<std::size_t> weight);
 std::string function_of_axes(const Window& window, const std::string& stem);
 
 /// The kernel's shape, a List[int]; of `weight` where the model does not say.
-std::string kernel_text(NodeContext& c, const Window& window, std::optional<std::size_t> weight);
+Expression kernel_expression(NodeContext& c, const Window& window,
+                             std::optional<std::size_t> weight);
 
 /// Padding as torch.constant_pad_nd takes it: the last axis first. A literal or a call.
-std::string padding_text(NodeContext& c, const Window& window, const std::string& kernel);
+Expression padding_expression(NodeContext& c, const Window& window, const Expression& kernel);
 
 }  // namespace decent::onnx

@@ -1,0 +1,39 @@
+#pragma once
+// What is known of the recipe's keys besides their values: for the reference, for workers that
+// compare their recipes, and for runs that go on from a checkpoint.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/config/names.h"
+
+namespace decent::config {
+
+/// Where a run goes on from a checkpoint and the key has another value than it had.
+enum class OnResume {
+  same,    // the run is refused
+  tell,    // the user is told
+  silent,  // it goes on: the key does not shape training, or something else is compared that says
+           // it better
+};
+
+struct KeyInfo {
+  std::string name;      // dotted
+  std::string type;      // "an integer >= 1"
+  std::string fallback;  // the default, or empty: required
+  std::string meaning;
+  bool may_differ = false;  // between the workers of one run
+  OnResume on_resume = OnResume::tell;
+  bool operator==(const KeyInfo&) const = default;
+};
+
+/// Every key of the recipe, in order; the keys inside sources, groups and custom topologies are not
+/// among them. Types list the names that `names` has.
+std::vector<KeyInfo> recipe_keys(const Names& names = {});
+
+/// The key of that dotted name; nothing where there is none.
+std::optional<KeyInfo> find_key(std::string_view name);
+
+}  // namespace decent::config

@@ -1,0 +1,26 @@
+#pragma once
+// The names that recipes use for what other rooms make. Each room gives the list of its own, and
+// whoever loads a recipe hands them over: a name stands where the thing does that it names, and
+// this room needs none of the others.
+
+#include <string>
+#include <vector>
+
+namespace decent::config {
+
+/// A format of data.train and data.eval: its name, and which keys of a source it takes besides
+/// `format`.
+struct SourceFormat {
+  std::string name;
+  std::vector<std::string> keys;
+};
+
+struct Names {
+  std::vector<std::string> losses;      // model.loss
+  std::vector<std::string> metrics;     // eval.metrics, checkpoint.keep_best
+  std::vector<std::string> topologies;  // parallel.topology
+  std::vector<std::string> exchanges;   // parallel.comm_dtype
+  std::vector<SourceFormat> formats;    // data.train, data.eval: format
+};
+
+}  // namespace decent::config

@@ -1,0 +1,42 @@
+#pragma once
+// The formats of data sources: each is a row of the table in formats.cpp, and a program may
+// register its own.
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/data/source.h"
+
+namespace decent {
+
+/// The keys of recipes that say which samples a source has. A format looks at those that it takes.
+struct SourceOptions {
+  std::string name = {};                          // of a data set that comes with the program
+  std::string split = {};                         // its part: train, test
+  std::vector<std::filesystem::path> paths = {};  // key `path`: files and wildcards
+};
+
+/// A row of the table.
+struct DataFormat {
+  std::string name;               // as `format` of data.train and data.eval has it
+  std::vector<std::string> keys;  // that it takes
+  /// Throws UserError for data that cannot be read.
+  std::function<std::unique_ptr<Source>(const SourceOptions& options)> open;
+};
+
+/// Makes a format known by its name, for this process. Throws UserError for an empty name, one
+/// that is taken, and a format that opens nothing. Any thread.
+void register_data_format(DataFormat format);
+
+/// The format of that name. Throws UserError for an unknown one, listing all. Any thread.
+DataFormat data_format(std::string_view name);
+
+/// All that data_format knows: builtin, safetensors, npz, then those that were registered. Any
+/// thread.
+std::vector<DataFormat> data_formats();
+
+}  // namespace decent

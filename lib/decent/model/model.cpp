@@ -1,0 +1,277 @@
+#include "decent/model/model.h"
+
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include <algorithm>
+#include <set>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
+#include "decent/model/autocast.h"
+#include "decent/model/code_hash.h"
+#include "decent/model/data_advice.h"
+#include "decent/model/device_advice.h"
+#include "decent/model/forward_graph.h"
+#include "decent/model/inspect.h"
+#include "decent/model/output.h"
+#include "decent/model/reason.h"
+
+namespace decent {
+namespace {
+
+// Arguments of forward without self.
+std::vector<c10::Argument> arguments_of(const torch::jit::Module& module) {
+  const auto& all = module.get_method("forward").function().getSchema().arguments();
+  return {all.begin() + 1, all.end()};
+}
+
+// For convolutions in two and in three dimensions.
+std::optional<at::MemoryFormat> channels_last_of(const at::Tensor& tensor) {
+  if (!tensor.is_floating_point()) return std::nullopt;
+  if (tensor.dim() == 4) return at::MemoryFormat::ChannelsLast;
+  if (tensor.dim() == 5) return at::MemoryFormat::ChannelsLast3d;
+  return std::nullopt;
+}
+
+// While it lives, forward gives logits.
+class LogitsMode {
+ public:
+  LogitsMode(torch::jit::Module& module, const std::string& attribute)
+      : module_(module), attribute_(attribute) {
+    module_.setattr(attribute_, true);
+  }
+  LogitsMode(const LogitsMode&) = delete;
+  LogitsMode& operator=(const LogitsMode&) = delete;
+  ~LogitsMode() { module_.setattr(attribute_, false); }
+
+ private:
+  torch::jit::Module& module_;
+  const std::string& attribute_;
+};
+
+}  // namespace
+
+void use_plain_executor() { torch::jit::setGraphExecutorOptimize(false); }
+
+std::string model_in_quotes(const std::filesystem::path& path) {
+  return "model '" + path.string() + "'";
+}
+
+Model::Model(std::filesystem::path path, OpenedModel opened)
+    : path_(std::move(path)),
+      module_(std::move(opened.module)),
+      origin_(std::move(opened.origin)),
+      output_(std::move(opened.output)),
+      logits_switch_(std::move(opened.logits_switch)),
+      gives_logits_(!logits_switch_.empty()) {
+  collect_tensors();
+  make_buffers_writable();
+  find_buffer_slots();
+  check_trainable();
+  const auto forward = forward_graph(module_);
+  fixed_mode_operators_ = find_fixed_mode_operators(*forward);
+  reads_data_of_tensors_ = decent::reads_data_of_tensors(*forward);
+  ends_in_sigmoid_ = decent::ends_in_sigmoid(*forward);
+  constants_ = find_tensor_constants(*forward);
+  code_hash_ = decent::code_hash(module_);
+}
+
+void Model::collect_tensors() {
+  std::set<const void*> seen;
+  const auto collect = [&](const auto& named, NamedTensors& unique) {
+    for (const auto& entry : named) {
+      if (!entry.value.defined()) continue;
+      state_.emplace_back(entry.name, entry.value);
+      if (seen.insert(entry.value.unsafeGetTensorImpl()).second)
+        unique.emplace_back(entry.name, entry.value);
+    }
+  };
+  collect(module_.named_parameters(), parameters_);
+  collect(module_.named_buffers(), buffers_);
+}
+
+// A buffer made by expand() repeats the same memory, so that nothing can be written to it.
+void Model::make_buffers_writable() {
+  const at::NoGradGuard no_grad;
+  for (auto& [name, buffer] : buffers_) {
+    if (buffer.layout() != at::kStrided || buffer.is_non_overlapping_and_dense()) continue;
+    if (buffer.storage().use_count() > 1) {
+      throw UserError(model_in_quotes(path_) + ": buffer '" + name +
+                      "' repeats elements or skips some of memory that another tensor uses too. "
+                      "Export it as a tensor of its own (buffer.clone())");
+    }
+    buffer.set_data(buffer.contiguous());
+  }
+}
+
+void Model::find_buffer_slots() {
+  for (const torch::jit::NameModule& part : module_.named_modules()) {
+    const torch::jit::ObjectPtr owner = part.value._ivalue();
+    const auto type = owner->type();
+    for (std::size_t slot = 0; slot < type->numAttributes(); ++slot) {
+      const bool is_tensor = type->getAttribute(slot)->isSubtypeOf(*c10::TensorType::get());
+      if (!is_tensor || type->is_parameter(slot)) continue;
+      const at::Tensor buffer = owner->getSlot(slot).toTensor();
+      const std::string prefix = part.name.empty() ? "" : part.name + ".";
+      if (buffer.defined()) {
+        buffer_slots_.push_back({owner, slot, prefix + type->getAttributeName(slot), buffer});
+      }
+    }
+  }
+}
+
+void Model::settle_buffers() {
+  const at::NoGradGuard no_grad;
+  // All values are taken before any is written: a buffer's new tensor may be another buffer.
+  std::vector<std::pair<const BufferSlot*, at::Tensor>> moved;
+  for (const BufferSlot& place : buffer_slots_) {
+    const at::Tensor current = place.owner->getSlot(place.slot).toTensor();
+    if (current.is_same(place.buffer)) continue;
+    if (!current.defined() || current.sizes() != place.buffer.sizes() ||
+        current.scalar_type() != place.buffer.scalar_type()) {
+      throw UserError(model_in_quotes(path_) +
+                      ": forward changes the shape or type of its buffer '" + place.name +
+                      "' from " + dtype_text(place.buffer.scalar_type()) +
+                      shape_text(place.buffer.sizes()) + ", so that workers cannot average it");
+    }
+    moved.emplace_back(&place, current.clone());
+  }
+  for (const auto& [place, value] : moved) {
+    place->buffer.copy_(value);
+    place->owner->setSlot(place->slot, place->buffer);
+  }
+}
+
+void Model::check_trainable() const {
+  const bool trainable = std::any_of(parameters_.begin(), parameters_.end(), [](const auto& entry) {
+    return entry.second.requires_grad();
+  });
+  if (trainable) return;
+  throw UserError(model_in_quotes(path_) + " " + origin_->nothing_trainable(parameters_.size()));
+}
+
+std::string Model::signature() const {
+  std::vector<std::string> parts;
+  for (const c10::Argument& argument : arguments_of(module_)) {
+    parts.push_back(argument.name() + ": " + argument.type()->annotation_str());
+  }
+  return "forward(" + join(parts) + ")";
+}
+
+void Model::check_signature(std::span<const ForwardInput> inputs) const {
+  const std::vector<c10::Argument> arguments = arguments_of(module_);
+  const std::string about = model_in_quotes(path_) + " has " + signature();
+  std::vector<std::string> names;
+  for (const c10::Argument& argument : arguments) names.push_back(argument.name());
+  if (inputs.size() > arguments.size()) {
+    throw UserError(about + ": model.inputs gives it " + counted(std::ssize(inputs), "input"));
+  }
+  std::set<std::string> given;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::string name =
+        inputs[i].argument.empty() ? names[i] : origin_->argument_of(inputs[i].argument);
+    const auto position = std::find(names.begin(), names.end(), name);
+    if (position == names.end()) {
+      const auto nearest = nearest_name(name, names);
+      throw UserError(about + ": it has no argument '" + name + "'" +
+                      (nearest ? "; did you mean '" + *nearest + "'?" : ""));
+    }
+    const c10::TypePtr& type = arguments[static_cast<std::size_t>(position - names.begin())].type();
+    if (!c10::TensorType::get()->isSubtypeOf(*type)) {
+      throw UserError(about + ": '" + name + "' is not a tensor, so data cannot feed it");
+    }
+    given.insert(name);
+  }
+  for (const c10::Argument& argument : arguments) {
+    if (given.count(argument.name()) == 0 && !argument.default_value()) {
+      throw UserError(about + ": nothing in model.inputs feeds '" + argument.name() + "'");
+    }
+  }
+}
+
+void Model::use_channels_last() {
+  const at::NoGradGuard no_grad;
+  channels_last_ = true;
+  for (auto& [name, parameter] : parameters_) {
+    const auto format = channels_last_of(parameter);
+    if (format) parameter.set_data(parameter.contiguous(*format));
+  }
+}
+
+void Model::move_to(at::Device device) {
+  const at::NoGradGuard no_grad;
+  const auto move = [&](at::Tensor tensor) {
+    if (tensor.device() != device) tensor.set_data(tensor.to(device));
+  };
+  for (const auto& [name, parameter] : parameters_) move(parameter);
+  for (const auto& [name, buffer] : buffers_) move(buffer);
+  for (const at::Tensor& constant : constants_) move(constant);
+  device_ = device;
+}
+
+c10::IValue Model::run(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors) {
+  std::vector<c10::IValue> positional;
+  torch::jit::Kwargs named;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto format = channels_last_ ? channels_last_of(tensors[i]) : std::nullopt;
+    const at::Tensor tensor = format ? tensors[i].contiguous(*format) : tensors[i];
+    if (inputs[i].argument.empty()) {
+      positional.emplace_back(tensor);
+    } else {
+      named.emplace(origin_->argument_of(inputs[i].argument), tensor);
+    }
+  }
+  std::optional<Autocast> autocast;
+  if (autocast_) autocast.emplace(device_.type(), *autocast_);
+  std::optional<LogitsMode> logits;
+  if (gives_logits_) logits.emplace(module_, logits_switch_);
+  return module_.forward(std::move(positional), named);
+}
+
+void Model::refuse_layout(const std::string& reason, std::span<const ForwardInput> inputs,
+                          std::span<const at::Tensor> tensors) const {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const auto found =
+        origin_->input_mismatch({inputs[i].argument, i, inputs[i].field, tensors[i].sizes().vec()});
+    if (!found) continue;
+    throw UserError(model_in_quotes(path_) + " does not fit the data: " + found->text + ".\n" +
+                    found->way_out + ".\nIt failed with: " + reason);
+  }
+}
+
+void Model::refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
+                         std::span<const at::Tensor> tensors) const {
+  refuse_layout(reason, inputs, tensors);  // says more than the operator did
+  std::vector<std::string> shapes;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    shapes.push_back(inputs[i].field + " " + dtype_text(tensors[i].scalar_type()) +
+                     shape_text(tensors[i].sizes()));
+  }
+  const std::string about = model_in_quotes(path_) + " fails on a batch of " + join(shapes) + ": ";
+  const bool has_samples = !tensors.empty() && tensors[0].dim() > 0;
+  if (const auto wish = gpu_wish(reason, module_, device_)) throw UserError(about + *wish);
+  throw UserError(about + reason + device_advice(reason, module_, device_) +
+                  data_advice(reason, inputs, tensors, parameters_) +
+                  (has_samples ? origin_->batch_advice(tensors[0].size(0)) : ""));
+}
+
+at::Tensor Model::forward(std::span<const ForwardInput> inputs,
+                          std::span<const at::Tensor> tensors) {
+  c10::IValue output;
+  try {
+    output = run(inputs, tensors);
+  } catch (const std::exception& error) {
+    refuse_batch(reason_of(error), inputs, tensors);
+  }
+  try {
+    const at::Tensor chosen = select_output(output, output_);
+    // Losses are not for low precision, and autocast would cast there, too.
+    return autocast_ && chosen.scalar_type() == *autocast_ ? chosen.to(at::kFloat) : chosen;
+  } catch (const UserError& error) {
+    throw UserError(model_in_quotes(path_) + ": " + error.what());
+  }
+}
+
+}  // namespace decent

@@ -1,0 +1,162 @@
+#pragma once
+// A model as the rest of the program knows it: a TorchScript module with its parameters and
+// buffers, whatever file it came from (formats.h).
+//
+// Threads: one thread uses a model, and it must be the one that called use_plain_executor().
+
+#include <torch/csrc/jit/api/module.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decent/model/origin.h"
+
+namespace decent {
+
+/// The optimizing TorchScript executor changes its plan after the first runs, so that resumed or
+/// interleaved runs would not be bit-exact. Thread-local: call it in every thread that runs a
+/// model.
+void use_plain_executor();
+
+/// Which data field feeds which argument of forward. With empty `argument`s: in forward's order.
+struct ForwardInput {
+  std::string argument;
+  std::string field;
+};
+
+/// What a format makes of a file; see ModelFormat::open.
+struct OpenedModel {
+  torch::jit::Module module;  // on the CPU; with forward and the attribute `training`
+  std::shared_ptr<const ModelOrigin> origin;
+  std::optional<std::string> output;  // of the module, that is used; see select_output
+  /// An attribute of the module that makes forward give logits where it is true, in place of what
+  /// origin->probabilities() tells of; "" without. See Model::gives_logits.
+  std::string logits_switch;
+};
+
+/// "model 'x.pt'", as messages begin.
+std::string model_in_quotes(const std::filesystem::path& path);
+
+class Model {
+ public:
+  using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
+
+  /// What a file holds; open_model() is how to come by it. Throws UserError, with the way out,
+  /// where nothing can be trained.
+  Model(std::filesystem::path path, OpenedModel opened);
+
+  torch::jit::Module& module() { return module_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  /// What only the file's format knows.
+  const ModelOrigin& origin() const { return *origin_; }
+
+  /// Parameters in order of registration, each tensor once, under its first name; frozen ones
+  /// (requires_grad = False) included.
+  const NamedTensors& parameters() const { return parameters_; }
+  /// All other tensors that the module holds as attributes, each once.
+  const NamedTensors& buffers() const { return buffers_; }
+  /// Every name of every parameter and buffer, as in Python's state_dict: tied tensors stand under
+  /// all their names.
+  const NamedTensors& state() const { return state_; }
+
+  /// SHA-1 of what the model computes, as the file has it; see code_hash.h.
+  const std::string& code_hash() const { return code_hash_; }
+
+  /// Tensors that forward holds as constants; they have no name.
+  const std::vector<at::Tensor>& constants() const { return constants_; }
+
+  /// Moves every tensor of the model, which is loaded on the CPU; the tensors stay the same objects
+  /// with other memory. Before the parameters are taken over by training.
+  void move_to(at::Device device);
+  at::Device device() const { return device_; }
+
+  /// Operators whose train/eval switch the file holds as a constant, e.g. "2 x dropout":
+  /// torch.jit.trace does that. train() and eval() do not reach them.
+  const std::vector<std::string>& fixed_mode_operators() const { return fixed_mode_operators_; }
+
+  /// Whether forward reads tensors through .data, of which autograd keeps no account.
+  bool reads_data_of_tensors() const { return reads_data_of_tensors_; }
+
+  /// Whether forward returns one tensor, which a sigmoid makes, perhaps seen in another shape.
+  bool ends_in_sigmoid() const { return ends_in_sigmoid_; }
+
+  /// A model may put new tensors in the place of its buffers (self.mean = 0.9 * self.mean + ..).
+  /// Copies their values into the tensors of buffers() and puts those back, so that they stay the
+  /// model's buffers. For after each forward, and after its backward where there is one. Throws
+  /// UserError where a buffer changed its shape or element type.
+  void settle_buffers();
+
+  /// Checks `inputs` against forward's signature. Throws UserError naming the arguments of forward.
+  void check_signature(std::span<const ForwardInput> inputs) const;
+
+  /// Whether forward() gives the logits of the output, which the file has before the softmax or
+  /// sigmoid that ImportOptions::activation says. The module, as it is saved, computes what the
+  /// file does.
+  bool gives_logits() const { return gives_logits_; }
+  /// Only where gives_logits() was true once.
+  void give_logits(bool on) { gives_logits_ = on; }
+
+  /// Mixed precision: forward runs in `dtype` (at::kBFloat16, at::kHalf) where that is safe, as
+  /// under torch.autocast; what it returns is float32.
+  void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
+
+  /// Puts weights of convolutions and inputs of as many dimensions (4, 5) into channels_last order.
+  /// Before the parameters are taken over by training.
+  void use_channels_last();
+
+  /// Runs forward on tensors on device(), given in the order of `inputs`, and gives the output that
+  /// ImportOptions::output chooses (see select_output), or its logits. Throws UserError with the
+  /// model's own reason where it fails, or where the output is not there.
+  at::Tensor forward(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
+
+  /// "forward(x: Tensor, mask: Tensor)".
+  std::string signature() const;
+
+ private:
+  // Where the module holds one of buffers().
+  struct BufferSlot {
+    torch::jit::ObjectPtr owner;
+    std::size_t slot;
+    std::string name;
+    at::Tensor buffer;
+  };
+
+  c10::IValue run(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
+  /// Throws UserError where the file's own shapes say why forward failed.
+  void refuse_layout(const std::string& reason, std::span<const ForwardInput> inputs,
+                     std::span<const at::Tensor> tensors) const;
+  /// Throws UserError: what forward made of these, and what to do.
+  [[noreturn]] void refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
+                                 std::span<const at::Tensor> tensors) const;
+  void collect_tensors();
+  void find_buffer_slots();
+  void make_buffers_writable();
+  void check_trainable() const;
+
+  std::filesystem::path path_;
+  torch::jit::Module module_;
+  std::shared_ptr<const ModelOrigin> origin_;
+  std::optional<std::string> output_;
+  std::string logits_switch_;
+  bool gives_logits_ = false;
+  NamedTensors parameters_;
+  NamedTensors buffers_;
+  NamedTensors state_;
+  std::vector<BufferSlot> buffer_slots_;
+  std::vector<at::Tensor> constants_;
+  std::vector<std::string> fixed_mode_operators_;
+  std::string code_hash_;
+  at::Device device_{at::kCPU};
+  bool reads_data_of_tensors_ = false;
+  bool ends_in_sigmoid_ = false;
+  std::optional<at::ScalarType> autocast_;
+  bool channels_last_ = false;
+};
+
+}  // namespace decent

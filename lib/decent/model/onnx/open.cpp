@@ -1,0 +1,193 @@
+#include "decent/model/onnx/open.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "decent/core/text.h"
+#include "decent/model/onnx/export.h"
+#include "decent/model/onnx/import.h"
+#include "decent/onnx/report/batch_layout.h"
+#include "decent/onnx/report/gradient_paths.h"
+#include "decent/onnx/report/report.h"
+
+namespace decent {
+namespace {
+
+// "a, b and 3 more": tensors that the import leaves as they are and that may be weights, the
+// largest first; "" where there is none.
+std::string frozen_names(const onnx::Classification& classification) {
+  constexpr std::size_t kMostNamed = 3;
+  std::vector<const onnx::Classified*> frozen;
+  for (const auto& [tensor, classified] : classification.initializers)
+    if (classified.role == onnx::Role::ambiguous) frozen.push_back(&classified);
+  std::sort(frozen.begin(), frozen.end(), [](const auto* a, const auto* b) {
+    return std::pair(-a->tensor->count(), a->name) < std::pair(-b->tensor->count(), b->name);
+  });
+  std::vector<std::string> names;
+  for (const onnx::Classified* each : frozen) names.push_back(each->name);
+  return some_of(names, kMostNamed);
+}
+
+std::optional<LayoutMismatch> from_onnx(std::optional<onnx::LayoutMismatch> mismatch) {
+  if (!mismatch) return std::nullopt;
+  return LayoutMismatch{std::move(mismatch->text), std::move(mismatch->way_out)};
+}
+
+// What to do where a shape says that the file was exported for another number of samples.
+std::string advice_for(const onnx::ValueInfo& value, std::int64_t samples,
+                       const onnx::ExportAdvice& advice) {
+  const std::int64_t fixed = value.shape->front().value.value_or(0);
+  if (fixed == 0 || fixed == samples) return "";
+  const std::string batch = std::to_string(fixed);
+  return "\nThe file was exported for batches of " + batch + ", not of " + std::to_string(samples) +
+         ". Set data.batch_size and data.eval_batch_size to " + batch + ", or " +
+         std::string(advice.free_batch) + " (docs/onnx.md)";
+}
+
+class OnnxOrigin final : public ModelOrigin {
+ public:
+  explicit OnnxOrigin(OnnxImport import) : import_(std::move(import)) {}
+
+  std::vector<std::filesystem::path> other_files() const override;
+  std::vector<std::string> report(bool full) const override;
+  std::string nothing_trainable(std::size_t parameters) const override;
+  void check_gradients(std::span<const std::string> frozen) const override;
+  std::string argument_of(const std::string& name) const override;
+  std::optional<LayoutMismatch> input_mismatch(const FedInput& input) const override;
+  std::optional<LayoutMismatch> output_mismatch(
+      std::optional<std::int64_t> class_dim) const override;
+  std::string batch_advice(std::int64_t samples) const override;
+  std::optional<std::int64_t> fixed_batch() const override;
+  std::optional<ProbabilityOutput> probabilities() const override;
+  void write_back(const Model& model, const std::filesystem::path& path) const override {
+    export_onnx(import_, model, path);
+  }
+  void round_to_file_types(Model& model) const override {
+    decent::round_to_file_types(import_, model);
+  }
+
+ private:
+  OnnxImport import_;
+};
+
+// The first file is the model's own.
+std::vector<std::filesystem::path> OnnxOrigin::other_files() const {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& file : import_.file->files) {
+    if (file != import_.file->files.front()) paths.push_back(file->path());
+  }
+  return paths;
+}
+
+std::vector<std::string> OnnxOrigin::report(bool full) const {
+  std::vector<std::string> lines =
+      onnx::import_report({.file = *import_.file,
+                           .model = *import_.model,
+                           .patterns = import_.patterns,
+                           .classification = import_.classification,
+                           .translation = import_.translation},
+                          full ? onnx::Detail::full : onnx::Detail::brief);
+  for (const auto& [output, reason] : import_.left_out)
+    lines.push_back("output '" + output + "' is left out: " + reason + " cannot be imported");
+  return lines;
+}
+
+std::string OnnxOrigin::nothing_trainable(std::size_t /*parameters*/) const {
+  const std::string frozen = frozen_names(import_.classification);
+  return "has no weight that the import takes for trainable.\nmodel.unfreeze: [globs] names "
+         "tensors to train" +
+         (frozen.empty() ? "" : ", which may be: " + frozen) +
+         "; docs/onnx.md says which are weights by themselves";
+}
+
+void OnnxOrigin::check_gradients(std::span<const std::string> frozen) const {
+  std::vector<std::string> outputs;
+  if (import_.output) outputs.push_back(*import_.output);
+  const onnx::GradientPaths paths = onnx::find_gradient_paths(
+      *import_.model, import_.classification, import_.translation, outputs);
+  onnx::check_gradient_paths(paths, frozen);
+}
+
+std::string OnnxOrigin::argument_of(const std::string& name) const {
+  for (const auto& [input, argument] : import_.translation.arguments) {
+    if (input == name) return argument;
+  }
+  return name;
+}
+
+std::optional<LayoutMismatch> OnnxOrigin::input_mismatch(const FedInput& input) const {
+  const auto& arguments = import_.translation.arguments;
+  const std::vector<onnx::ValueInfo>& declared = import_.model->graph.inputs;
+  for (std::size_t i = 0; i < declared.size() && i < arguments.size(); ++i) {
+    const bool is_named = input.name == arguments[i].first || input.name == arguments[i].second;
+    if (input.name.empty() ? i != input.position : !is_named) continue;
+    return from_onnx(onnx::input_mismatch(declared[i], input.field, input.batch,
+                                          onnx::export_advice(*import_.file)));
+  }
+  return std::nullopt;
+}
+
+std::optional<LayoutMismatch> OnnxOrigin::output_mismatch(
+    std::optional<std::int64_t> class_dim) const {
+  for (const onnx::ValueInfo& output : import_.model->graph.outputs) {
+    if (output.name != import_.output) continue;
+    return from_onnx(onnx::output_mismatch(output, class_dim, onnx::export_advice(*import_.file)));
+  }
+  return std::nullopt;
+}
+
+std::string OnnxOrigin::batch_advice(std::int64_t samples) const {
+  const onnx::ExportAdvice& advice = onnx::export_advice(*import_.file);
+  for (const onnx::ValueInfo& input : import_.file->graph.inputs) {
+    if (!input.shape || input.shape->empty()) continue;
+    if (std::string text = advice_for(input, samples, advice); !text.empty()) return text;
+  }
+  // An input may be free while nodes still reshape to the batch of the export. An output of one
+  // dimension may be a loss.
+  for (const onnx::ValueInfo& output : import_.model->graph.outputs) {
+    if (!output.shape || output.shape->size() < 2 || output.name != import_.output) continue;
+    return advice_for(output, samples, advice);
+  }
+  return "";
+}
+
+std::optional<std::int64_t> OnnxOrigin::fixed_batch() const {
+  std::optional<std::int64_t> samples;
+  for (const onnx::ValueInfo& input : import_.file->graph.inputs) {
+    if (!input.shape || input.shape->empty()) continue;
+    if (const auto fixed = input.shape->front().value) samples = *fixed;
+  }
+  return samples;
+}
+
+std::optional<ProbabilityOutput> OnnxOrigin::probabilities() const {
+  if (!import_.probabilities) return std::nullopt;
+  return ProbabilityOutput{.name = *import_.output,
+                           .comes_from = import_.probabilities->node,
+                           .changed_by = import_.probabilities->changed_by,
+                           .has_logits = import_.translation.module.may_give_logits};
+}
+
+// The only output has no name in the module, and an index may be another one there.
+std::optional<std::string> output_in_module(const OnnxImport& import,
+                                            const std::optional<std::string>& choice) {
+  if (!import.output) return choice;
+  return import.translation.outputs.size() == 1 ? std::nullopt : import.output;
+}
+
+}  // namespace
+
+OpenedModel open_onnx(const std::filesystem::path& path, const ImportOptions& options) {
+  OnnxImport import = import_onnx(path, options);
+  OpenedModel opened{
+      .module = import.module,
+      .origin = nullptr,
+      .output = output_in_module(import, options.output),
+      .logits_switch = import.translation.module.may_give_logits ? onnx::kGivesLogits : ""};
+  opened.origin = std::make_shared<const OnnxOrigin>(std::move(import));
+  return opened;
+}
+
+}  // namespace decent

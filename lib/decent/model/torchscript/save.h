@@ -1,0 +1,15 @@
+#pragma once
+// Writing a trained model that runs without this program.
+
+#include <filesystem>
+
+#include "decent/model/model.h"
+
+namespace decent {
+
+/// A TorchScript file in eval mode that torch.jit.load reads, each tensor with storage of its own
+/// size. The model is in the same mode and state as before. The file is whole or absent; throws
+/// WriteError.
+void save_torchscript(Model& model, const std::filesystem::path& path);
+
+}  // namespace decent

@@ -1,0 +1,38 @@
+#pragma once
+// forward(): its arguments and what it returns; internal to this folder.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decent/onnx/format/ir.h"
+#include "decent/onnx/translate/module_builder.h"
+
+namespace decent::onnx {
+
+class ForwardMethod {
+ public:
+  ForwardMethod(const Model& model, ModuleBuilder& module) : model_(model), module_(module) {}
+
+  /// Defines the graph's inputs as arguments. Throws UserError where one is no tensor.
+  void declare_inputs();
+  /// Names of the graph's inputs and the arguments that they are.
+  const std::vector<std::pair<std::string, std::string>>& arguments() const { return arguments_; }
+
+  /// Returns the graph's outputs, which ends the method, and gives the source of the whole module.
+  std::string finish();
+
+ private:
+  Value value_of(const ValueInfo& input) const;
+  const Value& output_value(const ValueInfo& output) const;
+  std::string signature() const;
+  std::string return_type() const;
+  std::string return_line() const;
+  std::string device() const;
+
+  const Model& model_;
+  ModuleBuilder& module_;
+  std::vector<std::pair<std::string, std::string>> arguments_;
+};
+
+}  // namespace decent::onnx

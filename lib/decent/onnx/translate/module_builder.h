@@ -1,0 +1,71 @@
+#pragma once
+// The module of a translation while it is written; internal to this folder.
+
+#include <deque>
+#include <set>
+
+#include "decent/onnx/graph/inner_scope.h"
+#include "decent/onnx/graph/names.h"
+#include "decent/onnx/translate/method_source.h"
+#include "decent/onnx/translate/translation.h"
+#include "decent/onnx/translate/value.h"
+
+namespace decent::onnx {
+
+/// Values by their names in the file, the lines of forward(), and the tensors that they refer to.
+class ModuleBuilder {
+ public:
+  ModuleBuilder(const Model& model, const Classification& classification,
+                const TranslationOptions& options);
+
+  // Values. Names of a graph inside a node are those of a scope of its own.
+
+  using Scopes = std::deque<std::map<std::string, Value, std::less<>>>;
+  InnerScope<Scopes> enter_scope() { return InnerScope(scopes_); }
+  /// nullptr where there is none.
+  const Value* find(std::string_view name) const;
+  /// In the innermost scope alone.
+  Value* find_here(std::string_view name);
+  void define(const std::string& name, Value value);
+  void add_initializers(const Graph& graph);
+  /// A parameter, a buffer, or a constant.
+  Value value_of(const Tensor& tensor, const Classified& classified);
+  /// Whether a node reads the value, or a graph gives it.
+  bool is_read(std::string_view name);
+
+  // The type in which the model computes.
+
+  ElementType as_computed(ElementType type) const;
+  std::shared_ptr<const Tensor> as_computed(std::shared_ptr<const Tensor> tensor) const;
+
+  // Source.
+
+  /// The method that is written now.
+  MethodSource& method() { return method_; }
+  /// A name that nothing else has.
+  std::string fresh_name(std::string_view hint) { return identifiers_.make(hint); }
+  /// TorchScript for the tensor of any value.
+  std::string text_of(const Value& value);
+  std::string constant_text(std::shared_ptr<const Tensor> tensor, std::string_view hint);
+
+  /// What is made: all but `methods`.
+  ModuleSource& source() { return source_; }
+
+ private:
+  Value value_of(const Tensor& initializer);
+  Value parameter(const Tensor& tensor, const Classified& classified);
+  std::shared_ptr<const Tensor> as_computed(const Tensor& tensor) const;
+
+  const Model& model_;
+  const Classification& classification_;
+  const TranslationOptions& options_;
+  Scopes scopes_;
+  std::set<std::string, std::less<>> read_names_;  // by is_read(), when it is first asked
+  MethodSource method_;
+  Identifiers identifiers_;
+  Identifiers constant_names_;
+  std::map<const Tensor*, std::string> constant_texts_;
+  ModuleSource source_;
+};
+
+}  // namespace decent::onnx

@@ -1,0 +1,40 @@
+#pragma once
+// What an evaluation measures, added up over batches and workers.
+
+#include <vector>
+
+#include "decent/comm/communicator.h"
+#include "decent/report/metrics_file.h"
+#include "decent/task/evaluated_batch.h"
+#include "decent/task/metrics.h"
+
+namespace decent {
+
+class EvaluationSums {
+ public:
+  explicit EvaluationSums(std::vector<Metric> metrics);
+
+  /// Adds a batch. Its sums are read from where the model runs with those of kMostUnread others, so
+  /// that a GPU is seldom waited for.
+  void add(const EvaluatedBatch& batch);
+
+  /// Waits for all batches that were added.
+  void read();
+
+  /// Adds up what all workers have, in the order of ranks, so that all of them have the same bits.
+  /// Collective; a worker may have had no batch.
+  void add_up_over(Communicator& world);
+
+  /// The values of all metrics, in their order.
+  std::vector<Score> scores();
+
+ private:
+  static constexpr std::size_t kMostUnread = 64;  // batches that a GPU may be behind the host
+  void agree_on_sizes(Communicator& world);
+
+  std::vector<Metric> metrics_;
+  std::vector<std::vector<double>> sums_;       // of each metric; empty before the first batch
+  std::vector<std::vector<BatchSums>> unread_;  // of each batch, each metric
+};
+
+}  // namespace decent

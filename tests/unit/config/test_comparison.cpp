@@ -1,0 +1,70 @@
+// Which keys workers may give differently, and what a change of each does when a run goes on: the
+// whole lists, so that a key that is added or changed is decided on here.
+
+#include <gmock/gmock.h>
+
+#include "decent/config/keys.h"
+#include "support.h"
+
+namespace decent {
+namespace {
+
+using config::KeyInfo;
+using config::OnResume;
+using config::recipe_keys;
+using ::testing::UnorderedElementsAreArray;
+
+// Paths, what is written and said, how fast data is read, and what other topics of the comparison
+// say better.
+const std::vector<std::string> kAside = {"name",
+                                         "output",
+                                         "model.path",
+                                         "model.weights",
+                                         "model.device",
+                                         "data.train",
+                                         "data.eval",
+                                         "data.prefetch",
+                                         "log.every_steps",
+                                         "log.progress",
+                                         "log.tensorboard",
+                                         "log.trace",
+                                         "parallel.backend",
+                                         "parallel.timeout_s",
+                                         "parallel.stall_s",
+                                         "parallel.local_world_size"};
+
+template <class Wanted>
+std::vector<std::string> keys_that(const Wanted& wanted) {
+  std::vector<std::string> names;
+  for (const KeyInfo& key : recipe_keys())
+    if (wanted(key)) names.push_back(key.name);
+  return names;
+}
+
+TEST(Comparison, OfWorkersLeavesOutWhatDoesNotShapeTraining) {
+  EXPECT_THAT(keys_that([](const KeyInfo& key) { return key.may_differ; }),
+              UnorderedElementsAreArray(kAside));
+}
+
+TEST(Comparison, ARunThatGoesOnKeepsItsOptimizerAndItsOrderOfData) {
+  EXPECT_THAT(keys_that([](const KeyInfo& key) { return key.on_resume == OnResume::same; }),
+              UnorderedElementsAreArray({"optimizer.name", "data.batch_size",
+                                         "train.grad_accumulation", "data.shuffle", "seed"}));
+}
+
+TEST(Comparison, ARunThatGoesOnTellsOfAllButWhatDoesNotShapeTraining) {
+  std::vector<std::string> silent = kAside;
+  silent.push_back("checkpoint.allow_missing");
+  silent.push_back("parallel.topology");  // its phases are compared
+  EXPECT_THAT(keys_that([](const KeyInfo& key) { return key.on_resume == OnResume::silent; }),
+              UnorderedElementsAreArray(silent));
+}
+
+TEST(Comparison, KeysAreFoundByTheirDottedNames) {
+  EXPECT_EQ(config::find_key("optimizer.lr").value().fallback, "0.001");
+  EXPECT_EQ(config::find_key("lr"), std::nullopt);
+  EXPECT_EQ(config::find_key("parameter weight"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace decent

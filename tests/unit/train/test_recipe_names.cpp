@@ -1,0 +1,74 @@
+// Recipes take what the rooms make, and what a process has registered.
+
+#include "decent/train/recipe_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "decent/config/loader.h"
+#include "decent/core/error.h"
+#include "decent/data/digits.h"
+#include "decent/data/formats.h"
+#include "decent/parallel/exchange/methods.h"
+#include "decent/task/sources.h"
+#include "decent/topology/topology.h"
+
+namespace decent {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+
+Recipe recipe_with(const std::string& override_text) {
+  const std::vector<std::string> overrides = {override_text};
+  return parse_recipe(
+      "model: {path: m.pt}\ndata: {train: {format: builtin, name: digits, split: train}}\n",
+      "/recipes/run.yaml", overrides, recipe_names());
+}
+
+// docs/recipe.md lists them in this order.
+TEST(RecipeNames, AreThoseOfTheContract) {
+  const config::Names names = recipe_names();
+  EXPECT_THAT(names.losses, ElementsAre("cross_entropy", "nll", "mse", "l1", "huber",
+                                        "bce_with_logits", "output"));
+  EXPECT_THAT(names.metrics,
+              ElementsAre("loss", "accuracy", "top5", "perplexity", "mse", "mae", "r2"));
+  for (const char* topology : {"complete", "ring", "one-peer-exp", "alternating-exp-ring"})
+    EXPECT_THAT(names.topologies, Contains(topology));
+  for (const char* exchange : {"fp32", "bf16"}) EXPECT_THAT(names.exchanges, Contains(exchange));
+}
+
+TEST(RecipeNames, ARegisteredTopologyCanBeNamed) {
+  register_topology("alone", [](int workers, int) {
+    Phase phase;
+    for (int rank = 0; rank < workers; ++rank) phase.push_back({.ranks = {rank}});
+    return std::vector<Phase>{phase};
+  });
+  EXPECT_EQ(recipe_with("parallel.topology=alone").parallel.topology.name, "alone");
+}
+
+TEST(RecipeNames, ARegisteredExchangeCanBeNamed) {
+  register_exchange({.name = "fp32 again", .make = exchange_method("fp32").make});
+  EXPECT_EQ(recipe_with("parallel.comm_dtype=fp32 again").parallel.comm_dtype, "fp32 again");
+}
+
+TEST(RecipeNames, ARegisteredDataFormatCanBeNamedWithTheKeysThatItTakes) {
+  register_data_format(
+      {.name = "digits again", .keys = {"split"}, .open = [](const SourceOptions& options) {
+         return open_digits(options.split == "train");
+       }});
+  const std::string given = "data.train={format: digits again, split: test}";
+  EXPECT_EQ(recipe_with(given).data.train.split, "test");
+  EXPECT_THROW(recipe_with("data.train={format: digits again, split: test, name: digits}"),
+               UserError);
+  const Recipe recipe = recipe_with(given);
+  EXPECT_EQ(open_data_set("data.train", recipe.data.train, recipe.model).source->size(), 355);
+}
+
+// --dry-run prints what they cost.
+TEST(RecipeNames, ExchangesOfTheContractTellTheirCosts) {
+  for (const char* name : {"fp32", "bf16"}) EXPECT_TRUE(exchange_method(name).costs) << name;
+}
+
+}  // namespace
+}  // namespace decent
