@@ -20,9 +20,18 @@ void print_error(const Program& program, const std::string& message, int rank) {
   std::fprintf(stderr, "decent-train: error: %s%s\n", who.c_str(), message.c_str());
 }
 
-// After an error destructors might wait for peers that are gone. After a good end only those of static objects are left:
-// LibTorch takes a tenth of a second to take every operator off its list again, and nobody would see the difference.
+// Destructors might wait for peers that are gone.
 [[noreturn]] void exit_now(ExitCode code) { std::_Exit(static_cast<int>(code)); }
+
+// Only static objects are left to destroy. LibTorch takes a tenth of a second to take each of its
+// operators off its lists, of which nobody would see anything.
+[[noreturn]] void exit_well(ExitCode code) {
+#ifdef __SANITIZE_ADDRESS__
+  std::exit(static_cast<int>(code));  // which looks for leaks
+#else
+  exit_now(code);
+#endif
+}
 
 // An error that every worker knows of: rank 0 tells the user.
 void end_together(Program& program, const SharedError& error) {
@@ -84,9 +93,9 @@ void end_with_error(Program& program) {
 }
 
 void end_well() {
-  if (std::fflush(stdout) == 0) exit_now(ExitCode::done);
+  if (std::fflush(stdout) == 0) exit_well(ExitCode::done);
   std::perror("decent-train: error: cannot write to stdout");
-  exit_now(ExitCode::write_failed);
+  exit_well(ExitCode::write_failed);
 }
 
 }  // namespace decent
