@@ -14,7 +14,7 @@ namespace decent {
 /// first.
 [[noreturn]] void end_with_error(Program& program);
 
-/// The exit code of a program that did all that it was asked to do.
-int end_well();
+/// Ends the process, which did all that it was asked to do and has closed all that it opened.
+[[noreturn]] void end_well();
 
 }  // namespace decent

@@ -110,11 +110,13 @@ int main(int argc, char** argv) {
   // A peer or store that closes its connection is an error of the write (exit 3), not the end of
   // this process. Python does the same, so that all ways to start the program behave alike.
   std::signal(SIGPIPE, SIG_IGN);
-  decent::Program program;
-  try {
-    decent::run(program, argc, argv);
-  } catch (...) {
-    decent::end_with_error(program);
+  {
+    decent::Program program;
+    try {
+      decent::run(program, argc, argv);
+    } catch (...) {
+      decent::end_with_error(program);
+    }
   }
-  return decent::end_well();
+  decent::end_well();
 }

@@ -12,9 +12,10 @@ from tensors import differing
 MODELS = {"cnn_batch_norm": DIGITS_CNN, "mlp_layer_norm": DIGITS_MLP}
 
 
-@pytest.mark.parametrize("topology", ["ring", "complete"])
-@pytest.mark.parametrize("workers", [2, 3])
-@pytest.mark.parametrize("name", MODELS)
+# Any two of model, workers and topology meet once.
+@pytest.mark.parametrize("name, workers, topology", [
+    ("cnn_batch_norm", 2, "ring"), ("cnn_batch_norm", 3, "complete"), ("mlp_layer_norm", 2, "complete"),
+    ("mlp_layer_norm", 3, "ring")])
 def test_evaluation_changes_nothing(name: str, workers: int, topology: str, tmp_path: Path) -> None:
     def of(evaluation: dict) -> dict:
         return recipe(MODELS[name], parallel={"topology": topology, "bucket_mb": 0.02}, train={"steps": 14},

@@ -20,7 +20,7 @@ from runs import Run, assert_same_run, merged, recipe, train, write_recipe
 
 ROUNDS = int(os.environ.get("DECENT_LAUNCHER_ROUNDS", "2"))
 TIMEOUT_S = 6
-SETTINGS = recipe(train={"steps": 4000}, parallel={"topology": "ring", "timeout_s": TIMEOUT_S}, eval={"every_steps": 500},
+SETTINGS = recipe(train={"steps": 2000}, parallel={"topology": "ring", "timeout_s": TIMEOUT_S}, eval={"every_steps": 500},
                   checkpoint={"every_steps": 200, "keep": 2}, log={"every_steps": 100})
 
 
@@ -43,7 +43,7 @@ def wait_until(condition, seconds: float, said: Path) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, said.read_text()
-        time.sleep(0.02)
+        time.sleep(0.05)
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def test_torchrun_killed_in_the_middle(script: bool, tmp_path: Path) -> None:
 
 def test_end_of_another_launcher_means_nothing(tmp_path: Path) -> None:
     """nohup, ssh, a daemon: the shell that started the workers is killed, they train on."""
-    settings = merged(SETTINGS, {"train": {"steps": 3000}})
+    settings = merged(SETTINGS, {"train": {"steps": 1500}})
     config = write_recipe(tmp_path, settings)
     run = Run(tmp_path / "run", [])
     port = free_port()
@@ -129,7 +129,7 @@ def test_end_of_another_launcher_means_nothing(tmp_path: Path) -> None:
     finally:
         for process in workers_of(config):
             os.kill(process, signal.SIGKILL)
-    assert "done: 3000 updates" in (tmp_path / "said.0").read_text(), (tmp_path / "said.0").read_text()
+    assert "done: 1500 updates" in (tmp_path / "said.0").read_text(), (tmp_path / "said.0").read_text()
 
 
 def test_reading_command_ends_with_torchrun(tmp_path: Path) -> None:

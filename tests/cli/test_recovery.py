@@ -77,12 +77,19 @@ def test_killed_at_random_moments(workers: int, tmp_path: Path) -> None:
     assert killed >= ROUNDS  # most of the three a round hit a run that was on its way
 
 
+# Long enough for torchrun to see what is done to it.
+LONG = merged(SETTINGS, {"train": {"steps": 1500}, "eval": {"every_steps": 500}, "checkpoint": {"every_steps": 20}})
+
+
+@pytest.fixture(scope="module")
+def undisturbed_long(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("undisturbed"), LONG, workers=2)
+
+
 @pytest.mark.parametrize("victim", [0, 1])
-def test_launcher_that_restarts(victim: int, tmp_path: Path) -> None:
+def test_launcher_that_restarts(victim: int, undisturbed_long: Run, tmp_path: Path) -> None:
     """torchrun --max-restarts: nobody has to do anything."""
-    long = merged(SETTINGS, {"train": {"steps": 1500}, "eval": {"every_steps": 500}, "checkpoint": {"every_steps": 20}})
-    undisturbed = train(tmp_path / "whole", long, workers=2)
-    config = write_recipe(tmp_path / "killed", long)
+    config = write_recipe(tmp_path / "killed", LONG)
     with (tmp_path / "said").open("w") as said:
         torchrun = subprocess.Popen([str(TORCHRUN), "--nproc-per-node", "2", "--max-restarts", "3", str(PROGRAM),
                                      "--config", str(config), "--resume", "auto"], stdin=subprocess.DEVNULL,
@@ -100,7 +107,7 @@ def test_launcher_that_restarts(victim: int, tmp_path: Path) -> None:
     text = (tmp_path / "said").read_text()
     assert code == 0, text
     assert re.search(r"resuming from '.*', after step \d+ of 1500", text), text
-    assert_same_run(undisturbed, run)
+    assert_same_run(undisturbed_long, run)
 
 
 def wait_for(condition, said: Path | None = None) -> None:
@@ -121,12 +128,10 @@ def worker_of(config: Path, rank: int) -> int:
     raise AssertionError(f"no worker {rank} of {config}")
 
 
-def test_signal_to_the_launcher(tmp_path: Path) -> None:
+def test_signal_to_the_launcher(undisturbed_long: Run, tmp_path: Path) -> None:
     """Ctrl-C: torchrun passes it on, all workers save; the next start goes on."""
-    long = merged(SETTINGS, {"train": {"steps": 1500}, "eval": {"every_steps": 500},
-                             "checkpoint": {"every_steps": None, "every_epochs": None}})
-    undisturbed = train(tmp_path / "whole", long, workers=2)
-    config = write_recipe(tmp_path / "stopped", long)
+    unsaved = merged(LONG, {"checkpoint": {"every_steps": None, "every_epochs": None}})
+    config = write_recipe(tmp_path / "stopped", unsaved)
     run = Run(tmp_path / "stopped" / "run", [])
     with (tmp_path / "said").open("w") as said:
         torchrun = subprocess.Popen([str(TORCHRUN), "--nproc-per-node", "2", str(PROGRAM), "--config", str(config)],
@@ -143,4 +148,4 @@ def test_signal_to_the_launcher(tmp_path: Path) -> None:
     text = (tmp_path / "said").read_text()
     assert re.search(r"decent-train: stopped after step \d+ by SIG(INT|TERM) to worker [01]. Saved '", text), text
     assert len(run.checkpoints) == 1
-    assert_same_weights(undisturbed, train(tmp_path / "stopped", long, "--resume", "auto", workers=2))
+    assert_same_weights(undisturbed_long, train(tmp_path / "stopped", unsaved, "--resume", "auto", workers=2))

@@ -1,16 +1,20 @@
-"""Every key of the recipe once with a wrong type, once out of range, once misspelled: exit 2, the key named, no training."""
+"""Every key of the recipe with wrong types, out of range and misspelled: exit 2, a line that names it for each, no training.
+
+All mistakes of a recipe are reported together, so one recipe has a mistake in every key; that a key alone is refused shows
+a key of each section. unit.config has every key alone.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+
+import pytest
 
 from program import ROOT, run_alone
 from runs import recipe
-
-DEFAULTS_NEEDED = {"model.path": "m.pt"}
 
 
 def documented_keys() -> dict[str, str]:
@@ -64,58 +68,79 @@ def misspelled(key: str) -> str:
     return name[: len(name) // 2] + "z" + name[len(name) // 2 :]
 
 
-def with_value(own: dict, key: str, name: str, value: object) -> dict:
-    result = json.loads(json.dumps(own))
-    section = key.rpartition(".")[0]
-    place = result.setdefault(section, {}) if section else result
-    place.pop(key.rpartition(".")[2], None)
-    place[name] = value
-    return result
+@dataclass(frozen=True)
+class Mistake:
+    """A key that stands in the recipe under `name` (another one where it is misspelled) with `value`."""
+
+    key: str
+    name: str
+    value: object
+
+    @property
+    def section(self) -> str:
+        return self.key.rpartition(".")[0]
+
+    def said(self, text: str) -> bool:
+        """With line and column, and the nearest key where there is none of this name."""
+        if self.name != self.key.rpartition(".")[2]:
+            written = re.escape(f"{self.section}.{self.name}".lstrip("."))
+            nearest = re.escape(self.key.rpartition(".")[2])
+            return re.search(rf"recipe\.yaml:\d+:\d+: {written}: .*did you mean '{nearest}'", text) is not None
+        return re.search(rf"recipe\.yaml:\d+:\d+: {re.escape(self.key)}[.:]", text) is not None
+
+    def put_into(self, recipe: dict) -> None:
+        place = recipe.setdefault(self.section, {}) if self.section else recipe
+        place.pop(self.key.rpartition(".")[2], None)
+        place[self.name] = self.value
 
 
-def wrong_recipes() -> list[tuple[str, dict, str | None]]:
-    """(key, recipe, what else the message names)."""
-    own = recipe()
-    wrong = []
-    for key, type_ in documented_keys().items():
-        if key in ("data.train", "data.eval"):
-            wrong += [(key, with_value(own, key, key.rpartition(".")[2], value), None) for value in (3, {"format": "cvs"})]
-            continue
-        name = key.rpartition(".")[2]
-        for value in wrong_types(key, type_) + out_of_range(type_):
-            wrong.append((key, with_value(own, key, name, value), None))
-        wrong.append((key, with_value(own, key, misspelled(key), 1), name))
-    return wrong
+def mistakes_of(key: str, type_: str) -> list[Mistake]:
+    name = key.rpartition(".")[2]
+    if key in ("data.train", "data.eval"):
+        return [Mistake(key, name, value) for value in (3, {"format": "cvs"})]
+    wrong = [Mistake(key, name, value) for value in wrong_types(key, type_) + out_of_range(type_)]
+    return [*wrong, Mistake(key, misspelled(key), 1)]
 
 
-def test_wrong_recipes(tmp_path: Path) -> None:
-    wrong = wrong_recipes()
-    keys = {key for key, _, _ in wrong}
-    assert len(keys) >= 70 and len(wrong) >= 200, (len(keys), len(wrong))
+def all_mistakes() -> list[list[Mistake]]:
+    """Of every key."""
+    return [mistakes_of(key, type_) for key, type_ in documented_keys().items()]
 
-    def run(number: int) -> list[str]:
-        key, own, also = wrong[number]
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        own = {**own, "output": str(folder / "run")} if key != "output" else own
-        (folder / "recipe.yaml").write_text(json.dumps(own, indent=1))
-        ended = run_alone("--config", folder / "recipe.yaml", cwd=folder)
-        section, _, name = key.rpartition(".")
-        problems = []
-        if ended.code != 2:
-            problems.append(f"exit {ended.code}")
-        if not 1 <= len(ended.err.splitlines()) <= 5:
-            problems.append("length")
-        if also is None and key not in ended.err:
-            problems.append(f"{key} is not named")
-        if also is not None and (misspelled(key) not in ended.err or f"did you mean '{also}'" not in ended.err):
-            problems.append(f"the nearest key, {also}, is not named")
-        if not re.search(r"recipe\.yaml:\d+:\d+: ", ended.err):
-            problems.append("no line and column")
-        if ended.out or {path.name for path in folder.iterdir()} != {"recipe.yaml"}:
-            problems.append("it went on")
-        return [f"{key} = {own.get(section, own) if section else own.get(name)}: {problem}\n{ended.err}" for problem in problems]
 
-    with ThreadPoolExecutor(2) as pool:
-        problems = [problem for found in pool.map(run, range(len(wrong))) for problem in found]
-    assert not problems, f"{len(problems)} of {len(wrong)}:\n" + "\n".join(problems)
+def refusal(folder: Path, mistakes: list[Mistake]) -> str:
+    """What is said of a recipe with these mistakes and no others, before anything is written."""
+    own = json.loads(json.dumps(recipe()))
+    for mistake in mistakes:
+        mistake.put_into(own)
+    own.setdefault("output", str(folder / "run"))
+    (folder / "recipe.yaml").write_text(json.dumps(own, indent=1))
+    ended = run_alone("--config", folder / "recipe.yaml", cwd=folder)
+    assert (ended.code, ended.out) == (2, ""), f"{mistakes}\n{ended.err}"
+    assert {path.name for path in folder.iterdir()} == {"recipe.yaml"}, mistakes
+    return ended.err
+
+
+def test_there_are_enough() -> None:
+    """Else the tables could not be read."""
+    mistakes = all_mistakes()
+    assert len(mistakes) >= 70 and sum(map(len, mistakes)) >= 200
+
+
+@pytest.mark.parametrize("turn", range(max(map(len, all_mistakes()))))
+def test_a_mistake_in_every_key(turn: int, tmp_path: Path) -> None:
+    mistakes = [of_key[turn] for of_key in all_mistakes() if turn < len(of_key)]
+    said = refusal(tmp_path, mistakes)
+    unsaid = [mistake for mistake in mistakes if not mistake.said(said)]
+    assert not unsaid, f"{unsaid} of {len(mistakes)} in\n{said}"
+
+
+def one_of_each_section() -> list[Mistake]:
+    """By turns a wrong type, out of range and misspelled."""
+    sections = {of_key[0].section: of_key for of_key in all_mistakes()}
+    return [of_key[-1 - i % min(3, len(of_key))] for i, of_key in enumerate(sections.values())]
+
+
+@pytest.mark.parametrize("mistake", one_of_each_section(), ids=lambda mistake: mistake.key)
+def test_a_single_mistake(mistake: Mistake, tmp_path: Path) -> None:
+    said = refusal(tmp_path, [mistake])
+    assert mistake.said(said) and 1 <= len(said.splitlines()) <= 5, said

@@ -75,9 +75,8 @@ def _stop(process: subprocess.Popen) -> None:
 
 
 def run_script(name: str, workers: int, arguments: list[str], log_folder: Path) -> str:
-    """Runs a script of this folder under torchrun and returns what was printed; how it ended is no matter."""
-    command = [*TORCHRUN, "--nproc-per-node", str(workers), "--master-addr", "127.0.0.1", "--master-port",
-               str(free_port()), str(HERE / name), *arguments]
+    """Runs a script of this folder with forked workers and returns what was printed; how it ended is no matter."""
+    command = [sys.executable, str(HERE / name), str(workers), str(free_port()), *arguments]
     return _run_all([command], [_environment()], log_folder)[1]
 
 

@@ -1,6 +1,6 @@
-"""Trains the MLP with decent-optim-wrapper, step by step as optim_wrapper.cpp, its twin, does. Started by torchrun:
+"""Trains the MLP with decent-optim-wrapper, step by step as optim_wrapper.cpp, its twin, does, with N workers:
 
-    torchrun --nproc-per-node N optim_wrapper.py FOLDER CASE...
+    python optim_wrapper.py N PORT FOLDER CASE...
 
 Each worker writes a case's result before the next begins: the package aborts now and then while it is torn down, and
 what is written stays.
@@ -23,6 +23,7 @@ from torch.optim.lr_scheduler import StepLR
 sys.path.append(str(Path(__file__).resolve().parent.parent / "support"))  # pytest.ini does it for the tests
 
 from decent_optim_wrapper.wrapper import DecentOptimWrapper
+from forked import fork_workers
 from models import MLP
 from tensors import read_safetensors, write_safetensors
 
@@ -101,13 +102,12 @@ class Twin:
                 **{name: np.stack(moments) for name, moments in self.moments.items()}}
 
 
-def main() -> None:
+def main(folder: Path, cases: list[str]) -> None:
     logger.remove()  # the package narrates at debug level
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    folder = Path(sys.argv[1])
     arrays = read_safetensors(folder / "input.safetensors")
-    for case in sys.argv[2:]:
+    for case in cases:
         result = Twin(case, arrays).train()
         path = result_file(folder, case, "python", dist.get_rank())
         write_safetensors(path.with_suffix(".tmp"), result)
@@ -117,4 +117,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    fork_workers(main)

@@ -1,6 +1,6 @@
-"""Runs parity cases through decent-dp and decent-optim-wrapper, as their users would. Started by torchrun:
+"""Runs parity cases through decent-dp and decent-optim-wrapper, as their users would, with N workers:
 
-    torchrun --nproc-per-node N peers.py FOLDER CASE...
+    python peers.py N PORT FOLDER CASE...
 
 FOLDER holds the exported models and the data; rank 0 writes FOLDER/<case>.<peer>.npz. Each result is written before
 the next collective: the peers abort now and then while they are torn down, and what is written stays.
@@ -27,6 +27,7 @@ from decent_dp.optim import AccumAdam, AccumAdamW, lr_scheduler_fn_cosine_with_w
 from decent_dp.topo import TopologyReg
 from decent_optim_wrapper.topo import Topology, TopologyFactory
 from decent_optim_wrapper.wrapper import DecentOptimWrapper
+from forked import fork_workers
 from launch import peer_result_file
 from reference import Batches, float_buffers, load_model, loss_of, lr_at, make_optimizer, result
 
@@ -158,13 +159,12 @@ def write(path: Path, arrays: dict[str, np.ndarray]) -> None:
     os.replace(temporary, path)
 
 
-def main() -> None:
+def main(folder: Path, cases: list[str]) -> None:
     logger.remove()  # the peers narrate at debug level
     warnings.filterwarnings("ignore", category=UserWarning, module="torch.optim.lr_scheduler")
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    folder = Path(sys.argv[1])
-    for case in (CASES[name] for name in sys.argv[2:]):
+    for case in (CASES[name] for name in cases):
         for peer in case.peers:
             arrays = RUN[peer](case, folder)
             if dist.get_rank() == 0:
@@ -174,4 +174,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    fork_workers(main)
