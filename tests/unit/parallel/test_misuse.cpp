@@ -16,6 +16,7 @@
 #include "../comm/launches.h"
 #include "decent/comm/distributed.h"
 #include "decent/core/file.h"
+#include "decent/data/formats.h"
 #include "decent/parallel/decent_optim_wrapper.h"
 #include "decent/parallel/decentralized_parameters.h"
 #include "training.h"
@@ -255,6 +256,13 @@ std::map<std::string, Mistake> choices() {
       {topology + "a weight outside (0, 1]", phases({{{.ranks = {0, 1}, .self_weight = 2}}}, 2)},
       {topology + "a number of workers that it cannot do",
        [] { make_topology("alternating-exp-ring", 6, 2); }},
+      {"data_format: an unknown name", [] { data_format("npy"); }},
+      {"register_data_format: an empty name",
+       [] { register_data_format({.name = "", .keys = {}, .open = data_format("npz").open}); }},
+      {"register_data_format: an empty function",
+       [] { register_data_format({.name = "csv", .keys = {}, .open = nullptr}); }},
+      {"register_data_format: a name that is taken",
+       [] { register_data_format({.name = "npz", .keys = {}, .open = data_format("npz").open}); }},
       {"ExchangeChoice, .exchange: an unknown name", [] { ExchangeChoice("int8"); }},
       {"ExchangeChoice, .exchange: a function that makes none",
        [] {
