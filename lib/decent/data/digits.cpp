@@ -4,6 +4,9 @@
 #include <cassert>
 #include <cstring>
 
+#include "decent/core/error.h"
+#include "decent/data/built_in.h"
+
 extern "C" {
 // digits.S: kSamples images of kPixels bytes from 0 to 16, row by row, then kSamples labels.
 __attribute__((visibility("hidden"))) extern const std::uint8_t decent_digits[];
@@ -70,8 +73,20 @@ class Digits final : public Source {
   std::vector<Field> fields_ = {{"x", DType::float32, {1, 8, 8}}, {"y", DType::int64, {}}};
 };
 
+std::unique_ptr<Source> open_builtin(const SourceOptions& options) {
+  if (options.name != "digits")
+    throw UserError("unknown builtin data set '" + options.name + "'; valid: digits");
+  if (options.split != "train" && options.split != "test")
+    throw UserError("digits have no part '" + options.split + "'; valid: train, test");
+  return open_digits(options.split == "train");
+}
+
 }  // namespace
 
 std::unique_ptr<Source> open_digits(bool train) { return std::make_unique<Digits>(train); }
+
+DataFormat builtin_format() {
+  return {.name = "builtin", .keys = {"name", "split"}, .open = open_builtin};
+}
 
 }  // namespace decent

@@ -6,37 +6,14 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/data/digits.h"
-#include "decent/data/npz_source.h"
-#include "decent/data/safetensors_source.h"
-#include "decent/data/shards.h"
+#include "decent/data/built_in.h"
 
 namespace decent {
 namespace {
 
-std::unique_ptr<Source> open_builtin(const SourceOptions& options) {
-  if (options.name != "digits")
-    throw UserError("unknown builtin data set '" + options.name + "'; valid: digits");
-  if (options.split != "train" && options.split != "test")
-    throw UserError("digits have no part '" + options.split + "'; valid: train, test");
-  return open_digits(options.split == "train");
-}
-
-std::unique_ptr<Source> open_safetensors(const SourceOptions& options) {
-  return open_shards(expand_globs(options.paths), open_safetensors_source);
-}
-
-std::unique_ptr<Source> open_npz(const SourceOptions& options) {
-  return open_shards(expand_globs(options.paths), open_npz_source);
-}
-
 struct Table {
   std::mutex mutex;
-  std::vector<DataFormat> formats = {
-      {.name = "builtin", .keys = {"name", "split"}, .open = open_builtin},
-      {.name = "safetensors", .keys = {"path"}, .open = open_safetensors},
-      {.name = "npz", .keys = {"path"}, .open = open_npz},
-  };
+  std::vector<DataFormat> formats = {builtin_format(), safetensors_format(), npz_format()};
 };
 
 Table& table() {

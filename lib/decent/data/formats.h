@@ -1,6 +1,6 @@
 #pragma once
-// The formats of data sources: each is a row of the table in formats.cpp, and a program may
-// register its own.
+// The formats of data sources: each is a file that ends with its row (built_in.h), and a program
+// may register its own.
 
 #include <filesystem>
 #include <functional>

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "decent/core/file.h"
+#include "decent/data/built_in.h"
 #include "decent/data/npz.h"
+#include "decent/data/shards.h"
 #include "decent/data/table_source.h"
 
 namespace decent {
@@ -24,6 +26,12 @@ std::unique_ptr<Source> open_npz_source(const std::filesystem::path& path) {
          }});
   }
   return make_table_source(std::move(arrays), path.string());
+}
+
+DataFormat npz_format() {
+  return {.name = "npz", .keys = {"path"}, .open = [](const SourceOptions& options) {
+            return open_shards(expand_globs(options.paths), open_npz_source);
+          }};
 }
 
 }  // namespace decent

@@ -5,6 +5,8 @@
 
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"
+#include "decent/data/built_in.h"
+#include "decent/data/shards.h"
 #include "decent/data/table_source.h"
 
 namespace decent {
@@ -22,6 +24,12 @@ std::unique_ptr<Source> open_safetensors_source(const std::filesystem::path& pat
                       }});
   }
   return make_table_source(std::move(arrays), path.string());
+}
+
+DataFormat safetensors_format() {
+  return {.name = "safetensors", .keys = {"path"}, .open = [](const SourceOptions& options) {
+            return open_shards(expand_globs(options.paths), open_safetensors_source);
+          }};
 }
 
 }  // namespace decent
