@@ -1,0 +1,26 @@
+#pragma once
+// The recipe of a small run on the digits, which needs no file but the model.
+
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "decent/config/recipe.h"
+
+namespace decent::testing {
+
+/// `model`: a file of models/. Runs on the CPU.
+inline Recipe digits_recipe(const char* model) {
+  const char* root = std::getenv("DECENT_SOURCE_DIR");
+  if (root == nullptr) throw std::runtime_error("set DECENT_SOURCE_DIR to the repository's root");
+  Recipe recipe;
+  recipe.model.path = std::filesystem::path(root) / "models" / model;
+  recipe.model.device = DeviceName::cpu;
+  recipe.data.train = {.format = "builtin", .name = "digits", .split = "train", .paths = {}};
+  recipe.data.eval = {.format = "builtin", .name = "digits", .split = "test", .paths = {}};
+  recipe.train.epochs = 2;
+  recipe.optimizer.weight_decay = 0;
+  return recipe;
+}
+
+}  // namespace decent::testing
