@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "decent/checkpoint/facts.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/model/formats.h"
@@ -65,21 +66,15 @@ Averaged load_average(Program& program, Task& task, Communicator& communicator) 
           .foreign = is_of_run(*found, RunFolder(task.recipe.output)) ? "" : found->folder};
 }
 
-std::string value_of(const Recipe& recipe, const std::string& key) {
-  for (const auto& [name, value] : recipe_values(recipe)) {
-    if (name == key) return value;
-  }
-  return "";
-}
-
 // data.eval, where the run in the output folder was not evaluated on it.
 std::string foreign_source(const Recipe& recipe) {
   const RunFolder folder(recipe.output);
-  const std::string source = value_of(recipe, "data.eval");
+  const auto eval_of = [](const Recipe& each) {
+    return value_of(recipe_values(each), "data.eval");
+  };
+  const std::string source = eval_of(recipe);
   try {
-    return value_of(load_recipe(folder.recipe(), {}, recipe_names()), "data.eval") == source
-               ? ""
-               : source;
+    return eval_of(load_recipe(folder.recipe(), {}, recipe_names())) == source ? "" : source;
   } catch (const UserError&) {
     return source;  // no recipe tells what the run's is
   }

@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <functional>
+
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
@@ -20,6 +22,19 @@ CommandFiles files_of(const Program& program, Purpose purpose) {
                      .rank = program.launch.rank};
   if (checkpoint != "auto" && checkpoint != "none") files.checkpoint = checkpoint;
   return files;
+}
+
+// `prepare` does what the recipe asks for and gives the model, whose own files must not be written
+// over either.
+void agree_on_setup(Program& program, Purpose purpose,
+                    const std::function<const Model&(const Recipe&)>& prepare) {
+  use_plain_executor();
+  program.world->agree("setup", [&] {
+    const Recipe& recipe = program.recipe.get();
+    const CommandFiles files = files_of(program, purpose);
+    check_outputs(files, recipe);
+    check_outputs(files, recipe, &prepare(recipe));
+  });
 }
 
 }  // namespace
@@ -64,34 +79,25 @@ std::shared_ptr<Communicator> connect(World& world, const Task& task) {
 }
 
 Run prepare_run_together(Program& program) {
-  use_plain_executor();
   std::optional<Run> run;
-  program.world->agree("setup", [&] {
-    const Recipe& recipe = program.recipe.get();
-    const CommandFiles files = files_of(program, Purpose::training);
-    check_outputs(files, recipe);
+  agree_on_setup(program, Purpose::training, [&](const Recipe& recipe) -> const Model& {
     if (!program.flags.dry_run) {
       check_not_held(recipe.output);
       if (!program.flags.resume) RunFolder(recipe.output).check_free();
     }
     run = prepare_run(recipe, program.launch, program.world->membership());
-    check_outputs(files, recipe, run->task.model.get());
+    return *run->task.model;
   });
   compare_workers(*program.world, run->task, run->plan.topology);
   return std::move(*run);
 }
 
 TriedTask prepare_task_together(Program& program, Purpose purpose) {
-  use_plain_executor();
   std::optional<TriedTask> tried;
-  program.world->agree("setup", [&] {
-    const Recipe& recipe = program.recipe.get();
-    const CommandFiles files = files_of(program, purpose);
-    check_outputs(files, recipe);
+  agree_on_setup(program, purpose, [&](const Recipe& recipe) -> const Model& {
     Task task = open_task(recipe, program.launch, purpose);
     Trial trial = try_task(task, program.world->membership(), program.launch.rank, {});
-    tried.emplace(std::move(task), std::move(trial));
-    check_outputs(files, recipe, tried->task.model.get());
+    return *tried.emplace(std::move(task), std::move(trial)).task.model;
   });
   compare_workers(*program.world, tried->task, {});
   return std::move(*tried);

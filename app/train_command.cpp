@@ -40,8 +40,7 @@ void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator
   } else if (resumes) {
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
-  TrainerOptions options{.folder = RunFolder(run.task.recipe.output),
-                         .run_id = start ? start->run_id : program.session,
+  TrainerOptions options{.run_id = start ? start->run_id : program.session,
                          .leads_folder = output.leads};
   program.trainer = std::make_unique<Trainer>(std::move(run), std::move(communicator),
                                               *program.world, log, std::move(options));

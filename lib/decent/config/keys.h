@@ -1,6 +1,6 @@
 #pragma once
 // What is known of the recipe's keys besides their values: for the reference, for workers that
-// compare their recipes, and for runs that go on from a checkpoint.
+// compare their recipes, and for runs that resume.
 
 #include <optional>
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace decent::config {
 
-/// Where a run goes on from a checkpoint and the key has another value than it had.
+/// What happens where a run resumes and the key has another value than it had.
 enum class OnResume {
   same,    // the run is refused
   tell,    // the user is told
-  silent,  // it goes on: the key does not shape training, or something else is compared that says
-           // it better
+  silent,  // nothing: the key does not shape training, or something else is compared that says it
+           // better
 };
 
 struct KeyInfo {

@@ -81,8 +81,8 @@ std::unique_ptr<Model> open_checked(const Recipe& recipe, std::span<const Forwar
 
 // Each metric must fit the loss, and the one that chooses the best checkpoint must be measured.
 void check_metrics(const Recipe& recipe) {
-  std::vector<std::string> measured = metrics_of(recipe);
-  measured.insert(measured.begin(), "loss");
+  std::vector<std::string> measured;
+  for (const Metric& each : measured_metrics(recipe)) measured.push_back(each.name);
   const std::optional<std::string>& best = recipe.checkpoint.keep_best;
   if (!best || std::find(measured.begin(), measured.end(), *best) != measured.end()) return;
   throw UserError("checkpoint.keep_best: evaluations do not measure " + *best +

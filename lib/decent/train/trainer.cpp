@@ -62,7 +62,7 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       workers_(workers),
       control_(workers.control()),
       log_(log),
-      folder_(options.folder),
+      folder_(run_.task.recipe.output),
       trace_(make_trace(run_, folder_, world_->rank())),
       evaluations_(evaluations_of(run_.task)),
       saves_(saves_of(run_.task.recipe.checkpoint)),

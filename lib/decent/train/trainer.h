@@ -34,7 +34,6 @@ namespace decent {
 enum class TrainingEnd { completed, stopped };
 
 struct TrainerOptions {
-  RunFolder folder;    // exists on every worker; rank 0 writes there, and every worker its replica
   std::string run_id;  // of the run that this is a part of, in its checkpoints
   /// Whether this worker puts the checkpoints in order: the lowest rank of those that share the
   /// folder.
@@ -43,6 +42,7 @@ struct TrainerOptions {
 
 class Trainer {
  public:
+  /// The output folder exists on every worker; rank 0 writes there, and every worker its replica.
   /// `workers` and `log` must outlive the trainer.
   Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, Log& log,
           TrainerOptions options);

@@ -8,6 +8,7 @@
 #include "decent/comm/gather.h"
 #include "launches.h"
 #include "workers.h"
+#include "worlds.h"
 
 namespace decent {
 namespace {
@@ -71,53 +72,36 @@ TEST(World, OfOneAsksNobody) {
 }
 
 TEST(World, GathersAndConnects) {
-  testing::turn_off_flight_recorder();
-  const int port = testing::free_port();
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 3; ++rank) {
-    threads.emplace_back([rank, port] {
-      World world(testing::launch_of(rank, 3, port),
-                  {.timeout = 20s, .on_failure = unexpected_failure});
-      const std::string own = "two\nlines of " + std::to_string(rank);
-      for (const char* stage : {"first", "second"}) {
-        const auto outcomes =
-            world.gather(stage, Outcome{static_cast<ExitCode>(rank), stage + own});
-        for (int i = 0; i < 3; ++i) {
-          const Outcome& outcome = outcomes.at(static_cast<std::size_t>(i));
-          EXPECT_EQ(outcome.code, static_cast<ExitCode>(i));
-          EXPECT_EQ(outcome.message, stage + ("two\nlines of " + std::to_string(i)));
-        }
+  testing::run_worlds(3, [](World& world) {
+    const int rank = world.launch().rank;
+    const std::string own = "two\nlines of " + std::to_string(rank);
+    for (const char* stage : {"first", "second"}) {
+      const auto outcomes = world.gather(stage, Outcome{static_cast<ExitCode>(rank), stage + own});
+      for (int i = 0; i < 3; ++i) {
+        const Outcome& outcome = outcomes.at(static_cast<std::size_t>(i));
+        EXPECT_EQ(outcome.code, static_cast<ExitCode>(i));
+        EXPECT_EQ(outcome.message, stage + ("two\nlines of " + std::to_string(i)));
       }
-      const auto communicator = world.communicator();
-      EXPECT_EQ(communicator->rank(), rank);
-      EXPECT_EQ(communicator->size(), 3);
-      communicator->barrier();
-      world.leave_after_rank_0();
-      world.control().leave();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+    }
+    const auto communicator = world.communicator();
+    EXPECT_EQ(communicator->rank(), rank);
+    EXPECT_EQ(communicator->size(), 3);
+    communicator->barrier();
+    world.leave_after_rank_0();
+  });
 }
 
 // What workers tell each other need not be UTF-8 (names of files), nor short.
 TEST(World, GathersValuesOfManyKinds) {
-  testing::turn_off_flight_recorder();
-  const int port = testing::free_port();
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([rank, port] {
-      World world(testing::launch_of(rank, 2, port),
-                  {.timeout = 20s, .on_failure = unexpected_failure});
-      const std::string odd = {'a', '\xff', '\0', 'b'};
-      EXPECT_EQ(world.gather("text", odd + std::to_string(rank)),
-                (std::vector<std::string>{odd + "0", odd + "1"}));
-      EXPECT_EQ(world.gather("number", 0.1 + rank), (std::vector<double>{0.1, 0.1 + 1}));
-      const std::string large(5'000'000, static_cast<char>('x' + rank));
-      EXPECT_EQ(world.gather("large", large).at(1), std::string(5'000'000, 'y'));
-      world.control().leave();
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  testing::run_worlds(2, [](World& world) {
+    const int rank = world.launch().rank;
+    const std::string odd = {'a', '\xff', '\0', 'b'};
+    EXPECT_EQ(world.gather("text", odd + std::to_string(rank)),
+              (std::vector<std::string>{odd + "0", odd + "1"}));
+    EXPECT_EQ(world.gather("number", 0.1 + rank), (std::vector<double>{0.1, 0.1 + 1}));
+    const std::string large(5'000'000, static_cast<char>('x' + rank));
+    EXPECT_EQ(world.gather("large", large).at(1), std::string(5'000'000, 'y'));
+  });
 }
 
 // A launcher's store outlives the programs that a script starts in turn. Here as the threads of one

@@ -6,12 +6,12 @@
 #include <atomic>
 #include <string>
 
+#include "../comm/worlds.h"
 #include "../core/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/resume/local_checkpoints.h"
 #include "saved_checkpoints.h"
-#include "threads_of_workers.h"
 
 namespace decent {
 namespace {

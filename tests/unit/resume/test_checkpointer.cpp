@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "../comm/worlds.h"
 #include "../core/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "threads_of_workers.h"
 
 namespace decent {
 namespace {

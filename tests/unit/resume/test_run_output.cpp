@@ -5,12 +5,12 @@
 
 #include <string>
 
+#include "../comm/worlds.h"
 #include "../core/temporary_folder.h"
 #include "decent/core/file.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/folder_sharing.h"
 #include "saved_checkpoints.h"
-#include "threads_of_workers.h"
 
 namespace decent {
 namespace {

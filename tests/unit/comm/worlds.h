@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "../comm/launches.h"
-#include "../comm/workers.h"
 #include "decent/comm/world.h"
+#include "launches.h"
+#include "workers.h"
 
 namespace decent::testing {
 
