@@ -21,6 +21,8 @@ class RuleUpdate final : public BucketUpdate {
     return names;
   }
 
+  bool steps_bounded_by_lr() const override { return Rule::kStepBoundedByLr; }
+
   void apply(const BucketStep& step) const override {
     or_cpu(step.kernels).with(step.scalar, [&]<typename T>(const Kernels<T>& kernels) {
       std::vector<rules::Coefficients<Rule, T>> coefficients;

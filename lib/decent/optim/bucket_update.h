@@ -59,6 +59,9 @@ class BucketUpdate {
   /// Names of the flat state arrays, zero at the start, e.g. {"exp_avg", "exp_avg_sq"}.
   virtual const std::vector<std::string>& state_names() const = 0;
   virtual void apply(const BucketStep& step) const = 0;
+  /// Whether no gradient moves a weight by more than a few learning rates in one step. Modulo
+  /// exchanges need that.
+  virtual bool steps_bounded_by_lr() const { return false; }
 };
 
 /// The options of make_update's optimizers. Each optimizer uses some of them (update_takes) and has

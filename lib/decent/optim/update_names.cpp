@@ -38,6 +38,14 @@ UpdateDefaults update_defaults(std::string_view name) {
   return defaults;
 }
 
+bool update_bounded_by_lr(std::string_view name) {
+  bool bounded = false;
+  rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name&) {
+    bounded = Rule::kStepBoundedByLr;
+  });
+  return bounded;
+}
+
 bool update_takes(std::string_view name, std::string_view option) {
   bool takes = false;
   rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name&) {

@@ -21,6 +21,10 @@ struct UpdateDefaults {
 /// Throws UserError for an unknown name, listing the valid ones.
 UpdateDefaults update_defaults(std::string_view name);
 
+/// Whether no gradient moves a weight by more than a few learning rates in one step of it. Throws as
+/// update_defaults() does.
+bool update_bounded_by_lr(std::string_view name);
+
 /// Whether that optimizer uses an option: momentum, nesterov, betas, eps, accum_iter or alpha.
 /// Throws as update_defaults() does.
 bool update_takes(std::string_view name, std::string_view option);

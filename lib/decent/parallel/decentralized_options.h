@@ -52,6 +52,10 @@ struct DecentralizedOptions {
   /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in edges of 3; or the
   /// user's own method (see exchange.h).
   ExchangeChoice exchange = "fp32";
+  std::int64_t slices = 1;  // K: in every step each bucket exchanges 1/K of itself, in turn
+  /// R of the modulo exchanges, in learning rates: how far apart copies may be. By default it
+  /// follows from slices and topology.
+  std::optional<double> modulo_range = std::nullopt;
   bool average_buffers = true;  // floating-point buffers join the global average
   ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
   UpdateTime update_time = UpdateTime::in_backward;

@@ -196,6 +196,10 @@ double DecentralizedParameters::loss_scale() const { return parts_->scale.loss_s
 bool DecentralizedParameters::overflowed() const { return parts_->scale.overflowed(); }
 std::optional<double> DecentralizedParameters::grad_norm() const { return parts_->scale.norm(); }
 
+std::optional<double> DecentralizedParameters::wrap_share() const {
+  return parts_->exchange->wrap_share();
+}
+
 double DecentralizedParameters::take_wait_seconds() { return std::exchange(wait_seconds_, 0.0); }
 
 NamedTensors DecentralizedParameters::training_state() const {

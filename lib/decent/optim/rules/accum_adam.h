@@ -32,6 +32,7 @@ struct AccumAdam {
       Name{.name = "accum_adamw", .decoupled_weight_decay = true, .weight_decay = 0.1}};
   static constexpr std::array<std::string_view, 3> kStates = {"exp_avg", "exp_avg_sq",
                                                               "accum_grad"};
+  static constexpr bool kStepBoundedByLr = true;
   static constexpr std::size_t kStatesOfRounds = 2;
 
   // x as adam's, 13. a: g's 6, share (coefficient, product) 8, sum 9. v: coefficient, two products,

@@ -25,6 +25,7 @@ struct Adam {
       Name{.name = "adamw", .decoupled_weight_decay = true, .weight_decay = 0.1},
       Name{.name = "adam"}};
   static constexpr std::array<std::string_view, 2> kStates = {"exp_avg", "exp_avg_sq"};
+  static constexpr bool kStepBoundedByLr = true;
 
   // g: 6 with the decay of x (see sgd.h). m: coefficient, product, sum, 9. v: coefficient, two
   // products, sum, 10. Denominator: 10 / 2, root 6, correction (coefficient, product) 8, eps 9. Of

@@ -20,6 +20,7 @@ struct Lion {
   using Options = LionOptions;
   static constexpr std::array kNames = {Name{.name = "lion"}};
   static constexpr std::array<std::string_view, 1> kStates = {"exp_avg"};
+  static constexpr bool kStepBoundedByLr = true;
 
   // x: 1 - lr wd, coefficient and product, makes 5 of its 3, the difference 6. m: coefficient,
   // product, sum make 5 of g's 2, and so for what the sign is taken of: where that is less than

@@ -23,6 +23,7 @@ struct RmsProp {
   static constexpr std::array kNames = {Name{.name = "rmsprop", .momentum = 0}};
   // Both, whatever the momentum: a run may go on with another one.
   static constexpr std::array<std::string_view, 2> kStates = {"momentum_buffer", "square_avg"};
+  static constexpr bool kStepBoundedByLr = false;
 
   // g: 6 with the decay of x (see sgd.h). v: coefficient, two products, sum, 10. Denominator:
   // 10 / 2, root 6, eps 7. The quotient 8, b's sum 9; lr, coefficient and product, 11; the

@@ -7,6 +7,9 @@
 //   check(options)       throws UserError for values out of range
 //   kNames               its names, each with its defaults
 //   kStates              names of its state arrays, as torch.optim has them; zero at the start
+//   kStepBoundedByLr     whether no gradient, however large, moves a weight by more than a few
+//                        learning rates in one step (which a grid that follows the learning rate
+//                        relies on: modulo exchanges)
 //   Coefficients<T>      the numbers that one parameter's update multiplies with
 //   coefficients<T>(..)  computes them in double; each is rounded to T once
 //   element(x, g, states.., coefficients)

@@ -20,6 +20,7 @@ struct Sgd {
   using Options = SgdOptions;
   static constexpr std::array kNames = {Name{.name = "sgd"}};
   static constexpr std::array<std::string_view, 1> kStates = {"momentum_buffer"};
+  static constexpr bool kStepBoundedByLr = false;
 
   // Decay, coefficient and product, makes 5 of x's 3, its sum 6, b's 7; nesterov's momentum,
   // coefficient and product, 9, its sum 10; lr, coefficient and product, 12; the difference 13.

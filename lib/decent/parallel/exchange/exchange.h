@@ -85,6 +85,9 @@ class Exchange {
   /// Called after the tensors of state() have been given the values of a checkpoint, with no
   /// exchange under way. `state` is that list, from which copies are read.
   virtual void restore(const NamedTensors& /*state*/) {}
+
+  /// See DecentralizedParameters::wrap_share().
+  virtual std::optional<double> wrap_share() const { return std::nullopt; }
 };
 
 using ExchangeFactory = std::function<std::unique_ptr<Exchange>(const ExchangeSetup&)>;

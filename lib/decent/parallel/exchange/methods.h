@@ -12,7 +12,7 @@
 namespace decent {
 
 /// What an exchange costs each member of an edge, as a multiple of the bytes of the weights in
-/// float32.
+/// float32. With slices = K it is a K-th of that.
 struct ExchangeCosts {
   double sent = 0;    // per step
   double memory = 0;  // besides the weights, for as long as the exchange object lives
@@ -24,6 +24,9 @@ struct ExchangeMethod {
   ExchangeFactory make;
   /// For edges of 1, 2, .. members. An empty function: not known.
   std::function<ExchangeCosts(int members)> costs = nullptr;
+  /// Whether what a neighbour sent means something only to a worker whose weights are near: such a
+  /// method needs a schedule and an optimizer whose steps are bounded by the learning rate.
+  bool needs_near_copies = false;
 };
 
 /// Makes a method available by its name, in this process. All workers must register the same.
