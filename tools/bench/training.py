@@ -22,6 +22,8 @@ from programs import PROGRAM, ROOT, run_workers
 from tables import say, table
 
 FP32, MODULO2 = {}, {"parallel.comm_dtype": "modulo2"}
+SLICED = {**MODULO2, "parallel.slices": 4}
+SQRT = {"optimizer.lr_scaling": "sqrt"}
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,10 @@ SETTINGS = (
             {"train.epochs": None, "train.steps": 2000, "eval.every_steps": 2000}),
     Setting("digits_cnn", ROOT / "configs" / "digits_cnn.yaml", "10 epochs, 450 steps", range(10),
             {"eval.every_epochs": 10}),
+    Setting("char_gpt, 600 steps", ROOT / "configs" / "char_gpt.yaml", "other rates, slices", range(3),
+            {"train.epochs": None, "train.steps": 600, "eval.every_steps": 600},
+            {"fp32": FP32, "fp32, lr_scaling sqrt": SQRT, "modulo2": MODULO2, "modulo2, slices 4": SLICED,
+             "modulo2, slices 4, lr_scaling sqrt": {**SLICED, **SQRT}}),
 )
 
 
@@ -54,7 +60,7 @@ def _lines(output: Path) -> list[dict]:
 
 def _train(setting: Setting, way: str, seed: int, folder: Path) -> dict:
     """The evaluation after the last step; `wrap_share` is the largest of the logged ones, where there are some."""
-    output = folder / setting.name / way.replace(" ", "-") / f"seed-{seed}"
+    output = folder / setting.name / way / f"seed-{seed}"
     if not _lines(output):
         shutil.rmtree(output, ignore_errors=True)
         changes = {**ONLY_AT_THE_END, **setting.changes, **setting.ways[way], "seed": seed, "output": str(output)}
@@ -85,7 +91,7 @@ def bench(setting: Setting, folder: Path) -> str:
     base = next(iter(ends.values()))
     rows = table(["", "eval loss at the end", "standard deviation", f"less that of {next(iter(ends))}, same seed",
                   "accuracy", "largest wrap_share"], [_row(way, of_way, base) for way, of_way in ends.items()])
-    return f"{setting.name}, {setting.about}, {len(setting.seeds)} seeds:\n\n{rows}"
+    return f"{setting.name} ({setting.about}), {len(setting.seeds)} seeds:\n\n{rows}"
 
 
 def main() -> None:
