@@ -34,7 +34,7 @@ struct Bucket {
 Bucket make_bucket(std::int64_t numel) {
   const at::Tensor x = at::randn({numel}).mul_(0.02);
   return {.x = x,
-          .received = x + kLr * at::randn({numel}),
+          .received = at::randn({numel}).mul_(kLr).add_(x),
           .grad = at::randn({numel}),
           .exp_avg = at::zeros_like(x),
           .exp_avg_sq = at::zeros_like(x)};
