@@ -46,7 +46,8 @@ class Coding {
  public:
   Coding(const decent::ModuloFormat& format, std::int64_t slices, Bucket& bucket)
       : format_(format), bucket_(bucket) {
-    const double range = *decent::modulo_range(1.0, slices, std::vector{decent::ModuloEdge{2, 0.5}});
+    const double range =
+        *decent::modulo_range(1.0, slices, std::vector{decent::ModuloEdge{2, 0.5}});
     const std::vector<decent::GridFrom> grid{
         {.exponent = decent::grid_exponent(range, kLr, format.bits)}};
     layout_ = decent::modulo_layout(format, decent::slice_after_step(numel(), 1, slices),
