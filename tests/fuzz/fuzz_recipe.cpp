@@ -15,7 +15,8 @@ const decent::config::Names kNames = {
     .topologies = {"complete", "ring", "one-peer-exp", "alternating-exp-ring"},
     .exchanges = {{.name = "fp32"},
                   {.name = "bf16"},
-                  {.name = "modulo2", .needs_near_copies = true}},
+                  {.name = "modulo2", .needs_near_copies = true},
+                  {.name = "modulo4", .needs_near_copies = true}},
     .formats = {{.name = "builtin", .keys = {"name", "split"}},
                 {.name = "safetensors", .keys = {"path"}},
                 {.name = "npz", .keys = {"path"}}}};

@@ -72,8 +72,9 @@ void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
   const std::string& optimizer = recipe.optimizer.name;
   if (!needs_near_copies(names, exchange) || update_bounded_by_lr(optimizer)) return;
   mistakes.add(where_of(root, "parallel", "comm_dtype"), "parallel.comm_dtype",
-               exchange + " sends the last bits of a weight's place on a grid that follows the "
-                          "learning rate, which does not bound the steps of " +
+               exchange +
+                   " sends the last bits of a weight's place on a grid that follows the "
+                   "learning rate, which does not bound the steps of " +
                    optimizer + "; use optimizer.name: " + bounded_optimizers() +
                    ", or comm_dtype: bf16, or parallel.slices");
 }

@@ -51,10 +51,11 @@ Table<ParallelRecipe> make_parallel_table() {
       .one_of(exchange_names)
       .shapes_exchange()
       .doc(
-          "How weights are exchanged: as they are, rounded, or as the last bits of their place on a "
+          "How weights are exchanged: as they are, rounded, or as the last bits of their place on "
+          "a "
           "grid that follows the learning rate.");
   table.key("slices", &R::slices)
-      .range(at_least(1))
+      .range(within(1, 65536))  // products of it with sizes of buckets are counted
       .shapes_exchange()
       .doc("Parts of each bucket of which one is exchanged in a step, in turn.");
   table.key("modulo_range", &R::modulo_range)

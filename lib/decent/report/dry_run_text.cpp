@@ -58,8 +58,9 @@ void add_buckets(const DryRunFacts& f, std::vector<std::string>& lines) {
 void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
   const auto weights = static_cast<double>(sum(f.bucket_bytes));
   const double states = f.optimizer_states * weights;
-  lines.push_back(row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
-                                            bytes_text(2 * weights + f.received_bytes.value_or(0) + states))));
+  lines.push_back(
+      row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
+                                bytes_text(2 * weights + f.received_bytes.value_or(0) + states))));
   lines.push_back(
       row("", fmt::format("weights {}, gradients {}, received {}, optimizer {}; an "
                           "evaluation needs {} while gradients are gone",
@@ -105,8 +106,7 @@ void add_data(const DryRunFacts& f, std::vector<std::string>& lines) {
     rates.push_back(fmt::format("{:.3g} at step {}", rate, step));
   }
   lines.push_back(row("optimizer", f.optimizer + ", lr " + join(rates)));
-  if (f.lr.scaled())
-    lines.push_back(row("", "lr " + lr_text(f.lr, f.workers) + " at its peak"));
+  if (f.lr.scaled()) lines.push_back(row("", "lr " + lr_text(f.lr, f.workers) + " at its peak"));
 }
 
 std::string last_line(const DryRunFacts& f) {

@@ -25,10 +25,10 @@ struct DryRunFacts {
   int optimizer_states = 0;                // per parameter
   std::optional<double> received_bytes;    // memory of the exchange; nothing: not known
   SentFacts sent;
-  std::vector<std::string> import;         // how the model file was understood; may be empty
-  std::vector<std::string> notes;          // that a run would print at its start
-  std::vector<std::string> warnings;       // that a run would print
-  double peak_bytes = 0;                   // of this process so far, the trial step included
+  std::vector<std::string> import;    // how the model file was understood; may be empty
+  std::vector<std::string> notes;     // that a run would print at its start
+  std::vector<std::string> warnings;  // that a run would print
+  double peak_bytes = 0;              // of this process so far, the trial step included
   bool in_backward = true;
 
   std::string device;  // and what carries the exchange

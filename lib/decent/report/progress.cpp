@@ -50,9 +50,9 @@ std::vector<std::string> start_lines(const RunFacts& run) {
       fmt::format("model    {}: {} to train in {}", run.model, counted(run.parameters, "parameter"),
                   counted(run.buckets, "bucket")),
       fmt::format("data     {} to train on, {}", counted(run.train_samples, "sample"), evaluated),
-      fmt::format("train    {} of {} x {}, {} an epoch, {} at lr {}",
-                  counted(run.steps, "update"), run.workers, counted(run.batch_size, "sample"),
-                  run.updates_per_epoch, run.optimizer, lr_text(run.lr, run.workers)),
+      fmt::format("train    {} of {} x {}, {} an epoch, {} at lr {}", counted(run.steps, "update"),
+                  run.workers, counted(run.batch_size, "sample"), run.updates_per_epoch,
+                  run.optimizer, lr_text(run.lr, run.workers)),
       fmt::format("output   {}", run.output)};
   if (run.workers > 1) {
     const std::string exchange = method_text(run.sent) + ", sent: " + sent_text(run.sent);

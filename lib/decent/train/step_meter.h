@@ -33,8 +33,8 @@ class StepMeter {
  public:
   using Show = std::function<void(const TrainMetrics&)>;
 
-  /// `show` is given each line when it is complete. `wrap_shares`: whether there may be wrap shares;
-  /// the same on all workers.
+  /// `show` is given each line when it is complete. `wrap_shares`: whether there may be wrap
+  /// shares; the same on all workers.
   StepMeter(std::shared_ptr<Communicator> world, Show show, bool wrap_shares = false)
       : world_(std::move(world)), show_(std::move(show)), wrap_shares_(wrap_shares) {}
 

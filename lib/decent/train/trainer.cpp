@@ -67,8 +67,9 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       evaluations_(evaluations_of(run_.task)),
       saves_(saves_of(run_.task.recipe.checkpoint)),
       loss_watch_(run_.trial.untrained_loss),
-      meter_(world_, [this](const TrainMetrics& metrics) { show(metrics); },
-             needs_near_copies(run_.task.recipe.parallel)) {
+      meter_(
+          world_, [this](const TrainMetrics& metrics) { show(metrics); },
+          needs_near_copies(run_.task.recipe.parallel)) {
   if (main_worker()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(run_, world_->size(), log_.quiet()));

@@ -42,8 +42,9 @@ struct TrainerOptions {
 };
 
 struct ResumeOptions {
-  bool in_output = false;  // the checkpoint is that of its step in the output folder, on all workers
-  bool averages = false;   // all workers begin with the average of their weights
+  bool in_output =
+      false;              // the checkpoint is that of its step in the output folder, on all workers
+  bool averages = false;  // all workers begin with the average of their weights
 };
 
 class Trainer {

@@ -38,7 +38,7 @@ TEST(RecipeNames, AreThoseOfTheContract) {
               ElementsAre("loss", "accuracy", "top5", "perplexity", "mse", "mae", "r2"));
   for (const char* topology : {"complete", "ring", "one-peer-exp", "alternating-exp-ring"})
     EXPECT_THAT(names.topologies, Contains(topology));
-  for (const char* exchange : {"fp32", "bf16"})
+  for (const char* exchange : {"fp32", "bf16", "modulo2", "modulo4"})
     EXPECT_THAT(names.exchanges, Contains(Field(&config::ExchangeName::name, exchange)));
 }
 
@@ -61,10 +61,9 @@ TEST(RecipeNames, ARegisteredExchangeSaysThatItNeedsNearCopies) {
   register_exchange(
       {.name = "last bits", .make = exchange_method("fp32").make, .needs_near_copies = true});
   EXPECT_EQ(recipe_with("parallel.comm_dtype=last bits").optimizer.name, "adamw");
-  EXPECT_THAT(testing::refusal([] {
-                recipe_with("parallel.comm_dtype=last bits", "optimizer.name=sgd");
-              }),
-              ::testing::HasSubstr("last bits"));
+  EXPECT_THAT(
+      testing::refusal([] { recipe_with("parallel.comm_dtype=last bits", "optimizer.name=sgd"); }),
+      ::testing::HasSubstr("last bits"));
 }
 
 TEST(RecipeNames, ARegisteredDataFormatCanBeNamedWithTheKeysThatItTakes) {
@@ -82,7 +81,8 @@ TEST(RecipeNames, ARegisteredDataFormatCanBeNamedWithTheKeysThatItTakes) {
 
 // --dry-run prints what they cost.
 TEST(RecipeNames, ExchangesOfTheContractTellTheirCosts) {
-  for (const char* name : {"fp32", "bf16"}) EXPECT_TRUE(exchange_method(name).costs) << name;
+  for (const char* name : {"fp32", "bf16", "modulo2", "modulo4"})
+    EXPECT_TRUE(exchange_method(name).costs) << name;
 }
 
 }  // namespace
