@@ -109,12 +109,23 @@ def _row(contender: Contender, results: dict[Contender, Result], rounds: int) ->
             f"{1e-6 * result.sent:.2f}"]
 
 
+def _bandwidths(setting: Setting, pair: list[Host]) -> str:
+    texts = []
+    for mbit in sorted({contender.mbit for contender in setting.contenders}, reverse=True):
+        network.limit(pair, mbit)
+        measured = network.bandwidth(pair)
+        texts.append(f"{8e-6 * measured.wire:.0f} Mbit/s with headers, {8e-6 * measured.payload:.0f} without, at {mbit}")
+    return "A plain TCP transfer each way, both at once: " + "; ".join(texts)
+
+
 def bench(setting: Setting, rounds: int, folder: Path) -> str:
     with hosts(2) as pair:
+        bandwidths = _bandwidths(setting, pair)
         results = _measure(setting, rounds, folder, pair)
         control = network.congestion_control(pair[0])
     length = setting.model.data.stem.removeprefix("passages_")
     rows = table(["", "Mbit/s", "steps", "ms a step", "times no communication", "times DDP's step rate",
                   "MB a step and worker"], [_row(contender, results, rounds) for contender in setting.contenders])
-    return (f"{setting.model.name}, batch {setting.model.batch_size} x {length} bytes a worker:\n\n{rows}\n\nWeights in "
-            f"float32: {4e-6 * parameters(setting.model):.2f} MB. TCP's congestion control: {control}.")
+    return (f"{setting.model.name}, batch {setting.model.batch_size} x {length} bytes a worker:\n\n{rows}\n\n"
+            f"{bandwidths}. Weights in float32: {4e-6 * parameters(setting.model):.2f} MB. TCP's congestion control: "
+            f"{control}.")
