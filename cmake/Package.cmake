@@ -8,20 +8,21 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-set(rooms core topology optim comm parallel data)  # checkpoint, model, config and train are the program's
+set(rooms core topology optim codec comm parallel data)  # checkpoint, model, config and train are the program's
 
 # What users may include, and what those headers include themselves. All others are internal.
 set(headers
   core/dtype core/error core/membership core/trace core/version
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names optim/whole_gradient
+  codec/slices
   comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/outcome comm/socket
   comm/world
   comm/control/control comm/control/control_types comm/control/gather_box comm/control/links comm/control/liveness
   comm/control/own_progress comm/control/peer_link comm/control/stop_requests comm/control/stop_vote
   parallel/decent_optim_wrapper parallel/decentralized_data_parallel parallel/decentralized_options
   parallel/decentralized_parameters parallel/exchange/exchange parallel/exchange/meetings
-  parallel/exchange/methods parallel/exchange/pending_exchanges parallel/named_tensors parallel/settle_buffers
+  parallel/exchange/methods parallel/exchange/pending_exchanges parallel/exchange/slice_mixing parallel/named_tensors parallel/settle_buffers
   parallel/tensor_names
   data/batch data/digits data/formats data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
 

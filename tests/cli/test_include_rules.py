@@ -23,8 +23,9 @@ MAY_INCLUDE = {
     "data": {"core"},
     "comm": {"core"},
     "optim": {"core"},
-    "cuda": {"core", "comm", "optim"},
-    "parallel": {"core", "optim", "topology", "comm"},
+    "codec": {"core"},
+    "cuda": {"core", "comm", "optim", "codec"},
+    "parallel": {"core", "codec", "optim", "topology", "comm"},
     "report": {"core", "topology"},
     "task": {"core", "checkpoint", "config", "model", "data", "comm", "parallel", "report"},
     "resume": {"core", "checkpoint", "config", "comm", "optim", "parallel", "report"},
@@ -40,7 +41,7 @@ ONNX_FOLDERS["operators"] = ONNX_FOLDERS["report"] = ONNX_FOLDERS["translate"] |
 ONNX_FOLDERS["write"] = {"format"}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
-TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "onnx", "report")
+TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "report")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))

@@ -2,10 +2,9 @@
 
 #include <cuda_runtime.h>
 
-#include <stdexcept>
-#include <string>
 #include <vector>
 
+#include "decent/cuda/check.h"
 #include "decent/cuda/exports.h"
 #include "decent/cuda/launch_table.h"
 #include "decent/cuda/norm_table.h"
@@ -14,11 +13,6 @@
 
 namespace decent::cuda {
 namespace {
-
-void check(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(error));
-}
 
 // The arguments stay in constant memory: blocks index their table.
 template <class Rule, typename T>
@@ -53,11 +47,16 @@ struct Cuda {
   template <class Rule, typename T>
   static void update(const BucketStep& step,
                      std::span<const rules::Coefficients<Rule, T>> coefficients) {
+    // Kernels of their own: a pass over a GPU's memory costs little.
+    if (step.mixing.in_place) step.mixing.in_place(0, step.numel);
     for_each_launch<Rule, T>(step, coefficients, [](const Launch<Rule, T>& launch) {
       update_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(launch);
       check(cudaGetLastError(), "an update could not be started");
     });
+    if (step.written) step.written(0, step.numel);
   }
+
+  static void in_pieces(std::int64_t numel, const PieceWork& work) { work(0, numel); }
 
   template <typename T>
   static void mix(T* x, const T* received, T self, T other, std::int64_t numel) {

@@ -56,9 +56,14 @@ struct BucketKernels {
   TypedKernels<float, rules::All> float32;
   TypedKernels<double, rules::All> float64;
 
+  /// Calls `work` for pieces that together are the elements [0, numel).
+  void (*in_pieces)(std::int64_t numel, const PieceWork& work);
+
   template <class Device>
   static BucketKernels made_of() {
-    return {decltype(float32)::made_of<Device>(), decltype(float64)::made_of<Device>()};
+    return {.float32 = decltype(float32)::made_of<Device>(),
+            .float64 = decltype(float64)::made_of<Device>(),
+            .in_pieces = &Device::in_pieces};
   }
 
   /// Calls f with the functions for arrays of `scalar`.

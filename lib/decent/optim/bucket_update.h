@@ -4,6 +4,7 @@
 // CPU's loops and the kernels of other devices have the same interface (bucket_kernels.h).
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,11 +20,19 @@ struct BucketKernels;
 
 enum class Scalar { float32, float64 };
 
-/// z = self * x + other * received, elementwise. If `received` is null, z = x.
+/// Work on elements [begin, end) of a bucket, in the pass of an update, which takes a bucket in
+/// pieces that stay in the cache. On the CPU it is called from any thread, at the same time for
+/// other pieces; `begin` is then a multiple of 16 elements from the bucket's start. On a device it
+/// is called once, for the whole bucket, and puts its work on the current stream.
+using PieceWork = std::function<void(std::int64_t begin, std::int64_t end)>;
+
+/// z = self * x + other * received, elementwise, or what `in_place` makes of x; z = x if neither is
+/// set.
 struct Mixing {
   double self = 1.0;
   double other = 0.0;
   const void* received = nullptr;  // [numel] of the bucket, of its scalar type
+  PieceWork in_place = nullptr;    // replaces x by z; `received` is null
 };
 
 /// One parameter inside a bucket.
@@ -46,13 +55,16 @@ struct BucketStep {
   Mixing mixing;
   std::span<const BucketSlice> slices;
   double lr = 0.0;
-  double grad_scale = 1.0;                 // factor of every gradient: clipping, loss scale
+  double grad_scale = 1.0;  // factor of every gradient: clipping, loss scale
+  /// Is called for every piece of the bucket, padding included, once it has been written. An update
+  /// that ignores it costs the exchange a pass of its own.
+  PieceWork written = nullptr;
   const BucketKernels* kernels = nullptr;  // of the arrays' device; null: the CPU
 };
 
 /// An optimizer as a function of one bucket. It is stateless, so one object serves all buckets, and
 /// its result does not depend on the number of threads. An implementation mixes first (see mix.h)
-/// and then updates each slice that has a gradient.
+/// and then updates each slice that has a gradient. The slices of a step are in ascending order.
 class BucketUpdate {
  public:
   virtual ~BucketUpdate() = default;

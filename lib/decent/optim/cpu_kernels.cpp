@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "decent/core/instruction_sets.h"
 #include "decent/optim/bucket_kernels.h"
 
 namespace decent {
@@ -103,59 +104,44 @@ struct UpdateLoop {
   }
 };
 
-// ---- instruction sets ----
-//
-// AVX-512 (x86-64-v4), AVX2 with FMA (v3), or the baseline, where std::fma is a call, exact and
-// slow: processors of before 2013.
-
-struct Baseline {
-  static bool here() { return true; }
-
-  template <class Loop, typename... Arguments>
-  static auto run(const Arguments&... arguments) {
-    return Loop::run(arguments...);
-  }
-};
-
-#ifdef __x86_64__
-struct Avx2 {
-  static bool here() { return __builtin_cpu_supports("x86-64-v3"); }
-
-  template <class Loop, typename... Arguments>
-  __attribute__((target("arch=x86-64-v3"))) static auto run(const Arguments&... arguments) {
-    return Loop::run(arguments...);
-  }
-};
-
-struct Avx512 {
-  static bool here() { return __builtin_cpu_supports("x86-64-v4"); }
-
-  template <class Loop, typename... Arguments>
-  __attribute__((target("arch=x86-64-v4"))) static auto run(const Arguments&... arguments) {
-    return Loop::run(arguments...);
-  }
-};
-#endif
-
 // ---- threads ----
 
 // Elements a thread takes at a time: long enough to amortise the call, short enough to balance.
 constexpr std::int64_t kChunk = 1 << 15;
+// The same where others work on them, too: x and the states fit into the second level of cache.
+constexpr std::int64_t kPiece = 1 << 12;
 
 struct Chunk {
   std::size_t slice;
-  std::int64_t begin;
+  std::int64_t begin;  // from the start of the slice
   std::int64_t numel;
+  std::int64_t padding;  // elements behind it that are no parameter's
 };
 
-std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices) {
+std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices,
+                                     std::int64_t most = kChunk) {
   std::vector<Chunk> chunks;
   for (std::size_t s = 0; s < slices.size(); ++s) {
-    for (std::int64_t begin = 0; begin < slices[s].numel; begin += kChunk) {
-      chunks.push_back({s, begin, std::min(kChunk, slices[s].numel - begin)});
+    for (std::int64_t begin = 0; begin < slices[s].numel; begin += most) {
+      chunks.push_back({.slice = s,
+                        .begin = begin,
+                        .numel = std::min(most, slices[s].numel - begin),
+                        .padding = 0});
     }
   }
   return chunks;
+}
+
+// Pieces that together are the whole bucket.
+std::vector<Chunk> split_into_pieces(const BucketStep& step) {
+  std::vector<Chunk> pieces = split_into_chunks(step.slices, kPiece);
+  std::int64_t next = step.numel;
+  for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
+    const std::int64_t begin = step.slices[piece->slice].offset + piece->begin;
+    piece->padding = next - (begin + piece->numel);
+    next = begin;
+  }
+  return pieces;
 }
 
 template <class Rule, typename T>
@@ -177,20 +163,17 @@ template <class InstructionSet>
 struct Cpu {
   template <class Rule, typename T>
   static void update(const BucketStep& step, std::span<const Coefficients<Rule, T>> coefficients) {
-    const std::vector<Chunk> chunks = split_into_chunks(step.slices);
-    const rules::Scales<T> scales{static_cast<T>(step.mixing.self),
-                                  static_cast<T>(step.mixing.other),
-                                  static_cast<T>(step.grad_scale)};
+    const bool with_others = step.mixing.in_place || step.written;
+    const std::vector<Chunk> chunks =
+        with_others ? split_into_pieces(step) : split_into_chunks(step.slices);
 #pragma omp parallel for schedule(static) if (chunks.size() > 1)
     for (std::size_t i = 0; i < chunks.size(); ++i) {
-      const auto piece = piece_of<Rule, T>(step, chunks[i]);
-      if (piece.grad != nullptr) {
-        InstructionSet::template run<UpdateLoop<Rule>>(piece, scales,
-                                                       coefficients[chunks[i].slice]);
-      } else if (piece.received != nullptr) {
-        InstructionSet::template run<MixLoop>(piece.x, piece.received, scales.self, scales.other,
-                                              piece.numel);
-      }
+      const Chunk& chunk = chunks[i];
+      const std::int64_t begin = step.slices[chunk.slice].offset + chunk.begin;
+      const std::int64_t end = begin + chunk.numel;
+      if (step.mixing.in_place) step.mixing.in_place(begin, end);
+      update_chunk<Rule, T>(step, chunk, coefficients[chunk.slice]);
+      if (step.written) step.written(begin, end + chunk.padding);
     }
   }
 
@@ -218,26 +201,35 @@ struct Cpu {
     for (const double part : sums) sum += part;
     return sum;
   }
-};
 
-template <class... InstructionSets>
-std::vector<BucketKernels> kernels_of_those_here() {
-  std::vector<BucketKernels> all;
-  const auto add = [&]<class InstructionSet>() {
-    if (InstructionSet::here()) all.push_back(BucketKernels::made_of<Cpu<InstructionSet>>());
-  };
-  (add.template operator()<InstructionSets>(), ...);
-  return all;
-}
+  static void in_pieces(std::int64_t numel, const PieceWork& work) {
+#pragma omp parallel for schedule(static) if (numel > kChunk)
+    for (std::int64_t begin = 0; begin < numel; begin += kChunk)
+      work(begin, std::min(numel, begin + kChunk));
+  }
+
+ private:
+  template <class Rule, typename T>
+  static void update_chunk(const BucketStep& step, const Chunk& chunk,
+                           const Coefficients<Rule, T>& coefficients) {
+    const auto piece = piece_of<Rule, T>(step, chunk);
+    const rules::Scales<T> scales{static_cast<T>(step.mixing.self),
+                                  static_cast<T>(step.mixing.other),
+                                  static_cast<T>(step.grad_scale)};
+    if (piece.grad != nullptr) {
+      InstructionSet::template run<UpdateLoop<Rule>>(piece, scales, coefficients);
+    } else if (piece.received != nullptr) {
+      InstructionSet::template run<MixLoop>(piece.x, piece.received, scales.self, scales.other,
+                                            piece.numel);
+    }
+  }
+};
 
 }  // namespace
 
 const std::vector<BucketKernels>& cpu_kernels_of_all_instruction_sets() {
-#ifdef __x86_64__
-  static const std::vector<BucketKernels> all = kernels_of_those_here<Baseline, Avx2, Avx512>();
-#else
-  static const std::vector<BucketKernels> all = kernels_of_those_here<Baseline>();
-#endif
+  static const auto all = for_instruction_sets_here<BucketKernels>(
+      []<class InstructionSet>() { return BucketKernels::made_of<Cpu<InstructionSet>>(); });
   return all;
 }
 

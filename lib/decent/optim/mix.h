@@ -7,8 +7,8 @@
 
 namespace decent {
 
-/// x = self * x + other * received over `numel` elements, including padding; does nothing if
-/// nothing was received. The arrays must not overlap. `kernels` are those of the arrays' device
+/// Replaces x by z (see Mixing) over `numel` elements, including padding. The arrays must not
+/// overlap. `kernels` are those of the arrays' device
 /// (null: the CPU), as in BucketStep. The result does not depend on the number of threads.
 void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing,
          const BucketKernels* kernels = nullptr);

@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/optim/lbfgs.h>
 #include <torch/optim/optimizer.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
 
 #include <cstring>
 #include <stdexcept>
@@ -11,9 +13,9 @@
 
 #include "decent/core/error.h"
 #include "decent/optim/mix.h"
+#include "decent/parallel/decentralized_options.h"
 #include "decent/parallel/device_kernels.h"
 #include "decent/parallel/exchange/meetings.h"
-#include "decent/parallel/exchange/methods.h"
 #include "decent/parallel/replica.h"
 
 namespace decent {
@@ -49,6 +51,24 @@ void check_arguments(const torch::optim::Optimizer* optimizer, const Communicato
   }
 }
 
+void check_how_to_exchange(const torch::optim::Optimizer& optimizer,
+                           const DecentOptimWrapperOptions& options) {
+  check_exchange(options.slices, options.modulo_range);
+  if (!options.exchange.needs_near_copies()) return;
+  if (!options.schedule) {
+    throw UserError(
+        "DecentOptimWrapper: a modulo exchange needs options.schedule, the learning rate of each "
+        "step: its grid follows it");
+  }
+  if (dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr ||
+      dynamic_cast<const torch::optim::RMSprop*>(&optimizer) != nullptr) {
+    throw UserError(
+        "DecentOptimWrapper: a modulo exchange needs an optimizer whose steps are bounded by the "
+        "learning rate, which its grid follows: Adam or AdamW, not SGD or RMSprop. Use the "
+        "exchange bf16, or slices");
+  }
+}
+
 void check_listed_once(const NamedTensors& parameters) {
   std::unordered_set<const void*> seen;
   for (const auto& [name, tensor] : parameters) {
@@ -81,9 +101,16 @@ std::uint64_t trace_of(const at::Tensor& parameter) {
 DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer,
                                        Topology topology, std::shared_ptr<Communicator> world,
                                        double bucket_cap_mb, int local_world_size)
+    : DecentOptimWrapper(std::move(optimizer), std::move(topology), std::move(world),
+                         {.bucket_cap_mb = bucket_cap_mb, .local_world_size = local_world_size}) {}
+
+DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer,
+                                       Topology topology, std::shared_ptr<Communicator> world,
+                                       DecentOptimWrapperOptions options)
     : optimizer_(std::move(optimizer)), world_(std::move(world)) {
   check_arguments(optimizer_.get(), world_.get());
-  const std::vector<Phase> phases = phases_of(topology, world_->size(), local_world_size);
+  check_how_to_exchange(*optimizer_, options);
+  const std::vector<Phase> phases = phases_of(topology, world_->size(), options.local_world_size);
   const NamedTensors all = parameters_of(*optimizer_);
   check_listed_once(all);
   const NamedTensors trained = trained_part(all);
@@ -92,12 +119,15 @@ DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> 
         "DecentOptimWrapper: the optimizer has no parameter to train: none requires a gradient");
   }
   replica_ = std::make_unique<Replica>(trained, untrained_part(all), NamedTensors{}, world_,
-                                       ReplicaOptions{.bucket_mb = bucket_cap_mb});
+                                       ReplicaOptions{.bucket_mb = options.bucket_cap_mb});
   for (const auto& [name, tensor] : trained) known_.insert(tensor.unsafeGetTensorImpl());
-  exchange_ = ExchangeChoice("fp32").make({.world = world_,
-                                           .membership = everyone(world_->size()),
-                                           .phases = phases,
-                                           .buckets = flat_tensors(replica_->buckets())});
+  exchange_ = options.exchange.make({.world = world_,
+                                     .membership = everyone(world_->size()),
+                                     .phases = phases,
+                                     .buckets = flat_tensors(replica_->buckets()),
+                                     .slices = options.slices,
+                                     .modulo_range = options.modulo_range,
+                                     .schedule = options.schedule});
 }
 
 DecentOptimWrapper::~DecentOptimWrapper() = default;
@@ -181,6 +211,8 @@ void DecentOptimWrapper::remember_writes() {
   for (const auto& [name, tensor] : replica_->parameters())
     written_.push_back({tensor._version(), trace_of(tensor)});
 }
+
+std::optional<double> DecentOptimWrapper::wrap_share() const { return exchange_->wrap_share(); }
 
 std::size_t DecentOptimWrapper::bucket_count() const { return replica_->buckets().size(); }
 

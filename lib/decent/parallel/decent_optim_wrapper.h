@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
+#include "decent/parallel/exchange/methods.h"
 #include "decent/topology/topology.h"
 
 namespace torch::optim {
@@ -43,8 +44,19 @@ class Optimizer;
 
 namespace decent {
 
-class Exchange;
 class Replica;
+
+struct DecentOptimWrapperOptions {
+  double bucket_cap_mb = 25.0;  // MiB
+  /// Workers per node, for topologies that need it; 0: the launcher's value (LOCAL_WORLD_SIZE).
+  int local_world_size = 0;
+  ExchangeChoice exchange = "fp32";  // see DecentralizedOptions, also for the next two
+  std::int64_t slices = 1;
+  std::optional<double> modulo_range = std::nullopt;
+  /// For modulo exchanges: the highest learning rate of all parameter groups in step t = 1, 2, ..,
+  /// as the optimizer will use it. The optimizer is still given its rate by the caller.
+  Schedule schedule = nullptr;
+};
 
 class DecentOptimWrapper {
  public:
@@ -54,14 +66,19 @@ class DecentOptimWrapper {
   /// Takes over the parameters of all groups of the optimizer that require a gradient. They become
   /// views of flat buckets of `bucket_cap_mb` MiB; the module and the optimizer keep their tensor
   /// handles. Every worker gets rank 0's values of all parameters in the groups, including those
-  /// that do not require a gradient. `local_world_size` is the number of workers on each node, for
-  /// topologies that need it; 0: the launcher's value (LOCAL_WORLD_SIZE). Collective.
+  /// that do not require a gradient. Collective.
   /// Throws UserError, before any parameter is touched, for
   ///  - no optimizer or no world (null), a bucket size that is not positive,
   ///  - torch::optim::LBFGS, which evaluates its closure several times within a step,
   ///  - an optimizer without a parameter that requires a gradient, or with one listed twice,
   ///  - parameters that cannot be trained in place (see check_storage),
-  ///  - a topology that does not fit the number of workers (see phases_of).
+  ///  - a topology that does not fit the number of workers (see phases_of),
+  ///  - slices and modulo_range out of range,
+  ///  - a modulo exchange without a schedule, or with torch::optim::SGD or RMSprop, whose steps are
+  ///    not bounded by the learning rate.
+  DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer, Topology topology,
+                     std::shared_ptr<Communicator> world, DecentOptimWrapperOptions options);
+  /// The same with other options at their defaults.
   DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer, Topology topology,
                      std::shared_ptr<Communicator> world, double bucket_cap_mb = 25.0,
                      int local_world_size = 0);
@@ -107,6 +124,9 @@ class DecentOptimWrapper {
   /// Steps done so far.
   std::int64_t steps() const { return steps_; }
   std::size_t bucket_count() const;
+
+  /// As DecentralizedParameters::wrap_share().
+  std::optional<double> wrap_share() const;
 
  private:
   // Shows whether a parameter was written: compares equal if it was not.

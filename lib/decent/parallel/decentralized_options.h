@@ -49,8 +49,10 @@ struct DecentralizedOptions {
       nullptr;
   double bucket_mb = 25.0;  // MiB
   double gamma = 1.0;       // mixing strength, 0 to 1
-  /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in edges of 3; or the
-  /// user's own method (see exchange.h).
+  /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in edges of 3;
+  /// "modulo2", "modulo4": about 2.4 and 4.5 bits a weight for each other member of an edge, for
+  /// optimizers whose steps are bounded by the learning rate; or the user's own method (see
+  /// exchange.h).
   ExchangeChoice exchange = "fp32";
   std::int64_t slices = 1;  // K: in every step each bucket exchanges 1/K of itself, in turn
   /// R of the modulo exchanges, in learning rates: how far apart copies may be. By default it
@@ -90,5 +92,8 @@ struct DecentralizedOptions {
 
 /// Throws UserError if gamma is not in [0, 1].
 void check_gamma(double gamma);
+
+/// Throws UserError if `slices` is less than 1, or `modulo_range` is not positive.
+void check_exchange(std::int64_t slices, const std::optional<double>& modulo_range);
 
 }  // namespace decent

@@ -32,7 +32,12 @@ struct DecentralizedParameters::Parts {
                                         .membership = everyone(world->size()),
                                         .phases = phases,
                                         .buckets = flat_tensors(replica.buckets()),
-                                        .trace = options.trace})),
+                                        .trace = options.trace,
+                                        .slices = options.slices,
+                                        .gamma = options.gamma,
+                                        .modulo_range = options.modulo_range,
+                                        .schedule = options.schedule,
+                                        .lr_scales = states.lr_scales()})),
         arrivals(replica.buckets()),
         scale(options.clip, options.loss_scaler, replica.parameters()) {}
 
@@ -86,6 +91,7 @@ std::int64_t DecentralizedParameters::parameter_count() const {
 void DecentralizedParameters::set_adaptive_factor(double gamma) {
   check_gamma(gamma);
   options_.gamma = gamma;
+  parts_->exchange->set_gamma(gamma);
 }
 
 void DecentralizedParameters::on_gradient(std::size_t parameter) {
@@ -174,6 +180,7 @@ void DecentralizedParameters::update(std::size_t index, const Mixing& mixing) {
                           .slices = slices,
                           .lr = options_.schedule(step_ + 1),
                           .grad_scale = grad_scale,
+                          .written = parts_->exchange->while_writing(index, step_ + 1),
                           .kernels = kernels_of(bucket.x)});
   if (overflowed()) return;
   parts_->states.count_updates(index);

@@ -39,6 +39,16 @@ OptimizerStates::OptimizerStates(const Replica& replica, const DecentralizedOpti
   }
 }
 
+std::vector<std::vector<LrScaleFrom>> OptimizerStates::lr_scales() const {
+  std::vector<std::vector<LrScaleFrom>> all;
+  for (const Bucket& bucket : replica_.buckets()) {
+    auto& scales = all.emplace_back();
+    for (std::size_t i = 0; i < bucket.parameters.size(); ++i)
+      scales.push_back({bucket.offsets[i], settings_[bucket.parameters[i]].lr_scale});
+  }
+  return all;
+}
+
 std::vector<BucketSlice> OptimizerStates::slices(std::size_t index) const {
   const Bucket& bucket = replica_.buckets()[index];
   std::vector<BucketSlice> slices;

@@ -23,6 +23,9 @@ class OptimizerStates {
   /// The arrays of a bucket, as BucketStep takes them.
   std::span<void* const> arrays(std::size_t bucket) const { return buckets_[bucket].pointers; }
 
+  /// The factors of the learning rate, as an exchange takes them.
+  std::vector<std::vector<LrScaleFrom>> lr_scales() const;
+
   /// The parameters of a bucket with their gradients, as BucketStep takes them, in the parameters'
   /// order in memory. It changes only the layout of gradients, so it may be called twice in a step.
   /// Throws UserError for a sparse gradient.

@@ -38,6 +38,8 @@ struct EmulatedGpu {
     FAIL() << "no update mixes by itself";
   }
 
+  static void in_pieces(std::int64_t, const PieceWork&) { FAIL() << "no update mixes by itself"; }
+
   template <typename T>
   static double sum_of_squares(std::span<const BucketSlice> slices) {
     std::vector<double> sums(cuda::norm_blocks<T>(slices));

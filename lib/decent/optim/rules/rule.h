@@ -38,13 +38,8 @@
 #include <string>
 #include <string_view>
 
+#include "decent/core/element.h"
 #include "decent/core/error.h"
-
-#ifdef __CUDACC__
-#define DECENT_ELEMENT __host__ __device__ __forceinline__
-#else
-#define DECENT_ELEMENT inline __attribute__((always_inline))
-#endif
 
 namespace decent::rules {
 

@@ -9,9 +9,11 @@
 //     start(bucket, t)      sends x^t, which nobody writes before the next wait()
 //
 // A method is one file beside this one and a row in methods.cpp; a user's own method is given to
-// DecentralizedOptions::exchange. It uses meetings.h (with whom to exchange after step t) and
-// pending_exchanges.h (the exchanges under way, each waited for once). If a method sends something
-// other than x, it computes that in start(), in a pass of its own over the bucket.
+// DecentralizedOptions::exchange. It uses meetings.h (with whom to exchange after step t),
+// pending_exchanges.h (the exchanges under way, each waited for once) and, to exchange a part of
+// the bucket in each step, slice_mixing.h. If a method sends something other than x, it computes
+// that in start(), in a pass of its own over the bucket, or in the pass of the update, through
+// while_writing().
 
 #include <ATen/core/Tensor.h>
 
@@ -25,6 +27,7 @@
 #include "decent/core/membership.h"
 #include "decent/core/trace.h"
 #include "decent/optim/bucket_update.h"
+#include "decent/optim/schedule.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/topology/topology.h"
 
@@ -33,7 +36,15 @@ namespace decent {
 /// The weights received from a worker's neighbours, before they are averaged with its own.
 struct Received {
   const Edge* edge = nullptr;  // the ranks that exchange, with this one, and their self-weight
-  at::Tensor others;  // [numel]: in a pair the peer's bucket, else the mean of the other members'
+  // [numel]: in a pair the peer's bucket, else the mean of the other members'; on what is not
+  // exchanged in this step, this worker's own
+  at::Tensor others;
+};
+
+/// The factor of the learning rate from one element of a bucket on, up to the next of these.
+struct LrScaleFrom {
+  std::int64_t offset = 0;
+  double lr_scale = 1;
 };
 
 /// The arguments for making an exchange.
@@ -43,6 +54,12 @@ struct ExchangeSetup {
   std::vector<Phase> phases;               // valid; their "ranks" are places in the membership
   std::vector<at::Tensor> buckets;         // [numel] each, contiguous, never reallocated
   std::shared_ptr<Trace> trace = nullptr;  // records exchanges that start while it is on
+  std::int64_t slices = 1;                 // K >= 1: each step exchanges 1/K of every bucket
+  double gamma = 1;                        // mixing strength, see set_gamma()
+  std::optional<double> modulo_range = std::nullopt;  // see DecentralizedOptions
+  Schedule schedule = nullptr;  // of the learning rate, for methods that need near copies
+  // By bucket, in ascending order, the first at 0. Empty: all 1.
+  std::vector<std::vector<LrScaleFrom>> lr_scales = {};
 };
 
 /// Not thread-safe. The constructor is collective over the members, and so is the order of start()
@@ -54,6 +71,14 @@ class Exchange {
   virtual ~Exchange() = default;
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
+
+  /// Called when the mixing strength changes, between steps. wait() is given it, too.
+  virtual void set_gamma(double /*gamma*/) {}
+
+  /// What the update that writes x^(step) into `bucket` is to do with each piece that it has
+  /// written (BucketStep::written), while the piece is in the cache. Called after wait() and before
+  /// start(), which does what is left.
+  virtual PieceWork while_writing(std::size_t /*bucket*/, std::int64_t /*step*/) { return nullptr; }
 
   /// Starts to send bucket number `bucket`, which holds the weights x^(step), and to receive those
   /// of the neighbours. No exchange of this bucket may be under way.

@@ -27,7 +27,7 @@ std::vector<Phase> phases_of(const Topology& topology, int members, int local_wo
                          local_world_size > 0 ? local_world_size : read_launch().local_world_size);
 }
 
-Meetings::Meetings(const ExchangeSetup& setup) {
+Meetings::Meetings(const ExchangeSetup& setup) : slices_(setup.slices) {
   Communicator& world = *setup.world;
   const int place = setup.membership.place_of(world.rank());
   std::map<std::vector<int>, std::shared_ptr<Communicator>> groups;
@@ -49,7 +49,7 @@ Meetings::Meetings(const ExchangeSetup& setup) {
 }
 
 const Meeting& Meetings::after_step(std::int64_t step) const {
-  return by_phase_[static_cast<std::size_t>((step - 1) % std::ssize(by_phase_))];
+  return by_phase_[static_cast<std::size_t>((step - 1) / slices_ % phases())];
 }
 
 }  // namespace decent

@@ -39,10 +39,13 @@ class Meetings {
   explicit Meetings(const ExchangeSetup& setup);
 
   /// The meeting in which the weights x^(step) are exchanged, step = 1, 2, ..: that of phase
-  /// (step - 1) mod phases.
+  /// floor((step - 1) / slices) mod phases, so that every slice meets everyone.
   const Meeting& after_step(std::int64_t step) const;
 
+  std::int64_t phases() const { return std::ssize(by_phase_); }
+
  private:
+  std::int64_t slices_;
   std::vector<Meeting> by_phase_;
 };
 

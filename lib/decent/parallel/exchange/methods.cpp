@@ -12,7 +12,8 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::vector<ExchangeMethod> methods = {fp32_exchange(), bf16_exchange()};
+  std::vector<ExchangeMethod> methods = {fp32_exchange(), bf16_exchange(), modulo2_exchange(),
+                                         modulo4_exchange()};
 };
 
 Table& table() {

@@ -37,14 +37,15 @@ void register_exchange(ExchangeMethod method);
 /// The method of that name. Throws UserError for an unknown one. Any thread.
 ExchangeMethod exchange_method(std::string_view name);
 
-/// The names that exchange_method knows: fp32, bf16, then those that were registered.
+/// The names that exchange_method knows: fp32, bf16, modulo2, modulo4, then those that were
+/// registered.
 std::vector<std::string> exchange_names();
 
 /// A method as users choose it: by name, or as a function that makes the exchange.
 class ExchangeChoice {
  public:
   /// Throws UserError as exchange_method does.
-  ExchangeChoice(std::string_view name = "fp32") : make_(exchange_method(name).make) {}
+  ExchangeChoice(std::string_view name = "fp32") : ExchangeChoice(exchange_method(name)) {}
   ExchangeChoice(const char* name) : ExchangeChoice(std::string_view(name)) {}
   ExchangeChoice(const std::string& name) : ExchangeChoice(std::string_view(name)) {}
   template <typename Factory>
@@ -54,8 +55,15 @@ class ExchangeChoice {
   /// Collective. Throws UserError if the user's function returns null.
   std::unique_ptr<Exchange> make(const ExchangeSetup& setup) const;
 
+  /// See ExchangeMethod. False for a user's function.
+  bool needs_near_copies() const { return needs_near_copies_; }
+
  private:
+  explicit ExchangeChoice(const ExchangeMethod& method)
+      : make_(method.make), needs_near_copies_(method.needs_near_copies) {}
+
   ExchangeFactory make_;
+  bool needs_near_copies_ = false;
 };
 
 }  // namespace decent

@@ -1,0 +1,34 @@
+#pragma once
+// Codes of the modulo exchange, one element at a time: plain expressions that no compiler may
+// contract, so that CPUs and GPUs give the same bits.
+
+#include <cmath>
+#include <cstdint>
+
+#include "decent/core/element.h"
+
+namespace decent {
+
+/// c = y mod 2^bits with y = floor(x / s' + v), computed without integers and so exact for every
+/// finite y; 0 where y is not finite. `inverse` is 1 / s', a power of two.
+template <int kBits, typename T>
+DECENT_ELEMENT T modulo_code(T x, T inverse, T dither) {
+  constexpr T kCodes = T(1 << kBits);
+  const T y = std::floor(x * inverse + dither);
+  const T code = y - kCodes * std::floor(y * (1 / kCodes));
+  return code == code ? code : T(0);
+}
+
+/// d = (other - own + h) mod 2^bits - h with h = 2^(bits-1), where -h becomes 0: the two ends of an
+/// exchange would not get opposite differences otherwise. Higher bits of the codes are ignored.
+template <int kBits>
+DECENT_ELEMENT std::int8_t modulo_difference(std::uint8_t own, std::uint8_t other) {
+  constexpr int kHalf = 1 << (kBits - 1);
+  // In bytes at every step, of which a vector holds most.
+  const auto apart = static_cast<std::uint8_t>(other - own);
+  const auto shifted = static_cast<std::uint8_t>((apart + kHalf) & (2 * kHalf - 1));
+  const auto wrapped = static_cast<std::int8_t>(shifted - kHalf);
+  return shifted == 0 ? std::int8_t{0} : wrapped;
+}
+
+}  // namespace decent

@@ -1,0 +1,70 @@
+#pragma once
+// Codes of a whole message, and mixing with those of others: loops of this room for memory of the
+// CPU, kernels of the CUDA library for memory of a GPU.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "decent/codec/modulo_layout.h"
+#include "decent/codec/slices.h"
+
+namespace decent {
+
+/// The codes of a bucket `x`.
+template <typename T>
+struct ModuloEncoding {
+  const T* x = nullptr;                   // the bucket
+  std::span<const CodeSegment> segments;  // in the order of elements
+  T dither = 0;                           // v
+  std::uint8_t* message = nullptr;        // [bytes of the layout]
+};
+
+/// x_i += weight s' sum_j d_ij on the elements of the segments.
+template <typename T>
+struct ModuloMixing {
+  T* x = nullptr;                         // the bucket
+  std::span<const CodeSegment> segments;  // in the order of elements
+  const std::uint8_t* own = nullptr;      // this worker's message
+  const std::uint8_t* others = nullptr;   // those of the other members, one after another
+  std::int64_t stride = 0;                // bytes from one of them to the next
+  int count = 0;                          // of others
+  double weight = 0;                      // gamma W_ij
+  int bits = 2;                           // of the format
+  std::int64_t* wrapped = nullptr;  // null, or in x's memory: is increased by the number of d_ij of
+                                    // 8 bits that the format's bits would have got wrong
+};
+
+/// A device's functions for buckets of T. They work on elements [begin, end) of the bucket, where
+/// begin is a multiple of 32 from the start of a segment or anywhere before it; on the CPU any
+/// thread may call them for other elements at the same time. On a GPU the range must be the whole
+/// bucket, and the work is put on the current stream.
+template <typename T>
+struct TypedModuloKernels {
+  void (*encode)(const ModuloEncoding<T>& encoding, Range range);
+  void (*mix)(const ModuloMixing<T>& mixing, Range range);
+};
+
+struct ModuloKernels {
+  TypedModuloKernels<float> float32;
+  TypedModuloKernels<double> float64;
+
+  template <class Device>
+  static ModuloKernels made_of() {
+    return {
+        .float32 = {.encode = &Device::template encode<float>, .mix = &Device::template mix<float>},
+        .float64 = {.encode = &Device::template encode<double>,
+                    .mix = &Device::template mix<double>}};
+  }
+};
+
+/// For memory of the CPU, with the widest instruction set of the processor.
+const ModuloKernels& cpu_modulo_kernels();
+
+/// The same for each instruction set of the processor, narrowest first. All give the same bits.
+const std::vector<ModuloKernels>& cpu_modulo_kernels_of_all_instruction_sets();
+
+/// For memory of a GPU, from the CUDA library. Throws UserError if that cannot be loaded.
+const ModuloKernels& cuda_modulo_kernels();
+
+}  // namespace decent
