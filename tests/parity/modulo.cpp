@@ -157,6 +157,7 @@ class DirectRun {
     ExchangeSetup setup{.world = recording(world, record_),
                         .membership = everyone(world->size()),
                         .phases = phases_of(description["phases"]),
+                        .buckets = {},
                         .slices = options.slices,
                         .gamma = options.gamma,
                         .modulo_range = options.modulo_range,
@@ -217,8 +218,9 @@ void run_on(const Worker& world, const json& cases, const std::filesystem::path&
     if (description["workers"] != world->size()) continue;
     const std::string name = description["name"];
     const Named input = read_tensors(folder / (name + ".input.safetensors"));
-    const Named result = description["direct"] ? DirectRun(description, input, world).mix_often()
-                                               : Run(description, input, world).train();
+    const Named result = description["direct"].get<bool>()
+                             ? DirectRun(description, input, world).mix_often()
+                             : Run(description, input, world).train();
     write_tensors(folder / (name + "." + std::to_string(world->rank()) + ".safetensors"), result);
   }
 }
