@@ -79,8 +79,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
     """Where parity_modulo wrote what became of the cases that were asked for."""
     assert PROGRAM.exists(), f"{PROGRAM} is not there: build it first (target parity_modulo)"
     path = tmp_path_factory.mktemp("modulo")
-    write_cases(path, [item.callspec.params["case"] for item in request.session.items if item.path == request.node.path])
-    launch.run_program([str(PROGRAM), str(path)], 1, path)
+    asked = [item.callspec.params["case"] for item in request.session.items if item.path == request.node.path]
+    for first in range(0, len(asked), 100):  # a launch may take minutes, but not many
+        write_cases(path, asked[first:first + 100])
+        launch.run_program([str(PROGRAM), str(path)], 1, path)
     return path
 
 
@@ -188,11 +190,13 @@ def test_every_step_is_what_the_definition_says(case: ModuloCase, folder: Path) 
 
 @pytest.mark.parametrize("case", WHOLE, ids=lambda case: case.name)
 def test_whole_runs_end_where_the_reference_does(case: ModuloCase, folder: Path) -> None:
-    """Within 1e-4 of the way that the reference's weights went."""
+    """Both round in float64, differently: seen are 2e-15 of the way that the weights went. A single code that is another
+    moves them by some 1e-5 of it, most mistakes by more than 1e-2.
+    """
     results, buckets, reference = result_of(folder, case), layout(case), train(case)
     for rank, result in enumerate(results):
         ours = [bucket.flat({name: result[f"end.{name}"] for name in bucket.offsets}) for bucket in buckets]
         start = [bucket.flat({name: x[0] for name, x in case.start().items()}) for bucket in buckets]
         theirs = [of_worker[rank] for of_worker in reference]
         error, way = (np.linalg.norm(np.concatenate(x) - np.concatenate(theirs)) for x in (ours, start))
-        assert error <= 1e-4 * way
+        assert error <= 1e-9 * way
