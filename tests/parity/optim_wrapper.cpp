@@ -9,7 +9,6 @@
 // were, one moment after another.
 
 #include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
@@ -21,26 +20,22 @@
 #include <torch/optim/schedulers/step_lr.h>
 #include <torch/optim/sgd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "decent/comm/distributed.h"
 #include "decent/core/error.h"
-#include "decent/core/file.h"
-#include "decent/core/safetensors.h"
-#include "decent/core/torch_dtype.h"
 #include "decent/parallel/decent_optim_wrapper.h"
+#include "tensor_files.h"
 
 namespace {
 
 using Tensors = std::vector<at::Tensor>;
 using Optimizer = std::shared_ptr<torch::optim::Optimizer>;
-using Named = std::map<std::string, at::Tensor>;
+using decent::parity::Named;
 
 // All of these as in optim_wrapper.py, which says why.
 constexpr std::int64_t kSteps = 24;
@@ -52,37 +47,6 @@ constexpr double kWeightDecay = 0.05;
 const std::vector<std::string> kNames = {"fc1.weight",  "fc1.bias", "norm1.weight", "norm1.bias",
                                          "fc2.weight",  "fc2.bias", "norm2.weight", "norm2.bias",
                                          "head.weight", "head.bias"};
-
-// ---- files
-
-Named read_tensors(const std::filesystem::path& path) {
-  const decent::MappedFile file(path);
-  Named result;
-  for (const decent::TensorView& view :
-       decent::parse_safetensors(file.bytes(), path.string()).tensors) {
-    const at::Tensor tensor = at::empty(view.shape, decent::scalar_type(view.dtype));
-    std::memcpy(tensor.data_ptr(), view.data.data(), view.data.size());
-    result.emplace(view.name, tensor);
-  }
-  return result;
-}
-
-void write_tensors(const std::filesystem::path& path, const Named& tensors) {
-  std::vector<decent::TensorView> views;
-  for (const auto& [name, tensor] : tensors) {
-    const auto* begin = static_cast<const std::byte*>(tensor.const_data_ptr());
-    views.push_back({name,
-                     decent::dtype_of(tensor.scalar_type()),
-                     tensor.sizes().vec(),
-                     {begin, tensor.nbytes()}});
-  }
-  const std::string header = decent::safetensors_header(views);
-  std::vector<std::string_view> pieces = {header};
-  for (const decent::TensorView& view : views) {
-    pieces.emplace_back(reinterpret_cast<const char*>(view.data.data()), view.data.size());
-  }
-  decent::write_file(path, pieces);
-}
 
 // ---- model and optimizers
 
@@ -185,11 +149,11 @@ Named train(const std::string& name, const Named& input, const decent::Distribut
 }
 
 void run(const std::filesystem::path& folder, const std::vector<std::string>& cases) {
-  const Named input = read_tensors(folder / "input.safetensors");
+  const Named input = decent::parity::read_tensors(folder / "input.safetensors");
   const decent::Distributed workers = decent::initialize_distributed();
   for (const std::string& name : cases) {
     const std::string file = name + ".cpp." + std::to_string(workers.rank()) + ".safetensors";
-    write_tensors(folder / file, train(name, input, workers));
+    decent::parity::write_tensors(folder / file, train(name, input, workers));
   }
 }
 
