@@ -7,6 +7,7 @@
 #include "decent/task/device.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/output_files.h"
+#include "decent/train/updates.h"
 
 namespace decent {
 namespace {
@@ -109,9 +110,8 @@ ResumeContext resume_context(Program& program, const Task& task) {
 
 std::optional<StartingPoint> find_start(Program& program, Run& run) {
   std::optional<StartingPoint> start = find_start(
-      resume_context(program, run.task), Resuming{.choice = *program.flags.resume,
-                                                  .run_id = program.session,
-                                                  .facts = facts_of(run.task, run.plan.topology)});
+      resume_context(program, run.task),
+      Resuming{.choice = *program.flags.resume, .run_id = program.session, .facts = facts_of(run)});
   if (!start) return std::nullopt;
   const Manifest& manifest = start->checkpoint.manifest;
   World& world = *program.world;
@@ -119,6 +119,9 @@ std::optional<StartingPoint> find_start(Program& program, Run& run) {
     const ResumePoint point{.step = manifest.step, .position = {manifest.epoch, manifest.consumed}};
     run.plan = make_plan(run.task, program.launch, world.membership(), point);
   });
+  if (needs_near_copies(run.task.recipe.parallel)) {
+    start->exchange_changes = exchange_changes(manifest, facts_of(run), program.launch.world_size);
+  }
   return start;
 }
 

@@ -46,7 +46,10 @@ void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator
                                               *program.world, log, std::move(options));
   program.training = program.trainer.get();
   for (const std::string& line : lines) log.info(line);
-  if (start) program.trainer->resume_from(start->checkpoint, output.holds_checkpoint);
+  if (start) {
+    program.trainer->resume_from(start->checkpoint, {.in_output = output.holds_checkpoint,
+                                                     .averages = !start->exchange_changes.empty()});
+  }
   announce_run(log, program.trainer->run(), program.trainer->size());
 }
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Measures decent-train against PyTorch programs, a bare LibTorch loop, and its goals for start-up and memory.
 
-    .venv/bin/python tools/bench/bench.py step|bare|start|save|update|slow|onnx|gpu|picture|all [--write]
+    .venv/bin/python tools/bench/bench.py step|bare|start|save|update|coding|slow|slow-modulo|onnx|gpu|picture|all [--write]
 
 step    whole training steps of four models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, nothing sent
 bare    one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
 start   seconds from the start of the process to the end of the first step, and peak memory
 save    what a checkpoint adds to a step, and how fast it is written, beside dd with an fsync
 update  mixing and updating 64M parameters, beside the peers' operations and STREAM's triad
+coding  what mixing with codes of 2 and 4 bits adds to the update of 11M parameters
 slow    step over links of 1 Gbit/s and 200 Mbit/s between two hosts (network namespaces: needs root)
+slow-modulo  the same at 200 and 50 Mbit/s with two bits a weight, whole weights and slices, and DDP
 onnx    steps of models from ONNX files against the same from TorchScript, and the time of an import
 gpu     steps in bf16 on a GPU, against PyTorch; exit code 2 where there is none
 picture draws docs/performance.png from the tables in docs/performance.md (matplotlib: requirements.txt beside this)
@@ -35,11 +37,13 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
+import coding
 import gpu
 import onnx_models
 import page
 import saving
 import slow
+import slow_modulo
 import starting
 from programs import (BUILD, CONTENDERS, GPU_MODELS, HERE, MODELS, OURS, ROOT, Model, build, environment, make_files,
                       run_bare, run_contender, run_ours)
@@ -175,10 +179,10 @@ def bench_update(arguments: argparse.Namespace, folder: Path) -> str:
 
 # What each of them measures unless --models says less; the others have no models to choose.
 CHOICES = {"step": list(MODELS), "bare": list(MODELS), "start": list(MODELS), "save": ["char_gpt"],
-           "slow": ["char_gpt", "gpt_11m"], "onnx": list(onnx_models.COMPARED)}
-BENCHMARKS = ("step", "bare", "start", "save", "update", "slow", "onnx", "gpu", "picture")
+           "slow": ["char_gpt", "gpt_11m"], "slow-modulo": ["gpt_11m"], "onnx": list(onnx_models.COMPARED)}
+BENCHMARKS = ("step", "bare", "start", "save", "update", "coding", "slow", "slow-modulo", "onnx", "gpu", "picture")
 TARGETS = {"bare": "bench_bare", "start": "bench_idle", "save": "bench_save", "update": "bench_update",
-           "onnx": "bench_import"}
+           "coding": "bench_coding", "onnx": "bench_import"}
 
 
 def draw() -> None:
@@ -196,6 +200,11 @@ def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator
     elif kind == "slow":
         for name in arguments.models:
             yield f"slow {name}", slow.bench(MODELS[name], arguments.rounds, folder)
+    elif kind == "slow-modulo":
+        for setting in slow_modulo.SETTINGS:
+            yield f"{kind} {setting.name}", slow_modulo.bench(setting, arguments.rounds, folder)
+    elif kind == "coding":
+        yield kind, coding.bench(arguments.rounds)
     elif kind == "onnx":
         yield kind, onnx_models.bench(arguments, folder)
     elif kind == "gpu":
@@ -220,8 +229,8 @@ def circumstances(kind: str, arguments: argparse.Namespace) -> str:
 
 def measure(kind: str, arguments: argparse.Namespace) -> None:
     """Throws NotHere, before anything is run, where this machine cannot."""
-    if kind in ("slow", "gpu"):
-        {"slow": slow.check, "gpu": gpu.device}[kind]()
+    if kind in ("slow", "slow-modulo", "gpu"):
+        (gpu.device if kind == "gpu" else slow.check)()
     make_files(list(GPU_MODELS) if kind == "gpu" else arguments.models)
     if not arguments.no_build:
         build(["decent-train", "bench_bare", *([TARGETS[kind]] if kind in TARGETS else [])])

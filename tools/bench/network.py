@@ -21,8 +21,9 @@ TRANSFER = Path(__file__).with_name("transfer.py")
 PORT = 9999  # nothing else listens in a namespace of our own
 # The token bucket must hold more than the largest packet that TCP hands down (64 KB, which the kernel otherwise cuts up
 # at great cost: half the rate at 1 Gbit/s), and what its timer may be late; against the MB of an exchange it is little.
+# Exchanges over slower links are smaller, and their bucket passes no more than 16 ms' worth at once after a pause.
 # Its queue is that of a switch, 20 ms.
-BURST, QUEUE = "256kb", "20ms"
+BURST, BURST_OF_SLOW, QUEUE = "256kb", "96kb", "20ms"
 
 
 def _tc(*arguments: str) -> str:
@@ -34,8 +35,9 @@ def _tc(*arguments: str) -> str:
 
 def limit(pair: list[Host], mbit: int) -> None:
     """Each host sends at most so many Mbit/s, both at the same time."""
+    burst = BURST if mbit >= 200 else BURST_OF_SLOW
     for host in pair:
-        _tc("-n", host.name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", f"{mbit}mbit", "burst", BURST,
+        _tc("-n", host.name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", f"{mbit}mbit", "burst", burst,
             "latency", QUEUE)
 
 

@@ -22,7 +22,7 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build"
 FILES = BUILD / "bench"  # models and data, made by prepare.py
 PROGRAM = BUILD / "bin" / "decent-train"
-TIMEOUT_S = 600
+TIMEOUT_S = 1800
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def environment(rank: int = 0, workers: int = 1, port: int = 0, hosts: Sequence[
     return {**kept, "OMP_NUM_THREADS": "1", **{k: str(v) for k, v in launcher.items()}}
 
 
-def _run_workers(command: list, workers: int, folder: Path, variables: dict[str, str] | None = None,
+def run_workers(command: list, workers: int, folder: Path, variables: dict[str, str] | None = None,
                  hosts: Sequence[Host] = ()) -> str:
     """Runs one process a worker, on a host each where there are some; returns what rank 0 printed. None is left behind,
     whatever happens.
@@ -128,7 +128,7 @@ def run_ours(model: Model, workers: int, folder: Path, changes: dict | None = No
     config = folder / "recipe.yaml"
     config.write_text(json.dumps({**recipe(model, model.steps, model.window), **(changes or {})}))  # JSON is YAML
     output = Path(tempfile.mkdtemp(dir=folder)) / "run"
-    _run_workers([PROGRAM, "--config", config, "--set", f"output={output}"], workers, folder, hosts=hosts)
+    run_workers([PROGRAM, "--config", config, "--set", f"output={output}"], workers, folder, hosts=hosts)
     lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     return [line["step_ms"] for line in lines if line["kind"] == "train" and line["step"] > model.warm_up]
 
@@ -137,13 +137,13 @@ def run_contender(name: str, model: Model, workers: int, folder: Path, optimizin
                   hosts: Sequence[Host] = ()) -> list[float]:
     command = [sys.executable, HERE / "contender.py", name, model.file, model.data, str(model.batch_size),
                str(model.steps), str(model.warm_up), str(int(optimizing))]
-    printed = _run_workers(command, workers, folder, hosts=hosts)
+    printed = run_workers(command, workers, folder, hosts=hosts)
     return _windows(json.loads(printed.splitlines()[-1]), model.window)
 
 
 def run_python(script: str, folder: Path, *arguments: str | Path) -> list[float]:
     """What a script of this folder prints last: JSON."""
-    return json.loads(_run_workers([sys.executable, HERE / script, *arguments], 1, folder).splitlines()[-1])
+    return json.loads(run_workers([sys.executable, HERE / script, *arguments], 1, folder).splitlines()[-1])
 
 
 def run_eager(model: Model, folder: Path) -> list[float]:
@@ -157,13 +157,13 @@ def parameters(model: Model) -> int:
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "recipe.yaml")
         config.write_text(json.dumps(recipe(model, 1, 1)))  # JSON is YAML
-        printed = _run_workers([PROGRAM, "--config", config, "--dry-run"], 1, Path(folder))
+        printed = run_workers([PROGRAM, "--config", config, "--dry-run"], 1, Path(folder))
     return int(re.search(r"(\d+) parameters to train", printed)[1])
 
 
 def run_bare(model: Model, folder: Path, keeps_memory: bool = False) -> dict:
     """Milliseconds of each window, and bytes of activations. keeps_memory: with decent-train's settings of malloc."""
     command = [BUILD / "bin" / "bench_bare", model.file, model.data, str(model.batch_size), str(model.steps)]
-    result = json.loads(_run_workers(command, 1, folder, KEEPS_MEMORY if keeps_memory else {}))
+    result = json.loads(run_workers(command, 1, folder, KEEPS_MEMORY if keeps_memory else {}))
     return {"windows": _windows(result["step_ms"][model.warm_up :], model.window),
             "activation_bytes": result["activation_bytes"]}

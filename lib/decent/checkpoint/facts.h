@@ -16,6 +16,9 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 /// The topic of a checksum of samples, before "data.train" or "data.eval".
 inline const std::string kContentTopic = "the content of ";
 
+/// The topic of the learning rates of all steps.
+inline const std::string kRatesTopic = "the learning rates";
+
 /// The value of a topic; empty where there is none.
 std::string value_of(const Facts& facts, std::string_view topic);
 

@@ -72,10 +72,7 @@ struct EncodeLoop {
   static DECENT_ELEMENT void encode(const T* x, std::int64_t n, T inverse, T dither,
                                     std::uint8_t* codes) {
 #pragma GCC ivdep  // arrays do not overlap, here and below
-    for (std::int64_t i = 0; i < n; ++i) {
-      const T code = modulo_code<kBits>(x[i], inverse, dither);
-      codes[i] = static_cast<std::uint8_t>(static_cast<std::int32_t>(code));
-    }
+    for (std::int64_t i = 0; i < n; ++i) codes[i] = modulo_code<kBits>(x[i], inverse, dither);
   }
 };
 

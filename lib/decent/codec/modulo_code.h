@@ -4,19 +4,23 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "decent/core/element.h"
 
 namespace decent {
 
-/// c = y mod 2^bits with y = floor(x / s' + v), computed without integers and so exact for every
-/// finite y; 0 where y is not finite. `inverse` is 1 / s', a power of two.
+/// c = y mod 2^bits with y = floor(x / s' + v), for bits up to 8; 0 where y is not finite.
+/// `inverse` is 1 / s', a power of two.
 template <int kBits, typename T>
-DECENT_ELEMENT T modulo_code(T x, T inverse, T dither) {
-  constexpr T kCodes = T(1 << kBits);
+DECENT_ELEMENT std::uint8_t modulo_code(T x, T inverse, T dither) {
+  // From here on (2^31 or 2^63), neighbouring numbers are a multiple of 256 apart, and so is y from
+  // 0: its code is 0, and every other y is an integer of this type.
+  using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
+  constexpr T kCodesAreZero = static_cast<T>(sizeof(T) == 4 ? 0x1p31 : 0x1p63);
   const T y = std::floor(x * inverse + dither);
-  const T code = y - kCodes * std::floor(y * (1 / kCodes));
-  return code == code ? code : T(0);
+  const Integer whole = std::abs(y) < kCodesAreZero ? static_cast<Integer>(y) : 0;
+  return static_cast<std::uint8_t>(whole & ((1 << kBits) - 1));
 }
 
 /// d = (other - own + h) mod 2^bits - h with h = 2^(bits-1), where -h becomes 0: the two ends of an

@@ -30,6 +30,11 @@ constexpr auto choices(DeviceName) {
   return std::to_array<Choice<E>>({{E::automatic, "auto"}, {E::cpu, "cpu"}, {E::cuda, "cuda"}});
 }
 
+constexpr auto choices(LrScaling) {
+  using E = LrScaling;
+  return std::to_array<Choice<E>>({{E::none, "none"}, {E::sqrt, "sqrt"}});
+}
+
 constexpr auto choices(ScheduleName) {
   using E = ScheduleName;
   return std::to_array<Choice<E>>({{E::cosine_warmup, "cosine_warmup"}, {E::constant, "constant"}});

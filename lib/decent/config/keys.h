@@ -26,6 +26,9 @@ struct KeyInfo {
   std::string meaning;
   bool may_differ = false;  // between the workers of one run
   OnResume on_resume = OnResume::tell;
+  /// Whether it decides what an exchange that needs near copies sends, so that a resumed run with
+  /// another value begins with the average of all workers. (The learning rates do, too.)
+  bool shapes_exchange = false;
   bool operator==(const KeyInfo&) const = default;
 };
 

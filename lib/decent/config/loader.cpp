@@ -55,7 +55,7 @@ Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
   config::Context context{mistakes, names, file.parent_path(), key_names()};
   config::recipe_table().read(root, {}, "", context, recipe);
   config::resolve(recipe, root, file, mistakes);
-  config::check_together(recipe, root, mistakes);
+  config::check_together(recipe, root, names, mistakes);
   mistakes.throw_if_any();
   return recipe;
 }

@@ -15,11 +15,19 @@ struct SourceFormat {
   std::vector<std::string> keys;
 };
 
+/// A value of parallel.comm_dtype.
+struct ExchangeName {
+  std::string name;
+  /// Whether what it sends means something only to workers whose weights are near: it then needs an
+  /// optimizer whose steps the learning rate bounds.
+  bool needs_near_copies = false;
+};
+
 struct Names {
   std::vector<std::string> losses;      // model.loss
   std::vector<std::string> metrics;     // eval.metrics, checkpoint.keep_best
   std::vector<std::string> topologies;  // parallel.topology
-  std::vector<std::string> exchanges;   // parallel.comm_dtype
+  std::vector<ExchangeName> exchanges;  // parallel.comm_dtype
   std::vector<SourceFormat> formats;    // data.train, data.eval: format
 };
 

@@ -15,6 +15,7 @@ namespace decent {
 
 enum class MemoryFormat { contiguous, channels_last };
 enum class DeviceName { automatic, cpu, cuda };  // recipe: auto
+enum class LrScaling { none, sqrt };
 enum class ScheduleName { cosine_warmup, constant };
 enum class ClipScope { global, bucket };
 enum class UpdateMode { automatic, in_backward, after_backward };  // recipe: auto
@@ -84,6 +85,7 @@ struct ParamGroupRecipe {
 struct OptimizerRecipe {
   std::string name = "adamw";  // one of update_names()
   double lr = 1e-3;
+  LrScaling lr_scaling = LrScaling::none;
   std::array<double, 2> betas = {0.9, 0.999};  // some optimizers have others: see update_defaults()
   double eps = 1e-8;
   double momentum = 0.9;  // likewise
@@ -128,6 +130,9 @@ struct ParallelRecipe {
   UpdateMode update = UpdateMode::automatic;
   bool average_buffers = true;
   std::string comm_dtype = "fp32";  // one of Names::exchanges
+  std::int64_t slices = 1;
+  std::optional<double> modulo_range;  // null: from slices and topology
+  std::optional<double> link_mbit;
   BackendName backend = BackendName::automatic;
   double timeout_s = 60;
   std::optional<double> stall_s;

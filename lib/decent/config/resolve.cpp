@@ -1,7 +1,10 @@
 #include "decent/config/resolve.h"
 
+#include <algorithm>
+
 #include "decent/config/scalars.h"
 #include "decent/config/update_options.h"
+#include "decent/core/text.h"
 #include "decent/optim/update_names.h"
 
 namespace decent::config {
@@ -27,26 +30,62 @@ void resolve(OptimizerRecipe& optimizer, const Value& root) {
   if (!given("momentum")) optimizer.momentum = defaults.momentum;
 }
 
-}  // namespace
-
-void check_together(const Recipe& recipe, const Value& root, Mistakes& mistakes) {
-  const OptimizerRecipe& optimizer = recipe.optimizer;
+void check_optimizer(const OptimizerRecipe& optimizer, const Value& root, Mistakes& mistakes) {
   if (update_takes(optimizer.name, "nesterov") && optimizer.nesterov && optimizer.momentum == 0) {
     mistakes.add(where_of(root, "optimizer", "nesterov"), "optimizer.nesterov",
                  "true needs optimizer.momentum > 0");
   }
-  const ParallelRecipe& parallel = recipe.parallel;
-  const bool in_backward = parallel.update == UpdateMode::in_backward;
-  if (in_backward && needs_whole_gradient(loss_scaler_options(recipe.amp))) {
-    mistakes.add(where_of(root, "parallel", "update"), "parallel.update",
+}
+
+void check_time_of_update(const Recipe& recipe, const Value& root, Mistakes& mistakes) {
+  if (recipe.parallel.update != UpdateMode::in_backward) return;
+  const Where where = where_of(root, "parallel", "update");
+  if (needs_whole_gradient(loss_scaler_options(recipe.amp))) {
+    mistakes.add(where, "parallel.update",
                  "in_backward updates weights before it is known whether a gradient overflowed, "
                  "which amp.dtype: fp16 needs; use after_backward, or amp.dtype: bf16");
   }
-  if (in_backward && needs_whole_gradient(clip_options(parallel))) {
-    mistakes.add(where_of(root, "parallel", "update"), "parallel.update",
+  if (needs_whole_gradient(clip_options(recipe.parallel))) {
+    mistakes.add(where, "parallel.update",
                  "in_backward updates weights before the whole gradient is known, which "
                  "grad_clip_norm needs; use after_backward, or grad_clip_scope: bucket");
   }
+}
+
+// "adamw, adam": the optimizers for exchanges that need near copies.
+std::string bounded_optimizers() {
+  std::vector<std::string> names;
+  for (const std::string& name : update_names())
+    if (update_bounded_by_lr(name)) names.push_back(name);
+  return join(names);
+}
+
+bool needs_near_copies(const Names& names, const std::string& exchange) {
+  const auto found = std::find_if(names.exchanges.begin(), names.exchanges.end(),
+                                  [&](const ExchangeName& each) { return each.name == exchange; });
+  return found != names.exchanges.end() && found->needs_near_copies;
+}
+
+void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
+                    Mistakes& mistakes) {
+  const std::string& exchange = recipe.parallel.comm_dtype;
+  const std::string& optimizer = recipe.optimizer.name;
+  if (!needs_near_copies(names, exchange) || update_bounded_by_lr(optimizer)) return;
+  mistakes.add(where_of(root, "parallel", "comm_dtype"), "parallel.comm_dtype",
+               exchange +
+                   " sends the last bits of a weight's place on a grid that follows the "
+                   "learning rate, which does not bound the steps of " +
+                   optimizer + "; use optimizer.name: " + bounded_optimizers() +
+                   ", or comm_dtype: bf16, or parallel.slices");
+}
+
+}  // namespace
+
+void check_together(const Recipe& recipe, const Value& root, const Names& names,
+                    Mistakes& mistakes) {
+  check_optimizer(recipe.optimizer, root, mistakes);
+  check_time_of_update(recipe, root, mistakes);
+  check_exchange(recipe, root, names, mistakes);
 }
 
 void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& file,

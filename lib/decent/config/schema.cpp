@@ -34,8 +34,11 @@ Table<ModelRecipe> make_model_table() {
       .doc(
           "File of weights to start from: `.safetensors`, or `.pt`, `.pth`, `.bin` of `torch.save` "
           "or `torch.jit.save`. Nothing of it is run.");
-  table.key("freeze", &R::freeze).doc("Globs over parameters that do not train.");
+  table.key("freeze", &R::freeze)
+      .shapes_exchange()  // what else is in a bucket moves where it is cut into slices
+      .doc("Globs over parameters that do not train.");
   table.key("unfreeze", &R::unfreeze)
+      .shapes_exchange()
       .doc(
           "Globs over tensors of an `.onnx` file that train although its import took them for "
           "constants.");
@@ -137,6 +140,8 @@ Table<OptimizerRecipe> make_optimizer_table() {
       .on_resume(same)
       .doc("The update rule.");
   table.key("lr", &R::lr).range(above(0)).doc("Learning rate at its peak.");
+  table.key("lr_scaling", &R::lr_scaling)
+      .doc("`sqrt`: lr times the square root of the number of workers, before the schedule.");
   table.key("betas", &R::betas)
       .range(from_to_below(0, 1))
       .doc("Decay of the two running means" + takers("betas") +
@@ -161,6 +166,7 @@ Table<OptimizerRecipe> make_optimizer_table() {
       .doc("Weight decay; null: " + unusual_defaults(&UpdateDefaults::weight_decay, 0.0) +
            ", else 0.");
   table.key("param_groups", &R::param_groups)
+      .shapes_exchange()
       .doc(
           "Groups of parameters with their own settings, the first match wins; with none given, "
           "tensors of fewer than 2 dimensions do not decay.");
@@ -181,56 +187,6 @@ Table<ScheduleRecipe> make_schedule_table() {
   table.key("warmup_decay", &R::warmup_decay)
       .range(within(0, 1))
       .doc("Share of the peak at which the warm-up starts.");
-  return table;
-}
-
-Table<ParallelRecipe> make_parallel_table() {
-  using R = ParallelRecipe;
-  Table<R> table;
-  table.key("topology", &R::topology)
-      .one_of(&Names::topologies)
-      .on_resume(silent)  // its phases are compared
-      .doc(
-          "Who averages with whom: a name or `{phases: [[{ranks: [0, 1], weight: 0.5}, ..], "
-          "..]}`.");
-  table.key("local_world_size", &R::local_world_size)
-      .range(at_least(1))
-      .may_differ()
-      .on_resume(silent)
-      .doc("Workers per node for alternating-exp-ring; null: `LOCAL_WORLD_SIZE`.");
-  table.key("bucket_mb", &R::bucket_mb)
-      .range(above(0))
-      .doc("Size of the buckets that are exchanged, in MiB; may be a fraction.");
-  table.key("gamma", &R::gamma)
-      .range(within(0, 1))
-      .doc("Mixing strength: 0 keeps a worker's own weights, 1 takes the average.");
-  table.key("grad_clip_norm", &R::grad_clip_norm)
-      .range(at_least(0))
-      .doc("Gradients are clipped to this norm; 0 is off.");
-  table.key("grad_clip_scope", &R::grad_clip_scope)
-      .doc("One norm over all parameters, or one per bucket.");
-  table.key("update", &R::update)
-      .doc(
-          "When a bucket is updated; `auto`: inside backward unless the whole gradient is needed.");
-  table.key("average_buffers", &R::average_buffers)
-      .doc("Floating-point buffers join the global average.");
-  table.key("comm_dtype", &R::comm_dtype)
-      .one_of(&Names::exchanges)
-      .doc("Type in which weights are exchanged.");
-  table.key("backend", &R::backend)
-      .may_differ()
-      .on_resume(silent)
-      .doc("What carries weights between workers; `auto`: nccl between GPUs, else gloo.");
-  table.key("timeout_s", &R::timeout_s)
-      .range(above(0))
-      .may_differ()
-      .on_resume(silent)
-      .doc("Seconds of a peer's silence that end the run.");
-  table.key("stall_s", &R::stall_s)
-      .range(above(0))
-      .may_differ()
-      .on_resume(silent)
-      .doc("Seconds that a worker may stay in one operation of training; null: for ever.");
   return table;
 }
 

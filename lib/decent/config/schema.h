@@ -58,6 +58,7 @@ bool is_common_source_key(const std::string& name);
 /// The keys of a source that are set.
 Table<SourceRecipe> table_of_set_keys(const SourceRecipe& source);
 const Table<TopologyRecipe>& custom_topology_table();
+Table<ParallelRecipe> make_parallel_table();
 const Table<Recipe>& recipe_table();
 
 }  // namespace decent::config

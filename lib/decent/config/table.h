@@ -94,6 +94,11 @@ class TypedKey final : public Key<S> {
     on_resume_ = what;
     return *this;
   }
+  /// See KeyInfo::shapes_exchange.
+  TypedKey& shapes_exchange() {
+    shapes_exchange_ = true;
+    return *this;
+  }
 
   void read(const Entry* entry, Where section, const std::string& path, Context& context,
             S& out) const override {
@@ -129,7 +134,8 @@ class TypedKey final : public Key<S> {
                    .fallback = fallback,
                    .meaning = meaning_,
                    .may_differ = may_differ_,
-                   .on_resume = on_resume_});
+                   .on_resume = on_resume_,
+                   .shapes_exchange = shapes_exchange_});
   }
 
  private:
@@ -148,6 +154,7 @@ class TypedKey final : public Key<S> {
   std::string shown_default_;
   bool may_differ_ = false;
   OnResume on_resume_ = OnResume::tell;
+  bool shapes_exchange_ = false;
 };
 
 /// A key of a later release, which until then takes one value and changes nothing.

@@ -93,10 +93,10 @@ template <int kBits, typename T>
 DECENT_ELEMENT void encode_group(const CodeLaunch<T>& launch, const Group<T>& group) {
   std::uint32_t byte = 0;
   for (int i = 0; i < group.count; ++i) {
-    const T code =
+    const std::uint32_t code =
         modulo_code<kBits>(launch.x[group.begin + i], group.entry->factor, launch.dither);
     const int shift = i * kBits % 8;
-    byte |= static_cast<std::uint32_t>(static_cast<std::int32_t>(code)) << shift;
+    byte |= code << shift;
     if (shift + kBits < 8 && i + 1 < group.count) continue;
     launch.message[group.byte + i * kBits / 8] = static_cast<std::uint8_t>(byte);
     byte = 0;

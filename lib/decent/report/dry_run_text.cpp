@@ -57,14 +57,15 @@ void add_buckets(const DryRunFacts& f, std::vector<std::string>& lines) {
 
 void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
   const auto weights = static_cast<double>(sum(f.bucket_bytes));
-  const double received = f.received_per_weight * weights;
   const double states = f.optimizer_states * weights;
-  lines.push_back(row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
-                                            bytes_text(2 * weights + received + states))));
+  lines.push_back(
+      row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
+                                bytes_text(2 * weights + f.received_bytes.value_or(0) + states))));
   lines.push_back(
       row("", fmt::format("weights {}, gradients {}, received {}, optimizer {}; an "
                           "evaluation needs {} while gradients are gone",
-                          bytes_text(weights), bytes_text(weights), bytes_text(received),
+                          bytes_text(weights), bytes_text(weights),
+                          f.received_bytes ? bytes_text(*f.received_bytes) : "not known",
                           bytes_text(states), bytes_text(weights))));
   lines.push_back(row("", fmt::format("peak of this process with one forward and backward: {}",
                                       bytes_text(f.peak_bytes))));
@@ -84,11 +85,12 @@ void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
       row("", fmt::format("spectral gap {:.4f} over a period (gamma {:g}: 1 is agreement after it)",
                           spectral_gap(f.phases, f.workers, f.gamma), f.gamma)));
   const auto steps = steps_to_reach_all(f.phases, f.workers);
-  lines.push_back(row("", steps ? "everyone has heard of everyone after " + counted(*steps, "step")
-                                : "some workers never hear of others"));
-  lines.push_back(row(
-      "", fmt::format("sent: {} a worker and step",
-                      bytes_text(f.sent_per_weight * static_cast<double>(sum(f.bucket_bytes))))));
+  const std::int64_t slices = f.sent.slices;  // a phase lasts as many steps
+  lines.push_back(
+      row("", steps ? "everyone has heard of everyone after " + counted(slices * *steps, "step")
+                    : "some workers never hear of others"));
+  lines.push_back(
+      row("exchange", fmt::format("{}, sent: {}", method_text(f.sent), sent_text(f.sent))));
 }
 
 void add_data(const DryRunFacts& f, std::vector<std::string>& lines) {
@@ -106,6 +108,7 @@ void add_data(const DryRunFacts& f, std::vector<std::string>& lines) {
     rates.push_back(fmt::format("{:.3g} at step {}", rate, step));
   }
   lines.push_back(row("optimizer", f.optimizer + ", lr " + join(rates)));
+  if (f.lr.scaled()) lines.push_back(row("", "lr " + lr_text(f.lr, f.workers) + " at its peak"));
 }
 
 std::string last_line(const DryRunFacts& f) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "decent/report/exchange_text.h"
+#include "decent/report/lr_text.h"
 #include "decent/topology/topology.h"
 
 namespace decent {
@@ -21,12 +23,12 @@ struct DryRunFacts {
   std::int64_t buffer_bytes = 0;
   std::vector<std::int64_t> bucket_bytes;  // with padding
   int optimizer_states = 0;                // per parameter
-  double received_per_weight = 0;          // memory of the exchange, over that of the weights
-  double sent_per_weight = 0;              // by a worker in a step, likewise
-  std::vector<std::string> import;         // how the model file was understood; may be empty
-  std::vector<std::string> notes;          // that a run would print at its start
-  std::vector<std::string> warnings;       // that a run would print
-  double peak_bytes = 0;                   // of this process so far, the trial step included
+  std::optional<double> received_bytes;    // memory of the exchange; nothing: not known
+  SentFacts sent;
+  std::vector<std::string> import;    // how the model file was understood; may be empty
+  std::vector<std::string> notes;     // that a run would print at its start
+  std::vector<std::string> warnings;  // that a run would print
+  double peak_bytes = 0;              // of this process so far, the trial step included
   bool in_backward = true;
 
   std::string device;  // and what carries the exchange
@@ -42,6 +44,7 @@ struct DryRunFacts {
   std::int64_t updates_per_epoch = 0;
   std::int64_t total_steps = 0;
   std::string optimizer;
+  PeakLr lr;
   std::vector<std::pair<std::int64_t, double>> learning_rates;  // step and rate
 
   std::string output;

@@ -31,7 +31,7 @@ void LossWatch::saw(double loss) {
   if (last_.size() == kMedianOf) peak_ = std::max(peak_, median_of(last_));
 }
 
-std::optional<std::string> LossWatch::warning(double lr) const {
+std::optional<std::string> LossWatch::warning(const std::string& lr) const {
   if (last_.size() < kMedianOf) return std::nullopt;
   const double end = median_of(last_);
   const double before = std::max(untrained_.model, untrained_.zeros.value_or(0));
@@ -43,7 +43,7 @@ std::optional<std::string> LossWatch::warning(double lr) const {
                        : "";
   return fmt::format(
       "the loss rose from {:.3g} before training to {:.3g} and ended at {:.3g}{}.\n"
-      "optimizer.lr {:g} is probably too high: try a tenth of it or less",
+      "optimizer.lr {} is probably too high: try a tenth of it or less",
       untrained_.model, peak_, end, worth, lr);
 }
 

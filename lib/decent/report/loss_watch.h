@@ -32,8 +32,8 @@ class LossWatch {
   void saw(double loss);
 
   /// The warning at the end of the run; nullopt if all is well, or after fewer than kMedianOf
-  /// losses.
-  std::optional<std::string> warning(double lr) const;
+  /// losses. `lr`: see lr_text.
+  std::optional<std::string> warning(const std::string& lr) const;
 
  private:
   UntrainedLoss untrained_;

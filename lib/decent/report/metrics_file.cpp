@@ -78,6 +78,7 @@ void MetricsFile::write(const TrainMetrics& m) {
                {"data_wait_ms", m.data_wait_ms}};
   if (m.grad_norm) line["grad_norm"] = *m.grad_norm;
   if (m.loss_scale) line["loss_scale"] = *m.loss_scale;
+  if (m.wrap_share) line["wrap_share"] = *m.wrap_share;
   write_line(line.dump());
 }
 

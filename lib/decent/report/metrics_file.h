@@ -23,6 +23,8 @@ struct TrainMetrics {
   double data_wait_ms = 0;
   std::optional<double> grad_norm = {};   // of this step, before clipping, mean over workers
   std::optional<double> loss_scale = {};  // factor of this step's loss, on rank 0
+  /// Of this step, mean over the workers that have one; see DecentralizedParameters::wrap_share.
+  std::optional<double> wrap_share = {};
 };
 
 /// A metric of an evaluation besides the loss.

@@ -42,7 +42,7 @@ std::vector<std::string> start_lines(const RunFacts& run) {
   const std::string evaluated = run.eval_samples
                                     ? counted(*run.eval_samples, "sample") + " to evaluate on"
                                     : "none to evaluate on";
-  return {
+  std::vector<std::string> lines = {
       fmt::format("decent-train {} (build {})", version(), build_id()),
       fmt::format("workers  {}, topology {} ({})", run.workers, run.topology,
                   counted(run.phases, "phase")),
@@ -50,10 +50,15 @@ std::vector<std::string> start_lines(const RunFacts& run) {
       fmt::format("model    {}: {} to train in {}", run.model, counted(run.parameters, "parameter"),
                   counted(run.buckets, "bucket")),
       fmt::format("data     {} to train on, {}", counted(run.train_samples, "sample"), evaluated),
-      fmt::format("train    {} of {} x {}, {} an epoch, {} at lr {:g}",
-                  counted(run.steps, "update"), run.workers, counted(run.batch_size, "sample"),
-                  run.updates_per_epoch, run.optimizer, run.lr),
+      fmt::format("train    {} of {} x {}, {} an epoch, {} at lr {}", counted(run.steps, "update"),
+                  run.workers, counted(run.batch_size, "sample"), run.updates_per_epoch,
+                  run.optimizer, lr_text(run.lr, run.workers)),
       fmt::format("output   {}", run.output)};
+  if (run.workers > 1) {
+    const std::string exchange = method_text(run.sent) + ", sent: " + sent_text(run.sent);
+    lines.insert(lines.begin() + 3, "exchange " + exchange);  // after the device
+  }
+  return lines;
 }
 
 std::string disconnected_warning(const std::vector<std::vector<int>>& parts) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "decent/report/exchange_text.h"
+#include "decent/report/lr_text.h"
 #include "decent/report/metrics_file.h"
 #include "decent/report/run_folder.h"
 
@@ -25,8 +27,9 @@ struct RunFacts {
   std::int64_t steps = 0;
   std::int64_t batch_size = 0;
   std::int64_t updates_per_epoch = 0;
+  SentFacts sent = {};
   std::string optimizer;
-  double lr = 0;
+  PeakLr lr;
   std::string output;
 };
 

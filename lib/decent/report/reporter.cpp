@@ -25,6 +25,7 @@ Scalars scalars_of(const TrainMetrics& m) {
                      {"train/data_wait_ms", m.data_wait_ms}};
   if (m.grad_norm) scalars.emplace_back("train/grad_norm", *m.grad_norm);
   if (m.loss_scale) scalars.emplace_back("train/loss_scale", *m.loss_scale);
+  if (m.wrap_share) scalars.emplace_back("train/wrap_share", *m.wrap_share);
   return scalars;
 }
 

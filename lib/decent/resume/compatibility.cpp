@@ -30,6 +30,7 @@ config::OnResume on_resume(std::string_view topic) {
   using enum config::OnResume;
   if (about_model(topic)) return same;
   if (topic == "the topology") return silent;  // see other_topology
+  if (topic == kRatesTopic) return silent;     // see exchange_changes
   const auto key = config::find_key(topic);
   return key ? key->on_resume : tell;
 }
@@ -106,6 +107,17 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Facts&
   }
   if (!refused.empty()) refuse(manifest, "cannot be continued with this recipe", refused);
   return told;
+}
+
+std::vector<std::string> exchange_changes(const Manifest& manifest, const Facts& now, int workers) {
+  if (manifest.world_size != workers) return {};
+  std::vector<std::string> topics;
+  for (const FactDifference& difference : differences(now, manifest.facts)) {
+    const auto key = config::find_key(difference.topic);
+    const bool shapes = key ? key->shapes_exchange : difference.topic == kRatesTopic;
+    if (shapes && !new_key_at_default(difference)) topics.push_back(difference.topic);
+  }
+  return topics;
 }
 
 void check_same_model(const Manifest& manifest, const Facts& now) {

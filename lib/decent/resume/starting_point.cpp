@@ -68,6 +68,12 @@ std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t t
                     ": all of them start from the average of the replicas and optimizer states");
   }
   for (const std::string& change : start.changes) lines.push_back("changed since: " + change);
+  if (!start.exchange_changes.empty()) {
+    lines.push_back(
+        "all workers start from the average of their weights: the exchange works only between "
+        "weights that are near, and these have changed: " +
+        join(start.exchange_changes));
+  }
   return lines;
 }
 

@@ -21,6 +21,9 @@ struct StartingPoint {
   FoundCheckpoint checkpoint;
   std::string run_id;                // of the run that resumes from it
   std::vector<std::string> changes;  // see check_can_resume
+  /// Of a run whose exchange needs near copies: see exchange_changes. Where there are any, it
+  /// begins with the average of all workers.
+  std::vector<std::string> exchange_changes = {};
 };
 
 /// What is to resume.

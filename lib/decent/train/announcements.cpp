@@ -6,6 +6,7 @@
 #include "decent/task/layout_advice.h"
 #include "decent/task/probabilities.h"
 #include "decent/topology/analysis.h"
+#include "decent/train/exchange_size.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
 
@@ -33,6 +34,7 @@ Notices notices_of(const Run& run, int workers) {
         "the model uses weights after their gradients are complete: they are updated after "
         "backward, not in it");
   }
+  if (const auto edge = large_edge(run)) all.notes.push_back(large_edge_note(*edge));
   const Notices model = notices_of_model(run.task, run.trial);
   all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
   const auto parts = connected_parts(run.plan.topology, workers);
@@ -59,8 +61,9 @@ void announce_run(Log& log, const Run& run, const RunSize& size) {
       .steps = run.plan.total_steps,
       .batch_size = recipe.data.batch_size,
       .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
+      .sent = sent_facts(run, size.workers),
       .optimizer = recipe.optimizer.name,
-      .lr = recipe.optimizer.lr,
+      .lr = {.value = run.plan.rates.peak, .given = recipe.optimizer.lr},
       .output = recipe.output.string()};
   for (const std::string& line : start_lines(facts)) log.info(line);
   for (std::size_t i = 0; i < run.plan.topology.size(); ++i) {

@@ -8,14 +8,13 @@
 
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
-#include "decent/parallel/bucket_plan.h"
-#include "decent/parallel/exchange/methods.h"
 #include "decent/parallel/missing_gradients.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/report/output_lock.h"
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
 #include "decent/train/announcements.h"
+#include "decent/train/exchange_size.h"
 #include "decent/train/tensor_bytes.h"
 #include "decent/train/updates.h"
 
@@ -28,20 +27,6 @@ std::int64_t elements_of(const NamedTensors& tensors) {
   return count;
 }
 
-std::vector<std::int64_t> bucket_bytes(const NamedTensors& trained, double bucket_mb) {
-  std::vector<ParameterSize> sizes;
-  for (const auto& [name, tensor] : trained) {
-    sizes.push_back({.numel = tensor.numel(),
-                     .element_bytes = static_cast<int>(tensor.element_size()),
-                     .dtype = static_cast<int>(tensor.scalar_type())});
-  }
-  std::vector<std::int64_t> bytes;
-  for (const PlannedBucket& bucket : plan_buckets(sizes, bucket_mb)) {
-    bytes.push_back(bucket.numel * bucket.element_bytes);
-  }
-  return bytes;
-}
-
 std::vector<std::pair<std::string, std::int64_t>> largest(const NamedTensors& trained) {
   constexpr std::size_t kShown = 3;
   std::vector<std::pair<std::string, std::int64_t>> all;
@@ -50,27 +35,6 @@ std::vector<std::pair<std::string, std::int64_t>> largest(const NamedTensors& tr
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   all.resize(std::min(all.size(), kShown));
   return all;
-}
-
-using Costs = std::function<ExchangeCosts(int members)>;
-
-// Bytes for the exchange, over those of the weights: what the largest edge of this worker takes.
-double received_per_weight(const Costs& costs, const std::vector<Phase>& phases, int rank) {
-  std::size_t largest = 1;
-  for (const Phase& phase : phases) largest = std::max(largest, edge_of(phase, rank).ranks.size());
-  return costs(static_cast<int>(largest)).memory;
-}
-
-// What one worker sends in one step, on average over phases.
-double sent_per_weight(const Costs& costs, const std::vector<Phase>& phases, int workers) {
-  double total = 0;
-  for (const Phase& phase : phases) {
-    for (const Edge& edge : phase) {
-      const auto n = static_cast<int>(edge.ranks.size());
-      total += n * costs(n).sent;
-    }
-  }
-  return total / static_cast<double>(phases.size()) / workers;
 }
 
 // The first step, the end of the warm-up, the middle and the last.
@@ -82,7 +46,7 @@ std::vector<std::pair<std::int64_t, double>> learning_rates(const Run& run) {
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   std::vector<std::pair<std::int64_t, double>> rates;
   for (std::int64_t step : steps) {
-    if (step <= run.plan.total_steps) rates.emplace_back(step, run.plan.schedule(step));
+    if (step <= run.plan.total_steps) rates.emplace_back(step, run.plan.rates.schedule(step));
   }
   return rates;
 }
@@ -120,7 +84,6 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
   const Recipe& recipe = run.task.recipe;
   Notices notices = notices_of_run(run, launch.world_size);
   const NamedTensors trained = trained_part(run.task.model->parameters());
-  const auto costs = exchange_method(recipe.parallel.comm_dtype).costs;
   return {
       .model = recipe.model.path.string(),
       .trained_parameters = elements_of(trained),
@@ -129,10 +92,10 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
       .largest = largest(trained),
       .buffers = static_cast<std::int64_t>(run.task.model->buffers().size()),
       .buffer_bytes = bytes_of(run.task.model->buffers()),
-      .bucket_bytes = bucket_bytes(trained, recipe.parallel.bucket_mb),
+      .bucket_bytes = bucket_bytes(run),
       .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
-      .received_per_weight = received_per_weight(costs, run.plan.topology, launch.rank),
-      .sent_per_weight = sent_per_weight(costs, run.plan.topology, launch.world_size),
+      .received_bytes = exchange_memory(run, launch.rank),
+      .sent = sent_facts(run, launch.world_size),
       .import = run.task.model->origin().report(options.full_report),
       .notes = std::move(notices.notes),
       .warnings = std::move(notices.warnings),
@@ -149,6 +112,7 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
       .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
       .total_steps = run.plan.total_steps,
       .optimizer = recipe.optimizer.name,
+      .lr = {.value = run.plan.rates.peak, .given = recipe.optimizer.lr},
       .learning_rates = learning_rates(run),
       .output = recipe.output.string(),
       .output_note = note_on(RunFolder(recipe.output), options.resumes)};

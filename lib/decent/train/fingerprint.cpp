@@ -104,6 +104,12 @@ Facts facts_of(const Task& task, const std::vector<Phase>& topology) {
   return lines;
 }
 
+Facts facts_of(const Run& run) {
+  Facts facts = facts_of(run.task, run.plan.topology);
+  facts.emplace_back(kRatesTopic, run.plan.rates.text);
+  return facts;
+}
+
 std::string difference_text(const std::vector<Facts>& fingerprints) {
   const std::size_t common = most_common(fingerprints);
   std::vector<std::string> ranks;

@@ -8,6 +8,7 @@
 #include "decent/comm/world.h"
 #include "decent/task/task.h"
 #include "decent/topology/topology.h"
+#include "decent/train/run.h"
 
 namespace decent {
 
@@ -20,6 +21,9 @@ Facts fingerprint_of(const Task& task, const std::vector<Phase>& topology);
 /// The same with every key of the recipe: what a checkpoint keeps, so that a run that goes on from
 /// it can tell what has changed.
 Facts facts_of(const Task& task, const std::vector<Phase>& topology);
+
+/// The same of a whole run, with its learning rates.
+Facts facts_of(const Run& run);
 
 /// What to tell the user where the fingerprints of the workers, in the order of ranks, differ:
 /// which rank differs from the most common one, and in what; at most five lines. Empty where all

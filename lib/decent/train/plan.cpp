@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 
@@ -21,16 +20,6 @@ std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
                     " are more than can be counted");
   }
   return steps;
-}
-
-Schedule schedule_of(const Recipe& recipe, std::int64_t steps) {
-  const std::int64_t after_warmup = std::max<std::int64_t>(1, steps - recipe.schedule.warmup_steps);
-  return make_schedule(name_of(recipe.schedule.name),
-                       {.lr = recipe.optimizer.lr,
-                        .warmup_steps = recipe.schedule.warmup_steps,
-                        .t_max = recipe.schedule.t_max.value_or(after_warmup),
-                        .eta_min = recipe.schedule.eta_min,
-                        .warmup_decay = recipe.schedule.warmup_decay});
 }
 
 std::vector<Phase> topology_of(const TopologyRecipe& recipe, int workers, int local) {
@@ -85,11 +74,11 @@ Plan make_plan(const Task& task, const Launch& launch, const Membership& workers
   const ResumePoint start = from.value_or(ResumePoint{});
   Plan plan{.topology = topology_on(task.recipe.parallel, launch),
             .sampler = make_sampler(task, workers, launch.rank, start),
-            .schedule = {},
+            .rates = {},
             .first_step = start.step,
             .resumes = from.has_value()};
   plan.total_steps = total_steps(task.recipe.train, *plan.sampler);
-  plan.schedule = schedule_of(task.recipe, plan.total_steps);
+  plan.rates = learning_rates_of(task.recipe, launch.world_size, plan.total_steps);
   return plan;
 }
 

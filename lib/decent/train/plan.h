@@ -10,9 +10,9 @@
 #include "decent/comm/launch.h"
 #include "decent/core/membership.h"
 #include "decent/data/sampler.h"
-#include "decent/optim/schedule.h"
 #include "decent/task/task.h"
 #include "decent/topology/topology.h"
+#include "decent/train/learning_rates.h"
 
 namespace decent {
 
@@ -26,7 +26,7 @@ struct ResumePoint {
 struct Plan {
   std::vector<Phase> topology;
   std::unique_ptr<Sampler> sampler;
-  Schedule schedule;
+  LearningRates rates;
   std::int64_t first_step = 0;   // updates done before it
   std::int64_t total_steps = 0;  // updates of the whole run
   bool resumes = false;          // from a checkpoint, which may be of step 0

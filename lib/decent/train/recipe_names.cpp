@@ -16,13 +16,21 @@ std::vector<config::SourceFormat> source_formats() {
   return formats;
 }
 
+std::vector<config::ExchangeName> exchanges() {
+  std::vector<config::ExchangeName> list;
+  for (const std::string& name : exchange_names()) {
+    list.push_back({.name = name, .needs_near_copies = exchange_method(name).needs_near_copies});
+  }
+  return list;
+}
+
 }  // namespace
 
 config::Names recipe_names() {
   return {.losses = loss_names(),
           .metrics = metric_names(),
           .topologies = topology_names(),
-          .exchanges = exchange_names(),
+          .exchanges = exchanges(),
           .formats = source_formats()};
 }
 

@@ -11,6 +11,16 @@ void StepMeter::add_step(double seconds) {
   ++interval_.steps;
 }
 
+// Loss and gradient norm; the wrap share and whether there is one.
+std::vector<double> StepMeter::summands_of(const StepFacts& facts) const {
+  std::vector<double> summands = {facts.loss, facts.grad_norm.value_or(0.0)};
+  if (wrap_shares_) {
+    summands.push_back(facts.wrap_share.value_or(0.0));
+    summands.push_back(facts.wrap_share ? 1 : 0);
+  }
+  return summands;
+}
+
 void StepMeter::begin_line(const StepFacts& facts) {
   finish_line(/*wait=*/true);
   const double steps = static_cast<double>(interval_.steps);
@@ -25,7 +35,7 @@ void StepMeter::begin_line(const StepFacts& facts) {
                              .grad_norm = facts.grad_norm,
                              .loss_scale = facts.loss_scale};
   interval_ = {};
-  const at::Tensor sums = at::tensor({facts.loss, facts.grad_norm.value_or(0.0)}, at::kDouble);
+  const at::Tensor sums = at::tensor(summands_of(facts), at::kDouble);
   line_ = Line{.metrics = metrics, .sums = sums, .work = world_->all_reduce_sum(sums)};
 }
 
@@ -36,6 +46,7 @@ void StepMeter::finish_line(bool wait) {
   const double* sums = line_->sums.const_data_ptr<double>();
   metrics.loss = sums[0] / world_->size();
   if (metrics.grad_norm) metrics.grad_norm = sums[1] / world_->size();
+  if (wrap_shares_ && sums[3] > 0) metrics.wrap_share = sums[2] / sums[3];
   line_.reset();
   show_(metrics);
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "decent/comm/communicator.h"
 #include "decent/report/metrics_file.h"
@@ -21,6 +22,7 @@ struct StepFacts {
   double loss = 0;  // the mean over micro-batches
   std::optional<double> grad_norm = {};
   std::optional<double> loss_scale = {};
+  std::optional<double> wrap_share = {};
   std::int64_t update_samples = 0;  // of all workers
   double comm_wait_s = 0;           // since the line before
 };
@@ -31,9 +33,10 @@ class StepMeter {
  public:
   using Show = std::function<void(const TrainMetrics&)>;
 
-  /// `show` is given each line when it is complete.
-  StepMeter(std::shared_ptr<Communicator> world, Show show)
-      : world_(std::move(world)), show_(std::move(show)) {}
+  /// `show` is given each line when it is complete. `wrap_shares`: whether there may be wrap
+  /// shares; the same on all workers.
+  StepMeter(std::shared_ptr<Communicator> world, Show show, bool wrap_shares = false)
+      : world_(std::move(world)), show_(std::move(show)), wrap_shares_(wrap_shares) {}
 
   void add_step(double seconds);
   void add_data_wait(double seconds) { interval_.data_wait_s += seconds; }
@@ -55,12 +58,15 @@ class StepMeter {
   };
   struct Line {
     TrainMetrics metrics;
-    at::Tensor sums;  // [2], float64: loss and gradient norm
+    at::Tensor sums;  // float64, of summands_of()
     Pending work;
   };
 
+  std::vector<double> summands_of(const StepFacts& facts) const;
+
   std::shared_ptr<Communicator> world_;
   Show show_;
+  bool wrap_shares_;
   Interval interval_;
   std::optional<Line> line_;
 };

@@ -67,9 +67,9 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       evaluations_(evaluations_of(run_.task)),
       saves_(saves_of(run_.task.recipe.checkpoint)),
       loss_watch_(run_.trial.untrained_loss),
-      meter_(world_, [this](const TrainMetrics& metrics) {
-        if (reporter_) reporter_->train(metrics);
-      }) {
+      meter_(
+          world_, [this](const TrainMetrics& metrics) { show(metrics); },
+          needs_near_copies(run_.task.recipe.parallel)) {
   if (main_worker()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(run_, world_->size(), log_.quiet()));
@@ -114,7 +114,7 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
       .manifest = {.run = options.run_id,
                    .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
                    .recipe = print_recipe(run_.task.recipe),
-                   .facts = facts_of(run_.task, run_.plan.topology)},
+                   .facts = facts_of(run_)},
       .before_publishing = [this] {
         if (reporter_) reporter_->sync();
       }});
@@ -136,7 +136,7 @@ NamedTensors Trainer::newly_frozen(const FoundCheckpoint& found) const {
   return model_tensors(frozen, {});
 }
 
-void Trainer::resume_from(FoundCheckpoint& found, bool in_output) {
+void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) {
   control_.report(Operation::loading);
   const NamedTensors targets = parallel_->training_state();
   const AverageRules rules{.average_buffers = run_.task.recipe.parallel.average_buffers};
@@ -149,7 +149,10 @@ void Trainer::resume_from(FoundCheckpoint& found, bool in_output) {
   }
   parallel_->resume_from(found.manifest.step, targets);
   control_.resume_from(found.manifest.step);
-  if (in_output) checkpointer_->note_existing(found.manifest.step);
+  if (options.in_output) checkpointer_->note_existing(found.manifest.step);
+  if (!options.averages) return;
+  control_.report(Operation::averaging);
+  parallel_->global_avg(/*will_revert=*/false);
 }
 
 TrainingEnd Trainer::train() {
@@ -263,12 +266,21 @@ void Trainer::begin_train_line() {
   meter_.begin_line(
       {.step = step(),
        .epoch = epoch(),
-       .lr = run_.plan.schedule(step()),
+       .lr = run_.plan.rates.schedule(step()),
        .loss = last_loss_,
        .grad_norm = parallel_->grad_norm(),
        .loss_scale = parallel_->scales_loss() ? std::optional(step_loss_scale_) : std::nullopt,
+       .wrap_share = parallel_->wrap_share(),
        .update_samples = run_.plan.sampler->update_samples(),
        .comm_wait_s = parallel_->take_wait_seconds()});
+}
+
+// A line of the metrics, on rank 0.
+void Trainer::show(const TrainMetrics& metrics) {
+  if (!reporter_) return;
+  reporter_->train(metrics);
+  if (!metrics.wrap_share) return;
+  if (const auto warning = wrap_watch_.saw(metrics.step, *metrics.wrap_share)) log_.warn(*warning);
 }
 
 void Trainer::save(bool in_background) {
@@ -336,7 +348,8 @@ void Trainer::export_average() {
   if (!main_worker()) return;
   write_model(*run_.task.model, folder_.model());
   write_model(*run_.task.model, folder_.weights());
-  if (const auto warning = loss_watch_.warning(run_.task.recipe.optimizer.lr)) log_.warn(*warning);
+  const PeakLr lr{.value = run_.plan.rates.peak, .given = run_.task.recipe.optimizer.lr};
+  if (const auto warning = loss_watch_.warning(lr_text(lr, world_->size()))) log_.warn(*warning);
   reporter_->complete(step());
 }
 

@@ -19,6 +19,7 @@
 #include "decent/report/reporter.h"
 #include "decent/report/run_folder.h"
 #include "decent/report/stop_time.h"
+#include "decent/report/wrap_watch.h"
 #include "decent/resume/checkpoint_search.h"
 #include "decent/resume/checkpointer.h"
 #include "decent/task/finite_check.h"
@@ -40,6 +41,12 @@ struct TrainerOptions {
   bool leads_folder = true;
 };
 
+struct ResumeOptions {
+  bool in_output =
+      false;              // the checkpoint is that of its step in the output folder, on all workers
+  bool averages = false;  // all workers begin with the average of their weights
+};
+
 class Trainer {
  public:
   /// The output folder exists on every worker; rank 0 writes there, and every worker its replica.
@@ -49,9 +56,8 @@ class Trainer {
 
   /// Takes over the state of a checkpoint, which the plan of the run resumes from. With another
   /// number of workers than it had, or where replicas are missing, all workers take the average.
-  /// `in_output`: the checkpoint is the one of its step in the output folder, on all workers.
   /// Before train(). Collective.
-  void resume_from(FoundCheckpoint& found, bool in_output);
+  void resume_from(FoundCheckpoint& found, const ResumeOptions& options);
 
   const Run& run() const { return run_; }
   RunSize size() const;
@@ -88,6 +94,7 @@ class Trainer {
   MeanLoss forward_and_loss(const Batch& batch, std::int64_t micro_batch);
   void backward(const at::Tensor& loss);
   bool may_be_overflow() const;
+  void show(const TrainMetrics& metrics);
   void check_finite() const;
   void begin_train_line();
   void evaluate();
@@ -113,6 +120,7 @@ class Trainer {
   std::unique_ptr<Checkpointer> checkpointer_;
   StopTime stop_time_{0};
   LossWatch loss_watch_;
+  WrapWatch wrap_watch_;
   std::unique_ptr<Prefetcher> batches_;
   StepMeter meter_;
   double last_loss_ = 0;        // of this worker, mean over micro-batches

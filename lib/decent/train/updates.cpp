@@ -32,7 +32,7 @@ DecentralizedOptions parallel_options(const Run& run,
   const ParallelRecipe& recipe = run.task.recipe.parallel;
   return {.topology = run.plan.topology,
           .update = make_update(run.task.recipe.optimizer),
-          .schedule = run.plan.schedule,
+          .schedule = run.plan.rates.schedule,
           .settings =
               [optimizer = run.task.recipe.optimizer](const std::string& name,
                                                       const at::Tensor& parameter) {
@@ -41,6 +41,8 @@ DecentralizedOptions parallel_options(const Run& run,
           .bucket_mb = recipe.bucket_mb,
           .gamma = recipe.gamma,
           .exchange = recipe.comm_dtype,
+          .slices = recipe.slices,
+          .modulo_range = recipe.modulo_range,
           .average_buffers = recipe.average_buffers,
           .clip = clip_options(recipe),
           .update_time = update_time(run),
@@ -50,6 +52,10 @@ DecentralizedOptions parallel_options(const Run& run,
 
 bool updates_in_backward(const Run& run) {
   return parallel_options(run, nullptr).updates_in_backward();
+}
+
+bool needs_near_copies(const ParallelRecipe& recipe) {
+  return exchange_method(recipe.comm_dtype).needs_near_copies;
 }
 
 std::string topology_name(const TopologyRecipe& recipe) {

@@ -18,6 +18,9 @@ DecentralizedOptions parallel_options(const Run& run, std::function<void(const s
 /// Whether buckets are updated while backward runs.
 bool updates_in_backward(const Run& run);
 
+/// Whether what its exchange sends means something only to workers whose weights are near.
+bool needs_near_copies(const ParallelRecipe& recipe);
+
 /// The topology's name, or "custom".
 std::string topology_name(const TopologyRecipe& recipe);
 

@@ -66,11 +66,30 @@ int code_by_definition(T x, int exponent, T dither, int bits) {
 TYPED_TEST(Codes, AreExactForEveryFiniteValue) {
   using T = TypeParam;
   const T most = std::numeric_limits<T>::max();
-  const std::vector<T> values = {
-      0,           -T(0),       T(0.5),    T(-0.5),      1,
-      -1,          T(1e-30),    T(-1e-30), T(8388607.5), T(-8388607.5),
-      T(1e20),     T(-1e20),    most,      -most,        std::numeric_limits<T>::denorm_min(),
-      T(16777217), T(-16777215)};
+  const std::vector<T> values = {0,
+                                 -T(0),
+                                 T(0.5),
+                                 T(-0.5),
+                                 1,
+                                 -1,
+                                 T(1e-30),
+                                 T(-1e-30),
+                                 T(8388607.5),
+                                 T(-8388607.5),
+                                 T(1e20),
+                                 T(-1e20),
+                                 most,
+                                 -most,
+                                 std::numeric_limits<T>::denorm_min(),
+                                 T(16777217),
+                                 T(-16777215),
+                                 T(0x1p31),
+                                 T(-0x1p31),
+                                 std::nextafter(T(0x1p31), T(0)),
+                                 T(0x1p63),
+                                 T(-0x1p63),
+                                 std::nextafter(T(-0x1p63), T(0)),
+                                 std::nextafter(T(0x1p63), most)};
   for (const int exponent : {-100, -10, 0, 3}) {
     for (const T dither : {T(0), T(0.5), T(0.618), T(1)}) {
       for (const T x : values) {

@@ -18,7 +18,9 @@ inline const config::Names kNames = {
     .losses = {"cross_entropy", "nll", "mse", "l1", "huber", "bce_with_logits", "output"},
     .metrics = {"loss", "accuracy", "mae"},
     .topologies = {"complete", "ring", "one-peer-exp", "alternating-exp-ring"},
-    .exchanges = {"fp32", "bf16"},
+    .exchanges = {{.name = "fp32"},
+                  {.name = "bf16"},
+                  {.name = "modulo2", .needs_near_copies = true}},
     .formats = {{.name = "builtin", .keys = {"name", "split"}},
                 {.name = "safetensors", .keys = {"path"}},
                 {.name = "npz", .keys = {"path"}}}};

@@ -43,6 +43,28 @@ TEST(Combinations, AGlobalClipNeedsTheWholeGradient) {
   }
 }
 
+TEST(Combinations, ModuloNeedsAnOptimizerWhoseStepsTheLearningRateBounds) {
+  const std::string of_modulo = kSmallest + "parallel:\n  comm_dtype: modulo2\n";
+  EXPECT_EQ(refusal(of_modulo, {"optimizer.name=rmsprop"}),
+            "run.yaml:4:15: parallel.comm_dtype: modulo2 sends the last bits of a weight's place "
+            "on a grid that follows the learning rate, which does not bound the steps of rmsprop; "
+            "use optimizer.name: adamw, adam, accum_adam, accum_adamw, lion, or comm_dtype: bf16, "
+            "or parallel.slices");
+  EXPECT_THAT(refusal(of_modulo, {"optimizer.name=sgd"}), HasSubstr("the steps of sgd;"));
+  for (const std::string name : {"adamw", "adam", "accum_adam", "accum_adamw", "lion"})
+    EXPECT_EQ(parse(of_modulo, {"optimizer.name=" + name}).parallel.comm_dtype, "modulo2");
+  EXPECT_EQ(parse(of_modulo, {"optimizer.name=sgd", "parallel.comm_dtype=bf16"}).optimizer.name,
+            "sgd");
+}
+
+TEST(Combinations, SlicesAndARangeAreTakenWithEveryExchange) {
+  const ParallelRecipe parallel =
+      parse(kSmallest, {"parallel={slices: 4, modulo_range: 20}"}).parallel;
+  EXPECT_EQ(parallel.slices, 4);
+  EXPECT_EQ(parallel.modulo_range, 20);
+  EXPECT_EQ(parallel.comm_dtype, "fp32");
+}
+
 TEST(Combinations, CustomTopologiesAreChecked) {
   const auto refused = [](const std::string& phases) {
     return refusal_of("parallel.topology={phases: " + phases + "}");

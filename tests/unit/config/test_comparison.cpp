@@ -29,6 +29,7 @@ const std::vector<std::string> kAside = {"name",
                                          "log.tensorboard",
                                          "log.trace",
                                          "parallel.backend",
+                                         "parallel.link_mbit",
                                          "parallel.timeout_s",
                                          "parallel.stall_s",
                                          "parallel.local_world_size"};
@@ -58,6 +59,15 @@ TEST(Comparison, ARunThatGoesOnTellsOfAllButWhatDoesNotShapeTraining) {
   silent.push_back("parallel.topology");  // its phases are compared
   EXPECT_THAT(keys_that([](const KeyInfo& key) { return key.on_resume == OnResume::silent; }),
               UnorderedElementsAreArray(silent));
+}
+
+// The learning rates are compared as they come out, with the number of steps that they fall over.
+TEST(Comparison, WhatDecidesWhatNearCopiesAreSent) {
+  EXPECT_THAT(
+      keys_that([](const KeyInfo& key) { return key.shapes_exchange; }),
+      UnorderedElementsAreArray({"model.freeze", "model.unfreeze", "optimizer.param_groups",
+                                 "parallel.bucket_mb", "parallel.gamma", "parallel.comm_dtype",
+                                 "parallel.slices", "parallel.modulo_range"}));
 }
 
 TEST(Comparison, KeysAreFoundByTheirDottedNames) {

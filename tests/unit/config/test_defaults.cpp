@@ -64,6 +64,7 @@ TEST(Defaults, Optimizer) {
   const OptimizerRecipe optimizer = parse(kSmallest).optimizer;
   EXPECT_EQ(optimizer.name, "adamw");
   EXPECT_EQ(optimizer.lr, 1e-3);
+  EXPECT_EQ(optimizer.lr_scaling, LrScaling::none);
   EXPECT_EQ(optimizer.betas, (std::array<double, 2>{0.9, 0.999}));
   EXPECT_EQ(optimizer.eps, 1e-8);
   EXPECT_EQ(optimizer.momentum, 0.9);
@@ -117,6 +118,9 @@ TEST(Defaults, Parallel) {
   EXPECT_EQ(parallel.update, UpdateMode::automatic);
   EXPECT_TRUE(parallel.average_buffers);
   EXPECT_EQ(parallel.comm_dtype, "fp32");
+  EXPECT_EQ(parallel.slices, 1);
+  EXPECT_EQ(parallel.modulo_range, std::nullopt);
+  EXPECT_EQ(parallel.link_mbit, std::nullopt);
   EXPECT_EQ(parallel.backend, BackendName::automatic);
   EXPECT_EQ(parallel.timeout_s, 60.0);
   EXPECT_EQ(parallel.stall_s, std::nullopt);

@@ -22,7 +22,7 @@ TEST(Names, AreValidWhereTheyAreHandedOver) {
   config::Names names = test::kNames;
   names.metrics.push_back("sharpness");
   names.topologies.push_back("star");
-  names.exchanges.push_back("fp8");
+  names.exchanges.push_back({.name = "fp8"});
   names.formats.push_back({.name = "tar", .keys = {"path"}});
   EXPECT_EQ(parse_with(names, "eval.metrics=[sharpness]").eval.metrics,
             std::vector<std::string>{"sharpness"});
@@ -37,8 +37,8 @@ TEST(Names, AreValidWhereTheyAreHandedOver) {
 
 TEST(Names, AreListedWhereTheyAreNotThere) {
   EXPECT_EQ(refusal_of("parallel.comm_dtype=fp33"),
-            "--set parallel.comm_dtype=fp33: parallel.comm_dtype: expected one of fp32, bf16, got "
-            "'fp33'; did you mean 'fp32'?");
+            "--set parallel.comm_dtype=fp33: parallel.comm_dtype: expected one of fp32, bf16, "
+            "modulo2, got 'fp33'; did you mean 'fp32'?");
   EXPECT_EQ(refusal_of("parallel.topology=star"),
             "--set parallel.topology=star: parallel.topology: expected one of complete, ring, "
             "one-peer-exp, alternating-exp-ring, got 'star'");

@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "bucket_problem.h"
 #include "decent/optim/bucket_kernels.h"
 #include "decent/optim/gradient_norm.h"
+#include "decent/optim/mix.h"
 
 namespace decent {
 namespace {
@@ -39,6 +41,45 @@ template <typename T>
 class BucketUpdateOf : public ::testing::Test {};
 using ElementTypes = ::testing::Types<float, double>;
 TYPED_TEST_SUITE(BucketUpdateOf, ElementTypes);
+
+// In place, piece by piece, instead of from an array of the whole bucket.
+template <typename T>
+void apply_in_pieces(BucketProblem<T>& problem, const BucketUpdate& update, const Mixing& mixing,
+                     std::vector<int>& written) {
+  const Scalar scalar = std::is_same_v<T, double> ? Scalar::float64 : Scalar::float32;
+  const auto mix_piece = [&](std::int64_t begin, std::int64_t end) {
+    Mixing part = mixing;
+    part.received = problem.received.data() + begin;
+    mix(problem.x.data() + begin, end - begin, scalar, part);
+  };
+  std::vector<void*> states = {problem.state0.data(), problem.state1.data(), problem.state2.data()};
+  states.resize(update.state_names().size());
+  update.apply({.x = problem.x.data(),
+                .numel = static_cast<std::int64_t>(problem.x.size()),
+                .states = states,
+                .scalar = scalar,
+                .mixing = {.in_place = mix_piece},
+                .slices = problem.slices,
+                .lr = 0.1,
+                .written = [&](std::int64_t begin, std::int64_t end) {
+                  for (std::int64_t i = begin; i < end; ++i) ++written[static_cast<std::size_t>(i)];
+                }});
+}
+
+TYPED_TEST(BucketUpdateOf, GivesTheSameBitsInPieces) {
+  for (const auto& update : all_updates()) {
+    BucketProblem<TypeParam> whole({31, 40000, 7, 8192});
+    whole.slices[2].grad = nullptr;
+    BucketProblem<TypeParam> pieces = whole;
+    std::vector<int> written(whole.x.size());
+    whole.apply(*update, mixing_of(0.3, 0.6), 0.1);
+    apply_in_pieces(pieces, *update, {.self = 0.3, .other = 0.6}, written);
+    EXPECT_TRUE(same_bits(whole, pieces));
+    // From the first parameter on: buckets begin with one.
+    const auto first = written.begin() + whole.slices[0].offset;
+    EXPECT_TRUE(std::all_of(first, written.end(), [](int times) { return times == 1; }));
+  }
+}
 
 TYPED_TEST(BucketUpdateOf, OnlyMixesWhereThereIsNoGradient) {
   for (const auto& update : all_updates()) {

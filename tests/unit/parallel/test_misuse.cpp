@@ -115,6 +115,12 @@ std::map<std::string, Mistake> construction() {
       {kConstructor + ".clip.norm below 0", with([](Options& o) { o.clip.norm = -1; })},
       {kConstructor + ".weight_decay below 0", with([](Options& o) { o.weight_decay = -1; })},
       {kConstructor + ".gamma outside [0, 1]", with([](Options& o) { o.gamma = 2; })},
+      {kConstructor + ".slices below 1", with([](Options& o) { o.slices = 0; })},
+      {kConstructor + ".modulo_range not above 0", with([](Options& o) { o.modulo_range = 0; })},
+      {kConstructor + "a modulo exchange with sgd or rmsprop", with([](Options& o) {
+         o.update = make_update("sgd");
+         o.exchange = "modulo2";
+       })},
       {kConstructor + ".bucket_mb not above 0", with([](Options& o) { o.bucket_mb = 0; })},
       {kConstructor + ".local_world_size below 0",
        with([](Options& o) { o.local_world_size = -1; })},
@@ -204,6 +210,15 @@ std::map<std::string, Mistake> wrapping() {
          wrap(plain_sgd({x, x}));
        }},
       {kWrapper + "nothing to train", [=] { wrap(plain_sgd({x.detach()})); }},
+      {kWrapper + "a modulo exchange without a schedule",
+       [=] {
+         DecentOptimWrapper(plain_sgd({x}), "ring", make_single_worker(), {.exchange = "modulo2"});
+       }},
+      {kWrapper + "a modulo exchange with SGD or RMSprop",
+       [=] {
+         DecentOptimWrapper(plain_sgd({x}), "ring", make_single_worker(),
+                            {.exchange = "modulo2", .schedule = constant_lr(1e-3)});
+       }},
       {kStep + "between global_avg() and its revert (std::logic_error)",
        [] {
          Wrapped one;

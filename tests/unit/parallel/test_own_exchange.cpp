@@ -159,7 +159,8 @@ TEST(OwnExchange, NeedsWhatItRemembers) {
 TEST(OwnExchange, IsChosenByItsNameOnceItIsRegistered) {
   EXPECT_THROW(ExchangeChoice("error-feedback"), UserError);
   register_exchange({.name = "error-feedback", .make = make_own});
-  EXPECT_THAT(exchange_names(), ::testing::ElementsAre("fp32", "bf16", "error-feedback"));
+  EXPECT_THAT(exchange_names(),
+              ::testing::ElementsAre("fp32", "bf16", "modulo2", "modulo4", "error-feedback"));
   testing::expect_same_bits(train_straight("error-feedback"), train_straight(make_own));
 }
 

@@ -55,6 +55,17 @@ TEST(MetricsFile, WritesTheLinesOfTheContract) {
             "\n");
 }
 
+TEST(MetricsFile, WritesWhatOnlySomeRunsHaveAtTheEnd) {
+  TrainMetrics train = kTrain;
+  train.grad_norm = 0.5;
+  train.loss_scale = 65536;
+  train.wrap_share = 0.03125;
+  EXPECT_THAT(written([&](MetricsFile& f) { f.write(train); }),
+              ::testing::EndsWith(R"("data_wait_ms":0.0,"grad_norm":0.5,"loss_scale":65536.0,)"
+                                  R"("wrap_share":0.03125})"
+                                  "\n"));
+}
+
 TEST(MetricsFile, HasNoAccuracyWhereThereIsNone) {
   EvalMetrics metrics = kEval;
   metrics.scores.clear();

@@ -32,7 +32,7 @@ RunFacts facts() {
           .batch_size = 32,
           .updates_per_epoch = 3,
           .optimizer = "adamw",
-          .lr = 0.001,
+          .lr = {.value = 0.001, .given = 0.001},
           .output = "runs/m"};
 }
 
@@ -52,6 +52,23 @@ TEST(StartLines, TellThePlan) {
             HasSubstr("3 buckets"), HasSubstr("500 samples to train on"),
             HasSubstr("100 samples to evaluate on"), HasSubstr("60 updates of 4 x 32 samples"),
             HasSubstr("adamw at lr 0.001"), HasSubstr("runs/m")));
+}
+
+TEST(StartLines, TellWhatIsSent) {
+  RunFacts slow = facts();
+  slow.sent = {.method = "modulo2", .slices = 4, .bytes = 25e6, .link_mbit = 50};
+  EXPECT_THAT(text_of(start_lines(slow)),
+              HasSubstr("exchange modulo2, 4 slices, sent: 23.8 MiB a worker and step, 4 s at 50 "
+                        "Mbit/s\n"));
+  slow.workers = 1;
+  EXPECT_THAT(text_of(start_lines(slow)), Not(HasSubstr("exchange modulo2")));
+}
+
+TEST(StartLines, TellHowTheLearningRateWasScaled) {
+  RunFacts scaled = facts();
+  scaled.lr.value = 0.002;
+  EXPECT_THAT(text_of(start_lines(scaled)),
+              HasSubstr("adamw at lr 0.002 (0.001 x sqrt(4) workers)\n"));
 }
 
 TEST(StartLines, CountOneAsOne) {

@@ -50,6 +50,46 @@ TEST(Compatibility, AKeyThatTheCheckpointsVersionDidNotHaveIsNoChangeAtItsDefaul
   }
 }
 
+// ---- exchanges that need near copies ----------------------------------------------------------
+
+Facts with_rates(Facts facts, const std::string& rates) {
+  facts.emplace_back(kRatesTopic, rates);
+  return facts;
+}
+
+TEST(ExchangeChanges, AreThoseOfWhatTheExchangeSends) {
+  const Manifest manifest = manifest_with(with_rates(facts(), "constant"));
+  const auto changes = [&](const std::vector<std::string>& overrides, const std::string& rates) {
+    return exchange_changes(manifest, with_rates(facts(overrides), rates), 1);
+  };
+  EXPECT_THAT(changes({}, "constant"), IsEmpty());
+  EXPECT_THAT(changes({}, "falling"), ElementsAre("the learning rates"));
+  EXPECT_THAT(changes({"parallel={gamma: 0.5, slices: 2, modulo_range: 9}"}, "constant"),
+              ElementsAre("parallel.gamma", "parallel.slices", "parallel.modulo_range"));
+  EXPECT_THAT(changes({"optimizer.param_groups=[{match: '*', lr_scale: 2}]"}, "constant"),
+              ElementsAre("optimizer.param_groups"));
+}
+
+// The learning rates are compared as they came out, not as the recipe gives them; links do not
+// change what is sent.
+TEST(ExchangeChanges, AreNotThoseOfOtherKeys) {
+  const Manifest manifest = manifest_with(with_rates(facts(), "constant"));
+  const Facts now = facts({"train.steps=7", "optimizer.lr=0.5", "optimizer.weight_decay=0.5",
+                           "parallel.link_mbit=9", "data.prefetch=0"});
+  EXPECT_THAT(exchange_changes(manifest, with_rates(now, "constant"), 1), IsEmpty());
+}
+
+TEST(ExchangeChanges, OfACheckpointWithoutTheRatesAreNotKnownToBeNone) {
+  const Facts now = with_rates(facts(), "constant");
+  EXPECT_THAT(exchange_changes(manifest_with(facts()), now, 1), ElementsAre("the learning rates"));
+  EXPECT_THAT(check_can_resume(manifest_with(facts()), now, 1), IsEmpty());
+}
+
+TEST(ExchangeChanges, AreNoneWhereAllStartFromTheAverageAnyway) {
+  const Manifest manifest = manifest_with(with_rates(facts(), "constant"));
+  EXPECT_THAT(exchange_changes(manifest, with_rates(facts(), "falling"), 2), IsEmpty());
+}
+
 // accum_iter means something to two optimizers.
 TEST(Compatibility, RefusesAnotherAccumIterWhereItIsUsed) {
   const auto resume = [](const std::string& name) {

@@ -14,7 +14,7 @@ std::vector<std::int64_t> due_steps(const Cadence& cadence) {
   const Plan plan{.topology = {},
                   .sampler = std::make_unique<Sampler>(
                       BatchPlan{.samples = 8, .batch_size = 2, .workers = everyone(1), .rank = 0}),
-                  .schedule = {},
+                  .rates = {},
                   .total_steps = 12};
   std::vector<std::int64_t> due;
   for (std::int64_t step = 1; step <= plan.total_steps; ++step) {

@@ -34,7 +34,7 @@ TEST(Plan, ResumesWithTheSamplesAndRatesThatAreLeft) {
     EXPECT_EQ(rest.total_steps, whole.total_steps);
     for (std::int64_t next = step; next < whole.total_steps; ++next) {
       EXPECT_EQ(rest.sampler->micro_batch(next, 0), whole.sampler->micro_batch(next, 0));
-      EXPECT_EQ(rest.schedule(next + 1), whole.schedule(next + 1));
+      EXPECT_EQ(rest.rates.schedule(next + 1), whole.rates.schedule(next + 1));
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../support/refusal.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/data/digits.h"
@@ -18,9 +19,11 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 
-Recipe recipe_with(const std::string& override_text) {
-  const std::vector<std::string> overrides = {override_text};
+template <typename... Override>
+Recipe recipe_with(const Override&... override_texts) {
+  const std::vector<std::string> overrides = {override_texts...};
   return parse_recipe(
       "model: {path: m.pt}\ndata: {train: {format: builtin, name: digits, split: train}}\n",
       "/recipes/run.yaml", overrides, recipe_names());
@@ -35,7 +38,8 @@ TEST(RecipeNames, AreThoseOfTheContract) {
               ElementsAre("loss", "accuracy", "top5", "perplexity", "mse", "mae", "r2"));
   for (const char* topology : {"complete", "ring", "one-peer-exp", "alternating-exp-ring"})
     EXPECT_THAT(names.topologies, Contains(topology));
-  for (const char* exchange : {"fp32", "bf16"}) EXPECT_THAT(names.exchanges, Contains(exchange));
+  for (const char* exchange : {"fp32", "bf16", "modulo2", "modulo4"})
+    EXPECT_THAT(names.exchanges, Contains(Field(&config::ExchangeName::name, exchange)));
 }
 
 TEST(RecipeNames, ARegisteredTopologyCanBeNamed) {
@@ -50,6 +54,16 @@ TEST(RecipeNames, ARegisteredTopologyCanBeNamed) {
 TEST(RecipeNames, ARegisteredExchangeCanBeNamed) {
   register_exchange({.name = "fp32 again", .make = exchange_method("fp32").make});
   EXPECT_EQ(recipe_with("parallel.comm_dtype=fp32 again").parallel.comm_dtype, "fp32 again");
+}
+
+// Its author knows what it sends; the recipe is checked by it.
+TEST(RecipeNames, ARegisteredExchangeSaysThatItNeedsNearCopies) {
+  register_exchange(
+      {.name = "last bits", .make = exchange_method("fp32").make, .needs_near_copies = true});
+  EXPECT_EQ(recipe_with("parallel.comm_dtype=last bits").optimizer.name, "adamw");
+  EXPECT_THAT(
+      testing::refusal([] { recipe_with("parallel.comm_dtype=last bits", "optimizer.name=sgd"); }),
+      ::testing::HasSubstr("last bits"));
 }
 
 TEST(RecipeNames, ARegisteredDataFormatCanBeNamedWithTheKeysThatItTakes) {
@@ -67,7 +81,8 @@ TEST(RecipeNames, ARegisteredDataFormatCanBeNamedWithTheKeysThatItTakes) {
 
 // --dry-run prints what they cost.
 TEST(RecipeNames, ExchangesOfTheContractTellTheirCosts) {
-  for (const char* name : {"fp32", "bf16"}) EXPECT_TRUE(exchange_method(name).costs) << name;
+  for (const char* name : {"fp32", "bf16", "modulo2", "modulo4"})
+    EXPECT_TRUE(exchange_method(name).costs) << name;
 }
 
 }  // namespace

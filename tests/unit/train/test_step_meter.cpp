@@ -25,6 +25,27 @@ TEST(StepMeter, AveragesLossAndNormOverWorkers) {
   });
 }
 
+// Of three workers one has none, as a worker that was alone in the phase of the step.
+TEST(StepMeter, AveragesWrapSharesOverTheWorkersThatHaveOne) {
+  testing::run_workers(3, [](const std::shared_ptr<Communicator>& world) {
+    std::vector<TrainMetrics> lines;
+    StepMeter meter(
+        world, [&](const TrainMetrics& line) { lines.push_back(line); }, /*wrap_shares=*/true);
+    const std::optional<double> shares[] = {0.25, std::nullopt, 0.75};
+    meter.add_step(1);
+    meter.begin_line({.step = 1, .loss = 2, .wrap_share = shares[world->rank()]});
+    meter.add_step(1);
+    meter.begin_line({.step = 2, .loss = 4});
+    meter.finish_line(/*wait=*/true);
+    EXPECT_EQ(lines.size(), 2U);
+    EXPECT_EQ(lines.at(0).wrap_share, 0.5);
+    EXPECT_EQ(lines.at(0).loss, 2);
+    EXPECT_EQ(lines.at(1).wrap_share, std::nullopt);
+    EXPECT_EQ(lines.at(1).loss, 4);
+    return testing::Nothing{};
+  });
+}
+
 // Exact: all times are sums of powers of two.
 TEST(StepMeter, GivesMeansOverTheStepsSinceTheLineBefore) {
   testing::run_workers(1, [](const std::shared_ptr<Communicator>& world) {

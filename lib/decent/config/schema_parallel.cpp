@@ -1,0 +1,91 @@
+// The keys of how workers average.
+
+#include "decent/config/schema.h"
+
+namespace decent::config {
+namespace {
+
+using enum OnResume;
+
+std::vector<std::string> exchange_names(const Names& names) {
+  std::vector<std::string> list;
+  for (const ExchangeName& exchange : names.exchanges) list.push_back(exchange.name);
+  return list;
+}
+
+}  // namespace
+
+Table<ParallelRecipe> make_parallel_table() {
+  using R = ParallelRecipe;
+  Table<R> table;
+  table.key("topology", &R::topology)
+      .one_of(&Names::topologies)
+      .on_resume(silent)  // its phases are compared
+      .doc(
+          "Who averages with whom: a name or `{phases: [[{ranks: [0, 1], weight: 0.5}, ..], "
+          "..]}`.");
+  table.key("local_world_size", &R::local_world_size)
+      .range(at_least(1))
+      .may_differ()
+      .on_resume(silent)
+      .doc("Workers per node for alternating-exp-ring; null: `LOCAL_WORLD_SIZE`.");
+  table.key("bucket_mb", &R::bucket_mb)
+      .range(above(0))
+      .shapes_exchange()
+      .doc("Size of the buckets that are exchanged, in MiB; may be a fraction.");
+  table.key("gamma", &R::gamma)
+      .range(within(0, 1))
+      .shapes_exchange()
+      .doc("Mixing strength: 0 keeps a worker's own weights, 1 takes the average.");
+  table.key("grad_clip_norm", &R::grad_clip_norm)
+      .range(at_least(0))
+      .doc("Gradients are clipped to this norm; 0 is off.");
+  table.key("grad_clip_scope", &R::grad_clip_scope)
+      .doc("One norm over all parameters, or one per bucket.");
+  table.key("update", &R::update)
+      .doc(
+          "When a bucket is updated; `auto`: inside backward unless the whole gradient is needed.");
+  table.key("average_buffers", &R::average_buffers)
+      .doc("Floating-point buffers join the global average.");
+  table.key("comm_dtype", &R::comm_dtype)
+      .one_of(exchange_names)
+      .shapes_exchange()
+      .doc(
+          "How weights are exchanged: as they are, rounded, or as the last bits of their place on "
+          "a "
+          "grid that follows the learning rate.");
+  table.key("slices", &R::slices)
+      .range(within(1, 65536))  // so that products with sizes of buckets fit 64 bits
+      .shapes_exchange()
+      .doc("Parts of each bucket of which one is exchanged in a step, in turn.");
+  table.key("modulo_range", &R::modulo_range)
+      .range(above(0))
+      .shapes_exchange()
+      .doc(
+          "How far apart copies may be for modulo2 and modulo4, in learning rates; null: from "
+          "slices and topology.");
+  table.key("link_mbit", &R::link_mbit)
+      .range(above(0))
+      .may_differ()
+      .on_resume(silent)
+      .doc(
+          "Speed of a worker's link in Mbit/s, for the time that a run and `--dry-run` say that "
+          "sending takes; changes nothing.");
+  table.key("backend", &R::backend)
+      .may_differ()
+      .on_resume(silent)
+      .doc("What carries weights between workers; `auto`: nccl between GPUs, else gloo.");
+  table.key("timeout_s", &R::timeout_s)
+      .range(above(0))
+      .may_differ()
+      .on_resume(silent)
+      .doc("Seconds of a peer's silence that end the run.");
+  table.key("stall_s", &R::stall_s)
+      .range(above(0))
+      .may_differ()
+      .on_resume(silent)
+      .doc("Seconds that a worker may stay in one operation of training; null: for ever.");
+  return table;
+}
+
+}  // namespace decent::config

@@ -1,0 +1,29 @@
+#include "decent/report/exchange_text.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "decent/core/text.h"
+#include "decent/report/dry_run_text.h"
+
+namespace decent {
+
+std::string sent_text(const SentFacts& facts) {
+  if (!facts.bytes) return "not known";
+  const std::string bytes = bytes_text(*facts.bytes) + " a worker and step";
+  if (!facts.link_mbit) return bytes;
+  const double seconds = *facts.bytes * 8 / (*facts.link_mbit * 1e6);
+  return fmt::format("{}, {:.3g} s at {:g} Mbit/s", bytes, seconds, *facts.link_mbit);
+}
+
+std::string method_text(const SentFacts& facts) {
+  return facts.slices == 1 ? facts.method : facts.method + ", " + counted(facts.slices, "slice");
+}
+
+std::string large_edge_note(const LargestEdge& edge) {
+  return fmt::format(
+      "in an edge of {} each member sends {} a step, {:.3g} times what a member of a pair does; "
+      "parallel.topology: one-peer-exp exchanges in pairs",
+      edge.members, bytes_text(edge.bytes), edge.pairs);
+}
+
+}  // namespace decent

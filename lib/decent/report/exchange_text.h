@@ -1,0 +1,34 @@
+#pragma once
+// What is said of the exchange of a run: the bytes that it sends and how long that takes.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace decent {
+
+/// What one worker sends in one step, on average over workers and phases.
+struct SentFacts {
+  std::string method;  // parallel.comm_dtype
+  std::int64_t slices = 1;
+  std::optional<double> bytes = {};      // nothing: the method does not say
+  std::optional<double> link_mbit = {};  // speed of a worker's link, in 10^6 bits a second
+};
+
+/// "3.1 MiB a worker and step, 0.13 s at 200 Mbit/s", or "not known".
+std::string sent_text(const SentFacts& facts);
+
+/// "modulo2, 4 slices".
+std::string method_text(const SentFacts& facts);
+
+/// What each member of the largest edge sends in a step.
+struct LargestEdge {
+  int members = 1;
+  double bytes = 0;
+  double pairs = 1;  // how many times what a member of a pair would send
+};
+
+/// A note that a topology of pairs sends less.
+std::string large_edge_note(const LargestEdge& edge);
+
+}  // namespace decent

@@ -1,0 +1,27 @@
+#pragma once
+// What the exchange of a run sends and keeps.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/report/exchange_text.h"
+#include "decent/train/run.h"
+
+namespace decent {
+
+/// The bytes of each bucket, padding included.
+std::vector<std::int64_t> bucket_bytes(const Run& run);
+
+/// The bytes that the exchange of worker `rank` keeps besides the weights; nothing where its method
+/// does not say.
+std::optional<double> exchange_memory(const Run& run, int rank);
+
+SentFacts sent_facts(const Run& run, int workers);
+
+/// Of edges of more than four; nothing where there are none, or the method does not say what it
+/// sends.
+std::optional<LargestEdge> large_edge(const Run& run);
+
+}  // namespace decent

@@ -1,0 +1,78 @@
+// What --dry-run and the first lines of a run say of the exchange.
+
+#include "decent/train/exchange_size.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "../comm/launches.h"
+#include "../task/digits.h"
+#include "decent/parallel/exchange/methods.h"
+#include "decent/train/dry_run.h"
+
+namespace decent {
+namespace {
+
+using ::testing::HasSubstr;
+
+Launch first_of(int workers) { return testing::launch_of(/*rank=*/0, workers, /*port=*/0); }
+
+Run run_of(int workers, const std::string& topology, const std::string& method = "fp32") {
+  Recipe recipe = testing::digits_recipe("digits_mlp.pt");
+  recipe.parallel.topology.name = topology;
+  recipe.parallel.comm_dtype = method;
+  return prepare_run(recipe, first_of(workers), everyone(workers));
+}
+
+double weights_of(const Run& run) {
+  double bytes = 0;
+  for (const std::int64_t bucket : bucket_bytes(run)) bytes += static_cast<double>(bucket);
+  return bytes;
+}
+
+// Pairs send their weights; of three workers in a ring one is alone in each phase.
+TEST(ExchangeSize, IsAMeanOverWorkersAndPhases) {
+  const decent::Run pairs = run_of(2, "ring");
+  EXPECT_EQ(sent_facts(pairs, 2).bytes, weights_of(pairs));
+  EXPECT_EQ(exchange_memory(pairs, 0), weights_of(pairs));
+  const decent::Run three = run_of(3, "ring");
+  EXPECT_DOUBLE_EQ(sent_facts(three, 3).bytes.value(), weights_of(three) * 2 / 3);
+}
+
+TEST(ExchangeSize, IsAKthWithSlices) {
+  decent::Run run = run_of(2, "ring", "bf16");
+  run.task.recipe.parallel.slices = 4;
+  run.task.recipe.parallel.link_mbit = 200;
+  const SentFacts sent = sent_facts(run, 2);
+  EXPECT_EQ(sent.method, "bf16");
+  EXPECT_EQ(sent.slices, 4);
+  EXPECT_EQ(sent.link_mbit, 200);
+  EXPECT_EQ(sent.bytes, weights_of(run) / 2 / 4);
+}
+
+// An all-reduce of n members sends 2 (n - 1) / n of what a pair does.
+TEST(ExchangeSize, TellsOfEdgesOfMoreThanFour) {
+  EXPECT_FALSE(large_edge(run_of(4, "complete")));
+  const decent::Run run = run_of(8, "complete");
+  const LargestEdge edge = large_edge(run).value();
+  EXPECT_EQ(edge.members, 8);
+  EXPECT_DOUBLE_EQ(edge.pairs, 1.75);
+  EXPECT_DOUBLE_EQ(edge.bytes, 1.75 * weights_of(run));
+  EXPECT_FALSE(large_edge(run_of(8, "one-peer-exp")));
+}
+
+TEST(ExchangeSize, IsNotKnownOfAMethodThatDoesNotSay) {
+  register_exchange({.name = "silent", .make = exchange_method("fp32").make});
+  const decent::Run run = run_of(8, "complete", "silent");
+  EXPECT_EQ(sent_facts(run, 8).bytes, std::nullopt);
+  EXPECT_EQ(exchange_memory(run, 0), std::nullopt);
+  EXPECT_FALSE(large_edge(run));
+  std::string text;
+  for (const std::string& line : dry_run_lines(dry_run_facts(run, first_of(8), {})))
+    text += line + "\n";
+  EXPECT_THAT(text, HasSubstr("exchange   silent, sent: not known\n"));
+  EXPECT_THAT(text, HasSubstr("received not known"));
+}
+
+}  // namespace
+}  // namespace decent

@@ -1,0 +1,59 @@
+#include "decent/train/learning_rates.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace decent {
+namespace {
+
+Recipe recipe_of(ScheduleName schedule, LrScaling scaling) {
+  Recipe recipe;
+  recipe.optimizer.lr = 0.01;
+  recipe.optimizer.lr_scaling = scaling;
+  recipe.schedule.name = schedule;
+  return recipe;
+}
+
+TEST(LearningRates, AreTheRecipesWithoutScaling) {
+  const auto rates =
+      learning_rates_of(recipe_of(ScheduleName::constant, LrScaling::none), /*workers=*/4, 100);
+  EXPECT_EQ(rates.peak, 0.01);
+  EXPECT_EQ(rates.schedule(1), 0.01);
+}
+
+TEST(LearningRates, AreScaledBeforeTheSchedule) {
+  const Recipe recipe = recipe_of(ScheduleName::cosine_warmup, LrScaling::sqrt);
+  const auto rates = learning_rates_of(recipe, /*workers=*/4, /*steps=*/100);
+  EXPECT_EQ(rates.peak, 0.02);
+  EXPECT_EQ(rates.schedule(1), 0.02);
+  // Half way down, and at the end of the cosine: eta_min is as the recipe gives it.
+  EXPECT_NEAR(rates.schedule(51), (0.02 + 1e-6) / 2, 1e-15);  // a few roundings of doubles
+  EXPECT_NEAR(rates.schedule(101), 1e-6, 1e-15);
+  EXPECT_EQ(learning_rates_of(recipe, 2, 100).peak, 0.01 * std::sqrt(2.0));
+  EXPECT_EQ(learning_rates_of(recipe, 1, 100).peak, 0.01);
+}
+
+// What decides whether a resumed run has the rates that it had.
+TEST(LearningRates, HaveTheSameTextWhereTheyAreTheSame) {
+  const auto text = [](const Recipe& recipe, int workers, std::int64_t steps) {
+    return learning_rates_of(recipe, workers, steps).text;
+  };
+  const Recipe constant = recipe_of(ScheduleName::constant, LrScaling::none);
+  EXPECT_EQ(text(constant, 2, 100), text(constant, 4, 200));
+  Recipe cosine = recipe_of(ScheduleName::cosine_warmup, LrScaling::none);
+  EXPECT_NE(text(cosine, 2, 100), text(constant, 2, 100));
+  EXPECT_NE(text(cosine, 2, 100), text(cosine, 2, 200));  // t_max follows the steps
+  cosine.schedule.t_max = 100;
+  EXPECT_EQ(text(cosine, 2, 100), text(cosine, 2, 200));
+  Recipe scaled = cosine;
+  scaled.optimizer.lr_scaling = LrScaling::sqrt;
+  EXPECT_NE(text(scaled, 4, 100), text(cosine, 4, 100));
+  scaled.optimizer.lr /= 2;
+  EXPECT_EQ(text(scaled, 4, 100), text(cosine, 4, 100));
+  cosine.schedule.eta_min = std::nextafter(cosine.schedule.eta_min, 1.0);
+  EXPECT_NE(text(cosine, 4, 100), text(scaled, 4, 100));  // all digits count
+}
+
+}  // namespace
+}  // namespace decent
