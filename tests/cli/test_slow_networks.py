@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -145,9 +146,26 @@ def test_bytes_and_seconds(parallel: dict, workers: int, share: float, tmp_path:
     dry = attempt(tmp_path, own, "--dry-run", workers=workers)[0].out
     kib, rest = sent(dry)
     assert kib == pytest.approx(share * weights, abs=0.1)
+    assert "everyone has heard of everyone after %d step" % parallel["slices"] in dry  # a phase lasts as many
     seconds = re.fullmatch(r", ([\d.e-]+) s at 10 Mbit/s", rest)
     assert seconds and float(seconds[1]) == pytest.approx(kib * 1024 * 8 / 10e6, rel=0.05)
     assert sent(train(tmp_path, own, workers=workers).ended[0].out) == (kib, rest)
+
+
+def traced_bytes(folder: Path, parallel: dict) -> int:
+    """What the first worker sent in 15 steps, with 3 slices 5 rounds."""
+    run = train(folder, settings({"bucket_mb": 25, **parallel}, train={"steps": 17}, log={"trace": [2, 16]}), workers=2)
+    events = json.loads((run.folder / "trace-rank-0000.json").read_text())["traceEvents"]
+    return sum(event.get("args", {}).get("bytes", 0) for event in events)
+
+
+def test_what_is_sent(tmp_path: Path) -> None:
+    """As the traces have it."""
+    whole, slices, codes = (traced_bytes(tmp_path / name, {"comm_dtype": comm_dtype, "slices": count})
+                            for name, comm_dtype, count in (("whole", "fp32", 1), ("slices", "fp32", 3), ("codes", "modulo2", 3)))
+    assert whole == 3 * slices > 0
+    # 2 bits of 32 for all, 6 more for a 16th, but for parts of 32 elements, in which 16 parts cannot be the same.
+    assert codes / slices == pytest.approx((2 + 6 / 16) / 32, rel=0.05)
 
 
 def test_links_may_differ(tmp_path: Path) -> None:
@@ -190,8 +208,15 @@ def test_wrap_share(tmp_path: Path) -> None:
     shares = [line["wrap_share"] for line in run.lines("train")[1:]]  # the first step does not mix
     assert "wrap_share" not in run.lines("train")[0]
     assert all(0 <= share <= 0.05 for share in shares) and run.ended[0].err == ""
+    assert b"train/wrap_share" in next(run.folder.glob("events.out.tfevents.*")).read_bytes()
     plain = train(tmp_path / "plain", settings({"comm_dtype": "fp32"}), workers=2)
     assert all("wrap_share" not in line for line in plain.lines("train"))
+
+
+def test_a_range_is_unused_without_modulo(tmp_path: Path) -> None:
+    plain, ranged = (train(tmp_path / name, settings({"comm_dtype": "bf16", **parallel}), workers=2)
+                     for name, parallel in (("plain", {}), ("ranged", {"modulo_range": 0.5})))
+    assert_same_run(plain, ranged)
 
 
 def test_warns_of_copies_too_far_apart(tmp_path: Path) -> None:

@@ -159,9 +159,9 @@ class Modulo(Whole):
     def unit(self, t: int, scales: np.ndarray, kind: type) -> np.ndarray:
         """s' of every element, by its lr_scale."""
         lr, reach = recent_lr(self.lr, self.slices, t), self.range()
-        grid = {scale: power_of_two_from(2 * reach * (lr * (scale or self.largest_scale)) / 2**self.bits)
-                for scale in np.unique(scales)}
-        return np.array([grid[scale] for scale in scales], dtype=kind)
+        different, which = np.unique(scales, return_inverse=True)
+        grids = [power_of_two_from(2 * reach * (lr * (scale or self.largest_scale)) / 2**self.bits) for scale in different]
+        return np.array(grids, dtype=kind)[which]
 
     def dither(self, t: int) -> float:
         return math.fmod(0.6180339887498949 * t, 1) if self.bits == 2 else 0.5

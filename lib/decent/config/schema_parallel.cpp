@@ -55,7 +55,7 @@ Table<ParallelRecipe> make_parallel_table() {
           "a "
           "grid that follows the learning rate.");
   table.key("slices", &R::slices)
-      .range(within(1, 65536))  // products of it with sizes of buckets are counted
+      .range(within(1, 65536))  // so that products with sizes of buckets fit 64 bits
       .shapes_exchange()
       .doc("Parts of each bucket of which one is exchanged in a step, in turn.");
   table.key("modulo_range", &R::modulo_range)

@@ -85,8 +85,10 @@ void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
       row("", fmt::format("spectral gap {:.4f} over a period (gamma {:g}: 1 is agreement after it)",
                           spectral_gap(f.phases, f.workers, f.gamma), f.gamma)));
   const auto steps = steps_to_reach_all(f.phases, f.workers);
-  lines.push_back(row("", steps ? "everyone has heard of everyone after " + counted(*steps, "step")
-                                : "some workers never hear of others"));
+  const std::int64_t slices = f.sent.slices;  // a phase lasts as many steps
+  lines.push_back(
+      row("", steps ? "everyone has heard of everyone after " + counted(slices * *steps, "step")
+                    : "some workers never hear of others"));
   lines.push_back(
       row("exchange", fmt::format("{}, sent: {}", method_text(f.sent), sent_text(f.sent))));
 }
