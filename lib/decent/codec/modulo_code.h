@@ -14,10 +14,10 @@ namespace decent {
 /// `inverse` is 1 / s', a power of two.
 template <int kBits, typename T>
 DECENT_ELEMENT std::uint8_t modulo_code(T x, T inverse, T dither) {
-  // From here on (2^31 or 2^63), neighbouring numbers are a multiple of 256 apart, and so is y from
-  // 0: its code is 0, and every other y is an integer of this type.
+  // From here on, neighbouring numbers are a multiple of 256 apart, and so is y from 0: its code is
+  // 0, and every other y is an integer of this type.
   using Integer = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
-  constexpr T kCodesAreZero = static_cast<T>(sizeof(T) == 4 ? 0x1p31 : 0x1p63);
+  constexpr T kCodesAreZero = sizeof(T) == 4 ? T(0x1p31) : T(0x1p63);
   const T y = std::floor(x * inverse + dither);
   const Integer whole = std::abs(y) < kCodesAreZero ? static_cast<Integer>(y) : 0;
   return static_cast<std::uint8_t>(whole & ((1 << kBits) - 1));
