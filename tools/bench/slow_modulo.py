@@ -105,7 +105,7 @@ def _row(contender: Contender, results: dict[Contender, Result], rounds: int) ->
     return [contender.name, "" if alone else str(contender.mbit), str(rounds * contender.steps),
             f"{number(ms)} ({number(min(result.ms))} to {number(max(result.ms))})",
             f"{ms / mean(nothing.ms):.2f}" + (f" (goal {goal:.2f})" if goal else ""), faster,
-            f"{1e-6 * result.sent:.2f}"]
+            "" if alone else f"{1e-6 * result.sent:.2f}"]
 
 
 def _bandwidths(setting: Setting, pair: list[Host]) -> str:
