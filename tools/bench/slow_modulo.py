@@ -51,7 +51,6 @@ SETTINGS = (
         Contender(NOTHING, 200, {"topology": ALONE["topology"]}, steps=64),
         Contender("modulo2", 200, MODULO2, steps=64, goal=1.30),
         Contender("modulo2, slices 4", 50, SLICED, steps=64, goal=1.30),
-        Contender("fp32", 200, {"topology": "ring"}),
         Contender("DDP", 200, None),
         Contender("DDP", 50, None),
     )),

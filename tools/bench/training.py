@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +39,7 @@ class Setting:
     ways: dict[str, dict[str, object]] = field(default_factory=lambda: {"fp32": FP32, "modulo2": MODULO2})
 
 
+FIRST_LINE = re.compile(r"(\S+) .* (decent-train .*)")  # of run.log
 ONLY_AT_THE_END = {"eval.every_epochs": None, "checkpoint.every_epochs": None, "log.tensorboard": False}
 SETTINGS = (
     Setting("char_gpt", ROOT / "configs" / "char_gpt.yaml", "2000 steps", range(3),
@@ -83,6 +85,13 @@ def _row(way: str, ends: list[dict], base: list[dict]) -> list[str]:
             f"{100 * mean(end['accuracy'] for end in ends):.2f} %", f"{max(wrapped):.4f}" if wrapped else ""]
 
 
+def _made_by(setting: Setting, folder: Path) -> str:
+    """When and by which builds: runs that were there already may be another's."""
+    first_lines = [log.read_text().splitlines()[0] for log in sorted((folder / setting.name).glob("*/*/run.log"))]
+    dates, programs = ({found[i] for found in map(FIRST_LINE.match, first_lines)} for i in (1, 2))
+    return f"*{', '.join(sorted(dates))}: {', '.join(sorted(programs))}; `tools/bench/training.py`.*"
+
+
 def bench(setting: Setting, folder: Path) -> str:
     ends: dict[str, list[dict]] = {way: [] for way in setting.ways}
     for seed in setting.seeds:
@@ -91,7 +100,7 @@ def bench(setting: Setting, folder: Path) -> str:
     base = next(iter(ends.values()))
     rows = table(["", "eval loss at the end", "standard deviation", f"less that of {next(iter(ends))}, same seed",
                   "accuracy", "largest wrap_share"], [_row(way, of_way, base) for way, of_way in ends.items()])
-    return f"{setting.name} ({setting.about}), {len(setting.seeds)} seeds:\n\n{rows}"
+    return f"{setting.name} ({setting.about}), {len(setting.seeds)} seeds:\n\n{rows}\n\n{_made_by(setting, folder)}"
 
 
 def main() -> None:
