@@ -49,8 +49,8 @@ def main() -> None:
     if missing:
         subprocess.run([sys.executable, ROOT / "models" / "export.py", *missing, "--folder", folder], check=True)
     write_digits(folder / "digits.safetensors")
-    for length in (96, 128, 256):
-        write_passages(folder / f"passages_{length}.safetensors", length)
+    write_passages(folder / "passages_128.safetensors", 128)
+    write_passages(folder / "passages_256.safetensors", 256)
     write_noise(folder / "noise_64.safetensors")
 
 

@@ -47,7 +47,7 @@ SETTINGS = (
         Contender("modulo2, slices 4", 50, SLICED, goal=1.20),
         Contender("fp32", 200, {"topology": "ring"}),
     )),
-    Setting("short", replace(LONG, data=FILES / "passages_96.safetensors", batch_size=1), (
+    Setting("short", replace(LONG, data=FILES / "passages_128.safetensors", batch_size=1), (
         Contender(NOTHING, 200, {"topology": ALONE["topology"]}, steps=64),
         Contender("modulo2", 200, MODULO2, steps=64, goal=1.30),
         Contender("modulo2, slices 4", 50, SLICED, steps=64, goal=1.30),
