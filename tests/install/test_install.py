@@ -15,7 +15,7 @@ from ports import free_port
 from program import ROOT, TORCHRUN, environment, launcher_variables, run_commands
 
 CUDA_IS_BUILT = (BUILD / "bin" / "libdecent_cuda.so").exists()
-ROOMS = {"core", "topology", "optim", "comm", "parallel", "data"}
+ROOMS = {"core", "codec", "topology", "optim", "comm", "parallel", "data"}
 
 
 def test_what_is_installed(package: Package) -> None:
