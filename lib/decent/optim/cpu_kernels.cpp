@@ -106,10 +106,11 @@ struct UpdateLoop {
 
 // ---- threads ----
 
-// Elements a thread takes at a time: long enough to amortise the call and to keep memory busy,
-// short enough to balance, and for x to stay in the second level of cache while others work on it,
-// too.
+// Elements a thread takes at a time: long enough to amortise the call, short enough to balance.
 constexpr std::int64_t kChunk = 1 << 15;
+// The same where others work on x, too: memory waits at every change of the work, so these are as
+// long as x can be in the second level of cache.
+constexpr std::int64_t kPiece = 1 << 16;
 
 struct Chunk {
   std::size_t slice;
@@ -118,13 +119,14 @@ struct Chunk {
   std::int64_t padding;  // elements behind it that are no parameter's
 };
 
-std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices) {
+std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices,
+                                     std::int64_t most = kChunk) {
   std::vector<Chunk> chunks;
   for (std::size_t s = 0; s < slices.size(); ++s) {
-    for (std::int64_t begin = 0; begin < slices[s].numel; begin += kChunk) {
+    for (std::int64_t begin = 0; begin < slices[s].numel; begin += most) {
       chunks.push_back({.slice = s,
                         .begin = begin,
-                        .numel = std::min(kChunk, slices[s].numel - begin),
+                        .numel = std::min(most, slices[s].numel - begin),
                         .padding = 0});
     }
   }
@@ -133,7 +135,7 @@ std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices) {
 
 // Pieces that together are the whole bucket.
 std::vector<Chunk> split_into_pieces(const BucketStep& step) {
-  std::vector<Chunk> pieces = split_into_chunks(step.slices);
+  std::vector<Chunk> pieces = split_into_chunks(step.slices, kPiece);
   std::int64_t next = step.numel;
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     const std::int64_t begin = step.slices[piece->slice].offset + piece->begin;
