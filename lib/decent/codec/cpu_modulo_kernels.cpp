@@ -26,18 +26,13 @@ DECENT_ELEMENT std::uint32_t load_word(const std::uint8_t* bytes) {
 // Elements at a time: what loops hand to one another stays in the first level of cache.
 constexpr std::int64_t kBlock = 1024;
 
-template <int kBits>
-constexpr std::int64_t packed_bytes(std::int64_t codes) {
-  return (codes * kBits + 7) / 8;
-}
-
 // ---- encoding ----
 
 // From a byte a code to kBits a code. Reads whole bytes of the result: up to 3 codes after the
 // last.
 template <int kBits>
 DECENT_ELEMENT void pack(const std::uint8_t* codes, std::uint8_t* packed, std::int64_t n) {
-  const std::int64_t bytes = packed_bytes<kBits>(n);
+  const std::int64_t bytes = bytes_of_codes(n, kBits);
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < bytes; ++i) {
     if constexpr (kBits == 2) {
@@ -82,7 +77,7 @@ struct EncodeLoop {
 // after the last.
 template <int kBits>
 DECENT_ELEMENT void unpack(const std::uint8_t* packed, std::uint8_t* codes, std::int64_t n) {
-  const std::int64_t bytes = packed_bytes<kBits>(n);
+  const std::int64_t bytes = bytes_of_codes(n, kBits);
 #pragma GCC ivdep
   for (std::int64_t i = 0; i < bytes; ++i) {
     const std::uint32_t byte = packed[i];
@@ -177,7 +172,7 @@ struct Cpu {
   template <typename T>
   static void encode(const ModuloEncoding<T>& e, Range range) {
     for_each_overlap(e.segments, range, [&](const CodeSegment& segment, const Range& part) {
-      const T inverse = std::ldexp(T(1), -segment.exponent);
+      const T inverse = e.factor(segment.exponent);
       with_bits(segment.bits, [&](auto bits) {
         InstructionSet::template run<EncodeLoop<bits()>>(e.x + part.begin, part.numel(), inverse,
                                                          e.dither,
@@ -189,7 +184,7 @@ struct Cpu {
   template <typename T>
   static void mix(const ModuloMixing<T>& m, Range range) {
     for_each_overlap(m.segments, range, [&](const CodeSegment& segment, const Range& part) {
-      const T factor = static_cast<T>(std::ldexp(m.weight, segment.exponent));
+      const T factor = m.factor(segment.exponent);
       for (std::int64_t begin = part.begin; begin < part.end; begin += kBlock)
         mix_block(m, segment, {begin, std::min(part.end, begin + kBlock)}, factor);
     });
@@ -224,9 +219,8 @@ struct Cpu {
                                                            differences, block.numel());
     });
     if (segment.bits < 8 || m.wrapped == nullptr) return;
-    const std::int32_t limit = 1 << (m.bits - 1);
     std::atomic_ref(*m.wrapped)
-        .fetch_add(InstructionSet::template run<WrappedLoop>(differences, limit, block.numel()),
+        .fetch_add(InstructionSet::template run<WrappedLoop>(differences, m.limit(), block.numel()),
                    std::memory_order_relaxed);
   }
 };

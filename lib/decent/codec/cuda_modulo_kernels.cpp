@@ -4,9 +4,8 @@
 namespace decent {
 
 const ModuloKernels& cuda_modulo_kernels() {
-  using Get = const ModuloKernels*();
   static const ModuloKernels* const kernels =
-      reinterpret_cast<Get*>(cuda_symbol("decent_cuda_modulo_kernels"))();
+      cuda_function<const ModuloKernels*()>("decent_cuda_modulo_kernels")();
   return *kernels;
 }
 

@@ -2,8 +2,10 @@
 // Codes of a whole message, and mixing with those of others: loops of this room for memory of the
 // CPU, kernels of the CUDA library for memory of a GPU.
 
+#include <cmath>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "decent/codec/modulo_layout.h"
@@ -18,6 +20,9 @@ struct ModuloEncoding {
   std::span<const CodeSegment> segments;  // in the order of elements
   T dither = 0;                           // v
   std::uint8_t* message = nullptr;        // [bytes of the layout]
+
+  /// 1 / s'.
+  T factor(int exponent) const { return std::ldexp(T(1), -exponent); }
 };
 
 /// x_i += weight s' sum_j d_ij on the elements of the segments.
@@ -33,6 +38,11 @@ struct ModuloMixing {
   int bits = 2;                           // of the format
   std::int64_t* wrapped = nullptr;  // null, or in x's memory: is increased by the number of d_ij of
                                     // 8 bits that the format's bits would have got wrong
+
+  /// weight s', rounded once.
+  T factor(int exponent) const { return static_cast<T>(std::ldexp(weight, exponent)); }
+  /// From which magnitude on a difference of 8 bits is counted.
+  std::int32_t limit() const { return 1 << (bits - 1); }
 };
 
 /// A device's functions for buckets of T. They work on elements [begin, end) of the bucket, where
@@ -48,6 +58,16 @@ struct TypedModuloKernels {
 struct ModuloKernels {
   TypedModuloKernels<float> float32;
   TypedModuloKernels<double> float64;
+
+  /// For buckets of T, float or double.
+  template <typename T>
+  const TypedModuloKernels<T>& of() const {
+    if constexpr (std::is_same_v<T, double>) {
+      return float64;
+    } else {
+      return float32;
+    }
+  }
 
   template <class Device>
   static ModuloKernels made_of() {

@@ -5,8 +5,6 @@
 namespace decent {
 namespace {
 
-std::int64_t bytes_of(std::int64_t codes, int bits) { return (codes * bits + 7) / 8; }
-
 // Appends the segments of elements `run`, whose codes begin at `byte`: one for each grid in it.
 void add_run(const Range& run, int bits, std::int64_t byte, std::span<const GridFrom> grids,
              std::vector<CodeSegment>& segments) {
@@ -20,7 +18,7 @@ void add_run(const Range& run, int bits, std::int64_t byte, std::span<const Grid
     if (begin == end) continue;
     segments.push_back({.begin = begin,
                         .end = end,
-                        .byte = byte + bytes_of(begin - run.begin, bits),
+                        .byte = byte + bytes_of_codes(begin - run.begin, bits),
                         .bits = bits,
                         .exponent = grid->exponent});
   }
@@ -34,13 +32,13 @@ ModuloLayout modulo_layout(const ModuloFormat& format, const Range& slice, std::
   const Range fine{slice.begin + part.begin, slice.begin + part.end};
   const Range before{slice.begin, fine.begin};
   const Range after{fine.end, slice.end};
-  const std::int64_t after_at = fine.numel() + bytes_of(before.numel(), format.bits);
+  const std::int64_t after_at = fine.numel() + bytes_of_codes(before.numel(), format.bits);
 
   ModuloLayout layout;
   add_run(before, format.bits, fine.numel(), grids, layout.segments);
   add_run(fine, 8, 0, grids, layout.segments);
   add_run(after, format.bits, after_at, grids, layout.segments);
-  layout.bytes = after_at + bytes_of(after.numel(), format.bits);
+  layout.bytes = after_at + bytes_of_codes(after.numel(), format.bits);
   layout.fine_elements = fine.numel();
   return layout;
 }

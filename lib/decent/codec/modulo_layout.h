@@ -10,6 +10,11 @@
 
 namespace decent {
 
+/// The bytes in which `codes` codes are packed.
+constexpr std::int64_t bytes_of_codes(std::int64_t codes, int bits) {
+  return (codes * bits + 7) / 8;
+}
+
 /// Consecutive elements of a bucket whose codes have one width and one grid. `begin` is a multiple
 /// of 16, and so codes of different segments never share a byte.
 struct CodeSegment {

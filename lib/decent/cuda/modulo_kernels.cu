@@ -30,24 +30,19 @@ __global__ void __launch_bounds__(kCodeThreads)
 struct Cuda {
   template <typename T>
   static void encode(const ModuloEncoding<T>& encoding, Range) {
-    for_each_code_launch<T>(encoding.segments, launch_of(encoding), encoding_factor<T>,
-                            [](const CodeLaunch<T>& launch) {
-                              encode_blocks<<<launch.first_block[launch.count], kCodeThreads, 0,
-                                              current_stream()>>>(launch);
-                              check(cudaGetLastError(), "encoding could not be started");
-                            });
+    for_each_code_launch(encoding, [](const CodeLaunch<T>& launch) {
+      encode_blocks<<<launch.first_block[launch.count], kCodeThreads, 0, current_stream()>>>(
+          launch);
+      check(cudaGetLastError(), "encoding could not be started");
+    });
   }
 
   template <typename T>
   static void mix(const ModuloMixing<T>& mixing, Range) {
-    for_each_code_launch<T>(
-        mixing.segments, launch_of(mixing),
-        [&](int exponent) { return mixing_factor(mixing, exponent); },
-        [](const CodeLaunch<T>& launch) {
-          mix_blocks<<<launch.first_block[launch.count], kCodeThreads, 0, current_stream()>>>(
-              launch);
-          check(cudaGetLastError(), "mixing with codes could not be started");
-        });
+    for_each_code_launch(mixing, [](const CodeLaunch<T>& launch) {
+      mix_blocks<<<launch.first_block[launch.count], kCodeThreads, 0, current_stream()>>>(launch);
+      check(cudaGetLastError(), "mixing with codes could not be started");
+    });
   }
 };
 

@@ -48,18 +48,40 @@ struct CodeLaunch {
   CodeEntry<T> entries[kEntries];
 };
 
-/// Calls submit(launch) for as many copies of `launch` as the segments need, with their entries;
-/// `factor_of(exponent)` is what an entry multiplies with.
-template <typename T, typename FactorOf, typename Submit>
-void for_each_code_launch(std::span<const CodeSegment> segments, CodeLaunch<T> launch,
-                          const FactorOf& factor_of, const Submit& submit) {
+/// The launch of an encoding, without entries.
+template <typename T>
+CodeLaunch<T> launch_of(const ModuloEncoding<T>& encoding) {
+  CodeLaunch<T> launch{};
+  launch.x = const_cast<T*>(encoding.x);  // encode_thread only reads it
+  launch.dither = encoding.dither;
+  launch.message = encoding.message;
+  return launch;
+}
+
+/// The launch of a mixing, without entries.
+template <typename T>
+CodeLaunch<T> launch_of(const ModuloMixing<T>& mixing) {
+  CodeLaunch<T> launch{};
+  launch.x = mixing.x;
+  launch.own = mixing.own;
+  launch.others = mixing.others;
+  launch.stride = mixing.stride;
+  launch.members = mixing.count;
+  launch.limit = mixing.limit();
+  launch.wrapped = mixing.wrapped;
+  return launch;
+}
+
+/// Calls submit(launch) for as many launches as an encoding or a mixing needs.
+template <template <typename> class Work, typename T, typename Submit>
+void for_each_code_launch(const Work<T>& work, const Submit& submit) {
+  CodeLaunch<T> launch = launch_of(work);
   static_assert(sizeof(launch) <= 4096);
-  launch.count = 0;
-  for (const CodeSegment& segment : segments) {
+  for (const CodeSegment& segment : work.segments) {
     const std::int64_t numel = segment.end - segment.begin;
     const auto blocks = static_cast<unsigned>((numel + kElementsOfBlock - 1) / kElementsOfBlock);
     launch.entries[launch.count] = {segment.begin, numel, segment.byte, segment.bits,
-                                    factor_of(segment.exponent)};
+                                    work.factor(segment.exponent)};
     launch.first_block[launch.count + 1] = launch.first_block[launch.count] + blocks;
     if (++launch.count == launch.kEntries) {
       submit(launch);
@@ -146,40 +168,6 @@ DECENT_ELEMENT int mix_thread(const CodeLaunch<T>& launch, unsigned block, unsig
   if (group.entry->bits == 2) return mix_group<2>(launch, group);
   if (group.entry->bits == 4) return mix_group<4>(launch, group);
   return mix_group<8>(launch, group);
-}
-
-/// The launch of an encoding, without entries.
-template <typename T>
-CodeLaunch<T> launch_of(const ModuloEncoding<T>& encoding) {
-  CodeLaunch<T> launch{};
-  launch.x = const_cast<T*>(encoding.x);  // encode_thread only reads it
-  launch.dither = encoding.dither;
-  launch.message = encoding.message;
-  return launch;
-}
-
-/// The launch of a mixing, without entries.
-template <typename T>
-CodeLaunch<T> launch_of(const ModuloMixing<T>& mixing) {
-  CodeLaunch<T> launch{};
-  launch.x = mixing.x;
-  launch.own = mixing.own;
-  launch.others = mixing.others;
-  launch.stride = mixing.stride;
-  launch.members = mixing.count;
-  launch.limit = 1 << (mixing.bits - 1);
-  launch.wrapped = mixing.wrapped;
-  return launch;
-}
-
-template <typename T>
-T encoding_factor(int exponent) {
-  return std::ldexp(T(1), -exponent);
-}
-
-template <typename T>
-T mixing_factor(const ModuloMixing<T>& mixing, int exponent) {
-  return static_cast<T>(std::ldexp(mixing.weight, exponent));
 }
 
 }  // namespace decent::cuda

@@ -4,9 +4,8 @@
 namespace decent {
 
 const BucketKernels& cuda_kernels() {
-  using Get = const BucketKernels*();
   static const BucketKernels* const kernels =
-      reinterpret_cast<Get*>(cuda_symbol("decent_cuda_bucket_kernels"))();
+      cuda_function<const BucketKernels*()>("decent_cuda_bucket_kernels")();
   return *kernels;
 }
 

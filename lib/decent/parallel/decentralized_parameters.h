@@ -94,9 +94,9 @@ class DecentralizedParameters {
   /// clipping (NaN if it overflowed); nullopt if clipping is off.
   std::optional<double> grad_norm() const;
 
-  /// The share of differences that a modulo exchange with fewer bits would have got wrong, measured
-  /// in the last step where 8 bits were sent; nullopt where none were. R (modulo_range) is too
-  /// small where it is above 0.05.
+  /// Of the differences that a modulo exchange received in 8 bits in the last step, the share that
+  /// its fewer bits would have got wrong; nullopt if there were none. R (modulo_range) is too small
+  /// where it stays above 0.05.
   std::optional<double> wrap_share() const;
 
   /// Seconds that backward() has waited for exchanges since the last call of this function.

@@ -115,34 +115,28 @@ TYPED_TEST(Codes, OfWhatIsNotFiniteAreZero) {
 struct EmulatedGpu {
   template <typename T>
   static void encode(const ModuloEncoding<T>& encoding, Range) {
-    run<T>(encoding.segments, cuda::launch_of(encoding), cuda::encoding_factor<T>,
-           [](const auto& launch, unsigned block, unsigned thread) {
-             cuda::encode_thread(launch, block, thread);
-           });
+    run<T>(encoding, [](const auto& launch, unsigned block, unsigned thread) {
+      cuda::encode_thread(launch, block, thread);
+    });
   }
 
   template <typename T>
   static void mix(const ModuloMixing<T>& mixing, Range) {
-    run<T>(
-        mixing.segments, cuda::launch_of(mixing),
-        [&](int exponent) { return cuda::mixing_factor(mixing, exponent); },
-        [](const auto& launch, unsigned block, unsigned thread) {
-          const int counted = cuda::mix_thread(launch, block, thread);
-          if (launch.wrapped != nullptr) *launch.wrapped += counted;
-        });
+    run<T>(mixing, [](const auto& launch, unsigned block, unsigned thread) {
+      const int counted = cuda::mix_thread(launch, block, thread);
+      if (launch.wrapped != nullptr) *launch.wrapped += counted;
+    });
   }
 
  private:
-  template <typename T, typename FactorOf, typename Thread>
-  static void run(std::span<const CodeSegment> segments, const cuda::CodeLaunch<T>& first,
-                  const FactorOf& factor_of, const Thread& run_thread) {
-    cuda::for_each_code_launch<T>(
-        segments, first, factor_of, [&](const cuda::CodeLaunch<T>& launch) {
-          for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
-            for (unsigned thread = 0; thread < cuda::kCodeThreads; ++thread)
-              run_thread(launch, block, thread);
-          }
-        });
+  template <typename T, typename Work, typename Thread>
+  static void run(const Work& work, const Thread& run_thread) {
+    cuda::for_each_code_launch(work, [&](const cuda::CodeLaunch<T>& launch) {
+      for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
+        for (unsigned thread = 0; thread < cuda::kCodeThreads; ++thread)
+          run_thread(launch, block, thread);
+      }
+    });
   }
 };
 
@@ -151,15 +145,6 @@ std::vector<ModuloKernels> all_kernels() {
   std::vector<ModuloKernels> all = cpu_modulo_kernels_of_all_instruction_sets();
   all.push_back(ModuloKernels::made_of<EmulatedGpu>());
   return all;
-}
-
-template <typename T>
-const TypedModuloKernels<T>& typed(const ModuloKernels& kernels) {
-  if constexpr (std::is_same_v<T, float>) {
-    return kernels.float32;
-  } else {
-    return kernels.float64;
-  }
 }
 
 // Copies that are some grid steps apart, as after some steps of training.
@@ -224,7 +209,7 @@ TYPED_TEST(Codes, StandInTheMessageAsTheLayoutSays) {
   for_each_case<T>([](const Copies<T>& copies, const ModuloFormat& format) {
     const ModuloLayout layout = copies.layout(format);
     for (const ModuloKernels& kernels : all_kernels()) {
-      const auto message = copies.encoded(typed<T>(kernels), 0, layout, copies.numel());
+      const auto message = copies.encoded(kernels.of<T>(), 0, layout, copies.numel());
       for (const CodeSegment& segment : layout.segments) {
         for (std::int64_t i = segment.begin; i < segment.end; ++i)
           ASSERT_EQ(code_in(message, segment, i),
@@ -240,7 +225,7 @@ TYPED_TEST(Codes, AreTheSameInPieces) {
   using T = TypeParam;
   for_each_case<T>([](const Copies<T>& copies, const ModuloFormat& format) {
     const ModuloLayout layout = copies.layout(format);
-    const auto& kernels = typed<T>(cpu_modulo_kernels());
+    const auto& kernels = cpu_modulo_kernels().of<T>();
     EXPECT_EQ(copies.encoded(kernels, 0, layout, 4096 - 16),
               copies.encoded(kernels, 0, layout, copies.numel()));
   });
@@ -290,11 +275,10 @@ TYPED_TEST(Codes, MixToTheSameBitsEverywhereAndInPieces) {
   using T = TypeParam;
   for_each_case<T>([](const Copies<T>& copies, const ModuloFormat& format) {
     for (const int others : {1, 3}) {
-      const auto& here = typed<T>(cpu_modulo_kernels());
+      const auto& here = cpu_modulo_kernels().of<T>();
       const Mixed<T> whole = mixed(copies, format, 0, others, here, copies.numel());
       for (const ModuloKernels& kernels : all_kernels())
-        expect_same_bits(mixed(copies, format, 0, others, typed<T>(kernels), copies.numel()),
-                         whole);
+        expect_same_bits(mixed(copies, format, 0, others, kernels.of<T>(), copies.numel()), whole);
       expect_same_bits(mixed(copies, format, 0, others, here, 4096 - 16), whole);
     }
   });
@@ -307,7 +291,7 @@ TYPED_TEST(Codes, MixByTheFormula) {
   for_each_case<T>([&](const Copies<T>& copies, const ModuloFormat& format) {
     const ModuloLayout layout = copies.layout(format);
     const Mixed<T> result =
-        mixed(copies, format, 1, 3, typed<T>(cpu_modulo_kernels()), copies.numel());
+        mixed(copies, format, 1, 3, cpu_modulo_kernels().of<T>(), copies.numel());
     std::vector<long double> expected(copies.copies[1].begin(), copies.copies[1].end());
     std::vector<long double> slack(expected.size(), 0);
     std::int64_t wrapped = 0;

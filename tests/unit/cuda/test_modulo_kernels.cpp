@@ -21,12 +21,7 @@ constexpr at::ScalarType kDtype = std::is_same_v<T, double> ? at::kDouble : at::
 
 template <typename T>
 const TypedModuloKernels<T>& kernels_on(at::Device device) {
-  const ModuloKernels& all = device.is_cuda() ? cuda_modulo_kernels() : cpu_modulo_kernels();
-  if constexpr (std::is_same_v<T, double>) {
-    return all.float64;
-  } else {
-    return all.float32;
-  }
+  return (device.is_cuda() ? cuda_modulo_kernels() : cpu_modulo_kernels()).of<T>();
 }
 
 template <typename T>

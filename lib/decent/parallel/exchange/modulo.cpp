@@ -47,8 +47,8 @@ at::Tensor bytes_like(const at::Tensor& x, at::IntArrayRef sizes) {
 template <typename F>
 void with_kernels(const at::Tensor& x, const F& f) {
   const ModuloKernels& kernels = x.is_cuda() ? cuda_modulo_kernels() : cpu_modulo_kernels();
-  if (x.scalar_type() == at::kDouble) return f(kernels.float64, x.mutable_data_ptr<double>());
-  f(kernels.float32, x.mutable_data_ptr<float>());
+  if (x.scalar_type() == at::kDouble) return f(kernels.of<double>(), x.mutable_data_ptr<double>());
+  f(kernels.of<float>(), x.mutable_data_ptr<float>());
 }
 
 class ModuloExchange : public Exchange {
