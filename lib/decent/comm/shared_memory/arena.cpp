@@ -18,7 +18,7 @@ namespace decent {
 namespace {
 
 [[noreturn]] void fail(const std::string& what) {
-  throw std::system_error(errno, std::generic_category(), what);
+  throw UserError(what + ": " + std::generic_category().message(errno));
 }
 
 // To grow beyond it would end the process (SIGXFSZ).

@@ -29,12 +29,12 @@ class Arena {
  public:
   static constexpr std::int64_t kPage = 4096;
 
-  /// A new arena of this process. Throws std::system_error if the system refuses, UserError if
-  /// the size of files is limited for this process (ulimit -f), which memfd counts as.
+  /// A new arena of this process. Throws UserError if the system refuses, and if the size of files
+  /// is limited for this process (ulimit -f), which also goes for a memfd.
   static std::shared_ptr<Arena> create();
 
-  /// Maps another process's arena. Throws std::system_error if that is not allowed or possible,
-  /// UserError if the descriptor is of something else by now.
+  /// Maps another process's arena. Throws UserError if that is not allowed or not possible, and if
+  /// the descriptor is of something else by now.
   static std::shared_ptr<Arena> open(const ArenaAddress& address);
 
   ~Arena();

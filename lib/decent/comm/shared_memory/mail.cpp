@@ -28,7 +28,7 @@ struct Mail::Descriptor {
 
 // A ring from one worker to another, in the receiver's arena. Numbers count without end.
 struct alignas(128) Mail::Inbox {
-  static constexpr std::uint32_t kPlaces = 128;
+  static constexpr std::uint32_t kPlaces = 1024;
 
   Counter written;            // by the sender
   alignas(128) Counter read;  // by the receiver

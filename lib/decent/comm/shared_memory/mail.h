@@ -98,7 +98,7 @@ class Mail : public std::enable_shared_from_this<Mail> {
   bool holds(const void* data) const;
 
   /// Sends `bytes` from `data` on, which lies in a block of this worker. Nobody writes there until
-  /// all readers are done. Waits only where a reader has 128 messages of this worker that it has
+  /// all readers are done. Waits only where a reader has 1024 messages of this worker that it has
   /// not looked at. Throws PeerLost if a worker is gone.
   void send(const void* data, std::int64_t bytes, std::span<const std::size_t> to, MessageTag tag);
   /// A message without bytes.
