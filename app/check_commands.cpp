@@ -13,7 +13,7 @@ namespace decent {
 namespace {
 
 // What a run refuses after its preparation, and in its first step.
-void try_start(Program& program, const Run& run) {
+void try_start(Program& program, Run& run) {
   World& world = *program.world;
   const auto communicator = connect(world, run.task);
   world.agree("first step", [&] {

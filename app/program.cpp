@@ -72,7 +72,7 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
                     "' has no locks: nothing keeps a second run out of it");
 }
 
-std::shared_ptr<Communicator> connect(World& world, const Task& task) {
+std::shared_ptr<Communicator> connect(World& world, Task& task) {
   world.control().set_timeout(std::chrono::duration<double>(task.recipe.parallel.timeout_s));
   std::shared_ptr<Communicator> communicator;
   world.agree("connect", [&] { communicator = world.communicator(task.device); });

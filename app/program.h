@@ -49,7 +49,7 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
 /// Connects all workers for tensors on the device of `task`, whose timeout counts from now on.
 /// What it returns must live until all have one: who closes a connection early is taken for lost.
 /// Collective.
-std::shared_ptr<Communicator> connect(World& world, const Task& task);
+std::shared_ptr<Communicator> connect(World& world, Task& task);
 
 /// Prepares the run of the recipe on every worker, which must all prepare the same. Collective.
 /// Throws SharedError.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures decent-train against PyTorch programs, a bare LibTorch loop, and its goals for start-up and memory.
 
-    .venv/bin/python tools/bench/bench.py step|bare|start|save|update|coding|slow|slow-modulo|onnx|gpu|picture|all [--write]
+    .venv/bin/python tools/bench/bench.py KIND [--write]
 
 step    whole training steps of four models with 1, 2 and 4 workers: decent-train, its Python peers, DDP, nothing sent
 bare    one worker against the same model in the smallest loop that LibTorch allows (bare.cpp)
@@ -9,6 +9,7 @@ start   seconds from the start of the process to the end of the first step, and 
 save    what a checkpoint adds to a step, and how fast it is written, beside dd with an fsync
 update  mixing and updating 64M parameters, beside the peers' operations and STREAM's triad
 coding  what mixing with codes of 2 and 4 bits adds to the update of 11M parameters
+shared  steps of 2 and 4 workers of one machine, through shared memory and gloo (--workers takes any other number, too)
 slow    step over links of 1 Gbit/s and 200 Mbit/s between two hosts (network namespaces: needs root)
 slow-modulo  the same at 200 and 50 Mbit/s with two bits a weight, whole weights and slices, and DDP
 onnx    steps of models from ONNX files against the same from TorchScript, and the time of an import
@@ -17,9 +18,10 @@ picture draws docs/performance.png from the tables in docs/performance.md (matpl
 all     all of them, but for those that this machine cannot measure; picture with --write only
 
 All programs take the same TorchScript files, data, batches, AdamW and float32, one thread a worker, and alternate: each
-round runs every one of them once. A round's result is the median of its samples (means over windows of some steps); the
-tables show medians over rounds with the least and the greatest, and ratios of the same round. --write puts the tables
-into docs/performance.md. Needs what tools/setup --tests installs, and a build (tools/build).
+round runs every one of them once. A round's result is the median of its samples, which are means over windows of some
+steps (for shared and slow-modulo it is their mean); the tables show medians over rounds with the least and the
+greatest, and ratios of the same round. --write puts the tables into docs/performance.md. Needs what tools/setup --tests
+installs, and a build (tools/build).
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ import gpu
 import onnx_models
 import page
 import saving
+import shared
 import slow
 import slow_modulo
 import starting
@@ -179,8 +182,11 @@ def bench_update(arguments: argparse.Namespace, folder: Path) -> str:
 
 # What each of them measures unless --models says less; the others have no models to choose.
 CHOICES = {"step": list(MODELS), "bare": list(MODELS), "start": list(MODELS), "save": ["char_gpt"],
-           "slow": ["char_gpt", "gpt_11m"], "slow-modulo": ["gpt_11m"], "onnx": list(onnx_models.COMPARED)}
-BENCHMARKS = ("step", "bare", "start", "save", "update", "coding", "slow", "slow-modulo", "onnx", "gpu", "picture")
+           "shared": ["gpt_11m"], "slow": ["char_gpt", "gpt_11m"], "slow-modulo": ["gpt_11m"],
+           "onnx": list(onnx_models.COMPARED)}
+BENCHMARKS = ("step", "bare", "start", "save", "update", "coding", "shared", "slow", "slow-modulo", "onnx", "gpu",
+              "picture")
+SETTINGS = [setting.name for setting in slow_modulo.SETTINGS]
 TARGETS = {"bare": "bench_bare", "start": "bench_idle", "save": "bench_save", "update": "bench_update",
            "coding": "bench_coding", "onnx": "bench_import"}
 
@@ -197,11 +203,13 @@ def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator
     if kind == "step":
         for name in arguments.models:
             yield f"step {name}", bench_step(MODELS[name], arguments, folder)
+    elif kind == "shared":
+        yield from shared.sections(arguments.settings, arguments.workers, arguments.rounds, folder)
     elif kind == "slow":
         for name in arguments.models:
             yield f"slow {name}", slow.bench(MODELS[name], arguments.rounds, folder)
     elif kind == "slow-modulo":
-        for setting in slow_modulo.SETTINGS:
+        for setting in (s for s in slow_modulo.SETTINGS if s.name in arguments.settings):
             yield f"{kind} {setting.name}", slow_modulo.bench(setting, arguments.rounds, folder)
     elif kind == "coding":
         yield kind, coding.bench(arguments.rounds)
@@ -249,11 +257,17 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--write", action="store_true", help="also write the tables into docs/performance.md")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS))
-    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4])
+    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2, 4], help="of step and shared")
+    parser.add_argument("--settings", nargs="+", choices=SETTINGS, default=SETTINGS, help="of shared and slow-modulo")
     parser.add_argument("--no-build", action="store_true", help="measure the programs in build/bin as they are")
     arguments = parser.parse_args()
     if arguments.kind in CHOICES and not set(CHOICES[arguments.kind]) & set(arguments.models):
         parser.error(f"{arguments.kind} measures {', '.join(CHOICES[arguments.kind])}")
+    others = set(arguments.workers) - {1, *shared.ON_THE_PAGE}
+    if arguments.kind == "shared" and max(arguments.workers) < 2:
+        parser.error("shared measures 2 workers and more")
+    if arguments.kind in ("shared", "all") and arguments.write and others:
+        parser.error(f"docs/performance.md has no place for {min(others)} workers of one machine")
     return arguments
 
 

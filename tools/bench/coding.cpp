@@ -78,12 +78,11 @@ class Coding {
   }
 
   void mix(const decent::Range& piece) {
+    const auto* const other = other_.const_data_ptr<std::uint8_t>();
     decent::cpu_modulo_kernels().float32.mix({.x = bucket_.x.mutable_data_ptr<float>(),
                                               .segments = layout_.segments,
                                               .own = own_.const_data_ptr<std::uint8_t>(),
-                                              .others = other_.const_data_ptr<std::uint8_t>(),
-                                              .stride = layout_.bytes,
-                                              .count = 1,
+                                              .others = {&other, 1},
                                               .weight = 0.5,
                                               .bits = format_.bits,
                                               .wrapped = &wrapped_},

@@ -118,19 +118,45 @@ def recipe(model: Model, steps: int, every: int) -> dict:
     }
 
 
+def alone(workers: int) -> dict:
+    """Section `parallel` of a recipe: each worker for itself, the same steps without an exchange to wait for."""
+    return {"topology": {"phases": [[{"ranks": [rank], "weight": 1.0} for rank in range(workers)]]}}
+
+
 def _windows(milliseconds: list[float], size: int) -> list[float]:
     return [sum(milliseconds[i : i + size]) / size for i in range(0, len(milliseconds) - size + 1, size)]
 
 
-def run_ours(model: Model, workers: int, folder: Path, changes: dict | None = None,
-             hosts: Sequence[Host] = ()) -> list[float]:
-    """Milliseconds a step of each window. changes: sections of the recipe that replace those of recipe()."""
+@dataclass(frozen=True)
+class OurRun:
+    """Milliseconds a step of each window, what part of them rank 0 waited for its peers, and what carried the exchange,
+    in the program's words.
+    """
+
+    step_ms: list[float]
+    waiting_ms: list[float]
+    carrier: str
+
+
+def measure_ours(model: Model, workers: int, folder: Path, changes: dict | None = None,
+                 hosts: Sequence[Host] = ()) -> OurRun:
+    """changes: sections of the recipe that replace those of recipe()."""
     config = folder / "recipe.yaml"
     config.write_text(json.dumps({**recipe(model, model.steps, model.window), **(changes or {})}))  # JSON is YAML
-    output = Path(tempfile.mkdtemp(dir=folder)) / "run"
-    run_workers([PROGRAM, "--config", config, "--set", f"output={output}"], workers, folder, hosts=hosts)
-    lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    return [line["step_ms"] for line in lines if line["kind"] == "train" and line["step"] > model.warm_up]
+    with tempfile.TemporaryDirectory(dir=folder) as parent:  # a run leaves its model twice
+        output = Path(parent, "run")
+        printed = run_workers([PROGRAM, "--config", config, "--set", f"output={output}"], workers, folder, hosts=hosts)
+        lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    measured = [line for line in lines if line["kind"] == "train" and line["step"] > model.warm_up]
+    carrier = re.search(r"^device .*\bexchange by (.+)$", printed, re.MULTILINE)
+    return OurRun([line["step_ms"] for line in measured], [line["comm_wait_ms"] for line in measured],
+                  carrier[1] if carrier else "what the program does not say")
+
+
+def run_ours(model: Model, workers: int, folder: Path, changes: dict | None = None,
+             hosts: Sequence[Host] = ()) -> list[float]:
+    """Milliseconds a step of each window."""
+    return measure_ours(model, workers, folder, changes, hosts).step_ms
 
 
 def run_contender(name: str, model: Model, workers: int, folder: Path, optimizing: bool = False,

@@ -9,15 +9,13 @@ from statistics import median
 import network
 import support
 from hosts import Host, hosts
-from programs import OURS, Model, parameters, run_contender, run_ours
+from programs import OURS, Model, alone, parameters, run_contender, run_ours
 from tables import NotHere, in_turn, number, ratios, say, spread, table, two_digits
 
 LINKS = {"1 Gbit/s": 1000, "200 Mbit/s": 200}
 BF16 = "decent-train, comm_dtype bf16"
 PARALLEL = {OURS: {"topology": "ring"}, BF16: {"topology": "ring", "comm_dtype": "bf16"}}
 PROGRAMS = (*PARALLEL, "decent-dp fused", "DDP")
-# Each worker for itself: the same steps without an exchange to wait for.
-ALONE = {"topology": {"phases": [[{"ranks": [rank], "weight": 1.0} for rank in range(2)]]}}
 
 
 @dataclass
@@ -50,7 +48,7 @@ def _run(name: str, model: Model, folder: Path, pair: list[Host]) -> tuple[list[
 def _busy(rate: float, model: Model, folder: Path, pair: list[Host]) -> list[float]:
     """Milliseconds a step of workers that exchange nothing while others send `rate` bytes a second each way."""
     with network.traffic(pair, rate):
-        return run_ours(model, 2, folder, {"parallel": ALONE}, pair)
+        return run_ours(model, 2, folder, {"parallel": alone(2)}, pair)
 
 
 def _measure(title: str, model: Model, pair: list[Host], rounds: int, folder: Path) -> Results:

@@ -13,8 +13,7 @@ from statistics import mean
 import network
 import support
 from hosts import Host, hosts
-from programs import FILES, MODELS, Model, parameters, run_contender, run_ours
-from slow import ALONE
+from programs import FILES, MODELS, Model, alone, parameters, run_contender, run_ours
 from tables import in_turn, number, say, table
 
 NOTHING = "no communication"
@@ -42,13 +41,13 @@ WINDOW, WARM_UP = 2, 4
 LONG = replace(MODELS["gpt_11m"], warm_up=WARM_UP, window=WINDOW)
 SETTINGS = (
     Setting("long", LONG, (
-        Contender(NOTHING, 200, {"topology": ALONE["topology"]}),
+        Contender(NOTHING, 200, alone(2)),
         Contender("modulo2", 200, MODULO2, goal=1.20),
         Contender("modulo2, slices 4", 50, SLICED, goal=1.20),
         Contender("fp32", 200, {"topology": "ring"}),
     )),
     Setting("short", replace(LONG, data=FILES / "passages_128.safetensors", batch_size=1), (
-        Contender(NOTHING, 200, {"topology": ALONE["topology"]}, steps=64),
+        Contender(NOTHING, 200, alone(2), steps=64),
         Contender("modulo2", 200, MODULO2, steps=64, goal=1.30),
         Contender("modulo2, slices 4", 50, SLICED, steps=64, goal=1.30),
         Contender("DDP", 200, None),

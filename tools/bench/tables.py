@@ -37,12 +37,13 @@ def in_turn(names: list[str], number_of_round: int) -> list[str]:
     return names[:: 1 if number_of_round % 2 == 0 else -1]
 
 
-def rounds_of(programs: dict[str, Callable[[], list[float]]], rounds: int, title: str) -> dict[str, list[float]]:
-    """Each program's median of each round."""
+def rounds_of(programs: dict[str, Callable[[], list[float]]], rounds: int, title: str,
+              middle: Callable[[list[float]], float] = median) -> dict[str, list[float]]:
+    """Each program's median, or another middle, of each round."""
     results: dict[str, list[float]] = {name: [] for name in programs}
     for number_of_round in range(rounds):
         for name in in_turn(list(programs), number_of_round):
-            results[name].append(median(programs[name]()))
+            results[name].append(middle(programs[name]()))
             say(f"{title}, round {number_of_round + 1}: {name} {results[name][-1]:.1f} ms")
     return results
 

@@ -196,27 +196,27 @@ struct Cpu {
                         T factor) {
     const std::int64_t n = block.numel();
     std::array<std::int8_t, kBlock> differences;
-    if (m.count == 1) {
-      subtract(m, segment, block, 0, differences.data());
+    if (m.others.size() == 1) {
+      subtract(m, segment, block, m.others[0], differences.data());
       InstructionSet::template run<AddLoop>(m.x + block.begin, differences.data(), factor, n);
       return;
     }
     std::array<std::int32_t, kBlock> sums{};
-    for (int j = 0; j < m.count; ++j) {
-      subtract(m, segment, block, j, differences.data());
+    for (const std::uint8_t* other : m.others) {
+      subtract(m, segment, block, other, differences.data());
       InstructionSet::template run<SumLoop>(sums.data(), differences.data(), n);
     }
     InstructionSet::template run<AddLoop>(m.x + block.begin, sums.data(), factor, n);
   }
 
-  // The differences to member number j.
+  // The differences to another member's message.
   template <typename T>
   static void subtract(const ModuloMixing<T>& m, const CodeSegment& segment, const Range& block,
-                       int j, std::int8_t* differences) {
+                       const std::uint8_t* other, std::int8_t* differences) {
     const std::int64_t at = byte_of(segment, block.begin);
     with_bits(segment.bits, [&](auto bits) {
-      InstructionSet::template run<DifferenceLoop<bits()>>(m.own + at, m.others + j * m.stride + at,
-                                                           differences, block.numel());
+      InstructionSet::template run<DifferenceLoop<bits()>>(m.own + at, other + at, differences,
+                                                           block.numel());
     });
     if (segment.bits < 8 || m.wrapped == nullptr) return;
     std::atomic_ref(*m.wrapped)

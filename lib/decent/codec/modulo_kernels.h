@@ -31,11 +31,10 @@ struct ModuloMixing {
   T* x = nullptr;                         // the bucket
   std::span<const CodeSegment> segments;  // in the order of elements
   const std::uint8_t* own = nullptr;      // this worker's message
-  const std::uint8_t* others = nullptr;   // those of the other members, one after another
-  std::int64_t stride = 0;                // bytes from one of them to the next
-  int count = 0;                          // of others
-  double weight = 0;                      // gamma W_ij
-  int bits = 2;                           // of the format
+  // Those of the other members; on a GPU at equal distances.
+  std::span<const std::uint8_t* const> others = {};
+  double weight = 0;                // gamma W_ij
+  int bits = 2;                     // of the format
   std::int64_t* wrapped = nullptr;  // null, or in x's memory: is increased by the number of d_ij of
                                     // 8 bits that the format's bits would have got wrong
 

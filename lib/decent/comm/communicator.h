@@ -1,7 +1,8 @@
 #pragma once
 // A group of workers that exchange tensors (torch.distributed's ProcessGroup, reduced to what this
-// library needs). The backends are gloo for tensors on the CPU; NCCL, or gloo through host memory
-// (comm/cuda.h), for tensors on GPUs; and a group of one worker that needs no network.
+// library needs). The backends are shared memory between workers of one machine and gloo between
+// machines for tensors on the CPU; NCCL, or gloo through host memory (comm/cuda.h), for tensors on
+// GPUs; and a group of one worker that needs no network.
 //
 // Collective contract: every member calls the same operations of a group in the same order. All
 // operations return a handle at once and run in the background. Tensors must be contiguous and on
@@ -13,6 +14,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -36,6 +39,24 @@ class PendingWork {
 };
 using Pending = std::unique_ptr<PendingWork>;
 
+/// Some of the values that came, in one place.
+struct ReceivedPart {
+  std::int64_t begin = 0;  // their first one's element number in the whole
+  at::Tensor values;       // [numel], of the type of what was sent
+};
+
+/// An operation whose result is read where it came to lie, perhaps in another worker's memory. It
+/// may be read from the return of wait() until this object is destroyed, and must not be written.
+/// The other worker's memory is not free before, so destroy it soon.
+class PendingReceived : public PendingWork {
+ public:
+  /// In order, together the whole. After wait().
+  virtual std::vector<ReceivedPart> parts() const = 0;
+};
+
+/// Makes a tensor that values can be received into, if they cannot stay where they are.
+using Room = std::function<at::Tensor()>;
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -54,6 +75,23 @@ class Communicator {
   /// the mirrored call with the same tag.
   virtual Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer,
                            int tag) = 0;
+  /// Whether member `peer` reads in place what this worker sends from memory_to_send().
+  virtual bool reads_in_place(int /*peer*/) const { return false; }
+  /// Memory to send from: uint8 [bytes], aligned to 128 bytes. Undefined if no member of this group
+  /// reads in place; everything may be sent from anywhere, but then it may be copied first.
+  virtual at::Tensor memory_to_send(std::int64_t /*bytes*/) { return {}; }
+  /// Blocks until everybody is done with what was sent from `memory`, of memory_to_send(), so that
+  /// it may be written again.
+  virtual void wait_until_read(const at::Tensor& /*memory*/) {}
+
+  /// exchange() without a copy where there is a way. Otherwise values are received into `room()`,
+  /// of the shape and type of `send`.
+  virtual std::shared_ptr<PendingReceived> exchange_views(const at::Tensor& send, int peer, int tag,
+                                                          const Room& room);
+  /// The elementwise sum over all members, with the same bits on every member, without a copy where
+  /// there is a way. What `send` holds afterwards is undefined, if it is memory_to_send().
+  virtual std::shared_ptr<PendingReceived> sum_views(const at::Tensor& send, const Room& room);
+
   /// A new group of some members, given by their numbers in this group; member i of the new group
   /// is members[i]. Exactly these members call it.
   virtual std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) = 0;

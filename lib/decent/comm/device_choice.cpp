@@ -48,8 +48,7 @@ DeviceChoice choose_gpu(BackendRequest backend, int gpus, const Launch& launch,
   const int index = launch.local_rank % gpus;
   machine.use_gpu(index);
   return {.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index)),
-          .backend = chosen,
-          .note = {}};
+          .backend = chosen};
 }
 
 // Why an automatic device is the CPU, if that may be a surprise.
@@ -64,14 +63,16 @@ std::string note_on_cpu(const CudaDevices& found, const Launch& launch) {
 DeviceChoice choose_device_of(const Machine& machine, DeviceRequest device, BackendRequest backend,
                               const Launch& launch) {
   refuse_nccl_on_the_cpu(device, backend);
-  if (device == DeviceRequest::cpu) return {};
+  const DeviceChoice cpu{.may_share_memory = backend == BackendRequest::automatic};
+  if (device == DeviceRequest::cpu) return cpu;
   const bool gpu_requested = device == DeviceRequest::cuda || backend == BackendRequest::nccl;
   const CudaDevices found = machine.find_gpus();
   if (gpu_requested && found.count == 0) refuse_missing_gpus(device, found.problem);
-  if (!gpu_requested && found.count < launch.local_world_size)
-    return {.device = c10::Device(c10::kCPU),
-            .backend = Backend::gloo,
-            .note = note_on_cpu(found, launch)};
+  if (!gpu_requested && found.count < launch.local_world_size) {
+    DeviceChoice choice = cpu;
+    choice.note = note_on_cpu(found, launch);
+    return choice;
+  }
   return choose_gpu(backend, found.count, launch, machine);
 }
 
@@ -85,6 +86,18 @@ DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const L
 
 std::string_view backend_name(Backend backend) {
   return backend == Backend::nccl ? "nccl" : "gloo";
+}
+
+std::string_view carrier_name(const DeviceChoice& choice) {
+  switch (choice.sharing) {
+    case Sharing::none:
+      return backend_name(choice.backend);
+    case Sharing::within_machines:
+      return "shared memory and gloo";
+    case Sharing::all:
+      return "shared memory";
+  }
+  __builtin_unreachable();
 }
 
 }  // namespace decent

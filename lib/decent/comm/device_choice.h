@@ -18,20 +18,29 @@ enum class BackendRequest { automatic, gloo, nccl };
 /// What carries tensors between workers.
 enum class Backend { gloo, nccl };
 
+/// Whose tensors go through shared memory instead of gloo: those of no two workers, of workers on
+/// the same machine, or, where there is only one machine, of all workers.
+enum class Sharing { none, within_machines, all };
+
 struct DeviceChoice {
   c10::Device device{c10::kCPU};
   Backend backend = Backend::gloo;
-  std::string note;  // why an automatic choice took the CPU although there is a GPU; else empty
+  std::string note =
+      {};  // why an automatic choice took the CPU although there is a GPU; else empty
+  bool may_share_memory = false;  // with workers of the same machine
+  // World::communicator() finds these out.
+  Sharing sharing = Sharing::none;
+  std::string sharing_problem = {};  // why workers that may share memory cannot; else empty
 };
 
 /// Chooses the GPU whose number is this worker's local rank, or the CPU; and NCCL between GPUs,
-/// gloo otherwise. An automatic device is a GPU if every worker of this machine can have one of its
-/// own, or if NCCL is requested. Makes a chosen GPU the current one of the calling thread, as
-/// torch.cuda.set_device does. Call it before anything asks LibTorch for CUDA
-/// (core/cuda_library.h).
-/// Throws UserError if a request cannot be met: there is no GPU; NCCL with the CPU; fewer GPUs than
-/// workers on this machine, unless gloo carries the tensors or NCCL_HOSTID allows NCCL to share
-/// GPUs. Workers that share GPUs get GPU local rank mod the number of GPUs.
+/// gloo otherwise, unless it is not requested and workers may share memory. An automatic device is
+/// a GPU if every worker of this machine can have one of its own, or if NCCL is requested. Makes a
+/// chosen GPU the current one of the calling thread, as torch.cuda.set_device does. Call it before
+/// anything asks LibTorch for CUDA (core/cuda_library.h). Throws UserError if a request cannot be
+/// met: there is no GPU; NCCL with the CPU; fewer GPUs than workers on this machine, unless gloo
+/// carries the tensors or NCCL_HOSTID allows NCCL to share GPUs. Workers that share GPUs get GPU
+/// local rank mod the number of GPUs.
 DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const Launch& launch);
 
 struct CudaDevices;  // comm/cuda.h
@@ -48,5 +57,9 @@ DeviceChoice choose_device_of(const Machine& machine, DeviceRequest device, Back
 
 /// "gloo" or "nccl".
 std::string_view backend_name(Backend backend);
+
+/// What carries tensors between workers: "shared memory", "shared memory and gloo", "gloo" or
+/// "nccl".
+std::string_view carrier_name(const DeviceChoice& choice);
 
 }  // namespace decent

@@ -27,7 +27,8 @@ struct DistributedOptions {
   /// the failure's exit code (3 for a lost worker).
   std::function<void(const Failure&, bool reports)> on_failure = nullptr;
   /// Automatic: a GPU with NCCL if every worker of the machine can have a GPU of its own, else the
-  /// CPU with gloo. See choose_device().
+  /// CPU, with shared memory between workers of one machine (the same boot, user, and namespaces of
+  /// processes and of the network) and gloo between machines. See choose_device().
   DeviceRequest device = DeviceRequest::automatic;
   BackendRequest backend = BackendRequest::automatic;
 };
@@ -54,10 +55,12 @@ class Distributed {
   /// The device for this worker's model and batches. A GPU is the current one of the thread that
   /// made this object.
   c10::Device device() const { return choice_.device; }
-  /// What carries tensors between workers: "gloo", "nccl", or "none" for a single worker.
+  /// What carries tensors between workers: see carrier_name(). "none" for a single worker.
   std::string_view backend() const {
-    return launch_.world_size == 1 ? "none" : backend_name(choice_.backend);
+    return launch_.world_size == 1 ? "none" : carrier_name(choice_);
   }
+  /// Why workers of one machine exchange by gloo although they were to share memory; else empty.
+  const std::string& sharing_problem() const { return choice_.sharing_problem; }
 
   /// The group of all workers.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }

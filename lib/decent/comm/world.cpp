@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "decent/comm/gloo.h"
 #include "decent/comm/meeting.h"
 #include "decent/comm/mesh.h"
+#include "decent/comm/shared_memory/shared_communicator.h"
 #include "decent/core/host.h"
 #include "decent/core/random_name.h"
 #include "decent/core/text.h"
@@ -22,6 +24,7 @@
 namespace decent {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Endpoint, address, port)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArenaAddress, process, descriptor, token, bytes)
 
 namespace {
 
@@ -64,10 +67,18 @@ void check_builds(Meeting& meeting) {
 // What workers tell each other of themselves before they connect.
 struct Hello {
   std::string host;
-  std::string route;  // its address on the way to the store
-  std::string token;  // rank 0's is what connections between workers begin with
+  std::string machine;  // host_identity()
+  std::string route;    // its address on the way to the store
+  std::string token;    // rank 0's is what connections between workers begin with
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, host, route, token)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, host, machine, route, token)
+
+// What workers tell each other of what they chose before they exchange tensors.
+struct Choice {
+  Backend backend = Backend::gloo;
+  bool may_share_memory = false;
+};
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Choice, backend, may_share_memory)
 
 // While workers connect, errors of the network are about one another.
 Explain network_errors(Explain others) {
@@ -78,11 +89,12 @@ Explain network_errors(Explain others) {
 }
 
 // Each worker chose by what its own machine has; some of them in NCCL would wait for the others.
-void throw_if_backends_differ(const std::vector<Backend>& backends) {
+void throw_if_backends_differ(const std::vector<Choice>& choices) {
   std::vector<std::string> by_nccl;
   std::vector<std::string> by_gloo;
-  for (std::size_t rank = 0; rank < backends.size(); ++rank) {
-    (backends[rank] == Backend::nccl ? by_nccl : by_gloo).push_back(std::to_string(rank));
+  for (std::size_t rank = 0; rank < choices.size(); ++rank) {
+    const bool nccl = choices[rank].backend == Backend::nccl;
+    (nccl ? by_nccl : by_gloo).push_back(std::to_string(rank));
   }
   if (by_nccl.empty() || by_gloo.empty()) return;
   throw SharedError(ExitCode::user_error,
@@ -97,6 +109,17 @@ std::string choose_address(const Launch& launch, const std::vector<Hello>& hello
   const bool all_local = std::all_of(hellos.begin(), hellos.end(),
                                      [](const Hello& hello) { return is_loopback(hello.route); });
   return is_loopback(own) && !all_local ? address_for_others(launch) : own;
+}
+
+// What the machines allow.
+Sharing sharing_of(const std::vector<std::string>& machines) {
+  std::map<std::string, std::size_t> workers;  // by machine
+  std::size_t most = 0;
+  for (const std::string& machine : machines) {
+    if (!machine.empty()) most = std::max(most, ++workers[machine]);
+  }
+  if (most < 2) return Sharing::none;
+  return most == machines.size() ? Sharing::all : Sharing::within_machines;
 }
 
 }  // namespace
@@ -142,7 +165,10 @@ void World::meet(WorldOptions options) {
       [&](const std::string& name, const std::string& own) { return meeting_->share(name, own); },
       network_errors(options.explain));
   const std::vector<Hello> hellos = at_store.agree("address", [&] {
-    return Hello{.host = host_name(), .route = route_address(launch_), .token = random_name()};
+    return Hello{.host = host_name(),
+                 .machine = host_identity(),
+                 .route = route_address(launch_),
+                 .token = random_name()};
   });
   Socket listener;
   const std::vector<Endpoint> endpoints = at_store.agree("listen", [&] {
@@ -155,7 +181,10 @@ void World::meet(WorldOptions options) {
     connections = connect_mesh(launch_.rank, endpoints, listener, hellos.front().token, deadline);
   });
   std::vector<std::string> hosts;
-  for (const Hello& hello : hellos) hosts.push_back(hello.host);
+  for (const Hello& hello : hellos) {
+    hosts.push_back(hello.host);
+    machines_.push_back(hello.machine);
+  }
   start_control(std::move(hosts), std::move(connections), std::move(options));
   // From here on the control plane gives up on peers, and gloo's look-ups wait for as long as they
   // live.
@@ -174,12 +203,66 @@ void World::leave_after_rank_0() {
   if (launch_.rank != 0) control_->wait_until_left(0, kWaitForRank0);
 }
 
-std::shared_ptr<Communicator> World::communicator(const DeviceChoice& choice) {
-  if (launch_.world_size == 1) return make_single_worker();
-  throw_if_backends_differ(gather("backend", choice.backend));
+// Those that could share memory with this worker, and this one.
+std::vector<int> World::ranks_of_machine() const {
+  const std::string& own = machines_[static_cast<std::size_t>(launch_.rank)];
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < machines_.size(); ++rank) {
+    const auto each = static_cast<int>(rank);
+    if (each == launch_.rank || (!own.empty() && machines_[rank] == own)) ranks.push_back(each);
+  }
+  return ranks;
+}
+
+// The communicator of this machine's workers; null for a worker alone. If it fails on one worker,
+// no machine shares memory, so that all workers know what carries their tensors.
+std::shared_ptr<Communicator> World::share_memory_here(DeviceChoice& choice) {
+  const std::vector<int> ranks = ranks_of_machine();
+  const auto note_problem = [&](const Outcome& outcome) {
+    if (outcome.code != ExitCode::done && choice.sharing_problem.empty())
+      choice.sharing_problem = outcome.message;
+  };
+  std::shared_ptr<Arena> own;
+  const auto offers = attempt("offer memory", [&] {
+    if (ranks.size() > 1) own = Mail::make_arena(ranks.size());
+    return own ? own->address() : ArenaAddress();
+  });
+  for (const auto& offer : offers) note_problem(offer.outcome);
+  std::size_t own_number = 0;
+  std::vector<std::shared_ptr<Arena>> arenas;
+  const auto opened = attempt("open memory", [&] {
+    if (!choice.sharing_problem.empty()) return;
+    for (const int rank : ranks) {
+      if (rank == launch_.rank) own_number = arenas.size();
+      const auto& offer = offers[static_cast<std::size_t>(rank)];
+      arenas.push_back(rank == launch_.rank ? own : Arena::open(offer.value.value()));
+    }
+  });
+  for (const Outcome& outcome : opened) note_problem(outcome);
+  if (!choice.sharing_problem.empty()) choice.sharing = Sharing::none;
+  if (!choice.sharing_problem.empty() || ranks.size() == 1) return nullptr;
+  return share_memory(std::make_shared<Mail>(own_number, std::move(arenas)), ranks);
+}
+
+std::shared_ptr<Communicator> World::connect_by_gloo() {
   const GlooOptions options{
       .interfaces = launch_.interfaces, .address = address_, .timeout = kForever};
-  auto host = connect_gloo(meeting_->store(), launch_.rank, launch_.world_size, options);
+  return connect_gloo(meeting_->store(), launch_.rank, launch_.world_size, options);
+}
+
+std::shared_ptr<Communicator> World::communicator(DeviceChoice& choice) {
+  if (launch_.world_size == 1) return make_single_worker();
+  const std::vector<Choice> choices = gather(
+      "backend", Choice{.backend = choice.backend, .may_share_memory = choice.may_share_memory});
+  throw_if_backends_differ(choices);
+  const bool all_may = std::all_of(choices.begin(), choices.end(),
+                                   [](const Choice& each) { return each.may_share_memory; });
+  if (all_may) choice.sharing = sharing_of(machines_);
+  std::shared_ptr<Communicator> local;
+  if (choice.sharing != Sharing::none) local = share_memory_here(choice);
+  if (choice.sharing == Sharing::all) return local;
+  auto host = connect_by_gloo();
+  if (local) return share_memory_in(std::move(host), std::move(local), ranks_of_machine());
   if (choice.device.is_cuda()) use_cuda_device(choice.device.index());
   if (choice.backend == Backend::nccl) {
     return connect_nccl(meeting_->store(), std::move(host), [this](const std::string& message) {

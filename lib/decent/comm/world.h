@@ -75,21 +75,26 @@ class World {
   /// print why.
   void leave_after_rank_0();
 
-  /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU. Destroy
-  /// the communicator before this object. Collective. Throws SharedError if workers chose different
+  /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU, and
+  /// completes `choice`: who shares memory, or why those who should cannot. Destroy the
+  /// communicator before this object. Collective. Throws SharedError if workers chose different
   /// backends.
-  std::shared_ptr<Communicator> communicator(const DeviceChoice& choice = {});
+  std::shared_ptr<Communicator> communicator(DeviceChoice& choice);
 
  private:
   void meet(WorldOptions options);
   void start_control(std::vector<std::string> hosts, std::vector<Socket> connections,
                      WorldOptions options);
+  std::vector<int> ranks_of_machine() const;
+  std::shared_ptr<Communicator> share_memory_here(DeviceChoice& choice);
+  std::shared_ptr<Communicator> connect_by_gloo();
 
   Launch launch_;
   Membership membership_;
-  Agreement agreement_;               // over the control plane
-  std::string address_;               // this machine's, for other workers
-  std::unique_ptr<Meeting> meeting_;  // null for a single worker
+  Agreement agreement_;                // over the control plane
+  std::string address_;                // this machine's, for other workers
+  std::vector<std::string> machines_;  // host_identity() by rank
+  std::unique_ptr<Meeting> meeting_;   // null for a single worker
   std::unique_ptr<Control> control_;
 };
 

@@ -8,4 +8,9 @@ namespace decent {
 /// Its name, as gethostname gives it.
 std::string host_name();
 
+/// The same text for processes that can open one another's files in /proc and reach one another by
+/// loopback: those of one boot of a machine, of one user, and in the same namespaces of processes
+/// and of the network. Empty where the system does not tell.
+std::string host_identity();
+
 }  // namespace decent

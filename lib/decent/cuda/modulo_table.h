@@ -64,9 +64,9 @@ CodeLaunch<T> launch_of(const ModuloMixing<T>& mixing) {
   CodeLaunch<T> launch{};
   launch.x = mixing.x;
   launch.own = mixing.own;
-  launch.others = mixing.others;
-  launch.stride = mixing.stride;
-  launch.members = mixing.count;
+  launch.others = mixing.others[0];
+  launch.stride = mixing.others.size() > 1 ? mixing.others[1] - mixing.others[0] : 0;
+  launch.members = static_cast<int>(mixing.others.size());
   launch.limit = mixing.limit();
   launch.wrapped = mixing.wrapped;
   return launch;

@@ -63,7 +63,7 @@ DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purp
 std::string device_text(const DeviceChoice& choice, int workers) {
   std::string text = "cpu";
   if (choice.device.is_cuda()) text = "cuda (" + cuda_device_name(choice.device.index()) + ")";
-  if (workers > 1) text += ", exchange by " + std::string(backend_name(choice.backend));
+  if (workers > 1) text += ", exchange by " + std::string(carrier_name(choice));
   return text;
 }
 

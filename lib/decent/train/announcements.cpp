@@ -28,7 +28,13 @@ void announce(Log& log, const Notices& notices) {
 Notices notices_of(const Run& run, int workers) {
   const Recipe& recipe = run.task.recipe;
   Notices all;
-  if (!run.task.device.note.empty()) all.notes.push_back(run.task.device.note);
+  const DeviceChoice& device = run.task.device;
+  if (!device.note.empty()) all.notes.push_back(device.note);
+  if (!device.sharing_problem.empty()) {
+    all.warnings.push_back(
+        "workers of one machine exchange by gloo, as they cannot share memory: " +
+        device.sharing_problem);
+  }
   if (run.trial.weights_needed_later && recipe.parallel.update == UpdateMode::automatic) {
     all.notes.emplace_back(
         "the model uses weights after their gradients are complete: they are updated after "

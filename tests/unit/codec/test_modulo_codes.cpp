@@ -248,15 +248,15 @@ Mixed<T> mixed(const Copies<T>& copies, const ModuloFormat& format, std::size_t 
         copies.encoded(kernels, (own + static_cast<std::size_t>(j)) % 4, layout, copies.numel());
     received.insert(received.end(), message.begin(), message.end());
   }
+  std::vector<const std::uint8_t*> messages;
+  for (int j = 0; j < others; ++j) messages.push_back(received.data() + j * layout.bytes);
   const auto sent = copies.encoded(kernels, own, layout, copies.numel());
   Mixed<T> result{.z = copies.copies[own]};
   for (std::int64_t begin = 0; begin < copies.numel(); begin += piece) {
     kernels.mix({.x = result.z.data(),
                  .segments = layout.segments,
                  .own = sent.data(),
-                 .others = received.data(),
-                 .stride = layout.bytes,
-                 .count = others,
+                 .others = messages,
                  .weight = 0.3,
                  .bits = format.bits,
                  .wrapped = &result.wrapped},

@@ -67,7 +67,8 @@ TEST(World, OfOneAsksNobody) {
   const auto outcomes = world.gather("start", Outcome{ExitCode::user_error, "two\nlines"});
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].message, "two\nlines");
-  EXPECT_EQ(world.communicator()->size(), 1);
+  DeviceChoice choice;
+  EXPECT_EQ(world.communicator(choice)->size(), 1);
   world.leave_after_rank_0();
 }
 
@@ -83,7 +84,8 @@ TEST(World, GathersAndConnects) {
         EXPECT_EQ(outcome.message, stage + ("two\nlines of " + std::to_string(i)));
       }
     }
-    const auto communicator = world.communicator();
+    DeviceChoice choice;
+    const auto communicator = world.communicator(choice);
     EXPECT_EQ(communicator->rank(), rank);
     EXPECT_EQ(communicator->size(), 3);
     communicator->barrier();
@@ -163,9 +165,8 @@ TEST(World, RefusesBackendsThatDiffer) {
       World world(testing::launch_of(rank, 3, port),
                   {.timeout = 20s, .on_failure = unexpected_failure});
       try {
-        world.communicator({.device = c10::Device(c10::kCPU),
-                            .backend = rank == 1 ? Backend::nccl : Backend::gloo,
-                            .note = {}});
+        DeviceChoice choice{.backend = rank == 1 ? Backend::nccl : Backend::gloo};
+        world.communicator(choice);
         ADD_FAILURE() << "no error";
       } catch (const SharedError& error) {
         EXPECT_STREQ(

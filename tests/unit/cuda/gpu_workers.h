@@ -34,7 +34,7 @@ inline std::vector<std::string> results_of_gpu_workers(
     children.emplace_back([&, rank]() -> std::string {
       ::setenv("NCCL_HOSTID", ("worker-" + std::to_string(rank)).c_str(), 1);
       const Launch launch = launch_of(rank, workers, port);
-      const DeviceChoice choice = choose_device(DeviceRequest::cuda, backend, launch);
+      DeviceChoice choice = choose_device(DeviceRequest::cuda, backend, launch);
       World world(launch, {.timeout = std::chrono::seconds(60), .on_failure = on_failure});
       const auto communicator = world.communicator(choice);
       work({world, communicator, choice.device});

@@ -6,6 +6,8 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include <random>
 
 #include "decent/codec/modulo_kernels.h"
@@ -63,13 +65,13 @@ Results results_on(at::Device device, const ModuloFormat& format) {
   const at::Tensor others = at::zeros({2, layout.bytes}, own.options());
   for (unsigned j = 0; j < 2; ++j)
     others.select(0, j).copy_(message_of<T>(copy_of_model<T>(1 + j).to(device), layout));
+  const auto* const first = others.const_data_ptr<std::uint8_t>();
+  const std::array messages = {first, first + layout.bytes};
   const at::Tensor wrapped = at::zeros({1}, x.options().dtype(at::kLong));
   kernels_on<T>(device).mix({.x = x.mutable_data_ptr<T>(),
                              .segments = layout.segments,
                              .own = own.const_data_ptr<std::uint8_t>(),
-                             .others = others.const_data_ptr<std::uint8_t>(),
-                             .stride = layout.bytes,
-                             .count = 2,
+                             .others = messages,
                              .weight = 0.3,
                              .bits = format.bits,
                              .wrapped = wrapped.mutable_data_ptr<std::int64_t>()},

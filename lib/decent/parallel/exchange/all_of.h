@@ -1,6 +1,7 @@
 #pragma once
 // Several operations with peers as one.
 
+#include <memory>
 #include <vector>
 
 #include "decent/comm/communicator.h"
@@ -8,6 +9,6 @@
 namespace decent {
 
 /// Done when all of `works` are.
-Pending all_of(std::vector<Pending> works);
+Pending all_of(std::vector<std::shared_ptr<PendingWork>> works);
 
 }  // namespace decent

@@ -8,9 +8,12 @@
 
 #include <ATen/TensorOperators.h>
 
+#include <array>
+
 #include "decent/parallel/exchange/all_of.h"
 #include "decent/parallel/exchange/built_in.h"
 #include "decent/parallel/exchange/meetings.h"
+#include "decent/parallel/exchange/outgoing_message.h"
 #include "decent/parallel/exchange/pending_exchanges.h"
 #include "decent/parallel/exchange/slice_mixing.h"
 
@@ -26,19 +29,26 @@ bool sends_to_all(int members) { return members <= kMaxSendToAll; }
 class Bf16Exchange : public Exchange {
  public:
   explicit Bf16Exchange(const ExchangeSetup& setup)
-      : world_(setup.world), slices_(setup.slices), meetings_(setup), pending_(setup) {
-    for (const at::Tensor& x : setup.buckets) buckets_.push_back({.x = x});
+      : world_(setup.world),
+        slices_(setup.slices),
+        meetings_(setup),
+        buckets_(setup.buckets.size()),
+        pending_(setup) {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].x = setup.buckets[b];
+    for (int rank = 0; rank < world_->size(); ++rank)
+      read_in_place_ = read_in_place_ || world_->reads_in_place(rank);
   }
 
   void start(std::size_t bucket, std::int64_t step) override {
     const Meeting& meeting = meetings_.after_step(step);
     OfBucket& own = buckets_[bucket];
+    own.received.clear();
     own.slice = slice_after_step(own.x.numel(), step, slices_);
     if (meeting.alone() || own.slice.empty()) return;
     const auto bytes = sends_to_all(meeting.members())
                            ? 2 * own.slice.numel() * (meeting.members() - 1)
                            : own.slice.numel() * own.x.element_size();
-    pending_.start(bucket, meeting, bytes, [&] { return send(bucket, meeting); });
+    pending_.start(bucket, meeting, bytes, [&] { return send(bucket, meeting, step); });
   }
 
   Mixing wait(std::size_t bucket, double gamma) override {
@@ -46,79 +56,104 @@ class Bf16Exchange : public Exchange {
     if (meeting == nullptr) return {};
     Mixing mixing = meeting->weights(gamma);
     mixing.self = 1;  // differences are received
-    mixing.received = differences(bucket, *meeting).const_data_ptr();
-    return on_slice(buckets_[bucket].x, buckets_[bucket].slice, mixing);
+    const OfBucket& own = buckets_[bucket];
+    return on_slice(own.x, own.slice, mixing, {{.values = differences(bucket, *meeting)}});
   }
 
   std::optional<Received> peek(std::size_t bucket) override {
     const Meeting* meeting = pending_.wait(bucket);
     if (meeting == nullptr) return std::nullopt;
     const OfBucket& own = buckets_[bucket];
-    const at::Tensor rounded = own.of_slice(own.rounded).to(own.x.scalar_type());
+    const at::Tensor rounded = own.rounded.to(own.x.scalar_type());
     const at::Tensor mean = differences(bucket, *meeting).div(meeting->members() - 1).add_(rounded);
     return Received{&meeting->edge, with_slice(own.x, own.slice, mean)};
   }
 
   void settle() override { pending_.settle(); }
-  void drop() override { pending_.drop(); }
+  void drop() override {
+    pending_.drop();
+    for (OfBucket& own : buckets_) own.received.clear();
+  }
 
  private:
-  // Arrays for the slice begin with its values and are as long as the longest slice needs.
+  // Arrays for the slice begin with its values.
   struct OfBucket {
-    at::Tensor x;
-    Range slice = {};                     // that is exchanged
-    at::Tensor rounded = {};              // q(x_i), bfloat16
-    std::vector<at::Tensor> others = {};  // q(x_j), bfloat16, in the order of the meeting's peers
-    at::Tensor sum = {};                  // of q(x) over all members, of the type of x
-    at::Tensor differences = {};          // sum over the other members of q(x_j) - q(x_i), likewise
+    at::Tensor x = {};
+    Range slice = {};         // that is exchanged
+    at::Tensor rounded = {};  // q(x_i), bfloat16
+    // q(x_j) of each other member, bfloat16, in the order of the meeting's peers; or one: the sum
+    // of q(x) over all members, of the type of x.
+    std::vector<std::shared_ptr<PendingReceived>> received = {};
+    std::vector<at::Tensor> rooms = {};            // for those that cannot stay where they are
+    at::Tensor room_for_sum = {};                  // likewise
+    at::Tensor room_for_rounded = {};              // where it is not what is sent
+    at::Tensor differences = {};                   // sum of q(x_j) - q(x_i), of the type of x
+    std::array<OutgoingMessage, 2> messages = {};  // in turn, if neighbours read them in place
+    std::size_t turn = 0;
 
     at::Tensor of_slice(const at::Tensor& array) const { return array.narrow(0, 0, slice.numel()); }
   };
 
-  Pending send(std::size_t bucket, const Meeting& meeting) {
+  // Memory for what is sent after `step`: [slice] of `type`.
+  at::Tensor begin_message(OfBucket& own, std::int64_t step, at::ScalarType type) {
+    if (read_in_place_) own.turn ^= 1;
+    OutgoingMessage& message = own.messages[own.turn];
+    message.begin(*world_, step, own.slice.numel() * at::elementSize(type), own.x);
+    return message.bytes().view(type);
+  }
+
+  Pending send(std::size_t bucket, const Meeting& meeting, std::int64_t step) {
     OfBucket& own = buckets_[bucket];
-    make_if_new(own, own.rounded, at::kBFloat16);
-    own.of_slice(own.rounded).copy_(part_of(own.x, own.slice));
-    if (sends_to_all(meeting.members())) return send_to_all(bucket, meeting);
-    make_if_new(own, own.sum, own.x.scalar_type());
-    const at::Tensor sum = own.of_slice(own.sum);
-    sum.copy_(own.of_slice(own.rounded));
-    return meeting.group->all_reduce_sum(sum);
+    const at::Tensor x = part_of(own.x, own.slice);
+    if (sends_to_all(meeting.members())) {
+      own.rounded = begin_message(own, step, at::kBFloat16).copy_(x);
+      return send_to_all(bucket, meeting);
+    }
+    own.rounded = room(own, own.room_for_rounded, at::kBFloat16).copy_(x);
+    const at::Tensor addend = begin_message(own, step, own.x.scalar_type()).copy_(own.rounded);
+    own.received.push_back(meeting.group->sum_views(
+        addend, [&] { return room(own, own.room_for_sum, own.x.scalar_type()); }));
+    return all_of({own.received.front()});
   }
 
   Pending send_to_all(std::size_t bucket, const Meeting& meeting) {
     OfBucket& own = buckets_[bucket];
-    std::vector<Pending> works;
     for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
-      if (i == own.others.size()) make_if_new(own, own.others.emplace_back(), at::kBFloat16);
-      works.push_back(world_->exchange(own.of_slice(own.rounded), own.of_slice(own.others[i]),
-                                       meeting.peers[i], static_cast<int>(bucket)));
+      if (i == own.rooms.size()) own.rooms.emplace_back();
+      own.received.push_back(
+          world_->exchange_views(own.rounded, meeting.peers[i], static_cast<int>(bucket),
+                                 [&] { return room(own, own.rooms[i], at::kBFloat16); }));
     }
-    return all_of(std::move(works));
+    return all_of({own.received.begin(), own.received.end()});
   }
 
-  void make_if_new(const OfBucket& own, at::Tensor& array, at::ScalarType type) const {
-    if (!array.defined()) array = memory_for_slices(own.x, slices_, type);
+  at::Tensor room(const OfBucket& own, at::Tensor& memory, at::ScalarType type) const {
+    if (!memory.defined()) memory = memory_for_slices(own.x, slices_, type);
+    return own.of_slice(memory);
   }
 
   // Once the exchange has been waited for.
   at::Tensor differences(std::size_t bucket, const Meeting& meeting) {
     OfBucket& own = buckets_[bucket];
-    make_if_new(own, own.differences, own.x.scalar_type());
-    const at::Tensor rounded = own.of_slice(own.rounded);
-    at::Tensor result = own.of_slice(own.differences);
-    if (!sends_to_all(meeting.members()))
-      return result.copy_(own.of_slice(own.sum)).sub_(rounded, meeting.members());
+    at::Tensor result = room(own, own.differences, own.x.scalar_type());
+    if (!sends_to_all(meeting.members())) {
+      for (const auto& [begin, sum] : own.received.front()->parts())
+        result.narrow(0, begin, sum.numel()).copy_(sum);
+      return result.sub_(own.rounded, meeting.members());
+    }
     result.zero_();
     // Each term is exactly the negative of what that peer computes for this worker.
-    for (std::size_t i = 0; i < meeting.peers.size(); ++i)
-      result.add_(own.of_slice(own.others[i]).to(result.scalar_type()).sub_(rounded));
+    for (const auto& received : own.received) {
+      const at::Tensor rounded = received->parts().front().values;
+      result.add_(rounded.to(result.scalar_type()).sub_(own.rounded));
+    }
     return result;
   }
 
   std::shared_ptr<Communicator> world_;
   std::int64_t slices_;
   Meetings meetings_;
+  bool read_in_place_ = false;  // whether neighbours may still read what was sent last
   std::vector<OfBucket> buckets_;
   PendingExchanges pending_;
 };

@@ -1,10 +1,17 @@
-// Weights as they are, float64 ones too. A pair sends its slice straight from the bucket and
-// receives beside it; larger edges all-reduce a copy.
+// Weights as they are, float64 ones too. Neighbours that share memory read a copy, which the update
+// writes in its own pass; the members of a larger edge add their copies up. Otherwise a pair sends
+// its slice straight from the bucket and receives beside it, and larger edges all-reduce a copy.
 
 #include <ATen/TensorOperators.h>
 
+#include <array>
+
+#include "decent/core/stream_copy.h"
+#include "decent/optim/bucket_kernels.h"
+#include "decent/parallel/exchange/all_of.h"
 #include "decent/parallel/exchange/built_in.h"
 #include "decent/parallel/exchange/meetings.h"
+#include "decent/parallel/exchange/outgoing_message.h"
 #include "decent/parallel/exchange/pending_exchanges.h"
 #include "decent/parallel/exchange/slice_mixing.h"
 
@@ -14,19 +21,31 @@ namespace {
 class Fp32Exchange : public Exchange {
  public:
   explicit Fp32Exchange(const ExchangeSetup& setup)
-      : world_(setup.world), slices_(setup.slices), meetings_(setup), pending_(setup) {
-    for (const at::Tensor& x : setup.buckets) buckets_.push_back({.x = x});
+      : world_(setup.world),
+        slices_(setup.slices),
+        meetings_(setup),
+        buckets_(setup.buckets.size()),
+        pending_(setup) {
+    for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].x = setup.buckets[b];
+  }
+
+  PieceWork while_writing(std::size_t bucket, std::int64_t step) override {
+    const Range slice = slice_after_step(buckets_[bucket].x.numel(), step, slices_);
+    if (slice.empty() || !sends_copy(meetings_.after_step(step))) return nullptr;
+    begin_copy(bucket, step, slice);
+    return [this, bucket, slice](std::int64_t begin, std::int64_t end) {
+      copy_piece(bucket, slice, {begin, end});
+    };
   }
 
   void start(std::size_t bucket, std::int64_t step) override {
     const Meeting& meeting = meetings_.after_step(step);
     OfBucket& own = buckets_[bucket];
+    own.received.reset();
     own.slice = slice_after_step(own.x.numel(), step, slices_);
     if (meeting.alone() || own.slice.empty()) return;
-    if (!own.memory.defined()) own.memory = memory_for_slices(own.x, slices_, own.x.scalar_type());
-    own.received = own.memory.narrow(0, 0, own.slice.numel());
-    pending_.start(bucket, meeting, static_cast<std::int64_t>(own.received.nbytes()),
-                   [&] { return send(bucket, meeting); });
+    pending_.start(bucket, meeting, own.slice.numel() * own.x.element_size(),
+                   [&] { return send(bucket, meeting, step); });
   }
 
   Mixing wait(std::size_t bucket, double gamma) override {
@@ -35,37 +54,88 @@ class Fp32Exchange : public Exchange {
     const OfBucket& own = buckets_[bucket];
     Mixing mixing = meeting->weights(gamma);
     if (!meeting->pair()) mixing.self -= mixing.other;  // the sum has this worker's own in it
-    mixing.received = own.received.const_data_ptr();
-    return on_slice(own.x, own.slice, mixing);
+    return on_slice(own.x, own.slice, mixing, own.received->parts());
   }
 
   std::optional<Received> peek(std::size_t bucket) override {
     const Meeting* meeting = pending_.wait(bucket);
     if (meeting == nullptr) return std::nullopt;
-    const auto& [x, slice, memory, received] = buckets_[bucket];
-    if (meeting->pair()) return Received{&meeting->edge, with_slice(x, slice, received)};
-    const at::Tensor mean = received.sub(part_of(x, slice)).div_(meeting->members() - 1);
-    return Received{&meeting->edge, with_slice(x, slice, mean)};
+    const OfBucket& own = buckets_[bucket];
+    const at::Tensor received = whole_of(own.received->parts());
+    if (meeting->pair()) return Received{&meeting->edge, with_slice(own.x, own.slice, received)};
+    const at::Tensor mean = received.sub(part_of(own.x, own.slice)).div_(meeting->members() - 1);
+    return Received{&meeting->edge, with_slice(own.x, own.slice, mean)};
   }
 
   void settle() override { pending_.settle(); }
-  void drop() override { pending_.drop(); }
+  void drop() override {
+    pending_.drop();
+    for (OfBucket& own : buckets_) own.received.reset();
+  }
 
  private:
   struct OfBucket {
-    at::Tensor x;
-    Range slice = {};          // that is exchanged
-    at::Tensor memory = {};    // for what is received
-    at::Tensor received = {};  // of the slice; a pair: the peer's; a group: the sum over all
+    at::Tensor x = {};
+    Range slice = {};                                     // that is exchanged
+    at::Tensor room = {};                                 // for what cannot stay where it is
+    std::shared_ptr<PendingReceived> received = nullptr;  // a group: the sum over all members
+    std::array<OutgoingMessage, 2> copies = {};           // the one sent last, and the next
+    std::size_t last = 0;                                 // which was sent last
+
+    OutgoingMessage& next() { return copies[last ^ 1]; }
   };
 
-  Pending send(std::size_t bucket, const Meeting& meeting) {
-    const auto& [x, slice, memory, received] = buckets_[bucket];
-    const at::Tensor own = part_of(x, slice);
-    if (meeting.pair())
-      return world_->exchange(own, received, meeting.peers[0], static_cast<int>(bucket));
-    received.copy_(own);
-    return meeting.group->all_reduce_sum(received);
+  bool sends_copy(const Meeting& meeting) const {
+    if (meeting.alone()) return false;
+    return meeting.pair() ? world_->reads_in_place(meeting.peers[0])
+                          : meeting.group->reads_in_place(0);
+  }
+
+  void begin_copy(std::size_t bucket, std::int64_t step, const Range& slice) {
+    OfBucket& own = buckets_[bucket];
+    own.next().begin(*world_, step, slice.numel() * own.x.element_size(), own.x);
+  }
+
+  void copy_piece(std::size_t bucket, const Range& slice, const Range& piece) {
+    OfBucket& own = buckets_[bucket];
+    const Range part = overlap(piece, slice);
+    const auto size = static_cast<std::int64_t>(own.x.element_size());
+    const auto* const x = static_cast<const std::uint8_t*>(own.x.const_data_ptr());
+    if (!part.empty()) {
+      stream_copy(own.next().data() + (part.begin - slice.begin) * size, x + part.begin * size,
+                  static_cast<std::size_t>(part.numel() * size));
+    }
+    own.next().made(piece.numel());
+  }
+
+  // The copy of x^(step), which is sent now, and of which the pass that wrote it may have made some
+  // or all.
+  at::Tensor take_copy(std::size_t bucket, std::int64_t step) {
+    OfBucket& own = buckets_[bucket];
+    OutgoingMessage& copy = own.next();
+    if (!copy.complete(step, own.x.numel())) {
+      begin_copy(bucket, step, own.slice);
+      cpu_kernels().in_pieces(own.x.numel(), [&](std::int64_t begin, std::int64_t end) {
+        copy_piece(bucket, own.slice, {begin, end});
+      });
+    }
+    copy.sent();
+    own.last ^= 1;
+    return copy.bytes().view(own.x.scalar_type());
+  }
+
+  Pending send(std::size_t bucket, const Meeting& meeting, std::int64_t step) {
+    OfBucket& own = buckets_[bucket];
+    const at::Tensor message =
+        sends_copy(meeting) ? take_copy(bucket, step) : part_of(own.x, own.slice);
+    const auto room = [&] {
+      if (!own.room.defined()) own.room = memory_for_slices(own.x, slices_, own.x.scalar_type());
+      return own.room.narrow(0, 0, own.slice.numel());
+    };
+    own.received = meeting.pair() ? world_->exchange_views(message, meeting.peers[0],
+                                                           static_cast<int>(bucket), room)
+                                  : meeting.group->sum_views(message, room);
+    return all_of({own.received});
   }
 
   std::shared_ptr<Communicator> world_;

@@ -13,7 +13,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <array>
-#include <atomic>
+#include <span>
 
 #include "decent/codec/modulo_kernels.h"
 #include "decent/optim/bucket_kernels.h"
@@ -22,6 +22,7 @@
 #include "decent/parallel/exchange/built_in.h"
 #include "decent/parallel/exchange/meetings.h"
 #include "decent/parallel/exchange/modulo_grids.h"
+#include "decent/parallel/exchange/outgoing_message.h"
 #include "decent/parallel/exchange/pending_exchanges.h"
 
 namespace decent {
@@ -29,19 +30,10 @@ namespace {
 
 // The codes of a bucket after one step.
 struct Message {
-  std::int64_t step = 0;
+  OutgoingMessage codes = {};
   ModuloLayout layout = {};
   double dither = 0;
-  at::Tensor codes = {};  // [longest so far], uint8
-  // Pieces are encoded while they are written, by any thread.
-  std::atomic<std::int64_t> encoded = 0;
-
-  at::Tensor bytes() const { return codes.narrow(0, 0, layout.bytes); }
 };
-
-at::Tensor bytes_like(const at::Tensor& x, at::IntArrayRef sizes) {
-  return at::empty(sizes, x.options().dtype(at::kByte));
-}
 
 // Calls f with the kernels of the bucket's device and its elements.
 template <typename F>
@@ -76,10 +68,12 @@ class ModuloExchange : public Exchange {
   }
 
   void start(std::size_t bucket, std::int64_t step) override {
+    buckets_[bucket].received.clear();
     if (!sends_after(step)) return;
-    const Message& message = complete_message(bucket, step);
+    Message& message = complete_message(bucket, step);
     const Meeting& meeting = meetings_.after_step(step);
-    buckets_[bucket].sent ^= 1;
+    buckets_[bucket].last ^= 1;
+    message.codes.sent();
     if (message.layout.bytes == 0) return;
     pending_.start(bucket, meeting, message.layout.bytes * (meeting.members() - 1),
                    [&] { return send(bucket, meeting); });
@@ -93,8 +87,8 @@ class ModuloExchange : public Exchange {
     own.wrapped.zero_();
     own.measured = own.message().layout.fine_elements * std::ssize(meeting->peers);
     const double weight = meeting->weights(gamma).other;
-    const int others = meeting->members() - 1;
-    return {.in_place = [&own, this, weight, others](std::int64_t begin, std::int64_t end) {
+    return {.in_place = [&own, this, weight, others = messages_of_others(own)](std::int64_t begin,
+                                                                               std::int64_t end) {
       mix(own.x, own, others, weight, own.wrapped.mutable_data_ptr<std::int64_t>(), {begin, end});
     }};
   }
@@ -104,13 +98,16 @@ class ModuloExchange : public Exchange {
     if (meeting == nullptr) return std::nullopt;
     const OfBucket& own = buckets_[bucket];
     const at::Tensor mean = own.x.clone();
-    const int others = meeting->members() - 1;
-    mix(mean, own, others, 1.0 / others, nullptr, {0, mean.numel()});
+    mix(mean, own, messages_of_others(own), 1.0 / (meeting->members() - 1), nullptr,
+        {0, mean.numel()});
     return Received{&meeting->edge, mean};
   }
 
   void settle() override { pending_.settle(); }
-  void drop() override { pending_.drop(); }
+  void drop() override {
+    pending_.drop();
+    for (OfBucket& own : buckets_) own.received.clear();
+  }
 
   std::optional<double> wrap_share() const override {
     std::int64_t wrapped = 0;
@@ -127,14 +124,16 @@ class ModuloExchange : public Exchange {
  private:
   struct OfBucket {
     at::Tensor x = {};
-    std::array<Message, 2> messages = {};  // the one that is under way, and the next
-    std::size_t sent = 0;                  // which is under way
-    at::Tensor others = {};     // [members - 1, longest message], uint8: what peers have sent
+    std::array<Message, 2> messages = {};  // the one that was sent last, and the next
+    std::size_t last = 0;                  // which was sent last
+    // The messages of the meeting's peers, in their order.
+    std::vector<std::shared_ptr<PendingReceived>> received = {};
+    at::Tensor rooms = {};      // [peers, longest message], uint8: for those that need it
     at::Tensor wrapped = {};    // [1], int64: see ModuloMixing
     std::int64_t measured = 0;  // differences of 8 bits in the last mixing
 
-    const Message& message() const { return messages[sent]; }
-    Message& next() { return messages[sent ^ 1]; }
+    const Message& message() const { return messages[last]; }
+    Message& next() { return messages[last ^ 1]; }
   };
 
   bool sends_after(std::int64_t step) const {
@@ -144,19 +143,16 @@ class ModuloExchange : public Exchange {
   void begin_message(std::size_t bucket, std::int64_t step) {
     OfBucket& own = buckets_[bucket];
     Message& message = own.next();
-    message.step = step;
     message.layout = grids_.layout(bucket, step);
     message.dither = modulo_dither(format_, step + 1);
-    message.encoded = 0;
-    if (!message.codes.defined() || message.codes.numel() < message.layout.bytes)
-      message.codes = bytes_like(own.x, {message.layout.bytes});
+    message.codes.begin(*world_, step, message.layout.bytes, own.x);
   }
 
   // All codes of x^(step), of which the pass that wrote it may have made some or all.
-  const Message& complete_message(std::size_t bucket, std::int64_t step) {
+  Message& complete_message(std::size_t bucket, std::int64_t step) {
     OfBucket& own = buckets_[bucket];
-    const Message& message = own.next();
-    if (message.step == step && message.encoded == own.x.numel()) return message;
+    Message& message = own.next();
+    if (message.codes.complete(step, own.x.numel())) return message;
     begin_message(bucket, step);
     or_cpu(kernels_of(own.x)).in_pieces(own.x.numel(), [&](std::int64_t begin, std::int64_t end) {
       encode(bucket, {begin, end});
@@ -171,42 +167,49 @@ class ModuloExchange : public Exchange {
       kernels.encode({.x = x,
                       .segments = message.layout.segments,
                       .dither = static_cast<T>(message.dither),
-                      .message = message.codes.mutable_data_ptr<std::uint8_t>()},
+                      .message = message.codes.data()},
                      piece);
     });
-    message.encoded += piece.numel();
+    message.codes.made(piece.numel());
   }
 
   Pending send(std::size_t bucket, const Meeting& meeting) {
     OfBucket& own = buckets_[bucket];
-    const std::int64_t bytes = own.message().layout.bytes;
+    const at::Tensor codes = own.message().codes.bytes();
+    const std::int64_t bytes = codes.numel();
     const std::int64_t peers = std::ssize(meeting.peers);
-    if (!own.others.defined() || own.others.size(0) < peers || own.others.size(1) < bytes)
-      own.others = bytes_like(own.x, {peers, bytes});
-    std::vector<Pending> works;
     for (std::int64_t i = 0; i < peers; ++i) {
-      works.push_back(
-          world_->exchange(own.message().bytes(), own.others.select(0, i).narrow(0, 0, bytes),
-                           meeting.peers[static_cast<std::size_t>(i)], static_cast<int>(bucket)));
+      const auto room = [&] {
+        if (!own.rooms.defined() || own.rooms.size(0) < peers || own.rooms.size(1) < bytes)
+          own.rooms = at::empty({peers, bytes}, codes.options());
+        return own.rooms.select(0, i).narrow(0, 0, bytes);
+      };
+      own.received.push_back(world_->exchange_views(
+          codes, meeting.peers[static_cast<std::size_t>(i)], static_cast<int>(bucket), room));
     }
-    return all_of(std::move(works));
+    return all_of({own.received.begin(), own.received.end()});
   }
 
   // Once the exchange of that bucket has been waited for.
-  void mix(const at::Tensor& into, const OfBucket& own, int others, double weight,
-           std::int64_t* wrapped, const Range& piece) const {
+  void mix(const at::Tensor& into, const OfBucket& own, std::span<const std::uint8_t* const> others,
+           double weight, std::int64_t* wrapped, const Range& piece) const {
     with_kernels(into, [&]<typename T>(const TypedModuloKernels<T>& kernels, T* x) {
       kernels.mix({.x = x,
                    .segments = own.message().layout.segments,
-                   .own = own.message().codes.const_data_ptr<std::uint8_t>(),
-                   .others = own.others.const_data_ptr<std::uint8_t>(),
-                   .stride = own.others.size(1),
-                   .count = others,
+                   .own = own.message().codes.data(),
+                   .others = others,
                    .weight = weight,
                    .bits = format_.bits,
                    .wrapped = wrapped},
                   piece);
     });
+  }
+
+  static std::vector<const std::uint8_t*> messages_of_others(const OfBucket& own) {
+    std::vector<const std::uint8_t*> messages;
+    for (const auto& received : own.received)
+      messages.push_back(received->parts().front().values.const_data_ptr<std::uint8_t>());
+    return messages;
   }
 
   ModuloFormat format_;

@@ -1,9 +1,12 @@
 #pragma once
-// Exchanging a part of each bucket in a step: mixing is limited to it.
+// Exchanging a part of each bucket in a step, and mixing with what lies in several places.
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 #include "decent/codec/slices.h"
+#include "decent/comm/communicator.h"
 #include "decent/optim/bucket_update.h"
 
 namespace decent {
@@ -14,10 +17,15 @@ at::Tensor part_of(const at::Tensor& bucket, const Range& slice);
 /// Memory for values of any slice of a bucket that is exchanged in `slices` parts: [longest slice].
 at::Tensor memory_for_slices(const at::Tensor& bucket, std::int64_t slices, at::ScalarType type);
 
-/// `mixing`, whose received array is that of `slice` alone, as a mixing of the whole bucket.
-Mixing on_slice(const at::Tensor& bucket, const Range& slice, const Mixing& mixing);
+/// Mixing of the bucket by the coefficients of `mixing`, with received values for `slice` alone,
+/// which are read where they are.
+Mixing on_slice(const at::Tensor& bucket, const Range& slice, const Mixing& mixing,
+                const std::vector<ReceivedPart>& received);
 
 /// A copy of the bucket with `values` on `slice`; `values` themselves if that is all of it.
 at::Tensor with_slice(const at::Tensor& bucket, const Range& slice, const at::Tensor& values);
+
+/// The parts as one tensor: the first one's, if there is no other.
+at::Tensor whole_of(const std::vector<ReceivedPart>& parts);
 
 }  // namespace decent

@@ -1,0 +1,76 @@
+// Workers of several machines: those of one share memory, the others meet in a group of another
+// backend.
+
+#include <map>
+#include <utility>
+
+#include "decent/comm/shared_memory/shared_communicator.h"
+
+namespace decent {
+namespace {
+
+class MachinesCommunicator : public Communicator {
+ public:
+  MachinesCommunicator(std::shared_ptr<Communicator> all, std::shared_ptr<Communicator> local,
+                       const std::vector<int>& local_members)
+      : all_(std::move(all)), local_(std::move(local)) {
+    for (const int member : local_members)
+      local_number_.emplace(member, static_cast<int>(local_number_.size()));
+  }
+
+  int rank() const override { return all_->rank(); }
+  int size() const override { return all_->size(); }
+
+  Pending all_reduce_sum(const at::Tensor& tensor) override { return all_->all_reduce_sum(tensor); }
+  Pending broadcast(const at::Tensor& tensor, int root) override {
+    return all_->broadcast(tensor, root);
+  }
+  void barrier() override { all_->barrier(); }
+
+  Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
+    if (!reads_in_place(peer)) return all_->exchange(send, receive, peer, tag);
+    return local_->exchange(send, receive, local_number_.at(peer), tag);
+  }
+
+  bool reads_in_place(int peer) const override { return local_number_.contains(peer); }
+  at::Tensor memory_to_send(std::int64_t bytes) override { return local_->memory_to_send(bytes); }
+  void wait_until_read(const at::Tensor& memory) override { local_->wait_until_read(memory); }
+
+  std::shared_ptr<PendingReceived> exchange_views(const at::Tensor& send, int peer, int tag,
+                                                  const Room& room) override {
+    if (!reads_in_place(peer)) return all_->exchange_views(send, peer, tag, room);
+    return local_->exchange_views(send, local_number_.at(peer), tag, room);
+  }
+
+  // sum_views: the sum of all, by all_reduce_sum.
+
+  std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
+    std::vector<int> in_local;  // numbers in local_
+    std::vector<int> in_new;    // the same members' numbers in the new group
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const auto found = local_number_.find(members[i]);
+      if (found == local_number_.end()) continue;
+      in_local.push_back(found->second);
+      in_new.push_back(static_cast<int>(i));
+    }
+    if (in_local.size() == members.size()) return local_->subgroup(in_local);
+    auto group = all_->subgroup(members);
+    if (in_local.size() < 2) return group;
+    return share_memory_in(std::move(group), local_->subgroup(in_local), std::move(in_new));
+  }
+
+ private:
+  std::shared_ptr<Communicator> all_;
+  std::shared_ptr<Communicator> local_;
+  std::map<int, int> local_number_;  // from numbers in all_ to those in local_
+};
+
+}  // namespace
+
+std::shared_ptr<Communicator> share_memory_in(std::shared_ptr<Communicator> all,
+                                              std::shared_ptr<Communicator> local,
+                                              std::vector<int> local_members) {
+  return std::make_shared<MachinesCommunicator>(std::move(all), std::move(local), local_members);
+}
+
+}  // namespace decent

@@ -1,0 +1,22 @@
+#pragma once
+// Communicators of workers that share memory (mail.h).
+
+#include <memory>
+#include <vector>
+
+#include "decent/comm/communicator.h"
+#include "decent/comm/shared_memory/mail.h"
+
+namespace decent {
+
+/// A group of all workers of `mail`, for tensors on the CPU. `ranks` are theirs in the run, for
+/// messages. With a sum, each member adds up its share of the elements, in the order of members.
+std::shared_ptr<Communicator> share_memory(std::shared_ptr<Mail> mail, std::vector<int> ranks);
+
+/// `all`, where members exchange in `local` if both are in it, and groups of such members share
+/// memory. `local_members` are local's members by their numbers in `all`.
+std::shared_ptr<Communicator> share_memory_in(std::shared_ptr<Communicator> all,
+                                              std::shared_ptr<Communicator> local,
+                                              std::vector<int> local_members);
+
+}  // namespace decent
