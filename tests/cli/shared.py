@@ -112,18 +112,19 @@ def shared_memory_of(pids: list[int]) -> set[Inode]:
     return set().union(*(look(pid, "/memfd:") for pid in pids for look in (mapped_files, open_files)))
 
 
+def allocated(pids: list[int]) -> list[int]:
+    """Bytes of memory behind what each process has made for others to map."""
+    found = []
+    for pid in pids:
+        with_name = [d for d in Path(f"/proc/{pid}/fd").iterdir() if "/memfd:" in os.readlink(d)]
+        found.append(sum(descriptor.stat().st_blocks * 512 for descriptor in with_name))
+    return found
+
+
 def holders_of(memory: set[Inode]) -> list[int]:
     """Processes of this machine that keep any of it alive."""
     pids = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     return [pid for pid in pids if shared_memory_of([pid]) & memory]
-
-
-def rollup(pid: int, key: str) -> int:
-    """A number of /proc/PID/smaps_rollup, in bytes."""
-    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-        if line.startswith(f"{key}:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError(f"{key} is not in /proc/{pid}/smaps_rollup")
 
 
 def wide_model(folder: Path, parameters: int) -> Path:
