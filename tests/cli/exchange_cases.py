@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
-from runs import DIGITS_CNN, recipe
+from runs import DIGITS_CNN, merged, recipe
 
 STEPS = 14
 
@@ -69,8 +69,9 @@ class Case:
         return self.largest_edge > LARGEST_SENT.get(self.comm_dtype, self.workers)
 
     def recipe(self, **changes: Any) -> dict:
-        return recipe(DIGITS_CNN, parallel=self.parallel, optimizer={"lr": 0.003}, train={"steps": STEPS},
-                      eval={"every_steps": 5}, checkpoint={"every_steps": STEPS}, **changes)
+        base = recipe(DIGITS_CNN, parallel=self.parallel, optimizer={"lr": 0.003}, train={"steps": STEPS},
+                      eval={"every_steps": 5}, checkpoint={"every_steps": STEPS})
+        return merged(base, changes)
 
 
 TOPOLOGIES = {

@@ -80,15 +80,17 @@ def test_same_bits_as_gloo(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", [case for case in CASES if case.adds_up], ids=lambda case: case.name)
 def test_sums_as_near_to_gloo_as_rounding(case: Case, tmp_path: Path) -> None:
-    """Gloo adds up in an order of its own. The runs then train on from weights that differ in their last bits."""
-    shared = train_shared(tmp_path / "shared", case.recipe(), workers=case.workers)
-    again = train_shared(tmp_path / "again", case.recipe(), workers=case.workers)
+    """Gloo adds up in an order of its own, and the runs train on from weights that differ in their last bits: seen are 4e-7 of
+    a tensor's length. The model is smooth, as is the optimizer: with ReLU or Adam such a bit may turn a gradient around.
+    """
+    own = case.recipe(model={"path": str(DIGITS_MLP)}, optimizer={"name": "sgd", "lr": 0.02})
+    shared, again = (train_shared(tmp_path / name, own, workers=case.workers) for name in ("shared", "again"))
     assert_same_run(shared, again)
     assert_same_replicas(shared, again, case)
     check_average(shared, case)
-    gloo = train_gloo(tmp_path / "gloo", case.recipe(), workers=case.workers)
-    assert apart(shared, gloo, case) <= 1e-4
-    np.testing.assert_allclose(shared.losses, gloo.losses, rtol=1e-4)
+    gloo = train_gloo(tmp_path / "gloo", own, workers=case.workers)
+    assert apart(shared, gloo, case) <= 2e-6
+    np.testing.assert_allclose(shared.losses, gloo.losses, rtol=1e-6)
 
 
 def test_same_bits_in_float64(model, data, tmp_path: Path) -> None:

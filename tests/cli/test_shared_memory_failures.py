@@ -99,19 +99,21 @@ def test_several_killed_at_once(tmp_path: Path) -> None:
 
 
 def test_killed_while_it_starts(tmp_path: Path) -> None:
-    """Before, while or just after workers map one another's memory. Those that it had not met wait for timeout_s."""
+    """Before, while or just after workers map one another's memory. Workers that have not met wait for timeout_s, and where
+    the store is gone, they try it twice, and each says so.
+    """
     for i, case, chance in rounds(6):
         memory: set = set()
         with start(tmp_path / str(i), case) as run:
             end = time.monotonic() + chance.uniform(0.1, 1.5)
             while time.monotonic() < end:
                 memory |= shared_memory_of(pids_of(run))
+                time.sleep(0.005)
             victim = chance.randrange(WORKERS)
             kill(run, [victim])
-            # Loading the program comes on top.
-            codes = run.wait(TIMEOUT_S + GRACE_S + 3)
+            codes = run.wait(2 * TIMEOUT_S + GRACE_S + 3)  # loading the program comes on top
             assert codes == [-9 if rank == victim else 3 for rank in range(WORKERS)], run.said()
-            assert run.said().count("decent-train: error: ") == 1, run.said()
+            assert run.said().count("decent-train: error: ") in ([1] if memory else range(1, WORKERS)), run.said()
             assert run.workers_of_torchrun() == [] and holders_of(memory) == []
 
 
