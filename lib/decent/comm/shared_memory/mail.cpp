@@ -298,10 +298,12 @@ void Mail::wait_until_read(const void* data) {
     const std::lock_guard lock(mutex_);
     const auto found = block_of(data);
     block = found->first;
-    readers.swap(found->second.readers);
+    readers = found->second.readers;
   }
   const std::vector<std::size_t> list(readers.begin(), readers.end());
   wait(list, [&] { return !unread(block); });
+  const std::lock_guard lock(mutex_);
+  if (!unread(block)) blocks_[block].readers.clear();
 }
 
 }  // namespace decent
