@@ -39,8 +39,9 @@ function(decent_module name)
   target_link_libraries(decent_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:decent_warnings>)
 endfunction()
 
+# SHARED_MEMORY <filter>: these tests run again with workers that share memory (tests/unit/comm/workers.h).
 function(decent_unit_test module)
-  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "TOGETHER" "SHARED_MEMORY" "SOURCES;DEPENDS" ${ARGN})
   add_executable(unit_${module} ${ARG_SOURCES})
   if(ARG_TOGETHER)
     decent_together(unit_${module})
@@ -48,8 +49,14 @@ function(decent_unit_test module)
   target_link_libraries(unit_${module} PRIVATE ${ARG_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main
                                                decent_warnings)
   add_test(NAME unit.${module} COMMAND unit_${module} --gtest_brief=1)
+  set(tests unit.${module})
+  if(ARG_SHARED_MEMORY)
+    add_test(NAME unit.${module}.shared_memory COMMAND "${CMAKE_COMMAND}" -E env DECENT_TEST_SHARED_MEMORY=1
+             "$<TARGET_FILE:unit_${module}>" --gtest_brief=1 "--gtest_filter=${ARG_SHARED_MEMORY}")
+    list(APPEND tests unit.${module}.shared_memory)
+  endif()
   # c10d's flight recorder keeps a map of process groups without a lock (torch 2.11): with workers as threads of one
   # process it is corrupted now and then, and a look-up never ends.
-  set_tests_properties(unit.${module} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT
+  set_tests_properties(${tests} PROPERTIES LABELS unit TIMEOUT 300 ENVIRONMENT
     "OMP_NUM_THREADS=1;TORCH_FR_BUFFER_SIZE=0;DECENT_SOURCE_DIR=${PROJECT_SOURCE_DIR}")
 endfunction()

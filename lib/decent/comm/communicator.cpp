@@ -1,7 +1,6 @@
 #include "decent/comm/communicator.h"
 
 #include <stdexcept>
-#include <utility>
 
 namespace decent {
 namespace {
@@ -10,19 +9,6 @@ class Done : public PendingWork {
  public:
   void wait() override {}
   bool done() override { return true; }
-};
-
-class ReceivedInRoom : public PendingReceived {
- public:
-  ReceivedInRoom(at::Tensor room, Pending work) : room_(std::move(room)), work_(std::move(work)) {}
-  void wait() override { work_->wait(); }
-  void wait_on_host() override { work_->wait_on_host(); }
-  bool done() override { return work_->done(); }
-  std::vector<ReceivedPart> parts() const override { return {{.begin = 0, .values = room_}}; }
-
- private:
-  at::Tensor room_;
-  Pending work_;
 };
 
 class SingleWorker : public Communicator {
@@ -41,20 +27,6 @@ class SingleWorker : public Communicator {
 };
 
 }  // namespace
-
-std::shared_ptr<PendingReceived> Communicator::exchange_views(const at::Tensor& send, int peer,
-                                                              int tag, const Room& room) {
-  at::Tensor place = room();
-  Pending work = exchange(send, place, peer, tag);
-  return std::make_shared<ReceivedInRoom>(std::move(place), std::move(work));
-}
-
-std::shared_ptr<PendingReceived> Communicator::sum_views(const at::Tensor& send, const Room& room) {
-  at::Tensor place = room();
-  place.copy_(send);
-  Pending work = all_reduce_sum(place);
-  return std::make_shared<ReceivedInRoom>(std::move(place), std::move(work));
-}
 
 std::shared_ptr<Communicator> make_single_worker() { return std::make_shared<SingleWorker>(); }
 

@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace decent {
@@ -57,6 +58,21 @@ class PendingReceived : public PendingWork {
 /// Makes a tensor that values can be received into, if they cannot stay where they are.
 using Room = std::function<at::Tensor()>;
 
+/// Values that are received into a tensor of the caller. (Here and not in a source file, so that
+/// the library for GPUs needs no code of this room.)
+class ReceivedInRoom final : public PendingReceived {
+ public:
+  ReceivedInRoom(at::Tensor room, Pending work) : room_(std::move(room)), work_(std::move(work)) {}
+  void wait() override { work_->wait(); }
+  void wait_on_host() override { work_->wait_on_host(); }
+  bool done() override { return work_->done(); }
+  std::vector<ReceivedPart> parts() const override { return {{.begin = 0, .values = room_}}; }
+
+ private:
+  at::Tensor room_;
+  Pending work_;
+};
+
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -87,10 +103,17 @@ class Communicator {
   /// exchange() without a copy where there is a way. Otherwise values are received into `room()`,
   /// of the shape and type of `send`.
   virtual std::shared_ptr<PendingReceived> exchange_views(const at::Tensor& send, int peer, int tag,
-                                                          const Room& room);
+                                                          const Room& room) {
+    const at::Tensor place = room();
+    return std::make_shared<ReceivedInRoom>(place, exchange(send, place, peer, tag));
+  }
   /// The elementwise sum over all members, with the same bits on every member, without a copy where
   /// there is a way. What `send` holds afterwards is undefined, if it is memory_to_send().
-  virtual std::shared_ptr<PendingReceived> sum_views(const at::Tensor& send, const Room& room);
+  virtual std::shared_ptr<PendingReceived> sum_views(const at::Tensor& send, const Room& room) {
+    const at::Tensor place = room();
+    place.copy_(send);
+    return std::make_shared<ReceivedInRoom>(place, all_reduce_sum(place));
+  }
 
   /// A new group of some members, given by their numbers in this group; member i of the new group
   /// is members[i]. Exactly these members call it.

@@ -111,6 +111,9 @@ constexpr std::int64_t kChunk = 1 << 15;
 // The same where others work on x, too: memory waits at every change of the work, so these are as
 // long as x can be in the second level of cache.
 constexpr std::int64_t kPiece = 1 << 16;
+// The same where others only look at what was written, and copy it to memory that they do not read:
+// the stores of a copy are still on their way while the next piece is loaded.
+constexpr std::int64_t kWrittenPiece = 1 << 13;
 
 struct Chunk {
   std::size_t slice;
@@ -135,7 +138,8 @@ std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices,
 
 // Pieces that together are the whole bucket.
 std::vector<Chunk> split_into_pieces(const BucketStep& step) {
-  std::vector<Chunk> pieces = split_into_chunks(step.slices, kPiece);
+  std::vector<Chunk> pieces =
+      split_into_chunks(step.slices, step.mixing.in_place ? kPiece : kWrittenPiece);
   std::int64_t next = step.numel;
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     const std::int64_t begin = step.slices[piece->slice].offset + piece->begin;

@@ -8,8 +8,8 @@
 namespace decent {
 
 /// Replaces x by z (see Mixing) over `numel` elements, including padding. The arrays must not
-/// overlap. `kernels` are those of the arrays' device
-/// (null: the CPU), as in BucketStep. The result does not depend on the number of threads.
+/// overlap, and x is the bucket that the mixing was made for. `kernels` are those of the arrays'
+/// device (null: the CPU), as in BucketStep. The result does not depend on the number of threads.
 void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing,
          const BucketKernels* kernels = nullptr);
 

@@ -60,12 +60,12 @@ void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
   const double states = f.optimizer_states * weights;
   lines.push_back(
       row("memory", fmt::format("{} a worker besides activations, data and LibTorch:",
-                                bytes_text(2 * weights + f.received_bytes.value_or(0) + states))));
+                                bytes_text(2 * weights + f.exchange_bytes.value_or(0) + states))));
   lines.push_back(
-      row("", fmt::format("weights {}, gradients {}, received {}, optimizer {}; an "
+      row("", fmt::format("weights {}, gradients {}, exchange {}, optimizer {}; an "
                           "evaluation needs {} while gradients are gone",
                           bytes_text(weights), bytes_text(weights),
-                          f.received_bytes ? bytes_text(*f.received_bytes) : "not known",
+                          f.exchange_bytes ? bytes_text(*f.exchange_bytes) : "not known",
                           bytes_text(states), bytes_text(weights))));
   lines.push_back(row("", fmt::format("peak of this process with one forward and backward: {}",
                                       bytes_text(f.peak_bytes))));

@@ -23,7 +23,7 @@ struct DryRunFacts {
   std::int64_t buffer_bytes = 0;
   std::vector<std::int64_t> bucket_bytes;  // with padding
   int optimizer_states = 0;                // per parameter
-  std::optional<double> received_bytes;    // memory of the exchange; nothing: not known
+  std::optional<double> exchange_bytes;    // memory of the exchange; nothing: not known
   SentFacts sent;
   std::vector<std::string> import;    // how the model file was understood; may be empty
   std::vector<std::string> notes;     // that a run would print at its start

@@ -94,7 +94,7 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
       .buffer_bytes = bytes_of(run.task.model->buffers()),
       .bucket_bytes = bucket_bytes(run),
       .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
-      .received_bytes = exchange_memory(run, launch.rank),
+      .exchange_bytes = exchange_memory(run, launch.rank),
       .sent = sent_facts(run, launch.world_size),
       .import = run.task.model->origin().report(options.full_report),
       .notes = std::move(notices.notes),

@@ -54,14 +54,20 @@ std::vector<std::int64_t> bucket_bytes(const Run& run) {
   return bytes;
 }
 
-// The largest edge of this worker decides.
+// The largest edge of this worker decides, and where some of its neighbours share memory, what
+// needs more.
 std::optional<double> exchange_memory(const Run& run, int rank) {
   const Costs costs = costs_of(run);
   if (!costs) return std::nullopt;
   std::size_t largest = 1;
   for (const Phase& phase : run.plan.topology)
     largest = std::max(largest, edge_of(phase, rank).ranks.size());
-  return costs(static_cast<int>(largest)).memory * exchanged_bytes(run);
+  const ExchangeCosts of_edge = costs(static_cast<int>(largest));
+  const double sharing = of_edge.memory_sharing.value_or(of_edge.memory);
+  double memory = of_edge.memory;
+  if (run.task.device.sharing == Sharing::all) memory = sharing;
+  if (run.task.device.sharing == Sharing::within_machines) memory = std::max(memory, sharing);
+  return memory * exchanged_bytes(run);
 }
 
 SentFacts sent_facts(const Run& run, int workers) {

@@ -1,5 +1,6 @@
 #pragma once
-// N workers as N threads of this process, connected over 127.0.0.1.
+// N workers as N threads of this process, connected over 127.0.0.1, or through shared memory where
+// the variable DECENT_TEST_SHARED_MEMORY is set: tests of what any communicator does run twice.
 
 #include <c10/util/intrusive_ptr.h>
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "decent/comm/gloo.h"
+#include "decent/comm/shared_memory/shared_communicator.h"
 #include "decent/core/error.h"
 
 namespace decent::testing {
@@ -29,6 +31,37 @@ using Worker = std::shared_ptr<Communicator>;
 /// its first use.
 inline void turn_off_flight_recorder() { ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1); }
 
+inline bool through_shared_memory() { return std::getenv("DECENT_TEST_SHARED_MEMORY") != nullptr; }
+
+/// What the workers of one test are connected by.
+class Connections {
+ public:
+  Connections(int workers, std::chrono::milliseconds timeout)
+      : workers_(workers), timeout_(timeout), store_(c10::make_intrusive<c10d::HashStore>()) {
+    store_->setTimeout(timeout);
+    for (int rank = 0; rank < workers; ++rank) {
+      ranks_.push_back(rank);
+      if (through_shared_memory())
+        arenas_.push_back(Mail::make_arena(static_cast<std::size_t>(workers)));
+    }
+  }
+
+  Worker connect(int rank) {
+    if (workers_ == 1) return make_single_worker();
+    if (through_shared_memory())
+      return share_memory(std::make_shared<Mail>(static_cast<std::size_t>(rank), arenas_), ranks_);
+    return connect_gloo(*store_, rank, workers_,
+                        {.interfaces = {}, .address = "127.0.0.1", .timeout = timeout_});
+  }
+
+ private:
+  int workers_;
+  std::chrono::milliseconds timeout_;
+  c10::intrusive_ptr<c10d::HashStore> store_;
+  std::vector<int> ranks_;
+  std::vector<std::shared_ptr<Arena>> arenas_;
+};
+
 /// Runs `work(communicator)` on every worker and returns what each gave, by rank. Where one throws,
 /// its connections close, so that the others do not wait for it; throws what failed first in itself
 /// rather than by losing a peer.
@@ -37,8 +70,7 @@ auto run_workers(int workers, Work work,
                  std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
   using Result = std::invoke_result_t<Work, Worker>;
   turn_off_flight_recorder();
-  const auto store = c10::make_intrusive<c10d::HashStore>();
-  store->setTimeout(timeout);
+  Connections connections(workers, timeout);
   const auto size = static_cast<std::size_t>(workers);
   std::vector<Result> results(size);
   std::vector<std::exception_ptr> failures(size);
@@ -47,9 +79,7 @@ auto run_workers(int workers, Work work,
     threads.emplace_back([&, rank] {
       const auto i = static_cast<std::size_t>(rank);
       try {
-        const GlooOptions options{.interfaces = {}, .address = "127.0.0.1", .timeout = timeout};
-        const Worker world =
-            workers == 1 ? make_single_worker() : connect_gloo(*store, rank, workers, options);
+        const Worker world = connections.connect(rank);
         results[i] = work(world);
         world->barrier();  // nobody closes connections that another still uses
       } catch (...) {

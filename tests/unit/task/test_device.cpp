@@ -89,6 +89,10 @@ TEST(DeviceFor, NamesTheKeysThatCannotBeMet) {
 TEST(DeviceText, TellsTheExchangeWhereThereIsOne) {
   EXPECT_EQ(device_text({}, 1), "cpu");
   EXPECT_EQ(device_text({}, 2), "cpu, exchange by gloo");
+  EXPECT_EQ(device_text({.sharing = Sharing::all}, 2), "cpu, exchange by shared memory");
+  EXPECT_EQ(device_text({.sharing = Sharing::within_machines}, 3),
+            "cpu, exchange by shared memory and gloo");
+  EXPECT_EQ(device_text({.sharing = Sharing::all}, 1), "cpu");
 }
 
 TEST(OnDevice, LeavesABatchOnTheCpuWhereItIs) {

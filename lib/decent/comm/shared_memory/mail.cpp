@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <csignal>
 #include <ctime>
 #include <new>
 
@@ -61,9 +63,11 @@ void futex_wake_all(Counter& counter) {
   ::syscall(SYS_futex, &counter, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool has_ended(const Socket& process) {
-  pollfd entry{.fd = process.descriptor(), .events = POLLIN, .revents = 0};
-  return process.open() && ::poll(&entry, 1, 0) > 0;
+// `descriptor` is the process's, or closed where there is none.
+bool has_ended(const Socket& descriptor, pid_t process) {
+  if (!descriptor.open()) return ::kill(process, 0) != 0 && errno == ESRCH;
+  pollfd entry{.fd = descriptor.descriptor(), .events = POLLIN, .revents = 0};
+  return ::poll(&entry, 1, 0) > 0;
 }
 
 }  // namespace
@@ -78,8 +82,7 @@ Mail::Mail(std::size_t own, std::vector<std::shared_ptr<Arena>> arenas)
     : own_(own), arenas_(std::move(arenas)), processes_(arenas_.size()) {
   for (std::size_t worker = 0; worker < arenas_.size(); ++worker) {
     const pid_t process = arenas_[worker]->address().process;
-    // Where the system has no such descriptors (before Linux 5.3), closed() and the control plane
-    // are left to notice an end.
+    // There is none where the process has ended already, and before Linux 5.3.
     if (process != ::getpid())
       processes_[worker] = Socket(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   }
@@ -116,7 +119,7 @@ const char* Mail::reason_to_give_up(std::span<const std::size_t> workers,
   if (closed_.load(std::memory_order_acquire)) return "this worker has left";
   const auto gone = [&](std::size_t worker) {
     return board(worker).closed.load(std::memory_order_acquire) != 0 ||
-           (look_at_processes && has_ended(processes_[worker]));
+           (look_at_processes && has_ended(processes_[worker], arenas_[worker]->address().process));
   };
   return std::any_of(workers.begin(), workers.end(), gone) ? "the other worker has left" : nullptr;
 }
@@ -298,10 +301,12 @@ void Mail::wait_until_read(const void* data) {
     const std::lock_guard lock(mutex_);
     const auto found = block_of(data);
     block = found->first;
-    readers.swap(found->second.readers);
+    readers = found->second.readers;
   }
   const std::vector<std::size_t> list(readers.begin(), readers.end());
   wait(list, [&] { return !unread(block); });
+  const std::lock_guard lock(mutex_);
+  if (!unread(block)) blocks_[block].readers.clear();
 }
 
 }  // namespace decent

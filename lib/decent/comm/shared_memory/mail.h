@@ -94,7 +94,7 @@ class Mail : public std::enable_shared_from_this<Mail> {
 
   /// Memory for a message that nobody reads. Throws UserError as Arena::grow does.
   Block take(std::int64_t bytes);
-  /// Whether `data` lies in a block that this object has given out.
+  /// Whether `data` lies in this worker's arena.
   bool holds(const void* data) const;
 
   /// Sends `bytes` from `data` on, which lies in a block of this worker. Nobody writes there until
@@ -109,7 +109,7 @@ class Mail : public std::enable_shared_from_this<Mail> {
   Letter receive(std::size_t from, MessageTag tag);
 
   /// Waits until all readers of the block that `data` lies in are done. Throws PeerLost if one of
-  /// them is gone.
+  /// those to whom it was sent has left while another is not done: workers agree before they leave.
   void wait_until_read(const void* data);
 
   /// Tells the others that this worker sends nothing any more: those that wait for it throw, as do

@@ -111,8 +111,7 @@ class Bf16Exchange : public Exchange {
     }
     own.rounded = room(own, own.room_for_rounded, at::kBFloat16).copy_(x);
     const at::Tensor addend = begin_message(own, step, own.x.scalar_type()).copy_(own.rounded);
-    own.received.push_back(meeting.group->sum_views(
-        addend, [&] { return room(own, own.room_for_sum, own.x.scalar_type()); }));
+    own.received.push_back(meeting.group->sum_views(addend, [&] { return addend; }));
     return all_of({own.received.front()});
   }
 
@@ -158,12 +157,15 @@ class Bf16Exchange : public Exchange {
   PendingExchanges pending_;
 };
 
-// What is sent, what comes from each other member or the sum, and the differences.
+// What is sent, what comes from each other member, and the differences; or what is sent and becomes
+// the sum, the rounded values and the differences. In shared memory there are two to send from, and
+// the others' stay with them.
 ExchangeCosts costs_of_bf16(int members) {
   if (members == 1) return {};
   const double n = members;
-  if (sends_to_all(members)) return {.sent = (n - 1) / 2, .memory = 1.5 + 0.5 * (n - 1)};
-  return {.sent = 2 * (n - 1) / n, .memory = 2.5};
+  if (sends_to_all(members))
+    return {.sent = (n - 1) / 2, .memory = 1.5 + 0.5 * (n - 1), .memory_sharing = 2};
+  return {.sent = 2 * (n - 1) / n, .memory = 2.5, .memory_sharing = 3.5};
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 // The exchange methods by name: the built-in ones and those that a process registers.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -16,6 +17,8 @@ namespace decent {
 struct ExchangeCosts {
   double sent = 0;    // per step
   double memory = 0;  // besides the weights, for as long as the exchange object lives
+  // The same where the members share memory; nothing: as much.
+  std::optional<double> memory_sharing = std::nullopt;
 };
 
 /// A row of the table: name, factory and costs of a method.

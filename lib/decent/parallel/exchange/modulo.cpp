@@ -220,12 +220,15 @@ class ModuloExchange : public Exchange {
   PendingExchanges pending_;
 };
 
-// A message to each other member, of which two are kept for what is sent.
+// A message to each other member, of which two are kept for what is sent. In shared memory the
+// others' stay with them.
 ExchangeCosts costs_of(const ModuloFormat& format, int members) {
   if (members == 1) return {};
   const double parts = static_cast<double>(format.parts);
   const double message = (format.bits * (parts - 1) + 8) / parts / 32;
-  return {.sent = (members - 1) * message, .memory = (members + 1) * message};
+  return {.sent = (members - 1) * message,
+          .memory = (members + 1) * message,
+          .memory_sharing = 2 * message};
 }
 
 ExchangeMethod modulo_exchange(std::string name, const ModuloFormat& format) {
