@@ -174,26 +174,31 @@ PARAMETERS = 4_000_000
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
-def told_memory(text: str) -> tuple[float, str]:
-    """Bytes a worker of the dry run's line, and its parts."""
-    found = re.search(r"^memory +([\d.]+) (B|KiB|MiB|GiB) a worker besides .*\n(.*)$", text, re.MULTILINE)
+def told_memory(text: str) -> dict[str, float]:
+    """Bytes a worker of the dry run's lines: all, and of the exchange."""
+    number = "([\\d.]+) (B|KiB|MiB|GiB)"
+    found = re.search(f"^memory +{number} a worker besides .*\n.* exchange {number},", text, re.MULTILINE)
     assert found, text
-    return float(found[1]) * UNITS[found[2]], found[3]
+    return {"all": float(found[1]) * UNITS[found[2]], "exchange": float(found[3]) * UNITS[found[4]]}
 
 
-@pytest.mark.parametrize(("parallel", "workers"), [({"topology": "ring"}, 2), ({"topology": "ring", "comm_dtype": "bf16"}, 2),
-                                                   ({"topology": "ring", "comm_dtype": "modulo2"}, 2),
-                                                   ({"topology": "complete"}, 3)][:None if ALL else 1], ids=str)
-def test_dry_run_tells_exchange_and_memory(parallel: dict, workers: int, tmp_path: Path) -> None:
+# Two copies of what is sent; bf16 also has the differences of what was received, in float32.
+@pytest.mark.parametrize(("parallel", "workers", "exchange"), [
+    ({"topology": "ring"}, 2, 8), ({"topology": "complete"}, 3, 8), ({"topology": "ring", "slices": 4}, 2, 2),
+    ({"topology": "complete", "comm_dtype": "bf16"}, 3, 4 + 4), ({"topology": "ring", "comm_dtype": "modulo2"}, 2, 0.6),
+][:None if ALL else 1], ids=str)
+def test_dry_run_tells_exchange_and_memory(parallel: dict, workers: int, exchange: float, tmp_path: Path) -> None:
     own = recipe(wide_model(tmp_path, PARAMETERS), parallel=parallel)
     shared = attempt(tmp_path / "shared", own, "--dry-run", workers=workers)
     gloo = attempt(tmp_path / "gloo", own, "--dry-run", *GLOO, workers=workers)
     assert [e.code for e in shared + gloo] == [0] * 2 * workers, shared + gloo
     assert_exchanged(shared, "shared")
     assert_exchanged(gloo, "gloo")
-    (more, parts), (less, _) = told_memory(shared[0].out), told_memory(gloo[0].out)
-    assert "shared" in parts
-    assert 0 <= more - less <= 8 * PARAMETERS + 0.2 * 2**20  # a digit after the point is shown
+    more, less = told_memory(shared[0].out), told_memory(gloo[0].out)
+    shown = 0.1 * 2**20  # a digit after the point
+    assert more["exchange"] == pytest.approx(exchange * PARAMETERS, abs=shown)
+    assert more["all"] - less["all"] == pytest.approx(more["exchange"] - less["exchange"], abs=2 * shown)
+    assert more["all"] - less["all"] <= 8 * PARAMETERS
 
 
 @pytest.mark.parametrize(("parallel", "workers", "copies"), [
