@@ -85,4 +85,4 @@ GRID = [Case(workers, topology, comm_dtype, slices) for workers, names in TOPOLO
 # Every value once at least.
 FEW = [Case(2, "ring"), Case(2, "uneven-pairs", "modulo4"), Case(3, "uneven-pairs", "fp32", 3), Case(3, "complete", "modulo2"),
        Case(4, "one-peer-exp", "modulo4", 3), Case(4, "uneven-groups", "bf16", 3), Case(8, "nodes-of-2", "bf16"),
-       Case(3, "complete"), Case(4, "nodes-of-2", "fp32", 3), Case(8, "uneven-groups", "bf16")]
+       Case(3, "complete"), Case(4, "nodes-of-2", "fp32", 3), Case(5, "uneven-groups", "bf16")]

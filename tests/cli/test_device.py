@@ -45,7 +45,8 @@ def device_lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("workers", "backend", "told"), [
-    (1, "auto", "cpu"), (1, "gloo", "cpu"), (2, "auto", "cpu, exchange by shared memory"), (2, "gloo", "cpu, exchange by gloo")])
+    (1, "auto", "cpu"), (1, "gloo", "cpu"), (2, "auto", "cpu, exchange by shared memory"),
+    (2, "gloo", "cpu, exchange by gloo")])
 def test_the_choice_is_told(workers: int, backend: str, told: str, tmp_path: Path) -> None:
     own = recipe(parallel={"backend": backend})
     run = train(tmp_path / "run", own, workers=workers)
@@ -72,6 +73,7 @@ def test_workers_that_come_to_the_same_agree(tmp_path: Path) -> None:
     same = ["--set", "model.device=cpu", "--set", "parallel.backend=gloo"]
     ended = run_each([["--config", config], ["--config", config, *same]], cwd=tmp_path)
     assert [e.code for e in ended] == [0, 0], ended
+    assert "device   cpu, exchange by gloo" in ended[0].out.splitlines()
 
 
 def test_one_worker_without_its_gpu_is_named(tmp_path: Path) -> None:

@@ -153,10 +153,11 @@ MORE_SUMS = [Case(workers, topology, comm_dtype) for workers in (3, 5, 8) for to
 def test_one_mixing_is_what_the_definition_says(case: Case, tmp_path: Path) -> None:
     """From copies that are apart, at a learning rate that moves no weight."""
     first, last = 6, 6 + len(phases_of(case))
-    apart_ = merged(case.recipe(), {"parallel": {"gamma": 0.3}, "train": {"steps": first}, "checkpoint": {"every_steps": first}})
+    moving = merged(case.recipe(), {"parallel": {"gamma": 0.3}, "train": {"steps": first},
+                                    "checkpoint": {"every_steps": first}})
     still = merged(case.recipe(), {"optimizer": {"lr": 1e-30}, "train": {"steps": last},
                                    "checkpoint": {"every_steps": 1, "keep": 99}})
-    begun = train_shared(tmp_path / "first", apart_, workers=case.workers)
+    begun = train_shared(tmp_path / "first", moving, workers=case.workers)
     run = train_shared(tmp_path / "still", still, "--resume", begun.checkpoint(first), workers=case.workers)
     before = replicas(begun, first, case.workers)
     for step in range(first + 1, last + 1):

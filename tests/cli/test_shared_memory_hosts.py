@@ -68,7 +68,8 @@ def test_two_hosts_of_two(case: Case, two_hosts: list[hosts.Host], tmp_path: Pat
 def test_uneven_hosts(two_hosts: list[hosts.Host], tmp_path: Path) -> None:
     """Two workers on one, the third alone."""
     case, on = Case(3, "uneven-pairs"), (0, 1, 0)  # the ranks of a host need not follow one another
-    run = train_behind([two_hosts[i].prefix for i in on], tmp_path / "both", case.recipe(), local=2, address=two_hosts[0].address)
+    prefixes = [two_hosts[i].prefix for i in on]
+    run = train_behind(prefixes, tmp_path / "both", case.recipe(), local=2, address=two_hosts[0].address)
     assert_exchanged(run, "mixed")
     assert_same_replicas(run, train_gloo(tmp_path / "gloo", case.recipe(), workers=3), 3)
 
@@ -175,7 +176,7 @@ def address_space(folder: Path, own: dict) -> int:
 
 def test_limit_on_the_address_space(tmp_path: Path) -> None:
     """Gloo's run fits with room for one more copy of the weights; the copies of two workers do not."""
-    parameters = 12_000_000
+    parameters = 4_000_000
     own = recipe(wide_model(tmp_path, parameters), parallel={"topology": "ring"}, optimizer={"name": "sgd", "momentum": 0},
                  train={"steps": 3})
     most = address_space(tmp_path, own) + 4 * parameters
