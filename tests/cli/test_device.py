@@ -44,12 +44,14 @@ def device_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if "device " in line]
 
 
-@pytest.mark.parametrize(("workers", "told"), [(1, "cpu"), (2, "cpu, exchange by gloo")])
-def test_the_choice_is_told(workers: int, told: str, tmp_path: Path) -> None:
-    run = train(tmp_path / "run", recipe(), workers=workers)
+@pytest.mark.parametrize(("workers", "backend", "told"), [
+    (1, "auto", "cpu"), (1, "gloo", "cpu"), (2, "auto", "cpu, exchange by shared memory"), (2, "gloo", "cpu, exchange by gloo")])
+def test_the_choice_is_told(workers: int, backend: str, told: str, tmp_path: Path) -> None:
+    own = recipe(parallel={"backend": backend})
+    run = train(tmp_path / "run", own, workers=workers)
     assert f"device   {told}" in run.ended[0].out.splitlines()
     assert [line.rpartition("device   ")[2] for line in device_lines((run.folder / "run.log").read_text())] == [told]
-    dry = attempt(tmp_path / "dry", recipe(), "--dry-run", workers=workers)[0]
+    dry = attempt(tmp_path / "dry", own, "--dry-run", workers=workers)[0]
     assert device_lines(dry.out) == [f"device     {told}"]
 
 

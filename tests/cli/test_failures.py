@@ -19,23 +19,31 @@ from started import CONFIG, TIMEOUT_S, Started
 # Beyond timeout_s: two cores, with other tests beside this one.
 GRACE_S = 2
 
+
 def check_names(text: str, rank: int) -> None:
     """One message, which says who was lost, where, and what it was at."""
     errors = [line for line in text.splitlines() if line.startswith("decent-train: error:")]
     assert len(errors) == 1, text
     host = os.uname().nodename
     assert errors[0].startswith(f"decent-train: error: lost worker {rank} on '{host}': "), text
-    doing = "starting|running|waiting for data|in forward|in backward|averaging|evaluating|saving a checkpoint"
+    doing = ("starting|running|waiting for data|in forward|in backward|averaging|evaluating|adding up scores|writing metrics|"
+             "saving a checkpoint")
     assert re.search(rf"It was last heard of [\d.]+ s ago, in step \d+, ({doing})", errors[0]), text
 
 
-@pytest.mark.parametrize("torchrun", [False, True], ids=["alone", "torchrun"])
-@pytest.mark.parametrize("victim", [0, 1, 2])
-def test_killed_worker(victim: int, torchrun: bool, tmp_path: Path) -> None:
+def by(backend: str) -> tuple[str, ...]:
+    return "--set", f"parallel.backend={backend}"
+
+
+# auto: workers share memory. By gloo each worker is killed once.
+@pytest.mark.parametrize(("victim", "torchrun", "backend"), [
+    (0, False, "auto"), (1, False, "auto"), (2, False, "auto"), (0, True, "auto"), (1, True, "auto"), (2, True, "auto"),
+    (0, False, "gloo"), (1, False, "gloo"), (2, True, "gloo")])
+def test_killed_worker(victim: int, torchrun: bool, backend: str, tmp_path: Path) -> None:
     """kill -9 at random moments."""
     rounds = int(os.environ.get("DECENT_KILL_ROUNDS", "1"))
     for round_ in range(rounds):
-        with Started(3, tmp_path / str(round_), torchrun) as run:
+        with Started(3, tmp_path / str(round_), torchrun, *by(backend)) as run:
             run.wait_until_it_trains()
             time.sleep(random.Random(100 * round_ + 10 * victim + torchrun).uniform(0, 1.0))
             pids = run.workers_of_torchrun() if torchrun else [p.pid for p in run.processes]
@@ -52,10 +60,10 @@ def test_killed_worker(victim: int, torchrun: bool, tmp_path: Path) -> None:
                 assert '"status":"failed"' in run.last_metrics_line()
 
 
-@pytest.mark.parametrize("victim", [0, 1])
-def test_stopped_process(victim: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("victim", "backend"), [(0, "auto"), (1, "auto"), (1, "gloo")])
+def test_stopped_process(victim: int, backend: str, tmp_path: Path) -> None:
     """SIGSTOP: the others give it up after timeout_s; it ends, too, once it goes on."""
-    with Started(3, tmp_path) as run:
+    with Started(3, tmp_path, False, *by(backend)) as run:
         run.wait_until_it_trains()
         os.kill(run.processes[victim].pid, signal.SIGSTOP)
         assert run.wait(TIMEOUT_S + GRACE_S, without=victim) == [3, 3], run.said()
