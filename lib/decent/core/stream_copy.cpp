@@ -1,7 +1,7 @@
 #include "decent/core/stream_copy.h"
 
-#ifdef __SSE2__
-#include <emmintrin.h>
+#ifdef __x86_64__
+#include <immintrin.h>
 #endif
 
 #include <cstdint>
@@ -9,29 +9,44 @@
 
 namespace decent {
 
-#ifdef __SSE2__
+#ifdef __x86_64__
+namespace {
+
+constexpr std::size_t kLine = 64;
+
+// Whole lines; `to` is aligned to one.
+void stream_by_16_bytes(char* to, const char* from, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += sizeof(__m128i)) {
+    const auto* const part = reinterpret_cast<const __m128i*>(from + at);
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + at), _mm_loadu_si128(part));
+  }
+}
+
+// A line at a time, which its buffer need not be put together of.
+__attribute__((target("avx512f"))) void stream_by_lines(char* to, const char* from,
+                                                        std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += kLine) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), _mm512_loadu_si512(from + at));
+  }
+}
+
+}  // namespace
 
 void stream_copy(void* to, const void* from, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  auto* out = static_cast<char*>(to);
-  const auto* in = static_cast<const char*>(from);
+  static const auto stream =
+      __builtin_cpu_supports("avx512f") ? &stream_by_lines : &stream_by_16_bytes;
+  auto* const out = static_cast<char*>(to);
+  const auto* const in = static_cast<const char*>(from);
   const std::size_t before = -reinterpret_cast<std::uintptr_t>(out) % kLine;
   if (bytes < before + kLine) {
     std::memcpy(out, in, bytes);
     return;
   }
+  const std::size_t lines = (bytes - before) / kLine * kLine;
   std::memcpy(out, in, before);
-  const std::size_t lines = (bytes - before) / kLine;
-  for (std::size_t i = 0; i < lines; ++i) {
-    const std::size_t at = before + i * kLine;
-    __m128i line[4];
-    std::memcpy(line, in + at, kLine);
-    for (int part = 0; part < 4; ++part)
-      _mm_stream_si128(reinterpret_cast<__m128i*>(out + at) + part, line[part]);
-  }
+  stream(out + before, in + before, lines);
   _mm_sfence();  // such stores are ordered by nothing else
-  const std::size_t done = before + lines * kLine;
-  std::memcpy(out + done, in + done, bytes - done);
+  std::memcpy(out + before + lines, in + before + lines, bytes - before - lines);
 }
 
 #else

@@ -33,6 +33,9 @@ struct Mixing {
   double other = 0.0;
   const void* received = nullptr;  // [numel] of the bucket, of its scalar type
   PieceWork in_place = nullptr;    // replaces x by z; `received` is null
+
+  /// Whether z is not simply x.
+  bool mixes() const { return received != nullptr || in_place != nullptr; }
 };
 
 /// One parameter inside a bucket.

@@ -71,7 +71,7 @@ TEST(ExchangeSize, IsNotKnownOfAMethodThatDoesNotSay) {
   for (const std::string& line : dry_run_lines(dry_run_facts(run, first_of(8), {})))
     text += line + "\n";
   EXPECT_THAT(text, HasSubstr("exchange   silent, sent: not known\n"));
-  EXPECT_THAT(text, HasSubstr("received not known"));
+  EXPECT_THAT(text, HasSubstr("exchange not known"));
 }
 
 }  // namespace
