@@ -54,8 +54,8 @@ std::vector<std::int64_t> bucket_bytes(const Run& run) {
   return bytes;
 }
 
-// The largest edge of this worker decides, and where some of its neighbours share memory, what
-// needs more.
+// The largest edge of this worker decides. Where only some of its neighbours share memory it may
+// need what either way needs.
 std::optional<double> exchange_memory(const Run& run, int rank) {
   const Costs costs = costs_of(run);
   if (!costs) return std::nullopt;
@@ -64,9 +64,9 @@ std::optional<double> exchange_memory(const Run& run, int rank) {
     largest = std::max(largest, edge_of(phase, rank).ranks.size());
   const ExchangeCosts of_edge = costs(static_cast<int>(largest));
   const double sharing = of_edge.memory_sharing.value_or(of_edge.memory);
-  double memory = of_edge.memory;
-  if (run.task.device.sharing == Sharing::all) memory = sharing;
-  if (run.task.device.sharing == Sharing::within_machines) memory = std::max(memory, sharing);
+  double memory = 0;
+  if (run.task.device.sharing != Sharing::all) memory += of_edge.memory;
+  if (run.task.device.sharing != Sharing::none) memory += sharing;
   return memory * exchanged_bytes(run);
 }
 

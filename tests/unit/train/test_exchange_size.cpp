@@ -50,6 +50,15 @@ TEST(ExchangeSize, IsAKthWithSlices) {
   EXPECT_EQ(sent.bytes, weights_of(run) / 2 / 4);
 }
 
+// Two copies to send from where they are read in place, and what is received elsewhere.
+TEST(ExchangeSize, DependsOnWhoSharesMemory) {
+  decent::Run run = run_of(2, "ring");
+  run.task.device.sharing = Sharing::all;
+  EXPECT_EQ(exchange_memory(run, 0), 2 * weights_of(run));
+  run.task.device.sharing = Sharing::within_machines;
+  EXPECT_EQ(exchange_memory(run, 0), 3 * weights_of(run));
+}
+
 // An all-reduce of n members sends 2 (n - 1) / n of what a pair does.
 TEST(ExchangeSize, TellsOfEdgesOfMoreThanFour) {
   EXPECT_FALSE(large_edge(run_of(4, "complete")));
