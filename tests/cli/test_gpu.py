@@ -163,7 +163,7 @@ def test_auto(tmp_path: Path) -> None:
     alone = train(tmp_path / "alone", SHORT)
     assert "device   cuda (" in alone.ended[0].out
     crowd = train(tmp_path / "crowd", SHORT, workers=2)
-    assert "device   cpu, exchange by gloo" in crowd.ended[0].out
+    assert "device   cpu, exchange by shared memory" in crowd.ended[0].out
     assert "\nnote     " in crowd.ended[0].out
 
 

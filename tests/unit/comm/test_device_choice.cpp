@@ -151,6 +151,23 @@ TEST(ChooseDevice, SharesGpusByNcclWhereItMay) {
   expect_cpu(machine.choose(DeviceRequest::automatic, BackendRequest::automatic, 2, 4));
 }
 
+// On the CPU, unless gloo is asked for.
+TEST(Choice, AllowsSharedMemory) {
+  Imagined machine = with_gpus(1);
+  for (const auto device : {DeviceRequest::cpu, DeviceRequest::automatic}) {
+    EXPECT_TRUE(machine.choose(device, BackendRequest::automatic, 0, 2).may_share_memory);
+    EXPECT_FALSE(machine.choose(device, BackendRequest::gloo, 0, 2).may_share_memory);
+  }
+  EXPECT_FALSE(machine.choose(DeviceRequest::cuda, BackendRequest::gloo, 0, 2).may_share_memory);
+}
+
+TEST(CarrierName, SaysWhoSharesMemory) {
+  EXPECT_EQ(carrier_name({}), "gloo");
+  EXPECT_EQ(carrier_name({.backend = Backend::nccl}), "nccl");
+  EXPECT_EQ(carrier_name({.sharing = Sharing::within_machines}), "shared memory and gloo");
+  EXPECT_EQ(carrier_name({.sharing = Sharing::all}), "shared memory");
+}
+
 TEST(BackendName, IsThatOfTheRecipe) {
   EXPECT_EQ(backend_name(Backend::gloo), "gloo");
   EXPECT_EQ(backend_name(Backend::nccl), "nccl");
