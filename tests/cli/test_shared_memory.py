@@ -215,8 +215,7 @@ def test_memory_that_is_shared(parallel: dict, workers: int, copies: float, tmp_
         assert len(memory) == workers  # one each, mapped by all
         assert all(mapped_files(pid, "/memfd:") == memory for pid in pids)
         assert set().union(*(mapped_files(pid, "/dev/shm/") for pid in pids)) == set()  # none of a name
-        # Slices are not all of one length: a copy may be made anew for a longer one.
-        most = copies * PARAMETERS * (2 if "slices" in parallel else 1) + 4 * 2**20
+        most = copies * PARAMETERS + 4 * 2**20
         assert all(copies * PARAMETERS <= size <= most for size in allocated(pids)), allocated(pids)
 
 

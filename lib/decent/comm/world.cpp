@@ -258,6 +258,9 @@ std::shared_ptr<Communicator> World::communicator(DeviceChoice& choice) {
   const bool all_may = std::all_of(choices.begin(), choices.end(),
                                    [](const Choice& each) { return each.may_share_memory; });
   if (all_may) choice.sharing = sharing_of(machines_);
+  if (all_may && launch_.local_world_size > 1 &&
+      machines_[static_cast<std::size_t>(launch_.rank)].empty())
+    choice.sharing_problem = "/proc does not tell who is on this machine";
   std::shared_ptr<Communicator> local;
   if (choice.sharing != Sharing::none) local = share_memory_here(choice);
   if (choice.sharing == Sharing::all) return local;

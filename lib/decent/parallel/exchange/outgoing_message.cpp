@@ -3,13 +3,21 @@
 #include <ATen/ops/empty.h>
 
 namespace decent {
+namespace {
+
+// Other slices of a bucket are up to 32 elements longer, and so are parts of them that are sent in
+// more bits.
+constexpr std::int64_t kMoreBytes = 512;
+
+}  // namespace
 
 void OutgoingMessage::begin(Communicator& world, std::int64_t step, std::int64_t bytes,
                             const at::Tensor& like) {
   if (memory_.defined()) world.wait_until_read(memory_);
   if (!memory_.defined() || memory_.numel() < bytes) {
-    memory_ = like.is_cpu() ? world.memory_to_send(bytes) : at::Tensor();
-    if (!memory_.defined()) memory_ = at::empty({bytes}, like.options().dtype(at::kByte));
+    const std::int64_t most = bytes + kMoreBytes;
+    memory_ = like.is_cpu() ? world.memory_to_send(most) : at::Tensor();
+    if (!memory_.defined()) memory_ = at::empty({most}, like.options().dtype(at::kByte));
   }
   bytes_ = bytes;
   step_ = step;
