@@ -199,7 +199,7 @@ def dry_run(folder: Path, own: dict, *flags: str, workers: int = 1, local: int |
 def test_dry_run_says_what_would_happen(tmp_path: Path) -> None:
     text = dry_run(tmp_path, recipe(parallel={"topology": "one-peer-exp"}, train={"steps": None, "epochs": 2}), workers=4)
     assert_says(text, "17610 parameters to train (68.8 KiB)", "largest: fc1.weight 8192", "buckets    1 of 68.9 KiB",
-                "weights 68.9 KiB, gradients 68.9 KiB, received 68.9 KiB, optimizer 137.8 KiB",
+                "weights 68.9 KiB, gradients 68.9 KiB, exchange 137.8 KiB, optimizer 137.8 KiB",
                 "one-peer-exp of 4 workers, 2 phases", "phase 0: {0 1} {2 3}", "phase 1: {0 2} {1 3}", "spectral gap 1.0000",
                 "heard of everyone after 2 steps", "sent: 68.9 KiB a worker and step", "1442 samples to train on, 355",
                 "90 of 32 samples, 45 an epoch (2 samples left out", "adamw, lr 0.001 at step 1", "nothing was written")

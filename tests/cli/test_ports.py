@@ -33,9 +33,17 @@ def listening_addresses(pid: int) -> list[str]:
 @pytest.mark.parametrize("master", ["127.0.0.1", "localhost", socket.gethostname()])
 def test_all_listen_on_loopback(master: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("started.MASTER_ADDR", master)
-    with Started(2, tmp_path) as run:
+    with Started(2, tmp_path, False, "--set", "parallel.backend=gloo") as run:
         run.wait_until_it_trains()
         addresses = [listening_addresses(process.pid) for process in run.processes]
         assert len(addresses[0]) >= 2, addresses  # the store and gloo, or the check could not fail
         assert len(addresses[1]) >= 1, addresses
         assert set(addresses[0] + addresses[1]) <= LOOPBACK, addresses
+
+
+def test_shared_memory_needs_no_port(tmp_path: Path) -> None:
+    with Started(2, tmp_path) as run:
+        run.wait_until_it_trains()
+        addresses = [listening_addresses(process.pid) for process in run.processes]
+        assert addresses[0] and set(addresses[0]) <= LOOPBACK, addresses  # the store
+        assert addresses[1] == []
