@@ -4,6 +4,7 @@
 
 #include "decent/config/update_options.h"
 #include "decent/task/param_groups.h"
+#include "decent/train/methods.h"
 
 namespace decent {
 
@@ -40,7 +41,7 @@ DecentralizedOptions parallel_options(const Run& run,
               },
           .bucket_mb = recipe.bucket_mb,
           .gamma = recipe.gamma,
-          .exchange = recipe.comm_dtype,
+          .exchange = parallel_method(recipe.method).averages_weights ? recipe.comm_dtype : "fp32",
           .slices = recipe.slices,
           .modulo_range = recipe.modulo_range,
           .average_buffers = recipe.average_buffers,
@@ -55,6 +56,7 @@ bool updates_in_backward(const Run& run) {
 }
 
 bool needs_near_copies(const ParallelRecipe& recipe) {
+  if (!parallel_method(recipe.method).averages_weights) return false;
   return exchange_method(recipe.comm_dtype).needs_near_copies;
 }
 
