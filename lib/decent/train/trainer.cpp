@@ -10,6 +10,7 @@
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/model/formats.h"
+#include "decent/parallel/tensor_names.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
@@ -19,6 +20,7 @@
 #include "decent/task/random.h"
 #include "decent/train/buffer_backup.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/methods.h"
 #include "decent/train/reporter_options.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/tensor_bytes.h"
@@ -76,11 +78,10 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
     // Of a run that was resumed, what was logged before.
     for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }
-  DecentralizedOptions parallel =
-      parallel_options(run_, [this](const std::string& text) { log_.warn(text); });
-  parallel.trace = trace_;
-  parallel_ = std::make_unique<DecentralizedDataParallel<TrainedModule>>(
-      TrainedModule(*run_.task.model), world_, std::move(parallel));
+  parallel_ =
+      parallel_method(run_.task.recipe.parallel.method)
+          .make(run_, world_,
+                {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
   finite_.emplace(*run_.task.model);
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
   batches_ = make_prefetcher();
@@ -156,7 +157,7 @@ void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) 
 }
 
 TrainingEnd Trainer::train() {
-  parallel_->train();
+  run_.task.model->module().train();
   if (const auto limit = run_.task.recipe.parallel.stall_s)
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
   if (evaluator_ && run_.task.recipe.eval.at_start && !run_.plan.resumes) evaluate();
