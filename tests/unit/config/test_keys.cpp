@@ -72,6 +72,7 @@ const std::vector<KeyCase>& key_cases() {
       {"schedule.t_max", "1", "all", "0", ""},
       {"schedule.eta_min", "0", "null", "-1", ""},
       {"schedule.warmup_decay", "1", "x", "1.5", ""},
+      {"parallel.method", "none", "{a: b}", "", ""},
       {"parallel.topology", "{phases: [[{ranks: [0, 1], weight: .5}]]}", "3", "[]", ""},
       {"parallel.local_world_size", "2", "2.5", "0", ""},
       {"parallel.bucket_mb", "0.001", "big", "0", ""},

@@ -6,7 +6,6 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <utility>
@@ -121,19 +120,23 @@ void GradientExchange::put(std::size_t bucket, std::size_t place, const at::Tens
   own.put[place] = true;
 }
 
+// Writes what is not there as zeros, and which parameters are.
+void GradientExchange::mark_used(std::size_t bucket, const at::Tensor& sent) {
+  const std::vector<bool>& put = buckets_[bucket].put;
+  const at::Tensor marks = sent.narrow(0, replica_.buckets()[bucket].x.numel(), std::ssize(put));
+  marks.fill_(1);
+  for (std::size_t i = 0; i < put.size(); ++i) {
+    if (put[i]) continue;
+    place_in(sent, bucket, i).zero_();
+    marks[static_cast<std::int64_t>(i)].zero_();
+  }
+}
+
 void GradientExchange::start(std::size_t bucket) {
   OfBucket& own = buckets_[bucket];
   if (!own.open) open(bucket);
   const at::Tensor& sent = message(own);
-  const at::Tensor counts = at::zeros({std::ssize(own.put)}, at::kFloat);
-  for (std::size_t i = 0; i < own.put.size(); ++i) {
-    if (own.put[i]) {
-      counts.mutable_data_ptr<float>()[i] = 1;
-    } else {
-      place_in(sent, bucket, i).zero_();
-    }
-  }
-  sent.narrow(0, sent.numel() - counts.numel(), counts.numel()).copy_(counts);
+  mark_used(bucket, sent);
   TraceSpan span(trace_.get(), exchange_lane(bucket), "all-reduce",
                  {.bucket = static_cast<std::int64_t>(bucket),
                   .bytes = static_cast<std::int64_t>(sent.nbytes())});

@@ -77,6 +77,7 @@ class GradientExchange {
   void open(std::size_t bucket);
   at::Tensor& message(OfBucket& own);
   at::Tensor place_in(const at::Tensor& message, std::size_t bucket, std::size_t place) const;
+  void mark_used(std::size_t bucket, const at::Tensor& sent);
   void receive(std::size_t bucket);
   std::vector<bool> used(std::size_t bucket) const;
   void join_parts(std::size_t bucket);
