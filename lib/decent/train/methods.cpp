@@ -6,7 +6,8 @@
 namespace decent {
 
 const std::vector<ParallelMethod>& parallel_methods() {
-  static const std::vector<ParallelMethod> methods = {gossip_method(), alone_method()};
+  static const std::vector<ParallelMethod> methods = {gossip_method(), all_reduce_method(),
+                                                      alone_method()};
   return methods;
 }
 

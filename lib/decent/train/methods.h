@@ -2,15 +2,29 @@
 // How the workers of a run train together: the values of parallel.method. A method is a file in
 // methods/ and a row in methods.cpp.
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "decent/comm/communicator.h"
 #include "decent/comm/launch.h"
 #include "decent/config/recipe.h"
+#include "decent/core/trace.h"
+#include "decent/parallel/exchange/methods.h"
+#include "decent/parallel/trained_parameters.h"
 #include "decent/topology/topology.h"
 
 namespace decent {
+
+struct Run;
+
+/// What training shows beside the model that it leaves.
+struct TrainingSigns {
+  std::function<void(const std::string&)> warn = [](const std::string&) {};
+  std::shared_ptr<Trace> trace = nullptr;
+};
 
 struct ParallelMethod {
   std::string name;
@@ -23,6 +37,14 @@ struct ParallelMethod {
   bool copies_alike = false;
   /// Who exchanges with whom in which step. Throws UserError.
   std::vector<Phase> (*phases)(const ParallelRecipe& recipe, const Launch& launch) = nullptr;
+  /// What is sent, in words, and what that costs; an empty function: not known.
+  std::string (*sent)(const ParallelRecipe& recipe) = nullptr;
+  std::function<ExchangeCosts(int members)> (*costs)(const ParallelRecipe& recipe) = nullptr;
+  /// How the workers train, in a few words: "topology ring (2 phases)".
+  std::string (*text)(const Run& run) = nullptr;
+  /// Takes over the model of `run`. Collective.
+  std::unique_ptr<TrainedParameters> (*make)(const Run& run, std::shared_ptr<Communicator> world,
+                                             const TrainingSigns& signs) = nullptr;
 };
 
 /// All methods, the default first.

@@ -81,11 +81,10 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
     // Of a run that was resumed, what was logged before.
     for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }
-  DecentralizedOptions parallel =
-      parallel_options(run_, [this](const std::string& text) { log_.warn(text); });
-  parallel.trace = trace_;
-  parallel_ = std::make_unique<DecentralizedDataParallel<TrainedModule>>(
-      TrainedModule(*run_.task.model), world_, std::move(parallel));
+  parallel_ =
+      parallel_method(run_.task.recipe.parallel.method)
+          .make(run_, world_,
+                {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
   finite_.emplace(*run_.task.model);
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
   batches_ = make_prefetcher();
@@ -165,7 +164,7 @@ void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) 
 }
 
 TrainingEnd Trainer::train() {
-  parallel_->train();
+  run_.task.model->module().train();
   if (const auto limit = run_.task.recipe.parallel.stall_s)
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
   if (evaluator_ && run_.task.recipe.eval.at_start && !run_.plan.resumes) evaluate();

@@ -15,7 +15,7 @@
 #include "decent/comm/world.h"
 #include "decent/core/trace.h"
 #include "decent/data/prefetcher.h"
-#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/parallel/trained_parameters.h"
 #include "decent/report/log.h"
 #include "decent/report/loss_watch.h"
 #include "decent/report/reporter.h"
@@ -25,7 +25,6 @@
 #include "decent/resume/checkpoint_search.h"
 #include "decent/resume/checkpointer.h"
 #include "decent/task/finite_check.h"
-#include "decent/task/trained_module.h"
 #include "decent/train/announcements.h"
 #include "decent/train/cadence.h"
 #include "decent/train/evaluator.h"
@@ -115,7 +114,7 @@ class Trainer {
   RunFolder folder_;
   std::shared_ptr<Trace> trace_;        // null where no step of this run is traced
   std::unique_ptr<Reporter> reporter_;  // rank 0
-  std::unique_ptr<DecentralizedDataParallel<TrainedModule>> parallel_;
+  std::unique_ptr<TrainedParameters> parallel_;
   std::optional<FiniteCheck> finite_;
   std::unique_ptr<Evaluator> evaluator_;  // null where nothing is evaluated
   Cadence evaluations_;

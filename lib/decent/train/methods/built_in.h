@@ -6,6 +6,7 @@
 namespace decent {
 
 ParallelMethod gossip_method();
+ParallelMethod all_reduce_method();
 ParallelMethod alone_method();
 
 }  // namespace decent

@@ -4,7 +4,11 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/task/trained_module.h"
 #include "decent/train/methods/built_in.h"
+#include "decent/train/updates.h"
 
 namespace decent {
 namespace {
@@ -38,10 +42,41 @@ std::vector<Phase> topology_on(const ParallelRecipe& recipe, const Launch& launc
   return phases_of(recipe.topology, launch.world_size, static_cast<int>(local));
 }
 
+std::string exchange_text(const ParallelRecipe& recipe) { return recipe.comm_dtype; }
+
+std::function<ExchangeCosts(int)> costs_of_exchange(const ParallelRecipe& recipe) {
+  return exchange_method(recipe.comm_dtype).costs;
+}
+
+std::string topology_text(const Run& run) {
+  return "topology " + topology_name(run.task.recipe.parallel.topology) + " (" +
+         counted(std::ssize(run.plan.topology), "phase") + ")";
+}
+
+std::unique_ptr<TrainedParameters> make_decentralized(const Run& run,
+                                                      std::shared_ptr<Communicator> world,
+                                                      const TrainingSigns& signs) {
+  const ParallelRecipe& recipe = run.task.recipe.parallel;
+  auto options = options_of<DecentralizedOptions>(run, signs);
+  options.topology = run.plan.topology;
+  options.gamma = recipe.gamma;
+  options.exchange = recipe.comm_dtype;
+  options.slices = recipe.slices;
+  options.modulo_range = recipe.modulo_range;
+  return std::make_unique<DecentralizedDataParallel<TrainedModule>>(
+      TrainedModule(*run.task.model), std::move(world), std::move(options));
+}
+
 }  // namespace
 
 ParallelMethod gossip_method() {
-  return {.name = "gossip", .averages_weights = true, .phases = topology_on};
+  return {.name = "gossip",
+          .averages_weights = true,
+          .phases = topology_on,
+          .sent = exchange_text,
+          .costs = costs_of_exchange,
+          .text = topology_text,
+          .make = make_decentralized};
 }
 
 }  // namespace decent
