@@ -10,7 +10,6 @@
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/model/formats.h"
-#include "decent/parallel/tensor_names.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
@@ -90,7 +89,8 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
   batches_ = make_prefetcher();
   checkpointer_ = make_checkpointer(options);
-  stop_time_ = StopTime(checkpoint_bytes_here());
+  stop_time_ = StopTime(checkpoint_bytes(parallel_->training_state(),
+                                         workers_.launch().local_world_size, copies_alike(run_)));
 }
 
 std::unique_ptr<Prefetcher> Trainer::make_prefetcher() {
@@ -124,13 +124,6 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
       .before_publishing = [this] {
         if (reporter_) reporter_->sync();
       }});
-}
-
-// Of the checkpoint files that the workers of this machine write, if they share a folder.
-std::int64_t Trainer::checkpoint_bytes_here() const {
-  const NamedTensors state = parallel_->training_state();
-  const std::int64_t of_another = bytes_of(copies_alike(run_) ? parts_of(state).own : state);
-  return bytes_of(state) + of_another * (workers_.launch().local_world_size - 1);
 }
 
 RunSize Trainer::size() const {

@@ -102,7 +102,6 @@ class Trainer {
   void evaluate();
   void save(bool in_background);
   void warn_of_late_stop();
-  std::int64_t checkpoint_bytes_here() const;
   NamedTensors newly_frozen(const FoundCheckpoint& found) const;
   std::unique_ptr<Prefetcher> make_prefetcher();
   std::unique_ptr<Checkpointer> make_checkpointer(const TrainerOptions& options);

@@ -20,9 +20,11 @@ inline const std::string& empty_replica() {
   return bytes;
 }
 
-/// Saves a checkpoint of `replicas` empty replicas and gives its manifest.
+/// Saves a checkpoint of `replicas` empty replicas and gives its manifest. `copies_alike`: the
+/// first holds everything.
 inline Manifest save_checkpoint(const CheckpointFolder& folder, std::int64_t step,
-                                const std::string& run, int replicas = 1) {
+                                const std::string& run, int replicas = 1,
+                                bool copies_alike = false) {
   Manifest manifest;
   manifest.run = run;
   manifest.step = step;
@@ -32,6 +34,7 @@ inline Manifest save_checkpoint(const CheckpointFolder& folder, std::int64_t ste
     const std::string name = replica_file_name(replica);
     write_file(writing / name, empty_replica());
     manifest.files.push_back({name, empty_replica().size(), checksum_of(empty_replica())});
+    if (copies_alike) manifest.files.back().shared_in = 0;
   }
   folder.publish(manifest);
   return manifest;

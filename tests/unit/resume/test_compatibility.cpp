@@ -6,6 +6,7 @@
 
 #include "../support/refusal.h"
 #include "decent/config/loader.h"
+#include "methods.h"
 
 namespace decent {
 namespace {
@@ -13,13 +14,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kMethods;
 using testing::refusal;
 using ::testing::SizeIs;
-
-const std::vector<config::MethodName> kMethods = {
-    {.name = "gossip", .averages_weights = true},
-    {.name = "all_reduce", .averages_weights = false, .sends = {"fp32", "bf16"}},
-    {.name = "none", .averages_weights = false}};
 
 Facts facts(const std::vector<std::string>& overrides = {}) {
   config::Names names;
