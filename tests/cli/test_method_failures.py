@@ -58,8 +58,8 @@ def diverged(ended: list[Ended]) -> str:
     """The one message."""
     said = "".join(e.err for e in ended)
     assert [e.code for e in ended] == [5] * len(ended), said
-    assert said.startswith("decent-train: error: training diverged") and said.count("error:") == 1, said
-    assert len(said.splitlines()) <= 5, said
+    assert said.count("error:") == 1 and len(said.splitlines()) <= 5, said
+    assert_says(said, "training diverged")
     return said
 
 

@@ -134,11 +134,11 @@ def export_all(folder: Path) -> None:
 
 
 def export_onnx(name: str, folder: Path) -> None:
-    """Writes folder/<name>.onnx, with a training batch norm and a dynamic batch."""
+    """Writes folder/<name>.onnx, in eval mode: the exporter runs the model, which must not change its running means."""
     example = torch.from_numpy(make_data(name, 2)["x"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that this exporter is deprecated, and what the tracer takes for constant
-        torch.onnx.export(make_model(name).train(), (example,), str(folder / f"{name}.onnx"), dynamo=False,
-                          training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False, opset_version=20,
+        torch.onnx.export(make_model(name).eval(), (example,), str(folder / f"{name}.onnx"), dynamo=False,
+                          training=torch.onnx.TrainingMode.EVAL, do_constant_folding=False, opset_version=20,
                           input_names=["x"], output_names=["logits"],
                           dynamic_axes={"x": {0: "batch"}, "logits": {0: "batch"}})

@@ -53,7 +53,7 @@ def stays(case: Case, name: str) -> bool:
 def check_that_training_moved(case: Case, result: dict[str, np.ndarray]) -> None:
     """Without this, two programs that do nothing would agree."""
     losses = result["losses"]
-    assert losses[-4:].mean() < 0.9 * losses[:4].mean()
+    assert np.nanmean(losses[-4:]) < 0.9 * np.nanmean(losses[:4])  # NaN: a step that float16 leaves out
     for key in result:
         if key.startswith("param/"):
             moved = np.linalg.norm(result[key] - result[key.replace("param/", "start/")])
