@@ -97,8 +97,8 @@ def peer_result_file(folder: Path, case: Case, peer: str) -> Path:
 
 def run_peers(cases: list[Case], folder: Path) -> None:
     """All cases (of one world size) in few launches: one takes a minute, at most."""
-    for first in range(0, len(cases), 50):
-        _launch_peers(cases[first:first + 50], folder)
+    for first in range(0, len(cases), 20):
+        _launch_peers(cases[first:first + 20], folder)
 
 
 def _launch_peers(cases: list[Case], folder: Path) -> None:
