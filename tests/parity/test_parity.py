@@ -89,7 +89,8 @@ def test_decent_train_agrees(name: str, folder, tmp_path, peer_result, reference
     check_decent_train(case, run, [reference_result(case), *(peer_result(case, peer) for peer in case.peers)])
 
 
-@pytest.mark.parametrize("name", ["adamw-ring-mlp-n2", "clip-bucket-cnn-n2", "accumulation-2-ring-cnn-n2"])
+@pytest.mark.parametrize("name", ["adamw-ring-mlp-n2", "clip-bucket-cnn-n2", "accumulation-2-ring-cnn-n2",
+                                  "all-reduce-clip-bucket-cnn-n3"])
 def test_in_backward_and_after_backward_are_the_same(name: str, folder, tmp_path) -> None:
     """Bit for bit."""
     runs = []
