@@ -17,6 +17,7 @@ from runs import DIGITS, DIGITS_MLP, assert_says, attempt, train
 from started import TIMEOUT_S, Started
 from tensors import write_safetensors
 from test_failures import GRACE_S, check_names
+from test_stalls import HANGS_IN_STEP, STALL_S, WORKERS, make_recipe
 
 VICTIMS = [(method, victim, torchrun, backend) for method in ("all_reduce", "none") for victim in (0, 1, 2)
            for torchrun in (False, True) for backend in ("auto", "gloo")]
@@ -50,6 +51,16 @@ def test_stopped_process(method: str, victim: int, backend: str, tmp_path: Path)
         check_names(run.said(), victim)
         os.kill(run.processes[victim].pid, signal.SIGCONT)
         assert run.processes[victim].wait(TIMEOUT_S + GRACE_S) == 3, run.said()
+
+
+@pytest.mark.parametrize(("where", "doing"), [("train", "in forward"), ("eval", "evaluating")] if ALL else [("train", "in forward")])
+def test_hanging_worker_is_named(where: str, doing: str, tmp_path: Path) -> None:
+    """Not the other one, which waits for its gradients."""
+    config = make_recipe(tmp_path, 1, where, STALL_S)
+    with Started(WORKERS, tmp_path / "started", False, "--set", "parallel.method=all_reduce", config=config) as run:
+        assert run.wait(60) == [3, 3], run.said()
+        assert run.said().count("error:") == 1, run.said()
+        assert_says(run.said(), f"error: worker 1 on '{os.uname().nodename}' has been {doing} (step {HANGS_IN_STEP}) for ")
 
 
 # ---- numbers that are lost -----------------------------------------------------------------------------------------

@@ -143,13 +143,23 @@ def test_random_numbers_of_the_model_are_the_same_again(model, data, tmp_path: P
     assert set(distances(runs[0])) == {0.0}
 
 
-def test_float64_is_averaged_in_float64(model, data, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["mlp64", "tied64", "recurrent64"] if ALL else ["tied64"])
+def test_float64_is_averaged_in_float64(name: str, model, data, tmp_path: Path) -> None:
     """One worker with the same samples in each step differs by the order of sums alone."""
-    own = by("all_reduce", model("mlp64"), data("blob64"), data={"shuffle": False}, parallel={"bucket_mb": 0.0003})
+    own = by("all_reduce", model(name), data("blob64"), data={"shuffle": False}, parallel={"bucket_mb": 0.0003})
     three, one = train(tmp_path / "three", own, workers=3), train(tmp_path / "one", merged(own, {"data": {"batch_size": 24}}))
     np.testing.assert_allclose(three.losses, one.losses, rtol=1e-12)
     for name, weight in one.weights.items():
         np.testing.assert_allclose(three.weights[name], weight, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["stopped", "stopped_by_data"] if ALL else ["stopped_by_data"])
+def test_weight_that_backward_needs_after_its_gradient(name: str, model, data, tmp_path: Path) -> None:
+    """No update inside backward may take it away."""
+    own = by("all_reduce", model(name), data("blob"), parallel={"bucket_mb": 0.0001})
+    assert_says(refused(tmp_path / "refused", merged(own, {"parallel": {"update": "in_backward"}})), "parallel.update: after_backward")
+    runs = [train(tmp_path / update, merged(own, {"parallel": {"update": update}}), workers=2) for update in ("auto", "after_backward")]
+    assert_same_weights(*runs)
 
 
 def test_parameter_that_nobody_uses_is_left_and_warned_of_once(model, data, tmp_path: Path) -> None:
