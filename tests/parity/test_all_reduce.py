@@ -39,7 +39,9 @@ def tensors(run: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 def test_branches_are_used_by_all_by_some_and_by_none(name: str, reference_result) -> None:
     case = CASES[name]
     used = reference_result(case)["used"]
-    assert {0, case.workers} < set(used[:, :4].ravel())
+    branches = used[:, :4]
+    assert ((branches > 0) & (branches < case.workers)).any() and (branches == case.workers).any()
+    assert (branches == 0).any() or case.accumulation > 1
     assert (used[:, 4:6] == 0).all() and (used[:, 6:] == case.workers).all()
 
 
