@@ -4,6 +4,7 @@ with none.
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from runs import (DIGITS_CNN, DIGITS_MLP, NO_EVALUATION, assert_same_run, assert
                   refused, train, write_recipe)
 from shared import train_gloo, train_shared
 from tensors import differing, same_bits, write_safetensors
+from test_trace import SLACK_US, Timeline, end
 from test_workers_that_differ import differing as message_of_odd_worker
 
 METHODS = ("gossip", "all_reduce", "none")
@@ -180,6 +182,22 @@ def test_parameters_that_someone_uses_are_not_warned_of(model, data, tmp_path: P
     run = train(tmp_path / "two", own, workers=2)
     assert "".join(e.err for e in run.ended) == "" and set(distances(run)) == {0.0}
     assert "warning: " in train(tmp_path / "one", own).ended[0].err
+
+
+def test_trace_shows_every_sum(tmp_path: Path) -> None:
+    """Of each bucket, inside the backward of its own step; in bfloat16 half the bytes, but for a number for each parameter."""
+    sent = {}
+    for dtype in ("fp32", "bf16"):
+        run = train(tmp_path / dtype, by("all_reduce", parallel={"comm_dtype": dtype}, log={"trace": [2, 3]}), workers=2)
+        timelines = [Timeline(run, rank) for rank in (0, 1)]
+        for timeline in timelines:
+            for step, bucket in itertools.product((2, 3), range(3)):
+                within = timeline.one("backward", step)
+                parts = [timeline.one(f"{name} bucket {bucket}", step) for name in ("all-reduce", "wait", "update")]
+                begins = [span["ts"] for span in (within, *parts)]
+                assert begins == sorted(begins) and end(parts[-1]) <= end(within) + SLACK_US
+        sent[dtype] = sum(span["args"].get("bytes", 0) for span in timelines[0].spans)
+    assert sent["bf16"] == pytest.approx(sent["fp32"] / 2, rel=0.01) and sent["fp32"] == pytest.approx(2 * 56554 * 4, rel=0.01)
 
 
 # ---- none ----------------------------------------------------------------------------------------------------------
