@@ -12,7 +12,7 @@ import pytest
 
 import launch
 from cases import CASES, Case
-from compare import LOSS_TOLERANCE, compare_losses, compare_tensor
+from compare import LOSS_TOLERANCE, TENSOR_TOLERANCE, compare_losses, compare_tensor
 
 
 def names() -> list[str]:
@@ -20,7 +20,7 @@ def names() -> list[str]:
     return [name for name, case in CASES.items() if not case.scaler and case.comm_dtype == "fp32"]
 
 
-def compare_tensors(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> None:
+def compare_tensors(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray], tolerance: float = TENSOR_TOLERANCE) -> None:
     """ours: state_dict name -> averaged tensor; theirs: a result, see reference.result."""
     expected = {}
     for kind, start in (("param/", "start/"), ("buffer/", "start_buffer/")):
@@ -31,7 +31,7 @@ def compare_tensors(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) 
     # Integer buffers (batch norm's counters) are not averaged and are not compared here.
     assert {n for n, t in ours.items() if t.dtype.kind == "f"} == set(expected)
     for name, (theirs_tensor, start) in expected.items():
-        compare_tensor(name, ours[name], theirs_tensor, start)
+        compare_tensor(name, ours[name], theirs_tensor, start, tolerance)
 
 
 def compare_norms(case: Case, ours: np.ndarray, theirs: dict[str, np.ndarray]) -> None:
