@@ -114,9 +114,9 @@ def test_evaluations_and_checkpoints_change_nothing(way: str, workers: int, tmp_
     assert len(distances(often)) >= 4 and set(distances(often)) == {0.0}
 
 
-@pytest.mark.parametrize("way", WAYS if ALL else ["fp32", "bf16"])
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "clip"] if ALL else ["fp32", "bf16"])
 def test_same_bits_by_gloo(way: str, tmp_path: Path) -> None:
-    """Of two numbers there is one sum."""
+    """Of two numbers there is one sum. A norm is one of many, in an order that depends on who adds up what."""
     own = by("all_reduce", eval={"every_steps": 6}, **WAYS[way])
     shared, gloo = (of(tmp_path / of.__name__, own, workers=2) for of in (train_shared, train_gloo))
     assert_same_run(shared, gloo)
