@@ -14,7 +14,8 @@ from runs import Run, assert_same_run, merged, train
 from tensors import differing, read_safetensors, same_bits
 from test_resume import stop_on_the_way
 
-# Keeps what an optimizer remembers: a step changes it by 1e-9 of itself and of the gradient, less than a rounding.
+# Keeps what an optimizer remembers: a step changes it by 1e-9 of itself and of the gradient or its square. Adam's second state
+# is about 1e-2 of that square after 10 steps, and a gradient may be a few times as large as those before.
 REMEMBER = {"betas": [1 - 1e-9, 1 - 1e-9]}
 
 
@@ -73,7 +74,7 @@ def gone_on(run: Run, method: str, workers: int) -> Run:
 
 
 def check_average(before: list[dict[str, np.ndarray]], after: dict[str, np.ndarray]) -> None:
-    """Averages of weights, bit for bit; of optimizer states, within two roundings (the step's and the average's own)."""
+    """Averages of weights, bit for bit; of optimizer states, but for what a step adds (REMEMBER)."""
     assert part(after, "model.") and part(after, "optimizer.")
     for name, tensor in after.items():
         holders = [tensors for tensors in before if name in tensors]
@@ -83,7 +84,7 @@ def check_average(before: list[dict[str, np.ndarray]], after: dict[str, np.ndarr
             assert tensor == 1 + max(tensors[name] for tensors in holders), name
         elif name.startswith("optimizer."):
             expected = mean(holders, name)
-            assert np.abs(tensor - expected).max() <= 1e-6 * np.abs(expected).max(), name
+            assert np.abs(tensor - expected).max() <= 1e-5 * np.abs(expected).max(), name
 
 
 FROM = ["gossip", "none"]
