@@ -21,7 +21,8 @@ def run_ddp(case: Case, folder: Path) -> dict[str, np.ndarray]:
     of_training = {name for name, _ in trained(case, model)}
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(name in of_training)
-    # Every worker has buffers of its own.
+    # Every worker has buffers of its own. With find_unused_parameters a parameter that nobody used in a step keeps its gradient
+    # of before, which is none here, so that torch.optim leaves it out; for one that some used, the others count as zero.
     ddp = DistributedDataParallel(model, broadcast_buffers=False, find_unused_parameters=case.unused is not None,
                                   bucket_cap_mb=case.bucket_mb)
     if case.comm_dtype == "bf16":
