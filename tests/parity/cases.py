@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
 DECENT_DP = "decent-dp"
 WRAPPER = "decent-optim-wrapper"
+DDP = "ddp"  # PyTorch's DistributedDataParallel
+ALL = "DECENT_ALL_COMBINATIONS" in os.environ  # whole grids of cases
 
 
 @dataclass(frozen=True, eq=False)  # compared and hashed as the one object it is
@@ -36,6 +39,11 @@ class Case:
     update: str = "auto"
     loss_name: str | None = None
     loss_options: dict[str, Any] = field(default_factory=dict)  # keys of the recipe's model section
+    method: str = "gossip"
+    format: str = "pt"  # of the model file that decent-train gets
+    unused: tuple[str, ...] | None = None  # parameters that no step uses; None: every step uses all of them
+    comm_dtype: str = "fp32"
+    scaler: dict[str, Any] | None = None  # float16 with this loss scale: keys of the recipe's amp section
 
     @property
     def loss(self) -> str:
@@ -47,6 +55,8 @@ class Case:
         accumulation of micro-batches or groups in their mixing step that the reference would not show as well. decent-dp
         clips inside its hooks: one bucket makes its bucket norm the global one.
         """
+        if self.method == "all_reduce":
+            return [DDP]
         if self.phases or self.accumulation > 1 or self.freeze or self.param_groups or self.loss_options:
             return []
         if self.clip:
@@ -156,4 +166,69 @@ def _topology_cases() -> list[Case]:
     ]
 
 
-CASES = {case.name: case for case in _cases()}
+def _all_reduce(name: str, workers: int, model: str, **options: Any) -> Case:
+    """Small buckets, so that there are several."""
+    return Case(f"all-reduce-{name}-n{workers}", workers, model, method="all_reduce",
+                **{"bucket_mb": 0.0005, "min_buckets": 3, "samples": 1000, **options})
+
+
+# Far too large at first, and soon again: some steps overflow, on all workers or on some, most do not.
+SCALER = {"init_scale": 2.0**20, "growth_factor": 2.0, "backoff_factor": 0.5, "growth_interval": 2}
+BRANCHES: dict[str, Any] = {"unused": ("extra.weight", "extra.bias")}
+ONNX: dict[str, Any] = {"format": "onnx"}
+
+
+def _all_reduce_cases() -> list[Case]:
+    cases = [
+        _all_reduce("adamw-mlp", 2, "mlp"),
+        _all_reduce("adamw-cnn", 3, "cnn"),
+        _all_reduce("adamw-gpt", 4, "gpt"),
+        _all_reduce("sgd-onnx-cnn", 2, "cnn", optimizer=SGD, **ONNX),
+        _all_reduce("adamw-branches", 3, "branches", **BRANCHES),
+        _all_reduce("adamw-accumulation-branches", 2, "branches", accumulation=3, samples=1200, clip=1.0, **BRANCHES),
+        _all_reduce("sgd-accumulation-cnn", 4, "cnn", optimizer=SGD, accumulation=3, samples=2400),
+        _all_reduce("clip-global-mlp", 4, "mlp", optimizer=SGD, clip=1.2),
+        _all_reduce("clip-bucket-cnn", 3, "cnn", optimizer=SGD, clip=0.6, clip_scope="bucket"),
+        _all_reduce("fp16-sgd", 3, "spiked", scaler=SCALER, optimizer=SGD),
+        _all_reduce("bf16-mlp", 2, "mlp", comm_dtype="bf16"),
+        _all_reduce("bf16-cnn", 3, "cnn", comm_dtype="bf16", optimizer=SGD),
+    ]
+    return cases + (_more_all_reduce_cases() if ALL else [])
+
+
+def _more_all_reduce_cases() -> list[Case]:
+    """Every model with every number of workers; what can be set beside them with two models and every number of workers."""
+    models = {"mlp": {}, "cnn": {}, "onnx-cnn": ONNX, "gpt": {}, "onnx-gpt": ONNX, "branches": BRANCHES}
+    every: dict[str, dict[str, Any]] = {
+        "adamw": {}, "sgd": {"optimizer": SGD}, "one-bucket": {"bucket_mb": 25.0, "min_buckets": 1},
+        "accumulation": {"accumulation": 3, "samples": 3000},
+    }
+    # Within the range of the norms, so that some steps clip and some do not (checked).
+    norms = {"mlp": 1.2, "cnn": 0.55, "onnx-cnn": 0.55, "gpt": 0.65, "onnx-gpt": 0.65, "branches": 1.2}
+    groups = ({"match": "*.bias", "weight_decay": 0.5}, {"match": "head.weight", "weight_decay": 0.0, "lr_scale": 2.0})
+    cosine = {"name": "cosine_warmup", "warmup_steps": 6, "t_max": 12, "eta_min": 1e-4, "warmup_decay": 0.05}
+    some: dict[str, dict[str, Any]] = {
+        "adam": {"optimizer": ADAM}, "nesterov": {"optimizer": NESTEROV}, "rmsprop": {"optimizer": RMSPROP},
+        "accum_adamw": {"optimizer": {"name": "accum_adamw", "lr": 3e-3, "weight_decay": 0.05, "accum_iter": 3}},
+        "groups": {"param_groups": groups},
+        "freeze": {"freeze": ("head.weight",)}, "cosine": {"schedule": cosine}, "after": {"update": "after_backward"},
+        "epochs": {"samples": 400},
+    }
+    cases = [_all_reduce(f"{setting}-{model}", workers, model.removeprefix("onnx-"), **models[model], **own)
+             for workers in (2, 3, 4) for settings, chosen in ((every, models), (some, ("cnn", "branches")))
+             for setting, own in settings.items() for model in chosen]
+    for name, clip in norms.items():
+        model, own = name.removeprefix("onnx-"), models[name]
+        cases += [_all_reduce(f"clip-global-{name}", workers, model, clip=clip, optimizer=SGD, **own) for workers in (2, 3, 4)]
+        if model != "gpt":  # gradients of single buckets are all small, and the .onnx file has them in another order
+            cases += [_all_reduce(f"clip-bucket-{name}", workers, model, clip=clip, clip_scope="bucket", **own)
+                      for workers in (2, 3, 4)]
+    cases += [_all_reduce(f"fp16-{name}", workers, "spiked", scaler=SCALER, **own) for workers in (2, 3, 4)
+              for name, own in {"adamw": {}, "sgd": {"optimizer": SGD}, "clip": {"clip": 1.0},
+                                "accumulation": {"accumulation": 3, "samples": 3000}}.items()]
+    cases += [_all_reduce(f"bf16-{model}", workers, model, comm_dtype="bf16", optimizer=optimizer)
+              for model, optimizer in (("mlp", ADAMW), ("cnn", SGD), ("gpt", ADAMW)) for workers in (2, 3, 4)]
+    return cases
+
+
+CASES = {case.name: case for case in _cases() + _all_reduce_cases()}

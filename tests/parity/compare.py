@@ -21,8 +21,9 @@ def compare_losses(ours: np.ndarray, theirs: np.ndarray) -> None:
     assert error[worst] <= LOSS_TOLERANCE, f"step {worst + 1}: loss {ours[worst]} instead of {theirs[worst]}"
 
 
-def compare_tensor(name: str, ours: np.ndarray, theirs: np.ndarray, start: np.ndarray) -> None:
+def compare_tensor(name: str, ours: np.ndarray, theirs: np.ndarray, start: np.ndarray,
+                   tolerance: float = TENSOR_TOLERANCE) -> None:
     assert ours.shape == theirs.shape, name
     moved = np.linalg.norm((theirs - start).ravel())
     error = np.linalg.norm((ours.astype(np.float64) - theirs).ravel())
-    assert error <= TENSOR_TOLERANCE * moved, f"{name} differs by {error / moved:.1e} of the way it was trained"
+    assert error <= tolerance * moved, f"{name} differs by {error / moved:.1e} of the way it was trained"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import all_reduce
 import launch
 import models
 import reference
@@ -24,6 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Holds every exported model, data file and peer result of this session."""
     path = tmp_path_factory.mktemp("parity")
     models.export_all(path)
+    for name in {case.model for case in CASES.values() if case.format == "onnx"}:
+        models.export_onnx(name, path)
     for case in CASES.values():
         file = data_file(path, case.model, case.samples)
         if not file.exists():
@@ -34,7 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def reference_result(folder: Path):
     """Case -> result of the plain PyTorch reference."""
-    return functools.cache(lambda case: reference.train(case, folder))
+    trains = {"gossip": reference.train, "all_reduce": all_reduce.train}
+    return functools.cache(lambda case: trains[case.method](case, folder))
 
 
 @pytest.fixture(scope="session")

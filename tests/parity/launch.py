@@ -96,7 +96,13 @@ def peer_result_file(folder: Path, case: Case, peer: str) -> Path:
 
 
 def run_peers(cases: list[Case], folder: Path) -> None:
-    """All cases (of one world size) in one launch, and once more what is missing: the peers abort now and then."""
+    """All cases (of one world size) in few launches: one takes a minute, at most."""
+    for first in range(0, len(cases), 20):
+        _launch_peers(cases[first:first + 20], folder)
+
+
+def _launch_peers(cases: list[Case], folder: Path) -> None:
+    """In one launch, and once more what is missing: the peers abort now and then."""
     output = ""
     for _ in range(2):
         missing = [c for c in cases if not all(peer_result_file(folder, c, p).exists() for p in c.peers)]
@@ -118,7 +124,7 @@ def recipe(case: Case, folder: Path, output: Path) -> dict:
     return {
         "name": case.name,
         "output": str(output),
-        "model": {"path": str(folder / f"{case.model}.pt"), "inputs": ["x"], "target": "y", "loss": case.loss,
+        "model": {"path": str(folder / f"{case.model}.{case.format}"), "inputs": ["x"], "target": "y", "loss": case.loss,
                   "freeze": list(case.freeze), **case.loss_options},
         "data": {
             "train": {"format": "safetensors", "path": str(data_file(folder, case.model, case.samples))},
@@ -137,7 +143,9 @@ def recipe(case: Case, folder: Path, output: Path) -> dict:
             "grad_clip_norm": case.clip,
             "grad_clip_scope": case.clip_scope,
             "update": case.update,
+            **({} if case.method == "gossip" else {"method": case.method, "comm_dtype": case.comm_dtype}),
         },
+        "amp": {"dtype": "fp16", **case.scaler} if case.scaler else {},
         "eval": {"every_epochs": None},
         "log": {"every_steps": 1},
     }
@@ -169,11 +177,11 @@ def torchrun_options() -> dict[str, list[str]]:
 
 
 def _read_run(output: Path) -> dict[str, np.ndarray]:
-    """losses, and every tensor of the averaged model as tensor/<name>."""
+    """What is logged of each step, and every tensor of the averaged model as tensor/<name>. NaN: it was not finite."""
     lines = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
     train = [line for line in lines if line["kind"] == "train"]
     assert [line["step"] for line in train] == list(range(1, len(train) + 1))
     tensors = read_safetensors(output / "model.safetensors")
-    return {"losses": np.array([line["loss"] for line in train], dtype=np.float64),
-            "norms": np.array([line["grad_norm"] for line in train if "grad_norm" in line], dtype=np.float64),
+    logged = {"losses": "loss", "norms": "grad_norm", "scales": "loss_scale"}
+    return {**{name: np.array([line[key] for line in train if key in line], dtype=np.float64) for name, key in logged.items()},
             **{f"tensor/{name}": t for name, t in tensors.items()}}

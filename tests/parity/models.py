@@ -4,11 +4,14 @@ No parameter here has a true gradient of zero (such as a bias before batch norm)
 alone, differently in every program. GELU instead of ReLU: its derivative has no jump, so that rounding cannot flip one.
 """
 
+import warnings
 from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from data import LENGTH, TOKENS, make_data
 
 
 class MLP(nn.Module):
@@ -57,11 +60,85 @@ class Regressor(nn.Module):
         return self.fc2(torch.tanh(self.fc1(x)))
 
 
-MODELS = {"mlp": MLP, "cnn": CNN, "regressor": Regressor}
+class Branches(nn.Module):
+    """The sign of the batch's first number chooses the layer; no batch uses `extra`. x: [B, 16], logits: [B, 5]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.above = nn.Linear(16, 64)
+        self.below = nn.Linear(16, 64)
+        self.extra = nn.Linear(16, 64)
+        self.norm = nn.LayerNorm(64)
+        self.head = nn.Linear(64, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if float(x[0, 0]) > 0:
+            x = self.above(x)
+        else:
+            x = self.below(x)
+        return self.head(F.gelu(self.norm(x)))
+
+
+class Attention(nn.Module):
+    """The keys have no bias: softmax would take it away, so that its gradient is 0."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.project = nn.Linear(width, width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        batch, length, width = x.shape
+        qkv = self.qkv(x).view(batch, length, 3, self.heads, width // self.heads)
+        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.project(y.transpose(1, 2).reshape(batch, length, width))
+
+
+class GPT(nn.Module):
+    """One block of a decoder-only transformer. x: tokens [B, T], logits: [B, T, 32]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(TOKENS, 32)
+        self.positions = nn.Embedding(LENGTH, 32)
+        self.norm1 = nn.LayerNorm(32)
+        self.attention = Attention(32, 2)
+        self.norm2 = nn.LayerNorm(32)
+        self.expand = nn.Linear(32, 64)
+        self.project = nn.Linear(64, 32)
+        self.norm = nn.LayerNorm(32)
+        self.head = nn.Linear(32, TOKENS, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.tokens(x) + self.positions(torch.arange(x.size(1)))
+        h = h + self.attention(self.norm1(h))
+        h = h + self.project(F.gelu(self.expand(self.norm2(h))))
+        return self.head(self.norm(h))
+
+
+MODELS = {"mlp": MLP, "cnn": CNN, "regressor": Regressor, "branches": Branches, "gpt": GPT, "spiked": MLP}
+
+
+def make_model(name: str) -> nn.Module:
+    """Weights from a fixed seed."""
+    torch.manual_seed(1)
+    return MODELS[name]()
 
 
 def export_all(folder: Path) -> None:
-    """Writes folder/<name>.pt for every model, weights from a fixed seed."""
-    for name, make in MODELS.items():
-        torch.manual_seed(1)
-        torch.jit.script(make()).save(str(folder / f"{name}.pt"))
+    """Writes folder/<name>.pt for every model."""
+    for name in MODELS:
+        torch.jit.script(make_model(name)).save(str(folder / f"{name}.pt"))
+
+
+def export_onnx(name: str, folder: Path) -> None:
+    """Writes folder/<name>.onnx, in eval mode: the exporter runs the model, which must not change its running means."""
+    example = torch.from_numpy(make_data(name, 2)["x"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that this exporter is deprecated, and what the tracer takes for constant
+        torch.onnx.export(make_model(name).eval(), (example,), str(folder / f"{name}.onnx"), dynamo=False,
+                          training=torch.onnx.TrainingMode.EVAL, do_constant_folding=False, opset_version=20,
+                          input_names=["x"], output_names=["logits"],
+                          dynamic_axes={"x": {0: "batch"}, "logits": {0: "batch"}})

@@ -1,4 +1,4 @@
-"""Runs parity cases through decent-dp and decent-optim-wrapper, as their users would, with N workers:
+"""Runs parity cases through decent-dp, decent-optim-wrapper and PyTorch's DistributedDataParallel, as their users would, with N workers:
 
     python peers.py N PORT FOLDER CASE...
 
@@ -21,7 +21,8 @@ from torch.optim.lr_scheduler import LambdaLR
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "support"))  # pytest.ini does it for the tests
 
-from cases import CASES, DECENT_DP, WRAPPER, Case
+from cases import CASES, DDP, DECENT_DP, WRAPPER, Case
+from ddp import run_ddp
 from decent_dp.ddp import DecentralizedDataParallel
 from decent_dp.optim import AccumAdam, AccumAdamW, lr_scheduler_fn_cosine_with_warmup
 from decent_dp.topo import TopologyReg
@@ -148,7 +149,7 @@ def run_wrapper(case: Case, folder: Path) -> dict[str, np.ndarray]:
 
 # ---- all cases -----------------------------------------------------------------------------------------------------
 
-RUN = {DECENT_DP: run_decent_dp, WRAPPER: run_wrapper}
+RUN = {DECENT_DP: run_decent_dp, WRAPPER: run_wrapper, DDP: run_ddp}
 
 
 def write(path: Path, arrays: dict[str, np.ndarray]) -> None:

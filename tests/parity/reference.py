@@ -119,7 +119,7 @@ class AccumAdam(torch.optim.Optimizer):
         k = self.accum_iter
         for group in self.param_groups:
             (b1, b2), lr, wd = group["betas"], group["lr"], group["weight_decay"]
-            for p in group["params"]:
+            for p in (p for p in group["params"] if p.grad is not None):
                 state = self.state[p]
                 if not state:
                     state.update(s=0, m=torch.zeros_like(p), v=torch.zeros_like(p), a=torch.zeros_like(p))
@@ -193,7 +193,9 @@ def trained(case: Case, model: torch.nn.Module) -> list[tuple[str, Tensor]]:
 
 
 def loss_of(case: Case, output: Tensor, target: Tensor) -> Tensor:
-    return F.mse_loss(output, target) if case.loss == "mse" else F.cross_entropy(output, target)
+    if case.loss == "mse":
+        return F.mse_loss(output, target)
+    return F.cross_entropy(output.flatten(0, -2), target.flatten())
 
 
 # ---- data ----------------------------------------------------------------------------------------------------------
@@ -254,7 +256,7 @@ def train(case: Case, folder: Path) -> dict[str, np.ndarray]:
     for t in range(1, case.steps + 1):
         losses.append(np.mean([_backward(case, m, batches, t, r) for r, m in enumerate(replicas)]))
         if case.clip:
-            norms.append(np.mean([_clip(case, trained(case, m)) for m in replicas]))
+            norms.append(np.mean([clip(case, trained(case, m)) for m in replicas]))
         if t > 1:  # x^(t-1) is mixed only now, after the gradients were taken at it
             _mix(replicas, matrices[(t - 2) % len(matrices)], case.gamma)
         for optimizer in optimizers:
@@ -262,8 +264,8 @@ def train(case: Case, folder: Path) -> dict[str, np.ndarray]:
                 group["lr"] = lr_at(case, t) * group["lr_scale"]
             optimizer.step()
             optimizer.zero_grad()
-    outcome = result(case, folder, losses, _mean([dict(m.named_parameters()) for m in replicas]),
-                     _mean([float_buffers(m) for m in replicas]))
+    outcome = result(case, folder, losses, mean_of([dict(m.named_parameters()) for m in replicas]),
+                     mean_of([float_buffers(m) for m in replicas]))
     return {**outcome, "norms": np.asarray(norms)}
 
 
@@ -278,10 +280,10 @@ def _backward(case: Case, model: torch.nn.Module, batches: Batches, t: int, rank
     return float(np.mean(losses))
 
 
-def _clip(case: Case, params: list[tuple[str, Tensor]]) -> float:
+def clip(case: Case, params: list[tuple[str, Tensor]]) -> float:
     """Clips as torch does, over everything or bucket by bucket. Returns the norm over everything, before."""
     tensors = [p for _, p in params]
-    norm = torch.nn.utils.get_total_norm([p.grad for p in tensors]).item()
+    norm = torch.nn.utils.get_total_norm([p.grad for p in tensors if p.grad is not None]).item()
     for bucket in [tensors] if case.clip_scope == "global" else buckets(case, tensors):
         torch.nn.utils.clip_grad_norm_(bucket, case.clip)
     return norm
@@ -309,5 +311,5 @@ def _mix(replicas: list, matrix: Tensor, gamma: float) -> None:
 
 
 @torch.no_grad()
-def _mean(replicas: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+def mean_of(replicas: list[dict[str, Tensor]]) -> dict[str, Tensor]:
     return {name: torch.stack([r[name] for r in replicas]).mean(0) for name in replicas[0]}

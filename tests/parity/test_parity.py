@@ -12,13 +12,15 @@ import pytest
 
 import launch
 from cases import CASES, Case
-from compare import LOSS_TOLERANCE, compare_losses, compare_tensor
-
-def names(workers: int | None = None) -> list[str]:
-    return [name for name, case in CASES.items() if workers in (None, case.workers)]
+from compare import LOSS_TOLERANCE, TENSOR_TOLERANCE, compare_losses, compare_tensor
 
 
-def compare_tensors(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> None:
+def names() -> list[str]:
+    """Those of low precision are in test_all_reduce.py."""
+    return [name for name, case in CASES.items() if not case.scaler and case.comm_dtype == "fp32"]
+
+
+def compare_tensors(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray], tolerance: float = TENSOR_TOLERANCE) -> None:
     """ours: state_dict name -> averaged tensor; theirs: a result, see reference.result."""
     expected = {}
     for kind, start in (("param/", "start/"), ("buffer/", "start_buffer/")):
@@ -29,7 +31,7 @@ def compare_tensors(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) 
     # Integer buffers (batch norm's counters) are not averaged and are not compared here.
     assert {n for n, t in ours.items() if t.dtype.kind == "f"} == set(expected)
     for name, (theirs_tensor, start) in expected.items():
-        compare_tensor(name, ours[name], theirs_tensor, start)
+        compare_tensor(name, ours[name], theirs_tensor, start, tolerance)
 
 
 def compare_norms(case: Case, ours: np.ndarray, theirs: dict[str, np.ndarray]) -> None:
@@ -44,18 +46,18 @@ def tensors_of(result: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {key.split("/", 1)[1]: t for key, t in result.items() if key.startswith(("param/", "buffer/"))}
 
 
-def frozen(case: Case, name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, glob) for glob in case.freeze)
+def stays(case: Case, name: str) -> bool:
+    return any(fnmatch.fnmatchcase(name, glob) for glob in (*case.freeze, *(case.unused or ())))
 
 
 def check_that_training_moved(case: Case, result: dict[str, np.ndarray]) -> None:
     """Without this, two programs that do nothing would agree."""
     losses = result["losses"]
-    assert losses[-4:].mean() < 0.9 * losses[:4].mean()
+    assert np.nanmean(losses[-4:]) < 0.9 * np.nanmean(losses[:4])  # NaN: a step that float16 leaves out
     for key in result:
         if key.startswith("param/"):
             moved = np.linalg.norm(result[key] - result[key.replace("param/", "start/")])
-            assert (moved == 0) == frozen(case, key.removeprefix("param/")), key
+            assert (moved == 0) == stays(case, key.removeprefix("param/")), key
 
 
 @pytest.mark.parametrize("name", names())
@@ -87,7 +89,8 @@ def test_decent_train_agrees(name: str, folder, tmp_path, peer_result, reference
     check_decent_train(case, run, [reference_result(case), *(peer_result(case, peer) for peer in case.peers)])
 
 
-@pytest.mark.parametrize("name", ["adamw-ring-mlp-n2", "clip-bucket-cnn-n2", "accumulation-2-ring-cnn-n2"])
+@pytest.mark.parametrize("name", ["adamw-ring-mlp-n2", "clip-bucket-cnn-n2", "accumulation-2-ring-cnn-n2",
+                                  "all-reduce-clip-bucket-cnn-n3"])
 def test_in_backward_and_after_backward_are_the_same(name: str, folder, tmp_path) -> None:
     """Bit for bit."""
     runs = []
