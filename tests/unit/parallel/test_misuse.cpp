@@ -20,18 +20,19 @@
 #include "decent/parallel/decent_optim_wrapper.h"
 #include "decent/parallel/decentralized_parameters.h"
 #include "decent/parallel/distributed_parameters.h"
+#include "small_training.h"
 #include "training.h"
 
 namespace decent {
 namespace {
 
 using Mistake = std::function<void()>;
-using Options = DecentralizedOptions;
-
-at::Tensor small_parameter() { return testing::scattered({3, 4}, 0).requires_grad_(); }
-
-Options good_options() { return {.update = make_update("sgd"), .schedule = constant_lr(0.1)}; }
-
+using testing::good_options;
+using testing::Options;
+using testing::plain_sgd;
+using testing::small_parameter;
+using testing::Trained;
+using testing::Wrapped;
 void construct(const NamedTensors& parameters, const Options& options = good_options(),
                std::shared_ptr<Communicator> world = make_single_worker()) {
   DecentralizedParameters(parameters, {}, std::move(world), options);
@@ -45,15 +46,6 @@ Mistake with(const std::function<void(Options&)>& change) {
   };
 }
 
-// One worker's parameter in training.
-struct Trained {
-  explicit Trained(Options options = good_options())
-      : parallel({{"w", w}, {"early", early}}, {}, make_single_worker(), std::move(options)) {}
-  at::Tensor w = small_parameter();
-  at::Tensor early = small_parameter();
-  DecentralizedParameters parallel;
-};
-
 Launch launched_with(const std::map<std::string, std::string>& variables) {
   return read_launch([&](const std::string& name) -> std::optional<std::string> {
     const auto found = variables.find(name);
@@ -64,22 +56,6 @@ Launch launched_with(const std::map<std::string, std::string>& variables) {
 Mistake phases(std::vector<Phase> phases, int workers) {
   return [=] { Topology(phases).phases(workers, 1); };
 }
-
-std::shared_ptr<torch::optim::SGD> plain_sgd(const std::vector<at::Tensor>& x) {
-  return std::make_shared<torch::optim::SGD>(x, torch::optim::SGDOptions(0.1));
-}
-
-// A wrapper of one worker, after a step.
-struct Wrapped {
-  Wrapped() { step(); }
-  void step() {
-    x.square().sum().backward();
-    optimizer.step();
-  }
-  at::Tensor x = small_parameter();
-  std::shared_ptr<torch::optim::SGD> inner = plain_sgd({x});
-  DecentOptimWrapper optimizer{inner, "ring", make_single_worker()};
-};
 
 const std::string kConstructor = "DecentralizedDataParallel, DecentralizedParameters: ";
 const std::string kWrapper = "DecentOptimWrapper: ";
