@@ -1,0 +1,140 @@
+"""Steps of each method over links of several speeds, each worker on a host of its own, and on one machine without a limit.
+
+The methods alternate, and times are means over the steps of a round, as in slow_modulo.py and for its reasons. The bytes of
+a step are those that the first worker's host sends; they are counted on one link only, as they are the same on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean
+from tempfile import TemporaryDirectory
+
+import network
+import support
+from comparison import DECENT_DP, LINKS, METHODS, POWER_SGD, POWER_SGD_START, Method, parallel, topology
+from hosts import Host, hosts
+from programs import FILES, MODELS, Model, run_contender, run_ours, version_of_others, version_of_ours
+from results import Results
+from tables import NotHere, in_turn, say
+
+LINK_NAMES = {"without" if mbit is None else str(mbit): mbit for mbit in LINKS}
+COUNTED_AT = 1000
+MODEL = replace(MODELS["gpt_11m"], data=FILES / "shuffled_train.safetensors", batch_size=1)
+WEIGHTS_MB, COMPUTE_S = 43.8, 0.3  # roughly: they only decide how many steps are measured
+SECONDS, FEWEST, MOST = 15, 4, 64  # of a measurement
+LONG_WINDOW, SHORT_WINDOW = 8, 2  # workers of ours meet when a window ends: long ones where steps are short
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Of one method, number of workers and link: the mean step of each round, bytes a step where they were counted."""
+
+    ms: list[float]
+    sent: float | None
+
+    @property
+    def mean_ms(self) -> float | None:
+        return mean(self.ms) if self.ms else None
+
+
+def plan(method: Method, mbit: int | None) -> Model:
+    """How many steps are measured, and how many come before."""
+    step_s = COMPUTE_S + (8 * method.sends * WEIGHTS_MB / mbit if mbit else 0)
+    steps = min(max(round(SECONDS / step_s), FEWEST), MOST)
+    window = LONG_WINDOW if steps >= 2 * LONG_WINDOW else SHORT_WINDOW
+    warm_up = window
+    if method.name == POWER_SGD:
+        warm_up = POWER_SGD_START + SHORT_WINDOW
+    window = max(window, method.period)
+    if method.period > 1:
+        warm_up = method.period
+    return replace(MODEL, steps=warm_up + max(steps // window, 1) * window, warm_up=warm_up, window=window)
+
+
+def _contender(method: Method, workers: int) -> str:
+    """Its name for contender.py."""
+    return f"{method.name}, {topology(workers)}" if method.name == DECENT_DP else method.name
+
+
+def _run(method: Method, model: Model, on: list[Host], workers: int) -> tuple[float, int]:
+    """Mean milliseconds a step, and bytes that the first worker's host sent, from start to end."""
+    before = network.sent_bytes(on[0]) if on else 0
+    with TemporaryDirectory() as folder:
+        if method.ours:
+            windows = run_ours(model, workers, Path(folder), {"parallel": parallel(method, workers)}, on)
+        else:
+            windows = run_contender(_contender(method, workers), model, workers, Path(folder), hosts=on)
+    return mean(windows), network.sent_bytes(on[0]) - before if on else 0
+
+
+@contextmanager
+def _on(mbit: int | None, workers: int) -> Iterator[list[Host]]:
+    """A host for each worker; none where workers share this machine."""
+    if mbit is None:
+        yield []
+        return
+    if reason := network.why_not():
+        raise NotHere(f"links of some speed need hosts on a slow link: {reason}")
+    with hosts(workers) as made:
+        network.limit(made, mbit)
+        yield made
+
+
+class Timings:
+    """All measurements: those that are there are not repeated."""
+
+    def __init__(self, folder: Path) -> None:
+        self._results = Results(folder / "timings")
+
+    def _named(self, method: Method, workers: int, mbit: int | None, number_of_round: int) -> tuple[str, dict]:
+        """Name and identity of a result."""
+        link = "one machine" if mbit is None else f"{mbit} mbit"
+        model = plan(method, mbit)
+        section = parallel(method, workers) if method.ours else {"contender": _contender(method, workers)}
+        identity = {"parallel": section, "workers": workers, "mbit": mbit, "round": number_of_round,
+                    "model": model.name, "data": [model.data.name, model.batch_size], "steps": model.steps,
+                    "warm_up": model.warm_up, "window": model.window}
+        return f"{method.name}, {workers} workers, {link}, round {number_of_round + 1}", identity
+
+    def _measure(self, method: Method, workers: int, mbit: int | None, on: list[Host], counting: bool) -> dict:
+        model = plan(method, mbit)
+        ms, sent = _run(method, model, on, workers)
+        about = {"ms": ms, "program": version_of_ours() if method.ours else version_of_others()}
+        if not counting:
+            return about
+        start = _run(method, replace(model, steps=model.warm_up), on, workers)[1]  # what start and end send, and warm-up
+        return {**about, "sent": (sent - start) / (model.steps - model.warm_up)}
+
+    def measure(self, names: list[str], workers: list[int], links: list[str], rounds: int) -> None:
+        for count in workers:
+            for mbit in (LINK_NAMES[link] for link in links):
+                with _on(mbit, count) as on:
+                    for number_of_round in range(rounds):
+                        self._round(names, count, mbit, number_of_round, on)
+
+    def _round(self, names: list[str], workers: int, mbit: int | None, number_of_round: int, on: list[Host]) -> None:
+        for method in (METHODS[name] for name in in_turn(names, number_of_round)):
+            name, identity = self._named(method, workers, mbit, number_of_round)
+            counting = mbit == COUNTED_AT and number_of_round == 0
+            found = self._results.get(name, identity, lambda: self._measure(method, workers, mbit, on, counting))
+            say(f"{name}: {found['ms']:.1f} ms" + (f", {1e-6 * found['sent']:.2f} MB a step" if counting else ""))
+
+    def timing(self, method: Method, workers: int, mbit: int | None) -> Timing:
+        """What is there of it."""
+        found = self._rounds(method, workers, mbit)
+        counted = self._rounds(method, workers, COUNTED_AT)
+        return Timing([result["ms"] for result in found], next((r["sent"] for r in counted if "sent" in r), None))
+
+    def _rounds(self, method: Method, workers: int, mbit: int | None) -> list[dict]:
+        """Of rounds 1, 2, .. as far as there are some."""
+        results = []
+        while (found := self._results.find(*self._named(method, workers, mbit, len(results)))) is not None:
+            results.append(found)
+        return results
+
+    def made(self) -> tuple[set[str], set[str]]:
+        return self._results.made()
