@@ -27,19 +27,20 @@ def search(needed: int, grid: tuple[int, ...] = GRID) -> tuple[int | None, int]:
     return length_to(ended, 1.0), len(ended)
 
 
-@pytest.mark.parametrize(("needed", "found"), [(1, 100), (100, 100), (101, 110), (120, 120), (121, 150), (200, 200), (201, None)])
+@pytest.mark.parametrize(("needed", "found"), [(1, 100), (100, 100), (101, 110), (120, 120), (121, 150), (200, 200),
+                                               (201, None)])
 def test_the_shortest_length_that_reaches_the_target(needed: int, found: int | None) -> None:
     shortest, trainings = search(needed)
     assert shortest == found
-    assert trainings <= 3  # each halves what is left of 5
+    assert trainings == (len(GRID) if found is None else GRID.index(found) + 1)
 
 
 def test_the_search_takes_what_is_there() -> None:
     assert next_length({100: 0.9}, 1.0, GRID) is None
     assert next_length({100: 1.1, 200: 1.1}, 1.0, GRID) is None  # none reaches it where the longest does not
-    assert next_length({100: 1.1, 200: 1.0}, 1.0, GRID) in (110, 120, 150)
+    assert next_length({100: 1.1, 200: 1.0}, 1.0, GRID) == 110
     assert next_length({100: 1.1, 110: 1.1, 120: 1.0}, 1.0, GRID) is None
-    assert next_length({120: 1.0, 150: 1.1}, 1.0, GRID) in (100, 110)  # a longer one that ends higher changes nothing
+    assert next_length({120: 1.0, 150: 1.1}, 1.0, GRID) == 100  # a longer one that ends higher changes nothing
 
 
 def test_every_length_ends_with_an_evaluation() -> None:

@@ -30,7 +30,6 @@ import argparse
 import datetime
 import os
 import platform
-import signal
 import subprocess
 import sys
 import tempfile
@@ -47,8 +46,8 @@ import shared
 import slow
 import slow_modulo
 import starting
-from programs import (BUILD, CONTENDERS, GPU_MODELS, HERE, MODELS, OURS, Model, build, environment, make_files, run_bare,
-                      run_contender, run_ours, version_of_others, version_of_ours)
+from programs import (BUILD, CONTENDERS, GPU_MODELS, HERE, MODELS, OURS, Model, build, environment, make_files,
+                      run_bare, run_contender, run_ours, stop_in_order, version_of_others, version_of_ours)
 from tables import NotHere, number, ratios, rounds_of, say, spread, table, two_digits
 
 RING_NEEDS_TWO = ("decent-dp", "decent-dp fused", "decent-optim-wrapper")  # their ring needs an even number of workers
@@ -227,8 +226,8 @@ def circumstances(kind: str, arguments: argparse.Namespace) -> str:
     cores = subprocess.run(["nproc"], capture_output=True, text=True, check=True).stdout.strip()
     load = Path("/proc/loadavg").read_text().split()[0]
     return (f"*{datetime.date.today()}: {cpu}, {cores} cores, {platform.system()} {platform.release().split('-')[0]}, "
-            f"load before the run {load}. {version_of_ours()}; {version_of_others()}. {arguments.rounds} round{'s' * (arguments.rounds > 1)}: "
-            f"`tools/bench/bench.py {kind}`.*")
+            f"load before the run {load}. {version_of_ours()}; {version_of_others()}. "
+            f"{arguments.rounds} round{'s' * (arguments.rounds > 1)}: `tools/bench/bench.py {kind}`.*")
 
 
 def measure(kind: str, arguments: argparse.Namespace) -> None:
@@ -275,16 +274,8 @@ def run(kind: str, arguments: argparse.Namespace) -> None:
     measure(kind, argparse.Namespace(**{**vars(arguments), "models": chosen}))
 
 
-def stop(number: int, _: object) -> None:
-    """On a signal: what was started is ended, namespaces are deleted, and no second signal stops that."""
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)
-    sys.exit(128 + number)
-
-
 def main() -> None:
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, stop)
+    stop_in_order()
     arguments = parse()
     kinds = [arguments.kind]
     if arguments.kind == "all":

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 # Steps of all_reduce; every length below is a whole number of EVALUATIONS parts, so that the last step is evaluated.
 STEPS, EVALUATIONS, WARM_UP = 300, 5, 30
 LENGTHS = tuple(round(STEPS * part) for part in (1.0, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0))
-RATES = (5e-4, 1e-3, 2e-3)
+RATES = (2.5e-4, 5e-4, 1e-3)
 BETAS = (0.9, 0.95)
 WORKERS = (4, 2)
 LINKS = (50, 200, 1000, None)  # Mbit/s; None: workers of one machine
-# PowerSGD's first steps send whole gradients. It does with as few as 2; its default of 1000 is longer than these trainings.
+# PowerSGD's first steps send whole gradients, as few as it allows: its default of 1000 is longer than these trainings.
 POWER_SGD_RANK, POWER_SGD_START = 4, 2
 TARGET = "all_reduce"  # the method whose loss at the end all others are to reach
 
@@ -57,8 +57,7 @@ METHODS = {m.name: m for m in (  # those to compare with one another are neighbo
     Method("gossip bf16", 0.5, {"comm_dtype": "bf16"}, rate_of=FP32),
     Method(MODULO2, 0.075, {"comm_dtype": "modulo2"}),
     Method("gossip modulo2, slices 4", 0.02, {"comm_dtype": "modulo2", "slices": 4}, rate_of=MODULO2),
-    Method("local SGD 16", 0.1, rate_of=FP32, period=16),
-    Method("local SGD 64", 0.025, rate_of=FP32, period=64),
+    Method("local SGD 32", 0.05, rate_of=FP32, period=32),
 )}
 
 
@@ -73,12 +72,12 @@ def parallel(method: Method, workers: int) -> dict:
 
 def next_length(ended: Mapping[int, float], target: float, lengths: Sequence[int] = LENGTHS) -> int | None:
     """The length to train next where those in `ended` ended with these losses, or None where the shortest that reaches
-    the target is known, or that none does. Longer trainings are taken to end lower: it halves what is left.
+    the target is known, or that none does. Longer trainings are taken to end lower. Most methods need little more than all_reduce's
+    length, so that going up takes fewer steps than halving what is left.
     """
-    fails = [n for n in lengths if n in ended and ended[n] > target]
-    reaches = [n for n in lengths if n in ended and ended[n] <= target]
-    left = [n for n in lengths if n not in ended and n > max(fails, default=0) and n < min(reaches, default=lengths[-1] + 1)]
-    return left[len(left) // 2] if left else None
+    above = min((n for n, loss in ended.items() if loss <= target), default=lengths[-1] + 1)
+    below = max((n for n, loss in ended.items() if loss > target and n < above), default=0)
+    return next((n for n in lengths if below < n < above), None)
 
 
 def length_to(ended: Mapping[int, float], target: float) -> int | None:

@@ -68,10 +68,11 @@ def _table(made: dict[int, list[Row]], targets: dict[int, float | None]) -> str:
     lines = []
     for workers, of_these in made.items():
         target = targets[workers]
-        lines.append([f"**{workers} workers**", "", "", "" if target is None else f"*to {target:.3f}*", ""] + [""] * len(LINKS))
+        goal = "" if target is None else f"*to {target:.3f}*"
+        lines.append([f"**{workers} workers**", "", "", goal, *[""] * (1 + len(LINKS))])
         lines += [_cells(row) for row in of_these]
-    return table(["", "learning rate", f"loss after {STEPS} steps", "steps to all_reduce's loss", "MB a step and worker",
-                  *(_link(mbit) for mbit in LINKS)], lines)
+    return table(["", "learning rate", f"loss after {STEPS} steps", f"steps to {TARGET}'s loss",
+                  "MB a step and worker", *(_link(mbit) for mbit in LINKS)], lines)
 
 
 def _named(made: list[Row], name: str) -> Row | None:
@@ -95,8 +96,8 @@ def _against_ddp(made: list[Row]) -> list[str]:
         slow = ddp.seconds(mbit)
         if reached and slow:
             best = min(reached, key=reached.__getitem__)
-            lines.append(f"At {_link(mbit)}, {best} reaches {TARGET}'s loss {slow / reached[best]:.1f} times sooner than "
-                         f"DDP ({number(reached[best])} s and {number(slow)} s; the goal is {goal}).")
+            lines.append(f"At {_link(mbit)}, {best} reaches {TARGET}'s loss {slow / reached[best]:.1f} times "
+                         f"sooner than DDP ({number(reached[best])} s and {number(slow)} s; the goal is {goal}).")
     return lines
 
 

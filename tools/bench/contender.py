@@ -52,9 +52,10 @@ def nothing() -> None:
 def ddp(model: torch.nn.Module, hook: str) -> torch.nn.Module:
     """hook: what DDP does with a bucket of gradients; empty for its own."""
     # Buffers: the others leave them alone during training too.
-    # PowerSGD's later all-reduces of a bucket begin on threads of gloo, in any order: only one bucket keeps workers in step.
+    # PowerSGD's later all-reduces begin on threads of gloo, those of several buckets in any order: one bucket only.
     size = {"bucket_cap_mb": 4096} if hook == "PowerSGD" else {}
-    forward = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True, **size)
+    forward = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True,
+                                                        **size)
     if hook == "fp16":
         forward.register_comm_hook(None, fp16_compress_hook)
     elif hook == "PowerSGD":

@@ -1,4 +1,5 @@
-"""One worker of a PyTorch program that trains as a recipe of losses.py says. losses.py starts it, with a launcher's variables:
+"""One worker of a PyTorch program that trains as a recipe of losses.py says, which starts it with a launcher's
+variables:
 
     python contender_losses.py CONTENDER MODEL.pt RECIPE
 

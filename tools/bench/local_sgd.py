@@ -1,6 +1,6 @@
-"""Local SGD as a user of torchft would write it: an optimizer whose every K-th step also averages the weights of all workers.
+"""Local SGD as a user of torchft would write it: every K-th step of the optimizer also averages the weights.
 
-Each worker is a replica group of its own. Needs torchft, which is in no file of requirements here: `pip install torchft`.
+Each worker is a replica group of its own. torchft is in no file of requirements here: `pip install torchft`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Trainings to their end, for the loss of the averaged model: without a limit to the links, which changes no bit of it."""
+"""Trainings to their end, for the loss of the averaged model. Links have no limit, as it would change no bit of it."""
 
 from __future__ import annotations
 

@@ -65,6 +65,17 @@ def version_of_others() -> str:
     return ", ".join(f"{name} {installed[name]}" for name in names if name in installed)
 
 
+def stop_in_order() -> None:
+    """From here on a signal ends what was started and deletes namespaces, and no second signal stops that."""
+    def stop(number: int, _: object) -> None:
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, stop)
+
+
 def make_files(models: Sequence[str]) -> None:
     """Models and data."""
     subprocess.run([sys.executable, HERE / "prepare.py", FILES, *models], check=True, stdout=sys.stderr)

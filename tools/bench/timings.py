@@ -1,7 +1,7 @@
-"""Steps of each method over links of several speeds, each worker on a host of its own, and on one machine without a limit.
+"""Steps of each method over links of several speeds, a host for each worker, and on one machine without a limit.
 
-The methods alternate, and times are means over the steps of a round, as in slow_modulo.py and for its reasons. The bytes of
-a step are those that the first worker's host sends; they are counted on one link only, as they are the same on all.
+The methods alternate, and times are means over the steps of a round, as in slow_modulo.py and for its reasons. The
+bytes of a step are those that the first worker's host sends; they are the same on all links.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from tables import NotHere, in_turn, say
 
 LINK_NAMES = {"without" if mbit is None else str(mbit): mbit for mbit in LINKS}
 COUNTED_AT = 1000
+PERIOD_OF_CODES = 16  # steps in which modulo2 has sent each weight with 8 bits once
 MODEL = replace(MODELS["gpt_11m"], data=FILES / "shuffled_train.safetensors", batch_size=1)
 WEIGHTS_MB, COMPUTE_S = 43.8, 0.3  # roughly: they only decide how many steps are measured
-SECONDS, FEWEST, MOST = 15, 4, 64  # of a measurement
+SECONDS, FEWEST, MOST = 10, 4, 64  # of a measurement
 LONG_WINDOW, SHORT_WINDOW = 8, 2  # workers of ours meet when a window ends: long ones where steps are short
 
 
@@ -60,15 +61,52 @@ def _contender(method: Method, workers: int) -> str:
     return f"{method.name}, {topology(workers)}" if method.name == DECENT_DP else method.name
 
 
-def _run(method: Method, model: Model, on: list[Host], workers: int) -> tuple[float, int]:
-    """Mean milliseconds a step, and bytes that the first worker's host sent, from start to end."""
+def _run(method: Method, model: Model, on: list[Host], workers: int) -> tuple[list[float], int]:
+    """Milliseconds a step of each window, and bytes that the first worker's host sent, from start to end."""
     before = network.sent_bytes(on[0]) if on else 0
     with TemporaryDirectory() as folder:
         if method.ours:
             windows = run_ours(model, workers, Path(folder), {"parallel": parallel(method, workers)}, on)
         else:
             windows = run_contender(_contender(method, workers), model, workers, Path(folder), hosts=on)
-    return mean(windows), network.sent_bytes(on[0]) - before if on else 0
+    return windows, network.sent_bytes(on[0]) - before if on else 0
+
+
+def _by(method: Method) -> str:
+    return version_of_ours() if method.ours else version_of_others()
+
+
+def _identity(method: Method, workers: int, model: Model, **rest: object) -> dict:
+    section = parallel(method, workers) if method.ours else {"contender": _contender(method, workers)}
+    return {"parallel": section, "workers": workers, "model": model.name, "data": [model.data.name, model.batch_size],
+            "steps": model.steps, "warm_up": model.warm_up, "window": model.window, **rest}
+
+
+def _timed(method: Method, workers: int, mbit: int | None, number_of_round: int) -> tuple[str, dict]:
+    """Name and identity of a result."""
+    link = "one machine" if mbit is None else f"{mbit} mbit"
+    return (f"{method.name}, {workers} workers, {link}, round {number_of_round + 1}",
+            _identity(method, workers, plan(method, mbit), mbit=mbit, round=number_of_round))
+
+
+def _time(method: Method, workers: int, mbit: int | None, on: list[Host]) -> dict:
+    return {"ms": mean(_run(method, plan(method, mbit), on, workers)[0]), "program": _by(method)}
+
+
+def _plan_to_count(method: Method) -> Model:
+    period = max(method.period, PERIOD_OF_CODES)
+    return replace(MODEL, steps=2 * period, warm_up=period, window=period)
+
+
+def _counted(method: Method, workers: int) -> tuple[str, dict]:
+    return f"bytes, {method.name}, {workers} workers", _identity(method, workers, _plan_to_count(method), counted=True)
+
+
+def _count(method: Method, workers: int, on: list[Host]) -> dict:
+    """What a run sends, less what one that ends after the warm-up sends."""
+    model = _plan_to_count(method)
+    sent, start = (_run(method, replace(model, steps=steps), on, workers)[1] for steps in (model.steps, model.warm_up))
+    return {"sent": (sent - start) / (model.steps - model.warm_up), "program": _by(method)}
 
 
 @contextmanager
@@ -90,24 +128,13 @@ class Timings:
     def __init__(self, folder: Path) -> None:
         self._results = Results(folder / "timings")
 
-    def _named(self, method: Method, workers: int, mbit: int | None, number_of_round: int) -> tuple[str, dict]:
-        """Name and identity of a result."""
-        link = "one machine" if mbit is None else f"{mbit} mbit"
-        model = plan(method, mbit)
-        section = parallel(method, workers) if method.ours else {"contender": _contender(method, workers)}
-        identity = {"parallel": section, "workers": workers, "mbit": mbit, "round": number_of_round,
-                    "model": model.name, "data": [model.data.name, model.batch_size], "steps": model.steps,
-                    "warm_up": model.warm_up, "window": model.window}
-        return f"{method.name}, {workers} workers, {link}, round {number_of_round + 1}", identity
-
-    def _measure(self, method: Method, workers: int, mbit: int | None, on: list[Host], counting: bool) -> dict:
-        model = plan(method, mbit)
-        ms, sent = _run(method, model, on, workers)
-        about = {"ms": ms, "program": version_of_ours() if method.ours else version_of_others()}
-        if not counting:
-            return about
-        start = _run(method, replace(model, steps=model.warm_up), on, workers)[1]  # what start and end send, and warm-up
-        return {**about, "sent": (sent - start) / (model.steps - model.warm_up)}
+    def count(self, names: list[str], workers: list[int]) -> None:
+        """Bytes, on a machine that need not be quiet."""
+        for count in workers:
+            with _on(COUNTED_AT, count) as on:
+                for method in (METHODS[name] for name in names):
+                    found = self._results.get(*_counted(method, count), lambda: _count(method, count, on))
+                    say(f"{method.name}, {count} workers: {1e-6 * found['sent']:.2f} MB a step")
 
     def measure(self, names: list[str], workers: list[int], links: list[str], rounds: int) -> None:
         for count in workers:
@@ -118,23 +145,17 @@ class Timings:
 
     def _round(self, names: list[str], workers: int, mbit: int | None, number_of_round: int, on: list[Host]) -> None:
         for method in (METHODS[name] for name in in_turn(names, number_of_round)):
-            name, identity = self._named(method, workers, mbit, number_of_round)
-            counting = mbit == COUNTED_AT and number_of_round == 0
-            found = self._results.get(name, identity, lambda: self._measure(method, workers, mbit, on, counting))
-            say(f"{name}: {found['ms']:.1f} ms" + (f", {1e-6 * found['sent']:.2f} MB a step" if counting else ""))
+            name, identity = _timed(method, workers, mbit, number_of_round)
+            found = self._results.get(name, identity, lambda: _time(method, workers, mbit, on))
+            say(f"{name}: {found['ms']:.1f} ms")
 
     def timing(self, method: Method, workers: int, mbit: int | None) -> Timing:
-        """What is there of it."""
-        found = self._rounds(method, workers, mbit)
-        counted = self._rounds(method, workers, COUNTED_AT)
-        return Timing([result["ms"] for result in found], next((r["sent"] for r in counted if "sent" in r), None))
-
-    def _rounds(self, method: Method, workers: int, mbit: int | None) -> list[dict]:
-        """Of rounds 1, 2, .. as far as there are some."""
-        results = []
-        while (found := self._results.find(*self._named(method, workers, mbit, len(results)))) is not None:
-            results.append(found)
-        return results
+        """What is there of it, of rounds 1, 2, .."""
+        ms: list[float] = []
+        while (found := self._results.find(*_timed(method, workers, mbit, len(ms)))) is not None:
+            ms.append(found["ms"])
+        counted = self._results.find(*_counted(method, workers))
+        return Timing(ms, counted["sent"] if counted else None)
 
     def made(self) -> tuple[set[str], set[str]]:
         return self._results.made()
