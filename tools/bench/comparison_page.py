@@ -115,5 +115,6 @@ def write(losses: Losses, timings: Timings, workers: tuple[int, ...]) -> None:
     import comparison_picture  # matplotlib is not needed where nothing is written
 
     page.write(PLACE, text(losses, timings, workers))
+    first = workers[0]
     for mbit, name in DRAWN.items():
-        comparison_picture.draw(rows(losses, timings, workers[0]), mbit, workers[0], ROOT / "docs" / name)
+        comparison_picture.draw(rows(losses, timings, first), losses.target(first), mbit, first, ROOT / "docs" / name)

@@ -23,7 +23,8 @@ from tables import NotHere, in_turn, say
 
 LINK_NAMES = {"without" if mbit is None else str(mbit): mbit for mbit in LINKS}
 COUNTED_AT = 1000
-PERIOD_OF_CODES = 16  # steps in which modulo2 has sent each weight with 8 bits once
+COUNTED_STEPS = 4  # as many as there are slices
+MORE_STEPS = {DECENT_DP: 32}  # it ends without its last exchange, or a part of it
 MODEL = replace(MODELS["gpt_11m"], data=FILES / "shuffled_train.safetensors", batch_size=1)
 WEIGHTS_MB, COMPUTE_S = 43.8, 0.3  # roughly: they only decide how many steps are measured
 SECONDS, FEWEST, MOST = 10, 4, 64  # of a measurement
@@ -94,7 +95,7 @@ def _time(method: Method, workers: int, mbit: int | None, on: list[Host]) -> dic
 
 
 def _plan_to_count(method: Method) -> Model:
-    period = max(method.period, PERIOD_OF_CODES)
+    period = max(method.period, MORE_STEPS.get(method.name, COUNTED_STEPS))
     return replace(MODEL, steps=2 * period, warm_up=period, window=period)
 
 
