@@ -46,7 +46,7 @@ class Method:
 FP32, MODULO2, ALONE = "gossip fp32", "gossip modulo2", "none"
 DDP, POWER_SGD, DECENT_DP = "DDP", "DDP PowerSGD", "decent-dp fused"
 METHODS = {m.name: m for m in (  # those to compare with one another are neighbours in the order of a round
-    Method(ALONE, 0, {"method": "none"}, rate_of=FP32, ends=False),
+    Method(ALONE, 0, {"method": "none"}, rate_of=MODULO2, ends=False),
     Method(TARGET, 1.5, {"method": "all_reduce"}),
     Method(DDP, 1.5, losses_of=TARGET),
     Method("all_reduce bf16", 0.75, {"method": "all_reduce", "comm_dtype": "bf16"}, rate_of=TARGET),
@@ -54,10 +54,10 @@ METHODS = {m.name: m for m in (  # those to compare with one another are neighbo
     Method(POWER_SGD, 0.05, rate_of=TARGET),
     Method(FP32, 1, {}),
     Method(DECENT_DP, 1, losses_of=FP32),
-    Method("gossip bf16", 0.5, {"comm_dtype": "bf16"}, rate_of=FP32),
+    Method("gossip bf16", 0.5, {"comm_dtype": "bf16"}, rate_of=MODULO2),
     Method(MODULO2, 0.075, {"comm_dtype": "modulo2"}),
     Method("gossip modulo2, slices 4", 0.02, {"comm_dtype": "modulo2", "slices": 4}, rate_of=MODULO2),
-    Method("local SGD 32", 0.05, rate_of=FP32, period=32),
+    Method("local SGD 32", 0.05, rate_of=MODULO2, period=32),
 )}
 
 

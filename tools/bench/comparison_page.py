@@ -47,7 +47,7 @@ def _times(row: Row, mbit: int | None) -> str:
 
 
 def _steps(row: Row) -> str:
-    if row.trained is None:
+    if row.trained is None or row.trained.target is None:
         return ""
     if not row.method.ends:
         return "never"

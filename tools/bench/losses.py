@@ -56,6 +56,7 @@ class Trained:
     rate: float
     ended: dict[int, float]  # by steps
     curves: dict[int, list[list[float]]]  # by steps: [step, loss], ..
+    target: float | None  # None where it is not known yet
     length: int | None  # None: none of the lengths reaches it
 
 
@@ -113,7 +114,7 @@ class Losses:
             while (steps := next_length(ended, target)) is not None:
                 curves[steps] = self.curve(method, workers, steps, rate)
                 ended[steps] = curves[steps][-1][1]
-        return Trained(rate, ended, curves, None if target is None else length_to(ended, target))
+        return Trained(rate, ended, curves, target, None if target is None else length_to(ended, target))
 
     def _known(self, method: Method, workers: int, steps: int, rate: float) -> list[list[float]] | None:
         measuring, self._measuring = self._measuring, False
