@@ -6,7 +6,9 @@
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/methods.h"
 #include "decent/train/output_files.h"
+#include "decent/train/recipe_names.h"
 #include "decent/train/updates.h"
 
 namespace decent {
@@ -36,6 +38,12 @@ void agree_on_setup(Program& program, Purpose purpose,
     check_outputs(files, recipe);
     check_outputs(files, recipe, &prepare(recipe));
   });
+}
+
+ResumingRun resuming_run(const Program& program, const Run& run) {
+  return {.facts = facts_of(run),
+          .workers = program.launch.world_size,
+          .methods = recipe_names().methods};
 }
 
 }  // namespace
@@ -109,9 +117,13 @@ ResumeContext resume_context(Program& program, const Task& task) {
 }
 
 std::optional<StartingPoint> find_start(Program& program, Run& run) {
-  std::optional<StartingPoint> start = find_start(
-      resume_context(program, run.task),
-      Resuming{.choice = *program.flags.resume, .run_id = program.session, .facts = facts_of(run)});
+  const ParallelRecipe& parallel = run.task.recipe.parallel;
+  std::optional<StartingPoint> start =
+      find_start(resume_context(program, run.task),
+                 Resuming{.choice = *program.flags.resume,
+                          .run_id = program.session,
+                          .run = resuming_run(program, run),
+                          .copies_alike = parallel_method(parallel.method).copies_alike});
   if (!start) return std::nullopt;
   const Manifest& manifest = start->checkpoint.manifest;
   World& world = *program.world;
@@ -119,9 +131,8 @@ std::optional<StartingPoint> find_start(Program& program, Run& run) {
     const ResumePoint point{.step = manifest.step, .position = {manifest.epoch, manifest.consumed}};
     run.plan = make_plan(run.task, program.launch, world.membership(), point);
   });
-  if (needs_near_copies(run.task.recipe.parallel)) {
-    start->exchange_changes = exchange_changes(manifest, facts_of(run), program.launch.world_size);
-  }
+  if (needs_near_copies(parallel) && !start->from_average)
+    start->exchange_changes = exchange_changes(manifest, resuming_run(program, run));
   return start;
 }
 

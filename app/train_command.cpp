@@ -41,13 +41,14 @@ void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
   TrainerOptions options{.run_id = start ? start->run_id : program.session,
-                         .leads_folder = output.leads};
+                         .leaders = output.leaders};
   program.trainer = std::make_unique<Trainer>(std::move(run), std::move(communicator),
                                               *program.world, log, std::move(options));
   program.training = program.trainer.get();
   for (const std::string& line : lines) log.info(line);
   if (start) {
     program.trainer->resume_from(start->checkpoint, {.in_output = output.holds_checkpoint,
+                                                     .from_average = start->from_average,
                                                      .averages = !start->exchange_changes.empty()});
   }
   announce_run(log, program.trainer->run(), program.trainer->size());

@@ -13,7 +13,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "decent-train checkpoint";
+// Where every file holds all of its worker's state; and where some hold parameters and optimizer
+// state for others. A program that knows only the first must not take the second for it.
 constexpr int kVersion = 1;
+constexpr int kSharedVersion = 2;
 // The first line around the checksum, which covers every byte after it.
 constexpr std::string_view kBegin = "{\"checksum\": \"";
 constexpr std::string_view kManifestEnd = "\",\n";
@@ -109,12 +112,16 @@ void read_facts(const ManifestReader& reader, Manifest& manifest) {
   }
 }
 
-void read_files(const ManifestReader& reader, std::string_view file, Manifest& manifest) {
+// `shared`: files tell which of them hold parameters and optimizer state.
+void read_files(const ManifestReader& reader, std::string_view file, bool shared,
+                Manifest& manifest) {
   for (const Json& entry : reader.list("files")) {
     const ManifestReader fields(entry, file);
-    const CheckpointFile listed{.name = fields.text("name"),
-                                .bytes = static_cast<std::uint64_t>(fields.count("bytes")),
-                                .checksum = fields.text("xxh3_128")};
+    const CheckpointFile listed{
+        .name = fields.text("name"),
+        .bytes = static_cast<std::uint64_t>(fields.count("bytes")),
+        .checksum = fields.text("xxh3_128"),
+        .shared_in = shared ? std::optional(fields.count("shared_in")) : std::nullopt};
     // A name from a file never becomes a path of its own making.
     if (listed.name != replica_file_name(static_cast<std::int64_t>(manifest.files.size()))) {
       reader.fail("files are not those of the ranks in their order");
@@ -124,9 +131,32 @@ void read_files(const ManifestReader& reader, std::string_view file, Manifest& m
   if (manifest.files.size() != static_cast<std::size_t>(manifest.world_size)) {
     reader.fail("files does not have one file for each of world_size workers");
   }
+  for (const CheckpointFile& each : manifest.files) {
+    if (!shared) break;
+    const std::int64_t holder = *each.shared_in;
+    if (holder >= manifest.world_size ||
+        manifest.files[static_cast<std::size_t>(holder)].shared_in != holder) {
+      reader.fail("shared_in names a file that does not hold what is shared");
+    }
+  }
+}
+
+Json json_of(const CheckpointFile& file) {
+  Json json = {{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}};
+  if (file.shared_in) json["shared_in"] = *file.shared_in;
+  return json;
 }
 
 }  // namespace
+
+std::vector<int> Manifest::with_everything() const {
+  std::vector<int> replicas;
+  for (int replica = 0; replica < static_cast<int>(files.size()); ++replica) {
+    const auto holder = files[static_cast<std::size_t>(replica)].shared_in;
+    if (holder.value_or(replica) == replica) replicas.push_back(replica);
+  }
+  return replicas;
+}
 
 std::string replica_file_name(std::int64_t rank) {
   char name[48];
@@ -150,11 +180,9 @@ std::string print_manifest(const Manifest& manifest) {
   Json facts = Json::object();
   for (const auto& [topic, value] : manifest.facts) facts[topic] = value;
   Json files = Json::array();
-  for (const CheckpointFile& file : manifest.files) {
-    files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}});
-  }
+  for (const CheckpointFile& file : manifest.files) files.push_back(json_of(file));
   const Json json = {{"format", kFormat},
-                     {"version", kVersion},
+                     {"version", manifest.copies_alike() ? kSharedVersion : kVersion},
                      {"run", manifest.run},
                      {"program", manifest.program},
                      {"step", manifest.step},
@@ -177,10 +205,11 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
   const Json json = Json::parse("{" + std::string(body), nullptr, /*allow_exceptions=*/false);
   const ManifestReader reader(json, file);
   if (reader.text("format") != kFormat) reader.fail("it is not a checkpoint of decent-train");
-  if (reader.count("version") != kVersion) {
-    throw UserError("'" + std::string(file) + "' has version " +
-                    std::to_string(reader.count("version")) +
-                    " of the format; this program reads version " + std::to_string(kVersion));
+  const std::int64_t version = reader.count("version");
+  if (version != kVersion && version != kSharedVersion) {
+    throw UserError("'" + std::string(file) + "' has version " + std::to_string(version) +
+                    " of the format; this program reads versions " + std::to_string(kVersion) +
+                    " and " + std::to_string(kSharedVersion));
   }
   Manifest manifest{.run = reader.optional_text("run"),
                     .program = reader.text("program"),
@@ -192,7 +221,7 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
                     .recipe = reader.text("recipe")};
   read_metrics(reader, manifest);
   read_facts(reader, manifest);
-  read_files(reader, file, manifest);
+  read_files(reader, file, version == kSharedVersion, manifest);
   return manifest;
 }
 

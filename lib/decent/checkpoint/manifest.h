@@ -4,6 +4,7 @@
 // every field is checked.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,9 @@ struct CheckpointFile {
   std::string name;         // rank-0000.safetensors
   std::uint64_t bytes = 0;  // its size
   std::string checksum;     // see Checksum::hex
+  /// Where all workers had the same parameters and optimizer states: the replica whose file holds
+  /// them for this one, too, which may be this one. Nothing where every file holds all of its own.
+  std::optional<std::int64_t> shared_in = {};
   bool operator==(const CheckpointFile&) const = default;
 };
 
@@ -34,6 +38,12 @@ struct Manifest {
   std::string recipe = {};                 // resolved, YAML
   Facts facts = {};                        // compared on resuming
   std::vector<CheckpointFile> files = {};  // by rank
+
+  /// Whether all workers had the same parameters and optimizer states, bit for bit, which then are
+  /// not in every file.
+  bool copies_alike() const { return !files.empty() && files.front().shared_in.has_value(); }
+  /// The replicas whose files hold parameters and optimizer state.
+  std::vector<int> with_everything() const;
   bool operator==(const Manifest&) const = default;
 };
 

@@ -23,10 +23,19 @@ struct ExchangeName {
   bool needs_near_copies = false;
 };
 
+/// A value of parallel.method.
+struct MethodName {
+  std::string name;
+  bool averages_weights = true;  // by any exchange, in any number of slices
+  /// If not: the values of comm_dtype that it can send; empty where it sends nothing.
+  std::vector<std::string> sends = {};
+};
+
 struct Names {
   std::vector<std::string> losses;      // model.loss
   std::vector<std::string> metrics;     // eval.metrics, checkpoint.keep_best
   std::vector<std::string> topologies;  // parallel.topology
+  std::vector<MethodName> methods;      // parallel.method
   std::vector<ExchangeName> exchanges;  // parallel.comm_dtype
   std::vector<SourceFormat> formats;    // data.train, data.eval: format
 };

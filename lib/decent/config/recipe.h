@@ -121,6 +121,7 @@ struct TopologyRecipe {
 };
 
 struct ParallelRecipe {
+  std::string method = "gossip";  // one of Names::methods
   TopologyRecipe topology = {.name = "complete", .phases = {}};
   std::optional<std::int64_t> local_world_size;
   double bucket_mb = 25;

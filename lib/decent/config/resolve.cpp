@@ -60,14 +60,43 @@ std::string bounded_optimizers() {
   return join(names);
 }
 
+template <typename Named>
+const Named* find_named(const std::vector<Named>& list, const std::string& name) {
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const Named& each) { return each.name == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
 bool needs_near_copies(const Names& names, const std::string& exchange) {
-  const auto found = std::find_if(names.exchanges.begin(), names.exchanges.end(),
-                                  [&](const ExchangeName& each) { return each.name == exchange; });
-  return found != names.exchanges.end() && found->needs_near_copies;
+  const ExchangeName* found = find_named(names.exchanges, exchange);
+  return found != nullptr && found->needs_near_copies;
+}
+
+// A method that sends something other than weights cannot send it in every way.
+void check_what_is_sent(const ParallelRecipe& recipe, const MethodName& method, const Value& root,
+                        Mistakes& mistakes) {
+  if (method.sends.empty()) return;
+  const std::string which = "with parallel.method: " + method.name;
+  if (std::find(method.sends.begin(), method.sends.end(), recipe.comm_dtype) ==
+      method.sends.end()) {
+    mistakes.add(where_of(root, "parallel", "comm_dtype"), "parallel.comm_dtype",
+                 recipe.comm_dtype + " cannot be used " + which +
+                     ", which does not exchange weights; valid: " + join(method.sends));
+  }
+  if (recipe.slices != 1) {
+    mistakes.add(where_of(root, "parallel", "slices"), "parallel.slices",
+                 std::to_string(recipe.slices) + " cannot be used " + which +
+                     ", which sends every gradient in the step that it belongs to; valid: 1");
+  }
 }
 
 void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
                     Mistakes& mistakes) {
+  const MethodName* method = find_named(names.methods, recipe.parallel.method);
+  if (method == nullptr) return;  // a mistake of its own
+  if (!method->averages_weights) {
+    return check_what_is_sent(recipe.parallel, *method, root, mistakes);
+  }
   const std::string& exchange = recipe.parallel.comm_dtype;
   const std::string& optimizer = recipe.optimizer.name;
   if (!needs_near_copies(names, exchange) || update_bounded_by_lr(optimizer)) return;

@@ -13,11 +13,24 @@ std::vector<std::string> exchange_names(const Names& names) {
   return list;
 }
 
+std::vector<std::string> method_names(const Names& names) {
+  std::vector<std::string> list;
+  for (const MethodName& method : names.methods) list.push_back(method.name);
+  return list;
+}
+
 }  // namespace
 
 Table<ParallelRecipe> make_parallel_table() {
   using R = ParallelRecipe;
   Table<R> table;
+  table.key("method", &R::method)
+      .one_of(method_names)
+      .on_resume(tell)
+      .doc(
+          "`gossip`: workers average weights with neighbours; `all_reduce`: they average gradients "
+          "with all others in every step, as PyTorch's DistributedDataParallel; `none`: each "
+          "trains alone.");
   table.key("topology", &R::topology)
       .one_of(&Names::topologies)
       .on_resume(silent)  // its phases are compared

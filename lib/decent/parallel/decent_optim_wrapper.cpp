@@ -221,7 +221,8 @@ void DecentOptimWrapper::zero_grad(bool set_to_none) { optimizer_->zero_grad(set
 std::optional<double> DecentOptimWrapper::global_avg(bool may_revert, bool return_distance) {
   check_parameters();
   if (may_revert && !replica_->averaged()) check_unwritten();
-  const std::optional<double> distance = replica_->average(*exchange_, may_revert, return_distance);
+  const std::optional<double> distance =
+      replica_->average(exchange_.get(), may_revert, return_distance);
   if (!may_revert) written_.clear();
   weights_changed();
   return distance;

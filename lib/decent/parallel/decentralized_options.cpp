@@ -18,16 +18,7 @@ void check_exchange(std::int64_t slices, const std::optional<double>& modulo_ran
 }
 
 void DecentralizedOptions::check() const {
-  if (update == nullptr)
-    throw UserError("options.update is not set: see make_update, e.g. make_update(\"adamw\")");
-  if (!schedule)
-    throw UserError("options.schedule is not set: see make_schedule, e.g. constant_lr(1e-3)");
-  if (!(clip.norm >= 0))
-    throw UserError("options.clip.norm is " + std::to_string(clip.norm) +
-                    ": it must be >= 0 (0 is off)");
-  if (!(weight_decay >= 0))
-    throw UserError("options.weight_decay is " + std::to_string(weight_decay) +
-                    ": it must be >= 0");
+  training_options(*this).check();
   check_gamma(gamma);
   check_exchange(slices, modulo_range);
   if (exchange.needs_near_copies() && !update->steps_bounded_by_lr()) {
@@ -36,12 +27,6 @@ void DecentralizedOptions::check() const {
         "its grid follows: adam, adamw, lion, accum_adam or accum_adamw, not sgd or rmsprop (an "
         "update of your own says so by steps_bounded_by_lr())");
   }
-}
-
-ParameterSettings DecentralizedOptions::settings_of(const std::string& name,
-                                                    const at::Tensor& parameter) const {
-  if (settings) return settings(name, parameter);
-  return {.weight_decay = parameter.dim() >= 2 ? weight_decay : 0.0};
 }
 
 }  // namespace decent

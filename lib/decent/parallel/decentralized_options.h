@@ -8,26 +8,11 @@
 #include <optional>
 #include <string>
 
-#include "decent/core/trace.h"
-#include "decent/optim/bucket_update.h"
-#include "decent/optim/schedule.h"
-#include "decent/optim/whole_gradient.h"
 #include "decent/parallel/exchange/methods.h"
+#include "decent/parallel/training_options.h"
 #include "decent/topology/topology.h"
 
 namespace decent {
-
-/// When buckets are updated: as soon as their gradients are complete, or all at the end of
-/// backward. The results are the same bit for bit. in_backward overlaps better, but a model that
-/// still needs a weight after its gradient is complete (because it also uses it through detach())
-/// then fails in backward().
-enum class UpdateTime { in_backward, after_backward };
-
-/// Settings of one parameter, as those of torch's parameter groups.
-struct ParameterSettings {
-  double weight_decay = 0.0;
-  double lr_scale = 1.0;  // times the schedule's learning rate
-};
 
 /// What a pre-average callback sees of one bucket, just before it is mixed.
 struct PreAverage {
@@ -45,8 +30,7 @@ struct DecentralizedOptions {
   Schedule schedule;  // learning rate of step t = 1, 2, ..: see make_schedule, or any function
   double weight_decay = 0.0;  // of tensors with at least 2 dimensions; the others do not decay
   /// Takes the place of weight_decay where it is given: called once for each parameter.
-  std::function<ParameterSettings(const std::string& name, const at::Tensor& parameter)> settings =
-      nullptr;
+  SettingsFunction settings = nullptr;
   double bucket_mb = 25.0;  // MiB
   double gamma = 1.0;       // mixing strength, 0 to 1
   /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in edges of 3;
@@ -75,16 +59,6 @@ struct DecentralizedOptions {
   /// Called once for each parameter that gets no gradient, with a message.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 
-  /// Whether all gradients of a step must be there before its first update.
-  bool needs_whole_gradient() const {
-    return decent::needs_whole_gradient(clip) || decent::needs_whole_gradient(loss_scaler);
-  }
-  /// Whether buckets are updated while backward runs.
-  bool updates_in_backward() const {
-    return update_time == UpdateTime::in_backward && !needs_whole_gradient();
-  }
-  /// The settings of a parameter, from `settings` or weight_decay.
-  ParameterSettings settings_of(const std::string& name, const at::Tensor& parameter) const;
   /// Throws UserError for options that are missing or out of range; does not check topology and
   /// bucket_mb.
   void check() const;

@@ -28,10 +28,10 @@ void copy_all(const std::vector<at::Tensor>& to, const at::Tensor* from) {
 }  // namespace
 
 GlobalAverage::GlobalAverage(std::shared_ptr<Communicator> world, std::vector<at::Tensor> buckets,
-                             const NamedTensors& buffers, bool average_buffers)
-    : world_(std::move(world)), buckets_(std::move(buckets)) {
+                             const NamedTensors& buffers, const AverageOptions& options)
+    : world_(std::move(world)), buckets_(std::move(buckets)), alike_(options.alike) {
   for (const auto& [name, buffer] : buffers) {
-    const bool averaged = average_buffers && at::isFloatingType(buffer.scalar_type());
+    const bool averaged = options.average_buffers && at::isFloatingType(buffer.scalar_type());
     (averaged ? averaged_buffers_ : copied_buffers_).push_back(buffer);
   }
 }
@@ -48,7 +48,8 @@ std::optional<double> GlobalAverage::average(bool keep_backup, bool return_dista
     buffer_backup_ = clones(averaged_buffers_);
     for (const at::Tensor& buffer : copied_buffers_) buffer_backup_.push_back(buffer.clone());
   }
-  if (keep_backup || return_distance) bucket_backup_ = clones(buckets_);
+  moving_ = alike_ ? differing(buckets_) : buckets_;
+  if (keep_backup || return_distance) bucket_backup_ = clones(moving_);
   average_buckets();
   average_buffers();
   if (return_distance) distance_ = distance_to(bucket_backup_);
@@ -61,35 +62,36 @@ void GlobalAverage::average_buckets() {
   if (world_->size() == 1) return;
   const MeanFactors factors = mean_factors(world_->size());
   std::vector<Pending> works;
-  for (const at::Tensor& bucket : buckets_) {
+  for (const at::Tensor& bucket : moving_) {
     works.push_back(world_->all_reduce_sum(bucket.mul_(factors.addend)));
   }
   for (std::size_t i = 0; i < works.size(); ++i) {
     works[i]->wait();
-    buckets_[i].div_(factors.divisor);
+    moving_[i].div_(factors.divisor);
   }
 }
 
-// Those of averaged_buffers_ that are not the same on all workers. The others stay as they are: a
-// mask that holds the lowest number of its type is no matter of arithmetic.
-std::vector<at::Tensor> GlobalAverage::differing_buffers() const {
-  const auto count = static_cast<std::int64_t>(averaged_buffers_.size());
+// Those that are not the same on all workers.
+std::vector<at::Tensor> GlobalAverage::differing(const std::vector<at::Tensor>& tensors) const {
+  const auto count = static_cast<std::int64_t>(tensors.size());
   std::vector<at::Tensor> differing;
   if (count == 0) return differing;
   const at::Tensor table = at::zeros({world_->size(), count}, at::kLong);
-  table[world_->rank()].copy_(bit_hashes(averaged_buffers_));
+  table[world_->rank()].copy_(bit_hashes(tensors));
   const std::vector<bool> same = same_in_all_rows(*world_, table);
   for (std::size_t i = 0; i < same.size(); ++i) {
-    if (!same[i]) differing.push_back(averaged_buffers_[i]);
+    if (!same[i]) differing.push_back(tensors[i]);
   }
   return differing;
 }
 
-// Buffers may have any strides, the wire needs contiguous ones.
+// Those that hold the same bits everywhere stay as they are: a mask that holds the lowest number of
+// its type is no matter of arithmetic. Buffers may have any strides, the wire needs contiguous
+// ones.
 void GlobalAverage::average_buffers() {
   if (world_->size() == 1) return;
   const MeanFactors factors = mean_factors(world_->size());
-  const std::vector<at::Tensor> buffers = differing_buffers();
+  const std::vector<at::Tensor> buffers = differing(averaged_buffers_);
   std::vector<at::Tensor> sums;
   std::vector<Pending> works;
   for (const at::Tensor& buffer : buffers) {
@@ -110,15 +112,17 @@ void GlobalAverage::average_buffers() {
 double GlobalAverage::distance_to(const std::vector<at::Tensor>& own) const {
   // Read once, after all: each reading of a number on a GPU waits for it.
   std::vector<at::Tensor> norms;
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    const at::Tensor difference = own[i].sub(buckets_[i]);
+  for (std::size_t i = 0; i < moving_.size(); ++i) {
+    const at::Tensor difference = own[i].sub(moving_[i]);
     norms.push_back(at::linalg_vector_norm(difference, 2, {}, false, at::kDouble));
   }
-  const at::Tensor read = at::stack(norms).to(at::kCPU);
   double squares = 0;
-  for (std::int64_t i = 0; i < read.size(0); ++i) {
-    const double norm = read.const_data_ptr<double>()[i];
-    squares += norm * norm;
+  if (!norms.empty()) {
+    const at::Tensor read = at::stack(norms).to(at::kCPU);
+    for (std::int64_t i = 0; i < read.size(0); ++i) {
+      const double norm = read.const_data_ptr<double>()[i];
+      squares += norm * norm;
+    }
   }
   const at::Tensor total = at::scalar_tensor(squares, at::kDouble);
   world_->all_reduce_sum(total)->wait();
@@ -131,7 +135,7 @@ void GlobalAverage::revert() {
         "nothing to revert: global_avg() was not called, was called for good (false), or is "
         "reverted already");
   const at::NoGradGuard no_grad;
-  copy_all(buckets_, bucket_backup_.data());
+  copy_all(moving_, bucket_backup_.data());
   copy_all(averaged_buffers_, buffer_backup_.data());
   copy_all(copied_buffers_, buffer_backup_.data() + averaged_buffers_.size());
   commit();

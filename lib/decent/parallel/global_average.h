@@ -12,16 +12,23 @@
 
 namespace decent {
 
+struct AverageOptions {
+  bool average_buffers = true;
+  /// Whether buckets should hold the same bits on all workers. Those that do stay as they are, and
+  /// nothing is sent for them but a hash.
+  bool alike = false;
+};
+
 /// Averages bucket tensors and buffers in place over all workers. Not thread-safe. All calls except
 /// revert() are collective.
 class GlobalAverage {
  public:
-  /// The tensors are the live ones of training. With `average_buffers`, floating-point buffers are
-  /// averaged: those that hold the same bits on all workers stay as they are, and the mean of the
-  /// others is taken in float64 and rounded once. All other buffers take rank 0's values, so that
-  /// every worker holds the same model.
+  /// The tensors are the live ones of training. With options.average_buffers, floating-point
+  /// buffers are averaged: those that hold the same bits on all workers stay as they are, and the
+  /// mean of the others is taken in float64 and rounded once. All other buffers take rank 0's
+  /// values, so that every worker holds the same model.
   GlobalAverage(std::shared_ptr<Communicator> world, std::vector<at::Tensor> buckets,
-                const NamedTensors& buffers, bool average_buffers);
+                const NamedTensors& buffers, const AverageOptions& options);
 
   bool averaged() const { return averaged_; }
 
@@ -38,16 +45,18 @@ class GlobalAverage {
 
  private:
   void average_buckets();
-  std::vector<at::Tensor> differing_buffers() const;
+  std::vector<at::Tensor> differing(const std::vector<at::Tensor>& tensors) const;
   void average_buffers();
   double distance_to(const std::vector<at::Tensor>& own) const;
 
   std::shared_ptr<Communicator> world_;
   std::vector<at::Tensor> buckets_;
+  bool alike_;
   std::vector<at::Tensor> averaged_buffers_;
   std::vector<at::Tensor> copied_buffers_;
   bool averaged_ = false;
   double distance_ = 0;
+  std::vector<at::Tensor> moving_;  // the buckets that the last average changed
   std::vector<at::Tensor> bucket_backup_;
   std::vector<at::Tensor> buffer_backup_;  // averaged_buffers_, then copied_buffers_
 };

@@ -23,8 +23,8 @@ const std::string kGrowthTracker = tensor_name(kScalerPrefix, "growth_tracker");
 
 GradientScale::GradientScale(const ClipOptions& clip,
                              const std::optional<LossScalerOptions>& scaler,
-                             const NamedTensors& parameters)
-    : clip_(clip), parameters_(parameters) {
+                             const NamedTensors& parameters, bool shared)
+    : clip_(clip), parameters_(parameters), shared_(shared) {
   if (scaler) scaler_.emplace(*scaler);
 }
 
@@ -69,9 +69,13 @@ void GradientScale::check_finite(double squares, const Bucket& bucket,
   if (std::isfinite(squares)) return;
   for (std::size_t i = 0; i < slices.size(); ++i) {
     if (std::isfinite(squares_of(slices.subspan(i, 1), bucket))) continue;
-    throw Error(ExitCode::diverged, "training diverged: the gradient of parameter '" +
-                                        parameters_[bucket.parameters[i]].first + "' in step " +
-                                        std::to_string(step_) + " is not finite");
+    const std::size_t p = bucket.parameters[bucket.parameter_at(slices[i].offset)];
+    const std::string text = "training diverged: the " +
+                             std::string(shared_ ? "mean over all workers of the " : "") +
+                             "gradient of parameter '" + parameters_[p].first + "' in step " +
+                             std::to_string(step_) + " is not finite";
+    if (shared_) throw SharedError(ExitCode::diverged, text);
+    throw Error(ExitCode::diverged, text);
   }
 }
 

@@ -7,7 +7,8 @@
 
 #include "decent/optim/bucket_update.h"
 #include "decent/optim/loss_scaler.h"
-#include "decent/parallel/decentralized_options.h"
+#include "decent/optim/whole_gradient.h"
+#include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
 
 namespace decent {
@@ -16,14 +17,15 @@ namespace decent {
 /// bucket and then measured(); of() for every bucket; end_step(). Not thread-safe.
 class GradientScale {
  public:
-  /// Bucket::parameters are indices of `parameters`, whose names are used in messages.
+  /// Bucket::parameters are indices of `parameters`, whose names are used in messages. `shared`:
+  /// gradients are the means over all workers, so that all of them find the same.
   GradientScale(const ClipOptions& clip, const std::optional<LossScalerOptions>& scaler,
-                const NamedTensors& parameters);
+                const NamedTensors& parameters, bool shared = false);
 
   void begin_step(std::int64_t step);
 
   /// Adds a bucket's part to the norm of the whole gradient. If an element is not finite, throws
-  /// Error with ExitCode::diverged, unless a loss scale can still be lowered.
+  /// Error with ExitCode::diverged, or SharedError, unless a loss scale can still be lowered.
   void measure(const Bucket& bucket, std::span<const BucketSlice> slices);
   /// All buckets were measured.
   void measured();
@@ -57,6 +59,7 @@ class GradientScale {
   ClipOptions clip_;
   std::optional<LossScaler> scaler_;
   NamedTensors parameters_;
+  bool shared_;
   std::int64_t step_ = 0;
   bool overflow_ = false;
   double squares_ = 0;  // of this step's gradients, scaled, as far as they are measured

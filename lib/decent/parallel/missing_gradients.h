@@ -5,25 +5,36 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decent/parallel/replica.h"
+#include "decent/topology/topology.h"
 
 namespace decent {
 
-/// What to warn of where step `step` gave these parameters no gradient.
-std::string no_gradient_warning(std::int64_t step, const std::vector<std::string>& parameters);
+/// What to warn of where step `step` gave these parameters no gradient. `consequence` ends
+/// the sentence: see without_gradient().
+std::string no_gradient_warning(std::int64_t step, const std::vector<std::string>& parameters,
+                                const std::string& consequence);
+
+/// What becomes of a parameter without a gradient where workers average weights in `phases`, for
+/// no_gradient_warning().
+std::string without_gradient(const std::vector<Phase>& phases);
 
 /// Collects them over a step, and warns of each once in a run.
 class MissingGradients {
  public:
-  /// Looks at the parameters of a bucket, before their gradients go.
-  void look_at(const Replica& replica, std::size_t bucket);
+  explicit MissingGradients(std::string consequence) : consequence_(std::move(consequence)) {}
+
+  /// In this step, parameter number `parameter` got no gradient.
+  void note(std::size_t parameter) { seen_.insert(parameter); }
 
   /// Once step `step` is done: the warning of those that are new, if any.
   std::optional<std::string> take_warning(const Replica& replica, std::int64_t step);
 
  private:
+  std::string consequence_;
   std::set<std::size_t> seen_;  // in this step; in the order in which they are registered
   std::set<std::size_t> warned_;
 };

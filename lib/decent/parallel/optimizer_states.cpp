@@ -1,32 +1,15 @@
 #include "decent/parallel/optimizer_states.h"
 
-#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "decent/parallel/tensor_names.h"
 
 namespace decent {
-namespace {
 
-bool in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
-  for (std::int64_t d = 0; d < parameter.dim(); ++d) {
-    if (parameter.size(d) != 1 && parameter.stride(d) != grad.stride(d)) return false;
-  }
-  return true;
-}
-
-// The update walks through memory in the order of the parameter.
-void give_order_of(const at::Tensor& parameter, at::Tensor& grad) {
-  if (in_memory_order_of(parameter, grad)) return;
-  grad = at::empty_strided(parameter.sizes(), parameter.strides(), grad.options()).copy_(grad);
-}
-
-}  // namespace
-
-OptimizerStates::OptimizerStates(const Replica& replica, const DecentralizedOptions& options)
+OptimizerStates::OptimizerStates(const Replica& replica, const TrainingOptions& options)
     : replica_(replica),
-      names_(options.update->state_names()),
+      names_(options.update ? options.update->state_names() : std::vector<std::string>()),
       updates_(replica.parameters().size()) {
   for (const auto& [name, tensor] : replica.parameters())
     settings_.push_back(options.settings_of(name, tensor));
@@ -54,26 +37,19 @@ std::vector<BucketSlice> OptimizerStates::slices(std::size_t index) const {
   std::vector<BucketSlice> slices;
   for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
     const std::size_t p = bucket.parameters[i];
-    const auto& [name, tensor] = replica_.parameters()[p];
-    BucketSlice slice{.offset = bucket.offsets[i],
-                      .numel = tensor.numel(),
+    slices.push_back({.offset = bucket.offsets[i],
+                      .numel = replica_.parameters()[p].second.numel(),
                       .weight_decay = settings_[p].weight_decay,
-                      .lr_scale = settings_[p].lr_scale};
-    at::Tensor& grad = at::Tensor(tensor).mutable_grad();
-    if (grad.defined()) {
-      check_dense(name, grad);
-      give_order_of(tensor, grad);
-      slice.grad = grad.const_data_ptr();
-      slice.updates = updates_[p] + 1;
-    }
-    slices.push_back(slice);
+                      .lr_scale = settings_[p].lr_scale,
+                      .updates = updates_[p] + 1});
   }
   return slices;
 }
 
-void OptimizerStates::count_updates(std::size_t bucket) {
-  for (const std::size_t p : replica_.buckets()[bucket].parameters) {
-    if (replica_.parameters()[p].second.grad().defined()) ++updates_[p];
+void OptimizerStates::count_updates(std::size_t index, const std::vector<bool>& updated) {
+  const Bucket& bucket = replica_.buckets()[index];
+  for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
+    if (updated[i]) ++updates_[bucket.parameters[i]];
   }
 }
 

@@ -9,16 +9,18 @@
 #include <vector>
 
 #include "decent/optim/bucket_update.h"
-#include "decent/parallel/decentralized_options.h"
+#include "decent/parallel/exchange/exchange.h"
 #include "decent/parallel/replica.h"
+#include "decent/parallel/training_options.h"
 
 namespace decent {
 
 /// For the trained parameters of `replica`, which must outlive it. Not thread-safe.
 class OptimizerStates {
  public:
-  /// States of `options.update`, all zero, and settings of `options`.
-  OptimizerStates(const Replica& replica, const DecentralizedOptions& options);
+  /// States of `options.update`, all zero, and settings of `options`. Without an update there are
+  /// none.
+  OptimizerStates(const Replica& replica, const TrainingOptions& options);
 
   /// The arrays of a bucket, as BucketStep takes them.
   std::span<void* const> arrays(std::size_t bucket) const { return buckets_[bucket].pointers; }
@@ -26,13 +28,11 @@ class OptimizerStates {
   /// The factors of the learning rate, as an exchange takes them.
   std::vector<std::vector<LrScaleFrom>> lr_scales() const;
 
-  /// The parameters of a bucket with their gradients, as BucketStep takes them, in the parameters'
-  /// order in memory. It changes only the layout of gradients, so it may be called twice in a step.
-  /// Throws UserError for a sparse gradient.
+  /// The parameters of a bucket, as BucketStep takes them, still without their gradients.
   std::vector<BucketSlice> slices(std::size_t bucket) const;
 
-  /// Counts an update of those parameters of `bucket` that have a gradient.
-  void count_updates(std::size_t bucket);
+  /// Counts an update of those parameters of `bucket` that are `updated`, by their places in it.
+  void count_updates(std::size_t bucket, const std::vector<bool>& updated);
 
   /// Appends the tensors of parameter number `i` of `bucket` for checkpoints: its states in its
   /// shape, which are views of live memory, and its number of updates (int64 scalar, a copy).

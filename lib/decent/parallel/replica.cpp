@@ -36,7 +36,8 @@ Replica::Replica(const NamedTensors& trained, const NamedTensors& untrained,
                  const ReplicaOptions& options)
     : parameters_(trained),
       buckets_(checked_buckets(trained, joined(untrained, buffers), options.bucket_mb)),
-      average_(world, flat_tensors(buckets_), buffers, options.average_buffers) {
+      average_(world, flat_tensors(buckets_), buffers,
+               {.average_buffers = options.average_buffers, .alike = options.copies_alike}) {
   for (const auto& [name, tensor] : parameters_) places_.push_back(tensor.const_data_ptr());
   broadcast_start(*world, buckets_, joined(untrained, buffers));
 }
@@ -62,21 +63,22 @@ void Replica::bump_version(std::size_t parameter) {
   parameters_[parameter].second.unsafeGetTensorImpl()->bump_version();
 }
 
-void Replica::release_gradients(std::size_t bucket) {
-  for (const std::size_t p : buckets_[bucket].parameters) {
-    parameters_[p].second.mutable_grad().reset();
-    bump_version(p);
-  }
+void Replica::release_gradient(std::size_t parameter) {
+  parameters_[parameter].second.mutable_grad().reset();
+}
+
+void Replica::written(std::size_t bucket) {
+  for (const std::size_t p : buckets_[bucket].parameters) bump_version(p);
 }
 
 void Replica::written() {
   for (std::size_t p = 0; p < parameters_.size(); ++p) bump_version(p);
 }
 
-std::optional<double> Replica::average(Exchange& exchange, bool will_revert, bool return_distance) {
-  exchange.settle();
+std::optional<double> Replica::average(Exchange* exchange, bool will_revert, bool return_distance) {
+  if (exchange != nullptr) exchange->settle();
   const std::optional<double> distance = average_.average(will_revert, return_distance);
-  if (!will_revert) exchange.drop();
+  if (exchange != nullptr && !will_revert) exchange->drop();
   return distance;
 }
 

@@ -21,6 +21,9 @@ class Exchange;
 struct ReplicaOptions {
   double bucket_mb = 25.0;      // MiB
   bool average_buffers = true;  // floating-point buffers join the global average
+  /// Whether trained parameters should hold the same bits on all workers: the average then looks
+  /// whether they do, and moves only what does not.
+  bool copies_alike = false;
 };
 
 /// Not thread-safe. Collective: constructor, average().
@@ -43,10 +46,10 @@ class Replica {
   /// none.
   std::optional<std::string> misplaced() const;
 
-  /// After a bucket was written: releases the gradients of its parameters, and bumps the
-  /// parameters' versions for autograd.
-  void release_gradients(std::size_t bucket);
-  /// After all weights were written: bumps the versions of all parameters for autograd.
+  void release_gradient(std::size_t parameter);
+  /// After a bucket was written: bumps the versions of its parameters for autograd.
+  void written(std::size_t bucket);
+  /// After all weights were written.
   void written();
 
   /// Whether the tensors hold the average and revert() is possible.
@@ -55,8 +58,8 @@ class Replica {
   /// Waits for the exchanges under way, then replaces parameters and buffers by the average over
   /// all workers; see GlobalAverage::average. With `will_revert`, a later wait() of `exchange`
   /// still mixes with the received weights; without it they are dropped. With `return_distance`,
-  /// returns the consensus distance.
-  std::optional<double> average(Exchange& exchange, bool will_revert, bool return_distance);
+  /// returns the consensus distance. `exchange` may be null.
+  std::optional<double> average(Exchange* exchange, bool will_revert, bool return_distance);
   /// Restores this worker's own values, bit for bit. Throws std::logic_error if there is nothing to
   /// revert.
   void revert() { average_.revert(); }

@@ -79,6 +79,11 @@ void check_overlaps(std::vector<Extent> extents) {
 
 }  // namespace
 
+std::size_t Bucket::parameter_at(std::int64_t offset) const {
+  return static_cast<std::size_t>(std::upper_bound(offsets.begin(), offsets.end(), offset) -
+                                  offsets.begin() - 1);
+}
+
 void check_storage(const NamedTensors& parameters, const NamedTensors& other_tensors) {
   check_one_device(parameters);
   std::vector<Extent> extents;

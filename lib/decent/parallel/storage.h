@@ -15,7 +15,10 @@ namespace decent {
 struct Bucket {
   at::Tensor x;                         // [numel], zero between parameters
   std::vector<std::size_t> parameters;  // index in `parameters` given to build_buckets
-  std::vector<std::int64_t> offsets;    // elements, of each of them
+  std::vector<std::int64_t> offsets;    // elements, of each of them, in ascending order
+
+  /// The place in `parameters` of the one, not empty, that has element `offset`.
+  std::size_t parameter_at(std::int64_t offset) const;
 };
 
 /// Checks that every parameter can be trained in place: float32 or float64, all on the CPU or all

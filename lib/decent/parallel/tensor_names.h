@@ -38,6 +38,24 @@ inline NamedTensors part_of(const NamedTensors& tensors, std::string_view prefix
   return part;
 }
 
+/// Whether the tensor is a worker's own even where all workers have the same parameters and
+/// optimizer states: a buffer, or what an exchange remembers.
+inline bool is_own(std::string_view name) {
+  return name.starts_with(kBufferPrefix) || name.starts_with(kExchangePrefix);
+}
+
+/// Those tensors of a worker's state that are its own, and those that are not.
+struct StateParts {
+  NamedTensors own;
+  NamedTensors shared;
+};
+
+inline StateParts parts_of(const NamedTensors& state) {
+  StateParts parts;
+  for (const auto& entry : state) (is_own(entry.first) ? parts.own : parts.shared).push_back(entry);
+  return parts;
+}
+
 /// A model's parameters, then its buffers.
 inline NamedTensors model_tensors(const NamedTensors& parameters, const NamedTensors& buffers) {
   NamedTensors tensors;

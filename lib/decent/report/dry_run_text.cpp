@@ -89,6 +89,14 @@ void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
   lines.push_back(
       row("", steps ? "everyone has heard of everyone after " + counted(slices * *steps, "step")
                     : "some workers never hear of others"));
+}
+
+void add_exchange(const DryRunFacts& f, std::vector<std::string>& lines) {
+  if (f.averages_weights) {
+    add_topology(f, lines);
+  } else {
+    lines.push_back(row("method", counted(f.workers, "worker") + ", " + f.parallel));
+  }
   lines.push_back(
       row("exchange", fmt::format("{}, sent: {}", method_text(f.sent), sent_text(f.sent))));
 }
@@ -152,7 +160,7 @@ std::vector<std::string> dry_run_lines(const DryRunFacts& facts) {
   lines.push_back(row("device", facts.device));
   add_buckets(facts, lines);
   add_memory(facts, lines);
-  add_topology(facts, lines);
+  add_exchange(facts, lines);
   add_data(facts, lines);
   lines.push_back(row("output", facts.output));
   if (!facts.output_note.empty()) lines.push_back(row("", "note: " + facts.output_note));

@@ -33,6 +33,8 @@ struct DryRunFacts {
 
   std::string device;  // and what carries the exchange
 
+  bool averages_weights = true;  // by the topology; if not:
+  std::string parallel;          // how the workers train, in a few words
   std::string topology;
   int workers = 1;
   double gamma = 1;

@@ -16,9 +16,8 @@ namespace decent {
 /// What a run is about to do.
 struct RunFacts {
   int workers = 1;
-  std::string device;  // and what carries the exchange
-  std::string topology;
-  std::int64_t phases = 0;
+  std::string device;    // and what carries the exchange
+  std::string parallel;  // how they train: "topology ring (2 phases)"
   std::string model;
   std::int64_t parameters = 0;
   std::int64_t buckets = 0;

@@ -50,8 +50,19 @@ std::string ranks_text(const std::vector<int>& ranks) {
 // Why a candidate cannot be used.
 struct Defect {
   bool only_missing = false;  // replicas are nowhere; those that are there are good
+  bool others_do = false;     // the average of those that are left can be used
   std::string text;
 };
+
+// By replica: why it cannot be read; empty where it can or need not.
+using Damage = std::vector<std::string>;
+
+std::string file_names(const FoundCheckpoint& found, const std::vector<int>& replicas) {
+  std::vector<std::string> names;
+  for (const int replica : replicas)
+    names.push_back(found.manifest.files[static_cast<std::size_t>(replica)].name);
+  return join(names);
+}
 
 // Goes through candidates; all workers do the same in step.
 class Search {
@@ -68,9 +79,10 @@ class Search {
     const std::string name = "candidate/" + std::to_string(number_++);
     found.manifest = share_manifest(name, candidate, folder);
     found.readers = choose_readers(candidate, found.manifest.world_size, workers_);
-    const std::string first =
+    const Damage damage =
         forget_damaged(found, world_.gather(name + "/checked", read_own(found, writing)));
-    return judge(found, first);
+    if (found.manifest.copies_alike()) share_everything(name, writing, found);
+    return judge(found, damage);
   }
 
  private:
@@ -83,17 +95,21 @@ class Search {
                           (folder / kManifestName).string());
   }
 
-  // By replica: why this worker cannot read it; empty where it can or need not.
-  std::vector<std::string> read_own(FoundCheckpoint& found,
-                                    const std::filesystem::path& writing) const {
-    std::vector<std::string> damage(found.readers.size());
+  static ReplicaFile read(const FoundCheckpoint& found, int replica,
+                          const std::filesystem::path& writing) {
+    const CheckpointFile& file = found.manifest.files[static_cast<std::size_t>(replica)];
+    const bool renamed = writing.empty() || std::filesystem::exists(found.folder / file.name);
+    return ReplicaFile(renamed ? found.folder : writing, file);
+  }
+
+  // What this worker is to read.
+  Damage read_own(FoundCheckpoint& found, const std::filesystem::path& writing) const {
+    Damage damage(found.readers.size());
     for (std::size_t replica = 0; replica < found.readers.size(); ++replica) {
       if (found.readers[replica] != rank_) continue;
-      const CheckpointFile& file = found.manifest.files[replica];
-      const bool renamed = writing.empty() || std::filesystem::exists(found.folder / file.name);
       try {
         found.own.emplace(static_cast<int>(replica),
-                          ReplicaFile(renamed ? found.folder : writing, file));
+                          read(found, static_cast<int>(replica), writing));
       } catch (const CheckpointDamaged& error) {
         damage[replica] = error.what();
       }
@@ -101,21 +117,46 @@ class Search {
     return damage;
   }
 
-  // Returns what is wrong with the first replica that is damaged.
-  static std::string forget_damaged(FoundCheckpoint& found,
-                                    const std::vector<std::vector<std::string>>& all) {
-    std::string first;
-    for (const std::vector<std::string>& damage : all) {
+  // One of the files that hold everything.
+  static std::optional<ReplicaFile> read_any(const FoundCheckpoint& found,
+                                             const std::filesystem::path& writing) {
+    for (const int replica : found.manifest.with_everything()) {
+      try {
+        return read(found, replica, writing);
+      } catch (const CheckpointDamaged&) {
+        continue;  // it is not there, or the worker that is to read it tells what is wrong
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Finds out who can read parameters and optimizer state. In a folder that several workers share
+  // all of them read the one file that has these.
+  void share_everything(const std::string& name, const std::filesystem::path& writing,
+                        FoundCheckpoint& found) {
+    if (found.everything() == nullptr) found.other_with_everything = read_any(found, writing);
+    const auto can = world_.gather(name + "/everything", found.everything() != nullptr);
+    for (std::size_t rank = 0; rank < can.size(); ++rank) {
+      if (can[rank]) found.with_everything.push_back(static_cast<int>(rank));
+    }
+  }
+
+  // What is wrong with the replicas that are damaged.
+  static Damage forget_damaged(FoundCheckpoint& found, const std::vector<Damage>& all) {
+    Damage found_damage(found.readers.size());
+    for (const Damage& damage : all) {
       for (std::size_t replica = 0; replica < damage.size(); ++replica) {
         if (damage[replica].empty()) continue;
-        if (first.empty()) first = damage[replica];
+        found_damage[replica] = damage[replica];
         found.readers[replica] = -1;
       }
     }
-    return first;
+    return found_damage;
   }
 
-  std::optional<Defect> judge(const FoundCheckpoint& found, const std::string& damage) const {
+  std::optional<Defect> judge(const FoundCheckpoint& found, const Damage& damage) const {
+    if (found.manifest.copies_alike() && found.with_everything.empty())
+      return without_everything(found, damage);
     const std::vector<int> missing = missing_in(found.readers);
     if (missing.empty()) return std::nullopt;
     const std::string place = "'" + found.folder.string() + "'";
@@ -126,12 +167,32 @@ class Search {
                     " cannot be read; the average of the others is used");
       return std::nullopt;
     }
-    if (!damage.empty()) return Defect{.only_missing = false, .text = damage};
+    const auto bad = std::find_if(damage.begin(), damage.end(),
+                                  [](const std::string& text) { return !text.empty(); });
+    if (bad != damage.end())
+      return Defect{.only_missing = false, .others_do = any_left, .text = *bad};
     const std::string file =
         replica_file_name(missing.front()) + (missing.size() > 1 ? ", .." : "");
     return Defect{.only_missing = any_left,
+                  .others_do = any_left,
                   .text = "checkpoint " + place + " is not whole: " + which + " (" + file +
                           ") is on no worker"};
+  }
+
+  // Buffers alone are no model.
+  static Defect without_everything(const FoundCheckpoint& found, const Damage& damage) {
+    const std::vector<int> replicas = found.manifest.with_everything();
+    for (const int replica : replicas) {
+      const std::string& text = damage[static_cast<std::size_t>(replica)];
+      if (text.empty()) continue;
+      return {.text = text + "; the parameters of all workers are in " +
+                      file_names(found, replicas) + " alone"};
+    }
+    return {.only_missing = missing_in(found.readers).size() < found.readers.size(),
+            .text = "checkpoint '" + found.folder.string() +
+                    "' cannot be used: " + file_names(found, replicas) +
+                    (replicas.size() == 1 ? ", which holds" : ", which hold") +
+                    " the parameters of all workers, is on no worker"};
   }
 
   World& world_;
@@ -169,6 +230,14 @@ int FoundCheckpoint::first_replica() const {
   return static_cast<int>(std::find_if(readers.begin(), readers.end(), there) - readers.begin());
 }
 
+const ReplicaFile* FoundCheckpoint::everything() const {
+  for (const int replica : manifest.with_everything()) {
+    const auto found = own.find(replica);
+    if (found != own.end()) return &found->second;
+  }
+  return other_with_everything ? &*other_with_everything : nullptr;
+}
+
 std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
                                                       const std::filesystem::path& checkpoints,
                                                       const CheckpointSearch& search) {
@@ -185,9 +254,10 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
     if (!defect) return found;
     search.warn(defect->text + "; it is skipped");
     std::string& kind = defect->only_missing ? incomplete : damaged;
-    if (kind.empty()) kind = defect->text;
+    if (kind.empty())
+      kind = defect->text + (defect->only_missing && defect->others_do ? kOffer : "");
   }
-  if (!incomplete.empty()) throw SharedError(ExitCode::checkpoint_damaged, incomplete + kOffer);
+  if (!incomplete.empty()) throw SharedError(ExitCode::checkpoint_damaged, incomplete);
   if (const LocalCheckpoint* unreadable = first_with_error(by_rank, true)) {
     throw SharedError(ExitCode::user_error, unreadable->error);
   }
@@ -221,8 +291,7 @@ FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::p
   FoundCheckpoint found;
   const auto defect = searching.open(candidates.front(), folder, {}, found);
   if (!defect) return found;
-  const bool any_left = found.first_replica() < static_cast<int>(found.readers.size());
-  throw SharedError(ExitCode::checkpoint_damaged, defect->text + (any_left ? kOffer : ""));
+  throw SharedError(ExitCode::checkpoint_damaged, defect->text + (defect->others_do ? kOffer : ""));
 }
 
 }  // namespace decent

@@ -20,8 +20,15 @@ struct FoundCheckpoint {
   Manifest manifest;
   std::vector<int> readers;        // by replica: the worker that reads it; -1: nobody can
   std::map<int, ReplicaFile> own;  // the replicas that this worker reads, by number
-  bool whole() const;              // no replica is missing
-  int first_replica() const;       // the lowest that there is
+  /// Where copies are alike (Manifest::copies_alike): the workers that can read a file with
+  /// parameters and optimizer state, and such a file where none of `own` is one.
+  std::vector<int> with_everything;
+  std::optional<ReplicaFile> other_with_everything;
+
+  bool whole() const;         // no replica is missing
+  int first_replica() const;  // the lowest that there is
+  /// A file that has parameters and optimizer state; null where this worker can read none.
+  const ReplicaFile* everything() const;
 };
 
 struct CheckpointSearch {

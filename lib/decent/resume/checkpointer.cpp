@@ -5,6 +5,7 @@
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
+#include "decent/parallel/tensor_names.h"
 #include "decent/resume/pruning.h"
 
 namespace decent {
@@ -15,6 +16,11 @@ Checkpointer::Checkpointer(CheckpointerOptions options) : options_(std::move(opt
 
 Checkpointer::~Checkpointer() {
   if (thread_.joinable()) thread_.join();
+}
+
+bool Checkpointer::leads() const {
+  const int rank = options_.world.launch().rank;
+  return leader_of(rank) == rank;
 }
 
 void Checkpointer::check() {
@@ -35,7 +41,7 @@ void Checkpointer::wait() {
 void Checkpointer::save(const Progress& progress, const NamedTensors& state, bool in_background) {
   wait();
   const auto begin = Clock::now();
-  image_.copy(state);
+  image_.copy(options_.copies_alike && !leads() ? parts_of(state).own : state);
   ++saves_;
   last_step_ = progress.step;
   if (options_.recipe.background && in_background) {
@@ -57,7 +63,7 @@ void Checkpointer::write(const Progress& progress, Clock::time_point begin) noex
       const std::lock_guard lock(mutex_);
       seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
     }
-    if (!options_.leads) return;
+    if (!leads()) return;
     if (published) {
       prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
     } else {
@@ -100,7 +106,9 @@ std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   manifest.epochs_done = progress.epochs_done;
   manifest.metrics = progress.metrics;
   for (const int rank : progress.workers.ranks) {
-    manifest.files.push_back(written[static_cast<std::size_t>(rank)].value.value());
+    CheckpointFile file = written[static_cast<std::size_t>(rank)].value.value();
+    if (options_.copies_alike) file.shared_in = progress.workers.place_of(leader_of(rank));
+    manifest.files.push_back(std::move(file));
   }
   return manifest;
 }
@@ -120,7 +128,7 @@ CheckpointFile Checkpointer::write_own(const Progress& progress) {
 
 bool Checkpointer::publish(const Manifest& manifest) {
   return all_done(options_.world.attempt(stage_name("published"), keeping_failure([&] {
-                                           if (options_.leads) options_.folder.publish(manifest);
+                                           if (leads()) options_.folder.publish(manifest);
                                          })));
 }
 

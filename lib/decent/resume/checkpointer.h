@@ -9,6 +9,9 @@
 //   3. once that is done everywhere, the same ones remove what need not be kept
 // A checkpoint is thus never seen on one machine before all replicas are durable on theirs, and
 // none is removed before a newer one is.
+//
+// Where copies are alike, only that lowest rank writes parameters and optimizer state, and the
+// others of the folder what is their own.
 
 #include <chrono>
 #include <cstdint>
@@ -31,9 +34,10 @@
 namespace decent {
 
 struct CheckpointerOptions {
-  World& world;             // whose agreements the writing thread uses, too
-  bool leads = true;        // the lowest rank of those that share the folder
-  CheckpointFolder folder;  // as this worker sees it
+  World& world;                    // whose agreements the writing thread uses, too
+  std::vector<int> leaders = {0};  // by rank: the lowest of those that share its folder
+  bool copies_alike = false;       // all workers have the same parameters and optimizer states
+  CheckpointFolder folder;         // as this worker sees it
   CheckpointRecipe recipe = {};
   bool higher_is_better = false;  // of recipe.keep_best
   Manifest manifest = {};         // what all checkpoints of the run have in common
@@ -83,6 +87,8 @@ class Checkpointer {
 
  private:
   using Clock = std::chrono::steady_clock;
+  int leader_of(int rank) const { return options_.leaders.at(static_cast<std::size_t>(rank)); }
+  bool leads() const;
   void write(const Progress& progress, Clock::time_point begin) noexcept;
   std::optional<Manifest> write_replicas(const Progress& progress);
   CheckpointFile write_own(const Progress& progress);

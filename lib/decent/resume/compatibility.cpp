@@ -1,5 +1,6 @@
 #include "decent/resume/compatibility.h"
 
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -9,6 +10,33 @@
 
 namespace decent {
 namespace {
+
+constexpr std::string_view kMethodTopic = "parallel.method";
+
+// Programs that wrote no method into their checkpoints had one.
+Facts facts_of(const Manifest& manifest) {
+  Facts facts = manifest.facts;
+  const auto key = config::find_key(kMethodTopic);
+  if (key && value_of(facts, kMethodTopic).empty()) facts.emplace_back(kMethodTopic, key->fallback);
+  return facts;
+}
+
+// The method of a run; of a later program's, which is not known here, nothing is taken for granted.
+config::MethodName method_of(const Facts& facts, const std::vector<config::MethodName>& methods) {
+  const std::string name = value_of(facts, kMethodTopic);
+  const auto found = std::find_if(methods.begin(), methods.end(),
+                                  [&](const auto& method) { return method.name == name; });
+  return found == methods.end() ? config::MethodName{.name = name, .averages_weights = false}
+                                : *found;
+}
+
+// A key that only some methods use.
+bool uses(const config::MethodName& method, std::string_view topic) {
+  if (topic == "parallel.comm_dtype") return method.averages_weights || !method.sends.empty();
+  const bool of_mixing =
+      topic == "parallel.gamma" || topic == "parallel.slices" || topic == "parallel.modulo_range";
+  return method.averages_weights || !of_mixing;
+}
 
 std::string text_of(const FactDifference& difference) {
   const auto& [topic, now, then] = difference;
@@ -36,11 +64,11 @@ config::OnResume on_resume(std::string_view topic) {
 }
 
 // With the same number of workers who meets whom must be the same; with another one it cannot be.
-bool other_topology(const Manifest& manifest, const Facts& now, int workers) {
-  const bool same_count = manifest.world_size == workers;
+bool other_topology(const Manifest& manifest, const ResumingRun& now) {
+  const bool same_count = manifest.world_size == now.workers;
   const char* topic = same_count ? "the topology" : "parallel.topology";
   const std::string then = value_of(manifest.facts, topic);
-  const std::string is = value_of(now, topic);
+  const std::string is = value_of(now.facts, topic);
   const bool both_custom = then.starts_with('{') && is.starts_with('{');
   return then != is && !(both_custom && !same_count);
 }
@@ -93,14 +121,22 @@ std::optional<std::string> notice_of(const FactDifference& difference) {
 
 }  // namespace
 
-std::vector<std::string> check_can_resume(const Manifest& manifest, const Facts& now, int workers) {
+std::vector<std::string> check_can_resume(const Manifest& manifest, const ResumingRun& now) {
   std::vector<std::string> refused;
   std::vector<std::string> told;
-  if (other_topology(manifest, now, workers)) refused.push_back(topology_text(manifest, now));
-  for (const FactDifference& difference : differences(now, manifest.facts)) {
-    if (on_resume(difference.topic) == config::OnResume::same ||
-        other_accum_iter(difference.topic, now) || other_data(difference)) {
+  const Facts saved = facts_of(manifest);
+  const config::MethodName then = method_of(saved, now.methods);
+  const config::MethodName is = method_of(now.facts, now.methods);
+  const bool both_mix = then.averages_weights && is.averages_weights;
+  if (both_mix && other_topology(manifest, now))
+    refused.push_back(topology_text(manifest, now.facts));
+  for (const FactDifference& difference : differences(now.facts, saved)) {
+    const std::string& topic = difference.topic;
+    if (on_resume(topic) == config::OnResume::same || other_accum_iter(topic, now.facts) ||
+        other_data(difference)) {
       refused.push_back(text_of(difference));
+    } else if (!uses(then, topic) && !uses(is, topic)) {
+      continue;
     } else if (const auto notice = notice_of(difference)) {
       told.push_back(*notice);
     }
@@ -109,10 +145,12 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Facts&
   return told;
 }
 
-std::vector<std::string> exchange_changes(const Manifest& manifest, const Facts& now, int workers) {
-  if (manifest.world_size != workers) return {};
+std::vector<std::string> exchange_changes(const Manifest& manifest, const ResumingRun& now) {
+  if (manifest.world_size != now.workers || manifest.copies_alike()) return {};
+  const Facts saved = facts_of(manifest);
+  if (!method_of(saved, now.methods).averages_weights) return {std::string(kMethodTopic)};
   std::vector<std::string> topics;
-  for (const FactDifference& difference : differences(now, manifest.facts)) {
+  for (const FactDifference& difference : differences(now.facts, saved)) {
     const auto key = config::find_key(difference.topic);
     const bool shapes = key ? key->shapes_exchange : difference.topic == kRatesTopic;
     if (shapes && !new_key_at_default(difference)) topics.push_back(difference.topic);

@@ -63,6 +63,57 @@ std::string broadcast_file(const FoundCheckpoint& found, Communicator& world, in
   return bytes;
 }
 
+// The tensor in `file`, which worker `reader` has, on every worker; what the file lacks is as it is
+// in that worker's `target`.
+at::Tensor receive_tensor(const ReplicaFile* file, int reader, Communicator& world,
+                          const std::string& name, const at::Tensor& target) {
+  at::Tensor value = at::empty(target.sizes(), at::TensorOptions(target.scalar_type()));
+  if (reader == world.rank()) {
+    const at::Tensor read = read_tensor(*file, name, target);
+    if (read.defined()) {
+      value = read;
+    } else {
+      value.copy_(target);
+    }
+  }
+  world.broadcast(value, reader)->wait();
+  return value;
+}
+
+const ReplicaFile* find_own(const FoundCheckpoint& found, int replica) {
+  const auto file = found.own.find(replica);
+  return file == found.own.end() ? nullptr : &file->second;
+}
+
+// What all workers had alike. Where some of them can read no file that has it, all take it from the
+// first that can.
+void copy_shared(const FoundCheckpoint& found, Communicator& world, const NamedTensors& targets) {
+  if (std::ssize(found.with_everything) == world.size()) {
+    copy_from(*found.everything(), targets);
+    return;
+  }
+  const int reader = found.with_everything.front();
+  for (const auto& [name, target] : targets)
+    target.copy_(receive_tensor(found.everything(), reader, world, name, target));
+}
+
+// What each worker has for itself.
+void copy_own(const FoundCheckpoint& found, Communicator& world, const NamedTensors& targets) {
+  for (int replica = 0; replica < world.size(); ++replica) {
+    const int reader = found.readers[static_cast<std::size_t>(replica)];
+    const bool mine = replica == world.rank();
+    if (reader == replica) {
+      if (mine) copy_from(found.own.at(replica), targets);
+      continue;
+    }
+    for (const auto& [name, target] : targets) {
+      const at::Tensor value =
+          receive_tensor(find_own(found, replica), reader, world, name, target);
+      if (mine) target.copy_(value);
+    }
+  }
+}
+
 bool is_update_count(const std::string& name, const at::Tensor& tensor) {
   return name.starts_with(kOptimizerPrefix) && tensor.scalar_type() == at::kLong;
 }
@@ -181,13 +232,7 @@ class Averager {
   void first_replicas(const std::string& name, const at::Tensor& target) {
     const int replica = found_.first_replica();
     const int reader = found_.readers[static_cast<std::size_t>(replica)];
-    at::Tensor value = target.to(at::kCPU).contiguous();  // as what is read from a file
-    if (reader == world_.rank()) {
-      const at::Tensor read = read_tensor(found_.own.at(replica), name, target);
-      if (read.defined()) value = read;
-    }
-    world_.broadcast(value, reader)->wait();
-    if (!value.is_same(target)) target.copy_(value);
+    target.copy_(receive_tensor(find_own(found_, replica), reader, world_, name, target));
   }
 
   const FoundCheckpoint& found_;
@@ -201,6 +246,12 @@ class Averager {
 
 void load_replica(FoundCheckpoint& found, Communicator& world, const NamedTensors& targets) {
   const at::NoGradGuard no_grad;
+  if (found.manifest.copies_alike()) {
+    const StateParts parts = parts_of(targets);
+    copy_shared(found, world, parts.shared);
+    copy_own(found, world, parts.own);
+    return;
+  }
   for (int replica = 0; replica < world.size(); ++replica) {
     if (found.readers[static_cast<std::size_t>(replica)] == replica) continue;
     std::string bytes = broadcast_file(found, world, replica);
@@ -216,9 +267,15 @@ void load_replica(FoundCheckpoint& found, Communicator& world, const NamedTensor
 double average_replicas(const FoundCheckpoint& found, Communicator& world,
                         const NamedTensors& targets, const AverageRules& rules) {
   const at::NoGradGuard no_grad;
+  NamedTensors averaged = targets;
+  if (found.manifest.copies_alike()) {
+    StateParts parts = parts_of(targets);
+    copy_shared(found, world, parts.shared);
+    averaged = std::move(parts.own);
+  }
   Averager averager(found, world, rules);
-  averager.compare_buffers(targets);
-  for (const auto& [name, target] : targets) averager.fill(name, target);
+  averager.compare_buffers(averaged);
+  for (const auto& [name, target] : averaged) averager.fill(name, target);
   return averager.distance();
 }
 

@@ -97,11 +97,12 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
   const RunFolder folder(context.recipe.output);
   const CheckpointFolder checkpoints(folder.checkpoints());
   const std::vector<int> sharing = workers_sharing(world, context.rank(), folder.path());
-  RunOutput output{.leads = sharing.front() == context.rank()};
+  const bool leads = sharing.front() == context.rank();
+  RunOutput output{.leaders = world.gather("leaders", sharing.front())};
   // All later checkpoints go before any line of the metrics does: whenever this is cut short, what
   // is left is one run up to one step.
   world.agree("checkpoints", [&] {
-    if (!output.leads) return;
+    if (!leads) return;
     remove_leftovers(folder);
     finish_start(checkpoints, options.start);
     checkpoints.clear_leftovers();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "decent/resume/checkpoint_search.h"
 #include "decent/resume/context.h"
@@ -18,9 +19,9 @@ struct RunOutputOptions {
 };
 
 struct RunOutput {
-  bool leads = true;  // this worker, among those that share the folder
-  bool holds_checkpoint =
-      false;  // the checkpoint that the run resumes from is one of this folder's
+  std::vector<int> leaders;  // by rank: the lowest of those that share its folder
+  /// Whether the checkpoint that the run resumes from is one of this folder's.
+  bool holds_checkpoint = false;
 };
 
 /// Makes the output folder that of a run after the step of its start: later checkpoints are set

@@ -49,10 +49,14 @@ std::optional<StartingPoint> find_start(const ResumeContext& context, const Resu
   if (!found) return std::nullopt;
   StartingPoint start{.checkpoint = std::move(*found), .run_id = {}, .changes = {}};
   start.run_id = agree_on_run(context, start.checkpoint, resuming.run_id);
-  context.world.agree("resume", [&] {
-    start.changes = check_can_resume(start.checkpoint.manifest, resuming.facts,
-                                     context.world.launch().world_size);
-  });
+  context.world.agree(
+      "resume", [&] { start.changes = check_can_resume(start.checkpoint.manifest, resuming.run); });
+  const Manifest& manifest = start.checkpoint.manifest;
+  const int workers = resuming.run.workers;
+  const bool each_its_own = start.checkpoint.whole() && manifest.world_size == workers;
+  start.becomes_alike =
+      each_its_own && workers > 1 && resuming.copies_alike && !manifest.copies_alike();
+  start.from_average = !each_its_own || start.becomes_alike;
   return start;
 }
 
@@ -68,6 +72,11 @@ std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t t
                     ": all of them start from the average of the replicas and optimizer states");
   }
   for (const std::string& change : start.changes) lines.push_back("changed since: " + change);
+  if (start.becomes_alike) {
+    lines.emplace_back(
+        "all workers start from the average of the replicas and optimizer states: from now on "
+        "their copies are alike");
+  }
   if (!start.exchange_changes.empty()) {
     lines.push_back(
         "all workers start from the average of their weights: the exchange works only between "

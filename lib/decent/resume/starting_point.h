@@ -21,6 +21,11 @@ struct StartingPoint {
   FoundCheckpoint checkpoint;
   std::string run_id;                // of the run that resumes from it
   std::vector<std::string> changes;  // see check_can_resume
+  /// All workers start from the average of the replicas and optimizer states, because there are not
+  /// as many as the run has workers or because of `becomes_alike`.
+  bool from_average = false;
+  /// The workers had parameters and optimizer states of their own, and will have the same.
+  bool becomes_alike = false;
   /// Of a run whose exchange needs near copies: see exchange_changes. Where there are any, it
   /// begins with the average of all workers.
   std::vector<std::string> exchange_changes = {};
@@ -30,7 +35,8 @@ struct StartingPoint {
 struct Resuming {
   std::string choice;  // --resume: "auto" or a folder
   std::string run_id;  // where a new run begins with the checkpoint
-  Facts facts;         // of what this run trains
+  ResumingRun run;
+  bool copies_alike = false;  // all its workers have the same parameters and optimizer states
 };
 
 /// Finds the checkpoint to resume from; nothing where `auto` finds none. Collective. Throws

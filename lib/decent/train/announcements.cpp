@@ -7,6 +7,7 @@
 #include "decent/task/probabilities.h"
 #include "decent/topology/analysis.h"
 #include "decent/train/exchange_size.h"
+#include "decent/train/methods.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
 
@@ -43,8 +44,10 @@ Notices notices_of(const Run& run, int workers) {
   if (const auto edge = large_edge(run)) all.notes.push_back(large_edge_note(*edge));
   const Notices model = notices_of_model(run.task, run.trial);
   all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
+  const ParallelMethod& method = parallel_method(recipe.parallel.method);
   const auto parts = connected_parts(run.plan.topology, workers);
-  if (parts.size() > 1) all.warnings.push_back(disconnected_warning(parts));
+  if (method.averages_weights && parts.size() > 1)
+    all.warnings.push_back(disconnected_warning(parts));
   if (const auto warning = trace_warning(run)) all.warnings.push_back(*warning);
   all.warnings.insert(all.warnings.end(), model.warnings.begin(), model.warnings.end());
   const auto& fixed = run.task.model->fixed_mode_operators();
@@ -54,11 +57,11 @@ Notices notices_of(const Run& run, int workers) {
 
 void announce_run(Log& log, const Run& run, const RunSize& size) {
   const Recipe& recipe = run.task.recipe;
+  const ParallelMethod& method = parallel_method(recipe.parallel.method);
   const RunFacts facts{
       .workers = size.workers,
       .device = device_text(run.task.device, size.workers),
-      .topology = topology_name(recipe.parallel.topology),
-      .phases = static_cast<std::int64_t>(run.plan.topology.size()),
+      .parallel = method.text(run),
       .model = recipe.model.path.string(),
       .parameters = size.parameters,
       .buckets = size.buckets,
@@ -72,7 +75,7 @@ void announce_run(Log& log, const Run& run, const RunSize& size) {
       .lr = {.value = run.plan.rates.peak, .given = recipe.optimizer.lr},
       .output = recipe.output.string()};
   for (const std::string& line : start_lines(facts)) log.info(line);
-  for (std::size_t i = 0; i < run.plan.topology.size(); ++i) {
+  for (std::size_t i = 0; method.averages_weights && i < run.plan.topology.size(); ++i) {
     log.detail("phase " + std::to_string(i) + ": " + phase_text(run.plan.topology[i], 1000));
   }
   announce(log, notices_of(run, size.workers));

@@ -15,6 +15,7 @@
 #include "decent/task/device.h"
 #include "decent/train/announcements.h"
 #include "decent/train/exchange_size.h"
+#include "decent/train/methods.h"
 #include "decent/train/tensor_bytes.h"
 #include "decent/train/updates.h"
 
@@ -64,10 +65,13 @@ std::string note_on(const RunFolder& folder, bool resumes) {
 // Those of the start of a run, and that of its first step, which the trial has gone through.
 Notices notices_of_run(const Run& run, int workers) {
   Notices all = notices_of(run, workers);
-  // Of several batches another may give one.
-  if (!run.trial.without_gradient.empty() && run.task.recipe.train.grad_accumulation == 1) {
-    all.warnings.push_back(
-        no_gradient_warning(run.plan.first_step + 1, run.trial.without_gradient));
+  // Of several batches, or of other workers', another may give one.
+  const Recipe& recipe = run.task.recipe;
+  const bool only_batch = recipe.train.grad_accumulation == 1 &&
+                          (workers == 1 || !parallel_method(recipe.parallel.method).copies_alike);
+  if (!run.trial.without_gradient.empty() && only_batch) {
+    all.warnings.push_back(no_gradient_warning(run.plan.first_step + 1, run.trial.without_gradient,
+                                               without_gradient(run.plan.topology)));
   }
   return all;
 }
@@ -102,6 +106,8 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
       .peak_bytes = peak_bytes(),
       .in_backward = updates_in_backward(run),
       .device = device_text(run.task.device, launch.world_size),
+      .averages_weights = parallel_method(recipe.parallel.method).averages_weights,
+      .parallel = parallel_method(recipe.parallel.method).text(run),
       .topology = topology_name(recipe.parallel.topology),
       .workers = launch.world_size,
       .gamma = recipe.parallel.gamma,

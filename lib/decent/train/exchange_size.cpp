@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "decent/parallel/bucket_plan.h"
-#include "decent/parallel/exchange/methods.h"
 #include "decent/parallel/named_tensors.h"
+#include "decent/train/methods.h"
 
 namespace decent {
 namespace {
@@ -16,14 +16,17 @@ constexpr std::size_t kMaxSmallEdge = 4;
 using Costs = std::function<ExchangeCosts(int members)>;
 
 Costs costs_of(const Run& run) {
-  return exchange_method(run.task.recipe.parallel.comm_dtype).costs;
+  const ParallelRecipe& recipe = run.task.recipe.parallel;
+  return parallel_method(recipe.method).costs(recipe);
 }
 
 // Bytes of the weights that take part in the exchange of one step.
 double exchanged_bytes(const Run& run) {
   const std::vector<std::int64_t> bytes = bucket_bytes(run);
   const auto all = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
-  return static_cast<double>(all) / static_cast<double>(run.task.recipe.parallel.slices);
+  const ParallelRecipe& recipe = run.task.recipe.parallel;
+  const bool sliced = parallel_method(recipe.method).averages_weights;
+  return static_cast<double>(all) / static_cast<double>(sliced ? recipe.slices : 1);
 }
 
 // What one worker sends in one step over what of the weights takes part, on average over phases.
@@ -54,8 +57,8 @@ std::vector<std::int64_t> bucket_bytes(const Run& run) {
   return bytes;
 }
 
-// The largest edge of this worker decides. Where only some of its neighbours share memory it may
-// need what either way needs.
+// The largest edge of this worker decides. Where only some of its neighbours share memory an
+// exchange of weights may need what either way needs; gradients then all go the other way.
 std::optional<double> exchange_memory(const Run& run, int rank) {
   const Costs costs = costs_of(run);
   if (!costs) return std::nullopt;
@@ -64,22 +67,27 @@ std::optional<double> exchange_memory(const Run& run, int rank) {
     largest = std::max(largest, edge_of(phase, rank).ranks.size());
   const ExchangeCosts of_edge = costs(static_cast<int>(largest));
   const double sharing = of_edge.memory_sharing.value_or(of_edge.memory);
+  const Sharing shared = run.task.device.sharing;
+  const bool by_pairs = parallel_method(run.task.recipe.parallel.method).averages_weights;
   double memory = 0;
-  if (run.task.device.sharing != Sharing::all) memory += of_edge.memory;
-  if (run.task.device.sharing != Sharing::none) memory += sharing;
+  if (shared != Sharing::all) memory += of_edge.memory;
+  if (shared == Sharing::all || (shared != Sharing::none && by_pairs)) memory += sharing;
   return memory * exchanged_bytes(run);
 }
 
 SentFacts sent_facts(const Run& run, int workers) {
   const ParallelRecipe& recipe = run.task.recipe.parallel;
-  SentFacts facts{
-      .method = recipe.comm_dtype, .slices = recipe.slices, .link_mbit = recipe.link_mbit};
+  const ParallelMethod& method = parallel_method(recipe.method);
+  SentFacts facts{.method = method.sent(recipe),
+                  .slices = method.averages_weights ? recipe.slices : 1,
+                  .link_mbit = recipe.link_mbit};
   if (const Costs costs = costs_of(run))
     facts.bytes = sent_per_weight(costs, run.plan.topology, workers) * exchanged_bytes(run);
   return facts;
 }
 
 std::optional<LargestEdge> large_edge(const Run& run) {
+  if (!parallel_method(run.task.recipe.parallel.method).averages_weights) return std::nullopt;
   std::size_t largest = 0;
   for (const Phase& phase : run.plan.topology) {
     for (const Edge& edge : phase) largest = std::max(largest, edge.ranks.size());

@@ -1,12 +1,12 @@
 #include "decent/train/plan.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/train/methods.h"
 
 namespace decent {
 namespace {
@@ -20,35 +20,6 @@ std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
                     " are more than can be counted");
   }
   return steps;
-}
-
-std::vector<Phase> topology_of(const TopologyRecipe& recipe, int workers, int local) {
-  if (recipe.phases.empty())
-    return make_topology(recipe.name, workers, local, "parallel.local_world_size");
-  std::vector<Phase> phases;
-  for (const std::vector<EdgeRecipe>& edges : recipe.phases) {
-    Phase& phase = phases.emplace_back();
-    for (const EdgeRecipe& edge : edges) {
-      // Ranks that do not fit an int do not exist either; the check below says so.
-      std::vector<int> ranks;
-      for (std::int64_t rank : edge.ranks) {
-        ranks.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, 1 << 30)));
-      }
-      std::sort(ranks.begin(), ranks.end());
-      phase.push_back({std::move(ranks), edge.weight});
-    }
-  }
-  try {
-    validate_topology(phases, workers);
-  } catch (const UserError& error) {
-    throw UserError(std::string("parallel.topology: ") + error.what());
-  }
-  return phases;
-}
-
-std::vector<Phase> topology_on(const ParallelRecipe& recipe, const Launch& launch) {
-  const auto local = recipe.local_world_size.value_or(launch.local_world_size);
-  return topology_of(recipe.topology, launch.world_size, static_cast<int>(local));
 }
 
 std::unique_ptr<Sampler> make_sampler(const Task& task, const Membership& workers, int rank,
@@ -72,7 +43,8 @@ std::unique_ptr<Sampler> make_sampler(const Task& task, const Membership& worker
 Plan make_plan(const Task& task, const Launch& launch, const Membership& workers,
                const std::optional<ResumePoint>& from) {
   const ResumePoint start = from.value_or(ResumePoint{});
-  Plan plan{.topology = topology_on(task.recipe.parallel, launch),
+  const ParallelRecipe& parallel = task.recipe.parallel;
+  Plan plan{.topology = parallel_method(parallel.method).phases(parallel, launch),
             .sampler = make_sampler(task, workers, launch.rank, start),
             .rates = {},
             .first_step = start.step,

@@ -5,6 +5,7 @@
 #include "decent/task/losses.h"
 #include "decent/task/metrics.h"
 #include "decent/topology/topology.h"
+#include "decent/train/methods.h"
 
 namespace decent {
 namespace {
@@ -24,12 +25,22 @@ std::vector<config::ExchangeName> exchanges() {
   return list;
 }
 
+std::vector<config::MethodName> methods() {
+  std::vector<config::MethodName> list;
+  for (const ParallelMethod& method : parallel_methods()) {
+    list.push_back(
+        {.name = method.name, .averages_weights = method.averages_weights, .sends = method.sends});
+  }
+  return list;
+}
+
 }  // namespace
 
 config::Names recipe_names() {
   return {.losses = loss_names(),
           .metrics = metric_names(),
           .topologies = topology_names(),
+          .methods = methods(),
           .exchanges = exchanges(),
           .formats = source_formats()};
 }

@@ -10,6 +10,7 @@
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/model/formats.h"
+#include "decent/parallel/tensor_names.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
@@ -19,6 +20,7 @@
 #include "decent/task/random.h"
 #include "decent/train/buffer_backup.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/methods.h"
 #include "decent/train/reporter_options.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/tensor_bytes.h"
@@ -49,6 +51,10 @@ Cadence saves_of(const CheckpointRecipe& recipe) {
   return {.every_steps = recipe.every_steps, .every_epochs = recipe.every_epochs};
 }
 
+bool copies_alike(const Run& run) {
+  return parallel_method(run.task.recipe.parallel.method).copies_alike;
+}
+
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
@@ -76,16 +82,15 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
     // Of a run that was resumed, what was logged before.
     for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }
-  DecentralizedOptions parallel =
-      parallel_options(run_, [this](const std::string& text) { log_.warn(text); });
-  parallel.trace = trace_;
-  parallel_ = std::make_unique<DecentralizedDataParallel<TrainedModule>>(
-      TrainedModule(*run_.task.model), world_, std::move(parallel));
+  parallel_ =
+      parallel_method(run_.task.recipe.parallel.method)
+          .make(run_, world_,
+                {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
   finite_.emplace(*run_.task.model);
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
   batches_ = make_prefetcher();
   checkpointer_ = make_checkpointer(options);
-  stop_time_ = StopTime(bytes_of(parallel_->training_state()) * workers_.launch().local_world_size);
+  stop_time_ = StopTime(checkpoint_bytes_here());
 }
 
 std::unique_ptr<Prefetcher> Trainer::make_prefetcher() {
@@ -107,7 +112,8 @@ std::unique_ptr<Prefetcher> Trainer::make_prefetcher() {
 std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& options) {
   return std::make_unique<Checkpointer>(CheckpointerOptions{
       .world = workers_,
-      .leads = options.leads_folder,
+      .leaders = options.leaders,
+      .copies_alike = copies_alike(run_),
       .folder = CheckpointFolder(folder_.checkpoints()),
       .recipe = run_.task.recipe.checkpoint,
       .higher_is_better = keeps_highest(run_.task.recipe.checkpoint),
@@ -118,6 +124,13 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
       .before_publishing = [this] {
         if (reporter_) reporter_->sync();
       }});
+}
+
+// Of the checkpoint files that the workers of this machine write, if they share a folder.
+std::int64_t Trainer::checkpoint_bytes_here() const {
+  const NamedTensors state = parallel_->training_state();
+  const std::int64_t of_another = bytes_of(copies_alike(run_) ? parts_of(state).own : state);
+  return bytes_of(state) + of_another * (workers_.launch().local_world_size - 1);
 }
 
 RunSize Trainer::size() const {
@@ -140,12 +153,14 @@ void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) 
   control_.report(Operation::loading);
   const NamedTensors targets = parallel_->training_state();
   const AverageRules rules{.average_buffers = run_.task.recipe.parallel.average_buffers};
-  if (found.whole() && found.manifest.world_size == world_->size()) {
+  if (options.from_average) {
+    average_replicas(found, *world_, targets, rules);
+  } else {
     load_replica(found, *world_, targets);
     // Nothing would ever bring the workers' copies of these together again.
-    average_replicas(found, *world_, newly_frozen(found), rules);
-  } else {
-    average_replicas(found, *world_, targets, rules);
+    if (!found.manifest.copies_alike()) {
+      average_replicas(found, *world_, newly_frozen(found), rules);
+    }
   }
   parallel_->resume_from(found.manifest.step, targets);
   control_.resume_from(found.manifest.step);
@@ -156,7 +171,7 @@ void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) 
 }
 
 TrainingEnd Trainer::train() {
-  parallel_->train();
+  run_.task.model->module().train();
   if (const auto limit = run_.task.recipe.parallel.stall_s)
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
   if (evaluator_ && run_.task.recipe.eval.at_start && !run_.plan.resumes) evaluate();

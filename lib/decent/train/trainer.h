@@ -8,12 +8,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "decent/comm/communicator.h"
 #include "decent/comm/world.h"
 #include "decent/core/trace.h"
 #include "decent/data/prefetcher.h"
-#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/parallel/trained_parameters.h"
 #include "decent/report/log.h"
 #include "decent/report/loss_watch.h"
 #include "decent/report/reporter.h"
@@ -23,7 +25,6 @@
 #include "decent/resume/checkpoint_search.h"
 #include "decent/resume/checkpointer.h"
 #include "decent/task/finite_check.h"
-#include "decent/task/trained_module.h"
 #include "decent/train/announcements.h"
 #include "decent/train/cadence.h"
 #include "decent/train/evaluator.h"
@@ -36,15 +37,17 @@ enum class TrainingEnd { completed, stopped };
 
 struct TrainerOptions {
   std::string run_id;  // of the run that this is a part of, in its checkpoints
-  /// Whether this worker puts the checkpoints in order: the lowest rank of those that share the
-  /// folder.
-  bool leads_folder = true;
+  /// By rank: the lowest of those that share its folder, which puts the checkpoints there in order.
+  std::vector<int> leaders = {0};
 };
 
 struct ResumeOptions {
-  bool in_output =
-      false;              // the checkpoint is that of its step in the output folder, on all workers
-  bool averages = false;  // all workers begin with the average of their weights
+  /// The checkpoint is that of its step in the output folder, on all workers.
+  bool in_output = false;
+  /// All workers begin with the average of the replicas and optimizer states.
+  bool from_average = false;
+  /// All workers begin with the average of their weights, each with its own optimizer state.
+  bool averages = false;
 };
 
 class Trainer {
@@ -54,9 +57,8 @@ class Trainer {
   Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, Log& log,
           TrainerOptions options);
 
-  /// Takes over the state of a checkpoint, which the plan of the run resumes from. With another
-  /// number of workers than it had, or where replicas are missing, all workers take the average.
-  /// Before train(). Collective.
+  /// Takes over the state of a checkpoint, which the plan of the run resumes from. Before train().
+  /// Collective.
   void resume_from(FoundCheckpoint& found, const ResumeOptions& options);
 
   const Run& run() const { return run_; }
@@ -100,6 +102,7 @@ class Trainer {
   void evaluate();
   void save(bool in_background);
   void warn_of_late_stop();
+  std::int64_t checkpoint_bytes_here() const;
   NamedTensors newly_frozen(const FoundCheckpoint& found) const;
   std::unique_ptr<Prefetcher> make_prefetcher();
   std::unique_ptr<Checkpointer> make_checkpointer(const TrainerOptions& options);
@@ -112,7 +115,7 @@ class Trainer {
   RunFolder folder_;
   std::shared_ptr<Trace> trace_;        // null where no step of this run is traced
   std::unique_ptr<Reporter> reporter_;  // rank 0
-  std::unique_ptr<DecentralizedDataParallel<TrainedModule>> parallel_;
+  std::unique_ptr<TrainedParameters> parallel_;
   std::optional<FiniteCheck> finite_;
   std::unique_ptr<Evaluator> evaluator_;  // null where nothing is evaluated
   Cadence evaluations_;

@@ -1,10 +1,5 @@
 #include "decent/train/updates.h"
 
-#include <utility>
-
-#include "decent/config/update_options.h"
-#include "decent/task/param_groups.h"
-
 namespace decent {
 
 std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
@@ -17,44 +12,18 @@ std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
                                    .alpha = recipe.alpha});
 }
 
-namespace {
-
 UpdateTime update_time(const Run& run) {
   const bool after = run.task.recipe.parallel.update == UpdateMode::after_backward;
   return after || run.trial.weights_needed_later ? UpdateTime::after_backward
                                                  : UpdateTime::in_backward;
 }
 
-}  // namespace
-
-DecentralizedOptions parallel_options(const Run& run,
-                                      std::function<void(const std::string&)> warn) {
-  const ParallelRecipe& recipe = run.task.recipe.parallel;
-  return {.topology = run.plan.topology,
-          .update = make_update(run.task.recipe.optimizer),
-          .schedule = run.plan.rates.schedule,
-          .settings =
-              [optimizer = run.task.recipe.optimizer](const std::string& name,
-                                                      const at::Tensor& parameter) {
-                return settings_of(optimizer, name, parameter);
-              },
-          .bucket_mb = recipe.bucket_mb,
-          .gamma = recipe.gamma,
-          .exchange = recipe.comm_dtype,
-          .slices = recipe.slices,
-          .modulo_range = recipe.modulo_range,
-          .average_buffers = recipe.average_buffers,
-          .clip = clip_options(recipe),
-          .update_time = update_time(run),
-          .loss_scaler = loss_scaler_options(run.task.recipe.amp),
-          .warn = std::move(warn)};
-}
-
 bool updates_in_backward(const Run& run) {
-  return parallel_options(run, nullptr).updates_in_backward();
+  return options_of<TrainingOptions>(run, {}).updates_in_backward();
 }
 
 bool needs_near_copies(const ParallelRecipe& recipe) {
+  if (!parallel_method(recipe.method).averages_weights) return false;
   return exchange_method(recipe.comm_dtype).needs_near_copies;
 }
 

@@ -1,19 +1,42 @@
 #pragma once
 // From the recipe to what updates the weights.
 
-#include <functional>
 #include <memory>
 #include <string>
 
+#include "decent/config/update_options.h"
 #include "decent/optim/bucket_update.h"
-#include "decent/parallel/decentralized_options.h"
+#include "decent/parallel/training_options.h"
+#include "decent/task/param_groups.h"
+#include "decent/train/methods.h"
 #include "decent/train/run.h"
 
 namespace decent {
 
 std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe);
 
-DecentralizedOptions parallel_options(const Run& run, std::function<void(const std::string&)> warn);
+UpdateTime update_time(const Run& run);
+
+/// The part of `Options` that is in TrainingOptions, of the recipe of `run`.
+template <typename Options>
+Options options_of(const Run& run, const TrainingSigns& signs) {
+  const Recipe& recipe = run.task.recipe;
+  Options options;
+  options.update = make_update(recipe.optimizer);
+  options.schedule = run.plan.rates.schedule;
+  options.settings = [optimizer = recipe.optimizer](const std::string& name,
+                                                    const at::Tensor& parameter) {
+    return settings_of(optimizer, name, parameter);
+  };
+  options.bucket_mb = recipe.parallel.bucket_mb;
+  options.average_buffers = recipe.parallel.average_buffers;
+  options.clip = clip_options(recipe.parallel);
+  options.update_time = update_time(run);
+  options.loss_scaler = loss_scaler_options(recipe.amp);
+  options.trace = signs.trace;
+  options.warn = signs.warn;
+  return options;
+}
 
 /// Whether buckets are updated while backward runs.
 bool updates_in_backward(const Run& run);

@@ -21,4 +21,20 @@ inline Manifest example(std::int64_t step = 500) {
                     {"rank-0001.safetensors", 214857, std::string(32, 'b')}}};
 }
 
+/// Of four workers on two machines whose copies were alike: the files of replicas 0 and 2 hold
+/// everything.
+inline Manifest example_alike() {
+  Manifest manifest = example();
+  manifest.world_size = 4;
+  manifest.files.clear();
+  for (const int holder : {0, 0, 2, 2}) {
+    const auto replica = static_cast<std::int64_t>(manifest.files.size());
+    manifest.files.push_back({.name = replica_file_name(replica),
+                              .bytes = 214856,
+                              .checksum = std::string(32, 'a'),
+                              .shared_in = holder});
+  }
+  return manifest;
+}
+
 }  // namespace decent::testing

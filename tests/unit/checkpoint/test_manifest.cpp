@@ -13,6 +13,7 @@ namespace decent {
 namespace {
 
 using testing::example;
+using testing::example_alike;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -97,6 +98,21 @@ TEST(Manifest, BeginsWithTheChecksumOfTheRest) {
   EXPECT_THAT(text.substr(line + 1),
               StartsWith(" \"format\": \"decent-train checkpoint\",\n \"version\": 1,\n"));
   EXPECT_EQ(text.substr(text.size() - 3), "\n}\n");
+}
+
+TEST(Manifest, TellsWhichFilesHoldWhatIsShared) {
+  const Manifest manifest = example_alike();
+  EXPECT_EQ(again(manifest), manifest);
+  EXPECT_TRUE(manifest.copies_alike());
+  EXPECT_EQ(manifest.with_everything(), (std::vector<int>{0, 2}));
+  EXPECT_FALSE(example().copies_alike());
+  EXPECT_EQ(example().with_everything(), (std::vector<int>{0, 1}));
+}
+
+// Programs that know only version 1 take every file for a whole replica.
+TEST(Manifest, HasAnotherVersionWhereFilesHoldOnlyAPart) {
+  EXPECT_THAT(print_manifest(example_alike()), HasSubstr("\"version\": 2"));
+  EXPECT_THAT(print_manifest(example()), ::testing::Not(HasSubstr("shared_in")));
 }
 
 TEST(Manifest, NamesFilesByRank) {

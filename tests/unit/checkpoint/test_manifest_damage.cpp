@@ -184,8 +184,25 @@ INSTANTIATE_TEST_SUITE_P(
         Edit{"rank-0001.safetensors", "rank-1.safetensors", kOrder},
         Edit{"\"name\": \"rank-0001.safetensors\",", "", "name is missing"}));
 
+// Of the fourth of four files.
+TEST(DamagedManifest, IsOneWhereWhatIsSharedIsNotInTheFileThatItNames) {
+  const auto damage = [](const std::string& by) {
+    std::string body = body_of(print_manifest(testing::example_alike()));
+    const std::size_t last = body.rfind("\"shared_in\": 2");
+    return damage_of(sealed(body.replace(last, std::string("\"shared_in\": 2").size(), by)));
+  };
+  constexpr const char* kNoHolder = "shared_in names a file that does not hold what is shared";
+  EXPECT_EQ(damage("\"shared_in\": 2"), "");
+  EXPECT_EQ(damage("\"shared_in\": 0"), "");
+  EXPECT_EQ(damage("\"shared_in\": 1"), kNoHolder);
+  EXPECT_EQ(damage("\"shared_in\": 4"), kNoHolder);
+  EXPECT_EQ(damage("\"shared_in\": 9223372036854775807"), kNoHolder);
+  EXPECT_EQ(damage("\"shared_in\": -1"), "shared_in is not a count");
+  EXPECT_EQ(damage("\"other\": 2"), "shared_in is missing");
+}
+
 TEST(Manifest, OfALaterVersionIsNotDamaged) {
-  for (const char* version : {"2", "9223372036854775807"}) {
+  for (const char* version : {"3", "9223372036854775807"}) {
     try {
       // What such a version needs is anybody's guess.
       parse_manifest(sealed("\"format\": \"decent-train checkpoint\", \"version\": " +
@@ -193,9 +210,9 @@ TEST(Manifest, OfALaterVersionIsNotDamaged) {
                      "runs/a/manifest.json");
       ADD_FAILURE() << "nothing was thrown";
     } catch (const UserError& error) {
-      EXPECT_THAT(error.what(),
-                  AllOf(HasSubstr("'runs/a/manifest.json'"), HasSubstr(version),
-                        HasSubstr("this program reads version 1"), Not(HasSubstr("damaged"))));
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("'runs/a/manifest.json'"), HasSubstr(version),
+                                      HasSubstr("this program reads versions 1 and 2"),
+                                      Not(HasSubstr("damaged"))));
     }
   }
 }

@@ -65,6 +65,23 @@ TEST(Combinations, SlicesAndARangeAreTakenWithEveryExchange) {
   EXPECT_EQ(parallel.comm_dtype, "fp32");
 }
 
+TEST(Combinations, GradientsAreSentWholeAndInFewWays) {
+  const std::string all_reduce = kSmallest + "parallel:\n  method: all_reduce\n";
+  EXPECT_EQ(refusal(all_reduce + "  comm_dtype: modulo2\n  slices: 4\n"),
+            "2 mistakes in run.yaml:\n"
+            "  5:15: parallel.comm_dtype: modulo2 cannot be used with parallel.method: all_reduce, "
+            "which does not exchange weights; valid: fp32, bf16\n"
+            "  6:11: parallel.slices: 4 cannot be used with parallel.method: all_reduce, which "
+            "sends every gradient in the step that it belongs to; valid: 1");
+  EXPECT_EQ(parse(all_reduce + "  comm_dtype: bf16\n").parallel.method, "all_reduce");
+  // What nobody sends may be anything, also what the optimizer could not do.
+  EXPECT_EQ(parse(kSmallest,
+                  {"parallel={method: none, comm_dtype: modulo2, slices: 4}", "optimizer.name=sgd"})
+                .parallel.method,
+            "none");
+  EXPECT_THAT(refusal(kSmallest, {"parallel.method=allreduce"}), HasSubstr("all_reduce"));
+}
+
 TEST(Combinations, CustomTopologiesAreChecked) {
   const auto refused = [](const std::string& phases) {
     return refusal_of("parallel.topology={phases: " + phases + "}");

@@ -26,7 +26,7 @@ template <typename OfWorker>
 std::vector<NamedTensors> average_of(int workers, const OfWorker& of_worker) {
   return testing::run_workers(workers, [&](const testing::Worker& world) {
     const NamedTensors buffers = of_worker(world->rank());
-    GlobalAverage average(world, {}, buffers, /*average_buffers=*/true);
+    GlobalAverage average(world, {}, buffers, {.average_buffers = true});
     average.average(/*keep_backup=*/false, /*return_distance=*/false);
     return buffers;
   });
@@ -98,7 +98,7 @@ TEST(AverageOfParameters, DoesNotOverflowInTheSum) {
     const auto averages = testing::run_workers(workers, [&](const testing::Worker& world) {
       const at::Tensor bucket = at::full({4}, large);
       bucket[1].fill_(world->rank());
-      GlobalAverage average(world, {bucket}, {}, true);
+      GlobalAverage average(world, {bucket}, {}, {});
       average.average(/*keep_backup=*/false, /*return_distance=*/false);
       return bucket;
     });

@@ -19,6 +19,7 @@
 #include "decent/data/formats.h"
 #include "decent/parallel/decent_optim_wrapper.h"
 #include "decent/parallel/decentralized_parameters.h"
+#include "decent/parallel/distributed_parameters.h"
 #include "training.h"
 
 namespace decent {
@@ -143,6 +144,20 @@ std::map<std::string, Mistake> construction() {
        }},
       {"set_adaptive_factor: a number outside [0, 1]",
        [] { Trained().parallel.set_adaptive_factor(2); }},
+  };
+}
+
+std::map<std::string, Mistake> averaging_gradients() {
+  const std::string constructor = "DistributedDataParallel, DistributedParameters: ";
+  const auto make = [](DistributedDataParallelOptions options) {
+    return DistributedParameters({{"w", small_parameter()}}, {}, make_single_worker(),
+                                 std::move(options));
+  };
+  return {
+      {constructor + "another type to send in", [=] { make({.comm_dtype = "int8"}); }},
+      {constructor + "a schedule, but no update", [=] { make({.schedule = constant_lr(0.1)}); }},
+      {constructor + "an update, but no schedule", [=] { make({.update = make_update("sgd")}); }},
+      {"get_lr: without an update (std::logic_error)", [=] { make({}).get_lr(); }},
   };
 }
 
@@ -374,7 +389,8 @@ void expect_error(const Mistake& act, const Row& row) {
 
 TEST(Misuse, SaysWhatTheManualSays) {
   std::map<std::string, Mistake> mistakes;
-  for (auto make : {start_up, construction, steps, wrapping, choices}) mistakes.merge(make());
+  for (auto make : {start_up, construction, averaging_gradients, steps, wrapping, choices})
+    mistakes.merge(make());
   const std::vector<Row> rows = rows_of_the_manual();
   EXPECT_GT(rows.size(), 40U);
   for (const Row& row : rows) {

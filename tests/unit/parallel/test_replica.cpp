@@ -81,7 +81,8 @@ TEST(Replica, TellsAutogradOfEveryWrite) {
   replica.written();
   EXPECT_EQ(a._version(), before + 1);
   EXPECT_TRUE(a.grad().defined());
-  replica.release_gradients(0);
+  replica.written(0);
+  replica.release_gradient(0);
   EXPECT_EQ(a._version(), before + 2);
   EXPECT_FALSE(a.grad().defined());
 }
@@ -100,7 +101,7 @@ TEST(Replica, GoesToTheAverageAndBack) {
     write_own(model, world->rank());
     exchange->start(0, 1);
     // Ranks 0, 1, 2: of 6 + 6 parameters each, one away from the mean for two of three workers.
-    const auto distance = replica.average(*exchange, true, true);
+    const auto distance = replica.average(exchange.get(), true, true);
     EXPECT_DOUBLE_EQ(distance.value(), std::sqrt((12.0 + 0 + 12) / 3));
     EXPECT_TRUE(replica.averaged());
     EXPECT_TRUE(at::equal(model.trained[0].second, filled(1)));
@@ -121,7 +122,7 @@ TEST(Replica, DropsTheExchangeWhereItStaysWithTheAverage) {
     const auto exchange = exchange_of(replica, world);
     write_own(model, world->rank());
     exchange->start(0, 1);
-    EXPECT_EQ(replica.average(*exchange, false, false), std::nullopt);
+    EXPECT_EQ(replica.average(exchange.get(), false, false), std::nullopt);
     EXPECT_FALSE(replica.averaged());
     EXPECT_TRUE(at::equal(model.trained[0].second, filled(1)));
     EXPECT_TRUE(at::equal(model.buffers[0].second, filled(30)));  // rank 0's

@@ -72,7 +72,7 @@ TEST(Checkpointer, GivesEachWorkerTheReplicaOfItsPlace) {
   testing::run_worlds(2, [&](World& world) {
     const int rank = world.launch().rank;
     Checkpointer checkpointer({.world = world,
-                               .leads = rank == 0,
+                               .leaders = {0, 0},
                                .folder = folder,
                                .recipe = keep_one(/*background=*/true)});
     checkpointer.save(progress_of(world, 10), state_of(rank));
@@ -94,7 +94,7 @@ TEST(Checkpointer, ThrowsAFailureOnTheWorkerWhosePartItWas) {
     const bool is_second = world.launch().rank == 1;
     bool disk_is_full = is_second;
     Checkpointer checkpointer({.world = world,
-                               .leads = !is_second,
+                               .leaders = {0, 0},
                                .folder = folder,
                                .recipe = keep_one(),
                                .before_publishing = [&] {

@@ -14,9 +14,18 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::refusal;
+using ::testing::SizeIs;
+
+const std::vector<config::MethodName> kMethods = {
+    {.name = "gossip", .averages_weights = true},
+    {.name = "all_reduce", .averages_weights = false, .sends = {"fp32", "bf16"}},
+    {.name = "none", .averages_weights = false}};
 
 Facts facts(const std::vector<std::string>& overrides = {}) {
   config::Names names;
+  names.methods = kMethods;
+  names.exchanges = {{.name = "fp32"}, {.name = "bf16"}};
+  names.topologies = {"complete", "ring"};
   names.formats = {{.name = "builtin", .keys = {"name", "split"}}};
   return recipe_values(parse_recipe(
       "model: {path: m.pt}\ndata: {train: {format: builtin, name: digits, split: train}}\n",
@@ -25,6 +34,10 @@ Facts facts(const std::vector<std::string>& overrides = {}) {
 
 Manifest manifest_with(Facts facts) { return {.program = "p", .facts = std::move(facts)}; }
 
+ResumingRun run_with(Facts facts, int workers = 1) {
+  return {.facts = std::move(facts), .workers = workers, .methods = kMethods};
+}
+
 // As a version wrote them that did not know the key.
 Facts without(Facts facts, const std::string& key) {
   std::erase_if(facts, [&](const auto& fact) { return fact.first == key; });
@@ -32,20 +45,21 @@ Facts without(Facts facts, const std::string& key) {
 }
 
 TEST(Compatibility, TellsWhatHasChanged) {
-  EXPECT_THAT(check_can_resume(manifest_with(facts()), facts(), 1), IsEmpty());
-  EXPECT_THAT(check_can_resume(manifest_with(facts()), facts({"optimizer.lr=0.5"}), 1),
+  EXPECT_THAT(check_can_resume(manifest_with(facts()), run_with(facts())), IsEmpty());
+  EXPECT_THAT(check_can_resume(manifest_with(facts()), run_with(facts({"optimizer.lr=0.5"}))),
               ElementsAre("optimizer.lr was 0.001, is 0.5"));
-  EXPECT_THAT(
-      refusal([] { check_can_resume(manifest_with(facts()), facts({"optimizer.name=sgd"}), 1); }),
-      HasSubstr("optimizer.name was adamw, is sgd"));
+  EXPECT_THAT(refusal([] {
+                check_can_resume(manifest_with(facts()), run_with(facts({"optimizer.name=sgd"})));
+              }),
+              HasSubstr("optimizer.name was adamw, is sgd"));
 }
 
 TEST(Compatibility, AKeyThatTheCheckpointsVersionDidNotHaveIsNoChangeAtItsDefault) {
   for (const std::string key :
        {"optimizer.eps", "optimizer.alpha", "optimizer.momentum", "parallel.gamma"}) {
     const Manifest old = manifest_with(without(facts(), key));
-    EXPECT_THAT(check_can_resume(old, facts(), 1), IsEmpty()) << key;
-    EXPECT_THAT(check_can_resume(old, facts({key + "=0.25"}), 1),
+    EXPECT_THAT(check_can_resume(old, run_with(facts())), IsEmpty()) << key;
+    EXPECT_THAT(check_can_resume(old, run_with(facts({key + "=0.25"}))),
                 ElementsAre(key + " (0.25) is not in the checkpoint"));
   }
 }
@@ -60,7 +74,7 @@ Facts with_rates(Facts facts, const std::string& rates) {
 TEST(ExchangeChanges, AreThoseOfWhatTheExchangeSends) {
   const Manifest manifest = manifest_with(with_rates(facts(), "constant"));
   const auto changes = [&](const std::vector<std::string>& overrides, const std::string& rates) {
-    return exchange_changes(manifest, with_rates(facts(overrides), rates), 1);
+    return exchange_changes(manifest, run_with(with_rates(facts(overrides), rates)));
   };
   EXPECT_THAT(changes({}, "constant"), IsEmpty());
   EXPECT_THAT(changes({}, "falling"), ElementsAre("the learning rates"));
@@ -76,18 +90,93 @@ TEST(ExchangeChanges, AreNotThoseOfOtherKeys) {
   const Manifest manifest = manifest_with(with_rates(facts(), "constant"));
   const Facts now = facts({"train.steps=7", "optimizer.lr=0.5", "optimizer.weight_decay=0.5",
                            "parallel.link_mbit=9", "data.prefetch=0"});
-  EXPECT_THAT(exchange_changes(manifest, with_rates(now, "constant"), 1), IsEmpty());
+  EXPECT_THAT(exchange_changes(manifest, run_with(with_rates(now, "constant"))), IsEmpty());
 }
 
 TEST(ExchangeChanges, OfACheckpointWithoutTheRatesAreNotKnownToBeNone) {
-  const Facts now = with_rates(facts(), "constant");
-  EXPECT_THAT(exchange_changes(manifest_with(facts()), now, 1), ElementsAre("the learning rates"));
-  EXPECT_THAT(check_can_resume(manifest_with(facts()), now, 1), IsEmpty());
+  const ResumingRun now = run_with(with_rates(facts(), "constant"));
+  EXPECT_THAT(exchange_changes(manifest_with(facts()), now), ElementsAre("the learning rates"));
+  EXPECT_THAT(check_can_resume(manifest_with(facts()), now), IsEmpty());
 }
 
 TEST(ExchangeChanges, AreNoneWhereAllStartFromTheAverageAnyway) {
   const Manifest manifest = manifest_with(with_rates(facts(), "constant"));
-  EXPECT_THAT(exchange_changes(manifest, with_rates(facts(), "falling"), 2), IsEmpty());
+  EXPECT_THAT(exchange_changes(manifest, run_with(with_rates(facts(), "falling"), 2)), IsEmpty());
+}
+
+// ---- another parallel.method -------------------------------------------------------------------
+
+Facts facts_of_method(const std::string& method, std::vector<std::string> overrides = {}) {
+  overrides.push_back("parallel.method=" + method);
+  return with_rates(facts(overrides), "constant");
+}
+
+// As all_reduce saves it.
+Manifest alike(Facts facts) {
+  Manifest manifest = manifest_with(std::move(facts));
+  manifest.files = {{.name = replica_file_name(0), .checksum = "", .shared_in = 0}};
+  return manifest;
+}
+
+std::vector<std::string> told(const Facts& then, const Facts& now) {
+  return check_can_resume(manifest_with(then), run_with(now));
+}
+
+TEST(AnotherMethod, IsToldOf) {
+  EXPECT_THAT(told(facts_of_method("gossip"), facts_of_method("all_reduce")),
+              ElementsAre("parallel.method was gossip, is all_reduce"));
+  EXPECT_THAT(told(facts_of_method("all_reduce"), facts_of_method("none")),
+              ElementsAre("parallel.method was all_reduce, is none"));
+}
+
+TEST(AnotherMethod, ThanThatOfProgramsThatHadOne) {
+  const Facts old = without(facts_of_method("gossip"), "parallel.method");
+  EXPECT_THAT(told(old, facts_of_method("none")),
+              ElementsAre("parallel.method was gossip, is none"));
+  EXPECT_THAT(told(old, facts_of_method("gossip")), IsEmpty());
+}
+
+TEST(AnotherMethod, NeedsNoTopologyOfBoth) {
+  const auto with_topology = [](const std::string& method, const std::string& topology) {
+    Facts facts = facts_of_method(method, {"parallel.topology=" + topology});
+    facts.emplace_back("the topology", topology + " of 1");
+    return facts;
+  };
+  const Facts ring = with_topology("gossip", "ring");
+  EXPECT_THAT(refusal([&] { told(ring, with_topology("gossip", "complete")); }),
+              HasSubstr("parallel.topology was ring, is complete"));
+  for (const std::string method : {"all_reduce", "none"}) {
+    EXPECT_THAT(told(ring, with_topology(method, "complete")), SizeIs(1)) << method;
+    EXPECT_THAT(told(with_topology(method, "complete"), ring), SizeIs(1)) << method;
+    EXPECT_THAT(told(with_topology(method, "complete"), with_topology(method, "ring")), IsEmpty());
+  }
+}
+
+TEST(AnotherMethod, KeysThatNeitherUsesAreNotToldOf) {
+  const std::vector<std::string> mixing = {"parallel={gamma: 0.5, slices: 2, modulo_range: 9}"};
+  EXPECT_THAT(told(facts_of_method("none"), facts_of_method("none", mixing)), IsEmpty());
+  EXPECT_THAT(told(facts_of_method("gossip"), facts_of_method("gossip", mixing)), SizeIs(3));
+  EXPECT_THAT(told(facts_of_method("gossip", mixing), facts_of_method("none")), SizeIs(4));
+  const std::vector<std::string> bf16 = {"parallel.comm_dtype=bf16"};
+  EXPECT_THAT(told(facts_of_method("none"), facts_of_method("none", bf16)), IsEmpty());
+  EXPECT_THAT(told(facts_of_method("all_reduce"), facts_of_method("all_reduce", bf16)),
+              ElementsAre("parallel.comm_dtype was fp32, is bf16"));
+}
+
+TEST(ExchangeChanges, AreTheMethodWhereNothingKeptCopiesNear) {
+  const auto changes = [](const Manifest& manifest) {
+    return exchange_changes(manifest, run_with(facts_of_method("gossip")));
+  };
+  EXPECT_THAT(changes(manifest_with(facts_of_method("gossip"))), IsEmpty());
+  EXPECT_THAT(changes(manifest_with(facts_of_method("none"))), ElementsAre("parallel.method"));
+  EXPECT_THAT(changes(manifest_with(facts_of_method("none", {"parallel.gamma=0.5"}))),
+              ElementsAre("parallel.method"));
+}
+
+// Copies that are alike are near on any grid.
+TEST(ExchangeChanges, AreNoneWhereCopiesAreAlike) {
+  const Facts now = facts_of_method("gossip", {"parallel.gamma=0.5"});
+  EXPECT_THAT(exchange_changes(alike(facts_of_method("all_reduce")), run_with(now)), IsEmpty());
 }
 
 // accum_iter means something to two optimizers.
@@ -96,7 +185,7 @@ TEST(Compatibility, RefusesAnotherAccumIterWhereItIsUsed) {
     const std::string optimizer = "optimizer.name=" + name;
     return refusal([&] {
       check_can_resume(manifest_with(facts({optimizer})),
-                       facts({optimizer, "optimizer.accum_iter=3"}), 1);
+                       run_with(facts({optimizer, "optimizer.accum_iter=3"})));
     });
   };
   EXPECT_THAT(resume("accum_adam"), HasSubstr("optimizer.accum_iter was 4, is 3"));

@@ -8,12 +8,15 @@
 #include "../comm/launches.h"
 #include "../task/digits.h"
 #include "decent/parallel/exchange/methods.h"
+#include "decent/train/announcements.h"
 #include "decent/train/dry_run.h"
+#include "decent/train/methods.h"
 
 namespace decent {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Launch first_of(int workers) { return testing::launch_of(/*rank=*/0, workers, /*port=*/0); }
 
@@ -68,6 +71,32 @@ TEST(ExchangeSize, TellsOfEdgesOfMoreThanFour) {
   EXPECT_DOUBLE_EQ(edge.pairs, 1.75);
   EXPECT_DOUBLE_EQ(edge.bytes, 1.75 * weights_of(run));
   EXPECT_FALSE(large_edge(run_of(8, "one-peer-exp")));
+}
+
+TEST(ExchangeSize, OfGradientsIsThatOfAnAllReduce) {
+  decent::Run run = run_of(4, "ring", "bf16");
+  run.task.recipe.parallel.method = "all_reduce";
+  run.plan.topology = parallel_method("all_reduce").phases(run.task.recipe.parallel, first_of(4));
+  EXPECT_EQ(sent_facts(run, 4).method, "gradients in bf16");
+  EXPECT_DOUBLE_EQ(sent_facts(run, 4).bytes.value(), 1.5 / 2 * weights_of(run));
+  run.task.device.sharing = Sharing::within_machines;
+  EXPECT_DOUBLE_EQ(exchange_memory(run, 0).value(), 1.5 * weights_of(run));
+  std::string text;
+  for (const std::string& line : dry_run_lines(dry_run_facts(run, first_of(4), {})))
+    text += line + "\n";
+  EXPECT_THAT(text, HasSubstr("method     4 workers, all-reduce of gradients\n"
+                              "exchange   gradients in bf16, sent: "));
+  EXPECT_THAT(text, Not(HasSubstr("topology")));
+}
+
+TEST(ExchangeSize, IsNothingOfWorkersThatTrainAlone) {
+  decent::Run run = run_of(4, "complete", "modulo2");
+  run.task.recipe.parallel.method = "none";
+  run.task.recipe.parallel.slices = 4;
+  run.plan.topology = parallel_method("none").phases(run.task.recipe.parallel, first_of(4));
+  EXPECT_EQ(sent_facts(run, 4).bytes, 0);
+  EXPECT_EQ(exchange_memory(run, 0), 0);
+  EXPECT_TRUE(notices_of(run, 4).warnings.empty());
 }
 
 TEST(ExchangeSize, IsNotKnownOfAMethodThatDoesNotSay) {

@@ -61,8 +61,9 @@ TEST(Resume, TellsOfAnotherDevice) {
   task.device = kGpu;
   task.recipe.model.device = DeviceName::cuda;
   task.recipe.parallel.backend = BackendName::nccl;
+  const ResumingRun now{.facts = facts_of(task, {}), .methods = recipe_names().methods};
   EXPECT_THAT(
-      check_can_resume(manifest, facts_of(task, {}), 1),
+      check_can_resume(manifest, now),
       ::testing::ElementsAre("the device was cpu, is cuda", "the exchange was gloo, is nccl"));
 }
 

@@ -38,6 +38,9 @@ TEST(RecipeNames, AreThoseOfTheContract) {
               ElementsAre("loss", "accuracy", "top5", "perplexity", "mse", "mae", "r2"));
   for (const char* topology : {"complete", "ring", "one-peer-exp", "alternating-exp-ring"})
     EXPECT_THAT(names.topologies, Contains(topology));
+  std::vector<std::string> methods;
+  for (const config::MethodName& method : names.methods) methods.push_back(method.name);
+  EXPECT_THAT(methods, ElementsAre("gossip", "all_reduce", "none"));
   for (const char* exchange : {"fp32", "bf16", "modulo2", "modulo4"})
     EXPECT_THAT(names.exchanges, Contains(Field(&config::ExchangeName::name, exchange)));
 }

@@ -1,0 +1,209 @@
+#include "decent/parallel/exchange/gradients.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/parallel/exchange/all_of.h"
+#include "decent/parallel/watched_work.h"
+
+namespace decent {
+namespace {
+
+bool all_read_in_place(const Communicator& world) {
+  for (int rank = 0; rank < world.size(); ++rank) {
+    if (rank != world.rank() && !world.reads_in_place(rank)) return false;
+  }
+  return world.size() > 1;
+}
+
+// Adds to `slices` the parts of `whole` that lie in the parts of the sum.
+void add_parts(const BucketSlice& whole, const std::vector<ReceivedPart>& parts,
+               std::vector<BucketSlice>& slices) {
+  for (const auto& [begin, values] : parts) {
+    const std::int64_t from = std::max(whole.offset, begin);
+    const std::int64_t to = std::min(whole.offset + whole.numel, begin + values.numel());
+    if (from >= to) continue;
+    BucketSlice part = whole;
+    part.offset = from;
+    part.numel = to - from;
+    part.grad = static_cast<const std::uint8_t*>(values.const_data_ptr()) +
+                (from - begin) * static_cast<std::int64_t>(values.element_size());
+    slices.push_back(part);
+  }
+}
+
+// Elements [begin, end) of the whole that `parts` make up.
+at::Tensor range_of(const std::vector<ReceivedPart>& parts, std::int64_t begin, std::int64_t end) {
+  std::vector<at::Tensor> pieces;
+  for (const auto& [first, values] : parts) {
+    const std::int64_t from = std::max(begin, first);
+    const std::int64_t to = std::min(end, first + values.numel());
+    if (from < to) pieces.push_back(values.narrow(0, from - first, to - from));
+  }
+  return at::cat(pieces);
+}
+
+}  // namespace
+
+GradientType gradient_type(const std::string& comm_dtype) {
+  if (comm_dtype == "fp32") return GradientType::as_computed;
+  if (comm_dtype == "bf16") return GradientType::bf16;
+  throw UserError("comm_dtype is '" + comm_dtype + "': gradients are sent in fp32 or bf16");
+}
+
+// A ring all-reduce sends 2 (n - 1) / n of what it adds up. Two messages lie in shared memory.
+ExchangeCosts gradient_costs(GradientType type, int workers) {
+  const double n = workers;
+  const double sent = 2 * (n - 1) / n;
+  if (type == GradientType::as_computed) return {.sent = sent, .memory = 1, .memory_sharing = 2};
+  return {.sent = sent / 2, .memory = 1.5, .memory_sharing = 2};
+}
+
+GradientExchange::GradientExchange(std::shared_ptr<Communicator> world, const Replica& replica,
+                                   GradientType type, std::shared_ptr<Trace> trace)
+    : world_(std::move(world)),
+      replica_(replica),
+      type_(type),
+      trace_(std::move(trace)),
+      read_in_place_(all_read_in_place(*world_)),
+      buckets_(replica.buckets().size()) {}
+
+at::Tensor& GradientExchange::message(OfBucket& own) {
+  return own.messages[read_in_place_ ? own.turn : 0];
+}
+
+// A worker that reads the message of the step before the last has not finished that step, so that
+// it has not sent the last one either: nothing is waited for here.
+void GradientExchange::open(std::size_t bucket) {
+  OfBucket& own = buckets_[bucket];
+  const Bucket& of = replica_.buckets()[bucket];
+  own.open = true;
+  own.turn ^= 1;
+  own.put.assign(of.parameters.size(), false);
+  at::Tensor& memory = message(own);
+  if (memory.defined()) return world_->wait_until_read(memory);
+  const at::ScalarType type = type_ == GradientType::bf16 ? at::kBFloat16 : of.x.scalar_type();
+  const auto numel = of.x.numel() + std::ssize(of.parameters);
+  if (read_in_place_) {
+    memory =
+        world_->memory_to_send(numel * static_cast<std::int64_t>(at::elementSize(type))).view(type);
+  } else {
+    memory = at::empty({numel}, of.x.options().dtype(type));
+  }
+  memory.zero_();  // between parameters it stays so
+}
+
+at::Tensor GradientExchange::place_in(const at::Tensor& flat, std::size_t bucket,
+                                      std::size_t place) const {
+  const Bucket& of = replica_.buckets()[bucket];
+  const at::Tensor& parameter = replica_.parameters()[of.parameters[place]].second;
+  return flat.as_strided(parameter.sizes(), parameter.strides(),
+                         flat.storage_offset() + of.offsets[place]);
+}
+
+void GradientExchange::put(std::size_t bucket, std::size_t place, const at::Tensor& gradient) {
+  OfBucket& own = buckets_[bucket];
+  if (!own.open) open(bucket);
+  const auto& [name, parameter] =
+      replica_.parameters()[replica_.buckets()[bucket].parameters[place]];
+  check_dense(name, gradient);
+  at::Tensor to = place_in(message(own), bucket, place);
+  at::mul_out(to, gradient, at::scalar_tensor(1.0 / world_->size(), at::kDouble));
+  own.put[place] = true;
+}
+
+void GradientExchange::start(std::size_t bucket) {
+  OfBucket& own = buckets_[bucket];
+  if (!own.open) open(bucket);
+  const at::Tensor& sent = message(own);
+  const at::Tensor counts = at::zeros({std::ssize(own.put)}, at::kFloat);
+  for (std::size_t i = 0; i < own.put.size(); ++i) {
+    if (own.put[i]) {
+      counts.mutable_data_ptr<float>()[i] = 1;
+    } else {
+      place_in(sent, bucket, i).zero_();
+    }
+  }
+  sent.narrow(0, sent.numel() - counts.numel(), counts.numel()).copy_(counts);
+  TraceSpan span(trace_.get(), exchange_lane(bucket), "all-reduce",
+                 {.bucket = static_cast<std::int64_t>(bucket),
+                  .bytes = static_cast<std::int64_t>(sent.nbytes())});
+  own.sum = read_in_place_ ? world_->sum_views(sent, nullptr)
+                           : std::make_shared<ReceivedInRoom>(sent, world_->all_reduce_sum(sent));
+  own.pending = all_of({own.sum});
+  if (span.recording()) own.pending = watched(std::move(own.pending), std::move(span));
+}
+
+bool GradientExchange::done(std::size_t bucket) { return buckets_[bucket].pending->done(); }
+
+BucketGradients GradientExchange::wait(std::size_t bucket, const std::vector<BucketSlice>& slices) {
+  OfBucket& own = buckets_[bucket];
+  if (own.parts.empty()) receive(bucket);
+  BucketGradients gradients{.slices = {}, .present = own.present};
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    if (own.present[i]) {
+      add_parts(slices[i], own.parts, gradients.slices);
+    } else {
+      gradients.slices.push_back(slices[i]);
+    }
+  }
+  return gradients;
+}
+
+void GradientExchange::receive(std::size_t bucket) {
+  OfBucket& own = buckets_[bucket];
+  own.pending->wait();
+  own.parts = own.sum->parts();
+  own.present = used(bucket);
+  if (type_ == GradientType::as_computed) return;
+  join_parts(bucket);
+  own.parts = {{.begin = 0, .values = own.gradients}};
+}
+
+// What this worker has a gradient of was used; of the others the sum tells, whose reading waits for
+// a GPU.
+std::vector<bool> GradientExchange::used(std::size_t bucket) const {
+  const OfBucket& own = buckets_[bucket];
+  if (std::find(own.put.begin(), own.put.end(), false) == own.put.end()) return own.put;
+  const std::int64_t numel = replica_.buckets()[bucket].x.numel();
+  const at::Tensor counts = range_of(own.parts, numel, numel + std::ssize(own.put))
+                                .to(at::TensorOptions(at::kCPU).dtype(at::kFloat));
+  std::vector<bool> used;
+  for (std::int64_t i = 0; i < counts.numel(); ++i)
+    used.push_back(counts.const_data_ptr<float>()[i] > 0);
+  return used;
+}
+
+at::Tensor GradientExchange::flat(std::size_t bucket) {
+  if (type_ == GradientType::as_computed) join_parts(bucket);
+  return buckets_[bucket].gradients;
+}
+
+void GradientExchange::join_parts(std::size_t bucket) {
+  OfBucket& own = buckets_[bucket];
+  const at::Tensor& x = replica_.buckets()[bucket].x;
+  if (!own.gradients.defined()) own.gradients = at::empty_like(x);
+  for (const auto& [begin, values] : own.parts) {
+    const std::int64_t count = std::min(values.numel(), x.numel() - begin);
+    if (count > 0) own.gradients.narrow(0, begin, count).copy_(values.narrow(0, 0, count));
+  }
+}
+
+void GradientExchange::release(std::size_t bucket) {
+  OfBucket& own = buckets_[bucket];
+  own.parts.clear();
+  own.pending.reset();
+  own.sum.reset();
+  own.open = false;
+}
+
+}  // namespace decent

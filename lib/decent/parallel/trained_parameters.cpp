@@ -1,0 +1,212 @@
+#include "decent/parallel/trained_parameters.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <chrono>
+#include <map>
+#include <stdexcept>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/parallel/bucket_gradients.h"
+#include "decent/parallel/device_kernels.h"
+#include "decent/parallel/exchange/exchange.h"
+#include "decent/parallel/gradient_hooks.h"
+#include "decent/parallel/gradient_scale.h"
+#include "decent/parallel/missing_gradients.h"
+#include "decent/parallel/optimizer_states.h"
+#include "decent/parallel/replica.h"
+#include "decent/parallel/tensor_names.h"
+
+namespace decent {
+
+struct TrainedParameters::Parts {
+  Parts(const NamedTensors& trained, const NamedTensors& untrained, const NamedTensors& buffers,
+        std::shared_ptr<Communicator> world, const TrainingOptions& options, const Traits& traits)
+      : replica(trained, untrained, buffers, std::move(world),
+                {.bucket_mb = options.bucket_mb,
+                 .average_buffers = options.average_buffers,
+                 .copies_alike = traits.copies_alike}),
+        states(replica, options),
+        scale(options.clip, options.loss_scaler, replica.parameters(), traits.copies_alike),
+        missing(traits.without_gradient) {}
+
+  Replica replica;
+  OptimizerStates states;
+  GradientScale scale;
+  MissingGradients missing;
+  std::optional<GradientHooks> hooks;
+};
+
+TrainedParameters::TrainedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
+                                     std::shared_ptr<Communicator> world, TrainingOptions options,
+                                     Traits traits)
+    : options_(std::move(options)) {
+  if (world == nullptr)
+    throw UserError("no communicator; make_single_worker() makes that of one worker");
+  const NamedTensors trained = trained_part(parameters);
+  if (trained.empty())
+    throw UserError("the model has no parameter to train: none requires a gradient");
+  parts_ = std::make_unique<Parts>(trained, untrained_part(parameters), buffers, std::move(world),
+                                   options_, traits);
+  parts_->hooks.emplace(trained, [this](std::size_t parameter) { gradient_ready(parameter); });
+}
+
+TrainedParameters::~TrainedParameters() = default;
+
+Replica& TrainedParameters::replica() const { return parts_->replica; }
+OptimizerStates& TrainedParameters::states() const { return parts_->states; }
+GradientScale& TrainedParameters::scale() const { return parts_->scale; }
+
+// A parameter that is elsewhere would be neither updated nor averaged.
+void TrainedParameters::check_places() const {
+  const auto name = parts_->replica.misplaced();
+  if (!name) return;
+  throw std::logic_error("parameter '" + *name +
+                         "' got other memory after it was taken over for training (set_data, "
+                         "torch::load, Module::to): load and convert before, or write in place "
+                         "(tensor.copy_) after global_avg(false)");
+}
+
+std::size_t TrainedParameters::bucket_count() const { return parts_->replica.buckets().size(); }
+
+std::int64_t TrainedParameters::parameter_count() const {
+  return parts_->replica.parameter_count();
+}
+
+// ---- a step ---------------------------------------------------------------------------------
+
+void TrainedParameters::gradient_ready(std::size_t parameter) {
+  if (accumulating_) return;
+  const at::NoGradGuard no_grad;
+  if (!step_open_) open_step();
+  on_gradient(parameter);
+}
+
+void TrainedParameters::open_step() {
+  if (parts_->replica.averaged()) {
+    throw std::logic_error(
+        "backward() on the global average: call revert_global_avg() first, or "
+        "global_avg(false) to continue from it");
+  }
+  check_places();
+  step_open_ = true;
+  parts_->scale.begin_step(step_ + 1);
+  begin_step();
+  call_at_end_of_backward([this] { close_step(); });
+}
+
+void TrainedParameters::close_step() {
+  {
+    const at::NoGradGuard no_grad;
+    finish_step();
+  }
+  parts_->scale.end_step();
+  ++step_;
+  step_open_ = false;
+  if (const auto warning = parts_->missing.take_warning(parts_->replica, step_))
+    options_.warn(*warning);
+}
+
+void TrainedParameters::wait_for_others(std::size_t bucket, const std::function<void()>& work) {
+  const TraceSpan span(options_.trace.get(), kTrainingLane, "wait",
+                       {.bucket = static_cast<std::int64_t>(bucket)});
+  const auto begin = std::chrono::steady_clock::now();
+  work();
+  wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+void TrainedParameters::measure(std::size_t bucket, const BucketGradients& gradients) {
+  parts_->scale.measure(parts_->replica.buckets()[bucket], gradients.slices);
+}
+
+void TrainedParameters::update(std::size_t index, const Mixing& mixing, BucketGradients gradients,
+                               const PieceWork& written) {
+  const Bucket& bucket = parts_->replica.buckets()[index];
+  const double grad_scale = parts_->scale.of(bucket, gradients.slices);
+  if (overflowed()) {
+    for (BucketSlice& slice : gradients.slices) slice.grad = nullptr;  // mixed only
+  }
+  options_.update->apply({.x = bucket.x.data_ptr(),
+                          .numel = bucket.x.numel(),
+                          .states = parts_->states.arrays(index),
+                          .scalar = scalar_of(bucket.x),
+                          .mixing = mixing,
+                          .slices = gradients.slices,
+                          .lr = options_.schedule(step_ + 1),
+                          .grad_scale = grad_scale,
+                          .written = written,
+                          .kernels = kernels_of(bucket.x)});
+  parts_->replica.written(index);
+  if (overflowed()) return;
+  parts_->states.count_updates(index, gradients.present);
+  for (std::size_t i = 0; i < bucket.parameters.size(); ++i) {
+    if (!gradients.present[i]) parts_->missing.note(bucket.parameters[i]);
+  }
+}
+
+// ---- the average ----------------------------------------------------------------------------
+
+std::optional<double> TrainedParameters::global_avg(bool will_revert, bool return_distance) {
+  if (step_open_) throw std::logic_error("global_avg() inside backward()");
+  check_places();
+  return parts_->replica.average(exchange(), will_revert, return_distance);
+}
+
+void TrainedParameters::revert_global_avg() { parts_->replica.revert(); }
+
+// ---- figures --------------------------------------------------------------------------------
+
+bool TrainedParameters::scales_loss() const { return parts_->scale.scales_loss(); }
+bool TrainedParameters::loss_scale_at_its_end() const {
+  return parts_->scale.loss_scale_at_its_end();
+}
+double TrainedParameters::loss_scale() const { return parts_->scale.loss_scale(); }
+bool TrainedParameters::overflowed() const { return parts_->scale.overflowed(); }
+std::optional<double> TrainedParameters::grad_norm() const { return parts_->scale.norm(); }
+
+std::optional<double> TrainedParameters::wrap_share() const {
+  return exchange() == nullptr ? std::nullopt : exchange()->wrap_share();
+}
+
+double TrainedParameters::take_wait_seconds() { return std::exchange(wait_seconds_, 0.0); }
+
+// ---- resuming -------------------------------------------------------------------------------
+
+NamedTensors TrainedParameters::training_state() const {
+  const Replica& replica = parts_->replica;
+  NamedTensors state;
+  for (std::size_t b = 0; b < replica.buckets().size(); ++b) {
+    const std::vector<std::size_t>& parameters = replica.buckets()[b].parameters;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const auto& [name, tensor] = replica.parameters()[parameters[i]];
+      state.emplace_back(tensor_name(kModelPrefix, name), tensor.detach());
+      parts_->states.add_to(state, b, i);
+    }
+  }
+  for (auto& entry : parts_->scale.state()) state.push_back(std::move(entry));
+  if (exchange() == nullptr) return state;
+  for (const auto& [name, tensor] : exchange()->state())
+    state.emplace_back(tensor_name(kExchangePrefix, name), tensor);
+  return state;
+}
+
+void TrainedParameters::resume_from(std::int64_t step, const NamedTensors& state) {
+  const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
+  const auto find = [&](const std::string& name) -> const at::Tensor& {
+    const auto found = by_name.find(name);
+    if (found == by_name.end())
+      throw UserError("the state to resume from lacks '" + name + "'; training_state() names all");
+    return found->second;
+  };
+  parts_->states.restore(find);
+  parts_->scale.restore(find);
+  step_ = step;
+  if (exchange() == nullptr) return;
+  exchange()->drop();
+  exchange()->restore(part_of(state, kExchangePrefix));
+  if (step == 0) return;  // the first step does not mix
+  for (std::size_t b = 0; b < bucket_count(); ++b) exchange()->start(b, step);
+}
+
+}  // namespace decent

@@ -1,0 +1,50 @@
+// All workers update with the mean of their gradients, as PyTorch's DistributedDataParallel does.
+
+#include "decent/parallel/distributed_data_parallel.h"
+#include "decent/parallel/exchange/gradients.h"
+#include "decent/task/trained_module.h"
+#include "decent/train/methods/built_in.h"
+#include "decent/train/updates.h"
+
+namespace decent {
+namespace {
+
+std::vector<Phase> everyone_with_everyone(const ParallelRecipe&, const Launch& launch) {
+  return make_topology("complete", launch.world_size, launch.local_world_size);
+}
+
+std::string sent_gradients(const ParallelRecipe& recipe) {
+  return "gradients in " + recipe.comm_dtype;
+}
+
+std::function<ExchangeCosts(int)> costs_of_gradients(const ParallelRecipe& recipe) {
+  return [type = gradient_type(recipe.comm_dtype)](int members) {
+    return gradient_costs(type, members);
+  };
+}
+
+std::string all_reduce_text(const Run&) { return "all-reduce of gradients"; }
+
+std::unique_ptr<TrainedParameters> make_distributed(const Run& run,
+                                                    std::shared_ptr<Communicator> world,
+                                                    const TrainingSigns& signs) {
+  auto options = options_of<DistributedDataParallelOptions>(run, signs);
+  options.comm_dtype = run.task.recipe.parallel.comm_dtype;
+  return std::make_unique<DistributedDataParallel<TrainedModule>>(
+      TrainedModule(*run.task.model), std::move(world), std::move(options));
+}
+
+}  // namespace
+
+ParallelMethod all_reduce_method() {
+  return {.name = "all_reduce",
+          .sends = {"fp32", "bf16"},
+          .copies_alike = true,
+          .phases = everyone_with_everyone,
+          .sent = sent_gradients,
+          .costs = costs_of_gradients,
+          .text = all_reduce_text,
+          .make = make_distributed};
+}
+
+}  // namespace decent

@@ -1,0 +1,45 @@
+// Every worker trains for itself; evaluations and the end average all copies.
+
+#include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/task/trained_module.h"
+#include "decent/train/methods/built_in.h"
+#include "decent/train/updates.h"
+
+namespace decent {
+namespace {
+
+std::vector<Phase> each_alone(const ParallelRecipe&, const Launch& launch) {
+  Phase phase;
+  for (int rank = 0; rank < launch.world_size; ++rank)
+    phase.push_back({.ranks = {rank}, .self_weight = 1});
+  return {phase};
+}
+
+std::string nothing(const ParallelRecipe&) { return "nothing"; }
+
+std::function<ExchangeCosts(int)> no_costs(const ParallelRecipe&) {
+  return [](int) { return ExchangeCosts{}; };
+}
+
+std::string alone_text(const Run&) { return "each trains alone"; }
+
+std::unique_ptr<TrainedParameters> make_alone(const Run& run, std::shared_ptr<Communicator> world,
+                                              const TrainingSigns& signs) {
+  auto options = options_of<DecentralizedOptions>(run, signs);
+  options.topology = run.plan.topology;
+  return std::make_unique<DecentralizedDataParallel<TrainedModule>>(
+      TrainedModule(*run.task.model), std::move(world), std::move(options));
+}
+
+}  // namespace
+
+ParallelMethod alone_method() {
+  return {.name = "none",
+          .phases = each_alone,
+          .sent = nothing,
+          .costs = no_costs,
+          .text = alone_text,
+          .make = make_alone};
+}
+
+}  // namespace decent
