@@ -72,8 +72,8 @@ def parallel(method: Method, workers: int) -> dict:
 
 def next_length(ended: Mapping[int, float], target: float, lengths: Sequence[int] = LENGTHS) -> int | None:
     """The length to train next where those in `ended` ended with these losses, or None where the shortest that reaches
-    the target is known, or that none does. Longer trainings are taken to end lower. Most methods need little more than all_reduce's
-    length, so that going up takes fewer steps than halving what is left.
+    the target is known, or that none does. Longer trainings are taken to end lower. Most methods need little more
+    than all_reduce's length, so that going up takes fewer steps than halving what is left.
     """
     above = min((n for n, loss in ended.items() if loss <= target), default=lengths[-1] + 1)
     below = max((n for n, loss in ended.items() if loss > target and n < above), default=0)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import mean
 
 import page
-from comparison import DDP, LINKS, METHODS, STEPS, TARGET, Method, seconds
+from comparison import DDP, LINKS, METHODS, STEPS, TARGET, Method, next_length, seconds
 from losses import Losses, Trained
 from programs import ROOT
-from tables import number, table
+from tables import number, table, two_digits
 from timings import Timing, Timings
 
 PLACE = "compare"
@@ -25,15 +26,22 @@ class Row:
     workers: int
     trained: Trained | None
     timings: dict[int | None, Timing]  # by link
+    rounds: dict[int | None, int]  # by link: those that all methods have, as the machine's speed differs between rounds
+
+    def ms(self, mbit: int | None) -> float | None:
+        """Of a step."""
+        measured = self.timings[mbit].ms[: self.rounds[mbit]]
+        return mean(measured) if measured else None
 
     def seconds(self, mbit: int | None) -> float | None:
         """To the target."""
-        return seconds(self.trained.length if self.trained else None, self.timings[mbit].mean_ms)
+        return seconds(self.trained.length if self.trained else None, self.ms(mbit))
 
 
 def rows(losses: Losses, timings: Timings, workers: int) -> list[Row]:
-    made = [Row(m, workers, losses.trained(m, workers), {mbit: timings.timing(m, workers, mbit) for mbit in LINKS})
-            for m in METHODS.values()]
+    measured = {m.name: {mbit: timings.timing(m, workers, mbit) for mbit in LINKS} for m in METHODS.values()}
+    shared = {mbit: min((len(of[mbit].ms) for of in measured.values() if of[mbit].ms), default=0) for mbit in LINKS}
+    made = [Row(m, workers, losses.trained(m, workers), measured[m.name], shared) for m in METHODS.values()]
     return [row for row in made if row.trained or any(t.ms for t in row.timings.values())]
 
 
@@ -42,7 +50,7 @@ def _link(mbit: int | None) -> str:
 
 
 def _times(row: Row, mbit: int | None) -> str:
-    ms, to_target = row.timings[mbit].mean_ms, row.seconds(mbit)
+    ms, to_target = row.ms(mbit), row.seconds(mbit)
     return "" if ms is None else f"{number(ms)} ms" + ("" if to_target is None else f"; **{number(to_target)} s**")
 
 
@@ -53,7 +61,8 @@ def _steps(row: Row) -> str:
         return "never"
     if row.trained.length is None:
         return f"more than {max(row.trained.ended)}"
-    return str(row.trained.length)
+    known = next_length(row.trained.ended, row.trained.target) is None
+    return f"{'' if known else 'at most '}{row.trained.length}"
 
 
 def _cells(row: Row) -> list[str]:
@@ -84,11 +93,10 @@ def _against_ddp(made: list[Row]) -> list[str]:
     lines, ddp, ours = [], _named(made, DDP), _named(made, TARGET)
     if ddp is None or ours is None:
         return lines
-    ratios = {mbit: ours.timings[mbit].mean_ms / ddp.timings[mbit].mean_ms for mbit in LINKS
-              if ours.timings[mbit].ms and ddp.timings[mbit].ms}
-    if ratios:
-        lines.append(f"A step of {TARGET} over DDP's: "
-                     + ", ".join(f"{ratio:.2f} ({_link(mbit)})" for mbit, ratio in ratios.items())
+    ratios = {mbit: [a / b for a, b in zip(ours.timings[mbit].ms, ddp.timings[mbit].ms)] for mbit in LINKS}
+    if any(ratios.values()):
+        lines.append(f"A step of {TARGET} over DDP's, round by round: "
+                     + "; ".join(f"{_link(mbit)} {', '.join(map(two_digits, of))}" for mbit, of in ratios.items() if of)
                      + f"; the goal is at most 1.00, and {ALONE_GOAL:.2f} on one machine.")
     for mbit, goal in GOALS.items():
         reached = {row.method.name: s for row in made

@@ -40,7 +40,7 @@ def draw(rows: list[Row], target: float | None, mbit: int, workers: int, path: P
     figure, axes = plt.subplots(figsize=(9, 4.6), constrained_layout=True)
     lowest = float("inf")
     for row in rows:
-        ms = row.timings[mbit].mean_ms
+        ms = row.ms(mbit)
         if row.method.name in LEFT_OUT or row.trained is None or ms is None:
             continue
         curve = row.trained.curves[row.trained.length or max(row.trained.curves)]

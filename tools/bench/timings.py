@@ -38,10 +38,6 @@ class Timing:
     ms: list[float]
     sent: float | None
 
-    @property
-    def mean_ms(self) -> float | None:
-        return mean(self.ms) if self.ms else None
-
 
 def plan(method: Method, mbit: int | None) -> Model:
     """How many steps are measured, and how many come before."""
