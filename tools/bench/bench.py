@@ -30,12 +30,10 @@ import argparse
 import datetime
 import os
 import platform
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
@@ -48,8 +46,8 @@ import shared
 import slow
 import slow_modulo
 import starting
-from programs import (BUILD, CONTENDERS, GPU_MODELS, HERE, MODELS, OURS, ROOT, Model, build, environment, make_files,
-                      run_bare, run_contender, run_ours)
+from programs import (BUILD, CONTENDERS, GPU_MODELS, HERE, MODELS, OURS, Model, build, environment, make_files,
+                      run_bare, run_contender, run_ours, stop_in_order, version_of_others, version_of_ours)
 from tables import NotHere, number, ratios, rounds_of, say, spread, table, two_digits
 
 RING_NEEDS_TWO = ("decent-dp", "decent-dp fused", "decent-optim-wrapper")  # their ring needs an even number of workers
@@ -226,13 +224,10 @@ def circumstances(kind: str, arguments: argparse.Namespace) -> str:
     cpu = next(line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
                if line.startswith("model name"))
     cores = subprocess.run(["nproc"], capture_output=True, text=True, check=True).stdout.strip()
-    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "decent-dp", "decent-optim-wrapper"))
-    own = subprocess.run([ROOT / "build" / "bin" / "decent-train", "--version"], capture_output=True, text=True,
-                         check=True).stdout.strip()
     load = Path("/proc/loadavg").read_text().split()[0]
     return (f"*{datetime.date.today()}: {cpu}, {cores} cores, {platform.system()} {platform.release().split('-')[0]}, "
-            f"load before the run {load}. {own}; {packages}. {arguments.rounds} round{'s' * (arguments.rounds > 1)}: "
-            f"`tools/bench/bench.py {kind}`.*")
+            f"load before the run {load}. {version_of_ours()}; {version_of_others()}. "
+            f"{arguments.rounds} round{'s' * (arguments.rounds > 1)}: `tools/bench/bench.py {kind}`.*")
 
 
 def measure(kind: str, arguments: argparse.Namespace) -> None:
@@ -279,16 +274,8 @@ def run(kind: str, arguments: argparse.Namespace) -> None:
     measure(kind, argparse.Namespace(**{**vars(arguments), "models": chosen}))
 
 
-def stop(number: int, _: object) -> None:
-    """On a signal: what was started is ended, namespaces are deleted, and no second signal stops that."""
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)
-    sys.exit(128 + number)
-
-
 def main() -> None:
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, stop)
+    stop_in_order()
     arguments = parse()
     kinds = [arguments.kind]
     if arguments.kind == "all":

@@ -13,15 +13,21 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import local_sgd
 import support
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
+from comparison import POWER_SGD_RANK, POWER_SGD_START
 from tensors import read_safetensors
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
 
 LR = 1e-3
+MakeOptimizer = Callable[[list], torch.optim.Optimizer]
 
 
 def groups(named: list) -> list[dict]:
@@ -31,36 +37,56 @@ def groups(named: list) -> list[dict]:
     return [{"params": ps, "weight_decay": wd} for ps, wd in ((decay, 0.1), (rest, 0.0)) if ps]
 
 
-def adamw(named: list, fused: bool) -> torch.optim.Optimizer:
-    return torch.optim.AdamW(groups(named), lr=LR, **({"fused": True} if fused else {}))
+def adamw(named: list, fused: bool, lr: float = LR, betas: Sequence[float] = (0.9, 0.999)) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(groups(named), lr=lr, betas=tuple(betas), **({"fused": True} if fused else {}))
+
+
+def fused_adamw(named: list) -> torch.optim.Optimizer:
+    return adamw(named, True)
 
 
 def nothing() -> None:
     pass
 
 
-def build(name: str, model: torch.nn.Module, rank: int, workers: int):
-    """Returns forward and what comes after backward."""
-    if name in ("decent-dp", "decent-dp fused"):
+def ddp(model: torch.nn.Module, hook: str) -> torch.nn.Module:
+    """hook: what DDP does with a bucket of gradients; empty for its own."""
+    # Buffers: the others leave them alone during training too.
+    # PowerSGD's later all-reduces begin on threads of gloo, those of several buckets in any order: one bucket only.
+    size = {"bucket_cap_mb": 4096} if hook == "PowerSGD" else {}
+    forward = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True,
+                                                        **size)
+    if hook == "fp16":
+        forward.register_comm_hook(None, fp16_compress_hook)
+    elif hook == "PowerSGD":
+        forward.register_comm_hook(PowerSGDState(None, POWER_SGD_RANK, start_powerSGD_iter=POWER_SGD_START),
+                                   powerSGD_hook)
+    else:
+        assert hook == "", hook
+    return forward
+
+
+def build(name: str, model: torch.nn.Module, rank: int, workers: int, make: MakeOptimizer = fused_adamw):
+    """Returns forward and what comes after backward. A topology other than a ring follows a comma."""
+    kind, _, topology = name.partition(", ")
+    topology = topology or "ring"
+    if kind in ("decent-dp", "decent-dp fused"):
         from decent_dp.ddp import DecentralizedDataParallel
 
-        ddp = DecentralizedDataParallel(model, optim_fn=lambda named: adamw(named, name.endswith("fused")),
-                                        topology="ring")
-        return ddp, nothing  # it updates in backward
-    if name == "decent-optim-wrapper":
+        optim_fn = make if kind.endswith("fused") else lambda named: adamw(named, False)
+        return DecentralizedDataParallel(model, optim_fn=optim_fn, topology=topology), nothing  # it updates in backward
+    if kind == "decent-optim-wrapper":
         from decent_optim_wrapper.wrapper import DecentOptimWrapper
 
-        optimizer = DecentOptimWrapper(adamw(list(model.named_parameters()), True), rank, workers, workers, "ring", 25)
+        optimizer = DecentOptimWrapper(make(list(model.named_parameters())), rank, workers, workers, topology, 25)
         forward = model
-    elif name == "DDP":
-        # Buffers: the others leave them alone during training too.
-        forward = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False,
-                                                            gradient_as_bucket_view=True)
-        optimizer = adamw(list(model.named_parameters()), True)
     else:
-        assert name == "no communication", name
-        optimizer = adamw(list(model.named_parameters()), True)
-        forward = model
+        optimizer = make(list(model.named_parameters()))
+        forward = ddp(model, kind[len("DDP ") :]) if kind.startswith("DDP") else model
+        if kind.startswith("local SGD"):
+            local_sgd.start(model, optimizer, rank, workers, every=int(kind.split()[-1]))
+        else:
+            assert kind.startswith("DDP") or kind == "no communication", name
 
     def update() -> None:
         optimizer.step()
@@ -74,7 +100,7 @@ def main() -> None:
     batch_size, steps, warm_up, optimizing = map(int, sys.argv[4:])
     torch.set_num_threads(1)
     torch._C._set_graph_executor_optimize(bool(optimizing))
-    if name.startswith("decent"):
+    if name.startswith("decent-"):
         from loguru import logger
 
         logger.remove()  # they narrate at debug level

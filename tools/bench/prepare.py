@@ -34,6 +34,13 @@ def write_passages(path: Path, length: int) -> None:
                              "y": y[: count * length].reshape(count, length)})
 
 
+def write_shuffled(path: Path, part: str, count: int | None = None) -> None:
+    """The text of configs/char_gpt.yaml, `part` of it, in another order: the same for programs that read in order."""
+    fields = read_safetensors(ROOT / "configs" / "data" / f"opticks-{part}.safetensors")
+    rows = np.random.default_rng(0).permutation(len(fields["x"]))[:count]
+    write_safetensors(path, {name: array[rows] for name, array in fields.items()})
+
+
 def write_noise(path: Path) -> None:
     """Images of no meaning in 10 classes: what they show is no matter to the time of a step."""
     random = np.random.default_rng(0)
@@ -51,6 +58,8 @@ def main() -> None:
     write_digits(folder / "digits.safetensors")
     write_passages(folder / "passages_128.safetensors", 128)
     write_passages(folder / "passages_256.safetensors", 256)
+    write_shuffled(folder / "shuffled_train.safetensors", "train")
+    write_shuffled(folder / "shuffled_eval.safetensors", "eval", 64)
     write_noise(folder / "noise_64.safetensors")
 
 

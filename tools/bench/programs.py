@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -21,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build"
 FILES = BUILD / "bench"  # models and data, made by prepare.py
-PROGRAM = BUILD / "bin" / "decent-train"
+PROGRAM = Path(os.environ.get("DECENT_TRAIN", BUILD / "bin" / "decent-train")).absolute()
 TIMEOUT_S = 1800
 
 
@@ -52,6 +53,27 @@ KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_MMAP_THRESHOLD
 
 OURS = "decent-train"
 CONTENDERS = ("decent-dp", "decent-dp fused", "decent-optim-wrapper", "DDP", "no communication")
+
+
+def version_of_ours() -> str:
+    return subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def version_of_others() -> str:
+    installed = {d.name: d.version for d in importlib.metadata.distributions()}
+    names = ("torch", "decent-dp", "decent-optim-wrapper", "torchft")  # the last where compare.py finds it
+    return ", ".join(f"{name} {installed[name]}" for name in names if name in installed)
+
+
+def stop_in_order() -> None:
+    """From here on a signal ends what was started and deletes namespaces, and no second signal stops that."""
+    def stop(number: int, _: object) -> None:
+        for one in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(one, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, stop)
 
 
 def make_files(models: Sequence[str]) -> None:
