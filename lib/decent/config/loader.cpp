@@ -54,7 +54,7 @@ Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
   Recipe recipe;
   config::Context context{mistakes, names, file.parent_path(), key_names()};
   config::recipe_table().read(root, {}, "", context, recipe);
-  config::resolve(recipe, root, file, mistakes);
+  config::resolve(recipe, root, file, names, mistakes);
   config::check_together(recipe, root, names, mistakes);
   mistakes.throw_if_any();
   return recipe;

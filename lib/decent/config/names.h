@@ -29,6 +29,7 @@ struct MethodName {
   bool averages_weights = true;  // by any exchange, in any number of slices
   /// If not: the values of comm_dtype that it can send; empty where it sends nothing.
   std::vector<std::string> sends = {};
+  double bucket_mb = 25;  // where the recipe does not say
 };
 
 struct Names {

@@ -18,6 +18,13 @@ Where where_of(const Value& root, const std::string& section, const std::string&
   return inner == nullptr ? outer->where : inner->value.where;
 }
 
+template <typename Named>
+const Named* find_named(const std::vector<Named>& list, const std::string& name) {
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const Named& each) { return each.name == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
 // What the recipe leaves to the optimizer of its name.
 void resolve(OptimizerRecipe& optimizer, const Value& root) {
   const UpdateDefaults defaults = update_defaults(optimizer.name);
@@ -28,6 +35,14 @@ void resolve(OptimizerRecipe& optimizer, const Value& root) {
   };
   if (!given("betas")) optimizer.betas = defaults.betas;
   if (!given("momentum")) optimizer.momentum = defaults.momentum;
+}
+
+// What the recipe leaves to the method.
+void resolve(ParallelRecipe& parallel, const Value& root, const Names& names) {
+  const Entry* section = root.find("parallel");
+  const bool given = section != nullptr && section->value.find("bucket_mb") != nullptr;
+  const MethodName* method = find_named(names.methods, parallel.method);
+  if (!given && method != nullptr) parallel.bucket_mb = method->bucket_mb;
 }
 
 void check_optimizer(const OptimizerRecipe& optimizer, const Value& root, Mistakes& mistakes) {
@@ -58,13 +73,6 @@ std::string bounded_optimizers() {
   for (const std::string& name : update_names())
     if (update_bounded_by_lr(name)) names.push_back(name);
   return join(names);
-}
-
-template <typename Named>
-const Named* find_named(const std::vector<Named>& list, const std::string& name) {
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const Named& each) { return each.name == name; });
-  return found == list.end() ? nullptr : &*found;
 }
 
 bool needs_near_copies(const Names& names, const std::string& exchange) {
@@ -118,7 +126,7 @@ void check_together(const Recipe& recipe, const Value& root, const Names& names,
 }
 
 void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& file,
-             Mistakes& mistakes) {
+             const Names& names, Mistakes& mistakes) {
   if (recipe.name.empty()) {
     recipe.name = file.stem().empty() ? "recipe" : file.stem().string();
     if (!is_utf8(recipe.name)) {
@@ -128,6 +136,7 @@ void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& fil
   if (recipe.output.empty()) recipe.output = std::filesystem::path("runs") / recipe.name;
   if (!recipe.train.epochs && !recipe.train.steps) recipe.train.epochs = 1;
   resolve(recipe.optimizer, root);
+  resolve(recipe.parallel, root, names);
 }
 
 }  // namespace decent::config

@@ -15,6 +15,6 @@ void check_together(const Recipe& recipe, const Value& root, const Names& names,
 /// Fills in the defaults that depend on other keys or on the recipe's file; `root` tells which keys
 /// are given.
 void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& file,
-             Mistakes& mistakes);
+             const Names& names, Mistakes& mistakes);
 
 }  // namespace decent::config

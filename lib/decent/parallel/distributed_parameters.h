@@ -38,7 +38,7 @@ struct DistributedDataParallelOptions {
   Schedule schedule = nullptr;
   double weight_decay = 0.0;
   SettingsFunction settings = nullptr;
-  double bucket_mb = 25.0;
+  double bucket_mb = 4.0;  // MiB; small ones are sent earlier in backward
   /// "fp32": gradients are sent as they are (of float64 parameters in float64); "bf16": rounded to
   /// bfloat16, in which they are also added up.
   std::string comm_dtype = "fp32";

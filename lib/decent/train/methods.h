@@ -32,6 +32,7 @@ struct ParallelMethod {
   bool averages_weights = false;
   /// If not: the values of parallel.comm_dtype that it can send; empty where it sends nothing.
   std::vector<std::string> sends = {};
+  double bucket_mb = 25;  // where the recipe does not say, in MiB
   /// Whether parameters and optimizer states are the same on all workers, bit for bit, so that a
   /// checkpoint needs them once.
   bool copies_alike = false;

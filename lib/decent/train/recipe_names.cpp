@@ -28,8 +28,10 @@ std::vector<config::ExchangeName> exchanges() {
 std::vector<config::MethodName> methods() {
   std::vector<config::MethodName> list;
   for (const ParallelMethod& method : parallel_methods()) {
-    list.push_back(
-        {.name = method.name, .averages_weights = method.averages_weights, .sends = method.sends});
+    list.push_back({.name = method.name,
+                    .averages_weights = method.averages_weights,
+                    .sends = method.sends,
+                    .bucket_mb = method.bucket_mb});
   }
   return list;
 }

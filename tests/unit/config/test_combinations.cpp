@@ -76,6 +76,9 @@ TEST(Combinations, GradientsAreSentWholeAndInFewWays) {
       "run.yaml:6:11: parallel.slices: 4 cannot be used with parallel.method: all_reduce, which "
       "sends every gradient in the step that it belongs to; valid: 1");
   EXPECT_EQ(parse(all_reduce + "  comm_dtype: bf16\n").parallel.method, "all_reduce");
+  EXPECT_EQ(parse(all_reduce).parallel.bucket_mb, 4);
+  EXPECT_EQ(parse(all_reduce + "  bucket_mb: 25\n").parallel.bucket_mb, 25);
+  EXPECT_EQ(parse(kSmallest).parallel.bucket_mb, 25);
   // What nobody sends may be anything, also what the optimizer could not do.
   EXPECT_EQ(parse(kSmallest,
                   {"parallel={method: none, comm_dtype: modulo2, slices: 4}", "optimizer.name=sgd"})
