@@ -6,11 +6,14 @@
 // includes its header.
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "decent/comm/communicator.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/settle_buffers.h"
 #include "decent/parallel/tensor_names.h"
