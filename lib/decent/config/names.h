@@ -3,7 +3,9 @@
 // whoever loads a recipe hands them over: a name stands where the thing does that it names, and
 // this room needs none of the others.
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace decent::config {
@@ -40,5 +42,20 @@ struct Names {
   std::vector<ExchangeName> exchanges;  // parallel.comm_dtype
   std::vector<SourceFormat> formats;    // data.train, data.eval: format
 };
+
+/// The entry of that name in one of these lists; null if there is none.
+template <typename Named>
+const Named* find_named(const std::vector<Named>& list, std::string_view name) {
+  const auto found =
+      std::find_if(list.begin(), list.end(), [&](const Named& each) { return each.name == name; });
+  return found == list.end() ? nullptr : &*found;
+}
+
+template <typename Named>
+std::vector<std::string> names_in(const std::vector<Named>& list) {
+  std::vector<std::string> names;
+  for (const Named& each : list) names.push_back(each.name);
+  return names;
+}
 
 }  // namespace decent::config

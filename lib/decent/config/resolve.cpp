@@ -18,31 +18,24 @@ Where where_of(const Value& root, const std::string& section, const std::string&
   return inner == nullptr ? outer->where : inner->value.where;
 }
 
-template <typename Named>
-const Named* find_named(const std::vector<Named>& list, const std::string& name) {
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const Named& each) { return each.name == name; });
-  return found == list.end() ? nullptr : &*found;
+bool is_given(const Value& root, const std::string& section, const std::string& key) {
+  const Entry* outer = root.find(section);
+  return outer != nullptr && outer->value.find(key) != nullptr;
 }
 
 // What the recipe leaves to the optimizer of its name.
 void resolve(OptimizerRecipe& optimizer, const Value& root) {
   const UpdateDefaults defaults = update_defaults(optimizer.name);
   if (!optimizer.weight_decay) optimizer.weight_decay = defaults.weight_decay;
-  const Entry* section = root.find("optimizer");
-  const auto given = [&](const char* key) {
-    return section != nullptr && section->value.find(key) != nullptr;
-  };
-  if (!given("betas")) optimizer.betas = defaults.betas;
-  if (!given("momentum")) optimizer.momentum = defaults.momentum;
+  if (!is_given(root, "optimizer", "betas")) optimizer.betas = defaults.betas;
+  if (!is_given(root, "optimizer", "momentum")) optimizer.momentum = defaults.momentum;
 }
 
 // What the recipe leaves to the method.
 void resolve(ParallelRecipe& parallel, const Value& root, const Names& names) {
-  const Entry* section = root.find("parallel");
-  const bool given = section != nullptr && section->value.find("bucket_mb") != nullptr;
   const MethodName* method = find_named(names.methods, parallel.method);
-  if (!given && method != nullptr) parallel.bucket_mb = method->bucket_mb;
+  if (method == nullptr || is_given(root, "parallel", "bucket_mb")) return;
+  parallel.bucket_mb = method->bucket_mb;
 }
 
 void check_optimizer(const OptimizerRecipe& optimizer, const Value& root, Mistakes& mistakes) {

@@ -39,12 +39,6 @@ bool read_named_inputs(const Slot& slot, std::vector<ModelInput>& out) {
   return good;
 }
 
-const SourceFormat* find_format(const Names& names, const std::string& name) {
-  const auto found = std::find_if(names.formats.begin(), names.formats.end(),
-                                  [&](const SourceFormat& format) { return format.name == name; });
-  return found == names.formats.end() ? nullptr : &*found;
-}
-
 // Formats of a later release: not to be taken for misspellings of others.
 bool is_later_format(const std::string& name) {
   constexpr std::array<std::string_view, 5> kLater = {"idx", "images", "csv", "tokens", "text"};
@@ -104,7 +98,8 @@ bool Codec<SourceRecipe>::read(const Slot& slot, SourceRecipe& out) {
   const std::size_t before = slot.context.mistakes.size();
   const Entry* entry = slot.value.find("format");
   const auto name = entry != nullptr ? to_text(entry->value) : std::nullopt;
-  if (const SourceFormat* format = name ? find_format(slot.context.names, *name) : nullptr) {
+  const std::vector<SourceFormat>& formats = slot.context.names.formats;
+  if (const SourceFormat* format = name ? find_named(formats, *name) : nullptr) {
     source_table(*format).read(slot.value, slot.section, slot.path, slot.context, out);
   } else if (name && is_later_format(*name)) {
     slot.context.mistakes.add(

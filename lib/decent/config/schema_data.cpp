@@ -86,11 +86,7 @@ Table<TopologyRecipe> make_custom_topology_table() {
 
 }  // namespace
 
-std::vector<std::string> format_names(const Names& names) {
-  std::vector<std::string> all;
-  for (const SourceFormat& format : names.formats) all.push_back(format.name);
-  return all;
-}
+std::vector<std::string> format_names(const Names& names) { return names_in(names.formats); }
 
 bool is_common_source_key(const std::string& name) {
   return name == "format" || name == "limit" || name == "holdout";

@@ -7,17 +7,8 @@ namespace {
 
 using enum OnResume;
 
-std::vector<std::string> exchange_names(const Names& names) {
-  std::vector<std::string> list;
-  for (const ExchangeName& exchange : names.exchanges) list.push_back(exchange.name);
-  return list;
-}
-
-std::vector<std::string> method_names(const Names& names) {
-  std::vector<std::string> list;
-  for (const MethodName& method : names.methods) list.push_back(method.name);
-  return list;
-}
+std::vector<std::string> exchange_names(const Names& names) { return names_in(names.exchanges); }
+std::vector<std::string> method_names(const Names& names) { return names_in(names.methods); }
 
 }  // namespace
 

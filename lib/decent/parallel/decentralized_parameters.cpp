@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "decent/core/error.h"
 #include "decent/parallel/arrivals.h"
 #include "decent/parallel/bucket_gradients.h"
 #include "decent/parallel/exchange/meetings.h"

@@ -1,6 +1,5 @@
 #include "decent/resume/compatibility.h"
 
-#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -24,10 +23,8 @@ Facts facts_of(const Manifest& manifest) {
 // The method of a run; of a later program's, which is not known here, nothing is taken for granted.
 config::MethodName method_of(const Facts& facts, const std::vector<config::MethodName>& methods) {
   const std::string name = value_of(facts, kMethodTopic);
-  const auto found = std::find_if(methods.begin(), methods.end(),
-                                  [&](const auto& method) { return method.name == name; });
-  return found == methods.end() ? config::MethodName{.name = name, .averages_weights = false}
-                                : *found;
+  const config::MethodName* found = config::find_named(methods, name);
+  return found == nullptr ? config::MethodName{.name = name, .averages_weights = false} : *found;
 }
 
 // A key that only some methods use.

@@ -44,7 +44,7 @@ Notices notices_of(const Run& run, int workers) {
   if (const auto edge = large_edge(run)) all.notes.push_back(large_edge_note(*edge));
   const Notices model = notices_of_model(run.task, run.trial);
   all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
-  const ParallelMethod& method = parallel_method(recipe.parallel.method);
+  const ParallelMethod& method = method_of(run);
   const auto parts = connected_parts(run.plan.topology, workers);
   if (method.averages_weights && parts.size() > 1)
     all.warnings.push_back(disconnected_warning(parts));
@@ -57,7 +57,7 @@ Notices notices_of(const Run& run, int workers) {
 
 void announce_run(Log& log, const Run& run, const RunSize& size) {
   const Recipe& recipe = run.task.recipe;
-  const ParallelMethod& method = parallel_method(recipe.parallel.method);
+  const ParallelMethod& method = method_of(run);
   const RunFacts facts{
       .workers = size.workers,
       .device = device_text(run.task.device, size.workers),

@@ -67,8 +67,8 @@ Notices notices_of_run(const Run& run, int workers) {
   Notices all = notices_of(run, workers);
   // Of several batches, or of other workers', another may give one.
   const Recipe& recipe = run.task.recipe;
-  const bool only_batch = recipe.train.grad_accumulation == 1 &&
-                          (workers == 1 || !parallel_method(recipe.parallel.method).copies_alike);
+  const bool only_batch =
+      recipe.train.grad_accumulation == 1 && (workers == 1 || !method_of(run).copies_alike);
   if (!run.trial.without_gradient.empty() && only_batch) {
     all.warnings.push_back(no_gradient_warning(run.plan.first_step + 1, run.trial.without_gradient,
                                                without_gradient(run.plan.topology)));
@@ -106,8 +106,8 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
       .peak_bytes = peak_bytes(),
       .in_backward = updates_in_backward(run),
       .device = device_text(run.task.device, launch.world_size),
-      .averages_weights = parallel_method(recipe.parallel.method).averages_weights,
-      .parallel = parallel_method(recipe.parallel.method).text(run),
+      .averages_weights = method_of(run).averages_weights,
+      .parallel = method_of(run).text(run),
       .topology = topology_name(recipe.parallel.topology),
       .workers = launch.world_size,
       .gamma = recipe.parallel.gamma,

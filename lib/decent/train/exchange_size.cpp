@@ -15,18 +15,17 @@ constexpr std::size_t kMaxSmallEdge = 4;
 
 using Costs = std::function<ExchangeCosts(int members)>;
 
-Costs costs_of(const Run& run) {
-  const ParallelRecipe& recipe = run.task.recipe.parallel;
-  return parallel_method(recipe.method).costs(recipe);
+Costs costs_of(const Run& run) { return method_of(run).costs(run.task.recipe.parallel); }
+
+std::int64_t slices_of(const Run& run) {
+  return method_of(run).averages_weights ? run.task.recipe.parallel.slices : 1;
 }
 
 // Bytes of the weights that take part in the exchange of one step.
 double exchanged_bytes(const Run& run) {
   const std::vector<std::int64_t> bytes = bucket_bytes(run);
   const auto all = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
-  const ParallelRecipe& recipe = run.task.recipe.parallel;
-  const bool sliced = parallel_method(recipe.method).averages_weights;
-  return static_cast<double>(all) / static_cast<double>(sliced ? recipe.slices : 1);
+  return static_cast<double>(all) / static_cast<double>(slices_of(run));
 }
 
 // What one worker sends in one step over what of the weights takes part, on average over phases.
@@ -68,7 +67,7 @@ std::optional<double> exchange_memory(const Run& run, int rank) {
   const ExchangeCosts of_edge = costs(static_cast<int>(largest));
   const double sharing = of_edge.memory_sharing.value_or(of_edge.memory);
   const Sharing shared = run.task.device.sharing;
-  const bool by_pairs = parallel_method(run.task.recipe.parallel.method).averages_weights;
+  const bool by_pairs = method_of(run).averages_weights;
   double memory = 0;
   if (shared != Sharing::all) memory += of_edge.memory;
   if (shared == Sharing::all || (shared != Sharing::none && by_pairs)) memory += sharing;
@@ -77,9 +76,8 @@ std::optional<double> exchange_memory(const Run& run, int rank) {
 
 SentFacts sent_facts(const Run& run, int workers) {
   const ParallelRecipe& recipe = run.task.recipe.parallel;
-  const ParallelMethod& method = parallel_method(recipe.method);
-  SentFacts facts{.method = method.sent(recipe),
-                  .slices = method.averages_weights ? recipe.slices : 1,
+  SentFacts facts{.method = method_of(run).sent(recipe),
+                  .slices = slices_of(run),
                   .link_mbit = recipe.link_mbit};
   if (const Costs costs = costs_of(run))
     facts.bytes = sent_per_weight(costs, run.plan.topology, workers) * exchanged_bytes(run);
@@ -87,7 +85,7 @@ SentFacts sent_facts(const Run& run, int workers) {
 }
 
 std::optional<LargestEdge> large_edge(const Run& run) {
-  if (!parallel_method(run.task.recipe.parallel.method).averages_weights) return std::nullopt;
+  if (!method_of(run).averages_weights) return std::nullopt;
   std::size_t largest = 0;
   for (const Phase& phase : run.plan.topology) {
     for (const Edge& edge : phase) largest = std::max(largest, edge.ranks.size());

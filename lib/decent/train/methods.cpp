@@ -1,7 +1,9 @@
 #include "decent/train/methods.h"
 
+#include "decent/config/names.h"
 #include "decent/core/error.h"
 #include "decent/train/methods/built_in.h"
+#include "decent/train/run.h"
 
 namespace decent {
 
@@ -12,10 +14,12 @@ const std::vector<ParallelMethod>& parallel_methods() {
 }
 
 const ParallelMethod& parallel_method(std::string_view name) {
-  for (const ParallelMethod& method : parallel_methods()) {
-    if (method.name == name) return method;
-  }
+  if (const auto* method = config::find_named(parallel_methods(), name)) return *method;
   throw UserError("unknown parallel.method '" + std::string(name) + "'");
+}
+
+const ParallelMethod& method_of(const Run& run) {
+  return parallel_method(run.task.recipe.parallel.method);
 }
 
 }  // namespace decent

@@ -53,5 +53,7 @@ const std::vector<ParallelMethod>& parallel_methods();
 
 /// The method of that name. Throws UserError for an unknown one.
 const ParallelMethod& parallel_method(std::string_view name);
+/// That of the recipe of `run`.
+const ParallelMethod& method_of(const Run& run);
 
 }  // namespace decent

@@ -50,9 +50,7 @@ Cadence saves_of(const CheckpointRecipe& recipe) {
   return {.every_steps = recipe.every_steps, .every_epochs = recipe.every_epochs};
 }
 
-bool copies_alike(const Run& run) {
-  return parallel_method(run.task.recipe.parallel.method).copies_alike;
-}
+bool copies_alike(const Run& run) { return method_of(run).copies_alike; }
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -81,10 +79,9 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
     // Of a run that was resumed, what was logged before.
     for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }
-  parallel_ =
-      parallel_method(run_.task.recipe.parallel.method)
-          .make(run_, world_,
-                {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
+  parallel_ = method_of(run_).make(
+      run_, world_,
+      {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
   finite_.emplace(*run_.task.model);
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
   batches_ = make_prefetcher();
