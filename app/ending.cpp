@@ -5,6 +5,7 @@
 #include <string>
 
 #include "decent/core/error.h"
+#include "decent/report/elastic_error.h"
 
 namespace decent {
 namespace {
@@ -37,6 +38,7 @@ void print_error(const Program& program, const std::string& message, int rank) {
 void end_together(Program& program, const SharedError& error) {
   if (program.training && error.code() != ExitCode::stopped) program.trainer->note_end("failed");
   if (program.launch.rank == 0) print_shared(error);
+  write_elastic_error(error.what());
   if (program.world) {
     program.world->leave_after_rank_0();
     program.world->control().leave();
@@ -47,6 +49,7 @@ void end_together(Program& program, const SharedError& error) {
 
 // An error that only this worker knows; before the workers are connected there is nobody to tell.
 void end_alone(Program& program, const Outcome& outcome) {
+  write_elastic_error(outcome.message);
   if (!program.world) return print_error(program, outcome.message, program.launch.rank);
   Control& control = program.world->control();
   const Failure failure{
@@ -82,6 +85,7 @@ void end_after_failure(Program& program, const Failure& failure, bool reports) {
     trainer->note_end(failure.code == ExitCode::stopped ? "stopped" : "failed");
   }
   if (OutputLock* lock = program.locked.load()) lock->remove_file();
+  write_elastic_error(failure.message);
   if (reports) print_error(program, failure.message, failure.lost ? -1 : failure.rank);
   exit_now(failure.code);  // stdout is not flushed: the training thread may hold it
 }
@@ -90,6 +94,11 @@ void end_with_error(Program& program) {
   const ExitCode code = tell(program);
   std::fflush(nullptr);
   exit_now(code);
+}
+
+void end_after_workers(int code) {
+  std::fflush(nullptr);
+  std::_Exit(code);
 }
 
 void end_well() {

@@ -14,6 +14,9 @@ namespace decent {
 /// first.
 [[noreturn]] void end_with_error(Program& program);
 
+/// Ends the process that started the workers, of whose end they have told the user.
+[[noreturn]] void end_after_workers(int code);
+
 /// Ends the process, which did all that it was asked to do and has closed all that it opened.
 [[noreturn]] void end_well();
 

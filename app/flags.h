@@ -16,6 +16,8 @@ struct Flags {
   bool eval_only = false;
   std::string checkpoint = "auto";  // that --eval-only and --export read: or a folder, or "none"
   std::optional<std::string> export_file;  // .pt or .safetensors
+  int workers = 0;                         // that this process starts; 0: it is a worker
+  int max_restarts = 0;                    // of those workers
   bool print_config = false;
   bool dry_run = false;
   bool version = false;
@@ -26,6 +28,9 @@ struct Flags {
 /// Throws UserError for unknown flags (naming the nearest), missing values and flags that exclude
 /// each other.
 Flags parse_flags(int argc, char** argv);
+
+/// The command line of a worker that is started with these flags, without the program's name.
+std::vector<std::string> arguments_of(const Flags& flags);
 
 std::string help_text();
 

@@ -13,6 +13,7 @@
 #include "decent/core/error.h"
 #include "decent/core/random_name.h"
 #include "decent/core/version.h"
+#include "decent/supervisor/worker_side.h"
 #include "decent/train/recipe_names.h"
 #include "ending.h"
 #include "stop_signals.h"
@@ -74,6 +75,7 @@ void run_command(Program& program) {
     use_checkpoint(program);
   } else {
     stop_on_signals(program.world->control());
+    saves_on_signals(program.launch);
     program.world->control().on_launcher_end(LauncherEnd::stop);
     train(program);
   }
@@ -84,6 +86,8 @@ void run(Program& program, int argc, char** argv) {
   const Deferred<Flags> flags([&] { return parse_flags(argc, argv); });
   program.recipe = Deferred<Recipe>(
       [&] { return load_recipe(flags.get().config, flags.get().overrides, recipe_names()); });
+  if (const Flags* given = flags.get_if(); given != nullptr && starts_workers(*given))
+    end_after_workers(start_workers(program, *given));
   program.world = std::make_unique<World>(
       program.launch,
       WorldOptions{
@@ -92,11 +96,12 @@ void run(Program& program, int argc, char** argv) {
           .explain = [](const std::exception& error) { return outcome_of(error); },
           .on_failure = [&program](const Failure& failure,
                                    bool reports) { end_after_failure(program, failure, reports); },
-          .launcher = watch_torchrun()});
+          .launcher = watch_launcher(program.launch)});
   program.world->agree("flags", [&] { program.flags = flags.get(); });
   check_same_command(program);
   program.session = program.world->gather("session", random_name()).front();
   program.world->control().on_launcher_end(LauncherEnd::fail);
+  watches_supervisor(program.launch);
   run_command(program);
   program.world->control().leave();
 }

@@ -22,6 +22,7 @@ MAY_INCLUDE = {
     "model": {"core", "onnx"},
     "data": {"core"},
     "comm": {"core"},
+    "supervisor": {"core", "comm"},
     "optim": {"core"},
     "codec": {"core"},
     "cuda": {"core", "comm", "optim", "codec"},

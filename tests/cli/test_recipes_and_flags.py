@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,10 @@ def flag_error(*flags: object) -> str:
 def test_help() -> None:
     ended = run_alone("--help")
     assert (ended.code, ended.err) == (0, "")
-    flags = ["config FILE", "set a.b=VALUE", "resume auto|DIR", "eval-only", "checkpoint auto|DIR|none", "export FILE",
+    flags = ["config FILE", "workers N", "max-restarts R", "set a.b=VALUE", "resume auto|DIR", "eval-only", "checkpoint auto|DIR|none", "export FILE",
              "dry-run", "print-config", "quiet", "verbose", "version", "help"]
     assert_says(ended.out, *(f"--{flag}" for flag in flags))
-    assert_says(ended.out, "torchrun --nproc-per-node 4 decent-train --config configs/digits.yaml", "docs/recipe.md")
+    assert_says(ended.out, "decent-train configs/digits.yaml --workers 4", "torchrun --nproc-per-node 4 decent-train --config configs/digits.yaml", "docs/recipe.md")
     assert_says(ended.out, "TorchScript (.pt) and ONNX (.onnx) models", "use\nonly models that you trust")
     assert (ROOT / "docs" / "recipe.md").exists()
 
@@ -72,7 +73,7 @@ def test_flag_that_is_like_no_other() -> None:
     ("--batch-size", "it is a key of the recipe: --set data.batch_size=VALUE"),
     ("--data.batch_size", "it is a key of the recipe: --set data.batch_size=VALUE"),
     ("--output-dir", "it is a key of the recipe: --set output=VALUE"),
-    ("--nproc-per-node", "the number of workers is set by the launcher: torchrun --nproc-per-node N"),
+    ("--nproc-per-node", "the number of workers is a flag, --workers N, or is set by the launcher (torchrun"),
     ("--eval", "did you mean '--eval-only'?"),
 ])
 def test_flag_that_is_a_key(flag: str, advice: str) -> None:
@@ -86,7 +87,7 @@ def test_flag_that_is_a_key(flag: str, advice: str) -> None:
     ("train: {gradient_clip_val: 1}", ":9: train.gradient_clip_val: unknown key; here it is 'parallel.grad_clip_norm'"),
     ("train: {num_workers: 4}", ":9: train.num_workers: unknown key; here it is 'data.prefetch'"),
     ("lr_scheduler: cosine", ":1: lr_scheduler: unknown key; here it is 'schedule.name'"),
-    ("world_size: 4", ":1: world_size: unknown key; the number of workers is set by the launcher: torchrun"),
+    ("world_size: 4", ":1: world_size: unknown key; the number of workers is a flag, --workers N"),
 ])
 def test_key_of_another_program(line: str, advice: str, tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
@@ -97,7 +98,34 @@ def test_key_of_another_program(line: str, advice: str, tmp_path: Path) -> None:
 
 
 def test_recipe_without_its_flag() -> None:
-    assert_says(flag_error(CONFIG), CONFIG, "--config FILE")
+    with_flag, without = (run_alone(*words, "--print-config") for words in (["--config", CONFIG], [CONFIG]))
+    assert without.code == 0 and "topology: ring" in without.out
+    assert without == replace(with_flag, seconds=without.seconds)
+
+
+def test_more_than_one_recipe() -> None:
+    assert_says(flag_error(CONFIG, "other.yaml"), "'other.yaml'", "one recipe is given already")
+    assert_says(flag_error(CONFIG, "--config", CONFIG), "more than one recipe")
+
+
+@pytest.mark.parametrize("wrong, nearest", [("-help", "--help"), ("-workers", "--workers"), ("-config=a", "--config")])
+def test_single_dash(wrong: str, nearest: str) -> None:
+    assert_says(flag_error(CONFIG, wrong), f"unknown flag '{wrong}'", f"did you mean '{nearest}'")
+
+
+def test_short_help() -> None:
+    assert run_alone("-h").out == run_alone("--help").out != ""
+
+
+@pytest.mark.parametrize("flags, text", [
+    (["--workers", "0"], "--workers '0': expected an integer from 1 to 1024"),
+    (["--workers", "two"], "--workers 'two'"), (["--workers", "1025"], "from 1 to 1024"), (["--workers=-1"], "'-1'"),
+    (["--workers"], "workers"), (["--workers", "2", "--workers", "3"], "--workers is given more than once"),
+    (["--max-restarts", "1"], "--max-restarts needs --workers"),
+    (["--workers", "2", "--max-restarts", "-1"], "from 0 to"),
+    (["--workers", "2", "--max-restarts", "1", "--eval-only"], "--max-restarts is for training")])
+def test_workers_that_make_no_sense(flags: list, text: str) -> None:
+    assert_says(flag_error(CONFIG, *flags), text)
 
 
 @pytest.mark.parametrize("flags, text", [(["--config"], "config"), (["--config", CONFIG, "--set"], "set"),

@@ -58,12 +58,15 @@ std::vector<std::string> split_at_commas(const std::string& text) {
 }
 
 constexpr int kMaxWorkers = 1 << 20;
+constexpr int kMaxDescriptor = 1 << 20;
 
 }  // namespace
 
 Launch read_launch(const Variables& variables) {
   const Reader reader(variables);
   Launch launch;
+  launch.supervisor = reader.optional(kSupervisorVariable, 0, kMaxDescriptor, -1);
+  launch.store_listener = reader.optional(kStoreListenerVariable, 0, kMaxDescriptor, -1);
   launch.torchrun = variables("TORCHELASTIC_RUN_ID").has_value();
   launch.interfaces = split_at_commas(reader.text("GLOO_SOCKET_IFNAME"));
   if (!variables("RANK") && !variables("WORLD_SIZE")) return launch;

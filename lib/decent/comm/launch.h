@@ -21,10 +21,18 @@ struct Launch {
   bool torchrun = false;     // torchrun started this worker; it kills it 30 s after a signal
   std::string store_prefix;  // of this attempt's keys: a restart does not see older ones
   std::vector<std::string> interfaces;  // GLOO_SOCKET_IFNAME, separated by commas
+  // Of workers that `decent-train --workers` started: a socket that is closed when it ends, and on
+  // worker 0 one that listens on master_port for the store.
+  int supervisor = -1;
+  int store_listener = -1;
 
   bool hosts_store() const { return rank == 0 && !agent_store; }
   bool one_machine() const { return local_world_size == world_size; }
 };
+
+/// How `decent-train --workers` tells its workers the two descriptors of Launch.
+constexpr const char* kSupervisorVariable = "DECENT_SUPERVISOR";
+constexpr const char* kStoreListenerVariable = "DECENT_STORE_LISTENER";
 
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 

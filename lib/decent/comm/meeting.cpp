@@ -51,7 +51,9 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
   const std::string address = store_address(launch);
   try {
     // Left to itself it listens on all interfaces.
-    if (options.isServer && launch.one_machine())
+    if (launch.store_listener >= 0)
+      options.masterListenFd = launch.store_listener;
+    else if (options.isServer && launch.one_machine())
       options.masterListenFd = listen_on(address, launch.master_port).release();
     return c10::make_intrusive<c10d::TCPStore>(address, options);
   } catch (const std::exception& error) {

@@ -12,10 +12,10 @@ namespace decent::config {
 namespace {
 
 constexpr std::string_view kLauncher =
-    "the number of workers is set by the launcher: torchrun --nproc-per-node N decent-train ..";
+    "the number of workers is a flag, --workers N, or is set by the launcher (torchrun "
+    "--nproc-per-node N decent-train ..)";
 constexpr std::string_view kReading =
-    "the number of batches read ahead; the number of workers is set by the launcher (torchrun "
-    "--nproc-per-node N)";
+    "the number of batches read ahead; the number of workers is a flag, --workers N";
 constexpr std::string_view kResume =
     "a flag resumes a run: --resume auto, or --resume DIR for one checkpoint";
 constexpr std::string_view kUpdates = "counted in updates";

@@ -128,7 +128,8 @@ std::deque<ControlledWorker> workers_of_launcher(FakeLauncher& launcher) {
         .timeout = 20s,
         .on_failure = [&verdict = workers[i].verdict](
                           const Failure& failure, bool reports) { verdict.set(failure, reports); },
-        .launcher = i == 1 ? std::move(launcher.watched) : Socket()});
+        .launcher = i == 1 ? LauncherWatch{.ended = std::move(launcher.watched), .name = "torchrun"}
+                           : LauncherWatch{.name = "torchrun"}});
   }
   return workers;
 }

@@ -79,8 +79,8 @@ TEST(ForeignNames, NameOurKeyOfAnOverride) {
 
 TEST(ForeignNames, SayWhatToDoWhereTheRecipeHasNoSuchKey) {
   EXPECT_EQ(refusal_of("world_size=4"),
-            "--set world_size=4: world_size: unknown key; the number of workers is set by the "
-            "launcher: torchrun --nproc-per-node N decent-train ..");
+            "--set world_size=4: world_size: unknown key; the number of workers is a flag, "
+            "--workers N, or is set by the launcher (torchrun --nproc-per-node N decent-train ..)");
 }
 
 TEST(ForeignNames, SayThatAKeyIsInNoSection) {

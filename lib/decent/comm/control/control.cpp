@@ -76,7 +76,9 @@ bool Control::begin_step(std::int64_t t) {
 
 Stop Control::stop() const {
   const std::lock_guard lock(mutex_);
-  return stop_.stop();
+  Stop stop = stop_.stop();
+  stop.launcher = stop_requests_.launcher_name();
+  return stop;
 }
 
 std::vector<std::string> Control::gather(const std::string& topic, std::string own) {
@@ -200,8 +202,10 @@ void Control::decide_on(const Loss& loss) {
 void Control::pass_on_stop_requests() {
   while (const auto request = stop_requests_.take(Clock::now())) {
     if (request->at_once) {
-      set_failure(
-          {.code = ExitCode::stopped, .rank = rank_, .lost = false, .message = request->message()});
+      set_failure({.code = ExitCode::stopped,
+                   .rank = rank_,
+                   .lost = false,
+                   .message = stop_requests_.message_of(*request)});
     } else {
       join_stop(request->signal, rank_);
     }

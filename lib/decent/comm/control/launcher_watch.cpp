@@ -1,5 +1,6 @@
 #include "decent/comm/control/launcher_watch.h"
 
+#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,11 +48,15 @@ std::optional<pid_t> find_torchrun(const std::filesystem::path& proc) {
   return process;
 }
 
-Socket watch_torchrun() {
+LauncherWatch watch_launcher(const Launch& launch) {
+  if (launch.supervisor >= 0) {
+    return {.ended = Socket(::fcntl(launch.supervisor, F_DUPFD_CLOEXEC, 0)),
+            .name = "decent-train --workers"};
+  }
   const auto torchrun = find_torchrun();
   if (!torchrun) return {};
   const long descriptor = ::syscall(SYS_pidfd_open, *torchrun, 0);
-  return descriptor < 0 ? Socket() : Socket(static_cast<int>(descriptor));
+  return {.ended = Socket(static_cast<int>(descriptor)), .name = "torchrun"};
 }
 
 }  // namespace decent

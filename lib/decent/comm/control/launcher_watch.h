@@ -1,12 +1,13 @@
 #pragma once
-// Notices when torchrun ends before its workers do.
+// Notices when the process that started a worker ends before the worker does.
 
 #include <sys/types.h>
 
 #include <filesystem>
 #include <optional>
 
-#include "decent/comm/socket.h"
+#include "decent/comm/control/stop_requests.h"
+#include "decent/comm/launch.h"
 
 namespace decent {
 
@@ -15,8 +16,8 @@ namespace decent {
 /// between. nullopt if this process does not have the variable, or if the ancestor is gone already.
 std::optional<pid_t> find_torchrun(const std::filesystem::path& proc = "/proc");
 
-/// A descriptor that becomes readable when torchrun ends (pidfd_open). It is closed if torchrun did
-/// not start this worker, and on kernels before Linux 5.3.
-Socket watch_torchrun();
+/// Watches `launch.supervisor` or torchrun (by pidfd_open, so not on kernels before Linux 5.3). The
+/// descriptor is closed where neither of them started this worker.
+LauncherWatch watch_launcher(const Launch& launch);
 
 }  // namespace decent

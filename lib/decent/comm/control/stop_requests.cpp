@@ -12,9 +12,9 @@ constexpr auto kSecondSignal = 3s;
 
 }  // namespace
 
-std::string StopRequests::Request::message() const {
-  return signal == 0 ? "torchrun, which started this program, has ended"
-                     : "stopped at once by a second signal (" + signal_name(signal) + ")";
+std::string StopRequests::message_of(const Request& request) const {
+  if (request.signal == 0) return launcher_.name + ", which started this program, has ended";
+  return "stopped at once by a second signal (" + signal_name(request.signal) + ")";
 }
 
 void StopRequests::note_signal(int signal) noexcept {
@@ -24,7 +24,7 @@ void StopRequests::note_signal(int signal) noexcept {
 
 void StopRequests::note_launcher_end() {
   launcher_ended_ = true;
-  launcher_.close();
+  launcher_.ended.close();
 }
 
 std::optional<StopRequests::Request> StopRequests::take(Clock::time_point now) {

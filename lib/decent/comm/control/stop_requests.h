@@ -13,13 +13,18 @@
 
 namespace decent {
 
+/// The process that started this worker, as far as its end can be noticed.
+struct LauncherWatch {
+  Socket ended = {};                  // becomes readable when it ends; a closed one is ignored
+  std::string name = "the launcher";  // in messages: "torchrun"
+};
+
 /// Threads: only the control thread uses it, except where a method says otherwise.
 class StopRequests {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `launcher` becomes readable when the launcher ends; a closed one is ignored.
-  explicit StopRequests(Socket launcher) : launcher_(std::move(launcher)) {}
+  explicit StopRequests(LauncherWatch launcher) : launcher_(std::move(launcher)) {}
 
   /// Any thread; async-signal-safe.
   void note_signal(int signal) noexcept;
@@ -27,15 +32,17 @@ class StopRequests {
   /// What the end of the launcher means from now on, also if it has ended already. Any thread.
   void on_launcher_end(LauncherEnd what) { meaning_ = what; }
   /// The descriptor to watch; -1 if there is none.
-  int launcher() const { return launcher_.descriptor(); }
+  int launcher() const { return launcher_.ended.descriptor(); }
+  const std::string& launcher_name() const { return launcher_.name; }
   /// That descriptor was readable.
   void note_launcher_end();
 
   struct Request {
-    int signal = 0;               // 0: the launcher has ended
-    bool at_once = false;         // rather than after the same step on all workers
-    std::string message() const;  // why the run ends at once
+    int signal = 0;        // 0: the launcher has ended
+    bool at_once = false;  // rather than after the same step on all workers
   };
+  /// Why the run ends at once.
+  std::string message_of(const Request& request) const;
   /// The next request, if there is one. A second signal at least 3 s after the first asks to stop
   /// at once, because a user or launcher that sends it does not want to wait.
   std::optional<Request> take(Clock::time_point now);
@@ -51,7 +58,7 @@ class StopRequests {
 
   int signals_seen_ = 0;
   Clock::time_point first_signal_;
-  Socket launcher_;
+  LauncherWatch launcher_;
   bool launcher_ended_ = false;
 };
 

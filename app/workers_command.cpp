@@ -1,0 +1,81 @@
+// --workers: this process starts the workers and waits for them.
+
+#include <sys/auxv.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "commands.h"
+#include "decent/core/error.h"
+#include "decent/report/run_folder.h"
+#include "decent/supervisor/supervisor.h"
+
+namespace decent {
+namespace {
+
+// By this name the system shows the workers, unlike by /proc/self/exe.
+std::string own_program() {
+  std::error_code unknown;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  if (!unknown) return path;
+  return reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+}
+
+// When each checkpoint in the folder was completed.
+using Saved = std::map<std::filesystem::path, std::filesystem::file_time_type>;
+
+Saved saved_in(const std::filesystem::path& checkpoints) {
+  Saved saved;
+  std::error_code absent;
+  for (const auto& folder : std::filesystem::directory_iterator(checkpoints, absent)) {
+    const auto time = std::filesystem::last_write_time(folder.path() / "manifest.json", absent);
+    if (!absent) saved[folder.path()] = time;
+  }
+  return saved;
+}
+
+// After a restart the run goes on from its newest checkpoint; where it began at one that the user
+// named and has not saved another, it begins there again.
+Flags restarted(Flags flags, bool has_saved) {
+  if (has_saved || !flags.resume) flags.resume = "auto";
+  return flags;
+}
+
+void check_no_other_launcher(const Launch& launch) {
+  if (launch.world_size == 1 && !launch.torchrun) return;
+  throw UserError(
+      "--workers starts the workers by itself, but this process was started by a launcher, as "
+      "worker " +
+      std::to_string(launch.rank) + " of " + std::to_string(launch.world_size) +
+      ". Leave out one of the two");
+}
+
+}  // namespace
+
+bool starts_workers(const Flags& flags) {
+  return flags.workers > 0 && !flags.help && !flags.version && !flags.print_config;
+}
+
+int start_workers(const Program& program, const Flags& flags) {
+  check_no_other_launcher(program.launch);
+  const auto checkpoints = RunFolder(program.recipe.get().output).checkpoints();
+  const Saved before = saved_in(checkpoints);
+  const std::string file = own_program();
+  return supervise({.workers = flags.workers,
+                    .max_restarts = flags.max_restarts,
+                    .patience = std::chrono::seconds(15),
+                    .command =
+                        [&](int restarts) {
+                          if (restarts == 0) return WorkerCommand{file, arguments_of(flags)};
+                          const bool has_saved = saved_in(checkpoints) != before;
+                          return WorkerCommand{file, arguments_of(restarted(flags, has_saved))};
+                        },
+                    .say =
+                        [](const std::string& line) {
+                          std::fprintf(stderr, "decent-train: %s\n", line.c_str());
+                        }});
+}
+
+}  // namespace decent

@@ -1,0 +1,135 @@
+#include "decent/supervisor/supervisor.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <ctime>
+#include <optional>
+
+#include "decent/comm/control/control_types.h"
+#include "decent/core/error.h"
+
+namespace decent {
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+// `timeout` and others send a signal to a process and to its group: that is one request.
+constexpr auto kSameRequest = 200ms;
+constexpr auto kLookAgain = 500ms;
+
+// SIGHUP is left alone where nohup has said so.
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+// Signals are taken by wait() alone, so that none interrupts anything.
+class Signals {
+ public:
+  Signals() {
+    ::sigemptyset(&set_);
+    for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set_, signal);
+    if (!is_ignored(SIGHUP)) ::sigaddset(&set_, SIGHUP);
+    ::sigprocmask(SIG_BLOCK, &set_, &before_);
+  }
+  ~Signals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  Signals(const Signals&) = delete;
+  Signals& operator=(const Signals&) = delete;
+
+  // The next signal but SIGCHLD; nullopt after that one, and after a while.
+  std::optional<siginfo_t> wait() const {
+    const timespec most{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(kLookAgain).count()};
+    siginfo_t info{};
+    const int signal = ::sigtimedwait(&set_, &info, &most);
+    return signal > 0 && signal != SIGCHLD ? std::optional(info) : std::nullopt;
+  }
+
+ private:
+  sigset_t set_{};
+  sigset_t before_{};
+};
+
+class Supervisor {
+ public:
+  explicit Supervisor(const SupervisorOptions& options) : options_(options) {}
+
+  int run() {
+    for (int restarts = 0;; ++restarts) {
+      const std::optional<WorkerEnd> failure = run_once(restarts);
+      if (killed_by_) return 128 + *killed_by_;
+      if (!failure) return static_cast<int>(ExitCode::done);
+      if (asked_by_ || restarts == options_.max_restarts || !may_go_well(*failure))
+        return code_of(*failure);
+      options_.say("starting all workers again, " + std::to_string(restarts + 1) + " of " +
+                   std::to_string(options_.max_restarts) + " times");
+    }
+  }
+
+ private:
+  // The first failure, when all have ended.
+  std::optional<WorkerEnd> run_once(int restarts) {
+    WorkerGroup group(options_.command(restarts), options_.workers);
+    std::optional<WorkerEnd> first;
+    Clock::time_point failed;
+    while (group.running() > 0) {
+      if (const auto signal = signals_.wait()) take(*signal, group);
+      for (const WorkerEnd& end : group.take_ended()) {
+        if (!end.failed() || first) continue;
+        first = end;
+        failed = Clock::now();
+        if (end.signal != 0 && !killed_by_) say_signal(end);
+      }
+      if (first && Clock::now() > failed + options_.patience) group.signal(SIGKILL);
+    }
+    return first;
+  }
+
+  void take(const siginfo_t& info, WorkerGroup& group) {
+    const int signal = info.si_signo;
+    const bool from_terminal = info.si_code == SI_KERNEL;
+    if (!asked_by_) {
+      asked_by_ = signal;
+      asked_ = Clock::now();
+      if (group.saves_on_signals()) return group.signal(signal == SIGHUP ? SIGTERM : signal);
+      return kill(signal, group, "before there was anything to save");
+    }
+    if (from_terminal || Clock::now() > asked_ + kSameRequest)
+      kill(signal, group, "at once by a second signal");
+  }
+
+  void kill(int signal, WorkerGroup& group, const std::string& how) {
+    if (killed_by_) return;
+    killed_by_ = signal;
+    group.signal(SIGKILL);
+    options_.say("ended " + how + " (" + signal_name(signal) + ")");
+  }
+
+  void say_signal(const WorkerEnd& end) const {
+    options_.say("worker " + std::to_string(end.rank) + " (process " + std::to_string(end.process) +
+                 ") was ended by " + signal_name(end.signal) +
+                 (end.signal == SIGKILL ? ", as the system does where memory runs out" : ""));
+  }
+
+  static int code_of(const WorkerEnd& end) {
+    return end.signal != 0 ? static_cast<int>(ExitCode::peer_lost) : end.exit_code;
+  }
+
+  static bool may_go_well(const WorkerEnd& end) {
+    const int code = code_of(end);
+    return code == static_cast<int>(ExitCode::peer_lost) || code == static_cast<int>(ExitCode::bug);
+  }
+
+  const SupervisorOptions& options_;
+  const Signals signals_;
+  std::optional<int> asked_by_;   // the first signal
+  std::optional<int> killed_by_;  // the one that killed the workers
+  Clock::time_point asked_;
+};
+
+}  // namespace
+
+int supervise(const SupervisorOptions& options) { return Supervisor(options).run(); }
+
+}  // namespace decent
