@@ -79,7 +79,7 @@ set(CMAKE_CUDA_STANDARD 20)
 set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 if(CCACHE)
-  set(CMAKE_CUDA_COMPILER_LAUNCHER "${CCACHE}")
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${compiler_launcher})
 endif()
 
 foreach(library c10_cuda torch_cuda)

@@ -38,9 +38,16 @@ std::string loader_reason() {
 // All symbols at once: one that is missing is found here, not in the middle of a run.
 void* open(const char* file) { return ::dlopen(file, RTLD_NOW | RTLD_LOCAL); }
 
+[[noreturn]] void refuse(const std::string& reason) {
+  if (reason.starts_with("libtorch_cuda.so:"))
+    throw UserError("the LibTorch that this program runs with has no CUDA (" + reason +
+                    "); docs/install.md says how to train on GPUs");
+  throw UserError("the library for GPUs cannot be loaded: " + reason);
+}
+
 void* open_file(const fs::path& file) {
   if (void* library = open(file.c_str())) return library;
-  throw UserError("the library for GPUs cannot be loaded: " + loader_reason());
+  refuse(loader_reason());
 }
 
 void* open_library() {
@@ -57,7 +64,7 @@ void* open_library() {
   if (void* library = open(kFile)) return library;
   const std::string reason = loader_reason();
   if (reason.find(std::string(kFile) + ": cannot open shared object file") == std::string::npos)
-    throw UserError("the library for GPUs cannot be loaded: " + reason);
+    refuse(reason);
   looked.push_back("the folders of the system's loader");
   throw UserError(std::string(kFile) + ", the library for GPUs, was not found in " + join(looked) +
                   ". The variable " + kVariable + " may name it");

@@ -1,0 +1,5 @@
+"""python -m decent_train"""
+
+from . import main
+
+main()
