@@ -65,7 +65,8 @@ def run_inside(machine: Path, workers: list[list[object]]) -> list[Ended]:
     commands = [["unshare", "--mount", "sh", "-c", ENTER, machine, f"{HOME}/bin/decent-train", *arguments]
                 for arguments in workers]
     count = len(workers)
-    environments = [environment(**(launcher_variables(rank, count, port) if count > 1 else {})) for rank in range(count)]
+    variables = [launcher_variables(rank, count, port) if count > 1 else {} for rank in range(count)]
+    environments = [environment(**of_one) for of_one in variables]
     return run_commands(commands, environments, None)
 
 
@@ -108,17 +109,19 @@ def test_readme_names_the_system_that_is_needed(tree: Path) -> None:
 def test_one_worker(machine: Path) -> None:
     version, = run_inside(machine, [["--version"]])
     assert version.out.startswith(f"decent-train {VERSION} "), version.err
-    dry, = run_inside(machine, [["--config", f"{HOME}/configs/digits.yaml", "--dry-run"]])
+    dry, = run_inside(machine, [[f"{HOME}/configs/digits.yaml", "--dry-run"]])
     assert dry.code == 0 and "all is well" in dry.out, dry.err
 
 
 @needs_root
-def test_two_workers_train(machine: Path) -> None:
-    recipe = ["--config", f"{HOME}/configs/digits.yaml", "--set", "output=/tmp/two workers", *SHORT]
-    first, second = run_inside(machine, [recipe, recipe])
-    assert (first.code, second.code) == (0, 0), first.err + second.err
-    assert "average of 2 models" in first.out
-    assert_trained(machine / "tmp/two workers", first.out)
+@pytest.mark.parametrize("how", ["--workers", "variables"])
+def test_two_workers_train(machine: Path, how: str) -> None:
+    """Started by the program itself, and by a launcher."""
+    recipe = [f"{HOME}/configs/digits.yaml", "--set", f"output=/tmp/two by {how}", *SHORT]
+    ended = run_inside(machine, [[*recipe, "--workers", 2]] if how == "--workers" else [recipe, recipe])
+    assert {worker.code for worker in ended} == {0}, ended
+    assert "average of 2 models" in ended[0].out
+    assert_trained(machine / f"tmp/two by {how}", ended[0].out)
 
 
 @pytest.mark.skipif(not CUDA_IS_BUILT, reason="built without CUDA")

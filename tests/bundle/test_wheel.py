@@ -20,7 +20,7 @@ from ports import free_port
 from program import ROOT, Ended, environment, run_commands
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-DIGITS = ["--config", ROOT / "configs" / "digits.yaml", *SHORT]
+DIGITS = [ROOT / "configs" / "digits.yaml", *SHORT]
 TORCH_VERSION = distribution("torch").version.partition("+")[0]
 
 
@@ -80,7 +80,8 @@ class Environment:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     command = [*PIP, "wheel", ROOT, "--no-build-isolation", "--no-deps", "--no-index", "--wheel-dir", folder]
-    built = subprocess.run(command, env={**os.environ, "CMAKE_BUILD_PARALLEL_LEVEL": "2"}, capture_output=True, text=True)
+    two_at_a_time = {**os.environ, "CMAKE_BUILD_PARALLEL_LEVEL": "2"}
+    built = subprocess.run(command, env=two_at_a_time, capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
     made, = folder.iterdir()
     return made
@@ -122,9 +123,12 @@ def test_nothing_of_this_machine(installed: Environment) -> None:
     assert_no_path_of_this_machine(files)
 
 
-def test_console_script_trains(installed: Environment, tmp_path: Path) -> None:
-    ended = installed.run("decent-train", *DIGITS, "--set", f"output={tmp_path / 'run'}")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_console_script_trains(installed: Environment, tmp_path: Path, workers: int) -> None:
+    started = ["--workers", workers] if workers > 1 else []
+    ended = installed.run("decent-train", *DIGITS, "--set", f"output={tmp_path / 'run'}", *started)
     assert ended.code == 0, ended.err
+    assert workers == 1 or f"average of {workers} models" in ended.out
     assert_trained(tmp_path / "run", ended.out)
 
 
