@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from program import ROOT
 
-BLOCK = re.compile(r"<!-- (file|run|shows|not run): ([^>]*?) -->\n```\w*\n(.*?)^```$", re.S | re.M)
+BLOCK = re.compile(r"<!-- (file|run|shows|not run): *([^>]*?) *-->\n```\w*\n(.*?)^```$", re.S | re.M)
 
 
 @dataclass(frozen=True)
