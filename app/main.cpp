@@ -92,7 +92,7 @@ void run(Program& program, int argc, char** argv) {
           .explain = [](const std::exception& error) { return outcome_of(error); },
           .on_failure = [&program](const Failure& failure,
                                    bool reports) { end_after_failure(program, failure, reports); },
-          .launcher = watch_torchrun()});
+          .launcher = watch_launcher(program.launch)});
   program.world->agree("flags", [&] { program.flags = flags.get(); });
   check_same_command(program);
   program.session = program.world->gather("session", random_name()).front();

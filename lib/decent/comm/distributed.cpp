@@ -17,11 +17,11 @@ void end_process(const Failure& failure, bool reports) {
   std::_Exit(static_cast<int>(failure.code));
 }
 
-WorldOptions world_options(const DistributedOptions& options) {
+WorldOptions world_options(const Launch& launch, const DistributedOptions& options) {
   return {.timeout = options.timeout,
           .timeout_setting = "DistributedOptions::timeout",
           .on_failure = options.on_failure ? options.on_failure : end_process,
-          .launcher = watch_torchrun()};
+          .launcher = watch_launcher(launch)};
 }
 
 // All workers learn where one of them cannot have what was wished.
@@ -36,7 +36,7 @@ DeviceChoice choose_together(World& world, const Launch& launch,
 
 Distributed::Distributed(const Launch& launch, const DistributedOptions& options)
     : launch_(launch),
-      world_(launch, world_options(options)),
+      world_(launch, world_options(launch, options)),
       choice_(choose_together(world_, launch, options)),
       communicator_(world_.communicator(choice_)),
       exceptions_(std::uncaught_exceptions()) {

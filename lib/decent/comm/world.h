@@ -33,7 +33,7 @@ struct WorldOptions {
   Explain explain = as_bug;
   /// See ControlOptions.
   std::function<void(const Failure&, bool reports)> on_failure;
-  Socket launcher = {};
+  WatchedLauncher launcher = {};
 };
 
 class World {

@@ -128,7 +128,7 @@ std::deque<ControlledWorker> workers_of_launcher(FakeLauncher& launcher) {
         .timeout = 20s,
         .on_failure = [&verdict = workers[i].verdict](
                           const Failure& failure, bool reports) { verdict.set(failure, reports); },
-        .launcher = i == 1 ? std::move(launcher.watched) : Socket()});
+        .launcher = {.end = i == 1 ? std::move(launcher.watched) : Socket(), .name = "mpirun"}});
   }
   return workers;
 }
@@ -145,7 +145,7 @@ TEST(LauncherEnd, StopsAllWorkersAfterTheSameStep) {
   for (ControlledWorker& worker : workers) {
     EXPECT_FALSE(worker.control->begin_step(6));
     EXPECT_EQ(worker.control->stop().last_step, 5);
-    EXPECT_EQ(worker.control->stop().cause(), "the end of torchrun (seen by worker 1)");
+    EXPECT_EQ(worker.control->stop().cause(), "the end of mpirun (seen by worker 1)");
   }
   // The launcher's own SIGTERM may have come before: its end is no second signal, which would end
   // the run at once.
@@ -162,7 +162,7 @@ TEST(LauncherEnd, MeansWhatIsSaidLater) {
   for (ControlledWorker& worker : workers) {
     ASSERT_TRUE(worker.verdict.wait());
     EXPECT_EQ(worker.verdict.failure().code, ExitCode::stopped);
-    EXPECT_THAT(worker.verdict.failure().message, HasSubstr("torchrun, which started this"));
+    EXPECT_THAT(worker.verdict.failure().message, HasSubstr("mpirun, which started this"));
   }
 }
 

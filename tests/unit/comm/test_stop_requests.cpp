@@ -17,13 +17,13 @@ using namespace std::chrono_literals;
 constexpr StopRequests::Clock::time_point kNow{100s};
 
 TEST(StopRequests, AreNoneAtFirst) {
-  StopRequests requests{Socket()};
+  StopRequests requests{WatchedLauncher()};
   EXPECT_FALSE(requests.take(kNow));
   EXPECT_EQ(requests.launcher(), -1);
 }
 
 TEST(StopRequests, AskOnceForASignal) {
-  StopRequests requests{Socket()};
+  StopRequests requests{WatchedLauncher()};
   requests.note_signal(SIGTERM);
   const auto request = requests.take(kNow);
   ASSERT_TRUE(request);
@@ -33,7 +33,7 @@ TEST(StopRequests, AskOnceForASignal) {
 }
 
 TEST(StopRequests, PassOverASecondSignalThatComesSoon) {
-  StopRequests requests{Socket()};
+  StopRequests requests{WatchedLauncher()};
   requests.note_signal(SIGTERM);
   requests.note_signal(SIGTERM);  // both before anyone looks
   EXPECT_FALSE(requests.take(kNow)->at_once);
@@ -43,7 +43,7 @@ TEST(StopRequests, PassOverASecondSignalThatComesSoon) {
 }
 
 TEST(StopRequests, AskToStopAtOnceForALateSecondSignal) {
-  StopRequests requests{Socket()};
+  StopRequests requests{WatchedLauncher()};
   requests.note_signal(SIGTERM);
   requests.take(kNow);
   requests.note_signal(SIGINT);
@@ -61,7 +61,7 @@ class LauncherRequests : public ::testing::Test {
     const Socket other(ends[1]);
     return Socket(ends[0]);
   }
-  StopRequests requests_{launcher()};
+  StopRequests requests_{{.end = launcher(), .name = "mpirun"}};
 };
 
 TEST_F(LauncherRequests, AskWhatTheEndMeans) {
@@ -84,7 +84,7 @@ TEST_F(LauncherRequests, WaitForTheMeaningOfAnEndThatWas) {
   const auto request = requests_.take(kNow);
   ASSERT_TRUE(request);
   EXPECT_TRUE(request->at_once);
-  EXPECT_EQ(request->message(), "torchrun, which started this program, has ended");
+  EXPECT_EQ(request->message(), "mpirun, which started this program, has ended");
 }
 
 // Neither is a second signal to the other.

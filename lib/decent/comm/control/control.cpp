@@ -76,7 +76,9 @@ bool Control::begin_step(std::int64_t t) {
 
 Stop Control::stop() const {
   const std::lock_guard lock(mutex_);
-  return stop_.stop();
+  Stop stop = stop_.stop();
+  stop.launcher = stop_requests_.launcher_name();
+  return stop;
 }
 
 std::vector<std::string> Control::gather(const std::string& topic, std::string own) {

@@ -45,8 +45,7 @@ struct ControlOptions {
   /// Called once, in the control thread, when the run has failed and all peers have been told.
   /// `reports` is true on the one worker that should tell the user. It may end the process.
   std::function<void(const Failure&, bool reports)> on_failure;
-  /// Becomes readable when the launcher ends (launcher_watch.h); a closed one is ignored.
-  Socket launcher = {};
+  WatchedLauncher launcher = {};
 };
 
 /// Threads: the training thread may call all methods; signal handlers may call request_stop().

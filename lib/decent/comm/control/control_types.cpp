@@ -47,7 +47,7 @@ std::string Position::text() const {
 
 std::string Stop::cause() const {
   const std::string worker = "worker " + std::to_string(rank);
-  return signal == 0 ? "the end of torchrun (seen by " + worker + ")"
+  return signal == 0 ? "the end of " + launcher + " (seen by " + worker + ")"
                      : signal_name(signal) + " to " + worker;
 }
 

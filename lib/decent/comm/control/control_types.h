@@ -57,6 +57,7 @@ struct Stop {
   int signal = 0;              // 0: the launcher has ended
   int rank = 0;                // which worker saw it first
   std::int64_t last_step = 0;  // the step after which all workers stop
+  std::string launcher = {};   // its name
   std::string cause() const;   // "SIGTERM to worker 1", "the end of torchrun (seen by worker 0)"
 };
 

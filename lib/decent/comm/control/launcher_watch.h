@@ -1,22 +1,26 @@
 #pragma once
-// Notices when torchrun ends before its workers do.
+// Notices when the launcher ends before its workers do.
 
 #include <sys/types.h>
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
-#include "decent/comm/socket.h"
+#include "decent/comm/control/stop_requests.h"
+#include "decent/comm/launch.h"
 
 namespace decent {
 
-/// The torchrun process that started this worker: the nearest ancestor without the variable
-/// TORCHELASTIC_RUN_ID, which torchrun sets for all processes that it starts, including scripts in
-/// between. nullopt if this process does not have the variable, or if the ancestor is gone already.
-std::optional<pid_t> find_torchrun(const std::filesystem::path& proc = "/proc");
+/// The launcher's process on this machine that started this worker: the nearest ancestor whose
+/// environment has not the same `mark`, a variable that the launcher sets for all processes that it
+/// starts, including scripts in between (TORCHELASTIC_RUN_ID). It is torchrun, mpirun or its
+/// daemon, or Slurm's slurmstepd. nullopt if this process does not have the variable, or if the
+/// ancestor is gone already.
+std::optional<pid_t> find_launcher(const std::string& mark,
+                                   const std::filesystem::path& proc = "/proc");
 
-/// A descriptor that becomes readable when torchrun ends (pidfd_open). It is closed if torchrun did
-/// not start this worker, and on kernels before Linux 5.3.
-Socket watch_torchrun();
+/// Watches the launcher's process by pidfd_open, which kernels before Linux 5.3 do not have.
+WatchedLauncher watch_launcher(const Launch& launch);
 
 }  // namespace decent

@@ -13,7 +13,7 @@ constexpr auto kSecondSignal = 3s;
 }  // namespace
 
 std::string StopRequests::Request::message() const {
-  return signal == 0 ? "torchrun, which started this program, has ended"
+  return signal == 0 ? launcher + ", which started this program, has ended"
                      : "stopped at once by a second signal (" + signal_name(signal) + ")";
 }
 
@@ -24,7 +24,7 @@ void StopRequests::note_signal(int signal) noexcept {
 
 void StopRequests::note_launcher_end() {
   launcher_ended_ = true;
-  launcher_.close();
+  launcher_.end.close();
 }
 
 std::optional<StopRequests::Request> StopRequests::take(Clock::time_point now) {
@@ -48,7 +48,7 @@ std::optional<StopRequests::Request> StopRequests::take_launcher_end() {
   const LauncherEnd meaning = meaning_.load();
   if (!launcher_ended_ || meaning == LauncherEnd::nothing) return std::nullopt;
   launcher_ended_ = false;  // once is enough
-  return Request{.signal = 0, .at_once = meaning == LauncherEnd::fail};
+  return Request{.signal = 0, .at_once = meaning == LauncherEnd::fail, .launcher = launcher_.name};
 }
 
 }  // namespace decent

@@ -13,13 +13,18 @@
 
 namespace decent {
 
+/// A launcher whose end is noticed (launcher_watch.h).
+struct WatchedLauncher {
+  Socket end = {};                    // becomes readable when it ends; closed: nothing to watch
+  std::string name = "the launcher";  // in messages
+};
+
 /// Threads: only the control thread uses it, except where a method says otherwise.
 class StopRequests {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// `launcher` becomes readable when the launcher ends; a closed one is ignored.
-  explicit StopRequests(Socket launcher) : launcher_(std::move(launcher)) {}
+  explicit StopRequests(WatchedLauncher launcher) : launcher_(std::move(launcher)) {}
 
   /// Any thread; async-signal-safe.
   void note_signal(int signal) noexcept;
@@ -27,13 +32,16 @@ class StopRequests {
   /// What the end of the launcher means from now on, also if it has ended already. Any thread.
   void on_launcher_end(LauncherEnd what) { meaning_ = what; }
   /// The descriptor to watch; -1 if there is none.
-  int launcher() const { return launcher_.descriptor(); }
+  /// Never changes; any thread.
+  const std::string& launcher_name() const { return launcher_.name; }
+  int launcher() const { return launcher_.end.descriptor(); }
   /// That descriptor was readable.
   void note_launcher_end();
 
   struct Request {
     int signal = 0;               // 0: the launcher has ended
     bool at_once = false;         // rather than after the same step on all workers
+    std::string launcher = {};    // its name
     std::string message() const;  // why the run ends at once
   };
   /// The next request, if there is one. A second signal at least 3 s after the first asks to stop
@@ -51,7 +59,7 @@ class StopRequests {
 
   int signals_seen_ = 0;
   Clock::time_point first_signal_;
-  Socket launcher_;
+  WatchedLauncher launcher_;
   bool launcher_ended_ = false;
 };
 
