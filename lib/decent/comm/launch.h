@@ -1,7 +1,8 @@
 #pragma once
-// The environment variables by which a launcher (torchrun, Slurm through a wrapper, or none) tells
-// a worker its place in the run.
+// The environment variables by which a launcher (torchrun, Slurm, mpirun, or none) tells a worker
+// its place in the run.
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,9 +18,11 @@ struct Launch {
   int local_world_size = 1;
   std::string master_addr;  // where the store is; empty for a single worker
   int master_port = 0;
-  bool agent_store = false;  // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
-  bool torchrun = false;     // torchrun started this worker; it kills it 30 s after a signal
-  std::string store_prefix;  // of this attempt's keys: a restart does not see older ones
+  bool agent_store = false;   // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
+  bool torchrun = false;      // torchrun started this worker; it kills it 30 s after a signal
+  std::string store_prefix;   // of this attempt's keys: a restart does not see older ones
+  std::string launcher = {};  // who started this worker, in messages: "Slurm"; empty: nobody known
+  std::string launcher_mark = {};       // see find_launcher
   std::vector<std::string> interfaces;  // GLOO_SOCKET_IFNAME, separated by commas
   // Of workers that `decent-train --workers` started: a socket that is closed when it ends, and on
   // worker 0 one that listens on master_port for the store.
@@ -36,11 +39,12 @@ constexpr const char* kStoreListenerVariable = "DECENT_STORE_LISTENER";
 
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// Reads RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT,
-/// TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT, TORCHELASTIC_RUN_ID,
-/// GLOO_SOCKET_IFNAME. Without RANK and WORLD_SIZE there is a single worker. Throws UserError
-/// naming the variable that is missing or invalid.
-Launch read_launch(const Variables& variables);
+/// Reads the variables of the first of these launchers that has set its own: whoever sets RANK,
+/// WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun); Open MPI;
+/// Hydra (MPICH); a step of Slurm; PMI. MASTER_ADDR and MASTER_PORT count under all of them, and
+/// GLOO_SOCKET_IFNAME. Without a launcher there is a single worker. Throws UserError naming the
+/// variable that is missing or invalid. `proc`: where processes are looked up.
+Launch read_launch(const Variables& variables, const std::filesystem::path& proc = "/proc");
 Launch read_launch();  // the process environment
 
 }  // namespace decent

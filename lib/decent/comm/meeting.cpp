@@ -59,7 +59,8 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
   } catch (const std::exception& error) {
     throw PeerLost("worker " + std::to_string(launch.rank) + " cannot " +
                    (launch.hosts_store() ? "host" : "reach") + " the store at " +
-                   store_text(launch) + ": " + first_line(error));
+                   store_text(launch) + ": " + first_line(error) +
+                   (launch.hosts_store() ? ". MASTER_PORT chooses another port" : ""));
   }
 }
 

@@ -25,38 +25,39 @@ class Processes {
   testing::TemporaryFolder folder_;
 };
 
+const std::string kMark = "TORCHELASTIC_RUN_ID";
 const std::string kStarted("HOME=/\0TORCHELASTIC_RUN_ID=abc\0RANK=0\0", 38);
 
-TEST(FindTorchrun, IsTheParentWhereNothingIsInBetween) {
+TEST(FindLauncher, IsTheParentWhereNothingIsInBetween) {
   Processes processes;
   processes.add("self", 20, kStarted);
   processes.add("20", 1, "HOME=/");
-  EXPECT_EQ(find_torchrun(processes.path()), 20);
+  EXPECT_EQ(find_launcher(kMark, processes.path()), 20);
 }
 
-TEST(FindTorchrun, IsFoundBehindScripts) {
+TEST(FindLauncher, IsFoundBehindScripts) {
   Processes processes;
   processes.add("self", 30, kStarted);
   processes.add("30", 25, kStarted);
   processes.add("25", 20, kStarted);
   processes.add("20", 1, "HOME=/");
-  EXPECT_EQ(find_torchrun(processes.path()), 20);
+  EXPECT_EQ(find_launcher(kMark, processes.path()), 20);
 }
 
-TEST(FindTorchrun, IsNobodyWhereAnotherLauncherStartedThisProcess) {
+TEST(FindLauncher, IsNobodyWhereAnotherLauncherStartedThisProcess) {
   Processes processes;
   processes.add("self", 20, "HOME=/");
   processes.add("20", 1, "HOME=/");
-  EXPECT_EQ(find_torchrun(processes.path()), std::nullopt);
+  EXPECT_EQ(find_launcher(kMark, processes.path()), std::nullopt);
 }
 
 // One torchrun inside another's run.
-TEST(FindTorchrun, IsTheOneOfThisRun) {
+TEST(FindLauncher, IsTheOneOfThisRun) {
   Processes processes;
   processes.add("self", 20, kStarted);
   processes.add("20", 10, std::string("TORCHELASTIC_RUN_ID=outer\0", 26));
   processes.add("10", 1, "HOME=/");
-  EXPECT_EQ(find_torchrun(processes.path()), 20);
+  EXPECT_EQ(find_launcher(kMark, processes.path()), 20);
 }
 
 }  // namespace

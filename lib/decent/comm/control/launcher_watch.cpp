@@ -12,17 +12,15 @@
 namespace decent {
 namespace {
 
-constexpr const char* kVariable = "TORCHELASTIC_RUN_ID=";
-
 std::string content_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 // The variable as a process was started with it; variables are separated by zero bytes.
-std::string run_id_of(const std::filesystem::path& process) {
+std::string mark_of(const std::filesystem::path& process, const std::string& name) {
   const std::string variables = '\0' + content_of(process / "environ");
-  const std::size_t begin = variables.find('\0' + std::string(kVariable));
+  const std::size_t begin = variables.find('\0' + name + '=');
   if (begin == std::string::npos) return "";
   return variables.substr(begin + 1, variables.find('\0', begin + 1) - begin - 1);
 }
@@ -37,11 +35,11 @@ pid_t parent_of(const std::filesystem::path& process) {
 
 }  // namespace
 
-std::optional<pid_t> find_torchrun(const std::filesystem::path& proc) {
-  const std::string own = run_id_of(proc / "self");
+std::optional<pid_t> find_launcher(const std::string& mark, const std::filesystem::path& proc) {
+  const std::string own = mark_of(proc / "self", mark);
   if (own.empty()) return std::nullopt;
   pid_t process = parent_of(proc / "self");
-  while (process > 1 && run_id_of(proc / std::to_string(process)) == own) {
+  while (process > 1 && mark_of(proc / std::to_string(process), mark) == own) {
     process = parent_of(proc / std::to_string(process));
   }
   if (process < 1) return std::nullopt;
@@ -49,14 +47,14 @@ std::optional<pid_t> find_torchrun(const std::filesystem::path& proc) {
 }
 
 LauncherWatch watch_launcher(const Launch& launch) {
+  LauncherWatch watch;
+  if (!launch.launcher.empty()) watch.name = launch.launcher;
   if (launch.supervisor >= 0) {
-    return {.ended = Socket(::fcntl(launch.supervisor, F_DUPFD_CLOEXEC, 0)),
-            .name = "decent-train --workers"};
+    watch.ended = Socket(::fcntl(launch.supervisor, F_DUPFD_CLOEXEC, 0));
+  } else if (const auto launcher = find_launcher(launch.launcher_mark)) {
+    watch.ended = Socket(static_cast<int>(::syscall(SYS_pidfd_open, *launcher, 0)));
   }
-  const auto torchrun = find_torchrun();
-  if (!torchrun) return {};
-  const long descriptor = ::syscall(SYS_pidfd_open, *torchrun, 0);
-  return {.ended = Socket(static_cast<int>(descriptor)), .name = "torchrun"};
+  return watch;
 }
 
 }  // namespace decent

@@ -1,23 +1,27 @@
 #pragma once
-// Notices when the process that started a worker ends before the worker does.
+// Notices when the launcher ends before its workers do.
 
 #include <sys/types.h>
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "decent/comm/control/stop_requests.h"
 #include "decent/comm/launch.h"
 
 namespace decent {
 
-/// The torchrun process that started this worker: the nearest ancestor without the variable
-/// TORCHELASTIC_RUN_ID, which torchrun sets for all processes that it starts, including scripts in
-/// between. nullopt if this process does not have the variable, or if the ancestor is gone already.
-std::optional<pid_t> find_torchrun(const std::filesystem::path& proc = "/proc");
+/// The launcher's process on this machine that started this worker: the nearest ancestor whose
+/// environment has not the same `mark`, a variable that the launcher sets for all processes that it
+/// starts, including scripts in between (TORCHELASTIC_RUN_ID). It is torchrun, mpirun or its
+/// daemon, or Slurm's slurmstepd. nullopt if this process does not have the variable, or if the
+/// ancestor is gone already.
+std::optional<pid_t> find_launcher(const std::string& mark,
+                                   const std::filesystem::path& proc = "/proc");
 
-/// Watches `launch.supervisor` or torchrun (by pidfd_open, so not on kernels before Linux 5.3). The
-/// descriptor is closed where neither of them started this worker.
+/// Watches `launch.supervisor`, or the launcher's process by pidfd_open, which kernels before Linux
+/// 5.3 do not have. The descriptor is closed where neither is known.
 LauncherWatch watch_launcher(const Launch& launch);
 
 }  // namespace decent
