@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from program import ROOT, Ended, run_workers
+from program import ROOT, Ended, run_alone, run_workers
 from tensors import differing, read_safetensors
 
 DIGITS = {split: {"format": "builtin", "name": "digits", "split": split} for split in ("train", "test")}
@@ -149,6 +149,11 @@ def refused(folder: Path, recipe: dict, *flags: object, code: int = 2, workers: 
     left = {path.name for path in folder.iterdir()} - {"recipe.yaml"}
     assert not left, f"{message}\nleft behind: {left}"
     return message
+
+
+def flag_error(*flags: object) -> str:
+    """The message of one worker that refuses this command line."""
+    return error_message(run_alone(*flags))
 
 
 def assert_says(message: str, *texts: object) -> None:

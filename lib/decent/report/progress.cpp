@@ -44,7 +44,8 @@ std::vector<std::string> start_lines(const RunFacts& run) {
                                     : "none to evaluate on";
   std::vector<std::string> lines = {
       fmt::format("decent-train {} (build {})", version(), build_id()),
-      fmt::format("workers  {}, {}", run.workers, run.parallel),
+      fmt::format("workers  {}, {}{}, {}", run.workers, counted(run.threads, "thread"),
+                  run.workers > 1 ? " each" : "", run.parallel),
       fmt::format("device   {}", run.device),
       fmt::format("model    {}: {} to train in {}", run.model, counted(run.parameters, "parameter"),
                   counted(run.buckets, "bucket")),

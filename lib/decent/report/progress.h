@@ -16,6 +16,7 @@ namespace decent {
 /// What a run is about to do.
 struct RunFacts {
   int workers = 1;
+  int threads = 1;       // of a worker, for computing on the CPU
   std::string device;    // and what carries the exchange
   std::string parallel;  // how they train: "topology ring (2 phases)"
   std::string model;

@@ -1,5 +1,7 @@
 #include "decent/train/announcements.h"
 
+#include <ATen/Parallel.h>
+
 #include "decent/report/dry_run_text.h"
 #include "decent/report/progress.h"
 #include "decent/task/device.h"
@@ -60,6 +62,7 @@ void announce_run(Log& log, const Run& run, const RunSize& size) {
   const ParallelMethod& method = method_of(run);
   const RunFacts facts{
       .workers = size.workers,
+      .threads = at::get_num_threads(),
       .device = device_text(run.task.device, size.workers),
       .parallel = method.text(run),
       .model = recipe.model.path.string(),

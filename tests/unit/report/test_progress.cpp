@@ -20,6 +20,7 @@ using ::testing::Not;
 
 RunFacts facts() {
   return {.workers = 4,
+          .threads = 2,
           .device = "cpu, exchange by gloo",
           .parallel = "topology ring (2 phases)",
           .model = "m.pt",
@@ -46,7 +47,7 @@ TEST(StartLines, TellThePlan) {
   EXPECT_THAT(lines, Each(Not(AnyOf(::testing::IsEmpty(), HasSubstr("\n")))));
   EXPECT_THAT(
       text_of(lines),
-      AllOf(HasSubstr("workers  4, topology ring (2 phases)"),
+      AllOf(HasSubstr("workers  4, 2 threads each, topology ring (2 phases)"),
             HasSubstr("device   cpu, exchange by gloo"), HasSubstr("m.pt: 1000 parameters"),
             HasSubstr("3 buckets"), HasSubstr("500 samples to train on"),
             HasSubstr("100 samples to evaluate on"), HasSubstr("60 updates of 4 x 32 samples"),
