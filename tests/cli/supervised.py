@@ -150,11 +150,19 @@ class Supervised:
 
     def wait_for_workers(self) -> None:
         """They exist, and load."""
-        wait_until(lambda: len(self.living()) == self.workers, said=self.said)
+        self.wait_for(lambda: len(self.living()) == self.workers)
 
     def wait_until_it_trains(self) -> None:
         """Until it has saved a checkpoint."""
-        wait_until(lambda: self.run.checkpoints or self.process.poll() is not None, said=self.said)
+        self.wait_for(lambda: self.run.checkpoints)
+
+    def wait_for_metrics(self) -> None:
+        metrics = self.run.folder / "metrics.jsonl"
+        self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
+
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        """While the program runs."""
+        wait_until(lambda: condition() or self.process.poll() is not None, said=self.said)
         assert self.process.poll() is None, self.said()
 
     def wait(self, seconds: float) -> int:

@@ -124,20 +124,6 @@ def test_disk_that_is_full(tmp_path: Path) -> None:
     assert_says(error_message(ended, 6), tmp_path / "run", os.strerror(28))
 
 
-@pytest.mark.parametrize(("flags", "texts"), [
-    (["--workers", "0"], ["--workers '0'", "from 1 to"]), (["--workers", "-1"], ["--workers '-1'"]),
-    (["--workers", "two"], ["--workers 'two'"]), (["--workers", "1025"], ["1024"]), (["--workers"], ["workers"]),
-    (["--workers", "2", "--workers", "2"], ["--workers is given more than once"]),
-    (["--workers", "2", "--max-restarts", "-1"], ["--max-restarts '-1'"]),
-    (["--max-restarts", "1"], ["--max-restarts needs --workers"]),
-    (["--workers", "2", "--max-restarts", "1", "--dry-run"], ["--max-restarts is for training"]),
-    (["--worker", "2"], ["did you mean '--workers'"])])
-def test_flags_that_make_no_sense(flags: list[str], texts: list[str], tmp_path: Path) -> None:
-    ended = run_commands([[PROGRAM, DIGITS, *flags]], [environment()], tmp_path)
-    assert_says(error_message(ended), *texts)
-    assert list(tmp_path.iterdir()) == []
-
-
 # ---- other launchers -----------------------------------------------------------------------------------------------
 
 def test_under_another_launcher(tmp_path: Path) -> None:
