@@ -78,14 +78,14 @@ class Supervised:
     """A run that goes on beside the test, in a session of its own. Nothing is left of it."""
 
     def __init__(self, folder: Path, settings: dict, workers: int, *flags: object, prefix: list[object] | None = None,
-                 terminal: bool = False, **variables: object) -> None:
+                 terminal: bool = False, program: Path = PROGRAM, **variables: object) -> None:
         self.config = write_recipe(folder, settings)
         self.run = Run(folder / "run", [])
         self.workers = workers
         self._said = folder / "said"
         self.terminal: int | None = None
         self._closes = threading.Event()
-        command = [str(part) for part in [*(prefix or []), PROGRAM, self.config, "--workers", workers, *flags]]
+        command = [str(part) for part in [*(prefix or []), program, self.config, "--workers", workers, *flags]]
         start = self._start_in_terminal if terminal else self._start
         self.process = start(command, surroundings(**variables), folder)
 

@@ -17,10 +17,10 @@ from runs import DIGITS, Run, assert_same_run, assert_says, error_message, merge
 from supervised import (ENDLESS, SETTINGS, TIMEOUT_S, Supervised, assert_whole, run_supervised, train_supervised,
                         wait_until)
 
-ROUNDS = int(os.environ.get("DECENT_KILL_ROUNDS", "3"))  # of the parent, at random moments
+ROUNDS = int(os.environ.get("DECENT_KILL_ROUNDS", "2"))  # of the parent, at random moments
 GONE_S = 30
 # Long enough for something to be done to it.
-LONG = merged(SETTINGS, {"train": {"steps": 3000}, "eval": {"every_steps": 1000}})
+LONG = merged(SETTINGS, {"train": {"steps": 1500}, "eval": {"every_steps": 500}})
 RESTARTING = re.compile(r"decent-train: starting all workers again, (\d+) of (\d+) times")
 
 
@@ -112,7 +112,8 @@ def test_worker_that_is_lost(victim: int, name: str, tmp_path: Path) -> None:
 
 def test_worker_that_is_lost_while_it_loads(tmp_path: Path) -> None:
     """The others would wait for it. Two runs side by side, as this takes its time."""
-    with Supervised(tmp_path / "0", ENDLESS, 2) as first, Supervised(tmp_path / "1", ENDLESS, 2) as second:
+    settings = merged(ENDLESS, {"parallel": {"timeout_s": 2}})
+    with Supervised(tmp_path / "0", settings, 2) as first, Supervised(tmp_path / "1", settings, 2) as second:
         for victim, run in enumerate((first, second)):
             run.wait_for_workers()
             os.kill(run.living()[victim], signal.SIGKILL)
@@ -139,7 +140,7 @@ def test_goes_on_by_itself(undisturbed: Run, tmp_path: Path) -> None:
         kill_worker(run, 0, restarts=1, name="SIGSEGV")
         assert run.wait(60) == 0, run.said()
         assert RESTARTING.findall(run.said()) == [("1", "2"), ("2", "2")]
-        assert len(re.findall(r"resuming from '.*', after step \d+ of 3000", run.said())) == 2
+        assert len(re.findall(r"resuming from '.*', after step \d+ of 1500", run.said())) == 2
     assert_same_run(undisturbed, run.run)
 
 
@@ -177,29 +178,28 @@ def test_lost_before_anything_was_saved(undisturbed: Run, tmp_path: Path) -> Non
 
 def test_resume_from_a_folder_and_restart(undisturbed: Run, tmp_path: Path) -> None:
     """Lost before anything new was saved: it begins again at that checkpoint, not at a later one of another past."""
-    keeps = merged(LONG, {"checkpoint": {"every_steps": 500, "keep": 10}})
+    keeps = merged(LONG, {"checkpoint": {"every_steps": 250, "keep": 10}})
     run = train(tmp_path, keeps, workers=2)
     assert_same_run(undisturbed, run)
-    with Supervised(tmp_path, merged(keeps, {"checkpoint": {"every_steps": None}}), 2, "--resume", run.checkpoint(1000),
+    with Supervised(tmp_path, merged(keeps, {"checkpoint": {"every_steps": None}}), 2, "--resume", run.checkpoint(500),
                     "--max-restarts", 1) as again:
         again.wait_for(lambda: "resuming from" in again.said() and len(again.living()) == 2)
         os.kill(again.living()[1], signal.SIGKILL)
         assert again.wait(60) == 0, again.said()
         assert len(RESTARTING.findall(again.said())) == 1
-        assert len(re.findall(r"resuming from '.*', after step 1000 of 3000", again.said())) == 2, again.said()
+        assert len(re.findall(r"resuming from '.*', after step 500 of 1500", again.said())) == 2, again.said()
     assert_same_run(undisturbed, run)
 
 
 def test_restart_resumes_another_folder_again(undisturbed: Run, tmp_path: Path) -> None:
     """As above, from the checkpoint of a run elsewhere."""
-    elsewhere = train(tmp_path / "elsewhere", merged(LONG, {"train": {"steps": 3000}, "checkpoint": {"every_steps": 500,
-                      "keep": 10}}), workers=2)
+    elsewhere = train(tmp_path / "elsewhere", merged(LONG, {"checkpoint": {"every_steps": 250, "keep": 10}}), workers=2)
     late = merged(LONG, {"checkpoint": {"every_steps": None}})
-    with Supervised(tmp_path / "here", late, 2, "--resume", elsewhere.checkpoint(1000), "--max-restarts", 1) as run:
+    with Supervised(tmp_path / "here", late, 2, "--resume", elsewhere.checkpoint(500), "--max-restarts", 1) as run:
         run.wait_for_metrics()
         os.kill(run.living()[0], signal.SIGKILL)
         assert run.wait(60) == 0, run.said()
-        assert len(re.findall(r"resuming from '.*elsewhere.*', after step 1000 of 3000", run.said())) == 2, run.said()
+        assert len(re.findall(r"resuming from '.*elsewhere.*', after step 500 of 1500", run.said())) == 2, run.said()
     assert (run.run.folder / "model.safetensors").read_bytes() == (undisturbed.folder / "model.safetensors").read_bytes()
 
 

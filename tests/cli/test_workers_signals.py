@@ -15,8 +15,9 @@ from supervised import ENDLESS, SETTINGS, Supervised, assert_stopped, assert_who
 CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 ENDS_S = 10  # a step, a save and the end of all processes, on a busy machine
 AT_ONCE_S = 3
+MOMENTS = 5 * int(os.environ.get("DECENT_KILL_ROUNDS", "1"))  # of the start
 # Long enough for something to be done to it.
-LONG = merged(SETTINGS, {"train": {"steps": 3000}, "eval": {"every_steps": 1000}})
+LONG = merged(SETTINGS, {"train": {"steps": 1500}, "eval": {"every_steps": 500}})
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +27,10 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 # ---- Ctrl-C --------------------------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("flags", [[], ["--set", "checkpoint.every_steps=null"]], ids=["saves", "saves only then"])
-def test_ctrl_c_once(flags: list[str], undisturbed: Run, tmp_path: Path) -> None:
-    with Supervised(tmp_path, LONG, 2, "--set", "log.progress=bar", *flags, terminal=True) as run:
+def test_ctrl_c_once(undisturbed: Run, tmp_path: Path) -> None:
+    """Where a run saves nothing by itself, it does then."""
+    unsaved = ["--set", "checkpoint.every_steps=null"]
+    with Supervised(tmp_path, LONG, 2, "--set", "log.progress=bar", *unsaved, terminal=True) as run:
         run.wait_for_metrics()
         run.type(CTRL_C)
         assert run.wait(ENDS_S) == 75, run.said()
@@ -39,7 +41,7 @@ def test_ctrl_c_once(flags: list[str], undisturbed: Run, tmp_path: Path) -> None
     assert_same_run(undisturbed, train_supervised(tmp_path, LONG, 2, "--resume", "auto"))
 
 
-@pytest.mark.parametrize("pause", [0.0, 1.0])
+@pytest.mark.parametrize("pause", [0.05, 1.0])
 def test_ctrl_c_twice(pause: float, tmp_path: Path) -> None:
     """A worker that does not answer keeps the others from saving; the second Ctrl-C does not wait for that."""
     with Supervised(tmp_path, merged(ENDLESS, {"parallel": {"timeout_s": 60}}), 2, terminal=True) as run:
@@ -65,10 +67,10 @@ def test_ctrl_c_while_it_starts(workers: int, tmp_path: Path) -> None:
 
 def test_ctrl_c_at_any_moment_of_the_start(tmp_path: Path) -> None:
     """Either nothing is saved and 130, or a checkpoint and 75."""
-    for i in range(8):
+    for i in range(MOMENTS):
         with Supervised(tmp_path / str(i), ENDLESS, 2, terminal=True) as run:
             run.wait_for_workers()
-            time.sleep(0.06 * i)
+            time.sleep(0.48 * i / MOMENTS)
             run.type(CTRL_C)
             code = run.wait(ENDS_S)
             assert code in (75, 128 + signal.SIGINT), f"{i}: {code}\n{run.said()}"
@@ -128,12 +130,11 @@ def test_second_signal_to_the_parent(tmp_path: Path) -> None:
         assert run.wait(AT_ONCE_S) == 128 + signal.SIGTERM
 
 
-@pytest.mark.parametrize("name", ["INT", "TERM"])
-def test_timeout_in_front(name: str, undisturbed: Run, tmp_path: Path) -> None:
+def test_timeout_in_front(undisturbed: Run, tmp_path: Path) -> None:
     """It sends its signal to the program and to the whole group, at once: that is one request."""
-    with Supervised(tmp_path, LONG, 2, prefix=["timeout", "-s", name, "1"]) as run:
-        assert run.wait(ENDS_S) in (124, 0), run.said()  # its own code
-        assert_stopped(run.said(), run.run, rf"SIG{name} to worker \d")
+    with Supervised(tmp_path, LONG, 2, prefix=["timeout", "-s", "INT", "1"]) as run:
+        assert run.wait(ENDS_S) == 124, run.said()  # its own code
+        assert_stopped(run.said(), run.run, r"SIGINT to worker \d")
     assert_same_run(undisturbed, train_supervised(tmp_path, LONG, 2, "--resume", "auto"))
 
 
@@ -176,6 +177,7 @@ def test_ctrl_z_and_fg(undisturbed: Run, tmp_path: Path) -> None:
 
 # ---- workers that do not answer ------------------------------------------------------------------------------------
 
+@pytest.mark.skipif("DECENT_KILL_ROUNDS" not in os.environ, reason="takes 18 s; set DECENT_KILL_ROUNDS")
 def test_stopped_worker(tmp_path: Path) -> None:
     """The others give it up after timeout_s; it is ended, too. Two runs side by side, as this takes its time."""
     settings = merged(ENDLESS, {"parallel": {"timeout_s": 2}})
