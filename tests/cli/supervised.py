@@ -67,6 +67,12 @@ def variables_of(process: int) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts if "=" in text)
 
 
+def states_of(process: int) -> set[str]:
+    """Of its threads, as ps shows them: R, S, T, .."""
+    files = Path(f"/proc/{process}/task").glob("*/stat")
+    return {file.read_text().rsplit(")", 1)[1].split()[0] for file in files}
+
+
 def wait_until(condition: Callable[[], object], seconds: float = 60, said: Callable[[], str] = str) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
@@ -147,6 +153,13 @@ class Supervised:
             with suppress(OSError, KeyError):
                 found[int(variables_of(process)["RANK"])] = process
         return found
+
+    def silence(self, rank: int) -> int:
+        """Stops a worker, like a machine that hangs. Returns its process id."""
+        process = self.living()[rank]
+        os.kill(process, signal.SIGSTOP)
+        self.wait_for(lambda: states_of(process) == {"T"})
+        return process
 
     def wait_for_workers(self) -> None:
         """They exist, and load."""

@@ -144,6 +144,31 @@ def test_goes_on_by_itself(undisturbed: Run, tmp_path: Path) -> None:
     assert_same_run(undisturbed, run.run)
 
 
+def test_workers_killed_at_random_moments(undisturbed: Run, tmp_path: Path) -> None:
+    """One or several, while they load, train or save; nobody has to do anything."""
+    chance = random.Random(0)
+    restarts = 0
+    rounds = (ROUNDS + 1) // 2
+    for round_ in range(rounds):
+        folder = tmp_path / str(round_)
+        with Supervised(folder, LONG, 2, "--max-restarts", 100, "--resume", "auto") as run:
+            for _ in range(3):
+                time.sleep(chance.uniform(0.2, 1.2))
+                kill_some(run, chance)
+            assert run.wait(60) == 0, run.said()
+            restarts += len(RESTARTING.findall(run.said()))
+        assert_same_run(undisturbed, run.run)
+        shutil.rmtree(folder)
+    assert restarts >= rounds
+
+
+def kill_some(run: Supervised, chance: random.Random) -> None:
+    living = list(run.living().values())
+    for process in chance.sample(living, min(len(living), chance.choice([1, 1, 2]))):
+        with suppress(ProcessLookupError):
+            os.kill(process, chance.choice([signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT]))
+
+
 def test_restarts_that_are_used_up(undisturbed: Run, tmp_path: Path) -> None:
     with Supervised(tmp_path, LONG, 2, "--max-restarts", 1) as run:
         kill_worker(run, 0, restarts=0)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runs import Run, assert_same_run, merged, train
-from supervised import ENDLESS, SETTINGS, Supervised, assert_stopped, assert_whole, train_supervised
+from supervised import ENDLESS, SETTINGS, Supervised, assert_stopped, assert_whole, states_of, train_supervised
 
 CTRL_C, CTRL_Z = b"\x03", b"\x1a"
 ENDS_S = 10  # a step, a save and the end of all processes, on a busy machine
@@ -46,7 +46,7 @@ def test_ctrl_c_twice(pause: float, tmp_path: Path) -> None:
     """A worker that does not answer keeps the others from saving; the second Ctrl-C does not wait for that."""
     with Supervised(tmp_path, merged(ENDLESS, {"parallel": {"timeout_s": 60}}), 2, terminal=True) as run:
         run.wait_until_it_trains()
-        os.kill(run.living()[1], signal.SIGSTOP)
+        run.silence(1)
         run.type(CTRL_C)
         time.sleep(pause)
         run.type(CTRL_C)
@@ -122,12 +122,26 @@ def test_signal_to_one_worker(tmp_path: Path) -> None:
 def test_second_signal_to_the_parent(tmp_path: Path) -> None:
     with Supervised(tmp_path, merged(ENDLESS, {"parallel": {"timeout_s": 60}}), 2) as run:
         run.wait_until_it_trains()
-        os.kill(run.living()[1], signal.SIGSTOP)
+        run.silence(1)
         run.process.send_signal(signal.SIGTERM)
         time.sleep(0.5)
         assert run.process.poll() is None
         run.process.send_signal(signal.SIGTERM)
         assert run.wait(AT_ONCE_S) == 128 + signal.SIGTERM
+
+
+def test_two_signals_at_once_are_one_request(tmp_path: Path) -> None:
+    """Launchers and batch systems send several, to a process and to its group."""
+    with Supervised(tmp_path, merged(ENDLESS, {"parallel": {"timeout_s": 60}}), 2) as run:
+        run.wait_until_it_trains()
+        silent = run.silence(1)
+        run.process.send_signal(signal.SIGINT)
+        run.process.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        assert run.process.poll() is None, run.said()
+        os.kill(silent, signal.SIGCONT)
+        assert run.wait(ENDS_S) == 75
+        assert_stopped(run.said(), run.run, r"SIG(?:INT|TERM) to worker \d")
 
 
 def test_timeout_in_front(undisturbed: Run, tmp_path: Path) -> None:
@@ -152,10 +166,12 @@ def test_nohup(tmp_path: Path) -> None:
 # ---- terminals -----------------------------------------------------------------------------------------------------
 
 def test_terminal_that_is_closed(undisturbed: Run, tmp_path: Path) -> None:
-    with Supervised(tmp_path, LONG, 2, terminal=True) as run:
+    """Its shell ends with it, and the system tells all processes in the foreground."""
+    shell = ["bash", "-mc", '"$@"; exit $?', "bash"]
+    with Supervised(tmp_path, LONG, 2, prefix=shell, terminal=True) as run:
         run.wait_for_metrics()
         run.close_terminal()
-        assert run.wait(ENDS_S) == 75
+        run.wait_until_none_is_left(ENDS_S)
         assert [line["status"] for line in run.run.lines("end")] == ["stopped"]
         assert_whole(run.run)
     assert_same_run(undisturbed, train_supervised(tmp_path, LONG, 2, "--resume", "auto"))
@@ -168,9 +184,7 @@ def test_ctrl_z_and_fg(undisturbed: Run, tmp_path: Path) -> None:
         run.wait_for_metrics()
         run.type(CTRL_Z)
         run.wait_for(lambda: "the shell is back" in run.said())
-        states = [Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
-                  for process in run.living().values()]
-        assert states == ["T", "T"], run.said()
+        run.wait_for(lambda: [states_of(process) for process in run.living().values()] == [{"T"}, {"T"}])
         assert run.wait(60) == 0, run.said()
     assert_same_run(undisturbed, run.run)
 
@@ -184,7 +198,7 @@ def test_stopped_worker(tmp_path: Path) -> None:
     with Supervised(tmp_path / "0", settings, 2) as first, Supervised(tmp_path / "1", settings, 2) as second:
         for victim, run in enumerate((first, second)):
             run.wait_until_it_trains()
-            os.kill(run.living()[victim], signal.SIGSTOP)
+            run.silence(victim)
         for victim, run in enumerate((first, second)):
             assert run.wait(30) == 3
             assert len(run.errors) == 1 and f"lost worker {victim}" in run.errors[0], run.said()
