@@ -89,6 +89,7 @@ class Supervised:
         self.run = Run(folder / "run", [])
         self.workers = workers
         self._said = folder / "said"
+        self._said.touch()
         self.terminal: int | None = None
         self._closes = threading.Event()
         command = [str(part) for part in [*(prefix or []), program, self.config, "--workers", workers, *flags]]
@@ -184,6 +185,8 @@ class Supervised:
             self.process.wait(seconds)
         assert self.process.poll() is not None, f"still there after {seconds} s:\n{self.said()}"
         assert processes_of(self.config) == [], self.said()
+        if self.terminal is not None:
+            self._reader.join(seconds)  # nobody has the other side open any more
         return self.process.returncode
 
     def wait_until_none_is_left(self, seconds: float) -> None:

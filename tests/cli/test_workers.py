@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 from pathlib import Path
 
 import pytest
 
 from ports import free_port
-from program import ROOT, environment, launcher_variables, run_commands, run_torchrun, PROGRAM
+from program import PROGRAM, ROOT, environment, launcher_variables, run_commands, run_torchrun
 from runs import DIGITS_MLP, assert_same_run, assert_says, error_message, merged, recipe, train, write_recipe
 from supervised import ENDLESS, SETTINGS, Supervised, run_supervised, train_supervised, variables_of
 from test_launch import check_all_well, check_completed
