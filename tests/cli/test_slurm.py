@@ -17,7 +17,7 @@ from pages import block
 from program import PROGRAM, Ended, environment, run_commands
 from runs import Run, assert_same_run, assert_says, merged, write_recipe
 from slurm_cluster import Cluster
-from supervised import ENDLESS, SETTINGS, assert_stopped, assert_whole, train_supervised, variables_of, wait_until
+from supervised import ENDLESS, SETTINGS, assert_stopped, assert_whole, parent_of, train_supervised, variables_of, wait_until
 
 PAGE = "slurm.md"
 REASON = slurm_cluster.why_not()
@@ -166,8 +166,7 @@ def test_slurms_daemon_is_killed(slurm: Cluster, tmp_path: Path) -> None:
     """slurmstepd, which started the tasks, and would tell them to stop: they do so by themselves."""
     job = Job(slurm, tmp_path, ENDLESS)
     job.wait_until_it_trains()
-    stat = Path(f"/proc/{tasks_of(job.number)[0]}/stat").read_text()
-    os.kill(int(stat.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
+    os.kill(parent_of(tasks_of(job.number)[0]), signal.SIGKILL)
     wait_until(lambda: not tasks_of(job.number), ENDS_S, job.said)
     assert_whole(job.run)
     end = job.run.lines("end")
