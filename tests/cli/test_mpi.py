@@ -59,8 +59,8 @@ LAUNCHERS = [
 
 
 def surroundings(folder: Path) -> dict[str, str]:
-    """Open MPI leaves files in the folder for temporary ones when it is killed."""
-    return environment(TMPDIR=folder)
+    """Open MPI leaves files in the folder for temporary ones when it is killed, and asks for ssh unless it is to stay alone."""
+    return environment(TMPDIR=folder, OMPI_MCA_plm="isolated")
 
 
 @pytest.fixture(params=LAUNCHERS, ids=lambda launcher: launcher.command[0])
