@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import re
 import signal
+import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+import hosts
 import slurm_cluster
 from pages import block
 from program import PROGRAM, Ended, environment, run_commands
 from runs import Run, assert_same_run, assert_says, merged, write_recipe
-from slurm_cluster import Cluster
+from slurm_cluster import LOCAL_NODES, Cluster, Node
 from supervised import ENDLESS, SETTINGS, assert_stopped, assert_whole, parent_of, train_supervised, variables_of, wait_until
 
 PAGE = "slurm.md"
@@ -28,12 +30,37 @@ ENDS_S = 20
 LONG = merged(SETTINGS, {"train": {"steps": 1200}, "eval": {"every_steps": 400}})
 
 
+@contextmanager
+def slurm_on(nodes: Sequence[Node]) -> Iterator[Cluster]:
+    """With decent-train, and Open MPI as mpirun, where its users look for commands."""
+    with tempfile.TemporaryDirectory(prefix="slurm") as name:
+        folder, commands = Path(name), Path(name, "commands")
+        commands.mkdir()
+        (commands / "decent-train").symlink_to(PROGRAM)
+        if open_mpi := shutil.which("mpirun.openmpi"):
+            (commands / "mpirun").symlink_to(open_mpi)
+        variables = environment(TMPDIR=name, OMPI_ALLOW_RUN_AS_ROOT=1, OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+        variables["PATH"] = f"{commands}:{variables['PATH']}"
+        with slurm_cluster.cluster(folder, variables, nodes) as made:
+            yield made
+
+
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[Cluster]:
-    variables = environment()
-    variables["PATH"] = f"{PROGRAM.parent}:{variables['PATH']}"
-    with tempfile.TemporaryDirectory(prefix="slurm") as folder, slurm_cluster.cluster(Path(folder), variables) as made:
+    """Its two nodes are this machine."""
+    with slurm_on(LOCAL_NODES) as made:
         yield made
+
+
+@pytest.fixture
+def slurm_on_two_machines() -> Iterator[Cluster]:
+    if reason := hosts.why_not():
+        pytest.skip(reason)
+    with hosts.hosts(2) as made:
+        # Not `ip netns exec`, which hides control groups; slurmd wants to see them.
+        nodes = [Node(host.address, ("nsenter", f"--net=/run/netns/{host.name}")) for host in made]
+        with slurm_on(nodes) as cluster:
+            yield cluster
 
 
 def tasks_of(job: int) -> dict[int, int]:
@@ -77,10 +104,18 @@ class Job:
         wait_until(lambda: self.run.checkpoints, said=self.said)
 
 
-def run_line(slurm: Cluster, name: str, folder: Path, **variables: object) -> Ended:
+def assert_same_replicas(a: Run, b: Run, workers: int) -> None:
+    """The workers' own weights and states of optimizers in the last checkpoint."""
+    assert a.checkpoints == b.checkpoints
+    for folder in (run.checkpoint(run.checkpoints[-1]) for run in (a, b)):
+        assert len(list(folder.glob("rank-*"))) == workers, folder
+    for file in a.checkpoint(a.checkpoints[-1]).glob("rank-*"):
+        assert file.read_bytes() == (b.checkpoint(b.checkpoints[-1]) / file.name).read_bytes(), file.name
+
+
+def run_line(slurm: Cluster, name: str, folder: Path) -> Ended:
     """A command of the page."""
-    command = ["bash", "-ec", block(PAGE, name)]
-    return run_commands([command], [{**slurm.variables, **{key: str(value) for key, value in variables.items()}}], folder)[0]
+    return run_commands([["bash", "-ec", block(PAGE, name)]], [slurm.variables], folder)[0]
 
 
 # ---- srun ----------------------------------------------------------------------------------------------------------
@@ -95,15 +130,16 @@ def test_srun_is_the_same_run(slurm: Cluster, tmp_path: Path) -> None:
     assert_same_run(by_itself, Run(folder / "run", [ended]))
 
 
-def test_two_nodes(slurm: Cluster, tmp_path: Path) -> None:
-    """Of which one has two tasks, and with the variables of PMI as well."""
+def test_two_machines(slurm_on_two_machines: Cluster, tmp_path: Path) -> None:
+    """Of which one has two tasks; they meet at the first one's address. Also with the variables of PMI."""
     folder = tmp_path / "srun"
     config = write_recipe(folder, SETTINGS)
-    command = ["srun", "--mpi=pmi2", "--nodes=2", "--ntasks=3", PROGRAM, config]
-    ended = run_commands([command], [slurm.variables], folder)[0]
-    assert ended.code == 0 and "workers  3, " in ended.out, ended
+    command = [*slurm_on_two_machines.prefix, "srun", "--mpi=pmi2", "--nodes=2", "--ntasks=3", "decent-train", config]
+    ended = run_commands([command], [slurm_on_two_machines.variables], folder)[0]
+    assert ended.code == 0, ended
+    assert_says(ended.out, "workers  3, ", "exchange by shared memory and gloo")
     by_itself = train_supervised(tmp_path / "workers", SETTINGS, 3, **ONE_THREAD)
-    assert_same_run(by_itself, Run(folder / "run", [ended]))
+    assert_same_replicas(by_itself, Run(folder / "run", [ended]), 3)  # their average is gloo's, and differs by rounding
 
 
 def test_one_message_about_the_recipe(slurm: Cluster, tmp_path: Path) -> None:
@@ -128,15 +164,10 @@ def test_job_that_goes_back_to_the_queue(slurm: Cluster, tmp_path: Path) -> None
     assert tasks_of(job.number) == {}
     stopped = job.run.lines("end")
     assert [line["status"] for line in stopped] == ["stopped"] and stopped[0]["step"] < LONG["train"]["steps"], stopped
-    slurm.tell("scontrol", "update", f"JobId={job.number}", "StartTime=now")  # else after a pause
-    job.wait_for_state("COMPLETED")
+    job.wait_for_state("COMPLETED")  # it starts again when Slurm's credentials of the first time have expired
     assert job.shown()["Restarts"] == "1" and "resuming from" in job.said(), job.said()
     assert_same_run(undisturbed, job.run)
-    last = LONG["train"]["steps"]
-    replicas = sorted(path.name for path in undisturbed.checkpoint(last).glob("rank-*"))
-    assert len(replicas) == 4
-    for name in replicas:
-        assert (job.run.checkpoint(last) / name).read_bytes() == (undisturbed.checkpoint(last) / name).read_bytes(), name
+    assert_same_replicas(undisturbed, job.run, 4)
 
 
 def test_job_that_is_cancelled(slurm: Cluster, tmp_path: Path) -> None:
@@ -171,3 +202,20 @@ def test_slurms_daemon_is_killed(slurm: Cluster, tmp_path: Path) -> None:
     assert_whole(job.run)
     end = job.run.lines("end")
     assert [line["status"] for line in end] == ["stopped"] and end[0]["step"] == job.run.checkpoints[-1], end
+
+
+# ---- other launchers in a job --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("line", "command"), [("mpirun in a job", "mpirun.openmpi"), ("mpiexec in a job", "mpiexec.hydra")])
+def test_other_launchers(line: str, command: str, slurm: Cluster, tmp_path: Path) -> None:
+    """They find the job's nodes, and their workers their variables rather than those of the step that they are in."""
+    if not shutil.which(command):
+        pytest.skip(f"the command {command} is not installed")
+    write_recipe(tmp_path, SETTINGS)
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/bash\n{block(PAGE, line)}")
+    ended = run_commands([["sbatch", "--wait", "--nodes=2", "--ntasks=3", "--output=out", script]], [slurm.variables], tmp_path)
+    said = (tmp_path / "out").read_text()
+    assert ended[0].code == 0, said
+    assert_says(said, "workers  3, ")
+    assert len(Run(tmp_path / "run", ended).checkpoints) == SETTINGS["checkpoint"]["keep"]

@@ -1,4 +1,4 @@
-"""A Slurm of a test's own: munge, a controller and nodes on this machine, on free ports, with files in one folder."""
+"""A Slurm of a test's own: munge, a controller and two nodes on this machine, on free ports, with files in one folder."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from ports import free_port
 
 # Debian's names: package -> a command of it.
 PACKAGES = {"munge": "munged", "slurmctld": "slurmctld", "slurmd": "slurmd", "slurm-client": "srun"}
-NODES = ("127.0.0.1", "127.0.0.2")  # names that lead to this machine without /etc/hosts
 PROCESSORS = 8  # of each, whatever this machine has
 READY_S = 30
 # Numbers of jobs decide which ports are taken: two clusters at a time must not begin with the same one.
@@ -24,7 +24,7 @@ MOST_JOBS = 60_000_000
 
 CONFIG = """\
 ClusterName=decent
-SlurmctldHost=localhost(127.0.0.1)
+SlurmctldHost=localhost({controller})
 SlurmctldPort={port}
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge.socket,cred_expire=5
@@ -65,37 +65,53 @@ def _path(variables: Mapping[str, str]) -> str:
     return f"{variables.get('PATH', '')}:/usr/sbin:/sbin"
 
 
-class Cluster:
-    """Its users' commands; `variables` is the environment in which they work."""
+@dataclass(frozen=True)
+class Node:
+    """Its name is its address, which leads to it without /etc/hosts; `prefix` starts a command there."""
 
-    def __init__(self, folder: Path, variables: dict[str, str]) -> None:
+    address: str
+    prefix: tuple[str, ...] = ()
+
+
+LOCAL_NODES = (Node("127.0.0.1"), Node("127.0.0.2"))
+
+
+class Cluster:
+    """The controller is on the first node, and so are its users; `variables` is the environment in which they work."""
+
+    def __init__(self, folder: Path, variables: dict[str, str], nodes: Sequence[Node]) -> None:
         self.folder = folder
+        self.nodes = nodes
+        self.prefix = nodes[0].prefix
         self.config = folder / "slurm.conf"
         self.variables = {**variables, "SLURM_CONF": str(self.config), "PATH": _path(variables)}
         self._daemons: list[subprocess.Popen] = []
 
     def start(self) -> None:
-        for name in ("state", *(f"spool.{node}" for node in NODES)):
+        for name in ("state", *(f"spool.{node.address}" for node in self.nodes)):
             (self.folder / name).mkdir()
         key = self.folder / "munge.key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)
-        nodes = [f"NodeName={node} NodeHostname=localhost NodeAddr=127.0.0.1 Port={free_port()} CPUs={PROCESSORS}"
-                 for node in NODES]
-        self.config.write_text(CONFIG.format(folder=self.folder, port=free_port(), nodes="\n".join(nodes),
+        nodes = [f"NodeName={node.address} NodeHostname=localhost NodeAddr={node.address} Port={free_port()} CPUs={PROCESSORS}"
+                 for node in self.nodes]
+        self.config.write_text(CONFIG.format(folder=self.folder, controller=self.nodes[0].address, port=free_port(),
+                                             nodes="\n".join(nodes),
                                              first_job=random.SystemRandom().randrange(1, MOST_JOBS)))
+        # Without it slurmd looks for the kind that this machine has, and ends where a container shows none.
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         self._daemon("munged", "--foreground", "--force", "--num-threads=2",
                      *(f"--{name}-file={self.folder}/munge.{name}" for name in ("key", "pid", "log", "seed")),
                      f"--socket={self.folder}/munge.socket")
         self._wait_for(lambda: (self.folder / "munge.socket").exists())
-        self._daemon("slurmctld", "-D", "-c")
-        for node in NODES:
-            self._daemon("slurmd", "-D", "-N", node)
-        self._wait_for(lambda: self.ask("sinfo", "--noheader", "--format=%D %t") == f"{len(NODES)} idle\n")
+        self._daemon("slurmctld", "-D", "-c", prefix=self.prefix)
+        for node in self.nodes:
+            self._daemon("slurmd", "-D", "-N", node.address, prefix=node.prefix)
+        self._wait_for(lambda: self.ask("sinfo", "--noheader", "--format=%D %t") == f"{len(self.nodes)} idle\n")
 
-    def _daemon(self, *command: str) -> None:
+    def _daemon(self, *command: str, prefix: tuple[str, ...] = ()) -> None:
         with (self.folder / f"{len(self._daemons)}.{command[0]}").open("wb") as said:
-            self._daemons.append(subprocess.Popen(command, env=self.variables, stdin=subprocess.DEVNULL, stdout=said,
+            self._daemons.append(subprocess.Popen([*prefix, *command], env=self.variables, stdin=subprocess.DEVNULL, stdout=said,
                                                   stderr=said, start_new_session=True))
 
     def _wait_for(self, condition: Callable[[], bool]) -> None:
@@ -111,12 +127,12 @@ class Cluster:
 
     def ask(self, *command: object) -> str:
         """What a command of Slurm's says; nothing if it fails."""
-        return subprocess.run([str(part) for part in command], env=self.variables, stdin=subprocess.DEVNULL, text=True,
+        return subprocess.run([*self.prefix, *map(str, command)], env=self.variables, stdin=subprocess.DEVNULL, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
 
     def tell(self, *command: object, cwd: Path | None = None) -> str:
         """What a command of Slurm's says; it must go well."""
-        ended = subprocess.run([str(part) for part in command], env=self.variables, cwd=cwd, stdin=subprocess.DEVNULL,
+        ended = subprocess.run([*self.prefix, *map(str, command)], env=self.variables, cwd=cwd, stdin=subprocess.DEVNULL,
                                text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert ended.returncode == 0, f"{command}: {ended.stdout}\n{self.said()}"
         return ended.stdout
@@ -134,9 +150,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, variables: dict[str, str]) -> Iterator[Cluster]:
+def cluster(folder: Path, variables: dict[str, str], nodes: Sequence[Node] = LOCAL_NODES) -> Iterator[Cluster]:
     """The folder's path must be short: the socket of munge lies in it."""
-    made = Cluster(folder, variables)
+    made = Cluster(folder, variables, nodes)
     try:
         made.start()
         yield made
