@@ -77,14 +77,15 @@ def tasks_of(job: int) -> dict[int, int]:
 
 
 class Job:
-    """The page's job script, in a folder of its own, submitted."""
+    """A job script in a folder of its own, submitted: the page's, or another one, which needs flags."""
 
-    def __init__(self, slurm: Cluster, folder: Path, settings: dict) -> None:
+    def __init__(self, slurm: Cluster, folder: Path, settings: dict, script: str = block(PAGE, "job.sh"), *flags: str) -> None:
         self.slurm = slurm
         self.run = Run(folder / "run", [])
         write_recipe(folder, settings)
-        (folder / "job.sh").write_text(block(PAGE, "job.sh"))
-        said = slurm.tell(*block(PAGE, "sbatch").split(), cwd=folder)
+        (folder / "job.sh").write_text(script)
+        command, file = block(PAGE, "sbatch").split()
+        said = slurm.tell(command, *flags, file, cwd=folder)
         self.number = int(re.fullmatch(r"Submitted batch job (\d+)\n", said)[1])
         self._out = folder / "train.out"
 
@@ -211,11 +212,8 @@ def test_other_launchers(line: str, command: str, slurm: Cluster, tmp_path: Path
     """They find the job's nodes, and their workers their variables rather than those of the step that they are in."""
     if not shutil.which(command):
         pytest.skip(f"the command {command} is not installed")
-    write_recipe(tmp_path, SETTINGS)
-    script = tmp_path / "job.sh"
-    script.write_text(f"#!/bin/bash\n{block(PAGE, line)}")
-    ended = run_commands([["sbatch", "--wait", "--nodes=2", "--ntasks=3", "--output=out", script]], [slurm.variables], tmp_path)
-    said = (tmp_path / "out").read_text()
-    assert ended[0].code == 0, said
-    assert_says(said, "workers  3, ")
-    assert len(Run(tmp_path / "run", ended).checkpoints) == SETTINGS["checkpoint"]["keep"]
+    script = f"#!/bin/bash\n{block(PAGE, line)}"
+    job = Job(slurm, tmp_path, SETTINGS, script, "--nodes=2", "--ntasks=3", "--output=train.out")
+    job.wait_for_state("COMPLETED")
+    assert_says(job.said(), "workers  3, ")
+    assert len(job.run.checkpoints) == SETTINGS["checkpoint"]["keep"]
