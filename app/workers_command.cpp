@@ -1,6 +1,7 @@
 // --workers: this process starts the workers and waits for them.
 
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +10,8 @@
 
 #include "commands.h"
 #include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/report/output_lock.h"
 #include "decent/report/run_folder.h"
 #include "decent/supervisor/supervisor.h"
 
@@ -43,13 +46,28 @@ Flags restarted(Flags flags, bool has_saved) {
   return flags;
 }
 
+// On a terminal in place of the workers' progress bar.
+void say(const std::string& line) {
+  const char* start = ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "";
+  std::fprintf(stderr, "%sdecent-train: %s\n", start, line.c_str());
+}
+
+// All that the launcher has started see this: rank 0 tells of it.
 void check_no_other_launcher(const Launch& launch) {
   if (launch.world_size == 1 && !launch.torchrun) return;
-  throw UserError(
-      "--workers starts the workers by itself, but this process was started by a launcher, as "
-      "worker " +
-      std::to_string(launch.rank) + " of " + std::to_string(launch.world_size) +
-      ". Leave out one of the two");
+  const std::string by = launch.launcher.empty() ? "a launcher" : launch.launcher;
+  throw SharedError(ExitCode::user_error,
+                    "--workers starts the workers by itself, but this process was started by " +
+                        by + ", for " + counted(launch.world_size, "worker") +
+                        " in all. Leave out one of the two");
+}
+
+// The workers look again. But what they find after a restart is to be the run of this command, not
+// an older one that they would then go on with.
+void check_output(const Flags& flags, const Recipe& recipe) {
+  if (flags.resume || flags.dry_run || flags.eval_only || flags.export_file) return;
+  check_not_held(recipe.output);
+  RunFolder(recipe.output).check_free();
 }
 
 }  // namespace
@@ -60,7 +78,9 @@ bool starts_workers(const Flags& flags) {
 
 int start_workers(const Program& program, const Flags& flags) {
   check_no_other_launcher(program.launch);
-  const auto checkpoints = RunFolder(program.recipe.get().output).checkpoints();
+  const Recipe& recipe = program.recipe.get();
+  check_output(flags, recipe);
+  const auto checkpoints = RunFolder(recipe.output).checkpoints();
   const Saved before = saved_in(checkpoints);
   const std::string file = own_program();
   return supervise({.workers = flags.workers,
@@ -72,10 +92,7 @@ int start_workers(const Program& program, const Flags& flags) {
                           const bool has_saved = saved_in(checkpoints) != before;
                           return WorkerCommand{file, arguments_of(restarted(flags, has_saved))};
                         },
-                    .say =
-                        [](const std::string& line) {
-                          std::fprintf(stderr, "decent-train: %s\n", line.c_str());
-                        }});
+                    .say = say});
 }
 
 }  // namespace decent

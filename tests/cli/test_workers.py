@@ -127,7 +127,7 @@ def test_disk_that_is_full(tmp_path: Path) -> None:
 
 def test_under_another_launcher(tmp_path: Path) -> None:
     ended = run_supervised(tmp_path, SHORT, 2, **launcher_variables(0, 2, free_port()))
-    assert_says(error_message(ended), "--workers", "started by a launcher, as worker 0 of 2")
+    assert_says(error_message(ended), "--workers", "started by the launcher, for 2 workers in all")
     assert not (tmp_path / "run").exists()
 
 
@@ -136,7 +136,7 @@ def test_under_torchrun(tmp_path: Path) -> None:
     config = write_recipe(tmp_path, SHORT)
     ended = run_torchrun("--nproc-per-node", 1, PROGRAM, config, "--workers", 2, cwd=tmp_path)
     assert ended.code == 1
-    assert_says(ended.err, "started by a launcher", "exitcode  : 2")
+    assert_says(ended.err, "started by torchrun, for 1 worker in all", "exitcode  : 2")
     assert not (tmp_path / "run").exists()
 
 

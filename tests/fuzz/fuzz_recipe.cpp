@@ -23,9 +23,9 @@ const decent::config::Names kNames = {
                   {.name = "bf16"},
                   {.name = "modulo2", .needs_near_copies = true},
                   {.name = "modulo4", .needs_near_copies = true}},
-    .formats = {{.name = "builtin", .keys = {"name", "split"}},
-                {.name = "safetensors", .keys = {"path"}},
-                {.name = "npz", .keys = {"path"}}}};
+    .formats = {{.name = "builtin", .keys = {{.name = "name"}, {.name = "split"}}},
+                {.name = "safetensors", .keys = {{.name = "path", .type = OptionType::paths}}},
+                {.name = "npz", .keys = {{.name = "path", .type = OptionType::paths}}}}};
 
 }  // namespace
 

@@ -25,6 +25,11 @@ constexpr auto choices(MemoryFormat) {
       {{E::contiguous, "contiguous"}, {E::channels_last, "channels_last"}});
 }
 
+constexpr auto choices(HoldoutPart) {
+  using E = HoldoutPart;
+  return std::to_array<Choice<E>>({{E::train, "train"}, {E::eval, "eval"}});
+}
+
 constexpr auto choices(DeviceName) {
   using E = DeviceName;
   return std::to_array<Choice<E>>({{E::automatic, "auto"}, {E::cpu, "cpu"}, {E::cuda, "cuda"}});

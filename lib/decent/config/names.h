@@ -8,13 +8,14 @@
 #include <string_view>
 #include <vector>
 
+#include "decent/core/options.h"
+
 namespace decent::config {
 
-/// A format of data.train and data.eval: its name, and which keys of a source it takes besides
-/// `format`.
-struct SourceFormat {
+/// A row that takes keys of its own: a format of data.train and data.eval.
+struct NamedOptions {
   std::string name;
-  std::vector<std::string> keys;
+  std::vector<OptionKey> keys;
 };
 
 /// A value of parallel.comm_dtype.
@@ -40,7 +41,7 @@ struct Names {
   std::vector<std::string> topologies;  // parallel.topology
   std::vector<MethodName> methods;      // parallel.method
   std::vector<ExchangeName> exchanges;  // parallel.comm_dtype
-  std::vector<SourceFormat> formats;    // data.train, data.eval: format
+  std::vector<NamedOptions> formats;    // data.train, data.eval: format
 };
 
 /// The entry of that name in one of these lists; null if there is none.

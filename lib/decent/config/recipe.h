@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "decent/core/options.h"
+
 namespace decent {
 
 enum class MemoryFormat { contiguous, channels_last };
@@ -49,12 +51,22 @@ struct ModelRecipe {
   bool operator==(const ModelRecipe&) const = default;
 };
 
-/// data.train and data.eval. Only the keys of its format are set.
+enum class HoldoutPart { train, eval };
+
+/// A part of the samples is kept for evaluation.
+struct HoldoutRecipe {
+  double fraction = 0.1;
+  std::int64_t seed = 0;
+  HoldoutPart part = HoldoutPart::train;
+  bool operator==(const HoldoutRecipe&) const = default;
+};
+
+/// data.train and data.eval.
 struct SourceRecipe {
-  std::string format;                        // one of Names::formats
-  std::string name;                          // builtin
-  std::string split;                         // builtin: train, test
-  std::vector<std::filesystem::path> paths;  // safetensors, npz: path
+  std::string format;                 // one of Names::formats
+  Options options;                    // the keys that this format takes
+  std::optional<std::int64_t> limit;  // samples
+  std::optional<HoldoutRecipe> holdout;
   bool operator==(const SourceRecipe&) const = default;
 };
 

@@ -40,10 +40,14 @@ struct Codec<TopologyRecipe> {
 };
 
 template <>
+inline constexpr bool kHasTable<HoldoutRecipe> = true;
+template <>
 inline constexpr bool kHasTable<ParamGroupRecipe> = true;
 template <>
 inline constexpr bool kHasTable<EdgeRecipe> = true;
 
+template <>
+const Table<HoldoutRecipe>& table_of<HoldoutRecipe>();
 template <>
 const Table<ParamGroupRecipe>& table_of<ParamGroupRecipe>();
 template <>
@@ -51,12 +55,9 @@ const Table<EdgeRecipe>& table_of<EdgeRecipe>();
 
 std::vector<std::string> format_names(const Names& names);
 /// The keys of a source of that format: `format`, those that the format takes, those that all take.
-/// Throws std::logic_error where it takes one that sources do not have.
-Table<SourceRecipe> source_table(const SourceFormat& format);
+Table<SourceRecipe> source_table(const NamedOptions& format);
 /// The keys that sources of all formats take.
 bool is_common_source_key(const std::string& name);
-/// The keys of a source that are set.
-Table<SourceRecipe> table_of_set_keys(const SourceRecipe& source);
 const Table<TopologyRecipe>& custom_topology_table();
 Table<ParallelRecipe> make_parallel_table();
 const Table<Recipe>& recipe_table();

@@ -1,9 +1,9 @@
 // Values that are more than one scalar: model inputs, paths, sources, topologies.
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
+#include "decent/config/option_keys.h"
 #include "decent/config/schema.h"
 
 namespace decent::config {
@@ -37,12 +37,6 @@ bool read_named_inputs(const Slot& slot, std::vector<ModelInput>& out) {
     good = read_field(field, entry.key, out) && good;
   }
   return good;
-}
-
-// Formats of a later release: not to be taken for misspellings of others.
-bool is_later_format(const std::string& name) {
-  constexpr std::array<std::string_view, 5> kLater = {"idx", "images", "csv", "tokens", "text"};
-  return std::find(kLater.begin(), kLater.end(), name) != kLater.end();
 }
 
 }  // namespace
@@ -98,13 +92,9 @@ bool Codec<SourceRecipe>::read(const Slot& slot, SourceRecipe& out) {
   const std::size_t before = slot.context.mistakes.size();
   const Entry* entry = slot.value.find("format");
   const auto name = entry != nullptr ? to_text(entry->value) : std::nullopt;
-  const std::vector<SourceFormat>& formats = slot.context.names.formats;
-  if (const SourceFormat* format = name ? find_named(formats, *name) : nullptr) {
+  const std::vector<NamedOptions>& formats = slot.context.names.formats;
+  if (const NamedOptions* format = name ? find_named(formats, *name) : nullptr) {
     source_table(*format).read(slot.value, slot.section, slot.path, slot.context, out);
-  } else if (name && is_later_format(*name)) {
-    slot.context.mistakes.add(
-        entry->value.where, dotted(slot.path, "format"),
-        "not supported yet: " + *name + "; for now only " + join(format_names(slot.context.names)));
   } else {
     // Without its format nothing can be said of the other keys.
     const Table<SourceRecipe> table = source_table({});
@@ -115,7 +105,10 @@ bool Codec<SourceRecipe>::read(const Slot& slot, SourceRecipe& out) {
 }
 
 std::string Codec<SourceRecipe>::print(const SourceRecipe& source) {
-  return table_of_set_keys(source).print(source);
+  std::string text = "{format: " + scalar_text(source.format);
+  if (!source.options.all().empty()) text += ", " + print_options(source.options);
+  return text + ", limit: " + Codec<std::optional<std::int64_t>>::print(source.limit) +
+         ", holdout: " + Codec<std::optional<HoldoutRecipe>>::print(source.holdout) + "}";
 }
 
 std::string Codec<SourceRecipe>::type(const Limits&) {

@@ -4,29 +4,23 @@
 #include <set>
 #include <stdexcept>
 
+#include "decent/config/option_keys.h"
 #include "decent/config/schema.h"
 #include "decent/core/text.h"
 
 namespace decent::config {
 namespace {
 
-// All keys of sources; each format takes some.
-Table<SourceRecipe> all_source_keys() {
-  using R = SourceRecipe;
-  Table<R> table;
-  table.required("format", &R::format)
-      .one_of(format_names)
-      .doc("Format of the data; the other keys depend on it.");
-  table.required("name", &R::name).doc("Name of the data set, e.g. `digits`.");
-  table.required("split", &R::split)
-      .one_of([](const Names&) {
-        return std::vector<std::string>{"train", "test"};
-      })
-      .doc("Which part of the data set.");
-  table.required("path", &R::paths)
-      .doc("The file, a list of files or a glob; array names are the fields.");
-  table.later("limit", "null", "Use only that many samples, the first ones.");
-  table.later("holdout", "null", "Split the samples, one part trains, the other evaluates.");
+Table<HoldoutRecipe> make_holdout_table() {
+  Table<HoldoutRecipe> table;
+  table.required("fraction", &HoldoutRecipe::fraction)
+      .range(within_open(0, 1))
+      .doc("Share of the samples that is kept for evaluation.");
+  table.key("seed", &HoldoutRecipe::seed)
+      .range(at_least(0))
+      .doc("Which samples that are; not the recipe's seed.");
+  table.required("part", &HoldoutRecipe::part)
+      .doc("The samples of this source: those that are left for training, or those that are kept.");
   return table;
 }
 
@@ -92,27 +86,26 @@ bool is_common_source_key(const std::string& name) {
   return name == "format" || name == "limit" || name == "holdout";
 }
 
-Table<SourceRecipe> source_table(const SourceFormat& format) {
-  const auto takes = [&](const std::string& name) {
-    return std::find(format.keys.begin(), format.keys.end(), name) != format.keys.end();
-  };
-  std::size_t found = 0;
-  Table<SourceRecipe> table = all_source_keys().keep([&](const Key<SourceRecipe>& key) {
-    if (is_common_source_key(key.name())) return true;
-    found += takes(key.name()) ? 1 : 0;
-    return takes(key.name());
-  });
-  if (found != format.keys.size()) {
-    throw std::logic_error("data format '" + format.name +
-                           "' takes keys that sources do not have: " + join(format.keys));
-  }
+Table<SourceRecipe> source_table(const NamedOptions& format) {
+  using R = SourceRecipe;
+  Table<R> table;
+  table.required("format", &R::format)
+      .one_of(format_names)
+      .doc("Format of the data; the other keys depend on it.");
+  for (const OptionKey& key : format.keys)
+    table.add_key(std::make_unique<OptionOf<R>>(key, &R::options));
+  table.key("limit", &R::limit).range(at_least(1)).doc("Only so many samples, the first ones.");
+  table.key("holdout", &R::holdout)
+      .doc(
+          "Splits the samples that `limit` leaves: a source with `part: train`, another with "
+          "`part: eval`.");
   return table;
 }
 
-Table<SourceRecipe> table_of_set_keys(const SourceRecipe& source) {
-  return all_source_keys().keep([&](const Key<SourceRecipe>& key) {
-    return is_common_source_key(key.name()) || !key.is_default(source);
-  });
+template <>
+const Table<HoldoutRecipe>& table_of<HoldoutRecipe>() {
+  static const Table<HoldoutRecipe> table = make_holdout_table();
+  return table;
 }
 
 template <>

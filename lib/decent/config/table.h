@@ -213,17 +213,11 @@ class Table {
   void later(const std::string& name, const std::string& only, const std::string& meaning) {
     add(std::make_unique<LaterKey<S>>(name, only, meaning));
   }
+  void add_key(std::unique_ptr<Key<S>> key) { keys_.push_back(std::move(key)); }
   template <class T>
   void section(const std::string& name, T S::*member, const Table<T>& table);
 
   const Key<S>& front() const { return *keys_.front(); }
-
-  /// The keys for which `wanted` holds.
-  template <class Wanted>
-  Table keep(const Wanted& wanted) && {
-    std::erase_if(keys_, [&](const auto& key) { return !wanted(*key); });
-    return std::move(*this);
-  }
 
   /// Reads a mapping; `section` is where missing keys are reported. Keys with mistakes keep their
   /// defaults.

@@ -73,12 +73,10 @@ class Digits final : public Source {
   std::vector<Field> fields_ = {{"x", DType::float32, {1, 8, 8}}, {"y", DType::int64, {}}};
 };
 
-std::unique_ptr<Source> open_builtin(const SourceOptions& options) {
-  if (options.name != "digits")
-    throw UserError("unknown builtin data set '" + options.name + "'; valid: digits");
-  if (options.split != "train" && options.split != "test")
-    throw UserError("digits have no part '" + options.split + "'; valid: train, test");
-  return open_digits(options.split == "train");
+std::unique_ptr<Source> open_builtin(const Options& options) {
+  const auto& name = options.get<std::string>("name");
+  if (name != "digits") throw UserError("unknown builtin data set '" + name + "'; valid: digits");
+  return open_digits(options.get<std::string>("split") == "train");
 }
 
 }  // namespace
@@ -86,7 +84,15 @@ std::unique_ptr<Source> open_builtin(const SourceOptions& options) {
 std::unique_ptr<Source> open_digits(bool train) { return std::make_unique<Digits>(train); }
 
 DataFormat builtin_format() {
-  return {.name = "builtin", .keys = {"name", "split"}, .open = open_builtin};
+  return {.name = "builtin",
+          .keys = {{.name = "name",
+                    .type = OptionType::text,
+                    .meaning = "Name of the data set, e.g. `digits`."},
+                   {.name = "split",
+                    .type = OptionType::text,
+                    .meaning = "Which part of the data set.",
+                    .names = {"train", "test"}}},
+          .open = open_builtin};
 }
 
 }  // namespace decent

@@ -29,6 +29,10 @@ const DataFormat* find(const std::vector<DataFormat>& formats, std::string_view 
 
 }  // namespace
 
+OptionKey path_key(std::string meaning) {
+  return {.name = "path", .type = OptionType::paths, .meaning = std::move(meaning)};
+}
+
 void register_data_format(DataFormat format) {
   if (format.name.empty()) throw UserError("a data format needs a name");
   if (!format.open) throw UserError("data format '" + format.name + "': the function is empty");

@@ -2,31 +2,27 @@
 // The formats of data sources: each is a file that ends with its row (built_in.h), and a program
 // may register its own.
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "decent/core/options.h"
 #include "decent/data/source.h"
 
 namespace decent {
 
-/// The keys of recipes that say which samples a source has. A format looks at those that it takes.
-struct SourceOptions {
-  std::string name = {};                          // of a data set that comes with the program
-  std::string split = {};                         // its part: train, test
-  std::vector<std::filesystem::path> paths = {};  // key `path`: files and wildcards
-};
-
 /// A row of the table.
 struct DataFormat {
-  std::string name;               // as `format` of data.train and data.eval has it
-  std::vector<std::string> keys;  // that it takes
+  std::string name;             // as `format` of data.train and data.eval has it
+  std::vector<OptionKey> keys;  // that it takes
   /// Throws UserError for data that cannot be read.
-  std::function<std::unique_ptr<Source>(const SourceOptions& options)> open;
+  std::function<std::unique_ptr<Source>(const Options& options)> open;
 };
+
+/// The key `path`: files and wildcards.
+OptionKey path_key(std::string meaning);
 
 /// Makes a format known by its name, for this process. Throws UserError for an empty name, one
 /// that is taken, and a format that opens nothing. Any thread.

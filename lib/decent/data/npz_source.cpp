@@ -29,8 +29,10 @@ std::unique_ptr<Source> open_npz_source(const std::filesystem::path& path) {
 }
 
 DataFormat npz_format() {
-  return {.name = "npz", .keys = {"path"}, .open = [](const SourceOptions& options) {
-            return open_shards(expand_globs(options.paths), open_npz_source);
+  return {.name = "npz",
+          .keys = {path_key("The file, a list of files or a glob; array names are the fields.")},
+          .open = [](const Options& options) {
+            return open_shards(expand_globs(options.get<Paths>("path")), open_npz_source);
           }};
 }
 

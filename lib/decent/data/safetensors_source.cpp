@@ -27,8 +27,10 @@ std::unique_ptr<Source> open_safetensors_source(const std::filesystem::path& pat
 }
 
 DataFormat safetensors_format() {
-  return {.name = "safetensors", .keys = {"path"}, .open = [](const SourceOptions& options) {
-            return open_shards(expand_globs(options.paths), open_safetensors_source);
+  return {.name = "safetensors",
+          .keys = {path_key("The file, a list of files or a glob; array names are the fields.")},
+          .open = [](const Options& options) {
+            return open_shards(expand_globs(options.get<Paths>("path")), open_safetensors_source);
           }};
 }
 

@@ -2,6 +2,7 @@
 // Data sources. A source is a table of `size()` samples, each with the same named fields. It does
 // not use torch, so that readers compile fast and can be fuzzed; batch.h makes tensors.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -15,16 +16,37 @@
 
 namespace decent {
 
+/// An extent of a field that differs between samples: of images that are not of one size.
+inline constexpr std::int64_t kAnyExtent = -1;
+
 /// One column of a source. `shape` is that of one sample, without the sample dimension.
 struct Field {
   std::string name;
   DType dtype = DType::float32;
   std::vector<std::int64_t> shape;
 
+  bool fixed() const { return std::find(shape.begin(), shape.end(), kAnyExtent) == shape.end(); }
+  /// Of a fixed field.
   std::size_t sample_bytes() const {
     std::size_t bytes = size_of(dtype);
     for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
     return bytes;
+  }
+};
+
+/// One field of one sample, row-major.
+struct HostArray {
+  DType dtype = DType::float32;
+  std::vector<std::int64_t> shape;
+  std::vector<std::byte> bytes;
+
+  template <class T>
+  std::span<T> as() {
+    return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+  }
+  template <class T>
+  std::span<const T> as() const {
+    return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
 };
 
@@ -38,10 +60,13 @@ class Source {
   /// Number of samples.
   virtual std::int64_t size() const = 0;
   /// Copies field number `field` of the samples `indices`, each in [0, size()), one after another
-  /// to `out`, which has indices.size() * fields()[field].sample_bytes() bytes. Throws UserError if
-  /// a file was truncated.
+  /// to `out`, which has indices.size() * fields()[field].sample_bytes() bytes. Only for a fixed
+  /// field. Throws UserError if a file was truncated or a sample is broken.
   virtual void read(std::size_t field, std::span<const std::int64_t> indices,
                     std::byte* out) const = 0;
+  /// The same for one sample of any field, with its own extents; `out` keeps its memory from call
+  /// to call. This one is for fixed fields.
+  virtual void read_one(std::size_t field, std::int64_t index, HostArray& out) const;
 
   /// The number of the field `name`; nullopt if there is none.
   std::optional<std::size_t> field_index(std::string_view name) const;

@@ -31,6 +31,14 @@ bool looks_like_run(const FoundCheckpoint& found, const RunFolder& folder) {
          read_text(folder.recipe()) == found.manifest.recipe;
 }
 
+// A run that began with another run's checkpoint, as this one, and saved nothing before it ended.
+bool began_alike(const RunFolder& folder, const std::string& recipe) {
+  std::error_code failed;
+  const auto checkpoints = std::filesystem::directory_iterator(folder.checkpoints(), failed);
+  if (checkpoints != std::filesystem::directory_iterator()) return false;
+  return std::filesystem::exists(folder.recipe(), failed) && read_text(folder.recipe()) == recipe;
+}
+
 }  // namespace
 
 bool is_of_run(const FoundCheckpoint& found, const RunFolder& folder) {
@@ -40,8 +48,8 @@ bool is_of_run(const FoundCheckpoint& found, const RunFolder& folder) {
 }
 
 std::string resumed_run_id(const FoundCheckpoint& found, const RunFolder& folder,
-                           const std::string& fresh) {
-  if (!folder.holds_run()) return fresh;
+                           const std::string& recipe, const std::string& fresh) {
+  if (!folder.holds_run() || began_alike(folder, recipe)) return fresh;
   if (!is_of_run(found, folder)) {
     throw UserError("checkpoint '" + found.folder.string() +
                     "' is of another run than the one in output folder '" + folder.path().string() +

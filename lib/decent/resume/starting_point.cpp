@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "decent/comm/gather.h"
+#include "decent/config/loader.h"
 #include "decent/core/text.h"
 #include "decent/resume/run_identity.h"
 
@@ -23,7 +24,8 @@ std::string agree_on_run(const ResumeContext& context, const FoundCheckpoint& fo
       .agree("run",
              [&] {
                if (!context.main_worker()) return fresh;
-               return resumed_run_id(found, RunFolder(context.recipe.output), fresh);
+               return resumed_run_id(found, RunFolder(context.recipe.output),
+                                     print_recipe(context.recipe), fresh);
              })
       .front();
 }

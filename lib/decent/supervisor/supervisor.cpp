@@ -18,6 +18,7 @@ using Clock = std::chrono::steady_clock;
 // `timeout` and others send a signal to a process and to its group: that is one request.
 constexpr auto kSameRequest = 200ms;
 constexpr auto kLookAgain = 500ms;
+constexpr std::chrono::duration<double> kAtStart = 2s;
 
 // SIGHUP is left alone where nohup has said so.
 bool is_ignored(int signal) {
@@ -29,6 +30,8 @@ bool is_ignored(int signal) {
 class Signals {
  public:
   Signals() {
+    // Where whoever started this process ignores it, the kernel would not keep how a worker ended.
+    std::signal(SIGCHLD, SIG_DFL);
     ::sigemptyset(&set_);
     for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set_, signal);
     if (!is_ignored(SIGHUP)) ::sigaddset(&set_, SIGHUP);
@@ -81,9 +84,15 @@ class Supervisor {
         failed = Clock::now();
         if (end.signal != 0 && !killed_by_) say_signal(end);
       }
-      if (first && Clock::now() > failed + options_.patience) group.signal(SIGKILL);
+      if (first && Clock::now() > failed + patience(group)) group.signal(SIGKILL);
     }
     return first;
+  }
+
+  // Workers that have not all begun to train have nothing to save, and wait for the one that
+  // failed.
+  std::chrono::duration<double> patience(WorkerGroup& group) const {
+    return group.saves_on_signals() ? options_.patience : std::min(options_.patience, kAtStart);
   }
 
   void take(const siginfo_t& info, WorkerGroup& group) {

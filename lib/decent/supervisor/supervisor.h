@@ -15,8 +15,9 @@ struct SupervisorOptions {
   /// How often all workers may be started again after one was lost or crashed (exit codes 3 and 1,
   /// or a signal). Other failures would come again.
   int max_restarts = 0;
-  /// How long the others may go on after one has failed, in seconds. They end by themselves, unless
-  /// they still wait for the one that failed.
+  /// How long the others may go on after one has failed, in seconds; at most 2 s where they have
+  /// not all begun to train. They end by themselves, unless they still wait for the one that
+  /// failed.
   std::chrono::duration<double> patience{15};
   /// What the workers run at the first start (0), at the first restart (1), ..
   std::function<WorkerCommand(int restarts)> command;

@@ -65,6 +65,12 @@ void default_signals() {
   std::_Exit(static_cast<int>(ExitCode::user_error));
 }
 
+// One message instead of one from each worker, where the file was taken away before a restart.
+void check_can_start(const std::string& program) {
+  if (::access(program.c_str(), X_OK) == 0) return;
+  throw UserError("cannot start '" + program + "': " + std::strerror(errno));
+}
+
 WorkerEnd end_of(int rank, pid_t process, int status) {
   WorkerEnd end{.rank = rank, .process = process};
   if (WIFSIGNALED(status)) end.signal = WTERMSIG(status);
@@ -76,6 +82,7 @@ WorkerEnd end_of(int rank, pid_t process, int status) {
 
 WorkerGroup::WorkerGroup(const WorkerCommand& command, int workers)
     : workers_(static_cast<std::size_t>(workers)) {
+  check_can_start(command.program);
   const Socket store = listen_on("127.0.0.1");
   try {
     for (int rank = 0; rank < workers; ++rank) start(command, rank, store);

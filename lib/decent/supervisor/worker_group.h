@@ -31,8 +31,8 @@ class WorkerGroup {
   /// Starts all workers. They share standard input, output and error, the process group and the
   /// terminal of this process. SIGINT and SIGHUP, which a terminal sends to all of them, do nothing
   /// to a worker that has no handler: this process tells it what they mean. If this process ends,
-  /// the kernel sends them SIGTERM. Throws UserError if the system refuses another process. Only
-  /// for a process with one thread.
+  /// the kernel sends them SIGTERM. Throws UserError if the program is not there or the system
+  /// refuses another process. Only for a process with one thread.
   WorkerGroup(const WorkerCommand& command, int workers);
   /// Kills those that still run.
   ~WorkerGroup();

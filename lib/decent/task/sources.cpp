@@ -7,14 +7,19 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/formats.h"
+#include "decent/data/subset.h"
 #include "decent/task/criterion.h"
 
 namespace decent {
 namespace {
 
 std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
-  return data_format(recipe.format)
-      .open({.name = recipe.name, .split = recipe.split, .paths = recipe.paths});
+  std::unique_ptr<Source> source = data_format(recipe.format).open(recipe.options);
+  if (recipe.limit) source = limited(std::move(source), *recipe.limit);
+  if (!recipe.holdout) return source;
+  return held_out(std::move(source), {.fraction = recipe.holdout->fraction,
+                                      .seed = static_cast<std::uint64_t>(recipe.holdout->seed),
+                                      .evaluates = recipe.holdout->part == HoldoutPart::eval});
 }
 
 std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {

@@ -84,9 +84,16 @@ std::vector<Place> places_of(std::span<const File> files) {
 
 // ---- what is read ---------------------------------------------------------------------------
 
+// Of all formats: whatever is a path among their keys is read.
 std::vector<fs::path> files_of(const SourceRecipe& source) {
+  Paths paths;
+  for (const auto& [name, value] : source.options.all()) {
+    if (const auto* one = std::get_if<fs::path>(&value)) paths.push_back(*one);
+    if (const auto* several = std::get_if<Paths>(&value))
+      paths.insert(paths.end(), several->begin(), several->end());
+  }
   try {
-    return expand_globs(source.paths);
+    return expand_globs(paths);
   } catch (const UserError&) {
     return {};  // nothing is there that could be replaced; whoever opens the source says so
   }

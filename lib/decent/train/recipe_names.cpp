@@ -10,8 +10,8 @@
 namespace decent {
 namespace {
 
-std::vector<config::SourceFormat> source_formats() {
-  std::vector<config::SourceFormat> formats;
+std::vector<config::NamedOptions> source_formats() {
+  std::vector<config::NamedOptions> formats;
   for (const DataFormat& format : data_formats())
     formats.push_back({.name = format.name, .keys = format.keys});
   return formats;

@@ -27,9 +27,10 @@ inline const config::Names kNames = {
     .exchanges = {{.name = "fp32"},
                   {.name = "bf16"},
                   {.name = "modulo2", .needs_near_copies = true}},
-    .formats = {{.name = "builtin", .keys = {"name", "split"}},
-                {.name = "safetensors", .keys = {"path"}},
-                {.name = "npz", .keys = {"path"}}}};
+    .formats = {{.name = "builtin",
+                 .keys = {{.name = "name"}, {.name = "split", .names = {"train", "test"}}}},
+                {.name = "safetensors", .keys = {{.name = "path", .type = OptionType::paths}}},
+                {.name = "npz", .keys = {{.name = "path", .type = OptionType::paths}}}}};
 
 /// What a recipe cannot do without.
 inline const std::string kModel = "model: {path: m.pt}\n";

@@ -87,8 +87,8 @@ TEST(Document, AliasesAreCopies) {
                                   "  train: &digits {format: builtin, name: digits, split: train}\n"
                                   "  eval: *digits\n",
                               {"data.eval.split=test"});
-  EXPECT_EQ(recipe.data.train.split, "train");
-  EXPECT_EQ(recipe.data.eval->split, "test");
+  EXPECT_EQ(recipe.data.train.options.get<std::string>("split"), "train");
+  EXPECT_EQ(recipe.data.eval->options.get<std::string>("split"), "test");
 }
 
 TEST(Document, LoadsFromDiskAndNamesWhatIsMissing) {

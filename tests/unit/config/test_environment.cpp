@@ -73,7 +73,7 @@ TEST(EnvironmentVariables, WorkInListsAndSources) {
       "    path: ${D}/x\n",
       {}, {{"A", "a"}, {"D", "/data"}});
   EXPECT_EQ(recipe.model.inputs.at(0).field, "a");
-  EXPECT_EQ(recipe.data.train.paths.at(0), "/data/x");
+  EXPECT_EQ(recipe.data.train.options.get<Paths>("path").at(0), "/data/x");
 }
 
 TEST(EnvironmentVariables, DollarsAreLiteralElsewhere) {

@@ -23,7 +23,7 @@ TEST(Names, AreValidWhereTheyAreHandedOver) {
   names.metrics.push_back("sharpness");
   names.topologies.push_back("star");
   names.exchanges.push_back({.name = "fp8"});
-  names.formats.push_back({.name = "tar", .keys = {"path"}});
+  names.formats.push_back({.name = "tar", .keys = {{.name = "path", .type = OptionType::paths}}});
   EXPECT_EQ(parse_with(names, "eval.metrics=[sharpness]").eval.metrics,
             std::vector<std::string>{"sharpness"});
   EXPECT_EQ(parse_with(names, "checkpoint.keep_best=sharpness").checkpoint.keep_best, "sharpness");
@@ -32,7 +32,7 @@ TEST(Names, AreValidWhereTheyAreHandedOver) {
   const SourceRecipe source =
       parse_with(names, "data.eval={format: tar, path: /a}").data.eval.value();
   EXPECT_EQ(source.format, "tar");
-  EXPECT_THAT(source.paths, ElementsAre("/a"));
+  EXPECT_THAT(source.options.get<Paths>("path"), ElementsAre("/a"));
 }
 
 TEST(Names, AreListedWhereTheyAreNotThere) {

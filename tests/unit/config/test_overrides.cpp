@@ -24,7 +24,7 @@ TEST(Overrides, ReplaceMakeAndNest) {
   EXPECT_EQ(recipe.train.epochs, 4);
   EXPECT_EQ(recipe.log.every_steps, 2);
   EXPECT_EQ(recipe.model.inputs, (std::vector<ModelInput>{{"", "a"}, {"", "b"}}));
-  EXPECT_EQ(recipe.data.eval->split, "test");
+  EXPECT_EQ(recipe.data.eval->options.get<std::string>("split"), "test");
   EXPECT_EQ(recipe.optimizer.name, "sgd");
   EXPECT_EQ(recipe.optimizer.lr, 0.5);
 }
@@ -46,15 +46,15 @@ TEST(Overrides, ReachIntoSourcesAndThroughNull) {
   const Recipe recipe = parse(kModel + "data: {train: {format: safetensors}, eval: null}\n",
                               {"data.train.path=/d/x.safetensors", "data.eval.format=builtin",
                                "data.eval.name=digits", "data.eval.split=test"});
-  EXPECT_EQ(recipe.data.train.paths.at(0), "/d/x.safetensors");
-  EXPECT_EQ(recipe.data.eval->name, "digits");
+  EXPECT_EQ(recipe.data.train.options.get<Paths>("path").at(0), "/d/x.safetensors");
+  EXPECT_EQ(recipe.data.eval->options.get<std::string>("name"), "digits");
 }
 
 TEST(Overrides, MakeAWholeRecipe) {
   const Recipe recipe = parse("seed: 1\n", {"model.path=/m.pt", "data.train.format=builtin",
                                             "data.train.name=digits", "data.train.split=train"});
   EXPECT_EQ(recipe.model.path, "/m.pt");
-  EXPECT_EQ(recipe.data.train.name, "digits");
+  EXPECT_EQ(recipe.data.train.options.get<std::string>("name"), "digits");
 }
 
 TEST(Overrides, AReplacedMistakeIsGone) {

@@ -23,15 +23,17 @@ TEST(Paths, AreRelativeToTheRecipe) {
       "  train: {format: safetensors, path: ./d//x.st}\n"
       "  eval: {format: safetensors, path: /abs/../y.st}\n");
   EXPECT_EQ(recipe.model.path, "/m/a.pt");
-  EXPECT_EQ(recipe.data.train.paths, (std::vector<fs::path>{"/recipes/d/x.st"}));
-  EXPECT_EQ(recipe.data.eval->paths, (std::vector<fs::path>{"/y.st"}));
+  EXPECT_EQ(recipe.data.train.options.get<Paths>("path"),
+            (std::vector<fs::path>{"/recipes/d/x.st"}));
+  EXPECT_EQ(recipe.data.eval->options.get<Paths>("path"), (std::vector<fs::path>{"/y.st"}));
 }
 
 TEST(Paths, OfOverridesAreRelativeToTheWorkingFolder) {
   const Recipe recipe =
       parse(kSmallest, {"model.path=m/a.pt", "data.train={format: safetensors, path: ../x.st}"});
   EXPECT_EQ(recipe.model.path, (fs::current_path() / "m/a.pt").lexically_normal());
-  EXPECT_EQ(recipe.data.train.paths.at(0), (fs::current_path() / "../x.st").lexically_normal());
+  EXPECT_EQ(recipe.data.train.options.get<Paths>("path").at(0),
+            (fs::current_path() / "../x.st").lexically_normal());
 }
 
 TEST(Paths, OfARecipeWithoutAFolderAreMadeAbsolute) {

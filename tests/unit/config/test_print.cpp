@@ -155,7 +155,7 @@ TEST(Print, StrangeTexts) {
     recipe.model.path = "/" + text;
     recipe.model.target = text;
     recipe.model.inputs = {{"", text}, {"", "x"}};
-    recipe.data.train = {.format = "builtin", .name = text, .split = "train", .paths = {}};
+    recipe.data.train.options = {{"name", text}, {"split", std::string("train")}};
     recipe.model.path = recipe.model.path.lexically_normal();
     expect_round_trip(recipe);
     if (text.size() > 255) continue;

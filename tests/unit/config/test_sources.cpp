@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "../support/refusal.h"
 #include "support.h"
 
 namespace decent {
@@ -12,6 +13,7 @@ using test::kModel;
 using test::kSmallest;
 using test::parse;
 using test::refusal;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string refusal_of_source(const std::string& source) {
@@ -21,9 +23,9 @@ std::string refusal_of_source(const std::string& source) {
 TEST(Sources, Builtin) {
   const SourceRecipe source = parse(kSmallest).data.train;
   EXPECT_EQ(source.format, "builtin");
-  EXPECT_EQ(source.name, "digits");
-  EXPECT_EQ(source.split, "train");
-  EXPECT_TRUE(source.paths.empty());
+  EXPECT_EQ(source.options.get<std::string>("name"), "digits");
+  EXPECT_EQ(source.options.get<std::string>("split"), "train");
+  EXPECT_TRUE(source.options.is_null("path"));
 }
 
 TEST(Sources, KeysOfAnotherFormatAreUnknown) {
@@ -50,25 +52,10 @@ TEST(Sources, UnknownFormats) {
             "'safetensor'; did you mean 'safetensors'?");
 }
 
-TEST(Sources, FormatsThatAreNotSupportedYet) {
-  const std::vector<std::string> sources = {
-      "{format: idx, images: a, labels: b}",
-      "{format: images, path: a, size: [3, 3], channels: 3}",
-      "{format: csv, path: a, x: [0, 1], y: c, header: true, missing: nan}",
-      "{format: tokens, path: a, dtype: uint16, length: 8}",
-      "{format: text, path: a, length: 8}",
-  };
-  for (const std::string& source : sources) {
-    const std::string message = refusal_of_source(source);
-    EXPECT_THAT(message, HasSubstr("run.yaml:3:19: data.train.format: not supported yet: "));
-    EXPECT_THAT(message, HasSubstr("; for now only builtin, safetensors, npz"));
-    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-  }
-}
-
 TEST(Sources, ManyFiles) {
   const auto paths = [](const std::string& path) {
-    return parse(kModel + "data: {train: {format: npz, path: " + path + "}}\n").data.train.paths;
+    return parse(kModel + "data: {train: {format: npz, path: " + path + "}}\n")
+        .data.train.options.get<Paths>("path");
   };
   EXPECT_EQ(paths("[a, b]").size(), 2U);
   for (const std::string glob : {"'a-*.st'", "'a?.st'", "'[ab].st'"}) {
@@ -78,27 +65,92 @@ TEST(Sources, ManyFiles) {
   EXPECT_THAT(refusal_of_source("{format: safetensors, path: [a, 3, {}]}"),
               HasSubstr("run.yaml:3:45: data.train.path: expected a path, got a mapping"));
   const Recipe recipe = parse(kModel + "data: {train: {format: safetensors, path: [a]}}\n");
-  EXPECT_EQ(recipe.data.train.paths.size(), 1U);
+  EXPECT_EQ(recipe.data.train.options.get<Paths>("path").size(), 1U);
 }
 
-TEST(Sources, LimitAndHoldoutAreNotSupportedYet) {
-  const std::string start = "{format: builtin, name: a, split: train, ";
-  EXPECT_EQ(refusal_of_source(start + "limit: 5}"),
-            "run.yaml:3:58: data.train.limit: expected null, got '5'; any other value is not "
-            "supported yet");
-  EXPECT_THAT(refusal_of_source(start + "holdout: {fraction: 0.1, part: eval}}"),
-              HasSubstr("data.train.holdout: expected null, got a mapping"));
-  // As recipe.yaml of every run has them.
-  const std::string source = start + "limit: null, holdout: null}";
-  EXPECT_NO_THROW(parse(kModel + "data: {train: " + source + "}\n"));
+TEST(Sources, LimitAndHoldout) {
+  const auto source = [](const std::string& more) {
+    return parse(kModel + "data: {train: {format: npz, path: a, " + more + "}}\n").data.train;
+  };
+  EXPECT_EQ(source("limit: 5").limit, 5);
+  EXPECT_EQ(source("limit: null, holdout: null"), source("limit: null"));
+  EXPECT_EQ(source("holdout: {fraction: 0.25, part: eval}").holdout,
+            (HoldoutRecipe{.fraction = 0.25, .seed = 0, .part = HoldoutPart::eval}));
+  EXPECT_EQ(refusal_of_source("{format: npz, path: a, limit: 0}"),
+            "run.yaml:3:40: data.train.limit: expected an integer >= 1 or null, got '0'");
+  EXPECT_EQ(refusal_of_source("{format: npz, path: a, holdout: {fraction: 1, part: test}}"),
+            "2 mistakes in run.yaml:\n"
+            "run.yaml:3:53: data.train.holdout.fraction: expected a number in (0, 1), got '1'\n"
+            "run.yaml:3:62: data.train.holdout.part: expected one of train, eval, got 'test'");
 }
 
-TEST(Sources, AFormatThatTakesAKeyThatThereIsNotIsABug) {
+// ---- keys that formats bring
+// ---------------------------------------------------------------------
+
+config::Names names_with(std::vector<OptionKey> keys) {
   config::Names names = test::kNames;
-  names.formats.push_back({.name = "odd", .keys = {"path", "evenness"}});
-  EXPECT_THROW(
-      parse_recipe(kModel + "data: {train: {format: odd, path: a}}\n", "run.yaml", {}, names),
-      std::logic_error);
+  names.formats.push_back({.name = "own", .keys = std::move(keys)});
+  return names;
+}
+
+const std::vector<OptionKey> kKeys = {
+    {.name = "flag", .type = OptionType::boolean, .fallback = true},
+    {.name = "count", .type = OptionType::integer, .fallback = kNull, .at_least = 1},
+    {.name = "share", .type = OptionType::number, .fallback = 0.5, .at_least = 0, .at_most = 1},
+    {.name = "word", .type = OptionType::text, .fallback = std::string("a"), .names = {"a", "b"}},
+    {.name = "file", .type = OptionType::path, .fallback = kNull},
+    {.name = "size", .type = OptionType::integers, .fallback = kNull, .at_least = 1},
+    {.name = "mean", .type = OptionType::numbers, .fallback = kNull},
+    {.name = "x", .type = OptionType::texts, .fallback = kNull}};
+
+Options options_of(const std::string& more) {
+  const std::string text = kModel + "data: {train: {format: own" + more + "}}\n";
+  return parse_recipe(text, "/recipes/run.yaml", {}, names_with(kKeys)).data.train.options;
+}
+
+TEST(SourceOptions, HaveDefaults) {
+  const Options options = options_of("");
+  EXPECT_TRUE(options.get<bool>("flag"));
+  EXPECT_EQ(options.get<double>("share"), 0.5);
+  EXPECT_EQ(options.get<std::string>("word"), "a");
+  for (const char* name : {"count", "file", "size", "mean", "x"})
+    EXPECT_TRUE(options.is_null(name)) << name;
+}
+
+TEST(SourceOptions, OfEveryType) {
+  const Options options = options_of(
+      ", flag: false, count: 3, share: 1, word: b, file: c, size: [2, 3], mean: 1, x: [a, 2]");
+  EXPECT_FALSE(options.get<bool>("flag"));
+  EXPECT_EQ(options.get_if<std::int64_t>("count"), 3);
+  EXPECT_EQ(options.get<double>("share"), 1);
+  EXPECT_EQ(options.get<std::string>("word"), "b");
+  EXPECT_EQ(options.get<std::filesystem::path>("file"), "/recipes/c");
+  EXPECT_THAT(options.get<std::vector<std::int64_t>>("size"), ElementsAre(2, 3));
+  EXPECT_THAT(options.get<std::vector<double>>("mean"), ElementsAre(1));
+  EXPECT_THAT(options.get<std::vector<std::string>>("x"), ElementsAre("a", "2"));
+}
+
+TEST(SourceOptions, ArePrintedAsTheyAreRead) {
+  for (const char* more : {"", ", size: 2, mean: [0.1, 2], x: ['1', 'a, b'], file: /x, word: b"}) {
+    const std::string text = kModel + "data: {train: {format: own" + more + "}}\n";
+    const Recipe recipe = parse_recipe(text, "/recipes/run.yaml", {}, names_with(kKeys));
+    EXPECT_EQ(parse_recipe(print_recipe(recipe), "run.yaml", {}, names_with(kKeys)), recipe);
+  }
+}
+
+TEST(SourceOptions, Mistakes) {
+  const std::string message = testing::refusal(
+      [] { options_of(", flag: 1, count: 0, share: 2, word: c, size: [0], mean: [], y: 3"); });
+  for (const char* part :
+       {"7 mistakes in ", ":2:35: data.train.flag: expected true or false, got '1'\n",
+        ":2:45: data.train.count: expected an integer >= 1 or null, got '0'\n",
+        ":2:55: data.train.share: expected a number in [0, 1], got '2'\n",
+        ":2:64: data.train.word: expected one of a, b, got 'c'; did you mean 'a'?\n",
+        ":2:74: data.train.size: expected an integer >= 1, got '0'\n",
+        ":2:84: data.train.mean: expected a number or a list of numbers or null, got []\n",
+        ":2:88: data.train.y: unknown key; did you mean 'x'?"}) {
+    EXPECT_THAT(message, HasSubstr(part));
+  }
 }
 
 TEST(Inputs, ListAndMapping) {

@@ -23,7 +23,7 @@ Facts facts(const std::vector<std::string>& overrides = {}) {
   names.methods = kMethods;
   names.exchanges = {{.name = "fp32"}, {.name = "bf16"}};
   names.topologies = {"complete", "ring"};
-  names.formats = {{.name = "builtin", .keys = {"name", "split"}}};
+  names.formats = {{.name = "builtin", .keys = {{.name = "name"}, {.name = "split"}}}};
   return recipe_values(parse_recipe(
       "model: {path: m.pt}\ndata: {train: {format: builtin, name: digits, split: train}}\n",
       "/recipes/run.yaml", overrides, names));

@@ -14,6 +14,8 @@ namespace {
 using testing::save_checkpoint;
 using testing::TemporaryFolder;
 
+const std::string kRecipe = "name: a\n";
+
 // A checkpoint of `run` in a folder of its own.
 FoundCheckpoint found_in(const RunFolder& folder, std::int64_t step, const std::string& run) {
   const CheckpointFolder checkpoints(folder.checkpoints());
@@ -55,13 +57,13 @@ TEST(RunIdentity, WithoutIdsIsTheRecipe) {
 TEST(RunIdentity, ANewFolderBeginsANewRun) {
   const TemporaryFolder place;
   const FoundCheckpoint found = found_in(RunFolder(place / "old"), 10, "a");
-  EXPECT_EQ(resumed_run_id(found, RunFolder(place / "new"), "fresh"), "fresh");
+  EXPECT_EQ(resumed_run_id(found, RunFolder(place / "new"), kRecipe, "fresh"), "fresh");
 }
 
 TEST(RunIdentity, TheSameFolderContinuesItsRun) {
   const TemporaryFolder place;
   const RunFolder mine(place / "mine");
-  EXPECT_EQ(resumed_run_id(found_in(mine, 10, "a"), mine, "fresh"), "a");
+  EXPECT_EQ(resumed_run_id(found_in(mine, 10, "a"), mine, kRecipe, "fresh"), "a");
 }
 
 TEST(RunIdentity, AFolderWithAnotherRunIsRefused) {
@@ -69,9 +71,21 @@ TEST(RunIdentity, AFolderWithAnotherRunIsRefused) {
   const RunFolder mine(place / "mine");
   found_in(mine, 10, "a");
   const FoundCheckpoint other = found_in(RunFolder(place / "other"), 10, "b");
-  EXPECT_THAT(testing::refusal([&] { resumed_run_id(other, mine, "fresh"); }),
+  EXPECT_THAT(testing::refusal([&] { resumed_run_id(other, mine, kRecipe, "fresh"); }),
               ::testing::AllOf(::testing::HasSubstr("is of another run"),
                                ::testing::HasSubstr("--set output=DIR")));
+}
+
+TEST(RunIdentity, ARunThatSavedNothingBeginsAgain) {
+  const TemporaryFolder place;
+  const RunFolder mine(place / "mine");
+  const FoundCheckpoint other = found_in(RunFolder(place / "other"), 10, "b");
+  std::filesystem::create_directories(mine.checkpoints());
+  write_file(mine.metrics(), "");
+  write_file(mine.recipe(), kRecipe);
+  EXPECT_EQ(resumed_run_id(other, mine, kRecipe, "fresh"), "fresh");
+  EXPECT_THAT(testing::refusal([&] { resumed_run_id(other, mine, "name: b\n", "fresh"); }),
+              ::testing::HasSubstr("is of another run"));
 }
 
 }  // namespace

@@ -9,6 +9,13 @@
 
 namespace decent::testing {
 
+inline SourceRecipe digits_source(const std::string& split) {
+  return {.format = "builtin",
+          .options = {{"name", std::string("digits")}, {"split", split}},
+          .limit = {},
+          .holdout = {}};
+}
+
 /// `model`: a file of models/. Runs on the CPU.
 inline Recipe digits_recipe(const char* model) {
   const char* root = std::getenv("DECENT_SOURCE_DIR");
@@ -16,8 +23,8 @@ inline Recipe digits_recipe(const char* model) {
   Recipe recipe;
   recipe.model.path = std::filesystem::path(root) / "models" / model;
   recipe.model.device = DeviceName::cpu;
-  recipe.data.train = {.format = "builtin", .name = "digits", .split = "train", .paths = {}};
-  recipe.data.eval = {.format = "builtin", .name = "digits", .split = "test", .paths = {}};
+  recipe.data.train = digits_source("train");
+  recipe.data.eval = digits_source("test");
   recipe.train.epochs = 2;
   recipe.optimizer.weight_decay = 0;
   return recipe;

@@ -71,12 +71,14 @@ TEST(RecipeNames, ARegisteredExchangeSaysThatItNeedsNearCopies) {
 
 TEST(RecipeNames, ARegisteredDataFormatCanBeNamedWithTheKeysThatItTakes) {
   register_data_format(
-      {.name = "digits again", .keys = {"split"}, .open = [](const SourceOptions& options) {
-         return open_digits(options.split == "train");
-       }});
-  const std::string given = "data.train={format: digits again, split: test}";
-  EXPECT_EQ(recipe_with(given).data.train.split, "test");
-  EXPECT_THROW(recipe_with("data.train={format: digits again, split: test, name: digits}"),
+      {.name = "digits again",
+       .keys = {{.name = "odd", .type = OptionType::boolean, .fallback = false}},
+       .open = [](const Options& options) { return open_digits(!options.get<bool>("odd")); }});
+  const std::string given = "data.train={format: digits again, odd: true}";
+  EXPECT_TRUE(recipe_with(given).data.train.options.get<bool>("odd"));
+  EXPECT_FALSE(
+      recipe_with("data.train={format: digits again}").data.train.options.get<bool>("odd"));
+  EXPECT_THROW(recipe_with("data.train={format: digits again, odd: true, name: digits}"),
                UserError);
   const Recipe recipe = recipe_with(given);
   EXPECT_EQ(open_data_set("data.train", recipe.data.train, recipe.model).source->size(), 355);

@@ -1,0 +1,79 @@
+#pragma once
+// The keys that a row of a table takes in recipes: a data format or a transform says what it takes,
+// recipes read it, and the row gets the values. No other file has to know the key.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace decent {
+
+/// A value of a key; std::monostate is null.
+using OptionValue =
+    std::variant<std::monostate, bool, std::int64_t, double, std::string, std::filesystem::path,
+                 std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>,
+                 std::vector<std::filesystem::path>>;
+
+inline const OptionValue kNull = std::monostate{};
+
+using Paths = std::vector<std::filesystem::path>;
+
+/// What a recipe may write for a key. Where several values are taken, one without brackets is too.
+enum class OptionType { boolean, integer, number, text, path, integers, numbers, texts, paths };
+
+/// A key that is taken.
+struct OptionKey {
+  std::string name;
+  OptionType type = OptionType::text;
+  std::string meaning = {};                  // for the reference: a sentence
+  std::optional<OptionValue> fallback = {};  // none: the key is required; kNull: it takes null
+  std::optional<double> at_least = {};       // of numbers, also of each in a list
+  std::optional<double> at_most = {};
+  std::vector<std::string> names = {};  // the texts that are valid; empty: any
+};
+
+/// The values of the keys that a row takes, in its order.
+class Options {
+ public:
+  Options() = default;
+  Options(std::initializer_list<std::pair<std::string, OptionValue>> values) : values_(values) {}
+
+  void set(std::string_view name, OptionValue value);
+  const std::vector<std::pair<std::string, OptionValue>>& all() const { return values_; }
+
+  /// Null where the key is not set at all.
+  const OptionValue& value(std::string_view name) const;
+  bool is_null(std::string_view name) const {
+    return std::holds_alternative<std::monostate>(value(name));
+  }
+  /// Throws std::logic_error where the key has no value of that type. Type `number` gives double.
+  template <class T>
+  const T& get(std::string_view name) const {
+    if (const T* typed = std::get_if<T>(&value(name))) return *typed;
+    throw_missing(name);
+  }
+  /// nullopt for null.
+  template <class T>
+  std::optional<T> get_if(std::string_view name) const {
+    if (is_null(name)) return std::nullopt;
+    return get<T>(name);
+  }
+
+  bool operator==(const Options&) const = default;
+
+ private:
+  [[noreturn]] static void throw_missing(std::string_view name);
+
+  std::vector<std::pair<std::string, OptionValue>> values_;
+};
+
+/// The defaults of those keys, with `given` in place of some. For programs without a recipe. Throws
+/// std::logic_error for a required key that is not given, and for one that is not taken.
+Options with_defaults(const std::vector<OptionKey>& keys, const Options& given);
+
+}  // namespace decent

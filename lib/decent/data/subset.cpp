@@ -1,0 +1,127 @@
+#include "decent/data/subset.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/data/permutation.h"
+
+namespace decent {
+namespace {
+
+// Some samples of another source, in its order.
+class Subset : public Source {
+ public:
+  explicit Subset(std::unique_ptr<Source> source) : source_(std::move(source)) {}
+
+  const std::vector<Field>& fields() const override { return source_->fields(); }
+  void read(std::size_t field, std::span<const std::int64_t> indices,
+            std::byte* out) const override {
+    source_->read(field, places_of(indices), out);
+  }
+  void read_one(std::size_t field, std::int64_t index, HostArray& out) const override {
+    source_->read_one(field, place_of(index), out);
+  }
+
+ protected:
+  /// Where sample `index` stands in the other source.
+  virtual std::int64_t place_of(std::int64_t index) const = 0;
+
+  std::int64_t count() const { return source_->size(); }
+
+ private:
+  std::vector<std::int64_t> places_of(std::span<const std::int64_t> indices) const {
+    std::vector<std::int64_t> places;
+    places.reserve(indices.size());
+    for (const std::int64_t index : indices) places.push_back(place_of(index));
+    return places;
+  }
+
+  std::unique_ptr<Source> source_;
+};
+
+class Limited final : public Subset {
+ public:
+  Limited(std::unique_ptr<Source> source, std::int64_t most)
+      : Subset(std::move(source)), size_(most) {}
+  std::int64_t size() const override { return size_; }
+
+ private:
+  std::int64_t place_of(std::int64_t index) const override { return index; }
+
+  std::int64_t size_;
+};
+
+// The samples at `places`, which ascend.
+class Chosen final : public Subset {
+ public:
+  Chosen(std::unique_ptr<Source> source, std::vector<std::int64_t> places)
+      : Subset(std::move(source)), places_(std::move(places)) {}
+  std::int64_t size() const override { return static_cast<std::int64_t>(places_.size()); }
+
+ private:
+  std::int64_t place_of(std::int64_t index) const override {
+    return places_[static_cast<std::size_t>(index)];
+  }
+
+  std::vector<std::int64_t> places_;
+};
+
+// All samples but those at `places`, which ascend.
+class Others final : public Subset {
+ public:
+  Others(std::unique_ptr<Source> source, const std::vector<std::int64_t>& places)
+      : Subset(std::move(source)), size_(count() - static_cast<std::int64_t>(places.size())) {
+    before_.reserve(places.size());
+    for (const std::int64_t place : places)
+      before_.push_back(place - static_cast<std::int64_t>(before_.size()));
+  }
+  std::int64_t size() const override { return size_; }
+
+ private:
+  // As many are left out in front of it as have no more than `index` others in front of them.
+  std::int64_t place_of(std::int64_t index) const override {
+    return index + (std::upper_bound(before_.begin(), before_.end(), index) - before_.begin());
+  }
+
+  std::int64_t size_;
+  std::vector<std::int64_t> before_;  // how many others stand in front of each that is left out
+};
+
+// For anything but training orders, which have small numbers.
+constexpr std::uint64_t kEpoch = std::numeric_limits<std::uint64_t>::max();
+
+std::vector<std::int64_t> chosen(std::int64_t samples, std::int64_t count, std::uint64_t seed) {
+  const KeyedPermutation order(static_cast<std::uint64_t>(samples), seed, kEpoch);
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < count; ++i)
+    places.push_back(static_cast<std::int64_t>(order(static_cast<std::uint64_t>(i))));
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+}  // namespace
+
+std::unique_ptr<Source> limited(std::unique_ptr<Source> source, std::int64_t most) {
+  if (source->size() <= most) return source;
+  return std::make_unique<Limited>(std::move(source), most);
+}
+
+std::unique_ptr<Source> held_out(std::unique_ptr<Source> source, const Holdout& holdout) {
+  const std::int64_t samples = source->size();
+  const std::int64_t kept = std::llround(holdout.fraction * static_cast<double>(samples));
+  if (kept == 0 || kept == samples) {
+    throw UserError("holdout: its fraction of " + counted(samples, "sample") +
+                    " leaves nothing for " + (kept == 0 ? "evaluation" : "training"));
+  }
+  std::vector<std::int64_t> places = chosen(samples, kept, holdout.seed);
+  if (holdout.evaluates) return std::make_unique<Chosen>(std::move(source), std::move(places));
+  return std::make_unique<Others>(std::move(source), places);
+}
+
+}  // namespace decent
