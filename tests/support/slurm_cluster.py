@@ -142,11 +142,21 @@ class Cluster:
         for daemon in reversed(self._daemons):
             daemon.kill()
             daemon.wait()
+        deadline = time.monotonic() + READY_S
+        while (left := self._processes()) and time.monotonic() < deadline:
+            for process in left:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.02)
+
+    def _processes(self) -> list[int]:
         mark = f"SLURM_CONF={self.config}".encode()
+        found = []
         for entry in Path("/proc").iterdir():
             with suppress(OSError, ValueError):
                 if mark in (entry / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(entry.name), signal.SIGKILL)
+                    found.append(int(entry.name))
+        return found
 
 
 @contextmanager
