@@ -14,6 +14,9 @@
 namespace decent {
 namespace {
 
+// Where so many samples in a row cannot be read, something else is wrong than samples.
+constexpr int kMostInARow = 100;
+
 bool fixed(const Source& source, std::span<const std::size_t> fields) {
   return std::all_of(fields.begin(), fields.end(),
                      [&](std::size_t field) { return source.fields()[field].fixed(); });
@@ -38,7 +41,8 @@ class FieldOfBatch {
     next_ += array.bytes.size();
   }
 
-  at::Tensor tensor() && { return std::move(tensor_); }
+  /// Of the `count` samples that were added.
+  at::Tensor tensor(std::int64_t count) && { return tensor_.narrow(0, 0, count); }
 
  private:
   void begin(const HostArray& array) {
@@ -61,11 +65,13 @@ class FieldOfBatch {
 
 }  // namespace
 
-Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, std::uint64_t seed)
+Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, std::uint64_t seed,
+                 std::shared_ptr<LeftOut> left_out)
     : source_(std::move(source)),
       transforms_(std::move(transforms)),
       seed_(seed),
-      fields_(source_->fields()) {
+      fields_(source_->fields()),
+      left_out_(std::move(left_out)) {
   for (const auto& transform : transforms_) fields_ = transform->fields(std::move(fields_));
 }
 
@@ -83,22 +89,51 @@ void Samples::read_one(std::span<const std::size_t> fields, std::int64_t index, 
   }
 }
 
-Batch Samples::read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
-                    std::int64_t epoch, HostMemory memory) const {
-  // Sources copy many samples at once faster than one by one.
-  if (transforms_.empty() && fixed(*source_, fields))
-    return read_batch(*source_, fields, indices, memory);
+// False where it is left out and nothing takes its place.
+bool Samples::read_or_replace(std::span<const std::size_t> fields, std::int64_t index,
+                              std::int64_t epoch, Sample& sample) const {
+  for (int tries = 0;; ++tries) {
+    try {
+      read_one(fields, index, epoch, sample);
+      return true;
+    } catch (const UserError& error) {
+      if (!left_out_ || tries == kMostInARow) throw;
+      left_out_->add(index, error.what());
+      if (left_out_->instead() == LeftOut::Instead::nothing) return false;
+      index = (index + 1) % size();
+    }
+  }
+}
+
+Batch Samples::read_each(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
+                         std::int64_t epoch, HostMemory memory) const {
   std::vector<FieldOfBatch> parts;
   for (const std::size_t field : fields)
     parts.emplace_back(fields_[field], std::ssize(indices), memory);
   Sample sample(source_->fields().size());
+  std::int64_t count = 0;
   for (const std::int64_t index : indices) {
-    read_one(fields, index, epoch, sample);
+    if (!read_or_replace(fields, index, epoch, sample)) continue;
     for (std::size_t i = 0; i < fields.size(); ++i) parts[i].add(sample[fields[i]]);
+    ++count;
   }
   Batch batch;
-  for (FieldOfBatch& part : parts) batch.fields.push_back(std::move(part).tensor());
+  if (count == 0) return batch;
+  for (FieldOfBatch& part : parts) batch.fields.push_back(std::move(part).tensor(count));
   return batch;
+}
+
+Batch Samples::read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
+                    std::int64_t epoch, HostMemory memory) const {
+  // Sources copy many samples at once faster than one by one.
+  if (!transforms_.empty() || !fixed(*source_, fields))
+    return read_each(fields, indices, epoch, memory);
+  try {
+    return read_batch(*source_, fields, indices, memory);
+  } catch (const UserError&) {
+    if (!left_out_) throw;
+    return read_each(fields, indices, epoch, memory);
+  }
 }
 
 }  // namespace decent

@@ -36,6 +36,12 @@ Transforms transforms_of(const DataRecipe& data, DataUse use) {
   return transforms;
 }
 
+std::shared_ptr<LeftOut> left_out_of(const DataRecipe& data, DataUse use) {
+  if (data.on_error == OnError::fail) return nullptr;
+  return std::make_shared<LeftOut>(use == DataUse::training ? LeftOut::Instead::next_sample
+                                                            : LeftOut::Instead::nothing);
+}
+
 std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {
   const std::vector<Field>& fields = data.samples->fields();
   std::vector<std::string> names;
@@ -61,6 +67,21 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
   return samples;
 }
 
+namespace {
+
+// Nothing where the sample cannot be read: whoever trains on it says so, or leaves it out.
+std::string_view content_of(const Source& source, std::size_t field, std::int64_t index,
+                            HostArray& array) {
+  try {
+    source.read_one(field, index, array);
+  } catch (const UserError&) {
+    return {};
+  }
+  return {reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()};
+}
+
+}  // namespace
+
 std::string content_of(const Source& source) {
   constexpr std::int64_t kMaxSamples = 64;
   const std::vector<std::int64_t> samples = spread_samples(source, kMaxSamples);
@@ -68,19 +89,23 @@ std::string content_of(const Source& source) {
   HostArray array;
   for (std::size_t field = 0; field < source.fields().size(); ++field) {
     for (const std::int64_t index : samples) {
-      source.read_one(field, index, array);
-      checksum.add({reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()});
+      checksum.add(content_of(source, field, index, array));
     }
   }
   return checksum.hex();
 }
 
 DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use) {
-  DataSet data{.key = key, .samples = nullptr, .fields = {}, .has_target = true, .content = {}};
+  DataSet data{.key = key,
+               .samples = nullptr,
+               .left_out = left_out_of(recipe.data, use),
+               .fields = {},
+               .has_target = true,
+               .content = {}};
   try {
-    data.samples = std::make_shared<Samples>(open_source(source_of(key, recipe.data)),
-                                             transforms_of(recipe.data, use),
-                                             static_cast<std::uint64_t>(recipe.seed));
+    data.samples = std::make_shared<Samples>(
+        open_source(source_of(key, recipe.data)), transforms_of(recipe.data, use),
+        static_cast<std::uint64_t>(recipe.seed), data.left_out);
     data.content = content_of(data.samples->source());
   } catch (const UserError& error) {
     throw UserError(key + ": " + error.what());

@@ -16,6 +16,7 @@ namespace decent {
 struct DataSet {
   std::string key;  // "data.train" or "data.eval", for messages
   std::shared_ptr<const Samples> samples;
+  std::shared_ptr<LeftOut> left_out = nullptr;  // null: a sample that cannot be read is an error
   std::vector<std::size_t>
       fields;  // the model's inputs in the order of model.inputs, then the target if there is one
   bool has_target = true;

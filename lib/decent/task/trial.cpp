@@ -53,6 +53,8 @@ struct TriedBatch {
 TriedBatch try_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
                      Trial& found) {
   const Batch batch = data.read(samples);
+  if (batch.fields.empty())
+    throw UserError(data.key + ": no sample of a whole batch can be read (data.on_error: skip)");
   Prediction prediction;
   try {
     prediction = predict(*task.model, task.inputs, task.criterion, data, batch);

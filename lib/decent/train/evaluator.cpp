@@ -1,6 +1,7 @@
 #include "decent/train/evaluator.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
 
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
@@ -34,10 +35,18 @@ Evaluation Evaluator::evaluate(std::int64_t step) {
   const std::vector<Score> scores = sums.scores();
   return {.loss = scores.front().value,
           .scores = {scores.begin() + 1, scores.end()},
-          .samples = data_.size()};
+          .samples = count_of_all()};
+}
+
+std::int64_t Evaluator::count_of_all() {
+  if (!data_.left_out) return data_.size();
+  const at::Tensor count = at::full({1}, evaluated_, at::kLong);
+  world_->all_reduce_sum(count)->wait();
+  return count.item<std::int64_t>();
 }
 
 EvaluationSums Evaluator::evaluate_own_part() {
+  evaluated_ = 0;
   const std::int64_t samples = data_.size();
   const std::int64_t batch_size = recipe_.data.eval_batch_size;
   const Membership& members = workers_.membership();
@@ -54,7 +63,10 @@ EvaluationSums Evaluator::evaluate_own_part() {
   EvaluationSums sums(metrics_);
   while (!batches.done()) {
     workers_.control().progress();
-    evaluate(batches.next(), sums);
+    Batch batch = batches.next();
+    if (batch.fields.empty()) continue;  // all of its samples are left out
+    evaluated_ += batch.samples();
+    evaluate(std::move(batch), sums);
   }
   sums.read();
   return sums;
