@@ -169,6 +169,7 @@ def test_app_includes_the_library_and_its_own() -> None:
 
 def torch_free_sources() -> list[Path]:
     files = [file for module in TORCH_FREE_MODULES for file in sources(LIB / module)]
+    files += sources(LIB / "data" / "formats")
     files += [LIB / f"{name}{ending}" for name in TORCH_FREE_FILES for ending in (".h", ".cpp")]
     return [file for file in files if str(file.relative_to(LIB)) not in WITH_TORCH]
 

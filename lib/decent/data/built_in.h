@@ -8,5 +8,8 @@ namespace decent {
 DataFormat builtin_format();      // digits.cpp
 DataFormat safetensors_format();  // safetensors_source.cpp
 DataFormat npz_format();          // npz_source.cpp
+DataFormat idx_format();          // formats/idx_source.cpp
+DataFormat tokens_format();       // formats/tokens_source.cpp
+DataFormat text_format();         // formats/text_source.cpp
 
 }  // namespace decent
