@@ -36,15 +36,18 @@ class Samples {
   Batch read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
              std::int64_t epoch, HostMemory memory) const;
 
+  /// The same for one sample: fills those of `sample`, an array for each field. Throws UserError
+  /// also where the sample would be left out.
+  void read_one(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
+                std::vector<HostArray>& sample) const;
+
  private:
-  using Sample = std::vector<HostArray>;  // of each field of the source
+  using Sample = std::vector<HostArray>;
 
   Batch read_each(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
                   std::int64_t epoch, HostMemory memory) const;
   bool read_or_replace(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
                        Sample& sample) const;
-  void read_one(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
-                Sample& sample) const;
 
   std::unique_ptr<const Source> source_;
   Transforms transforms_;

@@ -29,6 +29,7 @@ class ShardedSource final : public Source {
 
   const std::vector<Field>& fields() const override { return shards_.front()->fields(); }
   std::int64_t size() const override { return size_; }
+  bool decodes() const override { return shards_.front()->decodes(); }
 
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {

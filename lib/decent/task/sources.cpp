@@ -95,6 +95,12 @@ std::string content_of(const Source& source) {
   return checksum.hex();
 }
 
+Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
+                     std::shared_ptr<LeftOut> left_out) {
+  return Samples(open_source(source_of(key, recipe.data)), transforms_of(recipe.data, use),
+                 static_cast<std::uint64_t>(recipe.seed), std::move(left_out));
+}
+
 DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use) {
   DataSet data{.key = key,
                .samples = nullptr,

@@ -45,6 +45,11 @@ std::string content_of(const Source& source);
 /// Which transforms a data set gets: evaluation leaves out those that draw random numbers.
 enum class DataUse { training, evaluation };
 
+/// The samples of data.train, or of data.eval, whichever `key` names, for a batch of any fields.
+/// Throws UserError where the source cannot be read or a transform does not fit it.
+Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
+                     std::shared_ptr<LeftOut> left_out = nullptr);
+
 /// Opens data.train, or data.eval, whichever `key` names. Throws UserError naming `key` where the
 /// source cannot be read, a transform does not fit it, or it lacks a field that the model needs.
 DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use);
