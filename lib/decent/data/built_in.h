@@ -8,5 +8,7 @@ namespace decent {
 DataFormat builtin_format();      // digits.cpp
 DataFormat safetensors_format();  // safetensors_source.cpp
 DataFormat npz_format();          // npz_source.cpp
+DataFormat csv_format();          // csv/csv_format.cpp
+DataFormat pairs_format();        // formats/pairs_format.cpp
 
 }  // namespace decent

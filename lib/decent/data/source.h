@@ -68,6 +68,9 @@ class Source {
   /// to call. This one is for fixed fields.
   virtual void read_one(std::size_t field, std::int64_t index, HostArray& out) const;
 
+  /// The names of the classes that the integers of the target stand for; empty where it has none.
+  virtual std::vector<std::string> classes() const { return {}; }
+
   /// The number of the field `name`; nullopt if there is none.
   std::optional<std::size_t> field_index(std::string_view name) const;
 };

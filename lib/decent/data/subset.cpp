@@ -27,6 +27,7 @@ class Subset : public Source {
   void read_one(std::size_t field, std::int64_t index, HostArray& out) const override {
     source_->read_one(field, place_of(index), out);
   }
+  std::vector<std::string> classes() const override { return source_->classes(); }
 
  protected:
   /// Where sample `index` stands in the other source.
