@@ -67,6 +67,9 @@ class Source {
   /// The same for one sample of any field, with its own extents; `out` keeps its memory from call
   /// to call. This one is for fixed fields.
   virtual void read_one(std::size_t field, std::int64_t index, HostArray& out) const;
+  /// The names of the classes that the numbers in field `y` stand for, from 0 on; none where the
+  /// data names none.
+  virtual std::vector<std::string> classes() const { return {}; }
 
   /// The names of the classes that the integers of the target stand for; empty where it has none.
   virtual std::vector<std::string> classes() const { return {}; }

@@ -91,12 +91,12 @@ void check_metrics(const Recipe& recipe) {
 
 std::optional<DataSet> open_train(const Recipe& recipe, Purpose purpose) {
   if (purpose != Purpose::training) return std::nullopt;
-  return open_data_set("data.train", recipe.data.train, recipe.model);
+  return open_data_set("data.train", recipe, DataUse::training);
 }
 
 std::optional<DataSet> open_eval(const Recipe& recipe, Purpose purpose) {
   if (!recipe.data.eval || purpose == Purpose::model) return std::nullopt;
-  return open_data_set("data.eval", *recipe.data.eval, recipe.model);
+  return open_data_set("data.eval", recipe, DataUse::evaluation);
 }
 
 }  // namespace

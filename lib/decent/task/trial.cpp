@@ -52,7 +52,7 @@ struct TriedBatch {
 
 TriedBatch try_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
                      Trial& found) {
-  const Batch batch = read_batch(*data.source, data.fields, samples);
+  const Batch batch = data.read(samples);
   Prediction prediction;
   try {
     prediction = predict(*task.model, task.inputs, task.criterion, data, batch);
@@ -164,7 +164,7 @@ class TrainingTrial {
 void try_evaluation(Task& task, const Membership& workers, int rank, Trial& found) {
   const at::NoGradGuard no_grad;
   task.model->module().eval();
-  const std::int64_t samples = task.eval->source->size();
+  const std::int64_t samples = task.eval->size();
   const std::int64_t own = evaluation_size(samples, workers, rank);
   const std::int64_t full = std::min(own, task.recipe.data.eval_batch_size);
   if (own == 0) return;

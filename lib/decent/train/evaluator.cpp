@@ -34,23 +34,23 @@ Evaluation Evaluator::evaluate(std::int64_t step) {
   const std::vector<Score> scores = sums.scores();
   return {.loss = scores.front().value,
           .scores = {scores.begin() + 1, scores.end()},
-          .samples = data_.source->size()};
+          .samples = data_.size()};
 }
 
 EvaluationSums Evaluator::evaluate_own_part() {
-  const std::int64_t samples = data_.source->size();
+  const std::int64_t samples = data_.size();
   const std::int64_t batch_size = recipe_.data.eval_batch_size;
   const Membership& members = workers_.membership();
   const int rank = workers_.launch().rank;
   const std::int64_t own = evaluation_size(samples, members, rank);
   Prefetcher batches(
       [&](std::int64_t number) {
-        return read_batch(
-            *data_.source, data_.fields,
+        return data_.read(
             evaluation_indices(samples, members, rank, number * batch_size, batch_size),
-            host_memory_for(model_.device()));
+            /*epoch=*/0, host_memory_for(model_.device()));
       },
-      0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch));
+      0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch),
+      static_cast<std::size_t>(recipe_.data.threads));
   EvaluationSums sums(metrics_);
   while (!batches.done()) {
     workers_.control().progress();

@@ -97,13 +97,14 @@ std::unique_ptr<Prefetcher> Trainer::make_prefetcher() {
       [this, &task, accumulation](std::int64_t number) {
         const TraceSpan span(trace_.get(), kDataLane, "batch of",
                              {.step = number / accumulation + 1});
-        return read_batch(
-            *task.train->source, task.train->fields,
-            run_.plan.sampler->micro_batch(number / accumulation, number % accumulation),
-            host_memory_for(task.device.device));
+        const std::int64_t update = number / accumulation;
+        return task.train->read(run_.plan.sampler->micro_batch(update, number % accumulation),
+                                run_.plan.sampler->position(update).epoch,
+                                host_memory_for(task.device.device));
       },
       run_.plan.first_step * accumulation, batch_count(run_),
-      static_cast<std::size_t>(task.recipe.data.prefetch));
+      static_cast<std::size_t>(task.recipe.data.prefetch),
+      static_cast<std::size_t>(task.recipe.data.threads));
 }
 
 std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& options) {

@@ -1,0 +1,53 @@
+#pragma once
+// Transforms that change one field and look at no other: all that come with the library.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "decent/data/transforms/transform.h"
+
+namespace decent {
+
+class FieldTransform : public SampleTransform {
+ public:
+  /// `name` and `field` are the transform's and the field's names, for messages.
+  FieldTransform(std::string name, std::string field)
+      : name_(std::move(name)), field_(std::move(field)) {}
+
+  std::vector<Field> fields(std::vector<Field> before) final;
+  void apply(std::vector<HostArray>& sample, SampleRandom& random) const final {
+    change(sample[index_], random);
+  }
+
+ protected:
+  /// What the field becomes. Throws UserError, see wrong().
+  virtual Field changed(Field field) const = 0;
+  virtual void change(HostArray& array, SampleRandom& random) const = 0;
+
+  /// Throws UserError for anything but float32 [channels, height, width].
+  void expect_image(const Field& field) const;
+  /// Throws UserError: "transform resize: ..".
+  [[noreturn]] void wrong(const std::string& problem) const;
+
+  const std::string& field() const { return field_; }
+
+ private:
+  std::string name_;
+  std::string field_;
+  std::size_t index_ = 0;
+};
+
+/// The key `field` that each of them has.
+OptionKey field_key();
+
+/// Extents of an image of float32 [channels, height, width].
+struct ImageShape {
+  std::int64_t channels, height, width;
+
+  explicit ImageShape(const std::vector<std::int64_t>& shape)
+      : channels(shape.at(0)), height(shape.at(1)), width(shape.at(2)) {}
+};
+
+}  // namespace decent

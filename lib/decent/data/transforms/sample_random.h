@@ -1,0 +1,47 @@
+#pragma once
+// The random numbers of one transform of one sample: a function of where it stands, so that they do
+// not depend on how many threads there are or on what was drawn before.
+
+#include <cassert>
+#include <cstdint>
+#include <limits>
+
+#include "decent/core/splitmix64.h"
+
+namespace decent {
+
+/// The stream of (seed, epoch, sample, transform). The numbers are part of what users rely on: the
+/// same on every machine and in every version of the program.
+class SampleRandom {
+ public:
+  /// `sample` is the sample's number in the data set, `transform` the transform's in the list.
+  SampleRandom(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample,
+               std::uint64_t transform)
+      : key_(splitmix64(splitmix64(splitmix64(splitmix64(0, seed), epoch), sample), transform)) {}
+
+  std::uint64_t bits() { return splitmix64(key_, drawn_++); }
+
+  /// In [0, 1), of 2^53 values that are equally far from one another.
+  double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+  /// In [low, high), or low where the two are equal.
+  double uniform(double low, double high) { return low + uniform() * (high - low); }
+  bool chance(double probability) { return uniform() < probability; }
+
+  /// In [0, n), each equally likely; n >= 1.
+  std::int64_t integer(std::int64_t n) {
+    assert(n >= 1);
+    const auto range = static_cast<std::uint64_t>(n);
+    // Above the last multiple of n, numbers would come once more often than the others.
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t end = kMost - kMost % range;
+    std::uint64_t drawn = bits();
+    while (drawn >= end) drawn = bits();
+    return static_cast<std::int64_t>(drawn % range);
+  }
+
+ private:
+  std::uint64_t key_;
+  std::uint64_t drawn_ = 0;
+};
+
+}  // namespace decent
