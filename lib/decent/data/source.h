@@ -71,9 +71,6 @@ class Source {
   /// data names none.
   virtual std::vector<std::string> classes() const { return {}; }
 
-  /// The names of the classes that the integers of the target stand for; empty where it has none.
-  virtual std::vector<std::string> classes() const { return {}; }
-
   /// The number of the field `name`; nullopt if there is none.
   std::optional<std::size_t> field_index(std::string_view name) const;
 };
