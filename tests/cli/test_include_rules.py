@@ -44,7 +44,9 @@ ONNX_FOLDERS["write"] = {"format"}
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
 TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "report", "supervisor")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
-                    "data/npz",
+                    "data/npz", "data/formats/pairs_source", "data/formats/tokenizer",
+                    *(f"data/csv/{name}" for name in ("cells", "csv_source", "gunzip", "layout", "numbers", "row_index",
+                                                      "survey", "table", "text_file")),
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))
 WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway
 TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")

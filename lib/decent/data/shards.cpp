@@ -30,6 +30,7 @@ class ShardedSource final : public Source {
   const std::vector<Field>& fields() const override { return shards_.front()->fields(); }
   std::int64_t size() const override { return size_; }
   bool decodes() const override { return shards_.front()->decodes(); }
+  std::vector<std::string> classes() const override { return shards_.front()->classes(); }
 
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {
@@ -84,8 +85,12 @@ std::unique_ptr<Source> open_shards(
                       files.front().string() + "' has " + first);
     }
   }
-  if (shards.size() == 1) return std::move(shards.front());
-  return std::make_unique<ShardedSource>(std::move(shards));
+  return concatenated(std::move(shards));
+}
+
+std::unique_ptr<Source> concatenated(std::vector<std::unique_ptr<Source>> sources) {
+  if (sources.size() == 1) return std::move(sources.front());
+  return std::make_unique<ShardedSource>(std::move(sources));
 }
 
 }  // namespace decent
