@@ -43,6 +43,7 @@ ONNX_FOLDERS["write"] = {"format"}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
 TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "report", "supervisor")
+TORCH_FREE_FOLDERS = ("data/images", "data/transforms")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))
@@ -169,6 +170,7 @@ def test_app_includes_the_library_and_its_own() -> None:
 
 def torch_free_sources() -> list[Path]:
     files = [file for module in TORCH_FREE_MODULES for file in sources(LIB / module)]
+    files += [file for folder in TORCH_FREE_FOLDERS for file in sources(LIB / folder)]
     files += [LIB / f"{name}{ending}" for name in TORCH_FREE_FILES for ending in (".h", ".cpp")]
     return [file for file in files if str(file.relative_to(LIB)) not in WITH_TORCH]
 

@@ -8,5 +8,6 @@ namespace decent {
 DataFormat builtin_format();      // digits.cpp
 DataFormat safetensors_format();  // safetensors_source.cpp
 DataFormat npz_format();          // npz_source.cpp
+DataFormat images_format();       // images/images_source.cpp
 
 }  // namespace decent

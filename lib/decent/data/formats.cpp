@@ -13,7 +13,8 @@ namespace {
 
 struct Table {
   std::mutex mutex;
-  std::vector<DataFormat> formats = {builtin_format(), safetensors_format(), npz_format()};
+  std::vector<DataFormat> formats = {builtin_format(), safetensors_format(), npz_format(),
+                                     images_format()};
 };
 
 Table& table() {
