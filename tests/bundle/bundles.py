@@ -46,7 +46,8 @@ def assert_no_path_of_this_machine(files: list[Path]) -> None:
             assert folder.encode() not in content, f"{file} names {folder}"
 
 
-LICENCES = ["libyaml-cpp", "libspdlog", "libfmt", "libxxhash", "zlib1g", "libcxxopts", "nlohmann-json", "libgloo"]
+LICENCES = ["libyaml-cpp", "libspdlog", "libfmt", "libxxhash", "zlib1g", "libcxxopts", "nlohmann-json", "libgloo",
+            "libjpeg62-turbo", "libpng16", "libwebp7"]
 
 
 def assert_licences(folder: Path, *names: str) -> None:

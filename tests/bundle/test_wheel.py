@@ -19,6 +19,9 @@ from bundles import (CUDA_IS_BUILT, LICENCES, SHORT, VERSION, assert_licences, a
 from ports import free_port
 from program import ROOT, Ended, environment, run_commands
 
+# Beyond those that every system has, and torch's.
+LIBRARIES = ("libyaml-cpp", "libspdlog", "libfmt", "libxxhash", "libz", "libjpeg", "libpng16", "libwebp")
+
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 DIGITS = [ROOT / "configs" / "digits.yaml", *SHORT]
 TORCH_VERSION = distribution("torch").version.partition("+")[0]
@@ -111,7 +114,7 @@ def test_names(wheel: Path) -> None:
 def test_what_is_inside(installed: Environment) -> None:
     libraries = {path.name.split(".so")[0] for path in (installed.package / "lib").iterdir()}
     ours = {"libdecent_cuda"} if CUDA_IS_BUILT else set()
-    assert libraries == {"libyaml-cpp", "libspdlog", "libfmt", "libxxhash", "libz"} | ours
+    assert libraries == set(LIBRARIES) | ours
     assert_licences(installed.package / "licenses", *LICENCES)
 
 
@@ -139,7 +142,7 @@ def test_takes_its_own_libraries(installed: Environment) -> None:
     opened = {os.path.normpath(path) for path in re.findall(r"calling init: (/.*)", ended.err)}
     site = str(installed.site)
     assert any(path == f"{site}/torch/lib/libtorch_cpu.so" for path in opened)
-    for name in ("libyaml-cpp", "libspdlog", "libfmt", "libxxhash", "libz"):
+    for name in LIBRARIES:
         assert [path for path in opened if f"/{name}.so" in path and not path.startswith(site)] == []
         assert [path for path in opened if f"/{name}.so" in path] != []
 

@@ -43,10 +43,9 @@ ONNX_FOLDERS["write"] = {"format"}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
 TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "report", "supervisor")
+TORCH_FREE_FOLDERS = ("data/csv", "data/formats", "data/images", "data/transforms")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
-                    "data/npz", "data/formats/pairs_source", "data/formats/tokenizer",
-                    *(f"data/csv/{name}" for name in ("cells", "csv_source", "gunzip", "layout", "numbers", "row_index",
-                                                      "survey", "table", "text_file")),
+                    "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))
 WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway
 TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")
@@ -171,7 +170,7 @@ def test_app_includes_the_library_and_its_own() -> None:
 
 def torch_free_sources() -> list[Path]:
     files = [file for module in TORCH_FREE_MODULES for file in sources(LIB / module)]
-    files += sources(LIB / "data" / "formats")
+    files += [file for folder in TORCH_FREE_FOLDERS for file in sources(LIB / folder)]
     files += [LIB / f"{name}{ending}" for name in TORCH_FREE_FILES for ending in (".h", ".cpp")]
     return [file for file in files if str(file.relative_to(LIB)) not in WITH_TORCH]
 

@@ -13,5 +13,6 @@ DataFormat tokens_format();       // formats/tokens_source.cpp
 DataFormat text_format();         // formats/text_source.cpp
 DataFormat csv_format();          // csv/csv_format.cpp
 DataFormat pairs_format();        // formats/pairs_format.cpp
+DataFormat images_format();       // images/images_source.cpp
 
 }  // namespace decent

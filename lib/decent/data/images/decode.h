@@ -1,0 +1,36 @@
+#pragma once
+// Images in memory: JPEG, PNG and WebP, told apart by their content, to pixels of one byte a
+// channel.
+//
+// The pixels are those that Pillow gives for Image.open(file), ImageOps.exif_transpose and
+// convert("RGB") or convert("L").
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace decent {
+
+/// [height, width, channels], row-major.
+struct Pixels {
+  std::int64_t height = 0, width = 0, channels = 0;
+  std::vector<std::uint8_t> bytes;
+
+  std::size_t count() const {
+    return static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
+  }
+};
+
+/// Images of more pixels are refused before memory is taken for them: the limit above which Pillow
+/// takes a file for a decompression bomb.
+inline constexpr std::int64_t kMostPixels = 178'956'970;
+
+/// `channels` is 1 (gray) or 3 (red, green, blue); alpha is dropped. `out` keeps its memory from
+/// call to call. Throws UserError naming `name` for other files, damaged ones and those of too many
+/// pixels. Any thread.
+void decode_image(std::span<const std::byte> file, const std::string& name, int channels,
+                  Pixels& out, std::int64_t most_pixels = kMostPixels);
+
+}  // namespace decent

@@ -1,0 +1,29 @@
+#pragma once
+// One decoder for each kind of image file.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "decent/data/images/decode.h"
+
+namespace decent {
+
+struct ImageFile {
+  std::span<const std::byte> bytes;
+  std::string name;          // for messages
+  std::int64_t most_pixels;  // refused above
+
+  [[noreturn]] void wrong(const std::string& problem) const;
+  /// Gives `out` its size and memory for as many channels. Throws UserError for too many pixels.
+  void begin(Pixels& out, std::int64_t height, std::int64_t width, std::int64_t channels) const;
+};
+
+/// What a decoder gives: RGB where the file has colours, gray where it has none, and how the image
+/// is to be turned (1 to 8, as EXIF counts; 1: not at all).
+void decode_jpeg(const ImageFile& file, Pixels& out, int& orientation);
+void decode_png(const ImageFile& file, Pixels& out, int& orientation);
+void decode_webp(const ImageFile& file, Pixels& out, int& orientation);
+
+}  // namespace decent

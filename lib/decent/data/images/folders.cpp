@@ -1,0 +1,138 @@
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "decent/core/error.h"
+#include "decent/data/images/listing.h"
+
+namespace decent {
+namespace {
+
+constexpr std::array<std::string_view, 4> kRead = {".jpg", ".jpeg", ".png", ".webp"};
+// Images of other kinds: to pass over them would leave out data without a word.
+constexpr std::array<std::string_view, 12> kNotRead = {".avif", ".bmp", ".gif", ".heic",
+                                                       ".heif", ".jp2", ".jxl", ".pbm",
+                                                       ".pgm",  ".ppm", ".tif", ".tiff"};
+constexpr int kMostDepth = 32;  // of folders in a class: links may go round in circles
+
+enum class Kind { other, folder, file };
+
+struct Entry {
+  std::string name;
+  Kind kind;
+};
+
+// Links count as what they lead to.
+Kind kind_of(const dirent& entry, int folder) {
+  if (entry.d_type == DT_DIR) return Kind::folder;
+  if (entry.d_type == DT_REG) return Kind::file;
+  if (entry.d_type != DT_LNK && entry.d_type != DT_UNKNOWN) return Kind::other;
+  struct stat status {};
+  if (::fstatat(folder, entry.d_name, &status, 0) != 0) return Kind::file;  // reading it says why
+  return S_ISDIR(status.st_mode)   ? Kind::folder
+         : S_ISREG(status.st_mode) ? Kind::file
+                                   : Kind::other;
+}
+
+// Without those whose names begin with a dot.
+std::vector<Entry> entries_of(const std::filesystem::path& folder) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  const auto fail = [&] {
+    throw UserError("cannot read the folder '" + folder.string() + "': " + std::strerror(errno));
+  };
+  if (open == nullptr) fail();
+  std::vector<Entry> entries;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(open.get());
+    if (entry == nullptr) break;
+    if (entry->d_name[0] == '.') continue;
+    entries.push_back({entry->d_name, kind_of(*entry, ::dirfd(open.get()))});
+  }
+  if (errno != 0) fail();
+  return entries;
+}
+
+bool ends_in(std::string_view name, std::string_view ending) {
+  return name.size() > ending.size() &&
+         std::equal(
+             ending.begin(), ending.end(), name.end() - static_cast<std::ptrdiff_t>(ending.size()),
+             [](char wanted, char c) { return wanted == (c >= 'A' && c <= 'Z' ? c | 0x20 : c); });
+}
+
+template <std::size_t n>
+bool ends_in_any(std::string_view name, const std::array<std::string_view, n>& endings) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view ending) { return ends_in(name, ending); });
+}
+
+void refuse_other_kinds(const std::filesystem::path& folder, const std::string& name) {
+  if (!ends_in_any(name, kNotRead)) return;
+  throw UserError("'" + (folder / name).string() +
+                  "': images are read from .jpg, .jpeg, .png and .webp");
+}
+
+// Paths below `root` of the images in `folder`, a path below it.
+void collect(const std::filesystem::path& root, const std::string& folder, int depth,
+             std::vector<std::string>& files) {
+  if (depth > kMostDepth) {
+    throw UserError("'" + (root / folder).string() + "' is more than " +
+                    std::to_string(kMostDepth) + " folders deep");
+  }
+  for (const Entry& entry : entries_of(root / folder)) {
+    if (entry.kind == Kind::folder) {
+      collect(root, folder + "/" + entry.name, depth + 1, files);
+    } else if (entry.kind == Kind::file) {
+      if (ends_in_any(entry.name, kRead)) files.push_back(folder + "/" + entry.name);
+      refuse_other_kinds(root / folder, entry.name);
+    }
+  }
+}
+
+std::vector<std::string> classes_in(const std::filesystem::path& folder) {
+  std::vector<std::string> classes;
+  for (const Entry& entry : entries_of(folder)) {
+    if (entry.kind == Kind::folder) classes.push_back(entry.name);
+    if (entry.kind != Kind::file) continue;
+    refuse_other_kinds(folder, entry.name);
+    if (ends_in_any(entry.name, kRead)) {
+      throw UserError(
+          "'" + (folder / entry.name).string() +
+          "' is in none of the folders of classes: expected a folder for each class, or "
+          "path: a .csv list");
+    }
+  }
+  if (classes.empty()) {
+    throw UserError("'" + folder.string() +
+                    "' has no folders: expected one for each class, with its images");
+  }
+  std::sort(classes.begin(), classes.end());
+  return classes;
+}
+
+}  // namespace
+
+ImageListing list_folders(const std::filesystem::path& folder) {
+  ImageListing listing(folder);
+  std::vector<std::string> classes = classes_in(folder);
+  std::vector<std::string> files;
+  for (std::size_t label = 0; label < classes.size(); ++label) {
+    files.clear();
+    collect(folder, classes[label], 1, files);
+    if (files.empty()) {
+      throw UserError("'" + (folder / classes[label]).string() +
+                      "', the folder of a class, has no images (.jpg, .jpeg, .png, .webp)");
+    }
+    std::sort(files.begin(), files.end());
+    for (const std::string& file : files) listing.add(file, static_cast<std::int64_t>(label));
+  }
+  listing.set_classes(std::move(classes));
+  return listing;
+}
+
+}  // namespace decent

@@ -1,0 +1,198 @@
+#include "decent/data/images/images_source.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/data/built_in.h"
+#include "decent/data/images/decode.h"
+#include "decent/data/images/listing.h"
+#include "decent/data/transforms/resample.h"
+
+namespace decent {
+namespace {
+
+constexpr std::size_t kMostFileBytes = std::size_t{1} << 30;
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::filesystem::path& path)
+      // A pipe in place of the file must not keep it waiting.
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (fd_ < 0) fail();
+  }
+  ~OpenFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  void read(std::vector<std::byte>& content) const {
+    struct stat status {};
+    if (::fstat(fd_, &status) != 0) fail();
+    if (!S_ISREG(status.st_mode)) throw UserError("'" + path_.string() + "' is not a regular file");
+    const auto size = static_cast<std::size_t>(status.st_size);
+    if (size > kMostFileBytes) {
+      throw UserError("'" + path_.string() + "' has " + std::to_string(size) +
+                      " bytes; the most that is read of an image is " +
+                      std::to_string(kMostFileBytes));
+    }
+    content.resize(size);
+    std::size_t done = 0;
+    while (done < size) {
+      const ssize_t count = ::read(fd_, content.data() + done, size - done);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) fail();
+      if (count == 0) break;  // truncated meanwhile; the decoder says what is missing
+      done += static_cast<std::size_t>(count);
+    }
+    content.resize(done);
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw UserError("cannot read '" + path_.string() + "': " + std::strerror(errno));
+  }
+
+  const std::filesystem::path& path_;
+  int fd_;
+};
+
+// Bytes of pixels to planes of float32 from 0 to 1.
+void to_planes(const Pixels& pixels, float* __restrict out) {
+  constexpr float kWhite = 255;
+  const std::size_t count = pixels.count();
+  const auto channels = static_cast<std::size_t>(pixels.channels);
+  const std::uint8_t* __restrict in = pixels.bytes.data();
+  if (channels == 1) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<float>(in[i]) / kWhite;
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t c = 0; c < 3; ++c)
+      out[c * count + i] = static_cast<float>(in[3 * i + c]) / kWhite;
+  }
+}
+
+class Images final : public Source {
+ public:
+  Images(ImageListing listing, const ImagesOptions& options)
+      : listing_(std::move(listing)), channels_(options.channels), size_(options.size) {
+    const ImageSize size = size_.value_or(ImageSize{kAnyExtent, kAnyExtent});
+    fields_ = {{"x", DType::float32, {channels_, size.height, size.width}},
+               {"y", DType::int64, {}}};
+  }
+
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::int64_t size() const override { return listing_.size(); }
+  std::vector<std::string> classes() const override { return listing_.classes(); }
+
+  void read(std::size_t field, std::span<const std::int64_t> indices,
+            std::byte* out) const override {
+    for (const std::int64_t index : indices) {
+      if (field == kLabel) {
+        const std::int64_t label = listing_.label(index);
+        std::memcpy(out, &label, sizeof label);
+      } else {
+        const Pixels& pixels = decoded(index);
+        write(pixels, {pixels.height, pixels.width}, out);
+      }
+      out += fields_[field].sample_bytes();
+    }
+  }
+
+  void read_one(std::size_t field, std::int64_t index, HostArray& out) const override {
+    if (field == kLabel) return Source::read_one(field, index, out);
+    const Pixels& pixels = decoded(index);
+    const ImageSize own{pixels.height, pixels.width};
+    const ImageSize size = size_.value_or(own);
+    out.dtype = DType::float32;
+    out.shape = {pixels.channels, size.height, size.width};
+    out.bytes.resize(static_cast<std::size_t>(pixels.channels * size.height * size.width) *
+                     sizeof(float));
+    write(pixels, own, out.bytes.data());
+  }
+
+ private:
+  static constexpr std::size_t kLabel = 1;
+
+  // In memory of this thread, until its next call.
+  const Pixels& decoded(std::int64_t index) const {
+    thread_local std::vector<std::byte> content;
+    thread_local Pixels pixels;
+    const std::filesystem::path path = listing_.file(index);
+    OpenFile(path).read(content);
+    decode_image(content, path.string(), channels_, pixels);
+    return pixels;
+  }
+
+  void write(const Pixels& pixels, ImageSize own, std::byte* out) const {
+    auto* values = reinterpret_cast<float*>(out);
+    if (size_.value_or(own) == own) return to_planes(pixels, values);
+    resample({.data = pixels.bytes.data(),
+              .size = own,
+              .row_stride = own.width * pixels.channels,
+              .channel_stride = 1,
+              .channels = pixels.channels},
+             *size_, values);
+  }
+
+  ImageListing listing_;
+  int channels_;
+  std::optional<ImageSize> size_;
+  std::vector<Field> fields_;
+};
+
+std::unique_ptr<Source> open(const Options& options) {
+  const auto size = options.get_if<std::vector<std::int64_t>>("size");
+  const auto channels = options.get<std::int64_t>("channels");
+  if (channels != 1 && channels != 3)
+    throw UserError("images: channels: expected 1 or 3, not " + std::to_string(channels));
+  return open_images_source(
+      {.path = options.get<std::filesystem::path>("path"),
+       .channels = static_cast<int>(channels),
+       .size = size ? std::optional(image_size(*size, "images")) : std::nullopt});
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
+  std::error_code none;
+  const bool folder = std::filesystem::is_directory(options.path, none);
+  if (!folder && options.path.extension() != ".csv") {
+    throw UserError("'" + options.path.string() +
+                    "': expected a folder with a folder for each class, or a list, .csv");
+  }
+  return std::make_unique<Images>(
+      folder ? list_folders(options.path) : read_image_list(options.path), options);
+}
+
+DataFormat images_format() {
+  OptionKey size = size_key(
+      "n (a square) or [height, width]: all images are resized to it, bilinear with antialiasing; "
+      "null: each keeps its size, and transforms make one of all.");
+  size.fallback = kNull;
+  return {.name = "images",
+          .keys = {{.name = "path",
+                    .type = OptionType::path,
+                    .meaning = "A folder with a folder for each class, or a list of `file,label`, "
+                               "`.csv`."},
+                   {.name = "channels",
+                    .type = OptionType::integer,
+                    .meaning = "3 (red, green, blue) or 1 (gray).",
+                    .fallback = std::int64_t{3},
+                    .at_least = 1,
+                    .at_most = 3},
+                   std::move(size)},
+          .open = open};
+}
+
+}  // namespace decent

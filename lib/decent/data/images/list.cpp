@@ -1,0 +1,169 @@
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/data/images/listing.h"
+
+namespace decent {
+namespace {
+
+struct Row {
+  std::string file, label;
+  std::size_t line;
+};
+
+// Rows of two fields; a field in quotes may have commas, ends of lines, and quotes written twice.
+class Rows {
+ public:
+  Rows(std::string_view text, const std::filesystem::path& path) : text_(text), path_(path) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that some programs put in front of UTF-8
+    if (text_.starts_with(kMark)) text_.remove_prefix(kMark.size());
+  }
+
+  /// nullopt at the end. Empty lines are passed over.
+  std::optional<Row> next() {
+    while (at_end_of_line() && !text_.empty()) end_line();
+    if (text_.empty()) return std::nullopt;
+    Row row{.file = {}, .label = {}, .line = line_};
+    row.file = field();
+    if (!text_.starts_with(',')) wrong(row.line, "expected two fields, file and label");
+    text_.remove_prefix(1);
+    row.label = field();
+    if (text_.starts_with(',')) wrong(row.line, "more than two fields; quote those with commas");
+    if (row.file.empty()) wrong(row.line, "the name of the file is empty");
+    if (row.label.empty()) wrong(row.line, "the label is empty");
+    end_line();
+    return row;
+  }
+
+  [[noreturn]] void wrong(std::size_t line, const std::string& problem) const {
+    throw UserError("'" + path_.string() + "', line " + std::to_string(line) + ": " + problem);
+  }
+
+ private:
+  bool at_end_of_line() const {
+    return text_.empty() || text_.starts_with('\n') || text_.starts_with("\r\n");
+  }
+
+  void end_line() {
+    if (text_.empty()) return;
+    text_.remove_prefix(text_[0] == '\r' ? 2 : 1);
+    ++line_;
+  }
+
+  std::string field() {
+    if (text_.starts_with('"')) return quoted();
+    std::size_t length = 0;
+    while (length < text_.size() && text_[length] != ',' && text_[length] != '\n' &&
+           text_.substr(length, 2) != "\r\n") {
+      ++length;
+    }
+    const std::string_view plain = text_.substr(0, length);
+    if (plain.find('\0') != std::string_view::npos) wrong(line_, "a zero byte: not a text");
+    text_.remove_prefix(length);
+    return std::string(plain);
+  }
+
+  std::string quoted() {
+    const std::size_t begin = line_;
+    std::string value;
+    text_.remove_prefix(1);
+    for (;;) {
+      if (text_.empty()) wrong(begin, "a quote that does not end");
+      const char c = text_[0];
+      text_.remove_prefix(1);
+      if (c == '"' && !text_.starts_with('"')) break;
+      if (c == '"') text_.remove_prefix(1);
+      if (c == '\0') wrong(line_, "a zero byte: not a text");
+      line_ += c == '\n';
+      value += c;
+    }
+    if (!at_end_of_line() && text_[0] != ',') wrong(line_, "text behind a quoted field");
+    return value;
+  }
+
+  std::string_view text_;
+  const std::filesystem::path& path_;
+  std::size_t line_ = 1;
+};
+
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return value;
+}
+
+bool is_number(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
+}
+
+bool looks_like_image(const std::string& file) {
+  const std::string ending = std::filesystem::path(file).extension().string();
+  std::string lower;
+  for (const char c : ending) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+  return lower == ".jpg" || lower == ".jpeg" || lower == ".png" || lower == ".webp";
+}
+
+// Names of columns, not an image: neither ends so nor is there.
+bool is_header(const Row& row, const std::filesystem::path& folder) {
+  if (looks_like_image(row.file) || whole_number(row.label)) return false;
+  std::error_code none;
+  return !std::filesystem::exists(folder / row.file, none);
+}
+
+bool all_numbers(const std::vector<Row>& rows, const Rows& list) {
+  const auto is_whole = [](const Row& row) { return whole_number(row.label).has_value(); };
+  if (std::all_of(rows.begin(), rows.end(), is_whole)) return true;
+  // 0.5 is not the name of a class.
+  if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return is_number(row.label); })) {
+    const auto broken = std::find_if_not(rows.begin(), rows.end(), is_whole);
+    list.wrong(broken->line, "label " + broken->label + ": expected a whole number or a name");
+  }
+  return false;
+}
+
+std::map<std::string, std::int64_t> numbered(const std::vector<Row>& rows) {
+  std::map<std::string, std::int64_t> names;
+  for (const Row& row : rows) names.emplace(row.label, 0);
+  std::int64_t number = 0;
+  for (auto& [name, its] : names) its = number++;
+  return names;
+}
+
+}  // namespace
+
+ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path) {
+  const std::filesystem::path folder = folder_of(path);
+  Rows list(text, path);
+  std::vector<Row> rows;
+  while (std::optional<Row> row = list.next()) rows.push_back(std::move(*row));
+  if (!rows.empty() && is_header(rows.front(), folder)) rows.erase(rows.begin());
+  if (rows.empty())
+    throw UserError("'" + path.string() + "' lists no images: expected lines of file,label");
+
+  ImageListing listing(folder);
+  if (all_numbers(rows, list)) {
+    for (const Row& row : rows) listing.add(row.file, *whole_number(row.label));
+    return listing;
+  }
+  const std::map<std::string, std::int64_t> classes = numbered(rows);
+  for (const Row& row : rows) listing.add(row.file, classes.at(row.label));
+  std::vector<std::string> names;
+  for (const auto& [name, number] : classes) names.push_back(name);
+  listing.set_classes(std::move(names));
+  return listing;
+}
+
+ImageListing read_image_list(const std::filesystem::path& path) {
+  return parse_image_list(read_text(path), path);
+}
+
+}  // namespace decent

@@ -1,0 +1,50 @@
+#pragma once
+// Which images there are, and of which classes: from a folder for each class, or from a list.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace decent {
+
+/// Names of files below a folder with their labels. The names lie one behind another: a million of
+/// them are one piece of memory.
+class ImageListing {
+ public:
+  explicit ImageListing(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  void add(std::string_view file, std::int64_t label);
+  void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
+
+  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
+  /// The path of image `index`.
+  std::filesystem::path file(std::int64_t index) const;
+  std::int64_t label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
+  /// None where a list has numbers.
+  const std::vector<std::string>& classes() const { return classes_; }
+
+ private:
+  std::filesystem::path folder_;
+  std::string names_;
+  std::vector<std::size_t> ends_;  // of each name
+  std::vector<std::int64_t> labels_;
+  std::vector<std::string> classes_;
+};
+
+/// Classes are the folders in `folder`, in the order of their names' bytes; the images of a class
+/// are the files in its folder and below that end in .jpg, .jpeg, .png or .webp, in the order of
+/// their paths. No file is opened. Throws UserError for a class without images, for images outside
+/// the folders, and for images of kinds that are not read.
+ImageListing list_folders(const std::filesystem::path& folder);
+
+/// A text of two columns, image and class: `file,label`. Files are relative to the list's folder.
+/// Where all labels are whole numbers, they are the classes' numbers; else they are names, numbered
+/// in the order of their bytes. The first line may be a header. Throws UserError naming the line.
+ImageListing read_image_list(const std::filesystem::path& path);
+/// The same of the text in a file of that name.
+ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path);
+
+}  // namespace decent

@@ -1,0 +1,131 @@
+// PNG through libpng. Its errors leave it by longjmp: between setjmp and the end of decoding there
+// is nothing with a destructor.
+
+#include <png.h>
+
+#include <algorithm>
+#include <csetjmp>
+#include <cstdio>
+#include <cstring>
+
+#include "decent/data/images/decoders.h"
+#include "decent/data/images/exif.h"
+
+namespace decent {
+namespace {
+
+constexpr std::size_t kSignature = 8;
+// Chunks that say something about the image, e.g. of text: more memory than this they do not get.
+constexpr png_alloc_size_t kMostChunkBytes = 8 << 20;
+
+std::size_t big_endian(std::span<const std::byte> bytes, std::size_t at) {
+  std::size_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<std::size_t>(bytes[at + i]);
+  return value;
+}
+
+// The chunk eXIf may stand behind the pixels, where libpng would have to read all of the file
+// first.
+int orientation_of(std::span<const std::byte> file) {
+  constexpr std::size_t kAround = 12;  // a chunk's length, name and checksum
+  std::size_t at = kSignature;
+  while (file.size() >= at + kAround) {
+    const std::size_t length = big_endian(file, at);
+    if (length > file.size() - at - kAround) break;
+    if (std::memcmp(file.data() + at + 4, "eXIf", 4) == 0)
+      return exif_orientation(file.subspan(at + 8, length));
+    at += length + kAround;
+  }
+  return 1;
+}
+
+class PngDecoder {
+ public:
+  explicit PngDecoder(const ImageFile& file) : file_(file), left_(file.bytes) {}
+  ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
+
+  void decode(Pixels& out) {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, leave,
+                                  [](png_structp, png_const_charp) {});
+    if (png_ != nullptr) info_ = png_create_info_struct(png_);
+    if (info_ == nullptr) file_.wrong("there is no memory to decode it");
+    if (!read_header()) fail();
+    const auto width = static_cast<std::int64_t>(png_get_image_width(png_, info_));
+    const auto height = static_cast<std::int64_t>(png_get_image_height(png_, info_));
+    check_size(height, width);
+    file_.begin(out, height, width, png_get_channels(png_, info_));
+    const std::size_t row = png_get_rowbytes(png_, info_);
+    rows_.resize(static_cast<std::size_t>(height));
+    for (std::size_t y = 0; y < rows_.size(); ++y) rows_[y] = out.bytes.data() + y * row;
+    if (!read_rows()) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const { file_.wrong(std::string("a damaged PNG image: ") + text_); }
+
+  static void leave(png_structp png, png_const_charp message) {
+    auto* self = static_cast<PngDecoder*>(png_get_error_ptr(png));
+    std::snprintf(self->text_, sizeof self->text_, "%s", message);
+    std::longjmp(self->back_, 1);
+  }
+
+  static void read(png_structp png, png_bytep out, std::size_t length) {
+    auto* self = static_cast<PngDecoder*>(png_get_io_ptr(png));
+    if (length > self->left_.size()) png_error(png, "the file ends too early");
+    std::memcpy(out, self->left_.data(), length);
+    self->left_ = self->left_.subspan(length);
+  }
+
+  // Deflate makes a byte of at most 1032: a file that promises more pixels than that is not whole.
+  void check_size(std::int64_t height, std::int64_t width) {
+    constexpr std::int64_t kMostInflation = 1032;
+    const std::int64_t bits = static_cast<std::int64_t>(depth_) * width;
+    const auto bytes = static_cast<std::int64_t>(file_.bytes.size());
+    if ((bits + 7) / 8 <= bytes * kMostInflation / height) return;
+    file_.wrong("an image of " + std::to_string(width) + " by " + std::to_string(height) +
+                " pixels cannot be in a file of " + std::to_string(bytes) + " bytes");
+  }
+
+  bool read_header() {
+    if (setjmp(back_) != 0) return false;
+    png_set_read_fn(png_, this, read);
+    png_set_chunk_malloc_max(png_, kMostChunkBytes);
+    png_set_user_limits(png_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_size and begin() have their own
+    png_read_info(png_, info_);
+    const int type = png_get_color_type(png_, info_);
+    depth_ = png_get_bit_depth(png_, info_) * png_get_channels(png_, info_);
+    if (type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(png_);
+    if (type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(png_);
+    png_set_strip_16(png_);
+    png_set_strip_alpha(png_);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+    return true;
+  }
+
+  bool read_rows() {
+    if (setjmp(back_) != 0) return false;
+    png_read_image(png_, rows_.data());
+    return true;
+  }
+
+  const ImageFile& file_;
+  std::span<const std::byte> left_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  int depth_ = 0;  // bits of a pixel in the file
+  std::vector<png_bytep> rows_;
+  std::jmp_buf back_ = {};
+  char text_[200] = {};
+};
+
+}  // namespace
+
+void decode_png(const ImageFile& file, Pixels& out, int& orientation) {
+  PngDecoder(file).decode(out);
+  orientation = orientation_of(file.bytes);
+}
+
+}  // namespace decent

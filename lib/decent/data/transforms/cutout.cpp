@@ -1,0 +1,83 @@
+#include <algorithm>
+#include <utility>
+
+#include "decent/data/transforms/built_in.h"
+#include "decent/data/transforms/field_transform.h"
+#include "decent/data/transforms/image_size.h"
+
+namespace decent {
+namespace {
+
+// DeVries and Taylor, "Improved Regularization of Convolutional Neural Networks with Cutout", 2017:
+// the middle of the hole lies anywhere in the image, so that holes at its border are smaller.
+class Cutout final : public FieldTransform {
+ public:
+  Cutout(std::string field, ImageSize size, float fill, double probability)
+      : FieldTransform("cutout", std::move(field)),
+        size_(size),
+        fill_(fill),
+        probability_(probability) {}
+
+  bool random() const override { return true; }
+
+ private:
+  Field changed(Field field) const override {
+    expect_image(field);
+    return field;
+  }
+
+  void change(HostArray& array, SampleRandom& random) const override {
+    if (!random.chance(probability_)) return;
+    const ImageShape shape(array.shape);
+    const Range rows = range(shape.height, size_.height, random);
+    const Range columns = range(shape.width, size_.width, random);
+    float* plane = array.as<float>().data();
+    for (std::int64_t c = 0; c < shape.channels; ++c, plane += shape.height * shape.width) {
+      for (std::int64_t y = rows.begin; y < rows.end; ++y) {
+        float* row = plane + y * shape.width;
+        std::fill(row + columns.begin, row + columns.end, fill_);
+      }
+    }
+  }
+
+  struct Range {
+    std::int64_t begin, end;
+  };
+  static Range range(std::int64_t extent, std::int64_t hole, SampleRandom& random) {
+    const std::int64_t begin = random.integer(extent) - hole / 2;
+    return {std::max<std::int64_t>(begin, 0), std::min(begin + hole, extent)};
+  }
+
+  ImageSize size_;
+  float fill_;
+  double probability_;
+};
+
+std::unique_ptr<SampleTransform> make(const Options& options) {
+  return std::make_unique<Cutout>(
+      options.get<std::string>("field"),
+      image_size(options.get<std::vector<std::int64_t>>("size"), "transform cutout"),
+      static_cast<float>(options.get<double>("fill")), options.get<double>("p"));
+}
+
+}  // namespace
+
+Transform cutout_transform() {
+  return {.name = "cutout",
+          .meaning = "A hole in the image, its middle anywhere.",
+          .keys = {size_key("Of the hole: n or [height, width]."),
+                   {.name = "fill",
+                    .type = OptionType::number,
+                    .meaning = "The value in the hole.",
+                    .fallback = 0.0},
+                   {.name = "p",
+                    .type = OptionType::number,
+                    .meaning = "The share of images that get one.",
+                    .fallback = 1.0,
+                    .at_least = 0,
+                    .at_most = 1},
+                   field_key()},
+          .make = make};
+}
+
+}  // namespace decent

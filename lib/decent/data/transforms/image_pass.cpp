@@ -1,0 +1,61 @@
+#include "decent/data/transforms/image_pass.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "decent/data/transforms/resample.h"
+
+namespace decent {
+namespace {
+
+// `change(in, out)` writes an image of that size to `out`. The memory of the images that were
+// replaced is used again: each thread has some of its own.
+template <class Change>
+void replace(HostArray& image, ImageSize size, const Change& change) {
+  thread_local std::vector<std::byte> spare;
+  const std::int64_t channels = image.shape.at(0);
+  spare.resize(static_cast<std::size_t>(channels * size.height * size.width) * sizeof(float));
+  change(image.as<float>().data(), reinterpret_cast<float*>(spare.data()));
+  std::swap(image.bytes, spare);
+  image.shape = {channels, size.height, size.width};
+}
+
+}  // namespace
+
+void resize_part(HostArray& image, const ImagePart& part, ImageSize size) {
+  const ImageSize whole = size_of_image(image.shape);
+  if (part.size == size) {
+    if (part.size != whole) cut(image, part, 0);
+    return;
+  }
+  replace(image, size, [&](const float* in, float* out) {
+    resample({.data = in + part.top * whole.width + part.left,
+              .size = part.size,
+              .row_stride = whole.width,
+              .channel_stride = whole.height * whole.width,
+              .channels = image.shape[0]},
+             size, out);
+  });
+}
+
+void cut(HostArray& image, const ImagePart& part, float fill) {
+  const ImageSize whole = size_of_image(image.shape);
+  // The columns of the part that lie in the image.
+  const std::int64_t begin = std::clamp<std::int64_t>(-part.left, 0, part.size.width);
+  const std::int64_t end =
+      std::clamp<std::int64_t>(whole.width - part.left, begin, part.size.width);
+  replace(image, part.size, [&](const float* in, float* out) {
+    for (std::int64_t c = 0; c < image.shape[0]; ++c, in += whole.height * whole.width) {
+      for (std::int64_t y = 0; y < part.size.height; ++y, out += part.size.width) {
+        const std::int64_t row = part.top + y;
+        const bool inside = row >= 0 && row < whole.height && begin < end;
+        if (!inside || end - begin < part.size.width) std::fill_n(out, part.size.width, fill);
+        if (inside)
+          std::copy_n(in + row * whole.width + part.left + begin, end - begin, out + begin);
+      }
+    }
+  });
+}
+
+}  // namespace decent

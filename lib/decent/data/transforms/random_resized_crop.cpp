@@ -1,0 +1,113 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/data/transforms/built_in.h"
+#include "decent/data/transforms/field_transform.h"
+#include "decent/data/transforms/image_pass.h"
+
+namespace decent {
+namespace {
+
+struct Bounds {
+  double low = 0, high = 0;
+};
+
+Bounds bounds_of(const Options& options, const std::string& key) {
+  const auto& values = options.get<std::vector<double>>(key);
+  if (values.size() != 2 || values[0] > values[1])
+    throw UserError("transform random_resized_crop: " + key + ": expected [least, most]");
+  return {values[0], values[1]};
+}
+
+class RandomResizedCrop final : public FieldTransform {
+ public:
+  RandomResizedCrop(std::string field, ImageSize size, Bounds scale, Bounds ratio)
+      : FieldTransform("random_resized_crop", std::move(field)),
+        size_(size),
+        scale_(scale),
+        ratio_(ratio) {}
+
+  bool random() const override { return true; }
+
+ private:
+  Field changed(Field field) const override {
+    expect_image(field);
+    field.shape = {field.shape[0], size_.height, size_.width};
+    return field;
+  }
+
+  void change(HostArray& array, SampleRandom& random) const override {
+    resize_part(array, part_of(size_of_image(array.shape), random), size_);
+  }
+
+  // As torchvision draws it: ten attempts, then the middle.
+  ImagePart part_of(ImageSize whole, SampleRandom& random) const {
+    constexpr int kAttempts = 10;
+    const auto height = static_cast<double>(whole.height);
+    const auto width = static_cast<double>(whole.width);
+    for (int i = 0; i < kAttempts; ++i) {
+      const double area = height * width * random.uniform(scale_.low, scale_.high);
+      const double ratio = std::exp(random.uniform(std::log(ratio_.low), std::log(ratio_.high)));
+      const double h = std::nearbyint(std::sqrt(area / ratio));
+      const double w = std::nearbyint(std::sqrt(area * ratio));
+      if (h < 1 || w < 1 || h > height || w > width) continue;
+      const ImageSize part{static_cast<std::int64_t>(h), static_cast<std::int64_t>(w)};
+      const std::int64_t top = random.integer(whole.height - part.height + 1);
+      const std::int64_t left = random.integer(whole.width - part.width + 1);
+      return {top, left, part};
+    }
+    return middle_of(whole);
+  }
+
+  ImagePart middle_of(ImageSize whole) const {
+    const auto height = static_cast<double>(whole.height);
+    const auto width = static_cast<double>(whole.width);
+    const double ratio = std::clamp(width / height, ratio_.low, ratio_.high);
+    ImageSize part = whole;
+    // An extreme ratio would leave a side of no pixels.
+    if (ratio > width / height) {
+      part.height = std::max<std::int64_t>(1, std::llrint(width / ratio));
+    } else if (ratio < width / height) {
+      part.width = std::max<std::int64_t>(1, std::llrint(height * ratio));
+    }
+    return {(whole.height - part.height) / 2, (whole.width - part.width) / 2, part};
+  }
+
+  ImageSize size_;
+  Bounds scale_;
+  Bounds ratio_;
+};
+
+std::unique_ptr<SampleTransform> make(const Options& options) {
+  return std::make_unique<RandomResizedCrop>(
+      options.get<std::string>("field"),
+      image_size(options.get<std::vector<std::int64_t>>("size"), "transform random_resized_crop"),
+      bounds_of(options, "scale"), bounds_of(options, "ratio"));
+}
+
+}  // namespace
+
+Transform random_resized_crop_transform() {
+  return {.name = "random_resized_crop",
+          .meaning = "A part of random area and proportion, resized.",
+          .keys = {size_key("n or [height, width]."),
+                   {.name = "scale",
+                    .type = OptionType::numbers,
+                    .meaning = "The part's share of the image's area, [least, most].",
+                    .fallback = std::vector<double>{0.08, 1.0},
+                    .at_least = 1e-6,
+                    .at_most = 1},
+                   {.name = "ratio",
+                    .type = OptionType::numbers,
+                    .meaning = "The part's width to its height, [least, most].",
+                    .fallback = std::vector<double>{3.0 / 4, 4.0 / 3},
+                    .at_least = 1e-3,
+                    .at_most = 1e3},
+                   field_key()},
+          .make = make};
+}
+
+}  // namespace decent

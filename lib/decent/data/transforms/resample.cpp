@@ -1,0 +1,133 @@
+#include "decent/data/transforms/resample.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace decent {
+namespace {
+
+// The inputs that an output is made of, and their shares.
+struct Taps {
+  std::size_t first = 0;
+  std::vector<float> weights;
+};
+
+// As PyTorch has it: a triangle whose half width is one input, or one output where those are
+// larger.
+std::vector<Taps> taps_of(std::int64_t in, std::int64_t out) {
+  const double scale = static_cast<double>(in) / static_cast<double>(out);
+  const double reach = std::max(scale, 1.0);
+  std::vector<Taps> all(static_cast<std::size_t>(out));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double center = scale * (static_cast<double>(i) + 0.5);
+    const auto begin = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0);
+    const auto end = std::min<std::int64_t>(static_cast<std::int64_t>(center + reach + 0.5), in);
+    std::vector<double> weights;
+    double sum = 0;
+    for (std::int64_t at = begin; at < end; ++at) {
+      const double distance = std::abs(static_cast<double>(at) + 0.5 - center) / reach;
+      weights.push_back(std::max(0.0, 1 - distance));
+      sum += weights.back();
+    }
+    all[i].first = static_cast<std::size_t>(begin);
+    for (const double weight : weights) all[i].weights.push_back(static_cast<float>(weight / sum));
+  }
+  return all;
+}
+
+// So many rows of the output are made at a time, side by side: loops over them are vector
+// instructions whatever the number of channels.
+constexpr std::size_t kRows = 8;
+
+// One row of the output's height, of the input's width.
+template <class T>
+void mix_rows(const T* first_row, std::int64_t stride, const std::vector<float>& weights,
+              std::size_t length, float* __restrict out) {
+  const float first = weights[0];
+  for (std::size_t i = 0; i < length; ++i) out[i] = first * static_cast<float>(first_row[i]);
+  const T* row = first_row + stride;
+  std::size_t tap = 1;
+  for (; tap + 1 < weights.size(); tap += 2, row += 2 * stride) {
+    const float a = weights[tap];
+    const float b = weights[tap + 1];
+    const T* __restrict next = row + stride;
+    for (std::size_t i = 0; i < length; ++i) {
+      const float sum = out[i] + a * static_cast<float>(row[i]);
+      out[i] = sum + b * static_cast<float>(next[i]);
+    }
+  }
+  if (tap == weights.size()) return;
+  const float last = weights[tap];
+  for (std::size_t i = 0; i < length; ++i) out[i] += last * static_cast<float>(row[i]);
+}
+
+// rows[r * length + i] to out[i * kRows + r].
+void side_by_side(const float* __restrict rows, std::size_t length, float* __restrict out) {
+  for (std::size_t i = 0; i < length; ++i) {
+    for (std::size_t r = 0; r < kRows; ++r) out[i * kRows + r] = rows[r * length + i];
+  }
+}
+
+// The columns of kRows rows: `in` has them side by side, `step` values to a pixel.
+void mix_columns(const float* in, std::size_t step, const std::vector<Taps>& taps, float scale,
+                 float* __restrict out) {
+  for (const Taps& tap : taps) {
+    float sums[kRows] = {};
+    const float* at = in + tap.first * step * kRows;
+    for (const float weight : tap.weights) {
+      for (std::size_t r = 0; r < kRows; ++r) sums[r] += weight * at[r];
+      at += step * kRows;
+    }
+    for (std::size_t r = 0; r < kRows; ++r) out[r] = sums[r] * scale;
+    out += kRows;
+  }
+}
+
+// Planes of `step` channels that lie between one another in rows of `in`, from `out` on.
+template <class T>
+void resample_plane(const T* in, std::int64_t row_stride, std::size_t step,
+                    const std::vector<Taps>& rows, const std::vector<Taps>& columns,
+                    std::size_t in_width, float scale, float* out) {
+  const std::size_t length = in_width * step;
+  const std::size_t width = columns.size();
+  std::vector<float> mixed(kRows * length), beside(kRows * length), done(kRows * width);
+  for (std::size_t y = 0; y < rows.size(); y += kRows) {
+    const std::size_t count = std::min(kRows, rows.size() - y);
+    for (std::size_t r = 0; r < count; ++r) {
+      const Taps& tap = rows[y + r];
+      mix_rows(in + static_cast<std::int64_t>(tap.first) * row_stride, row_stride, tap.weights,
+               length, &mixed[r * length]);
+    }
+    side_by_side(mixed.data(), length, beside.data());
+    for (std::size_t c = 0; c < step; ++c) {
+      mix_columns(beside.data() + c * kRows, step, columns, scale, done.data());
+      float* plane = out + (c * rows.size() + y) * width;
+      for (std::size_t r = 0; r < count; ++r) {
+        for (std::size_t x = 0; x < width; ++x) plane[r * width + x] = done[x * kRows + r];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void resample(const ImageView<float>& in, ImageSize size, float* out) {
+  const std::vector<Taps> rows = taps_of(in.size.height, size.height);
+  const std::vector<Taps> columns = taps_of(in.size.width, size.width);
+  for (std::int64_t c = 0; c < in.channels; ++c) {
+    resample_plane(in.data + c * in.channel_stride, in.row_stride, 1, rows, columns,
+                   static_cast<std::size_t>(in.size.width), 1.0F,
+                   out + c * size.height * size.width);
+  }
+}
+
+void resample(const ImageView<std::uint8_t>& in, ImageSize size, float* out) {
+  resample_plane(in.data, in.row_stride, static_cast<std::size_t>(in.channels),
+                 taps_of(in.size.height, size.height), taps_of(in.size.width, size.width),
+                 static_cast<std::size_t>(in.size.width), 1.0F / 255, out);
+}
+
+}  // namespace decent

@@ -1,0 +1,58 @@
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/data/transforms/built_in.h"
+#include "decent/data/transforms/transform.h"
+
+namespace decent {
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::vector<Transform> rows = {resize_transform(),      center_crop_transform(),
+                                 random_crop_transform(), random_resized_crop_transform(),
+                                 flip_transform(),        color_jitter_transform(),
+                                 cutout_transform(),      normalize_transform(),
+                                 to_float_transform()};
+};
+
+Table& table() {
+  static Table transforms;
+  return transforms;
+}
+
+const Transform* find(const std::vector<Transform>& rows, std::string_view name) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const Transform& each) { return each.name == name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+void register_transform(Transform transform) {
+  if (transform.name.empty()) throw UserError("a transform needs a name");
+  if (!transform.make) throw UserError("transform '" + transform.name + "': the function is empty");
+  const std::lock_guard lock(table().mutex);
+  if (find(table().rows, transform.name) != nullptr) {
+    throw UserError("there is a transform '" + transform.name + "' already: choose another name");
+  }
+  table().rows.push_back(std::move(transform));
+}
+
+Transform transform_row(std::string_view name) {
+  const std::vector<Transform> rows = transform_rows();
+  if (const Transform* row = find(rows, name)) return *row;
+  std::vector<std::string> names;
+  for (const Transform& row : rows) names.push_back(row.name);
+  throw UserError("unknown transform '" + std::string(name) + "'; valid: " + join(names));
+}
+
+std::vector<Transform> transform_rows() {
+  const std::lock_guard lock(table().mutex);
+  return table().rows;
+}
+
+}  // namespace decent

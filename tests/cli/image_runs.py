@@ -1,0 +1,31 @@
+"""Runs tests/support/images_run.cpp, and makes pictures."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import numpy as np
+
+from program import ROOT
+
+RUN = os.environ.get("DECENT_IMAGES_RUN", ROOT / "build" / "bin" / "images_run")
+
+
+def run(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([RUN, *map(str, arguments)], input=stdin, capture_output=True, timeout=60)
+
+
+def array(ended: subprocess.CompletedProcess[bytes], dtype: type) -> np.ndarray:
+    assert ended.returncode == 0, ended.stderr.decode()
+    shape, _, content = ended.stdout.partition(b"\n")
+    return np.frombuffer(content, dtype).reshape([int(n) for n in shape.decode().strip("[]").split(", ")])
+
+
+def photo(height: int = 61, width: int = 83, channels: int = 3, seed: int = 0) -> np.ndarray:
+    """Smooth, with an edge and some noise."""
+    random = np.random.default_rng(seed)
+    y, x = np.mgrid[:height, :width]
+    planes = [128 + 90 * np.sin(x / (7 + c)) * np.cos(y / (5 + 2 * c)) + 30 * (x > width // 2) for c in range(channels)]
+    noisy = np.stack(planes, -1) + random.normal(0, 6, (height, width, channels))
+    return noisy.clip(0, 255).astype(np.uint8).squeeze()

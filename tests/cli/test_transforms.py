@@ -1,0 +1,183 @@
+"""Transforms against torchvision's on the same random parameters."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torchvision.transforms.v2 import functional as F
+
+from image_runs import array, photo, run
+
+
+class Stream:
+    """The numbers of lib/decent/data/transforms/sample_random.h."""
+
+    WORD = 2**64 - 1
+
+    def __init__(self, seed: int, epoch: int, sample: int, transform: int = 0) -> None:
+        self.key, self.drawn = 0, 0
+        for part in (seed, epoch, sample, transform):
+            self.key = self.mix(self.key, part)
+
+    def mix(self, key: int, index: int) -> int:
+        z = key + (index + 1) * 0x9E3779B97F4A7C15 & self.WORD
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & self.WORD
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & self.WORD
+        return z ^ z >> 31
+
+    def bits(self) -> int:
+        self.drawn += 1
+        return self.mix(self.key, self.drawn - 1)
+
+    def uniform(self, low: float = 0, high: float = 1) -> float:
+        return low + (self.bits() >> 11) * 2.0**-53 * (high - low)
+
+    def integer(self, n: int) -> int:
+        return self.bits() % n  # a number that is drawn again has a chance below n / 2^64
+
+
+def image(height: int = 37, width: int = 53, channels: int = 3) -> torch.Tensor:
+    pixels = photo(height, width, channels).reshape(height, width, channels)
+    return torch.from_numpy(pixels).permute(2, 0, 1).contiguous() / 255
+
+
+def transformed(x: torch.Tensor, steps: str, sample: int = 0) -> torch.Tensor:
+    """With seed 5 in epoch 2."""
+    shape = ",".join(map(str, x.shape))
+    return torch.tensor(array(run("transform", 5, 2, sample, shape, steps, stdin=x.numpy().tobytes()), np.float32))
+
+
+def stream(sample: int, transform: int = 0) -> Stream:
+    return Stream(5, 2, sample, transform)
+
+
+def assert_near(ours: torch.Tensor, theirs: torch.Tensor, most: float = 1e-6) -> None:
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=most)
+
+
+@pytest.mark.parametrize("size", [[16], [37], [100], [9, 91], [74, 20], [1, 1], [36, 52]])
+@pytest.mark.parametrize("shape", [(37, 53, 3), (53, 37, 1), (8, 300, 3), (1, 1, 3)])
+def test_resize(shape: tuple[int, int, int], size: list[int]) -> None:
+    """PyTorch has the places of inputs in float32: of a side of 3750 that is 2.6e-6 in the values."""
+    x = image(*shape)
+    assert_near(transformed(x, "resize size=" + ",".join(map(str, size))), F.resize(x, size, antialias=True), 5e-6)
+
+
+@pytest.mark.parametrize("size", [(20, 20), (21, 20), (37, 53), (60, 20), (60, 70), (1, 2)])
+def test_center_crop(size: tuple[int, int]) -> None:
+    x = image()
+    assert torch.equal(transformed(x, "center_crop size={},{}".format(*size)), F.center_crop(x, list(size)))
+
+
+@pytest.mark.parametrize(("keys", "padding"), [
+    ("size=32", [0, 0, 0, 0]), ("size=32 padding=4 fill=0.5", [4, 4, 4, 4]),
+    ("size=30,60 padding=1,2,9,4", [1, 2, 9, 4]), ("size=32,40 padding=3,1", [3, 1, 3, 1]),
+    ("size=41,60 pad_if_needed=true", [7, 4, 7, 4]),
+])
+def test_random_crop(keys: str, padding: list[int]) -> None:
+    x = image()
+    padded = F.pad(x, padding, fill=0.5 if "fill" in keys else 0)
+    sides = [int(n) for n in keys.split()[0].removeprefix("size=").split(",")]
+    height, width = sides[0], sides[-1]
+    for sample in range(5):
+        draw = stream(sample)
+        top = draw.integer(padded.shape[1] - height + 1)
+        left = draw.integer(padded.shape[2] - width + 1)
+        assert torch.equal(transformed(x, f"random_crop {keys}", sample), F.crop(padded, top, left, height, width))
+
+
+def test_random_crop_of_a_small_image() -> None:
+    ended = run("transform", 0, 0, 0, "1,3,9", "random_crop size=4", stdin=image(3, 9, 1).numpy().tobytes())
+    assert ended.stderr.decode() == "transform random_crop: an image of [3, 9] is too small for a crop of [4, 4]; " \
+        "give padding, or pad_if_needed: true\n"
+
+
+def test_flip() -> None:
+    x = image()
+    flipped = 0
+    for sample in range(40):
+        flip = stream(sample).uniform() < 0.25
+        flipped += flip
+        assert torch.equal(transformed(x, "flip p=0.25", sample), F.horizontal_flip(x) if flip else x)
+    assert 0 < flipped < 40
+    assert torch.equal(transformed(x, "flip p=1 direction=vertical"), F.vertical_flip(x))
+
+
+@pytest.mark.parametrize("ratio", [(3 / 4, 4 / 3), (20, 30)])
+def test_random_resized_crop(ratio: tuple[float, float]) -> None:
+    x = image()
+    for sample in range(8):
+        draw = stream(sample)
+        for _ in range(10):
+            area = 37 * 53 * draw.uniform(0.3, 1.0)
+            drawn = math.exp(draw.uniform(math.log(ratio[0]), math.log(ratio[1])))
+            width, height = round(math.sqrt(area * drawn)), round(math.sqrt(area / drawn))
+            if 0 < width <= 53 and 0 < height <= 37:
+                top, left = draw.integer(37 - height + 1), draw.integer(53 - width + 1)
+                break
+        else:
+            width, height = 53, round(53 / ratio[0])
+            top, left = (37 - height) // 2, 0
+        theirs = F.resized_crop(x, top, left, height, width, [24, 20], antialias=True)
+        ours = transformed(x, "random_resized_crop size=24,20 scale=0.3,1 ratio={},{}".format(*ratio), sample)
+        assert_near(ours, theirs)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("factor", [0.0, 0.4, 1.7])
+@pytest.mark.parametrize("change", ["brightness", "contrast", "saturation"])
+def test_color_jitter(change: str, factor: float, channels: int) -> None:
+    x = image(channels=channels)
+    theirs = getattr(F, f"adjust_{change}")(x, factor)
+    assert_near(transformed(x, f"color_jitter {change}={factor},{factor}"), theirs)
+
+
+@pytest.mark.parametrize("hue", [-0.5, -0.13, 0.0, 0.4])
+def test_hue(hue: float) -> None:
+    x = torch.cat([image(), torch.rand(3, 200, 53, generator=torch.Generator().manual_seed(1))], 1)
+    x[:, :3] = x[:1, :3]  # gray
+    x[1:, 3:5] = x[:1, 3:5].flip(-1)  # two channels alike
+    assert_near(transformed(x, f"color_jitter hue={hue},{hue}"), F.adjust_hue(x, hue), 2e-5)
+
+
+def test_color_jitter_draws() -> None:
+    x = image()
+    names = ["brightness", "contrast", "saturation", "hue"]
+    for sample in range(8):
+        draw, order, theirs = stream(sample), list(range(4)), x
+        for i in (3, 2, 1):
+            j = draw.integer(i + 1)
+            order[i], order[j] = order[j], order[i]
+        factors = [draw.uniform(0.6, 1.4), draw.uniform(0, 3), draw.uniform(0.5, 0.75), draw.uniform(-0.1, 0.1)]
+        for which in order:
+            theirs = getattr(F, f"adjust_{names[which]}")(theirs, factors[which])
+        ours = transformed(x, "color_jitter brightness=0.4 contrast=2 saturation=0.5,0.75 hue=0.1", sample)
+        assert_near(ours, theirs, 2e-5)
+
+
+def test_cutout() -> None:
+    x = image()
+    for sample in range(10):
+        draw = stream(sample)
+        hole = draw.uniform() < 0.7
+        top, left = draw.integer(37) - 4, draw.integer(53) - 5
+        bottom, right = min(top + 9, 37), min(left + 10, 53)
+        top, left = max(top, 0), max(left, 0)
+        theirs = F.erase(x, top, left, bottom - top, right - left, torch.tensor(0.25)) if hole else x
+        assert torch.equal(transformed(x, "cutout size=9,10 fill=0.25 p=0.7", sample), theirs)
+
+
+def test_normalize() -> None:
+    x, mean, std = image(), [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+    assert torch.equal(transformed(x, "normalize mean=0.485,0.456,0.406 std=0.229,0.224,0.225"), F.normalize(x, mean, std))
+
+
+def test_each_transform_of_a_list_draws_its_own() -> None:
+    x = image()
+    for sample in range(6):
+        theirs = x
+        for transform in range(3):
+            theirs = F.horizontal_flip(theirs) if stream(sample, transform).uniform() < 0.5 else theirs
+        assert torch.equal(transformed(x, "flip/flip/flip", sample), theirs)

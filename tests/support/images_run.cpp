@@ -1,0 +1,169 @@
+// Images and transforms by themselves, for tests that compare them with Pillow and torchvision.
+// Writes a line with an array's shape, then its bytes.
+//
+//     images_run decode FILE CHANNELS                  pixels, uint8 [height, width, channels]
+//     images_run sample PATH CHANNELS SIZE INDEX       field x of a sample; SIZE: 0, n or
+//     height,width images_run list PATH                             classes, then labels, one a
+//     line images_run transform SEED EPOCH SAMPLE SHAPE STEPS < array
+//                                                      float32 of that shape (c,h,w) after the
+//                                                      steps, a text as "resize size=8 / flip p=1"
+//     images_run time PATH SIZE SECONDS                samples a second, one thread
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/core/text.h"
+#include "decent/data/images/decode.h"
+#include "decent/data/images/images_source.h"
+#include "decent/data/transforms/transform.h"
+
+namespace {
+
+using namespace decent;
+
+void write(const std::vector<std::int64_t>& shape, std::span<const std::byte> bytes) {
+  std::cout << shape_text(shape) << '\n';
+  std::cout.write(reinterpret_cast<const char*>(bytes.data()),
+                  static_cast<std::streamsize>(bytes.size()));
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, at);) parts.push_back(part);
+  return parts;
+}
+
+std::vector<std::int64_t> integers(const std::string& text) {
+  std::vector<std::int64_t> values;
+  for (const std::string& part : split(text, ',')) values.push_back(std::stoll(part));
+  return values;
+}
+
+std::vector<double> numbers(const std::string& text) {
+  std::vector<double> values;
+  for (const std::string& part : split(text, ',')) values.push_back(std::stod(part));
+  return values;
+}
+
+OptionValue value_of(const OptionKey& key, const std::string& text) {
+  switch (key.type) {
+    case OptionType::boolean:
+      return text == "true";
+    case OptionType::integers:
+      return integers(text);
+    case OptionType::number:
+      return std::stod(text);
+    case OptionType::numbers:
+      return numbers(text);
+    default:
+      return text;
+  }
+}
+
+// "resize size=8"
+std::unique_ptr<SampleTransform> transform_of(const std::string& step) {
+  std::istringstream words(step);
+  std::string name;
+  words >> name;
+  const Transform row = transform_row(name);
+  Options given;
+  for (std::string word; words >> word;) {
+    const std::size_t equals = word.find('=');
+    for (const OptionKey& key : row.keys) {
+      if (key.name == word.substr(0, equals))
+        given.set(key.name, value_of(key, word.substr(equals + 1)));
+    }
+  }
+  return row.make(with_defaults(row.keys, given));
+}
+
+ImagesOptions images(const std::string& path, int channels, const std::string& size) {
+  const std::vector<std::int64_t> sides = integers(size);
+  ImagesOptions options{.path = path, .channels = channels, .size = {}};
+  if (sides.at(0) > 0) options.size = ImageSize{sides.front(), sides.back()};
+  return options;
+}
+
+void decode(const std::vector<std::string>& arguments) {
+  const MappedFile file(arguments.at(0));
+  Pixels pixels;
+  decode_image(file.bytes(), arguments[0], std::stoi(arguments.at(1)), pixels);
+  write({pixels.height, pixels.width, pixels.channels}, std::as_bytes(std::span(pixels.bytes)));
+}
+
+void sample(const std::vector<std::string>& arguments) {
+  const auto source =
+      open_images_source(images(arguments.at(0), std::stoi(arguments.at(1)), arguments.at(2)));
+  HostArray array;
+  source->read_one(0, std::stoll(arguments.at(3)), array);
+  write(array.shape, array.bytes);
+}
+
+void list(const std::vector<std::string>& arguments) {
+  const auto source = open_images_source(images(arguments.at(0), 3, "0"));
+  std::cout << join(source->classes()) << '\n';
+  for (std::int64_t i = 0; i < source->size(); ++i) {
+    HostArray label;
+    source->read_one(1, i, label);
+    std::cout << label.as<const std::int64_t>()[0] << '\n';
+  }
+}
+
+void transform(const std::vector<std::string>& arguments) {
+  const std::vector<std::int64_t> shape = integers(arguments.at(3));
+  std::vector<HostArray> values(1);
+  values[0].shape = shape;
+  const std::string bytes(std::istreambuf_iterator<char>(std::cin), {});
+  const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
+  values[0].bytes.assign(begin, begin + bytes.size());
+  std::vector<Field> fields = {{"x", DType::float32, shape}};
+  std::uint64_t position = 0;
+  for (const std::string& step : split(arguments.at(4), '/')) {
+    SampleRandom random(std::stoull(arguments.at(0)), std::stoull(arguments.at(1)),
+                        std::stoull(arguments.at(2)), position++);
+    const auto made = transform_of(step);
+    fields = made->fields(std::move(fields));
+    made->apply(values, random);
+  }
+  if (fields[0].shape != values[0].shape) throw UserError("the shape is not the one foretold");
+  write(values[0].shape, values[0].bytes);
+}
+
+void time(const std::vector<std::string>& arguments) {
+  const auto source = open_images_source(images(arguments.at(0), 3, arguments.at(1)));
+  const auto begin = std::chrono::steady_clock::now();
+  std::chrono::duration<double> taken{};
+  HostArray array;
+  std::int64_t count = 0;
+  while (taken.count() < std::stod(arguments.at(2))) {
+    source->read_one(0, count++ % source->size(), array);
+    taken = std::chrono::steady_clock::now() - begin;
+  }
+  std::cout << static_cast<double>(count) / taken.count() << '\n';
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
+  const std::string command = argc > 1 ? argv[1] : "";
+  try {
+    if (command == "decode") decode(arguments);
+    if (command == "sample") sample(arguments);
+    if (command == "list") list(arguments);
+    if (command == "transform") transform(arguments);
+    if (command == "time") time(arguments);
+  } catch (const UserError& error) {
+    std::cerr << error.what() << '\n';
+    return 2;
+  }
+}
