@@ -11,16 +11,9 @@
 
 #include "decent/core/error.h"
 #include "decent/data/csv/csv_source.h"
-#include "decent/data/csv/gunzip.h"
 #include "decent/data/formats/pairs_source.h"
 
 namespace {
-
-std::string content(const std::uint8_t* data, std::size_t size) {
-  const std::span bytes(reinterpret_cast<const std::byte*>(data), size);
-  if (decent::is_gzip(bytes)) return decent::gunzip(bytes, 300, "input");
-  return {reinterpret_cast<const char*>(data), size};
-}
 
 // Four bits say what is asked for.
 std::unique_ptr<decent::Source> open(unsigned choice, const decent::csv::TextFiles& files) {
@@ -62,7 +55,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::unique_ptr<decent::Source> source;
   try {
     source = open(data[0], {std::make_shared<const decent::csv::TextFile>(
-                               content(data + 1, size - 1), data[0] < 128 ? "t.csv" : "t.tsv")});
+                               std::string(reinterpret_cast<const char*>(data) + 1, size - 1),
+                               data[0] < 128 ? "t.csv" : "t.tsv")});
   } catch (const decent::UserError&) {
     return 0;
   }

@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <cstring>
 #include <numeric>
 
+#include "../core/gzip_bytes.h"
 #include "../core/temporary_folder.h"
 #include "../support/refusal.h"
 #include "decent/core/file.h"
@@ -17,6 +17,7 @@ namespace decent::csv {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::gzip_bytes;
 using ::testing::HasSubstr;
 using testing::refusal;
 using testing::TemporaryFolder;
@@ -48,20 +49,6 @@ std::vector<float> x_of(const Source& source) { return all_of<float>(source, "x"
 std::vector<float> y_of(const Source& source) { return all_of<float>(source, "y"); }
 std::vector<std::int64_t> classes_of(const Source& source) {
   return all_of<std::int64_t>(source, "y");
-}
-
-std::string gzip(const std::string& text) {
-  z_stream stream{};
-  deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&stream, text.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  deflate(&stream, Z_FINISH);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 TEST(Csv, TakesTheLastColumnAsTheTarget) {
@@ -206,23 +193,22 @@ TEST(Csv, ReadsSeveralFilesAsOne) {
               HasSubstr("expected column 'a', -> column 'y'; got column 'b', -> column 'y'"));
 }
 
-// Rows of 3 to 40 bytes, some of several lines, over many marks.
-TEST(Csv, ReadsAnyRowsInAnyOrder) {
+// x and y of a row say which it is; some rows have several lines.
+std::string numbered_rows(std::int64_t rows, bool quotes) {
   std::string content = "text,x,y\n";
-  constexpr std::int64_t kRows = 3000;
-  for (std::int64_t i = 0; i < kRows; ++i) {
-    content += i % 7 == 0 ? "\"a,\n\"\"b\"\"\"" : "plain";
+  for (std::int64_t i = 0; i < rows; ++i) {
+    content += i % 7 != 0 ? "plain" : quotes ? "\"a,\n\"\"b\"\"\"" : "a\"_\"b";
     content += "," + std::to_string(i) + "," + std::to_string(2 * i) + "\n";
   }
+  return content;
+}
+
+// Over many places that are remembered.
+TEST(Csv, ReadsAnyRowsInAnyOrder) {
+  constexpr std::int64_t kRows = 3000;
   for (const bool quotes : {true, false}) {
     const TemporaryFolder folder;
-    if (!quotes) std::replace(content.begin(), content.end(), '"', '_');
-    if (!quotes) std::replace(content.begin(), content.end(), '\r', '_');
-    if (!quotes) {
-      std::size_t at = 0;
-      while ((at = content.find("a,\n", at)) != std::string::npos) content.replace(at, 3, "a__");
-    }
-    write_file(folder / "t.csv", content);
+    write_file(folder / "t.csv", numbered_rows(kRows, quotes));
     const auto source =
         open_csv({std::make_shared<const TextFile>(folder / "t.csv")}, {}, {.x = Texts{"x"}});
     ASSERT_EQ(source->size(), kRows);
@@ -258,7 +244,7 @@ TEST(Csv, NoticesAFileThatIsCutWhileItIsInUse) {
 TEST(Csv, ReadsCompressedFiles) {
   const TemporaryFolder folder;
   const std::string content = "a,y\n1,2\n3,4\n";
-  write_file(folder / "t.csv.gz", gzip(content.substr(0, 6)) + gzip(content.substr(6)));
+  write_file(folder / "t.csv.gz", gzip_bytes(content.substr(0, 6)) + gzip_bytes(content.substr(6)));
   const auto source = data_format("csv").open(
       with_defaults(data_format("csv").keys, {{"path", Paths{folder / "t.csv.gz"}}}));
   EXPECT_THAT(x_of(*source), ElementsAre(1, 3));
@@ -271,13 +257,14 @@ TEST(Csv, RefusesCompressedFilesThatAreNot) {
     write_file(folder / "t.gz", bytes);
     return refusal([&] { TextFile(folder / "t.gz"); });
   };
-  const std::string whole = gzip("a,y\n1,2\n");
-  EXPECT_THAT(told(whole.substr(0, whole.size() - 5)), HasSubstr("ends too early"));
+  const std::string whole = gzip_bytes("a,y\n1,2\n");
+  EXPECT_THAT(told(whole.substr(0, whole.size() - 5)),
+              HasSubstr("t.gz': damaged: its compressed data is cut short at byte "));
   std::string damaged = whole;
   damaged[12] = static_cast<char>(damaged[12] ^ 0x55);
-  EXPECT_THAT(told(damaged), HasSubstr("damaged"));
+  EXPECT_THAT(told(damaged), HasSubstr("damaged: its compressed data is broken at byte "));
   // 64 MiB of zeros in 64 KiB.
-  EXPECT_THAT(told(gzip(std::string(std::size_t{1} << 26, '0'))),
+  EXPECT_THAT(told(gzip_bytes(std::string(std::size_t{1} << 26, '0'))),
               HasSubstr("inflates to more than 300 times its size"));
 }
 

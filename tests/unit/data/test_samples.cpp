@@ -22,9 +22,10 @@ using testing::refusal;
 constexpr std::array<std::size_t, 2> kBoth = {0, 1};
 
 // Sample i: x = [i, i + 0.5], or where extents differ i + 1 values of i; y = i. Some are broken.
-class Numbers final : public Source {
+class NumberedSamples final : public Source {
  public:
-  explicit Numbers(std::int64_t size, bool differ = false, std::set<std::int64_t> broken = {})
+  explicit NumberedSamples(std::int64_t size, bool differ = false,
+                           std::set<std::int64_t> broken = {})
       : size_(size),
         broken_(std::move(broken)),
         fields_({{.name = "x", .dtype = DType::float32, .shape = {differ ? kAnyExtent : 2}},
@@ -99,14 +100,14 @@ float drawn(std::uint64_t seed, std::int64_t epoch, std::int64_t index, std::uin
 }
 
 TEST(Samples, WithoutTransformsAreTheSource) {
-  const Samples samples(std::make_unique<Numbers>(5));
+  const Samples samples(std::make_unique<NumberedSamples>(5));
   const Batch batch = read(samples, {3, 1});
   EXPECT_TRUE(at::equal(batch.fields[0], at::tensor({3.0F, 3.5F, 1.0F, 1.5F}).reshape({2, 2})));
   EXPECT_THAT(labels(batch), ElementsAre(3, 1));
 }
 
 TEST(Samples, WhatIsDrawnIsAFunctionOfSeedEpochSampleAndPlace) {
-  const Samples samples(std::make_unique<Numbers>(5), first_plus_draw(2), 7);
+  const Samples samples(std::make_unique<NumberedSamples>(5), first_plus_draw(2), 7);
   EXPECT_THAT(samples.fields()[0].shape, ElementsAre(1));
   for (const std::int64_t epoch : {0, 3}) {
     const Batch batch = read(samples, {4, 2}, epoch);
@@ -120,26 +121,27 @@ TEST(Samples, WhatIsDrawnIsAFunctionOfSeedEpochSampleAndPlace) {
 }
 
 TEST(Samples, OfOneBatchHaveOneShape) {
-  const Samples samples(std::make_unique<Numbers>(5, /*differ=*/true));
+  const Samples samples(std::make_unique<NumberedSamples>(5, /*differ=*/true));
   EXPECT_EQ(read(samples, {2, 2}).fields[0].sizes(), at::IntArrayRef({2, 3}));
   EXPECT_THAT(refusal([&] {
                 read(samples, {2, 1});
               }),
               HasSubstr("the samples of a batch differ in field 'x': [3] and [2]"));
-  const Samples same(std::make_unique<Numbers>(5, /*differ=*/true), first_plus_draw());
+  const Samples same(std::make_unique<NumberedSamples>(5, /*differ=*/true), first_plus_draw());
   EXPECT_EQ(read(same, {2, 1}).fields[0].sizes(), at::IntArrayRef({2, 1}));
 }
 
 TEST(Samples, ABrokenOneIsAnError) {
-  const Samples samples(std::make_unique<Numbers>(5, false, std::set<std::int64_t>{3}));
+  const Samples samples(std::make_unique<NumberedSamples>(5, false, std::set<std::int64_t>{3}));
   EXPECT_EQ(refusal([&] { read(samples, {2, 3}); }), "sample 3 is broken");
 }
 
 TEST(Samples, InTrainingTheNextTakesThePlaceOfABrokenOne) {
   for (const bool differ : {false, true}) {
     const auto left_out = std::make_shared<LeftOut>(LeftOut::Instead::next_sample);
-    const Samples samples(std::make_unique<Numbers>(5, differ, std::set<std::int64_t>{3, 4}),
-                          first_plus_draw(differ ? 1 : 0), 0, left_out);
+    const Samples samples(
+        std::make_unique<NumberedSamples>(5, differ, std::set<std::int64_t>{3, 4}),
+        first_plus_draw(differ ? 1 : 0), 0, left_out);
     EXPECT_THAT(labels(read(samples, {2, 4, 3})), ElementsAre(2, 0, 0));
     const auto list = left_out->take_new();
     ASSERT_EQ(list.size(), 2U);
@@ -151,8 +153,8 @@ TEST(Samples, InTrainingTheNextTakesThePlaceOfABrokenOne) {
 
 TEST(Samples, InEvaluationABrokenOneIsMissing) {
   const auto left_out = std::make_shared<LeftOut>(LeftOut::Instead::nothing);
-  const Samples samples(std::make_unique<Numbers>(5, false, std::set<std::int64_t>{1, 3}), {}, 0,
-                        left_out);
+  const Samples samples(std::make_unique<NumberedSamples>(5, false, std::set<std::int64_t>{1, 3}),
+                        {}, 0, left_out);
   const Batch batch = read(samples, {0, 1, 2, 3});
   EXPECT_THAT(labels(batch), ElementsAre(0, 2));
   EXPECT_EQ(batch.fields[0].sizes(), at::IntArrayRef({2, 2}));
@@ -163,7 +165,7 @@ TEST(Samples, InEvaluationABrokenOneIsMissing) {
 TEST(Samples, WhereAllAreBrokenItIsAnError) {
   std::set<std::int64_t> all;
   for (std::int64_t i = 0; i < 300; ++i) all.insert(i);
-  const Samples samples(std::make_unique<Numbers>(300, false, all), {}, 0,
+  const Samples samples(std::make_unique<NumberedSamples>(300, false, all), {}, 0,
                         std::make_shared<LeftOut>(LeftOut::Instead::next_sample));
   EXPECT_THAT(refusal([&] { read(samples, {250}); }), HasSubstr("is broken"));
 }

@@ -19,8 +19,8 @@ class TextFile {
   /// Throws UserError for a file that cannot be read, damaged compression, one that inflates to
   /// more than text does, and UTF-16.
   explicit TextFile(const std::filesystem::path& path);
-  /// A text that is no file.
-  TextFile(std::string text, std::string name);
+  /// The same of the content of a file.
+  TextFile(std::string content, std::string name);
 
   /// All of it, without a byte order mark. If the file is truncated meanwhile, reading the missing
   /// part ends the process (SIGBUS).
