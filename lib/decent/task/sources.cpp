@@ -30,8 +30,8 @@ Transforms transforms_of(const DataRecipe& data, DataUse use) {
   Transforms transforms;
   for (const TransformRecipe& each : data.transforms) {
     auto transform = transform_row(each.name).make(each.options);
-    if (use == DataUse::training || !transform->random())
-      transforms.push_back(std::move(transform));
+    if (use == DataUse::evaluation && transform->random()) transform = transform->in_evaluation();
+    if (transform) transforms.push_back(std::move(transform));
   }
   return transforms;
 }

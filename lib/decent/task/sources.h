@@ -42,7 +42,7 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
 /// another data set of the same shape.
 std::string content_of(const Source& source);
 
-/// Which transforms a data set gets: evaluation leaves out those that draw random numbers.
+/// Which transforms a data set gets: those that draw random numbers are for training.
 enum class DataUse { training, evaluation };
 
 /// The samples of data.train, or of data.eval, whichever `key` names, for a batch of any fields.

@@ -15,6 +15,7 @@
 #include "decent/data/batch.h"
 #include "decent/data/sampler.h"
 #include "decent/parallel/named_tensors.h"
+#include "decent/parallel/storage.h"
 #include "decent/task/backward.h"
 #include "decent/task/layout_advice.h"
 #include "decent/task/non_finite.h"
