@@ -64,13 +64,12 @@ CASES = [
 
 
 def ask(case: Case) -> Told:
-    """--dry-run under torchrun, as a user would."""
+    """--dry-run, as a user would."""
     flags = ["--set", f"parallel.topology={case.topology}"]
     if case.per_machine:
         flags += ["--set", f"parallel.local_world_size={case.per_machine}"]
     out = subprocess.run(
-        [ROOT / ".venv/bin/torchrun", "--standalone", "--nproc-per-node", str(case.workers), ROOT / "decent-train",
-         "--config", ROOT / "configs/digits.yaml", "--dry-run", *flags],
+        [ROOT / "decent-train", ROOT / "configs/digits.yaml", "--workers", str(case.workers), "--dry-run", *flags],
         check=True, text=True, stdout=subprocess.PIPE, env={**os.environ, "OMP_NUM_THREADS": "1"}).stdout
     phases = [[[int(rank) for rank in edge.split()] for edge in re.findall(r"\{([\d ]+)\}", line)]
               for line in re.findall(r"phase \d+: (.*)", out)]

@@ -20,7 +20,10 @@ TORCHRUN = Path(sys.executable).with_name("torchrun")
 TIMEOUT_S = 120
 OUT_OF_TIME = 124  # exit code of a process that did not end by itself
 
-LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+LAUNCHER_VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+                      "DECENT_SUPERVISOR", "DECENT_STORE_LISTENER")
+# torchrun, Slurm, Open MPI, Hydra and PMI: the tests may run inside a job.
+LAUNCHER_PREFIXES = ("TORCHELASTIC_", "PET_", "GLOO_", "SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_LOCAL")
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,7 @@ def environment(**extra: object) -> dict[str, str]:
     the same results on every machine; tests of the GPU give CUDA_VISIBLE_DEVICES.
     """
     def foreign(name: str) -> bool:
-        return name in LAUNCHER_VARIABLES or name.startswith(("TORCHELASTIC_", "PET_", "GLOO_"))
+        return name in LAUNCHER_VARIABLES or name.startswith(LAUNCHER_PREFIXES)
 
     kept = {name: value for name, value in os.environ.items() if not foreign(name)}
     fixed = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}

@@ -67,6 +67,10 @@ def variables_of(process: int) -> dict[str, str]:
     return dict(text.split("=", 1) for text in texts if "=" in text)
 
 
+def parent_of(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 def states_of(process: int) -> set[str]:
     """Of its threads, as ps shows them: R, S, T, .."""
     files = Path(f"/proc/{process}/task").glob("*/stat")

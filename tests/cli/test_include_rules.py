@@ -43,7 +43,7 @@ ONNX_FOLDERS["write"] = {"format"}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
 TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "report", "supervisor")
-TORCH_FREE_FOLDERS = ("data/images", "data/transforms")
+TORCH_FREE_FOLDERS = ("data/csv", "data/formats", "data/images", "data/transforms")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
                     *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))

@@ -12,7 +12,7 @@
 
 namespace decent::config {
 
-/// A row that takes keys of its own: a format of data.train and data.eval.
+/// A row that takes keys of its own: a format of data.train and data.eval, a transform.
 struct NamedOptions {
   std::string name;
   std::vector<OptionKey> keys;
@@ -36,12 +36,13 @@ struct MethodName {
 };
 
 struct Names {
-  std::vector<std::string> losses;      // model.loss
-  std::vector<std::string> metrics;     // eval.metrics, checkpoint.keep_best
-  std::vector<std::string> topologies;  // parallel.topology
-  std::vector<MethodName> methods;      // parallel.method
-  std::vector<ExchangeName> exchanges;  // parallel.comm_dtype
-  std::vector<NamedOptions> formats;    // data.train, data.eval: format
+  std::vector<std::string> losses;            // model.loss
+  std::vector<std::string> metrics;           // eval.metrics, checkpoint.keep_best
+  std::vector<std::string> topologies;        // parallel.topology
+  std::vector<MethodName> methods;            // parallel.method
+  std::vector<ExchangeName> exchanges;        // parallel.comm_dtype
+  std::vector<NamedOptions> formats;          // data.train, data.eval: format
+  std::vector<NamedOptions> transforms = {};  // data.transforms
 };
 
 /// The entry of that name in one of these lists; null if there is none.

@@ -70,6 +70,15 @@ struct SourceRecipe {
   bool operator==(const SourceRecipe&) const = default;
 };
 
+/// An element of data.transforms.
+struct TransformRecipe {
+  std::string name;  // one of Names::transforms
+  Options options;   // the keys that it takes
+  bool operator==(const TransformRecipe&) const = default;
+};
+
+enum class OnError { fail, skip };
+
 struct DataRecipe {
   SourceRecipe train;
   std::optional<SourceRecipe> eval;
@@ -77,6 +86,9 @@ struct DataRecipe {
   std::int64_t eval_batch_size = 256;  // samples
   bool shuffle = true;
   std::int64_t prefetch = 2;  // batches
+  std::int64_t threads = 1;
+  OnError on_error = OnError::fail;
+  std::vector<TransformRecipe> transforms;
   bool operator==(const DataRecipe&) const = default;
 };
 

@@ -67,10 +67,20 @@ std::string sources(const config::Names& names) {
   return text;
 }
 
+std::string transforms(const config::Names& names) {
+  std::string text;
+  for (const config::NamedOptions& transform : names.transforms) {
+    if (!transform.keys.empty()) text += head("The transform `" + transform.name + "`");
+    for (const KeyInfo& key : keys_of(config::transform_table(transform), names))
+      text += row(key, 0);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string recipe_reference(const config::Names& names) {
-  return recipe_sections(names) + sources(names) +
+  return recipe_sections(names) + sources(names) + transforms(names) +
          nested("An element of `optimizer.param_groups`", config::table_of<ParamGroupRecipe>(),
                 names) +
          nested("An edge of a custom `parallel.topology`", config::table_of<EdgeRecipe>(), names);

@@ -77,9 +77,15 @@ Table<DataRecipe> make_data_table() {
       .may_differ()
       .on_resume(silent)
       .doc("Batches read ahead.");
-  table.later("threads", "1", "Threads that read data, per worker.");
-  table.later("on_error", "fail", "What a sample that cannot be read does.");
-  table.later("transforms", "[]", "Transforms of the training data.");
+  table.key("threads", &R::threads)
+      .range(within(1, 256))
+      .may_differ()
+      .on_resume(silent)
+      .doc("Threads of each worker that read, decode and transform batches.");
+  table.key("on_error", &R::on_error)
+      .doc("What a sample that cannot be read does: `fail` ends the run, `skip` leaves it out.");
+  table.key("transforms", &R::transforms)
+      .doc("What happens to each sample before it is put into a batch, in this order.");
   return table;
 }
 

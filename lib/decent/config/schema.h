@@ -31,6 +31,15 @@ struct Codec<SourceRecipe> {
   static std::string type(const Limits&);
 };
 
+/// A transform's name, {name: its first key's value} or {name: {key: value, ..}}.
+template <>
+struct Codec<TransformRecipe> {
+  static bool read(const Slot& slot, TransformRecipe& out);
+  static std::string print(const TransformRecipe& transform);
+  static std::string type(const Limits&) { return "a transform such as {flip: 0.5}"; }
+  static std::string items(const Limits&) { return "transforms such as {flip: 0.5}"; }
+};
+
 /// A name or {phases: ..}.
 template <>
 struct Codec<TopologyRecipe> {
@@ -56,6 +65,8 @@ const Table<EdgeRecipe>& table_of<EdgeRecipe>();
 std::vector<std::string> format_names(const Names& names);
 /// The keys of a source of that format: `format`, those that the format takes, those that all take.
 Table<SourceRecipe> source_table(const NamedOptions& format);
+/// The keys of a transform.
+Table<TransformRecipe> transform_table(const NamedOptions& transform);
 /// The keys that sources of all formats take.
 bool is_common_source_key(const std::string& name);
 const Table<TopologyRecipe>& custom_topology_table();

@@ -39,6 +39,37 @@ bool read_named_inputs(const Slot& slot, std::vector<ModelInput>& out) {
   return good;
 }
 
+Value empty_mapping(Where where) {
+  Value mapping;
+  mapping.kind = Value::Kind::mapping;
+  mapping.where = where;
+  return mapping;
+}
+
+// A transform by its name, or as a mapping of that to the values of its keys.
+struct GivenTransform {
+  std::string name;
+  Value keys;
+};
+
+std::optional<GivenTransform> given_transform(const Value& value) {
+  if (const auto name = to_text(value)) return GivenTransform{*name, empty_mapping(value.where)};
+  if (value.kind != Value::Kind::mapping || value.entries.size() != 1) return std::nullopt;
+  const Entry& entry = value.entries.front();
+  if (entry.value.kind == Value::Kind::null)
+    return GivenTransform{entry.key, empty_mapping(entry.where)};
+  return GivenTransform{entry.key, entry.value};
+}
+
+// A value that is no mapping is that of the first key.
+Value with_first_key(const NamedOptions& transform, const Value& value) {
+  const bool is_plain = value.kind == Value::Kind::scalar || value.kind == Value::Kind::list;
+  if (!is_plain || transform.keys.empty()) return value;
+  Value mapping = empty_mapping(value.where);
+  mapping.entries.push_back({transform.keys.front().name, value.where, value});
+  return mapping;
+}
+
 }  // namespace
 
 bool Codec<std::vector<ModelInput>>::read(const Slot& slot, std::vector<ModelInput>& out) {
@@ -113,6 +144,32 @@ std::string Codec<SourceRecipe>::print(const SourceRecipe& source) {
 
 std::string Codec<SourceRecipe>::type(const Limits&) {
   return "a source such as {format: builtin, name: digits, split: train}";
+}
+
+// `flip`, `{flip: 0.5}` and `{flip: {p: 0.5}}` are the same.
+bool Codec<TransformRecipe>::read(const Slot& slot, TransformRecipe& out) {
+  const std::optional<GivenTransform> given = given_transform(slot.value);
+  if (!given) return slot.expected(type(slot.limits));
+  const std::vector<NamedOptions>& known = slot.context.names.transforms;
+  const NamedOptions* transform = find_named(known, given->name);
+  if (transform == nullptr) {
+    std::string other;
+    Value name = slot.value;
+    name.kind = Value::Kind::scalar;
+    name.text = given->name;
+    return read_name({name, slot.path, slot.context, slot.limits, slot.section, false},
+                     names_in(known), other);
+  }
+  const std::size_t before = slot.context.mistakes.size();
+  const std::string path = dotted(slot.path, given->name);
+  transform_table(*transform)
+      .read(with_first_key(*transform, given->keys), given->keys.where, path, slot.context, out);
+  out.name = given->name;
+  return slot.context.mistakes.size() == before;
+}
+
+std::string Codec<TransformRecipe>::print(const TransformRecipe& transform) {
+  return "{" + key_text(transform.name) + ": {" + print_options(transform.options) + "}}";
 }
 
 bool Codec<TopologyRecipe>::read(const Slot& slot, TopologyRecipe& out) {

@@ -102,6 +102,13 @@ Table<SourceRecipe> source_table(const NamedOptions& format) {
   return table;
 }
 
+Table<TransformRecipe> transform_table(const NamedOptions& transform) {
+  Table<TransformRecipe> table;
+  for (const OptionKey& key : transform.keys)
+    table.add_key(std::make_unique<OptionOf<TransformRecipe>>(key, &TransformRecipe::options));
+  return table;
+}
+
 template <>
 const Table<HoldoutRecipe>& table_of<HoldoutRecipe>() {
   static const Table<HoldoutRecipe> table = make_holdout_table();

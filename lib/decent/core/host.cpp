@@ -40,4 +40,6 @@ std::string host_identity() {
   return all;
 }
 
+std::int64_t machine_memory() { return ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE); }
+
 }  // namespace decent

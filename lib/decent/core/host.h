@@ -1,6 +1,7 @@
 #pragma once
 // The machine that this process runs on.
 
+#include <cstdint>
 #include <string>
 
 namespace decent {
@@ -12,5 +13,8 @@ std::string host_name();
 /// loopback: those of one boot of a machine, of one user, and in the same namespaces of processes
 /// and of the network. Empty where the system does not tell.
 std::string host_identity();
+
+/// Bytes of memory that it has.
+std::int64_t machine_memory();
 
 }  // namespace decent

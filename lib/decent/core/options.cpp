@@ -34,11 +34,11 @@ Options with_defaults(const std::vector<OptionKey>& keys, const Options& given) 
       throw std::logic_error("option '" + key.name + "' is required");
     if (key.fallback) all.set(key.name, *key.fallback);
   }
-  for (const auto& [name, value] : given.all()) {
+  for (const auto& one : given.all()) {  // clang 14: lambdas cannot take structured bindings
     const bool taken = std::any_of(keys.begin(), keys.end(),
-                                   [&](const OptionKey& key) { return key.name == name; });
-    if (!taken) throw std::logic_error("option '" + name + "' is not taken");
-    all.set(name, value);
+                                   [&](const OptionKey& key) { return key.name == one.first; });
+    if (!taken) throw std::logic_error("option '" + one.first + "' is not taken");
+    all.set(one.first, one.second);
   }
   return all;
 }

@@ -8,6 +8,7 @@
 
 #include "decent/core/byte_reader.h"
 #include "decent/core/error.h"
+#include "decent/core/gzip.h"
 #include "decent/core/quote.h"
 
 namespace decent {
@@ -28,9 +29,6 @@ constexpr std::uint16_t kExtra64 = 1;             // the kind of extra field tha
 constexpr std::uint16_t kEncrypted = 1;           // a flag
 constexpr std::uint16_t kStored = 0;
 constexpr std::uint16_t kDeflated = 8;
-// Deflate packs at most 1032 bytes into one (zlib's documentation): what claims more is a lie, and
-// must not be believed when memory is asked for.
-constexpr std::uint64_t kMaxRatio = 1032;
 
 // Where the directory lies.
 struct Directory {
@@ -200,9 +198,10 @@ bool inflate_into(std::span<const std::byte> from, std::span<std::byte> to) {
   return result == Z_STREAM_END && out_left == 0;
 }
 
-std::uint32_t crc32_of(std::span<const std::byte> bytes) {
-  return static_cast<std::uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+void check_sum(std::span<const std::byte> content, const ZipEntry& entry, const std::string& what) {
+  const auto sum = static_cast<std::uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
+  if (sum != entry.checksum) throw UserError(what + ": damaged: its checksum is another");
 }
 
 }  // namespace
@@ -212,7 +211,7 @@ std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::stri
 }
 
 std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& what) {
-  if (entry.size / kMaxRatio > entry.data.size()) {
+  if (entry.size / kMaxDeflateRatio > entry.data.size()) {
     throw UserError(what + ": damaged: it cannot hold as much as it says");
   }
   std::vector<std::byte> content;
@@ -224,10 +223,12 @@ std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& wha
   } else {
     content.assign(entry.data.begin(), entry.data.end());
   }
-  if (crc32_of(content) != entry.checksum) {
-    throw UserError(what + ": damaged: its checksum is another");
-  }
+  check_sum(content, entry, what);
   return content;
+}
+
+void check_stored(const ZipEntry& entry, const std::string& what) {
+  check_sum(entry.data, entry, what);
 }
 
 }  // namespace decent

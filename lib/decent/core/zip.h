@@ -34,4 +34,7 @@ std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::stri
 /// where the compressed data can hold that much.
 std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& what);
 
+/// Reads a stored entry once, where it lies. Throws UserError as zip_content does.
+void check_stored(const ZipEntry& entry, const std::string& what);
+
 }  // namespace decent

@@ -31,8 +31,7 @@ void register_data_format(DataFormat format);
 /// The format of that name. Throws UserError for an unknown one, listing all. Any thread.
 DataFormat data_format(std::string_view name);
 
-/// All that data_format knows: builtin, safetensors, npz, images, then those that were registered.
-/// Any thread.
+/// All that data_format knows: those of built_in.h, then those that were registered. Any thread.
 std::vector<DataFormat> data_formats();
 
 }  // namespace decent

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "decent/core/error.h"
 #include "decent/core/npy.h"
@@ -20,22 +21,31 @@ std::string field_of(std::string_view entry, const std::string& file) {
                   "' is no .npy array; a .npz holds nothing else");
 }
 
-TensorView view_of(std::vector<std::byte>& bytes, const std::string& field,
-                   const std::string& name) {
-  NpyHeader header = parse_npy_header(bytes, name);
-  if (bytes.size() - header.data_offset != header.data_bytes) {
+// Where the content of an entry lies, which is in `storage` where it is deflated.
+std::span<const std::byte> content_of(const ZipEntry& entry,
+                                      std::vector<std::vector<std::byte>>& storage,
+                                      const std::string& name) {
+  if (entry.deflated) return storage.emplace_back(zip_content(entry, name));
+  check_stored(entry, name);
+  return entry.data;
+}
+
+TensorView view_of(const ZipEntry& entry, std::vector<std::vector<std::byte>>& storage,
+                   const std::string& field, const std::string& name) {
+  const std::span<const std::byte> content = content_of(entry, storage, name);
+  NpyHeader header = parse_npy_header(content, name);
+  std::span<const std::byte> data = content.subspan(header.data_offset);
+  if (data.size() != header.data_bytes) {
     throw UserError(name + ": damaged: its header asks for " +
                     counted(static_cast<std::int64_t>(header.data_bytes), "byte") + ", it has " +
-                    std::to_string(bytes.size() - header.data_offset));
+                    std::to_string(data.size()));
   }
   if (header.fortran_order && header.data_bytes > 0) {
-    bytes = to_c_order(std::span(bytes).subspan(header.data_offset), header);
-    header.data_offset = 0;
+    std::vector<std::byte> ordered = to_c_order(data, header);
+    if (entry.deflated) storage.pop_back();
+    data = storage.emplace_back(std::move(ordered));
   }
-  return {.name = field,
-          .dtype = header.dtype,
-          .shape = std::move(header.shape),
-          .data = std::span<const std::byte>(bytes).subspan(header.data_offset)};
+  return {.name = field, .dtype = header.dtype, .shape = std::move(header.shape), .data = data};
 }
 
 }  // namespace
@@ -44,13 +54,11 @@ Npz read_npz(std::span<const std::byte> bytes, const std::string& file) {
   const std::vector<ZipEntry> entries = read_zip(bytes, "'" + file + "': not a .npz archive");
   Npz npz;
   std::set<std::string> names;
-  npz.storage.reserve(entries.size());  // the views below point into the elements
   for (const ZipEntry& entry : entries) {
     const std::string field = field_of(entry.name, file);
     const std::string name = "'" + file + "': array '" + field + "'";
     if (!names.insert(field).second) throw UserError(name + " is there twice");
-    npz.storage.push_back(zip_content(entry, name));
-    npz.arrays.push_back(view_of(npz.storage.back(), field, name));
+    npz.arrays.push_back(view_of(entry, npz.storage, field, name));
   }
   std::sort(npz.arrays.begin(), npz.arrays.end(),
             [](const TensorView& a, const TensorView& b) { return a.name < b.name; });

@@ -11,15 +11,16 @@
 
 namespace decent {
 
-/// The arrays of an archive, in memory, sorted by name. `arrays` point into `storage`.
+/// The arrays of an archive, sorted by name. Stored arrays in C order point into the archive's
+/// bytes and need no memory; deflated ones, and those in Fortran order, point into `storage`.
 struct Npz {
   std::vector<std::vector<std::byte>> storage;
   std::vector<TensorView> arrays;  // row-major
 };
 
-/// Reads a whole archive, entries stored or deflated. Throws UserError naming `file`, and the
-/// entry, for damaged or encrypted archives, entries that are no arrays, duplicate names, sizes
-/// that disagree with headers, or that the compressed data cannot hold.
+/// Reads a whole archive once, for its checksums, entries stored or deflated. Throws UserError
+/// naming `file`, and the entry, for damaged or encrypted archives, entries that are no arrays,
+/// duplicate names, sizes that disagree with headers, or that the compressed data cannot hold.
 Npz read_npz(std::span<const std::byte> bytes, const std::string& file);
 
 }  // namespace decent

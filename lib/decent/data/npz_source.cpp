@@ -1,6 +1,7 @@
 #include "decent/data/npz_source.h"
 
 #include <cstring>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -12,18 +13,42 @@
 
 namespace decent {
 
+namespace {
+
+// The mapped file, and its arrays, in it or in memory.
+struct NpzFile {
+  explicit NpzFile(const std::filesystem::path& path)
+      : mapped(path), npz(read_npz(mapped.bytes(), path.string())) {}
+
+  MappedFile mapped;
+  Npz npz;
+};
+
+std::function<void(std::size_t, std::span<std::byte>)> reader_of(
+    std::shared_ptr<const NpzFile> file, std::span<const std::byte> data) {
+  const std::span<const std::byte> all = file->mapped.bytes();
+  const std::less_equal<> order;  // of any pointers
+  if (order(all.data(), data.data()) && order(data.data(), all.data() + all.size())) {
+    const auto begin = static_cast<std::size_t>(data.data() - all.data());
+    return [file = std::move(file), begin](std::size_t offset, std::span<std::byte> out) {
+      file->mapped.copy(begin + offset, out);
+    };
+  }
+  return [file = std::move(file), data](std::size_t offset, std::span<std::byte> out) {
+    std::memcpy(out.data(), data.data() + offset, out.size());
+  };
+}
+
+}  // namespace
+
 std::unique_ptr<Source> open_npz_source(const std::filesystem::path& path) {
-  const MappedFile file(path);
-  const auto npz = std::make_shared<const Npz>(read_npz(file.bytes(), path.string()));
+  const auto file = std::make_shared<const NpzFile>(path);
   std::vector<Array> arrays;
-  for (const TensorView& tensor : npz->arrays) {
-    arrays.push_back(
-        {.name = tensor.name,
-         .dtype = tensor.dtype,
-         .shape = tensor.shape,
-         .read = [npz, data = tensor.data](std::size_t offset, std::span<std::byte> out) {
-           std::memcpy(out.data(), data.data() + offset, out.size());
-         }});
+  for (const TensorView& tensor : file->npz.arrays) {
+    arrays.push_back({.name = tensor.name,
+                      .dtype = tensor.dtype,
+                      .shape = tensor.shape,
+                      .read = reader_of(file, tensor.data)});
   }
   return make_table_source(std::move(arrays), path.string());
 }

@@ -1,15 +1,24 @@
 #include "decent/data/prefetcher.h"
 
+#include <algorithm>
 #include <cassert>
 #include <stdexcept>
 #include <utility>
 
 namespace decent {
 
-Prefetcher::Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth)
-    : reader_(std::move(reader)), number_(first), last_(last), depth_(depth) {
-  assert(first <= last);
-  if (depth_ > 0) thread_ = std::thread([this, first] { run(first); });
+Prefetcher::Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth,
+                       std::size_t threads)
+    : reader_(std::move(reader)),
+      number_(first),
+      last_(last),
+      depth_(static_cast<std::int64_t>(depth == 0 ? 0 : std::max(depth, threads))),
+      begun_(first),
+      taken_(first),
+      end_(last) {
+  assert(first <= last && threads > 0);
+  if (depth_ == 0) return;
+  for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
 }
 
 Prefetcher::~Prefetcher() {
@@ -18,7 +27,7 @@ Prefetcher::~Prefetcher() {
     stop_ = true;
   }
   changed_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 Prefetcher::Result Prefetcher::read(std::int64_t number) const {
@@ -29,33 +38,27 @@ Prefetcher::Result Prefetcher::read(std::int64_t number) const {
   }
 }
 
-void Prefetcher::run(std::int64_t first) {
-  for (std::int64_t number = first; number < last_; ++number) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return stop_ || ready_.size() < depth_; });
-      if (stop_) return;
-    }
+void Prefetcher::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return may_begin(); });
+    if (stop_ || begun_ >= end_) return;
+    const std::int64_t number = begun_++;
+    lock.unlock();
     Result result = read(number);
-    const bool failed = result.error != nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      ready_.push_back(std::move(result));
-    }
+    lock.lock();
+    if (result.error != nullptr) end_ = number;
+    ready_.emplace(number, std::move(result));
     changed_.notify_all();
-    if (failed) return;
   }
 }
 
 Prefetcher::Result Prefetcher::take() {
   if (depth_ == 0) return read(number_);
-  Result result;
-  {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return !ready_.empty(); });
-    result = std::move(ready_.front());
-    ready_.pop_front();
-  }
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ready_.contains(number_); });
+  Result result = std::move(ready_.extract(number_).mapped());
+  ++taken_;
   changed_.notify_all();
   return result;
 }

@@ -1,40 +1,44 @@
 #pragma once
-// Reads batches ahead of the consumer, in one thread, in order.
+// Reads batches ahead of the consumer, in one or several threads.
 
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "decent/data/batch.h"
 
 namespace decent {
 
 /// Returns the batches first, first + 1, .. , last - 1 of a sequence, exactly these and in this
-/// order, whatever the depth. There is one consumer: one thread calls next() and the destructor.
-/// The reader runs in a thread of the prefetcher (with depth 0 in the consumer's), one call at a
-/// time. It should copy and not compute, since PyTorch gives every thread that computes a thread
-/// pool of its own.
+/// order, whatever the depth and the number of threads. There is one consumer: one thread calls
+/// next() and the destructor. The reader runs in threads of the prefetcher, one batch each at a
+/// time (with depth 0 in the consumer's thread). It should not call operators of PyTorch that
+/// compute, since PyTorch gives every thread that computes a thread pool of its own.
 class Prefetcher {
  public:
   using Reader = std::function<Batch(std::int64_t number)>;
   /// For `last`: a sequence without end.
   static constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
-  /// At most `depth` batches are kept ready. Depth 0 starts no thread and reads when asked.
-  Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth);
-  /// Waits for the read under way, and drops the batches that were read ahead.
+  /// At most `depth` batches, or one for each of `threads` where that is more, are ready or being
+  /// read. Depth 0 starts no thread and reads when asked. `threads` is >= 1; with several, `reader`
+  /// must be safe to call from several at once.
+  Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth,
+             std::size_t threads = 1);
+  /// Waits for the reads under way, and drops the batches that were read ahead.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
   /// Waits for the next batch and returns it. If the reader threw for that batch, throws its
-  /// exception, now and in every later call; nothing is read after a failure. Throws
+  /// exception, now and in every later call; once a read has failed no other begins. Throws
   /// std::logic_error past the last batch.
   Batch next();
 
@@ -50,19 +54,23 @@ class Prefetcher {
 
   Result read(std::int64_t number) const;
   Result take();
-  void run(std::int64_t first);
+  bool may_begin() const { return stop_ || begun_ >= end_ || begun_ - taken_ < depth_; }
+  void run();
 
   Reader reader_;
   std::int64_t number_;
   std::int64_t last_;
-  std::size_t depth_;
+  std::int64_t depth_;
   std::exception_ptr failure_;  // the consumer's: what next() throws from now on
 
-  std::mutex mutex_;  // guards ready_ and stop_
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<Result> ready_;
+  std::int64_t begun_;  // the first batch that no thread has begun to read
+  std::int64_t taken_;  // the first one that the consumer has not taken
+  std::int64_t end_;    // no thread begins this one
+  std::map<std::int64_t, Result> ready_;
   bool stop_ = false;
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace decent

@@ -29,20 +29,35 @@ class ShardedSource final : public Source {
 
   const std::vector<Field>& fields() const override { return shards_.front()->fields(); }
   std::int64_t size() const override { return size_; }
+  bool decodes() const override { return shards_.front()->decodes(); }
+  std::vector<std::string> classes() const override { return shards_.front()->classes(); }
 
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {
     const std::size_t row = fields()[field].sample_bytes();
     for (const std::int64_t index : indices) {
-      const auto end = std::upper_bound(ends_.begin(), ends_.end(), index);
-      const auto shard = static_cast<std::size_t>(end - ends_.begin());
-      const std::int64_t inside = index - (shard == 0 ? 0 : ends_[shard - 1]);
-      shards_[shard]->read(field, {&inside, 1}, out);
+      const auto [shard, inside] = place_of(index);
+      shard.read(field, {&inside, 1}, out);
       out += row;
     }
   }
+  void read_one(std::size_t field, std::int64_t index, HostArray& out) const override {
+    const auto [shard, inside] = place_of(index);
+    shard.read_one(field, inside, out);
+  }
 
  private:
+  struct Place {
+    const Source& shard;
+    std::int64_t index;
+  };
+
+  Place place_of(std::int64_t index) const {
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), index);
+    const auto shard = static_cast<std::size_t>(end - ends_.begin());
+    return {*shards_[shard], index - (shard == 0 ? 0 : ends_[shard - 1])};
+  }
+
   std::vector<std::unique_ptr<Source>> shards_;
   std::vector<std::int64_t> ends_;  // the number of the first sample after each shard
   std::int64_t size_ = 0;
@@ -83,8 +98,12 @@ std::unique_ptr<Source> open_shards(
                       files.front().string() + "' has " + first);
     }
   }
-  if (shards.size() == 1) return std::move(shards.front());
-  return std::make_unique<ShardedSource>(std::move(shards));
+  return concatenated(std::move(shards));
+}
+
+std::unique_ptr<Source> concatenated(std::vector<std::unique_ptr<Source>> sources) {
+  if (sources.size() == 1) return std::move(sources.front());
+  return std::make_unique<ShardedSource>(std::move(sources));
 }
 
 }  // namespace decent

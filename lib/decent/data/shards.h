@@ -21,4 +21,8 @@ std::unique_ptr<Source> open_shards(
     std::span<const std::filesystem::path> files,
     const std::function<std::unique_ptr<Source>(const std::filesystem::path&)>& open);
 
+/// A source of the samples of all sources, of which there is at least one; they have the same
+/// fields and classes.
+std::unique_ptr<Source> concatenated(std::vector<std::unique_ptr<Source>> sources);
+
 }  // namespace decent

@@ -71,6 +71,10 @@ class Source {
   /// data names none.
   virtual std::vector<std::string> classes() const { return {}; }
 
+  /// Whether a sample takes long to read: an image that has to be decoded. Whoever would look at
+  /// all samples then looks at some.
+  virtual bool decodes() const { return false; }
+
   /// The number of the field `name`; nullopt if there is none.
   std::optional<std::size_t> field_index(std::string_view name) const;
 };

@@ -20,6 +20,7 @@ class Subset : public Source {
   explicit Subset(std::unique_ptr<Source> source) : source_(std::move(source)) {}
 
   const std::vector<Field>& fields() const override { return source_->fields(); }
+  bool decodes() const override { return source_->decodes(); }
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {
     source_->read(field, places_of(indices), out);

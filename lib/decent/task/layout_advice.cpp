@@ -19,7 +19,7 @@ std::optional<LayoutMismatch> mismatch_of_output(const Task& task) {
 void add_inputs(const Task& task, const DataSet& data, std::int64_t batch_size,
                 std::vector<LayoutMismatch>& found) {
   for (std::size_t i = 0; i < task.inputs.size(); ++i) {
-    const Field& field = data.source->fields()[data.fields[i]];
+    const Field& field = data.field(i);
     FedInput input{task.inputs[i].argument, i, field.name, {batch_size}};
     input.batch.insert(input.batch.end(), field.shape.begin(), field.shape.end());
     if (auto mismatch = task.model->origin().input_mismatch(input))

@@ -36,8 +36,8 @@ std::optional<std::string> bad_field(const Task& task, const TrainedBatch& batch
     const std::int64_t bad = count_non_finite(field);
     if (bad == 0) continue;
     const bool is_target = data.has_target && i + 1 == batch.read.fields.size();
-    const std::string name = "field '" + data.source->fields()[data.fields[i]].name +
-                             "' of the batch" + (is_target ? " (model.target)" : "");
+    const std::string name =
+        "field '" + data.field(i).name + "' of the batch" + (is_target ? " (model.target)" : "");
     const auto row = static_cast<std::size_t>(first_bad_row(field));
     return first_bad(name, field, bad) + ": sample " + std::to_string(batch.samples[row]) + " of " +
            data.key +

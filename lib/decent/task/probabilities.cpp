@@ -106,10 +106,9 @@ std::optional<bool> looks_like_probabilities(const at::Tensor& output, const Rec
 
 void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
   const at::NoGradGuard no_grad;
-  std::vector<std::int64_t> samples(
-      static_cast<std::size_t>(std::min(data.source->size(), batch_size)));
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(data.size(), batch_size)));
   std::iota(samples.begin(), samples.end(), 0);
-  const Batch batch = read_batch(*data.source, data.fields, samples);
+  const Batch batch = data.read(samples);
   const auto output = [&](bool logits) {
     task.model->give_logits(logits);
     seed_generator(static_cast<std::uint64_t>(task.recipe.seed), 0, 0, RandomStream::trial,

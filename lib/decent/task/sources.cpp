@@ -22,10 +22,33 @@ std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
                                       .evaluates = recipe.holdout->part == HoldoutPart::eval});
 }
 
+const SourceRecipe& source_of(const std::string& key, const DataRecipe& data) {
+  return key == "data.train" ? data.train : data.eval.value();
+}
+
+Transforms transforms_of(const DataRecipe& data, DataUse use) {
+  Transforms transforms;
+  for (const TransformRecipe& each : data.transforms) {
+    auto transform = transform_row(each.name).make(each.options);
+    if (use == DataUse::evaluation && transform->random()) transform = transform->in_evaluation();
+    if (transform) transforms.push_back(std::move(transform));
+  }
+  return transforms;
+}
+
+std::shared_ptr<LeftOut> left_out_of(const DataRecipe& data, DataUse use) {
+  if (data.on_error == OnError::fail) return nullptr;
+  return std::make_shared<LeftOut>(use == DataUse::training ? LeftOut::Instead::next_sample
+                                                            : LeftOut::Instead::nothing);
+}
+
 std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {
-  if (const auto index = data.source->field_index(name)) return *index;
+  const std::vector<Field>& fields = data.samples->fields();
   std::vector<std::string> names;
-  for (const Field& field : data.source->fields()) names.push_back(field.name);
+  for (const Field& field : fields) {
+    if (field.name == name) return names.size();
+    names.push_back(field.name);
+  }
   const auto nearest = nearest_name(name, names);
   throw UserError(data.key + " has no field '" + name + "', which " + wanted_by +
                   " asks for; it has " + join(names) +
@@ -44,34 +67,59 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
   return samples;
 }
 
+namespace {
+
+// Nothing where the sample cannot be read: whoever trains on it says so, or leaves it out.
+std::string_view content_of(const Source& source, std::size_t field, std::int64_t index,
+                            HostArray& array) {
+  try {
+    source.read_one(field, index, array);
+  } catch (const UserError&) {
+    return {};
+  }
+  return {reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()};
+}
+
+}  // namespace
+
 std::string content_of(const Source& source) {
   constexpr std::int64_t kMaxSamples = 64;
   const std::vector<std::int64_t> samples = spread_samples(source, kMaxSamples);
   Checksum checksum;
+  HostArray array;
   for (std::size_t field = 0; field < source.fields().size(); ++field) {
-    const std::size_t bytes = source.fields()[field].sample_bytes();
-    std::string sample(bytes, '\0');
     for (const std::int64_t index : samples) {
-      source.read(field, std::span(&index, 1), reinterpret_cast<std::byte*>(sample.data()));
-      checksum.add(sample);
+      checksum.add(content_of(source, field, index, array));
     }
   }
   return checksum.hex();
 }
 
-DataSet open_data_set(const std::string& key, const SourceRecipe& recipe,
-                      const ModelRecipe& model) {
-  DataSet data{.key = key, .source = nullptr, .fields = {}, .has_target = true, .content = {}};
+Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
+                     std::shared_ptr<LeftOut> left_out) {
+  return Samples(open_source(source_of(key, recipe.data)), transforms_of(recipe.data, use),
+                 static_cast<std::uint64_t>(recipe.seed), std::move(left_out));
+}
+
+DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use) {
+  DataSet data{.key = key,
+               .samples = nullptr,
+               .left_out = left_out_of(recipe.data, use),
+               .fields = {},
+               .has_target = true,
+               .content = {}};
   try {
-    data.source = open_source(recipe);
-    data.content = content_of(*data.source);
+    data.samples = std::make_shared<Samples>(
+        open_source(source_of(key, recipe.data)), transforms_of(recipe.data, use),
+        static_cast<std::uint64_t>(recipe.seed), data.left_out);
+    data.content = content_of(data.samples->source());
   } catch (const UserError& error) {
     throw UserError(key + ": " + error.what());
   }
-  for (const ModelInput& input : model.inputs)
+  for (const ModelInput& input : recipe.model.inputs)
     data.fields.push_back(find_field(data, input.field, "model.inputs"));
-  data.has_target = Criterion(model).needs_target();
-  if (data.has_target) data.fields.push_back(find_field(data, model.target, "model.target"));
+  data.has_target = Criterion(recipe.model).needs_target();
+  if (data.has_target) data.fields.push_back(find_field(data, recipe.model.target, "model.target"));
   return data;
 }
 

@@ -8,19 +8,27 @@
 #include <vector>
 
 #include "decent/config/recipe.h"
-#include "decent/data/source.h"
+#include "decent/data/samples.h"
 
 namespace decent {
 
-/// A source and which of its fields go where.
+/// Samples and which of its fields go where.
 struct DataSet {
   std::string key;  // "data.train" or "data.eval", for messages
-  std::unique_ptr<Source> source;
+  std::shared_ptr<const Samples> samples;
+  std::shared_ptr<LeftOut> left_out = nullptr;  // null: a sample that cannot be read is an error
   std::vector<std::size_t>
       fields;  // the model's inputs in the order of model.inputs, then the target if there is one
   bool has_target = true;
   std::string content;  // see content_of
 
+  const Field& field(std::size_t number) const { return samples->fields()[fields[number]]; }
+  std::int64_t size() const { return samples->size(); }
+  /// A batch of `fields`; see Samples::read.
+  Batch read(std::span<const std::int64_t> indices, std::int64_t epoch = 0,
+             HostMemory memory = HostMemory::pageable) const {
+    return samples->read(fields, indices, epoch, memory);
+  }
   /// The target among the fields of a batch; undefined where the model gives its loss itself.
   at::Tensor target_in(const std::vector<at::Tensor>& batch) const {
     return has_target ? batch.back() : at::Tensor();
@@ -34,8 +42,16 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
 /// another data set of the same shape.
 std::string content_of(const Source& source);
 
-/// Opens a source. Throws UserError naming `key` where it cannot be read or lacks a field that the
-/// model needs.
-DataSet open_data_set(const std::string& key, const SourceRecipe& recipe, const ModelRecipe& model);
+/// Which transforms a data set gets: those that draw random numbers are for training.
+enum class DataUse { training, evaluation };
+
+/// The samples of data.train, or of data.eval, whichever `key` names, for a batch of any fields.
+/// Throws UserError where the source cannot be read or a transform does not fit it.
+Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
+                     std::shared_ptr<LeftOut> left_out = nullptr);
+
+/// Opens data.train, or data.eval, whichever `key` names. Throws UserError naming `key` where the
+/// source cannot be read, a transform does not fit it, or it lacks a field that the model needs.
+DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use);
 
 }  // namespace decent

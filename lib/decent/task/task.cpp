@@ -17,6 +17,7 @@
 #include "decent/task/metrics.h"
 #include "decent/task/param_groups.h"
 #include "decent/task/probabilities.h"
+#include "decent/task/statistics.h"
 
 namespace decent {
 namespace {
@@ -91,19 +92,20 @@ void check_metrics(const Recipe& recipe) {
 
 std::optional<DataSet> open_train(const Recipe& recipe, Purpose purpose) {
   if (purpose != Purpose::training) return std::nullopt;
-  return open_data_set("data.train", recipe.data.train, recipe.model);
+  return open_data_set("data.train", recipe, DataUse::training);
 }
 
 std::optional<DataSet> open_eval(const Recipe& recipe, Purpose purpose) {
   if (!recipe.data.eval || purpose == Purpose::model) return std::nullopt;
-  return open_data_set("data.eval", *recipe.data.eval, recipe.model);
+  return open_data_set("data.eval", recipe, DataUse::evaluation);
 }
 
 }  // namespace
 
-Task open_task(const Recipe& recipe, const Launch& launch, Purpose purpose) {
-  check_counts(recipe);
-  check_metrics(recipe);
+Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
+  check_counts(given);
+  check_metrics(given);
+  const Recipe recipe = purpose == Purpose::model ? given : with_statistics(given);
   // Before the first backward: autograd starts a thread for each device that it then knows of.
   const DeviceChoice device = device_for(recipe, launch, purpose);
   std::vector<ForwardInput> inputs = forward_inputs(recipe.model);

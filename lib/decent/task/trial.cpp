@@ -15,6 +15,7 @@
 #include "decent/data/batch.h"
 #include "decent/data/sampler.h"
 #include "decent/parallel/named_tensors.h"
+#include "decent/parallel/storage.h"
 #include "decent/task/backward.h"
 #include "decent/task/layout_advice.h"
 #include "decent/task/non_finite.h"
@@ -52,7 +53,9 @@ struct TriedBatch {
 
 TriedBatch try_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
                      Trial& found) {
-  const Batch batch = read_batch(*data.source, data.fields, samples);
+  const Batch batch = data.read(samples);
+  if (batch.fields.empty())
+    throw UserError(data.key + ": no sample of a whole batch can be read (data.on_error: skip)");
   Prediction prediction;
   try {
     prediction = predict(*task.model, task.inputs, task.criterion, data, batch);
@@ -164,7 +167,7 @@ class TrainingTrial {
 void try_evaluation(Task& task, const Membership& workers, int rank, Trial& found) {
   const at::NoGradGuard no_grad;
   task.model->module().eval();
-  const std::int64_t samples = task.eval->source->size();
+  const std::int64_t samples = task.eval->size();
   const std::int64_t own = evaluation_size(samples, workers, rank);
   const std::int64_t full = std::min(own, task.recipe.data.eval_batch_size);
   if (own == 0) return;

@@ -21,10 +21,12 @@ at::Tensor some_targets(const DataSet& data) {
   constexpr std::int64_t kMaxSamples = 256;
   constexpr std::int64_t kMaxBytes = 1 << 20;
   const std::array<std::size_t, 1> field = {data.fields.back()};
-  const auto bytes = static_cast<std::int64_t>(data.source->fields()[field[0]].sample_bytes());
+  const auto bytes = static_cast<std::int64_t>(data.samples->fields()[field[0]].sample_bytes());
   const std::int64_t fitting = kMaxBytes / std::max<std::int64_t>(bytes, 1);
   const std::int64_t most = std::clamp<std::int64_t>(fitting, 1, kMaxSamples);
-  return read_batch(*data.source, field, spread_samples(*data.source, most)).fields.front();
+  return data.samples
+      ->read(field, spread_samples(data.samples->source(), most), 0, HostMemory::pageable)
+      .fields.front();
 }
 
 // Zeros make all classes alike, so that any target costs the same.

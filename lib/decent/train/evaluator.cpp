@@ -1,6 +1,7 @@
 #include "decent/train/evaluator.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
 
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
@@ -34,27 +35,38 @@ Evaluation Evaluator::evaluate(std::int64_t step) {
   const std::vector<Score> scores = sums.scores();
   return {.loss = scores.front().value,
           .scores = {scores.begin() + 1, scores.end()},
-          .samples = data_.source->size()};
+          .samples = count_of_all()};
+}
+
+std::int64_t Evaluator::count_of_all() {
+  if (!data_.left_out) return data_.size();
+  const at::Tensor count = at::full({1}, evaluated_, at::kLong);
+  world_->all_reduce_sum(count)->wait();
+  return count.item<std::int64_t>();
 }
 
 EvaluationSums Evaluator::evaluate_own_part() {
-  const std::int64_t samples = data_.source->size();
+  evaluated_ = 0;
+  const std::int64_t samples = data_.size();
   const std::int64_t batch_size = recipe_.data.eval_batch_size;
   const Membership& members = workers_.membership();
   const int rank = workers_.launch().rank;
   const std::int64_t own = evaluation_size(samples, members, rank);
   Prefetcher batches(
       [&](std::int64_t number) {
-        return read_batch(
-            *data_.source, data_.fields,
+        return data_.read(
             evaluation_indices(samples, members, rank, number * batch_size, batch_size),
-            host_memory_for(model_.device()));
+            /*epoch=*/0, host_memory_for(model_.device()));
       },
-      0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch));
+      0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch),
+      static_cast<std::size_t>(recipe_.data.threads));
   EvaluationSums sums(metrics_);
   while (!batches.done()) {
     workers_.control().progress();
-    evaluate(batches.next(), sums);
+    Batch batch = batches.next();
+    if (batch.fields.empty()) continue;  // all of its samples are left out
+    evaluated_ += batch.samples();
+    evaluate(std::move(batch), sums);
   }
   sums.read();
   return sums;

@@ -34,6 +34,7 @@ class Evaluator {
  private:
   EvaluationSums evaluate_own_part();
   void evaluate(Batch read, EvaluationSums& sums);
+  std::int64_t count_of_all();
 
   const Recipe& recipe_;
   Model& model_;
@@ -43,6 +44,7 @@ class Evaluator {
   std::vector<Metric> metrics_;  // the loss first
   std::shared_ptr<Communicator> world_;
   World& workers_;
+  std::int64_t evaluated_ = 0;  // samples of this worker's part
 };
 
 }  // namespace decent

@@ -36,10 +36,9 @@ std::string compare(Task& task, const std::filesystem::path& file, const DataSet
   written.give_logits(false);
   written.move_to(task.model->device());
   task.model->origin().round_to_file_types(*task.model);
-  std::vector<std::int64_t> samples(
-      static_cast<std::size_t>(samples_for(written, data.source->size())));
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(samples_for(written, data.size())));
   std::iota(samples.begin(), samples.end(), 0);
-  const Batch batch = read_batch(*data.source, data.fields, samples);
+  const Batch batch = data.read(samples);
   const at::Tensor ours = output_of(*task.model, task, data, batch).to(at::kDouble);
   const at::Tensor theirs = output_of(written, task, data, batch).to(at::kDouble);
   // The same operators on the same weights: only the order of a sum may differ with the alignment
@@ -60,8 +59,8 @@ std::string check_export(Task& task, const std::filesystem::path& file) {
   const Recipe& recipe = task.recipe;
   DataSet data;
   try {
-    data = recipe.data.eval ? open_data_set("data.eval", *recipe.data.eval, recipe.model)
-                            : open_data_set("data.train", recipe.data.train, recipe.model);
+    data =
+        open_data_set(recipe.data.eval ? "data.eval" : "data.train", recipe, DataUse::evaluation);
   } catch (const UserError& error) {
     return std::string("not checked on data: ") + error.what();
   }

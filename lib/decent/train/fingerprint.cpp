@@ -23,12 +23,12 @@ void add_tensors(const std::string& kind, const Model::NamedTensors& tensors, Fa
 
 void add_data(const DataSet& data, Facts& lines) {
   std::vector<std::string> fields;
-  for (const Field& field : data.source->fields()) {
+  for (const Field& field : data.samples->source().fields()) {
     fields.push_back(field.name + " " + std::string(name_of(field.dtype)) +
                      shape_text(field.shape));
   }
   lines.emplace_back("the fields of " + data.key, join(fields));
-  lines.emplace_back("the number of samples of " + data.key, std::to_string(data.source->size()));
+  lines.emplace_back("the number of samples of " + data.key, std::to_string(data.size()));
   lines.emplace_back(kContentTopic + data.key, data.content);
 }
 

@@ -26,7 +26,7 @@ std::unique_ptr<Sampler> make_sampler(const Task& task, const Membership& worker
                                       const ResumePoint& from) {
   const Recipe& recipe = task.recipe;
   return std::make_unique<Sampler>(BatchPlan{
-      .samples = task.train->source->size(),
+      .samples = task.train->size(),
       .batch_size = recipe.data.batch_size,
       .workers = workers,
       .rank = rank,

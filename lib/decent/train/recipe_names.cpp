@@ -1,6 +1,7 @@
 #include "decent/train/recipe_names.h"
 
 #include "decent/data/formats.h"
+#include "decent/data/transforms/transform.h"
 #include "decent/parallel/exchange/methods.h"
 #include "decent/task/losses.h"
 #include "decent/task/metrics.h"
@@ -15,6 +16,13 @@ std::vector<config::NamedOptions> source_formats() {
   for (const DataFormat& format : data_formats())
     formats.push_back({.name = format.name, .keys = format.keys});
   return formats;
+}
+
+std::vector<config::NamedOptions> transforms() {
+  std::vector<config::NamedOptions> transforms;
+  for (const Transform& transform : transform_rows())
+    transforms.push_back({.name = transform.name, .keys = transform.keys});
+  return transforms;
 }
 
 std::vector<config::ExchangeName> exchanges() {
@@ -44,7 +52,8 @@ config::Names recipe_names() {
           .topologies = topology_names(),
           .methods = methods(),
           .exchanges = exchanges(),
-          .formats = source_formats()};
+          .formats = source_formats(),
+          .transforms = transforms()};
 }
 
 }  // namespace decent

@@ -72,7 +72,8 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       loss_watch_(run_.trial.untrained_loss),
       meter_(
           world_, [this](const TrainMetrics& metrics) { show(metrics); },
-          needs_near_copies(run_.task.recipe.parallel)) {
+          needs_near_copies(run_.task.recipe.parallel)),
+      left_out_list_(folder_.skipped(), log_) {
   if (main_worker()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(run_, world_->size(), log_.quiet()));
@@ -97,13 +98,14 @@ std::unique_ptr<Prefetcher> Trainer::make_prefetcher() {
       [this, &task, accumulation](std::int64_t number) {
         const TraceSpan span(trace_.get(), kDataLane, "batch of",
                              {.step = number / accumulation + 1});
-        return read_batch(
-            *task.train->source, task.train->fields,
-            run_.plan.sampler->micro_batch(number / accumulation, number % accumulation),
-            host_memory_for(task.device.device));
+        const std::int64_t update = number / accumulation;
+        return task.train->read(run_.plan.sampler->micro_batch(update, number % accumulation),
+                                run_.plan.sampler->position(update).epoch,
+                                host_memory_for(task.device.device));
       },
       run_.plan.first_step * accumulation, batch_count(run_),
-      static_cast<std::size_t>(task.recipe.data.prefetch));
+      static_cast<std::size_t>(task.recipe.data.prefetch),
+      static_cast<std::size_t>(task.recipe.data.threads));
 }
 
 std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& options) {
@@ -186,6 +188,7 @@ TrainingEnd Trainer::train() {
   control_.report(Operation::averaging);
   parallel_->global_avg(/*will_revert=*/false);  // waits for all exchanges
   if (trace_) trace_->finish();
+  list_left_out();
   return TrainingEnd::completed;
 }
 
@@ -316,6 +319,7 @@ std::filesystem::path Trainer::save_stopped() {
   finish_saving();
   if (checkpointer_->last_step() != step()) save(/*in_background=*/false);
   if (trace_) trace_->finish();
+  list_left_out();
   return CheckpointFolder(folder_.checkpoints()).path_of(step());
 }
 
@@ -334,6 +338,13 @@ void Trainer::evaluate() {
                                  .samples = evaluation.samples,
                                  .consensus_distance = distance.value()};
   if (reporter_) reporter_->evaluation(*last_evaluation_);
+  list_left_out();
+}
+
+void Trainer::list_left_out() {
+  const Task& task = run_.task;
+  if (task.train->left_out) left_out_list_.add(workers_, *task.train);
+  if (task.eval && task.eval->left_out) left_out_list_.add(workers_, *task.eval);
 }
 
 // The last update may have lost numbers that no loss has shown.

@@ -28,6 +28,7 @@
 #include "decent/train/announcements.h"
 #include "decent/train/cadence.h"
 #include "decent/train/evaluator.h"
+#include "decent/train/left_out_list.h"
 #include "decent/train/run.h"
 #include "decent/train/step_meter.h"
 
@@ -100,6 +101,7 @@ class Trainer {
   void check_finite() const;
   void begin_train_line();
   void evaluate();
+  void list_left_out();
   void save(bool in_background);
   void warn_of_late_stop();
   NamedTensors newly_frozen(const FoundCheckpoint& found) const;
@@ -128,6 +130,7 @@ class Trainer {
   double last_loss_ = 0;        // of this worker, mean over micro-batches
   double step_loss_scale_ = 1;  // what the last step's loss was multiplied with
   std::optional<EvalMetrics> last_evaluation_;
+  LeftOutList left_out_list_;
 };
 
 }  // namespace decent

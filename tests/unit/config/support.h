@@ -30,7 +30,13 @@ inline const config::Names kNames = {
     .formats = {{.name = "builtin",
                  .keys = {{.name = "name"}, {.name = "split", .names = {"train", "test"}}}},
                 {.name = "safetensors", .keys = {{.name = "path", .type = OptionType::paths}}},
-                {.name = "npz", .keys = {{.name = "path", .type = OptionType::paths}}}}};
+                {.name = "npz", .keys = {{.name = "path", .type = OptionType::paths}}}},
+    .transforms = {
+        {.name = "crop",
+         .keys = {{.name = "size", .type = OptionType::integers, .at_least = 1},
+                  {.name = "padding", .type = OptionType::integer, .fallback = std::int64_t{0}}}},
+        {.name = "flip", .keys = {{.name = "p", .type = OptionType::number, .fallback = 0.5}}},
+        {.name = "to_float", .keys = {}}}};
 
 /// What a recipe cannot do without.
 inline const std::string kModel = "model: {path: m.pt}\n";

@@ -153,6 +153,52 @@ TEST(SourceOptions, Mistakes) {
   }
 }
 
+// ---- transforms
+// ----------------------------------------------------------------------------------
+
+std::vector<TransformRecipe> transforms(const std::string& list) {
+  return parse(kSmallest, {"data.transforms=" + list}).data.transforms;
+}
+
+TEST(Transforms, ByNameByValueAndByKeys) {
+  const auto all =
+      transforms("[{crop: 3}, flip, {flip: {p: 1}}, {crop: {size: [2, 3], padding: 4}}]");
+  ASSERT_EQ(all.size(), 4U);
+  EXPECT_EQ(all[0].name, "crop");
+  EXPECT_THAT(all[0].options.get<std::vector<std::int64_t>>("size"), ElementsAre(3));
+  EXPECT_EQ(all[0].options.get<std::int64_t>("padding"), 0);
+  EXPECT_EQ(all[1].options.get<double>("p"), 0.5);
+  EXPECT_EQ(all[2].options.get<double>("p"), 1);
+  EXPECT_THAT(all[3].options.get<std::vector<std::int64_t>>("size"), ElementsAre(2, 3));
+  EXPECT_EQ(all[3].options.get<std::int64_t>("padding"), 4);
+  EXPECT_EQ(transforms("[{flip: null}]"), transforms("[{flip: {}}]"));
+}
+
+TEST(Transforms, ArePrintedAsTheyAreRead) {
+  const Recipe recipe =
+      parse(kSmallest, {"data.transforms=[{crop: [2, 3]}, flip, to_float, {to_float: {}}]"});
+  EXPECT_EQ(parse(print_recipe(recipe)), recipe);
+}
+
+TEST(Transforms, Mistakes) {
+  const auto refused = [](const std::string& list) {
+    return refusal(kSmallest + "", {"data.transforms=" + list});
+  };
+  EXPECT_THAT(refused("[crops]"),
+              HasSubstr("data.transforms: expected one of crop, flip, to_float, "
+                        "got 'crops'; did you mean 'crop'?"));
+  EXPECT_THAT(refused("[crop]"),
+              HasSubstr("data.transforms.crop.size: missing; expected an integer"));
+  EXPECT_THAT(refused("[{crop: 0}]"),
+              HasSubstr("data.transforms.crop.size: expected an integer >= 1"));
+  EXPECT_THAT(refused("[{crop: {sizes: 3}}]"),
+              HasSubstr("data.transforms.crop.sizes: unknown key"));
+  EXPECT_THAT(refused("[{to_float: 3}]"),
+              HasSubstr("data.transforms.to_float: expected a mapping"));
+  EXPECT_THAT(refused("[{crop: 3, flip: 1}]"), HasSubstr("data.transforms: expected a transform"));
+  EXPECT_THAT(refused("[3]"), HasSubstr("data.transforms: expected one of crop, flip, to_float"));
+}
+
 TEST(Inputs, ListAndMapping) {
   EXPECT_EQ(parse(kData + "model: {path: a, inputs: [p, q]}\n").model.inputs,
             (std::vector<ModelInput>{{"", "p"}, {"", "q"}}));

@@ -17,9 +17,9 @@ using ::testing::ElementsAre;
 using testing::refusal;
 
 // Sample i is the number i.
-class Numbers final : public Source {
+class Counting final : public Source {
  public:
-  explicit Numbers(std::int64_t size) : size_(size) {}
+  explicit Counting(std::int64_t size) : size_(size) {}
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return size_; }
   void read(std::size_t, std::span<const std::int64_t> indices, std::byte* out) const override {
@@ -46,13 +46,13 @@ std::vector<std::int64_t> all_of(const Source& source) {
 
 std::unique_ptr<Source> part(std::int64_t samples, double fraction, bool evaluates,
                              std::uint64_t seed = 0) {
-  return held_out(std::make_unique<Numbers>(samples),
+  return held_out(std::make_unique<Counting>(samples),
                   {.fraction = fraction, .seed = seed, .evaluates = evaluates});
 }
 
 TEST(Limit, TakesTheFirst) {
-  EXPECT_THAT(all_of(*limited(std::make_unique<Numbers>(9), 3)), ElementsAre(0, 1, 2));
-  EXPECT_EQ(limited(std::make_unique<Numbers>(9), 10)->size(), 9);
+  EXPECT_THAT(all_of(*limited(std::make_unique<Counting>(9), 3)), ElementsAre(0, 1, 2));
+  EXPECT_EQ(limited(std::make_unique<Counting>(9), 10)->size(), 9);
 }
 
 TEST(Holdout, PartsShareOutTheSamples) {

@@ -24,8 +24,8 @@ Trial try_on_one_worker(Task& task) { return try_task(task, everyone(1), 0, kFir
 TEST(Task, HasTheDataThatItsPurposeNeeds) {
   const Recipe recipe = digits_recipe("digits_mlp.pt");
   const Task training = open_task(recipe, {}, Purpose::training);
-  EXPECT_EQ(training.train->source->size(), 1442);
-  EXPECT_EQ(training.eval->source->size(), 355);
+  EXPECT_EQ(training.train->size(), 1442);
+  EXPECT_EQ(training.eval->size(), 355);
   const Task evaluation = open_task(recipe, {}, Purpose::evaluation);
   EXPECT_FALSE(evaluation.train);
   EXPECT_TRUE(evaluation.eval);

@@ -81,7 +81,7 @@ TEST(RecipeNames, ARegisteredDataFormatCanBeNamedWithTheKeysThatItTakes) {
   EXPECT_THROW(recipe_with("data.train={format: digits again, odd: true, name: digits}"),
                UserError);
   const Recipe recipe = recipe_with(given);
-  EXPECT_EQ(open_data_set("data.train", recipe.data.train, recipe.model).source->size(), 355);
+  EXPECT_EQ(open_data_set("data.train", recipe, DataUse::training).size(), 355);
 }
 
 // --dry-run prints what they cost.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/host.h"
 #include "decent/core/random_name.h"
 
 namespace decent {
@@ -45,9 +46,6 @@ int reserve(const Socket& file, std::int64_t offset, std::int64_t bytes) {
   }
   return 0;
 }
-
-// All memory that there can be, as addresses cost nothing until memory is behind them.
-std::int64_t machine_memory() { return ::sysconf(_SC_PHYS_PAGES) * ::sysconf(_SC_PAGESIZE); }
 
 std::byte* map(const Socket& file, std::int64_t bytes) {
   void* const base = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,

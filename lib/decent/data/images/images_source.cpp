@@ -93,6 +93,7 @@ class Images final : public Source {
 
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return listing_.size(); }
+  bool decodes() const override { return true; }
   std::vector<std::string> classes() const override { return listing_.classes(); }
 
   void read(std::size_t field, std::span<const std::int64_t> indices,

@@ -72,6 +72,9 @@ class RandomCrop final : public FieldTransform {
         pad_if_needed_(pad_if_needed) {}
 
   bool random() const override { return true; }
+  std::unique_ptr<SampleTransform> in_evaluation() const override {
+    return std::make_unique<CenterCrop>(field(), size_);
+  }
 
  private:
   Field changed(Field field) const override {

@@ -91,6 +91,8 @@ class ToFloat final : public FieldTransform {
 };
 
 std::unique_ptr<SampleTransform> make_from_options(const Options& options) {
+  if (options.is_null("mean") || options.is_null("std"))
+    throw UserError("transform normalize: expected auto, or mean and std");
   return make_normalize({.field = options.get<std::string>("field"),
                          .mean = options.get<std::vector<double>>("mean"),
                          .std = options.get<std::vector<double>>("std")});
@@ -105,12 +107,19 @@ std::unique_ptr<SampleTransform> make_normalize(Normalization normalization) {
 Transform normalize_transform() {
   return {.name = "normalize",
           .meaning = "(x - mean) / std.",
-          .keys = {{.name = "mean",
+          .keys = {{.name = "statistics",
+                    .type = OptionType::text,
+                    .meaning = "auto: mean and std are measured over the training data.",
+                    .fallback = kNull,
+                    .names = {"auto"}},
+                   {.name = "mean",
                     .type = OptionType::numbers,
-                    .meaning = "One number, or one for each channel (of a table: column)."},
+                    .meaning = "One number, or one for each channel (of a table: column).",
+                    .fallback = kNull},
                    {.name = "std",
                     .type = OptionType::numbers,
-                    .meaning = "The same, each above zero."},
+                    .meaning = "The same, each above zero.",
+                    .fallback = kNull},
                    field_key()},
           .make = make_from_options};
 }

@@ -22,6 +22,35 @@ Bounds bounds_of(const Options& options, const std::string& key) {
   return {values[0], values[1]};
 }
 
+// The largest part of the image that has the proportions of `size`, its middle, resized.
+class MiddleResized final : public FieldTransform {
+ public:
+  MiddleResized(std::string field, ImageSize size)
+      : FieldTransform("random_resized_crop", std::move(field)), size_(size) {}
+
+ private:
+  Field changed(Field field) const override {
+    expect_image(field);
+    field.shape = {field.shape[0], size_.height, size_.width};
+    return field;
+  }
+  void change(HostArray& array, SampleRandom&) const override {
+    const ImageSize whole = size_of_image(array.shape);
+    const double scale =
+        std::min(static_cast<double>(whole.height) / static_cast<double>(size_.height),
+                 static_cast<double>(whole.width) / static_cast<double>(size_.width));
+    const ImageSize part{extent(size_.height, scale, whole.height),
+                         extent(size_.width, scale, whole.width)};
+    resize_part(array, {(whole.height - part.height) / 2, (whole.width - part.width) / 2, part},
+                size_);
+  }
+  static std::int64_t extent(std::int64_t size, double scale, std::int64_t most) {
+    return std::clamp<std::int64_t>(std::llrint(static_cast<double>(size) * scale), 1, most);
+  }
+
+  ImageSize size_;
+};
+
 class RandomResizedCrop final : public FieldTransform {
  public:
   RandomResizedCrop(std::string field, ImageSize size, Bounds scale, Bounds ratio)
@@ -31,6 +60,9 @@ class RandomResizedCrop final : public FieldTransform {
         ratio_(ratio) {}
 
   bool random() const override { return true; }
+  std::unique_ptr<SampleTransform> in_evaluation() const override {
+    return std::make_unique<MiddleResized>(field(), size_);
+  }
 
  private:
   Field changed(Field field) const override {

@@ -25,8 +25,11 @@ class SampleTransform {
   /// Changes `sample`, an array for each field. Throws UserError for a sample that does not fit,
   /// e.g. an image smaller than what is cut out of it.
   virtual void apply(std::vector<HostArray>& sample, SampleRandom& random) const = 0;
-  /// Whether it draws random numbers: evaluation leaves such a transform out.
+  /// Whether it draws random numbers, which evaluation does not.
   virtual bool random() const { return false; }
+  /// Of a random one, what takes its place in evaluation: one that gives the same extents. Null
+  /// where it is just left out.
+  virtual std::unique_ptr<SampleTransform> in_evaluation() const { return nullptr; }
 };
 
 /// A row of the table.

@@ -1,0 +1,47 @@
+#include "decent/data/csv/cells.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "decent/core/error.h"
+
+namespace decent::csv {
+
+std::string CellReader::where() const { return file_ + ":" + std::to_string(row_line_) + ": "; }
+
+void CellReader::fail(const std::string& text) const { throw UserError(where() + text); }
+
+Cell CellReader::take_quoted() {
+  quotes_ = true;
+  unquoted_.clear();
+  const char* begin = at_ + 1;
+  const std::int64_t opened = line_;
+  while (true) {
+    const auto left = static_cast<std::size_t>(end_ - begin);
+    const auto* quote = static_cast<const char*>(std::memchr(begin, '"', left));
+    if (quote == nullptr) {
+      throw UserError(file_ + ":" + std::to_string(opened) + ": column " +
+                      std::to_string(columns_) + ": expected a closing quote before the file ends");
+    }
+    line_ += std::count(begin, quote, '\n');
+    const bool doubled = quote + 1 != end_ && quote[1] == '"';
+    const std::string_view piece(begin, static_cast<std::size_t>(quote + doubled - begin));
+    if (!doubled && !ends_cell(quote + 1)) {
+      throw UserError(file_ + ":" + std::to_string(line_) + ": column " + std::to_string(columns_) +
+                      ": expected a separator or the end of the line after a closing quote (a "
+                      "quote inside of quotes is written twice)");
+    }
+    if (!doubled && unquoted_.empty()) {  // mostly: no copy
+      finish(quote + 1);
+      return {.text = piece, .quoted = true};
+    }
+    unquoted_ += piece;
+    if (!doubled) {
+      finish(quote + 1);
+      return {.text = unquoted_, .quoted = true};
+    }
+    begin = quote + 2;
+  }
+}
+
+}  // namespace decent::csv

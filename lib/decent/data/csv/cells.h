@@ -1,0 +1,155 @@
+#pragma once
+// Rows and cells of separated text (RFC 4180), read in one pass. No torch.
+//
+// The reader is our own: of the parsers that Debian has, libcsv copies every cell and does not say
+// in which line it stands, and the other needs the number of columns when it is compiled.
+// docs/csv.md has the measurement.
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace decent::csv {
+
+/// The text of a cell, without its quotes; valid until the next one is read.
+struct Cell {
+  std::string_view text;
+  bool quoted = false;
+};
+
+/// What separates cells, and whether they may be in quotes.
+struct CellFormat {
+  char separator = ',';
+  bool quoting = true;
+};
+
+/// Goes through a text cell by cell. A quoted cell may hold separators, line ends and doubled
+/// quotes; a quote inside an unquoted cell is a character like others. Lines end with LF or CRLF,
+/// the last one need not; empty lines are no rows.
+class CellReader {
+ public:
+  /// `file` is what messages begin with, `line` the number of the first line.
+  CellReader(std::string_view text, CellFormat format, std::string_view file, std::int64_t line = 1)
+      : begin_(text.data()),
+        at_(begin_),
+        end_(begin_ + text.size()),
+        separator_(format.separator),
+        quoting_(format.quoting),
+        file_(file),
+        line_(line) {}
+
+  /// Goes to the next row, when all cells of this one are read. False at the end.
+  bool next_row() {
+    while (at_ != end_ && (*at_ == '\n' || ends_line(at_))) skip_empty_line();
+    if (at_ == end_) return false;
+    row_ = at_;
+    row_line_ = line_;
+    columns_ = 0;
+    more_ = true;
+    return true;
+  }
+
+  /// Whether the row has another cell.
+  bool more() const { return more_; }
+  /// How many of its cells were read.
+  std::size_t columns() const { return columns_; }
+  /// Where the row begins, and in which line.
+  std::size_t offset() const { return static_cast<std::size_t>(row_ - begin_); }
+  std::int64_t line() const { return row_line_; }
+
+  /// Reads the next cell if it is a plain finite number that fits into float32; else nothing
+  /// happens.
+  bool take_number(float& out) {
+    const auto [end, error] = std::from_chars(at_, end_, out);
+    if (error != std::errc() || !ends_cell(end) || !std::isfinite(out)) return false;
+    finish(end);
+    return true;
+  }
+
+  /// Reads the next cell. Throws UserError where a quote is not closed, or where text follows one
+  /// that is.
+  Cell take() {
+    if (quoting_ && at_ != end_ && *at_ == '"') return take_quoted();
+    const char* end = at_;
+    while (end != end_ && *end != separator_ && *end != '\n') ++end;
+    const char* stop = end;
+    if (stop != at_ && stop[-1] == '\r' && (end == end_ || *end == '\n')) --stop;
+    const std::string_view text(at_, static_cast<std::size_t>(stop - at_));
+    finish(end);
+    return {.text = text, .quoted = false};
+  }
+
+  /// Reads what is left of the row.
+  void finish_row() {
+    while (more_) take();
+  }
+  /// The same, faster where it is known that no cell is quoted.
+  void skip_row(bool quotes) {
+    if (quotes || !more_) return finish_row();
+    const auto left = static_cast<std::size_t>(end_ - at_);
+    const auto* line_end = static_cast<const char*>(std::memchr(at_, '\n', left));
+    more_ = false;
+    finish(line_end == nullptr ? end_ : line_end);
+  }
+
+  /// Whether a cell was quoted so far.
+  bool quotes() const { return quotes_; }
+
+  /// "file:line: ", the line of the row.
+  std::string where() const;
+  /// Throws UserError: where(), then the text.
+  [[noreturn]] void fail(const std::string& text) const;
+
+ private:
+  // CR at the end of a line; what Excel and RFC 4180 write.
+  bool ends_line(const char* p) const { return *p == '\r' && (p + 1 == end_ || p[1] == '\n'); }
+  bool ends_cell(const char* p) const {
+    return p == end_ || *p == separator_ || *p == '\n' || ends_line(p);
+  }
+
+  void skip_empty_line() {
+    if (*at_ == '\r') ++at_;
+    if (at_ == end_) return;
+    ++at_;
+    ++line_;
+  }
+
+  // A cell ends at `p`, where ends_cell holds.
+  void finish(const char* p) {
+    ++columns_;
+    if (p != end_ && *p == separator_) {
+      at_ = p + 1;
+      return;
+    }
+    more_ = false;
+    if (p != end_ && *p == '\r') ++p;
+    if (p != end_) {
+      ++p;
+      ++line_;
+    }
+    at_ = p;
+  }
+
+  Cell take_quoted();
+
+  const char* begin_;
+  const char* at_;
+  const char* end_;
+  char separator_;
+  bool quoting_;
+  std::string file_;
+  std::int64_t line_;  // of what is read next
+  const char* row_ = nullptr;
+  std::int64_t row_line_ = 0;
+  std::size_t columns_ = 0;
+  bool more_ = false;
+  bool quotes_ = false;
+  std::string unquoted_;  // a cell with doubled quotes
+};
+
+}  // namespace decent::csv

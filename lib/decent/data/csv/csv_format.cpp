@@ -1,0 +1,85 @@
+// The row of the format csv.
+
+#include "decent/data/built_in.h"
+#include "decent/data/csv/csv_source.h"
+
+namespace decent::csv {
+namespace {
+
+std::optional<std::vector<std::string>> texts(const Options& options, const char* key) {
+  return options.get_if<std::vector<std::string>>(key);
+}
+
+std::unique_ptr<Source> open_with(const Options& options) {
+  const CsvOptions csv{.x = texts(options, "x"),
+                       .y = texts(options, "y"),
+                       .drop = texts(options, "drop").value_or(std::vector<std::string>{}),
+                       .one_hot = texts(options, "one_hot").value_or(std::vector<std::string>{}),
+                       .header = options.get<std::string>("header"),
+                       .separator = options.get<std::string>("separator"),
+                       .missing = options.get<std::string>("missing"),
+                       .y_type = options.get<std::string>("y_type")};
+  const auto reference = options.get_if<Paths>("reference");
+  return open_csv(open_text_files(options.get<Paths>("path")),
+                  reference ? open_text_files(*reference) : TextFiles{}, csv);
+}
+
+std::vector<OptionKey> keys() {
+  using enum OptionType;
+  return {
+      path_key("The file, a list of files or a glob: separated text, plain or .gz."),
+      {.name = "x",
+       .type = texts,
+       .meaning = "Columns of the input: names, patterns (`pixel*`) or numbers from 0 (-1 is the "
+                  "last); null: all but y, `drop` and columns without a name.",
+       .fallback = kNull},
+      {.name = "y",
+       .type = texts,
+       .meaning = "Columns of the target; null: the last one; `none`: there is no target.",
+       .fallback = kNull},
+      {.name = "drop",
+       .type = texts,
+       .meaning = "Columns that are no inputs, where `x` is null.",
+       .fallback = kNull},
+      {.name = "header",
+       .type = text,
+       .meaning = "Whether the first row has the names of the columns; auto: where none of its "
+                  "cells is a number.",
+       .fallback = std::string("auto"),
+       .names = {"auto", "true", "false"}},
+      {.name = "separator",
+       .type = text,
+       .meaning = "The character between cells, or `tab`; auto: the tab in .tsv, else what the "
+                  "first line has most of: comma, tab, semicolon or bar.",
+       .fallback = std::string("auto")},
+      {.name = "missing",
+       .type = text,
+       .meaning = "What stands for a missing number of x: a number, or `mean`, that of the column "
+                  "over all rows; error: such rows are refused.",
+       .fallback = std::string("error")},
+      {.name = "one_hot",
+       .type = texts,
+       .meaning = "Columns of x that hold words: each is as many elements as there are different "
+                  "words, sorted bytewise.",
+       .fallback = kNull},
+      {.name = "y_type",
+       .type = text,
+       .meaning = "Whether the target is numbers (float32) or the class (int64), an integer as it "
+                  "stands or a word; auto: words are classes.",
+       .fallback = std::string("auto"),
+       .names = {"auto", "number", "class"}},
+      {.name = "reference",
+       .type = paths,
+       .meaning = "The files whose classes, categories and means are used, mostly those of the "
+                  "training data; null: the source's own.",
+       .fallback = kNull}};
+}
+
+}  // namespace
+}  // namespace decent::csv
+
+namespace decent {
+
+DataFormat csv_format() { return {.name = "csv", .keys = csv::keys(), .open = csv::open_with}; }
+
+}  // namespace decent

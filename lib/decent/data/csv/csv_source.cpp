@@ -1,0 +1,200 @@
+#include "decent/data/csv/csv_source.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/quote.h"
+#include "decent/data/csv/numbers.h"
+#include "decent/data/csv/table.h"
+#include "decent/data/shards.h"
+
+namespace decent::csv {
+namespace {
+
+// A column of x as elements of a sample.
+struct Input {
+  std::size_t at = 0;  // the first
+  const std::vector<std::string>* categories = nullptr;
+  float filling = 0;
+};
+
+// How rows become samples, the same for all files.
+struct Plan {
+  Learned learned;
+  std::vector<Input> inputs;  // by column of x
+  std::size_t width = 0;      // elements of x
+};
+
+std::shared_ptr<const Plan> make_plan(Learned learned, const Layout& layout,
+                                      const Filling& filling) {
+  auto plan = std::make_shared<Plan>();
+  plan->learned = std::move(learned);
+  for (std::size_t i = 0; i < layout.x.size(); ++i) {
+    Input input{.at = plan->width, .filling = filling.number.value_or(plan->learned.means[i])};
+    if (layout.roles[layout.x[i]].one_hot) input.categories = &plan->learned.categories[i];
+    plan->inputs.push_back(input);
+    plan->width += input.categories == nullptr ? 1 : input.categories->size();
+  }
+  return plan;
+}
+
+class CsvSource final : public Source {
+ public:
+  CsvSource(Table table, std::shared_ptr<const Plan> plan)
+      : table_(std::move(table)), plan_(std::move(plan)) {
+    fields_.push_back({"x", DType::float32, {static_cast<std::int64_t>(plan_->width)}});
+    ends_ = {end_of(table_.layout.x), end_of(table_.layout.y)};
+    const Target target = plan_->learned.target;
+    is_class_ = target == Target::integers || target == Target::words;
+    if (is_class_) fields_.push_back({"y", DType::int64, {}});
+    if (target == Target::numbers) {
+      fields_.push_back({"y", DType::float32, {static_cast<std::int64_t>(table_.layout.y.size())}});
+    }
+  }
+
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::int64_t size() const override { return table_.rows.size(); }
+  std::vector<std::string> classes() const override { return plan_->learned.classes; }
+
+  void read(std::size_t field, std::span<const std::int64_t> indices,
+            std::byte* out) const override {
+    assert(field < fields_.size());
+    const std::size_t bytes = fields_[field].sample_bytes();
+    table_.rows.read(indices, [&](CellReader& reader) {
+      read_row(reader, field, out);
+      out += bytes;
+    });
+  }
+
+ private:
+  static constexpr std::size_t kX = 0;
+
+  static std::size_t end_of(const std::vector<std::size_t>& columns) {
+    return columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1;
+  }
+
+  // The whole file was checked when it was opened: what is wrong now has changed.
+  void read_row(CellReader& reader, std::size_t field, std::byte* out) const {
+    if (field == kX) std::memset(out, 0, fields_[kX].sample_bytes());  // what is not hot
+    for (std::size_t i = 0; i < ends_[field]; ++i) {
+      if (!reader.more()) RowIndex::throw_changed(reader);
+      const Role& role = table_.layout.roles[i];
+      if (field == kX && role.x >= 0) {
+        read_input(reader, plan_->inputs[static_cast<std::size_t>(role.x)], out);
+      } else if (field != kX && role.y >= 0) {
+        read_target(reader, static_cast<std::size_t>(role.y), out);
+      } else {
+        reader.take();
+      }
+    }
+  }
+
+  void read_input(CellReader& reader, const Input& input, std::byte* out) const {
+    if (input.categories == nullptr) return put(out, input.at, number(reader, input.filling));
+    const std::string_view word = word_in(reader.take());
+    if (word.empty()) return;
+    const auto place = place_of(word, *input.categories);
+    if (!place) RowIndex::throw_changed(reader);
+    put(out, input.at + *place, 1.0F);
+  }
+
+  void read_target(CellReader& reader, std::size_t y, std::byte* out) const {
+    if (!is_class_) return put(out, y, number(reader, std::nullopt));
+    const std::string_view word = word_in(reader.take());
+    std::optional<std::int64_t> number;
+    if (plan_->learned.target == Target::integers) {
+      number = integer_in(word);
+    } else if (const auto place = place_of(word, plan_->learned.classes)) {
+      number = static_cast<std::int64_t>(*place);
+    }
+    if (!number) RowIndex::throw_changed(reader);
+    put(out, 0, *number);
+  }
+
+  float number(CellReader& reader, std::optional<float> filling) const {
+    float value = 0;
+    if (reader.take_number(value)) return value;
+    const Number number = number_in(reader.take().text);
+    if (number.kind == Number::Kind::number) return number.value;
+    if (number.kind != Number::Kind::missing || !filling) RowIndex::throw_changed(reader);
+    return *filling;
+  }
+
+  template <class T>
+  static void put(std::byte* out, std::size_t element, T value) {
+    std::memcpy(out + element * sizeof value, &value, sizeof value);
+  }
+
+  Table table_;
+  std::shared_ptr<const Plan> plan_;
+  std::vector<Field> fields_;
+  std::array<std::size_t, 2> ends_{};  // of each field: the column after the last that it reads
+  bool is_class_ = false;
+};
+
+Filling filling_of(const std::string& missing) {
+  if (missing == "error") return {};
+  if (missing == "mean") return {.mean = true, .number = {}};
+  const Number number = number_in(missing);
+  if (number.kind != Number::Kind::number)
+    throw UserError("missing: expected error, mean or a number, got " + in_quotes(missing));
+  return {.mean = false, .number = number.value};
+}
+
+Layout layout_like(const Layout& first, const TextFile& first_file, const TextFile& file,
+                   const CsvOptions& options) {
+  Layout layout = read_layout(file, options);
+  if (layout.text() != first.text()) {
+    throw UserError("'" + file.name() + "' has other columns than '" + first_file.name() +
+                    "': expected " + first.text() + "; got " + layout.text());
+  }
+  return layout;
+}
+
+struct Opened {
+  std::vector<Table> tables;
+  Learned learned;
+};
+
+// Scans the files, and learns of them where `known` is null.
+Opened open_tables(const TextFiles& files, const CsvOptions& options, const Filling& filling,
+                   const Learned* known) {
+  if (files.empty()) throw UserError("path: expected at least one file");
+  const Layout first = read_layout(*files.front(), options);
+  if (first.y.size() > 1 && options.y_type == "class")
+    throw UserError("y_type: a class is one column, y names " + std::to_string(first.y.size()));
+  if (known != nullptr && first.text() != known->columns) {
+    throw UserError("'" + files.front()->name() + "' has other columns than the reference '" +
+                    known->from + "': expected " + known->columns + "; got " + first.text());
+  }
+  Survey survey(first, options.y_type);
+  Opened opened;
+  for (const auto& file : files) {
+    opened.tables.push_back(scan(file, layout_like(first, *files.front(), *file, options), filling,
+                                 known, known == nullptr ? &survey : nullptr));
+  }
+  opened.learned = known != nullptr ? *known : survey.learned(files.front()->name(), filling.mean);
+  opened.learned.from = files.front()->name();
+  return opened;
+}
+
+}  // namespace
+
+std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& reference,
+                                 const CsvOptions& options) {
+  const Filling filling = filling_of(options.missing);
+  std::optional<Learned> known;
+  if (!reference.empty()) known = open_tables(reference, options, filling, nullptr).learned;
+  Opened own = open_tables(files, options, filling, known ? &*known : nullptr);
+  const auto plan = make_plan(std::move(own.learned), own.tables.front().layout, filling);
+  std::vector<std::unique_ptr<Source>> sources;
+  for (Table& table : own.tables)
+    sources.push_back(std::make_unique<CsvSource>(std::move(table), plan));
+  return concatenated(std::move(sources));
+}
+
+}  // namespace decent::csv

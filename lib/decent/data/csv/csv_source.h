@@ -1,0 +1,18 @@
+#pragma once
+// Tables of separated text (CSV) as a data source. No torch.
+
+#include <memory>
+
+#include "decent/data/csv/layout.h"
+#include "decent/data/csv/text_file.h"
+#include "decent/data/source.h"
+
+namespace decent::csv {
+
+/// Fields x float32 [columns], and y: float32 [columns] or int64, the class. Classes, categories
+/// and means come from `reference`, or from the files themselves where that is empty. Throws
+/// UserError, with the line and the column of what is wrong.
+std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& reference,
+                                 const CsvOptions& options);
+
+}  // namespace decent::csv

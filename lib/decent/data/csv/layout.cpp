@@ -1,0 +1,229 @@
+#include "decent/data/csv/layout.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "decent/core/error.h"
+#include "decent/core/quote.h"
+#include "decent/core/text.h"
+#include "decent/data/csv/numbers.h"
+
+namespace decent::csv {
+namespace {
+
+constexpr std::size_t kShownNames = 12;
+
+struct FirstRow {
+  std::vector<std::string> cells;
+  std::size_t end = 0;    // where the next row begins
+  std::int64_t line = 1;  // of that
+  std::int64_t own_line = 1;
+};
+
+FirstRow read_first_row(const TextFile& file, CellFormat format) {
+  CellReader reader(file.text(), format, file.name());
+  if (!reader.next_row()) throw UserError("'" + file.name() + "': it has no rows");
+  FirstRow row;
+  row.own_line = reader.line();
+  while (reader.more()) row.cells.emplace_back(word_in(reader.take()));
+  const bool another = reader.next_row();
+  row.end = another ? reader.offset() : file.text().size();
+  row.line = reader.line();
+  return row;
+}
+
+// Names are words: a table without a header has a number in its first row.
+bool looks_like_names(const std::vector<std::string>& cells) {
+  bool any = false;
+  for (const std::string& cell : cells) {
+    const Number::Kind kind = number_in(cell).kind;
+    if (kind == Number::Kind::number || kind == Number::Kind::too_large) return false;
+    any = any || kind == Number::Kind::other;
+  }
+  return any;
+}
+
+// The columns that keys name.
+class Finder {
+ public:
+  Finder(const std::string& file, const Layout& layout) : file_(file), layout_(layout) {}
+
+  // No column twice.
+  std::vector<std::size_t> find_all(const std::string& key,
+                                    const std::vector<std::string>& wanted) const {
+    std::vector<std::size_t> found;
+    for (const std::string& name : wanted) {
+      for (const std::size_t column : find(key, name)) {
+        if (std::find(found.begin(), found.end(), column) != found.end()) {
+          throw UserError("'" + file_ + "': " + key + " names " + layout_.column(column) +
+                          " twice");
+        }
+        found.push_back(column);
+      }
+    }
+    return found;
+  }
+
+ private:
+  // A name, else a pattern, else a number.
+  std::vector<std::size_t> find(const std::string& key, const std::string& name) const {
+    std::vector<std::size_t> found =
+        matching([&](const std::string& each) { return each == name; });
+    if (found.size() > 1) {
+      throw UserError("'" + file_ + "': " +
+                      counted(static_cast<std::int64_t>(found.size()), "column") + " are called " +
+                      in_quotes(name) + "; " + key + " may name them by their numbers, from 0");
+    }
+    if (found.empty() && name.find_first_of("*?") != std::string::npos)
+      found = matching([&](const std::string& each) { return glob_matches(name, each); });
+    if (found.empty()) {
+      if (const auto number = numbered(name)) found.push_back(*number);
+    }
+    if (found.empty()) throw_unknown(key, name);
+    return found;
+  }
+
+  template <class Matches>
+  std::vector<std::size_t> matching(const Matches& matches) const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < layout_.names.size(); ++i) {
+      if (matches(layout_.names[i])) found.push_back(i);
+    }
+    return found;
+  }
+
+  // From 0 on, or from the end: -1 is the last.
+  std::optional<std::size_t> numbered(const std::string& name) const {
+    auto number = integer_in(name);
+    const auto columns = static_cast<std::int64_t>(layout_.columns);
+    if (!number || *number < -columns || *number >= columns) return std::nullopt;
+    return static_cast<std::size_t>(*number < 0 ? *number + columns : *number);
+  }
+
+  [[noreturn]] void throw_unknown(const std::string& key, const std::string& name) const {
+    std::string text = "'" + file_ + "': " + key + " names a column " + in_quotes(name) +
+                       ", which it does not have; expected a number from 0 to " +
+                       std::to_string(layout_.columns - 1);
+    if (layout_.names.empty()) throw UserError(text + " (its first row is no header)");
+    std::vector<std::string> shown;
+    for (const std::string& each : layout_.names) shown.push_back(in_quotes(each));
+    text += " or a name of " + some_of(shown, kShownNames);
+    if (const auto nearest = nearest_name(name, layout_.names))
+      text += "; did you mean " + in_quotes(*nearest) + "?";
+    throw UserError(text);
+  }
+
+  const std::string& file_;
+  const Layout& layout_;
+};
+
+std::vector<std::size_t> all_but(const Layout& layout, const std::vector<std::size_t>& dropped) {
+  std::vector<std::size_t> columns;
+  for (std::size_t i = 0; i < layout.columns; ++i) {
+    const bool unnamed = !layout.names.empty() && layout.names[i].empty();
+    if (!unnamed && std::find(dropped.begin(), dropped.end(), i) == dropped.end())
+      columns.push_back(i);
+  }
+  return columns;
+}
+
+void find_columns(const TextFile& file, const CsvOptions& options, Layout& layout) {
+  const Finder finder(file.name(), layout);
+  if (!options.y) {
+    layout.y = {layout.columns - 1};
+  } else if (*options.y != std::vector<std::string>{"none"}) {
+    layout.y = finder.find_all("y", *options.y);
+  }
+  if (options.x) {
+    layout.x = finder.find_all("x", *options.x);
+  } else {
+    std::vector<std::size_t> others = finder.find_all("drop", options.drop);
+    others.insert(others.end(), layout.y.begin(), layout.y.end());
+    layout.x = all_but(layout, others);
+  }
+  if (layout.x.empty()) {
+    throw UserError("'" + file.name() + "': no column is left for x; it has " +
+                    counted(static_cast<std::int64_t>(layout.columns), "column") +
+                    " with the separator " + in_quotes(std::string(1, layout.separator)));
+  }
+}
+
+void find_roles(const TextFile& file, const CsvOptions& options, Layout& layout) {
+  layout.roles.resize(layout.columns);
+  for (std::size_t i = 0; i < layout.x.size(); ++i)
+    layout.roles[layout.x[i]].x = static_cast<int>(i);
+  for (std::size_t i = 0; i < layout.y.size(); ++i)
+    layout.roles[layout.y[i]].y = static_cast<int>(i);
+  const Finder finder(file.name(), layout);
+  for (const std::size_t column : finder.find_all("one_hot", options.one_hot)) {
+    if (layout.roles[column].x < 0) {
+      throw UserError("'" + file.name() + "': one_hot names " + layout.column(column) +
+                      ", which is not among x");
+    }
+    layout.roles[column].one_hot = true;
+  }
+}
+
+}  // namespace
+
+std::string Layout::column(std::size_t number) const {
+  if (number < names.size() && !names[number].empty()) return "column " + in_quotes(names[number]);
+  return "column " + std::to_string(number);
+}
+
+std::string Layout::text() const {
+  std::string text;
+  for (const std::size_t i : x) text += column(i) + (roles[i].one_hot ? " one-hot, " : ", ");
+  text += "->";
+  for (const std::size_t i : y) text += " " + column(i);
+  return text;
+}
+
+char separator_of(const TextFile& file, const std::string& separator) {
+  if (separator == "tab") return '\t';
+  if (separator.size() == 1) {
+    const char c = separator[0];
+    const bool in_numbers = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                            (c >= 'A' && c <= 'Z') || c == '+' || c == '-' || c == '.';
+    if (!in_numbers && c != '"' && c != '\n' && c != '\r') return c;
+  }
+  if (separator != "auto") {
+    throw UserError(
+        "separator: expected auto, tab or a character that neither numbers nor quotes have, got " +
+        in_quotes(separator));
+  }
+  if (file.name().ends_with(".tsv") || file.name().ends_with(".tsv.gz")) return '\t';
+  constexpr std::array<char, 4> kUsual = {',', '\t', ';', '|'};
+  std::array<std::size_t, kUsual.size()> counts{};
+  bool quoted = false;
+  for (const char c : file.text()) {
+    if (c == '\n' && !quoted) break;
+    if (c == '"') quoted = !quoted;
+    for (std::size_t i = 0; i < kUsual.size(); ++i) counts[i] += c == kUsual[i] && !quoted;
+  }
+  return kUsual[static_cast<std::size_t>(std::max_element(counts.begin(), counts.end()) -
+                                         counts.begin())];
+}
+
+Layout read_layout(const TextFile& file, const CsvOptions& options) {
+  return read_layout(file, {.separator = separator_of(file, options.separator)}, options);
+}
+
+Layout read_layout(const TextFile& file, CellFormat format, const CsvOptions& options) {
+  Layout layout;
+  layout.separator = format.separator;
+  FirstRow first = read_first_row(file, format);
+  layout.columns = first.cells.size();
+  layout.first_line = first.own_line;
+  if (options.header == "true" || (options.header == "auto" && looks_like_names(first.cells))) {
+    layout.names = std::move(first.cells);
+    layout.begin = first.end;
+    layout.line = first.line;
+  }
+  find_columns(file, options, layout);
+  find_roles(file, options, layout);
+  return layout;
+}
+
+}  // namespace decent::csv

@@ -1,0 +1,64 @@
+#pragma once
+// Which columns of a file are what. No torch.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "decent/data/csv/cells.h"
+#include "decent/data/csv/text_file.h"
+
+namespace decent::csv {
+
+/// The keys of the format.
+struct CsvOptions {
+  std::optional<std::vector<std::string>> x =
+      {};  // names, patterns or numbers; none: all the others
+  std::optional<std::vector<std::string>> y = {};  // none: the last column; {"none"}: no target
+  std::vector<std::string> drop = {};
+  std::vector<std::string> one_hot = {};
+  std::string header = "auto";     // true, false
+  std::string separator = "auto";  // tab, a character
+  std::string missing = "error";   // mean, a number
+  std::string y_type = "auto";     // number, class
+};
+
+/// What one column of a file is used for; it may be both.
+struct Role {
+  int x = -1;  // which of the columns of x
+  int y = -1;
+  bool one_hot = false;
+
+  bool used() const { return x >= 0 || y >= 0; }
+};
+
+struct Layout {
+  char separator = ',';
+  std::size_t columns = 0;
+  std::vector<std::string> names;  // by column; empty without a header
+  std::vector<Role> roles;         // by column
+  std::vector<std::size_t> x;      // columns, in the order of x
+  std::vector<std::size_t> y;
+  std::size_t begin = 0;        // where the first row of data begins
+  std::int64_t line = 1;        // and in which line
+  std::int64_t first_line = 1;  // of the row that says how many columns there are
+
+  /// "column 'price'", "column 3".
+  std::string column(std::size_t number) const;
+  /// How the columns are called that samples are made of, to compare files.
+  std::string text() const;
+};
+
+/// Throws UserError for a file without rows, and for columns that it does not have.
+Layout read_layout(const TextFile& file, const CsvOptions& options);
+/// The same with a format of cells of its own, where options.separator is not looked at.
+Layout read_layout(const TextFile& file, CellFormat format, const CsvOptions& options);
+
+/// The character that separates cells: `separator` is it, "tab", or "auto": the tab for a file
+/// whose name ends in .tsv, else whichever of comma, tab, semicolon and bar the first line has most
+/// of. Throws UserError for one that cannot be.
+char separator_of(const TextFile& file, const std::string& separator);
+
+}  // namespace decent::csv

@@ -1,0 +1,36 @@
+#pragma once
+// Cells as numbers and words. No torch.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/data/csv/cells.h"
+
+namespace decent::csv {
+
+/// What the text of a cell is where a number is expected.
+struct Number {
+  enum class Kind { number, missing, too_large, other };
+  Kind kind = Kind::other;
+  float value = 0;  // of a number: the nearest float32
+};
+
+/// Blanks around a number and a plus sign do not count. Missing are the empty text, na, n/a, nan,
+/// null, none, inf, infinity (any case, with or without a sign) and "?". The program's language
+/// does not matter.
+Number number_in(std::string_view text);
+
+/// A whole number that fits into int64.
+std::optional<std::int64_t> integer_in(std::string_view text);
+
+/// A cell as a word: without the blanks around it, unless it is in quotes. A word may be empty,
+/// which means that it is missing.
+std::string_view word_in(const Cell& cell);
+
+/// The number of `word` in `sorted`, which is sorted bytewise.
+std::optional<std::size_t> place_of(std::string_view word, const std::vector<std::string>& sorted);
+
+}  // namespace decent::csv

@@ -1,0 +1,97 @@
+#include "decent/data/csv/survey.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/quote.h"
+#include "decent/data/csv/numbers.h"
+
+namespace decent::csv {
+namespace {
+
+std::string too_many(const std::string& column) {
+  return column + " has more than " + std::to_string(Words::kMost) + " different words";
+}
+
+}  // namespace
+
+std::vector<std::string> Words::sorted() const {
+  std::vector<std::string> all(words_.begin(), words_.end());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+Survey::Survey(const Layout& layout, std::string y_type)
+    : layout_(layout),
+      y_type_(std::move(y_type)),
+      sums_(layout.x.size()),
+      counts_(layout.x.size()),
+      categories_(layout.x.size()) {}
+
+void Survey::see(Seen& seen, const CellReader& row, const std::string& column,
+                 std::string_view text) {
+  if (!seen.any()) seen = {.where = row.where() + column, .text = in_quotes(text)};
+}
+
+void Survey::target(const CellReader& row, const std::string& column, const Cell& cell) {
+  const std::string_view word = word_in(cell);
+  if (word.empty()) row.fail(column + ": the target is missing");
+  if (integer_in(word)) {
+    see(integer_, row, column, word);
+  } else if (number_in(word).kind == Number::Kind::number) {
+    see(fraction_, row, column, word);
+  } else if (y_type_ == "number") {
+    row.fail(column + ": expected a number, got " + in_quotes(cell.text));
+  } else {
+    see(word_, row, column, word);
+  }
+  // A class is a word or an integer.
+  if (!fraction_.any()) classes_.add(word);
+}
+
+Learned Survey::learned(const std::string& file, bool means) const {
+  Learned learned;
+  learned.columns = layout_.text();
+  for (std::size_t i = 0; i < layout_.x.size(); ++i) {
+    const std::size_t column = layout_.x[i];
+    const bool one_hot = layout_.roles[column].one_hot;
+    if (one_hot && categories_[i].too_many())
+      throw UserError("'" + file + "': one_hot: " + too_many(layout_.column(column)));
+    if (means && !one_hot && counts_[i] == 0)
+      throw UserError("'" + file + "': missing: " + layout_.column(column) +
+                      " has no number, and so no mean");
+    learned.categories.push_back(one_hot ? categories_[i].sorted() : std::vector<std::string>{});
+    learned.means.push_back(
+        counts_[i] == 0 ? 0 : static_cast<float>(sums_[i] / static_cast<double>(counts_[i])));
+  }
+  learn_target(learned);
+  return learned;
+}
+
+void Survey::learn_target(Learned& learned) const {
+  if (layout_.y.empty()) return;
+  const bool is_class = y_type_ == "class";
+  if (fraction_.any() && (word_.any() || is_class)) {
+    const Seen& wrong = is_class ? fraction_ : word_;
+    throw UserError(wrong.where + ": expected " +
+                    (is_class ? "a class, an integer or a word," : "a number, as in other rows,") +
+                    " got " + wrong.text);
+  }
+  if (word_.any() && integer_.any() && !is_class) {
+    throw UserError(word_.where + ": expected a number, as in other rows, got " + word_.text +
+                    "; where both are classes, say y_type: class");
+  }
+  if (!word_.any()) {
+    learned.target = is_class ? Target::integers : Target::numbers;
+    return;
+  }
+  if (classes_.too_many()) {
+    throw UserError(word_.where + ": expected a number, got " + word_.text + "; as a class, " +
+                    too_many(layout_.column(layout_.y[0])));
+  }
+  learned.target = Target::words;
+  learned.classes = classes_.sorted();
+}
+
+}  // namespace decent::csv

@@ -1,0 +1,33 @@
+#pragma once
+// A file of separated text as a table: checked once from end to end, then read at random. No torch.
+
+#include <memory>
+#include <optional>
+
+#include "decent/data/csv/layout.h"
+#include "decent/data/csv/row_index.h"
+#include "decent/data/csv/survey.h"
+#include "decent/data/csv/text_file.h"
+
+namespace decent::csv {
+
+/// What stands for a missing number in x: a number, or the mean of its column. None: an error.
+struct Filling {
+  bool mean = false;
+  std::optional<float> number;
+
+  bool any() const { return mean || number; }
+};
+
+struct Table {
+  Layout layout;
+  RowIndex rows;
+};
+
+/// Reads all rows. Each must have as many cells as the first, and what its columns must hold; the
+/// target is checked against `known`, where it is given, else `survey` learns it. Throws UserError
+/// with the line and the column.
+Table scan(std::shared_ptr<const TextFile> file, Layout layout, const Filling& filling,
+           const Learned* known, Survey* survey);
+
+}  // namespace decent::csv

@@ -1,0 +1,143 @@
+// The row of the format pairs.
+
+#include <set>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/quote.h"
+#include "decent/data/built_in.h"
+#include "decent/data/csv/cells.h"
+#include "decent/data/formats/pairs_source.h"
+
+namespace decent {
+namespace {
+
+// A word a line.
+std::vector<std::string> read_vocabulary(const std::filesystem::path& path) {
+  const csv::TextFile file(path);
+  std::vector<std::string> words;
+  std::set<std::string> seen;
+  csv::CellReader lines(file.text(), {.separator = '\0', .quoting = false}, file.name());
+  while (lines.next_row()) {
+    std::string word(lines.take().text);
+    if (word.find_first_of(" \t") != std::string::npos)
+      lines.fail("expected one word, got " + in_quotes(word));
+    if (!seen.insert(word).second) lines.fail("the word " + in_quotes(word) + " is there twice");
+    words.push_back(std::move(word));
+  }
+  if (words.empty()) throw UserError("'" + file.name() + "': it has no words");
+  return words;
+}
+
+SpecialTokens special_of(const std::vector<std::int64_t>& numbers) {
+  const std::set<std::int64_t> different(numbers.begin(), numbers.end());
+  if (numbers.size() != 4 || different.size() != 4)
+    throw UserError("special: expected four different numbers: padding, begin, end, unknown");
+  return {.pad = numbers[0], .begin = numbers[1], .end = numbers[2], .unknown = numbers[3]};
+}
+
+TokenKind kind_of(const std::string& tokens) {
+  if (tokens == "words") return TokenKind::words;
+  return tokens == "bytes" ? TokenKind::bytes : TokenKind::ids;
+}
+
+std::unique_ptr<Source> open_with(const Options& options) {
+  const auto& lengths = options.get<std::vector<std::int64_t>>("length");
+  if (lengths.size() > 2)
+    throw UserError("length: expected one number, or those of the source and the target");
+  PairsOptions pairs{.source = options.get<std::string>("source"),
+                     .target = options.get<std::string>("target"),
+                     .header = options.get<bool>("header"),
+                     .separator = options.get<std::string>("separator"),
+                     .source_length = lengths.front(),
+                     .target_length = lengths.back(),
+                     .cut = options.get<std::string>("too_long") == "cut",
+                     .tokens = kind_of(options.get<std::string>("tokens")),
+                     .vocabulary = {},
+                     .vocabulary_size = options.get_if<std::int64_t>("vocabulary_size"),
+                     .special = special_of(options.get<std::vector<std::int64_t>>("special")),
+                     .ignore_index = options.get<std::int64_t>("ignore_index")};
+  if (const auto path = options.get_if<std::filesystem::path>("vocabulary"))
+    pairs.vocabulary = read_vocabulary(*path);
+  const auto reference = options.get_if<Paths>("reference");
+  const bool words = pairs.tokens == TokenKind::words;
+  if (!words && (pairs.vocabulary || pairs.vocabulary_size || reference)) {
+    throw UserError("vocabulary, vocabulary_size and reference are for `tokens: words`, not for " +
+                    options.get<std::string>("tokens"));
+  }
+  if (pairs.vocabulary && (pairs.vocabulary_size || reference))
+    throw UserError("vocabulary: it says all words; leave out reference and vocabulary_size");
+  return open_pairs(csv::open_text_files(options.get<Paths>("path")),
+                    reference ? csv::open_text_files(*reference) : csv::TextFiles{}, pairs);
+}
+
+std::vector<OptionKey> keys() {
+  using enum OptionType;
+  return {
+      path_key("The file, a list of files or a glob: two columns of texts, plain or .gz."),
+      {.name = "length",
+       .type = integers,
+       .meaning = "Elements of x and of y; one number is both. Shorter texts are padded.",
+       .at_least = 2,
+       .at_most = 1 << 24},
+      {.name = "tokens",
+       .type = text,
+       .meaning = "What texts are made of: words (between blanks), bytes, or ids, numbers between "
+                  "blanks that are taken as they stand.",
+       .fallback = std::string("words"),
+       .names = {"words", "bytes", "ids"}},
+      {.name = "source",
+       .type = text,
+       .meaning = "Column of the source: its name or its number.",
+       .fallback = std::string("0")},
+      {.name = "target",
+       .type = text,
+       .meaning = "Column of the target.",
+       .fallback = std::string("1")},
+      {.name = "header",
+       .type = boolean,
+       .meaning = "Whether the first row has the names of the columns.",
+       .fallback = false},
+      {.name = "separator",
+       .type = text,
+       .meaning = "As of `csv`. Between tabs, quotes are characters like others.",
+       .fallback = std::string("auto")},
+      {.name = "too_long",
+       .type = text,
+       .meaning = "Whether texts that are longer are refused or cut.",
+       .fallback = std::string("error"),
+       .names = {"error", "cut"}},
+      {.name = "vocabulary",
+       .type = path,
+       .meaning = "File of all words, one a line, in the order of their numbers; null: those of "
+                  "`reference`, the most frequent first.",
+       .fallback = kNull},
+      {.name = "reference",
+       .type = paths,
+       .meaning = "The files whose words are known, mostly the training data; null: the source's "
+                  "own.",
+       .fallback = kNull},
+      {.name = "vocabulary_size",
+       .type = integer,
+       .meaning = "So many numbers of tokens, with the special ones: words that are less frequent "
+                  "are unknown; null: all words.",
+       .fallback = kNull,
+       .at_least = 1},
+      {.name = "special",
+       .type = integers,
+       .meaning = "The numbers of padding, begin, end and unknown words. Other tokens come after "
+                  "the largest.",
+       .fallback = std::vector<std::int64_t>{0, 1, 2, 3},
+       .at_least = 0,
+       .at_most = 1'000'000},
+      {.name = "ignore_index",
+       .type = integer,
+       .meaning = "The padding of y: `model.ignore_index`.",
+       .fallback = std::int64_t{-100}}};
+}
+
+}  // namespace
+
+DataFormat pairs_format() { return {.name = "pairs", .keys = keys(), .open = open_with}; }
+
+}  // namespace decent

@@ -1,0 +1,212 @@
+#include "decent/data/formats/pairs_source.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/quote.h"
+#include "decent/core/text.h"
+#include "decent/data/csv/layout.h"
+#include "decent/data/csv/row_index.h"
+#include "decent/data/shards.h"
+
+namespace decent {
+namespace {
+
+using csv::CellReader;
+using csv::Layout;
+using csv::RowIndex;
+
+// Where the two texts of a pair stand.
+struct PairLayout {
+  Layout layout;
+  csv::CellFormat format;
+  std::size_t source = 0;
+  std::size_t target = 0;
+};
+
+// Quotes are part of texts between tabs: that is how such files are written.
+PairLayout layout_of(const csv::TextFile& file, const PairsOptions& options) {
+  const char separator = csv::separator_of(file, options.separator);
+  const csv::CellFormat format{.separator = separator, .quoting = separator != '\t'};
+  csv::CsvOptions columns;
+  columns.x = {options.source};
+  columns.y = {options.target};
+  columns.header = options.header ? "true" : "false";
+  Layout layout = csv::read_layout(file, format, columns);
+  const std::size_t source = layout.x.front();
+  const std::size_t target = layout.y.front();
+  return {.layout = std::move(layout), .format = format, .source = source, .target = target};
+}
+
+RowIndex rows_of(const std::shared_ptr<const csv::TextFile>& file, const PairLayout& layout) {
+  return {file, layout.format, layout.layout.begin, layout.layout.line};
+}
+
+// Calls act(column, text) for the two texts of the row. False where the row has not as many cells
+// as the first.
+template <class Act>
+bool for_both(CellReader& row, const PairLayout& layout, const Act& act) {
+  for (std::size_t i = 0; i < layout.layout.columns; ++i) {
+    if (!row.more()) return false;
+    const csv::Cell cell = row.take();
+    if (i == layout.source || i == layout.target) act(i, cell.text);
+  }
+  return !row.more();
+}
+
+[[noreturn]] void fail_ragged(CellReader& row, const Layout& layout) {
+  row.finish_row();
+  row.fail("expected " + counted(static_cast<std::int64_t>(layout.columns), "cell") +
+           ", as in line " + std::to_string(layout.first_line) + ", got " +
+           std::to_string(row.columns()) + " with the separator " +
+           (layout.separator == '\t' ? "tab" : in_quotes(std::string(1, layout.separator))));
+}
+
+std::vector<std::string> words_of(const csv::TextFiles& files, const PairsOptions& options) {
+  WordCounts counts;
+  for (const auto& file : files) {
+    const PairLayout layout = layout_of(*file, options);
+    rows_of(file, layout).scan([&](CellReader& row) {
+      if (!for_both(row, layout, [&](std::size_t, std::string_view text) { counts.add(text); }))
+        fail_ragged(row, layout.layout);
+    });
+  }
+  if (!options.vocabulary_size) return counts.words(std::nullopt);
+  const std::int64_t most = *options.vocabulary_size - options.special.largest() - 1;
+  if (most < 1) {
+    throw UserError("vocabulary_size: expected more than the " +
+                    std::to_string(options.special.largest() + 1) +
+                    " numbers up to the largest special token, got " +
+                    std::to_string(*options.vocabulary_size));
+  }
+  return counts.words(static_cast<std::size_t>(most));
+}
+
+class PairsSource final : public Source {
+ public:
+  PairsSource(std::shared_ptr<const csv::TextFile> file, const PairsOptions& options,
+              std::shared_ptr<const Tokenizer> tokenizer)
+      : options_(options),
+        tokenizer_(std::move(tokenizer)),
+        layout_(layout_of(*file, options)),
+        rows_(rows_of(file, layout_)),
+        source_{layout_.source, static_cast<std::size_t>(options.source_length)},
+        // The token at the end needs room.
+        target_{layout_.target, static_cast<std::size_t>(options.target_length - 1)} {
+    rows_.scan([&](CellReader& row) { check(row); });
+    if (rows_.size() == 0) throw UserError("'" + file->name() + "': it has no rows of data");
+  }
+
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::int64_t size() const override { return rows_.size(); }
+  std::vector<std::string> classes() const override { return tokenizer_->names(); }
+
+  void read(std::size_t field, std::span<const std::int64_t> indices,
+            std::byte* out) const override {
+    assert(field < fields_.size());
+    const std::size_t bytes = fields_[field].sample_bytes();
+    const Side& side = field <= kXMask ? source_ : target_;
+    std::vector<std::int64_t> tokens;
+    rows_.read(indices, [&](CellReader& row) {
+      bool found = false;
+      for_both(row, layout_, [&](std::size_t column, std::string_view text) {
+        if (column != side.column) return;
+        tokens_in(row, side, text, tokens);
+        found = true;
+      });
+      if (!found || tokens.size() > side.most) RowIndex::throw_changed(row);
+      write(field, tokens, out);
+      out += bytes;
+    });
+  }
+
+ private:
+  enum : std::size_t { kX, kXMask, kYIn, kY, kYMask };
+
+  // One of the two texts, and how many tokens it may have.
+  struct Side {
+    std::size_t column = 0;
+    std::size_t most = 0;
+  };
+
+  void check(CellReader& row) const {
+    std::vector<std::int64_t> tokens;
+    const bool whole = for_both(row, layout_, [&](std::size_t column, std::string_view text) {
+      for (const Side& side : {source_, target_}) {
+        if (side.column != column) continue;
+        tokens_in(row, side, text, tokens);
+        check_length(row, side, tokens.size());
+      }
+    });
+    if (!whole) fail_ragged(row, layout_.layout);
+  }
+
+  void check_length(const CellReader& row, const Side& side, std::size_t tokens) const {
+    if (tokens > 0 && tokens <= side.most) return;
+    row.fail(layout_.layout.column(side.column) +
+             (tokens == 0
+                  ? ": expected a text, it is empty"
+                  : ": expected at most " + counted(static_cast<std::int64_t>(side.most), "token") +
+                        ", got " + std::to_string(tokens) + "; `too_long: cut` cuts texts"));
+  }
+
+  void tokens_in(const CellReader& row, const Side& side, std::string_view text,
+                 std::vector<std::int64_t>& tokens) const {
+    try {
+      tokenizer_->read(text, tokens);
+    } catch (const UserError& error) {
+      row.fail(layout_.layout.column(side.column) + ": " + error.what());
+    }
+    if (options_.cut) tokens.resize(std::min(tokens.size(), side.most));
+  }
+
+  void write(std::size_t field, std::vector<std::int64_t>& tokens, std::byte* out) const {
+    const SpecialTokens& special = tokenizer_->special();
+    const auto extent = static_cast<std::size_t>(fields_[field].shape[0]);
+    if (field == kYIn) tokens.insert(tokens.begin(), special.begin);
+    if (field == kY || field == kYMask) tokens.push_back(special.end);
+    if (field == kXMask || field == kYMask) {
+      std::memset(out, 0, extent);
+      std::memset(out, 1, tokens.size());
+      return;
+    }
+    tokens.resize(extent, field == kY ? options_.ignore_index : special.pad);
+    std::memcpy(out, tokens.data(), extent * sizeof tokens[0]);
+  }
+
+  PairsOptions options_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  PairLayout layout_;
+  RowIndex rows_;
+  Side source_;
+  Side target_;
+  std::vector<Field> fields_ = {{"x", DType::int64, {options_.source_length}},
+                                {"x_mask", DType::boolean, {options_.source_length}},
+                                {"y_in", DType::int64, {options_.target_length}},
+                                {"y", DType::int64, {options_.target_length}},
+                                {"y_mask", DType::boolean, {options_.target_length}}};
+};
+
+}  // namespace
+
+std::unique_ptr<Source> open_pairs(const csv::TextFiles& files, const csv::TextFiles& reference,
+                                   const PairsOptions& options) {
+  if (files.empty()) throw UserError("path: expected at least one file");
+  std::vector<std::string> words;
+  if (options.tokens == TokenKind::words) {
+    words = options.vocabulary ? *options.vocabulary
+                               : words_of(reference.empty() ? files : reference, options);
+  }
+  const auto tokenizer =
+      std::make_shared<const Tokenizer>(options.tokens, options.special, std::move(words));
+  std::vector<std::unique_ptr<Source>> sources;
+  for (const auto& file : files)
+    sources.push_back(std::make_unique<PairsSource>(file, options, tokenizer));
+  return concatenated(std::move(sources));
+}
+
+}  // namespace decent

@@ -1,0 +1,42 @@
+// Text as its bytes.
+
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/core/gzip.h"
+#include "decent/data/built_in.h"
+#include "decent/data/formats/windows.h"
+#include "decent/data/shards.h"
+
+namespace decent {
+namespace {
+
+std::unique_ptr<Source> open_text(const std::filesystem::path& path, const Windows& windows) {
+  auto file = std::make_shared<const MappedFile>(path);
+  // No UTF-8 begins so.
+  if (is_gzip(file->bytes())) {
+    throw UserError("'" + path.string() +
+                    "': is compressed by gzip, and samples are read from anywhere in it; "
+                    "decompress it first: gunzip -k FILE");
+  }
+  const auto count = static_cast<std::int64_t>(file->bytes().size());
+  return make_windows_source({.file = std::move(file), .begin = 0, .width = 1, .count = count},
+                             windows, std::nullopt);
+}
+
+}  // namespace
+
+DataFormat text_format() {
+  return {.name = "text",
+          .keys = {path_key("The file, a list of files or a glob; their bytes are ids, 0 to 255."),
+                   length_key(), stride_key()},
+          .open = [](const Options& options) {
+            return open_shards(expand_globs(options.get<Paths>("path")),
+                               [windows = windows_of(options)](const std::filesystem::path& path) {
+                                 return open_text(path, windows);
+                               });
+          }};
+}
+
+}  // namespace decent

@@ -1,0 +1,70 @@
+#pragma once
+// Texts of pairs as numbers of tokens. No torch.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace decent {
+
+/// Numbers that are no tokens of a text. The tokens come after the largest of them.
+struct SpecialTokens {
+  std::int64_t pad = 0;
+  std::int64_t begin = 1;
+  std::int64_t end = 2;
+  std::int64_t unknown = 3;
+
+  std::int64_t largest() const;
+};
+
+/// Words: what stands between blanks. Bytes: each is a token. Ids: numbers between blanks, taken as
+/// they stand.
+enum class TokenKind { words, bytes, ids };
+
+/// How often words are there.
+class WordCounts {
+ public:
+  void add(std::string_view text);
+  /// The most frequent first, equals bytewise; up to `most` of them.
+  std::vector<std::string> words(std::optional<std::size_t> most) const;
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view word) const {
+      return std::hash<std::string_view>()(word);
+    }
+  };
+  std::unordered_map<std::string, std::int64_t, Hash, std::equal_to<>> counts_;
+};
+
+class Tokenizer {
+ public:
+  /// `vocabulary` is for words: each once.
+  Tokenizer(TokenKind kind, SpecialTokens special, std::vector<std::string> vocabulary);
+
+  Tokenizer(const Tokenizer&) = delete;
+  Tokenizer& operator=(const Tokenizer&) = delete;
+
+  /// The numbers of the text's tokens; a word that the vocabulary does not have is special.unknown.
+  /// Throws UserError for an id that is none; it does not say where.
+  void read(std::string_view text, std::vector<std::int64_t>& tokens) const;
+
+  const SpecialTokens& special() const { return special_; }
+  /// What the numbers stand for, of words; special ones too. Empty for bytes and ids.
+  std::vector<std::string> names() const;
+
+ private:
+  std::int64_t number_of(std::string_view word) const;
+
+  TokenKind kind_;
+  SpecialTokens special_;
+  std::vector<std::string> vocabulary_;
+  std::unordered_map<std::string_view, std::int64_t> numbers_;  // views of vocabulary_
+};
+
+}  // namespace decent

@@ -1,0 +1,124 @@
+#include "decent/data/formats/tokens.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "decent/core/byte_reader.h"
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+
+namespace decent {
+namespace {
+
+constexpr std::size_t kHeaderBytes = 256 * sizeof(std::int32_t);
+constexpr std::int32_t kMultipleChoice = 20240522;  // llm.c's files for HellaSwag and MMLU
+
+// A kind of file that llm.c's dev/data/data_common.py writes.
+struct Kind {
+  std::int32_t magic;
+  std::int32_t version;
+  TokenType type;
+};
+
+constexpr std::array kKinds = {Kind{20240520, 1, TokenType::uint16},   // GPT-2
+                               Kind{20240801, 7, TokenType::uint32}};  // Llama 3
+
+std::size_t width_of(TokenType type) { return static_cast<std::size_t>(type); }
+
+std::string name_of(TokenType type) { return type == TokenType::uint16 ? "uint16" : "uint32"; }
+
+class LayoutReader {
+ public:
+  LayoutReader(std::span<const std::byte> bytes, const std::string& file)
+      : bytes_(bytes), file_(file) {}
+
+  TokensLayout read(TokensHeader header, std::optional<TokenType> type) const {
+    const std::int32_t magic = number_at(0);
+    const auto kind = std::find_if(kKinds.begin(), kKinds.end(),
+                                   [&](const Kind& each) { return each.magic == magic; });
+    if (header == TokensHeader::automatic) {
+      if (kind == kKinds.end()) refuse_other_files(magic);
+      header = kind == kKinds.end() ? TokensHeader::none : TokensHeader::llm_c;
+    }
+    if (header == TokensHeader::none) return read_bare(type.value_or(TokenType::uint16));
+    if (kind == kKinds.end()) {
+      fail(
+          "byte 0: no header of llm.c, which begins with the number 20240520 (ids of uint16) or "
+          "20240801 (uint32); it begins with " +
+          std::to_string(magic));
+    }
+    return read_with_header(*kind, type);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& reason) const {
+    throw UserError("'" + file_ + "': " + reason);
+  }
+
+  // Of the header; 0 where the file is too short.
+  std::int32_t number_at(std::size_t place) const {
+    const std::size_t offset = place * sizeof(std::int32_t);
+    if (bytes_.size() < offset + sizeof(std::int32_t)) return 0;
+    return ByteReader(bytes_.subspan(offset), "").number<std::int32_t>();
+  }
+
+  bool begins_with(std::string_view start) const {
+    return bytes_.size() >= start.size() &&
+           std::equal(start.begin(), start.end(), bytes_.begin(),
+                      [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
+  }
+
+  // What would be read as ids, and is none.
+  void refuse_other_files(std::int32_t magic) const {
+    if (begins_with("\x93NUMPY"))
+      fail("is a .npy file; expected the ids alone: array.astype('uint16').tofile(FILE)");
+    if (begins_with("\x1f\x8b\x08"))
+      fail("is compressed by gzip; decompress it first: gunzip -k FILE");
+    if (magic == kMultipleChoice)
+      fail("byte 0: is a file of llm.c for multiple-choice questions (20240522), no sequence");
+  }
+
+  TokensLayout read_bare(TokenType type) const {
+    if (bytes_.size() % width_of(type) != 0) {
+      fail("has " + counted(static_cast<std::int64_t>(bytes_.size()), "byte") +
+           ", no whole number of " + name_of(type) + " ids");
+    }
+    return {.type = type,
+            .begin = 0,
+            .count = static_cast<std::int64_t>(bytes_.size() / width_of(type))};
+  }
+
+  TokensLayout read_with_header(const Kind& kind, std::optional<TokenType> type) const {
+    if (bytes_.size() < kHeaderBytes) {
+      fail("ends at byte " + std::to_string(bytes_.size()) +
+           ", within llm.c's header of 1024 bytes");
+    }
+    if (number_at(1) != kind.version) {
+      fail("byte 4: version " + std::to_string(number_at(1)) + " of llm.c's header; expected " +
+           std::to_string(kind.version) + " (header: none for ids without a header)");
+    }
+    if (type && *type != kind.type)
+      fail("byte 0: its header says " + name_of(kind.type) + ", dtype says " + name_of(*type));
+    const std::int64_t count = number_at(2);
+    const std::size_t left = bytes_.size() - kHeaderBytes;
+    if (count < 0 || left / width_of(kind.type) != static_cast<std::size_t>(count) ||
+        left % width_of(kind.type) != 0) {
+      fail("byte 8: damaged: its header says " + counted(count, name_of(kind.type) + " id") +
+           ", and from byte 1024 on it has " + counted(static_cast<std::int64_t>(left), "byte"));
+    }
+    return {.type = kind.type, .begin = kHeaderBytes, .count = count};
+  }
+
+  std::span<const std::byte> bytes_;
+  const std::string& file_;
+};
+
+}  // namespace
+
+TokensLayout read_tokens_layout(std::span<const std::byte> bytes, TokensHeader header,
+                                std::optional<TokenType> type, const std::string& file) {
+  return LayoutReader(bytes, file).read(header, type);
+}
+
+}  // namespace decent

@@ -1,0 +1,37 @@
+#pragma once
+// Files of token ids: of nanoGPT, which hold nothing else, and of llm.c, with a header of 256 int32
+// in front (magic number, version, number of ids). Files come from users, so every field is
+// distrusted. No torch.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace decent {
+
+/// The unsigned little-endian integers that ids are stored as.
+enum class TokenType : std::uint8_t { uint16 = 2, uint32 = 4 };
+
+enum class TokensHeader : std::uint8_t {
+  automatic,  // llm.c's where the file begins with one of its magic numbers
+  none,
+  llm_c,
+};
+
+/// Where the ids lie.
+struct TokensLayout {
+  TokenType type = TokenType::uint16;
+  std::size_t begin = 0;  // byte of the first
+  std::int64_t count = 0;
+};
+
+/// `bytes` are the whole file; only its front is looked at. Without a type it is the header's, or
+/// uint16. Throws UserError naming `file` and the offset for a header that is missing, unknown,
+/// disagrees with the size of the file or has another type, for sizes that are no whole number of
+/// ids, and for files of .npy and gzip.
+TokensLayout read_tokens_layout(std::span<const std::byte> bytes, TokensHeader header,
+                                std::optional<TokenType> type, const std::string& file);
+
+}  // namespace decent

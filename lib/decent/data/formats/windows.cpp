@@ -1,0 +1,137 @@
+#include "decent/data/formats/windows.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+
+namespace decent {
+namespace {
+
+// Writes the ids as int64. `out` need not be aligned.
+template <class Id>
+void widen(std::span<const Id> ids, std::byte* out) {
+  for (const Id id : ids) {
+    const auto wide = static_cast<std::int64_t>(id);
+    std::memcpy(out, &wide, sizeof wide);
+    out += sizeof wide;
+  }
+}
+
+template <class Id>
+class WindowsSource final : public Source {
+ public:
+  WindowsSource(Sequence sequence, const Windows& windows, std::optional<std::int64_t> vocabulary)
+      : sequence_(std::move(sequence)),
+        windows_(windows),
+        vocabulary_(vocabulary),
+        size_((sequence_.count - windows.length - 1) / windows.stride + 1),
+        fields_{{"x", DType::int64, {windows.length}}, {"y", DType::int64, {windows.length}}} {}
+
+  const std::vector<Field>& fields() const override { return fields_; }
+  std::int64_t size() const override { return size_; }
+
+  void read(std::size_t field, std::span<const std::int64_t> indices,
+            std::byte* out) const override {
+    assert(field < fields_.size());
+    for (const std::int64_t index : indices) {
+      assert(index >= 0 && index < size_);
+      const std::int64_t first = index * windows_.stride + static_cast<std::int64_t>(field);
+      read_ids(first, windows_.length, out);
+      out += windows_.length * static_cast<std::int64_t>(sizeof(std::int64_t));
+    }
+  }
+
+ private:
+  // By way of a buffer that stays in the cache: a copy out of the file tells where it was
+  // truncated.
+  void read_ids(std::int64_t first, std::int64_t count, std::byte* out) const {
+    std::array<Id, 4096> buffer;
+    while (count > 0) {
+      const std::int64_t some = std::min<std::int64_t>(count, buffer.size());
+      const auto ids = std::span(buffer).first(static_cast<std::size_t>(some));
+      sequence_.file->copy(byte_of(first), std::as_writable_bytes(ids));
+      if (vocabulary_) check(ids, first);
+      widen<Id>(ids, out);
+      out += some * static_cast<std::int64_t>(sizeof(std::int64_t));
+      first += some;
+      count -= some;
+    }
+  }
+
+  std::size_t byte_of(std::int64_t id) const {
+    return sequence_.begin + static_cast<std::size_t>(id) * sizeof(Id);
+  }
+
+  // `first` is the number of the first of them.
+  void check(std::span<const Id> ids, std::int64_t first) const {
+    Id largest = 0;
+    for (const Id id : ids) largest = std::max(largest, id);
+    if (largest < *vocabulary_) return;
+    const auto wrong =
+        std::find_if(ids.begin(), ids.end(), [&](Id id) { return id >= *vocabulary_; });
+    throw UserError("'" + sequence_.file->path().string() + "': byte " +
+                    std::to_string(byte_of(first + (wrong - ids.begin()))) + ": id " +
+                    std::to_string(*wrong) + "; a vocabulary of " + std::to_string(*vocabulary_) +
+                    " has ids below that");
+  }
+
+  Sequence sequence_;
+  Windows windows_;
+  std::optional<std::int64_t> vocabulary_;
+  std::int64_t size_;
+  std::vector<Field> fields_;
+};
+
+}  // namespace
+
+std::unique_ptr<Source> make_windows_source(Sequence sequence, const Windows& windows,
+                                            std::optional<std::int64_t> vocabulary) {
+  if (sequence.count <= windows.length) {
+    throw UserError("'" + sequence.file->path().string() + "': holds " +
+                    counted(sequence.count, sequence.width == 1 ? "byte" : "token") +
+                    ", too few for one sample: length " + std::to_string(windows.length) +
+                    " and one more for y");
+  }
+  switch (sequence.width) {
+    case 1:
+      return std::make_unique<WindowsSource<std::uint8_t>>(std::move(sequence), windows,
+                                                           vocabulary);
+    case 2:
+      return std::make_unique<WindowsSource<std::uint16_t>>(std::move(sequence), windows,
+                                                            vocabulary);
+    default:
+      assert(sequence.width == 4);
+      return std::make_unique<WindowsSource<std::uint32_t>>(std::move(sequence), windows,
+                                                            vocabulary);
+  }
+}
+
+OptionKey length_key() {
+  return {.name = "length",
+          .type = OptionType::integer,
+          .meaning = "Ids of a sample; y is x shifted by one.",
+          .at_least = 1};
+}
+
+OptionKey stride_key() {
+  return {.name = "stride",
+          .type = OptionType::integer,
+          .meaning = "Ids from the start of one sample to that of the next; null: `length`.",
+          .fallback = kNull,
+          .at_least = 1};
+}
+
+Windows windows_of(const Options& options) {
+  const auto length = options.get<std::int64_t>("length");
+  return {.length = length, .stride = options.get_if<std::int64_t>("stride").value_or(length)};
+}
+
+}  // namespace decent

@@ -1,0 +1,59 @@
+#pragma once
+// A source and what happens to its samples before they become batches.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "decent/data/batch.h"
+#include "decent/data/left_out.h"
+#include "decent/data/source.h"
+#include "decent/data/transforms/transform.h"
+
+namespace decent {
+
+using Transforms = std::vector<std::unique_ptr<SampleTransform>>;
+
+/// Immutable: calls may come from any thread at once.
+class Samples {
+ public:
+  /// The transforms act in their order; what they draw is a function of the seed, the epoch, the
+  /// sample's number and the transform's place alone. Throws UserError where one does not fit the
+  /// fields that it gets.
+  /// With `left_out` a sample that cannot be read or transformed is noted there and left out.
+  explicit Samples(std::unique_ptr<const Source> source, Transforms transforms = {},
+                   std::uint64_t seed = 0, std::shared_ptr<LeftOut> left_out = nullptr);
+
+  const Source& source() const { return *source_; }
+  std::int64_t size() const { return source_->size(); }
+  /// Of a sample as it stands in a batch. An extent may still differ from batch to batch.
+  const std::vector<Field>& fields() const { return fields_; }
+
+  /// The samples `indices`, each in [0, size()), as a batch of the fields with numbers `fields`:
+  /// without fields where all of them are left out. Throws UserError for a sample that cannot be
+  /// read or transformed, and where the samples of the batch differ in extents.
+  Batch read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
+             std::int64_t epoch, HostMemory memory) const;
+
+  /// The same for one sample: fills those of `sample`, an array for each field. Throws UserError
+  /// also where the sample would be left out.
+  void read_one(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
+                std::vector<HostArray>& sample) const;
+
+ private:
+  using Sample = std::vector<HostArray>;
+
+  Batch read_each(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
+                  std::int64_t epoch, HostMemory memory) const;
+  bool read_or_replace(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
+                       Sample& sample) const;
+
+  std::unique_ptr<const Source> source_;
+  Transforms transforms_;
+  std::uint64_t seed_;
+  std::vector<Field> fields_;
+  std::shared_ptr<LeftOut> left_out_;  // null: no sample is left out
+};
+
+}  // namespace decent

@@ -1,0 +1,16 @@
+#pragma once
+// skipped.jsonl: the samples that could not be read and were left out (data.on_error: skip).
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+
+namespace decent {
+
+/// Adds a line for each sample of `data` ("data.train"), whose number and error message `samples`
+/// has: {"data": "data.train", "sample": 7, "why": ".."}. Throws WriteError.
+void append_skipped(const std::filesystem::path& file, const std::string& data,
+                    const std::map<std::int64_t, std::string>& samples);
+
+}  // namespace decent

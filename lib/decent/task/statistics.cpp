@@ -1,0 +1,147 @@
+#include "decent/task/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "decent/core/error.h"
+#include "decent/task/sources.h"
+
+namespace decent {
+namespace {
+
+constexpr std::int64_t kMostDecoded = 4096;
+
+// Sums over the values at each place of a field's first dimension. Values are counted from the
+// first one: sums of squares would lose those of data that are far from zero.
+class PlaceSums {
+ public:
+  /// The values of one sample, of that shape.
+  void add(std::span<const float> values, const std::vector<std::int64_t>& shape) {
+    if (values.empty()) return;
+    const std::size_t places = shape.empty() ? 1 : static_cast<std::size_t>(shape[0]);
+    if (origin_.empty()) begin(values, places);
+    if (origin_.size() != places) {
+      throw UserError(
+          "normalize: auto needs samples that have the same number of channels; they have " +
+          std::to_string(origin_.size()) + " and " + std::to_string(places));
+    }
+    const std::size_t each = values.size() / places;
+    for (std::size_t place = 0; place < places; ++place) {
+      double sum = 0;
+      double squares = 0;
+      for (const float value : values.subspan(place * each, each)) {
+        const double distance = static_cast<double>(value) - origin_[place];
+        sum += distance;
+        squares += distance * distance;
+      }
+      sums_[place] += sum;
+      squares_[place] += squares;
+    }
+    count_ += static_cast<double>(each);
+  }
+
+  std::vector<double> means() const {
+    std::vector<double> means;
+    for (std::size_t i = 0; i < sums_.size(); ++i) means.push_back(origin_[i] + sums_[i] / count_);
+    return means;
+  }
+  std::vector<double> deviations() const {
+    std::vector<double> deviations;
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      const double mean = sums_[i] / count_;
+      const double deviation = std::sqrt(std::max(0.0, squares_[i] / count_ - mean * mean));
+      deviations.push_back(deviation > 0 ? deviation : 1);
+    }
+    return deviations;
+  }
+
+ private:
+  void begin(std::span<const float> values, std::size_t places) {
+    for (std::size_t place = 0; place < places; ++place)
+      origin_.push_back(values[place * (values.size() / places)]);
+    sums_.resize(places);
+    squares_.resize(places);
+  }
+
+  std::vector<double> origin_;
+  std::vector<double> sums_;
+  std::vector<double> squares_;
+  double count_ = 0;  // of values at each place
+};
+
+// The samples that count: all of them, or so many that are spread over the data.
+class Counted {
+ public:
+  explicit Counted(const Source& source)
+      : size_(source.size()), count_(source.decodes() ? std::min(kMostDecoded, size_) : size_) {}
+
+  std::int64_t size() const { return count_; }
+  // i * size / count without overflow
+  std::int64_t operator[](std::int64_t i) const {
+    return size_ / count_ * i + size_ % count_ * i / count_;
+  }
+
+ private:
+  std::int64_t size_;
+  std::int64_t count_;
+};
+
+PlaceSums sums_of(const Samples& samples, std::size_t field, bool leaves_out) {
+  const std::size_t wanted[] = {field};
+  const Counted counted(samples.source());
+  PlaceSums sums;
+  std::vector<HostArray> sample(samples.source().fields().size());
+  for (std::int64_t i = 0; i < counted.size(); ++i) {
+    try {
+      samples.read_one(wanted, counted[i], /*epoch=*/0, sample);
+    } catch (const UserError&) {
+      if (leaves_out) continue;
+      throw;
+    }
+    sums.add(sample[field].as<const float>(), sample[field].shape);
+  }
+  return sums;
+}
+
+// Its place among the fields, after the check that it holds numbers that can be normalized.
+std::size_t field_to_normalize(const Samples& samples, const std::string& name) {
+  const std::vector<Field>& fields = samples.fields();
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const Field& field) { return field.name == name; });
+  if (found == fields.end()) throw UserError("normalize: there is no field '" + name + "'");
+  if (found->dtype != DType::float32) {
+    throw UserError("normalize: field '" + name + "' is " + std::string(name_of(found->dtype)) +
+                    "; expected float32");
+  }
+  return static_cast<std::size_t>(found - fields.begin());
+}
+
+bool is_auto(const TransformRecipe& transform) {
+  return transform.name == "normalize" && !transform.options.is_null("statistics");
+}
+
+void measure(Recipe& recipe, std::size_t place) {
+  Options& options = recipe.data.transforms[place].options;
+  Recipe before = recipe;
+  before.data.transforms.resize(place);
+  const Samples samples = open_samples("data.train", before, DataUse::evaluation);
+  const std::size_t field = field_to_normalize(samples, options.get<std::string>("field"));
+  const PlaceSums sums = sums_of(samples, field, recipe.data.on_error == OnError::skip);
+  options.set("statistics", kNull);
+  options.set("mean", sums.means());
+  options.set("std", sums.deviations());
+}
+
+}  // namespace
+
+Recipe with_statistics(Recipe recipe) {
+  for (std::size_t place = 0; place < recipe.data.transforms.size(); ++place) {
+    if (is_auto(recipe.data.transforms[place])) measure(recipe, place);
+  }
+  return recipe;
+}
+
+}  // namespace decent

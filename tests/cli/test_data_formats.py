@@ -1,0 +1,127 @@
+"""Files as others write them, the same data in each: MNIST's, token ids of nanoGPT and llm.c, text."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from program import ROOT
+from runs import Run, assert_same_weights, assert_says, recipe, refused, train
+from tensors import write_safetensors
+
+CHAR_GPT = ROOT / "models" / "char_gpt.pt"
+STEPS = 20
+LENGTH = 16
+TEXT = (ROOT / "README.md").read_bytes()[:4000]
+
+
+def idx(array: np.ndarray) -> bytes:
+    return struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape) + array.tobytes()
+
+
+def images() -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(1)
+    return random.integers(0, 256, (96, 8, 8), np.uint8), random.integers(0, 10, 96).astype(np.uint8)
+
+
+def trained(folder: Path, source: dict, model: Path | None = None) -> Run:
+    settings = recipe(*([model] if model else []), train={"steps": STEPS if model is None else 4},
+                      data={"train": source, "eval": source})
+    return train(folder, settings)
+
+
+def test_idx_is_the_same_as_arrays(tmp_path: Path) -> None:
+    pixels, labels = images()
+    arrays = {"x": pixels[:, None].astype(np.float32) / np.float32(255), "y": labels.astype(np.int64)}
+    write_safetensors(tmp_path / "a.safetensors", arrays)
+    np.savez(tmp_path / "a.npz", **arrays)
+    (tmp_path / "images-idx3-ubyte").write_bytes(idx(pixels))
+    (tmp_path / "labels-idx1-ubyte").write_bytes(idx(labels))
+    (tmp_path / "images").write_bytes(gzip.compress(idx(pixels)))
+    (tmp_path / "labels").write_bytes(gzip.compress(idx(labels)))
+    wanted = trained(tmp_path / "safetensors", {"format": "safetensors", "path": str(tmp_path / "a.safetensors")})
+    for name, source in {
+        "npz": {"format": "npz", "path": str(tmp_path / "a.npz")},
+        "idx": {"format": "idx", "images": str(tmp_path / "images-idx3-ubyte"), "labels": str(tmp_path / "labels-idx1-ubyte")},
+        "gz": {"format": "idx", "images": str(tmp_path / "images"), "labels": str(tmp_path / "labels")},
+    }.items():
+        run = trained(tmp_path / name, source)
+        assert_same_weights(run, wanted)
+        assert list(run.losses) == list(wanted.losses)
+
+
+def llm_c(magic: int, version: int, ids: np.ndarray) -> bytes:
+    return struct.pack("<256i", magic, version, len(ids), *[0] * 253) + ids.tobytes()
+
+
+def test_tokens_and_text_are_the_same_as_arrays(tmp_path: Path) -> None:
+    """Windows that overlap by half; the bytes of a text as ids."""
+    ids = np.frombuffer(TEXT, np.uint8)
+    starts = range(0, len(ids) - LENGTH, LENGTH // 2)
+    write_safetensors(tmp_path / "a.safetensors", {
+        name: np.stack([ids[start + shift : start + shift + LENGTH] for start in starts]).astype(np.int64)
+        for name, shift in (("x", 0), ("y", 1))})
+    files = {"text": TEXT, "nanogpt": ids.astype("<u2").tobytes(), "uint32": ids.astype("<u4").tobytes(),
+             "gpt2": llm_c(20240520, 1, ids.astype("<u2")), "llama3": llm_c(20240801, 7, ids.astype("<u4"))}
+    for name, content in files.items():
+        (tmp_path / f"{name}.bin").write_bytes(content)
+    wanted = trained(tmp_path / "wanted", {"format": "safetensors", "path": str(tmp_path / "a.safetensors")}, CHAR_GPT)
+    for name in files:
+        source = {"format": "text" if name == "text" else "tokens", "path": str(tmp_path / f"{name}.bin"), "length": LENGTH,
+                  "stride": LENGTH // 2, **({"dtype": name} if name == "uint32" else {})}
+        run = trained(tmp_path / name, source, CHAR_GPT)
+        assert_same_weights(run, wanted)
+        assert list(run.losses) == list(wanted.losses)
+
+
+@pytest.mark.parametrize("key", ["images", "labels"])
+def test_an_idx_file_is_no_output(key: str, tmp_path: Path) -> None:
+    """As any file that is read."""
+    pixels, labels = images()
+    source = {"format": "idx", "images": str(tmp_path / "images"), "labels": str(tmp_path / "labels")}
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (tmp_path / "images").write_bytes(idx(pixels))
+    (tmp_path / "labels").write_bytes(idx(labels))
+    (tmp_path / key).rename(folder / "model.safetensors")
+    source[key] = str(folder / "model.safetensors")
+    before = (folder / "model.safetensors").read_bytes()
+    settings = recipe(data={"train": source, "eval": None}, output=str(folder))
+    message = refused(tmp_path / "recipe", settings)
+    assert_says(message, "model.safetensors")
+    assert (folder / "model.safetensors").read_bytes() == before
+
+
+WRONG = {
+    "labels of another count": ({"format": "idx", "images": "images", "labels": "few"},
+                                ["data.train", "images' has 96 images", "few' has 95 labels"]),
+    "a file that is no idx": ({"format": "idx", "images": "text", "labels": "labels"}, ["text': not an IDX file", "'23 20 64 65'"]),
+    "a bomb": ({"format": "idx", "images": "bomb", "labels": "labels"}, ["bomb'", "400000000000 bytes", "cannot hold as much"]),
+    "no length": ({"format": "text", "path": "text"}, ["data.train.length", "missing; expected an integer >= 1"]),
+    "no samples": ({"format": "text", "path": "text", "length": 4000}, ["text': holds 4000 bytes, too few for one sample"]),
+    "text that is compressed": ({"format": "text", "path": "labels.gz", "length": 8}, ["labels.gz'", "gunzip -k"]),
+    "ids of another type": ({"format": "tokens", "path": "gpt2", "length": 8, "dtype": "uint32"},
+                            ["gpt2': byte 0: its header says uint16, dtype says uint32"]),
+    "ids of no type": ({"format": "tokens", "path": "gpt2", "length": 8, "dtype": "int32"}, ["data.train.dtype", "uint16, uint32"]),
+    "no header": ({"format": "tokens", "path": "text", "length": 8, "header": "llm.c"}, ["text': byte 0: no header of llm.c"]),
+    "an id beyond the vocabulary": ({"format": "tokens", "path": "gpt2", "length": 8, "vocabulary": 11},
+                                    ["gpt2': byte ", "id 11; a vocabulary of 11 has ids below that"]),
+    "another key": ({"format": "tokens", "path": "gpt2", "length": 8, "vocab": 11}, ["data.train.vocab", "vocabulary"]),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_files(name: str, tmp_path: Path) -> None:
+    pixels, labels = images()
+    data = {"images": idx(pixels), "labels": idx(labels), "few": idx(labels[1:]), "text": TEXT,
+            "labels.gz": gzip.compress(idx(labels)), "bomb": gzip.compress(struct.pack(">4B3I", 0, 0, 8, 3, 10**5, 2000, 2000)),
+            "gpt2": llm_c(20240520, 1, (np.arange(200) % 12).astype("<u2"))}
+    for file, content in data.items():
+        (tmp_path / file).write_bytes(content)
+    source, texts = WRONG[name]
+    source = {key: str(tmp_path / value) if key in ("images", "labels", "path") else value for key, value in source.items()}
+    assert_says(refused(tmp_path / "run", recipe(CHAR_GPT, data={"train": source, "eval": None})), *texts)

@@ -1,0 +1,364 @@
+// Tables of separated text: samples in closed form, and what is told of wrong files.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "../core/gzip_bytes.h"
+#include "../core/temporary_folder.h"
+#include "../support/refusal.h"
+#include "decent/core/file.h"
+#include "decent/data/csv/csv_source.h"
+#include "decent/data/formats.h"
+
+namespace decent::csv {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::gzip_bytes;
+using ::testing::HasSubstr;
+using testing::refusal;
+using testing::TemporaryFolder;
+
+using Texts = std::vector<std::string>;
+
+TextFiles files(const Texts& contents, const char* name = "t.csv") {
+  TextFiles all;
+  for (const std::string& content : contents)
+    all.push_back(std::make_shared<const TextFile>(content, name));
+  return all;
+}
+
+std::unique_ptr<Source> open(const std::string& content, const CsvOptions& options = {}) {
+  return open_csv(files({content}), {}, options);
+}
+
+template <class T>
+std::vector<T> all_of(const Source& source, const char* name) {
+  const std::size_t field = source.field_index(name).value();
+  std::vector<std::int64_t> indices(static_cast<std::size_t>(source.size()));
+  std::iota(indices.begin(), indices.end(), 0);
+  std::vector<T> values(indices.size() * source.fields()[field].sample_bytes() / sizeof(T));
+  source.read(field, indices, reinterpret_cast<std::byte*>(values.data()));
+  return values;
+}
+
+std::vector<float> x_of(const Source& source) { return all_of<float>(source, "x"); }
+std::vector<float> y_of(const Source& source) { return all_of<float>(source, "y"); }
+std::vector<std::int64_t> classes_of(const Source& source) {
+  return all_of<std::int64_t>(source, "y");
+}
+
+TEST(Csv, TakesTheLastColumnAsTheTarget) {
+  const auto source = open("a,b,y\n1,2.5,3\n-4,.5,6e2\n");
+  ASSERT_EQ(source->fields().size(), 2U);
+  EXPECT_EQ(source->fields()[0].shape, std::vector<std::int64_t>{2});
+  EXPECT_EQ(source->fields()[1].shape, std::vector<std::int64_t>{1});
+  EXPECT_EQ(source->fields()[1].dtype, DType::float32);
+  EXPECT_EQ(source->size(), 2);
+  EXPECT_THAT(x_of(*source), ElementsAre(1, 2.5, -4, 0.5));
+  EXPECT_THAT(y_of(*source), ElementsAre(3, 600));
+  EXPECT_TRUE(source->classes().empty());
+}
+
+TEST(Csv, KnowsAHeaderByItsWords) {
+  EXPECT_EQ(open("1,2\n3,4\n")->size(), 2);
+  EXPECT_EQ(open("1,2\n3,4\n", {.header = "true"})->size(), 1);
+  EXPECT_EQ(open("a,b\n3,4\n")->size(), 1);
+  EXPECT_EQ(open("a,2\n3,4\n", {.header = "true"})->size(), 1);
+  EXPECT_THAT(refusal([] { open("a,2\n3,4\n"); }),
+              HasSubstr("t.csv:1: column 0: expected a number, got 'a'"));
+}
+
+TEST(Csv, ReadsWhatOtherProgramsWrite) {
+  const std::vector<float> x = {1, 2, 4, 5};
+  const Texts same = {
+      "1,2,3\n4,5,6\n",
+      "1,2,3\r\n4,5,6\r\n",
+      "1,2,3\n4,5,6",
+      "1,2,3\r\n4,5,6\r",
+      "\xEF\xBB\xBF"
+      "1,2,3\n4,5,6\n",
+      "\n1,2,3\n\n\r\n4,5,6\n\n",
+      "1;2;3\n4;5;6\n",
+      "1\t2\t3\n4\t5\t6\n",
+      "1|2|3\n4|5|6\n",
+      "\"1\",\"2\",\"3\"\n\"4\",5,\"6\"\n",
+      " 1 ,+2,\t3\n4.0,5.,6e0\n",
+      "\"a\"\"b\",\"c,\n\",y\n1,2,3\n4,5,6\n",
+  };
+  for (const std::string& content : same) {
+    const auto source = open(content);
+    EXPECT_EQ(x_of(*source), x) << content;
+    EXPECT_THAT(y_of(*source), ElementsAre(3, 6)) << content;
+  }
+}
+
+TEST(Csv, RoundsToTheNearestFloat) {
+  const auto source = open(
+      "0.1,16777217,1e-60,1e-45,0\n3.4028235e38,-0,100000000000000000000,"
+      "0.30000001192092896,0\n");
+  EXPECT_THAT(x_of(*source),
+              ElementsAre(0.1F, 16777216.0F, 0.0F, 1e-45F, 3.4028235e38F, 0.0F, 1e20F, 0.3F));
+}
+
+TEST(Csv, TakesTheColumnsThatAreNamed) {
+  const std::string content = "id,p0,p1,q,y\n7,1,2,3,4\n8,5,6,7,8\n";
+  EXPECT_THAT(x_of(*open(content, {.x = Texts{"q", "p*"}})), ElementsAre(3, 1, 2, 7, 5, 6));
+  EXPECT_THAT(x_of(*open(content, {.drop = {"id"}})), ElementsAre(1, 2, 3, 5, 6, 7));
+  EXPECT_THAT(x_of(*open(content, {.x = Texts{"1", "-2"}})), ElementsAre(1, 3, 5, 7));
+  const auto two = open(content, {.x = Texts{"q"}, .y = Texts{"p1", "y"}});
+  EXPECT_EQ(two->fields()[1].shape, std::vector<std::int64_t>{2});
+  EXPECT_THAT(y_of(*two), ElementsAre(2, 4, 6, 8));
+  const auto same = open(content, {.x = Texts{"p0", "p1"}, .y = Texts{"p0", "p1"}});
+  EXPECT_EQ(x_of(*same), y_of(*same));
+  const auto none = open(content, {.y = Texts{"none"}});
+  EXPECT_EQ(none->fields().size(), 1U);
+  EXPECT_THAT(x_of(*none), ElementsAre(7, 1, 2, 3, 4, 8, 5, 6, 7, 8));
+}
+
+// The index that pandas writes is no input.
+TEST(Csv, LeavesOutColumnsWithoutAName) {
+  EXPECT_THAT(x_of(*open(",a,y\n0,5,1\n1,6,2\n")), ElementsAre(5, 6));
+  EXPECT_THAT(x_of(*open(",a,y\n0,5,1\n1,6,2\n", {.x = Texts{"0", "a"}})), ElementsAre(0, 5, 1, 6));
+}
+
+TEST(Csv, NumbersTheClassesInTheOrderOfTheirBytes) {
+  const auto source = open("x,y\n1,cat\n2,Dog\n3,cat\n4,\"a \"\"b\"\", c\"\n5, ant \n");
+  EXPECT_THAT(source->classes(), ElementsAre("Dog", "a \"b\", c", "ant", "cat"));
+  EXPECT_EQ(source->fields()[1].dtype, DType::int64);
+  EXPECT_TRUE(source->fields()[1].shape.empty());
+  EXPECT_THAT(classes_of(*source), ElementsAre(3, 0, 3, 1, 2));
+}
+
+TEST(Csv, TakesIntegersAsClassesWhereAsked) {
+  EXPECT_EQ(open("1,7\n")->fields()[1].dtype, DType::float32);
+  const auto source = open("1,7\n2,-100\n", {.y_type = "class"});
+  EXPECT_THAT(classes_of(*source), ElementsAre(7, -100));
+  EXPECT_TRUE(source->classes().empty());
+  const auto mixed = open("1,10\n2,b\n3,9\n", {.y_type = "class"});
+  EXPECT_THAT(mixed->classes(), ElementsAre("10", "9", "b"));
+  EXPECT_THAT(classes_of(*mixed), ElementsAre(0, 2, 1));
+}
+
+TEST(Csv, MakesColumnsOfWordsOneHot) {
+  const auto source = open("a,w,b,y\n1,red,2,0\n3,blue,4,0\n5,red,6,0\n", {.one_hot = {"w"}});
+  EXPECT_EQ(source->fields()[0].shape, std::vector<std::int64_t>{4});
+  EXPECT_THAT(x_of(*source), ElementsAre(1, 0, 1, 2, 3, 1, 0, 4, 5, 0, 1, 6));
+}
+
+TEST(Csv, FillsWhatIsMissingAsSaid) {
+  const std::string content = "a,w,y\n1,u,0\n,v,0\nNaN,,0\n5,u,0\n";
+  EXPECT_THAT(x_of(*open(content, {.one_hot = {"w"}, .missing = "-1"})),
+              ElementsAre(1, 1, 0, -1, 0, 1, -1, 0, 0, 5, 1, 0));
+  EXPECT_THAT(x_of(*open(content, {.one_hot = {"w"}, .missing = "mean"})),
+              ElementsAre(1, 1, 0, 3, 0, 1, 3, 0, 0, 5, 1, 0));
+  for (const char* missing :
+       {"", " ", "NA", "n/a", "-inf", "Infinity", "null", "None", "?", "-nan"}) {
+    EXPECT_THAT(x_of(*open(std::string("1,0\n") + missing + ",0\n", {.missing = "2"})),
+                ElementsAre(1, 2))
+        << missing;
+  }
+}
+
+TEST(Csv, TakesClassesCategoriesAndMeansFromTheReference) {
+  const CsvOptions options{.one_hot = {"w"}, .missing = "mean"};
+  const TextFiles train = files({"a,w,y\n2,u,no\n4,v,yes\n"}, "train.csv");
+  const auto source = open_csv(files({"a,w,y\n,v,yes\n8,v,yes\n"}), train, options);
+  EXPECT_THAT(source->classes(), ElementsAre("no", "yes"));
+  EXPECT_THAT(classes_of(*source), ElementsAre(1, 1));
+  EXPECT_THAT(x_of(*source), ElementsAre(3, 0, 1, 8, 0, 1));
+  const auto told = [&](const char* content) {
+    return refusal([&] { open_csv(files({content}), train, options); });
+  };
+  EXPECT_EQ(told("a,w,y\n1,u,yes\n1,u,nay\n"),
+            "t.csv:3: column 'y': expected one of the classes of 'train.csv', 'no', 'yes', got "
+            "'nay'");
+  EXPECT_EQ(told("a,w,y\n1,uu,yes\n"),
+            "t.csv:2: column 'w': expected one of the categories of 'train.csv', 'u', 'v', got "
+            "'uu'; did you mean 'u'?");
+  EXPECT_THAT(told("b,w,y\n1,u,yes\n"), HasSubstr("other columns than the reference 'train.csv'"));
+}
+
+TEST(Csv, ReadsSeveralFilesAsOne) {
+  const auto source = open_csv(files({"a,y\n1,u\n2,w\n", "a,y\n3,v\n"}), {}, {});
+  EXPECT_THAT(x_of(*source), ElementsAre(1, 2, 3));
+  EXPECT_THAT(classes_of(*source), ElementsAre(0, 2, 1));
+  EXPECT_THAT(source->classes(), ElementsAre("u", "v", "w"));
+  EXPECT_THAT(refusal([] {
+                open_csv(files({"a,y\n1,2\n", "b,y\n1,2\n"}), {}, {});
+              }),
+              HasSubstr("expected column 'a', -> column 'y'; got column 'b', -> column 'y'"));
+}
+
+// x and y of a row say which it is; some rows have several lines.
+std::string numbered_rows(std::int64_t rows, bool quotes) {
+  std::string content = "text,x,y\n";
+  for (std::int64_t i = 0; i < rows; ++i) {
+    content += i % 7 != 0 ? "plain" : quotes ? "\"a,\n\"\"b\"\"\"" : "a\"_\"b";
+    content += "," + std::to_string(i) + "," + std::to_string(2 * i) + "\n";
+  }
+  return content;
+}
+
+// Over many places that are remembered.
+TEST(Csv, ReadsAnyRowsInAnyOrder) {
+  constexpr std::int64_t kRows = 3000;
+  for (const bool quotes : {true, false}) {
+    const TemporaryFolder folder;
+    write_file(folder / "t.csv", numbered_rows(kRows, quotes));
+    const auto source =
+        open_csv({std::make_shared<const TextFile>(folder / "t.csv")}, {}, {.x = Texts{"x"}});
+    ASSERT_EQ(source->size(), kRows);
+    std::vector<std::int64_t> order;
+    for (std::int64_t i = 0; i < kRows; ++i) order.push_back(i * 1237 % kRows);
+    for (std::int64_t i = 0; i < 50; ++i) order.push_back(i + 1000);
+    std::vector<float> x(order.size());
+    std::vector<float> y(order.size());
+    source->read(0, order, reinterpret_cast<std::byte*>(x.data()));
+    source->read(1, order, reinterpret_cast<std::byte*>(y.data()));
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      ASSERT_EQ(x[i], static_cast<float>(order[i]));
+      ASSERT_EQ(y[i], static_cast<float>(2 * order[i]));
+    }
+  }
+}
+
+TEST(Csv, NoticesAFileThatIsCutWhileItIsInUse) {
+  const TemporaryFolder folder;
+  std::string content;
+  for (int i = 0; i < 5000; ++i) content += "1,2\n";
+  write_file(folder / "t.csv", content);
+  const auto source = open_csv({std::make_shared<const TextFile>(folder / "t.csv")}, {}, {});
+  std::filesystem::resize_file(folder / "t.csv", 100);
+  float x = 0;
+  const std::int64_t last = 4999;
+  EXPECT_THAT(refusal([&] {
+                source->read(0, {&last, 1}, reinterpret_cast<std::byte*>(&x));
+              }),
+              HasSubstr("truncated while it was in use"));
+}
+
+TEST(Csv, ReadsCompressedFiles) {
+  const TemporaryFolder folder;
+  const std::string content = "a,y\n1,2\n3,4\n";
+  write_file(folder / "t.csv.gz", gzip_bytes(content.substr(0, 6)) + gzip_bytes(content.substr(6)));
+  const auto source = data_format("csv").open(
+      with_defaults(data_format("csv").keys, {{"path", Paths{folder / "t.csv.gz"}}}));
+  EXPECT_THAT(x_of(*source), ElementsAre(1, 3));
+  EXPECT_THAT(y_of(*source), ElementsAre(2, 4));
+}
+
+TEST(Csv, RefusesCompressedFilesThatAreNot) {
+  const TemporaryFolder folder;
+  const auto told = [&](const std::string& bytes) {
+    write_file(folder / "t.gz", bytes);
+    return refusal([&] { TextFile(folder / "t.gz"); });
+  };
+  const std::string whole = gzip_bytes("a,y\n1,2\n");
+  EXPECT_THAT(told(whole.substr(0, whole.size() - 5)),
+              HasSubstr("t.gz': damaged: its compressed data is cut short at byte "));
+  std::string damaged = whole;
+  damaged[12] = static_cast<char>(damaged[12] ^ 0x55);
+  EXPECT_THAT(told(damaged), HasSubstr("damaged: its compressed data is broken at byte "));
+  // 64 MiB of zeros in 64 KiB.
+  EXPECT_THAT(told(gzip_bytes(std::string(std::size_t{1} << 26, '0'))),
+              HasSubstr("inflates to more than 300 times its size"));
+}
+
+struct Wrong {
+  const char* content;
+  CsvOptions options;
+  const char* message;
+};
+
+TEST(Csv, SaysWhereAFileIsWrong) {
+  const std::vector<Wrong> cases = {
+      {"", {}, "'t.csv': it has no rows"},
+      {"\n\r\n", {}, "'t.csv': it has no rows"},
+      {"a,y\n", {}, "'t.csv': it has no rows of data"},
+      {"\xFF\xFE"
+       "1",
+       {},
+       "'t.csv' is UTF-16; expected UTF-8 (iconv -f UTF-16 -t UTF-8)"},
+      {"1,2\n3\n", {}, "t.csv:2: expected 2 cells, as in line 1, got 1 with the separator ','"},
+      {"\n1,2\n\n3,4,5,6\n",
+       {},
+       "t.csv:4: expected 2 cells, as in line 2, got 4 with the separator ','"},
+      {"1\t2\n3\n", {}, "t.csv:2: expected 2 cells, as in line 1, got 1 with the separator tab"},
+      {"a,y\n1,2\n3x,4\n",
+       {},
+       "t.csv:3: column 'a': expected a number, got '3x' (one_hot is for columns of words, drop "
+       "for "
+       "those that are no inputs)"},
+      {"1,2\n0x10,4\n",
+       {},
+       "t.csv:2: column 0: expected a number, got '0x10' (one_hot is for columns of words, drop "
+       "for "
+       "those that are no inputs)"},
+      {"1,2\n1e39,4\n",
+       {},
+       "t.csv:2: column 0: expected a number that fits into float32, got '1e39'"},
+      {"1,2\n,4\n",
+       {},
+       "t.csv:2: column 0: expected a number, got ''; `missing: mean` or a number fills such "
+       "cells"},
+      {"1,2\n3,\n", {}, "t.csv:2: column 1: the target is missing"},
+      {"1,2\n3,nan\n", {.y_type = "number"}, "t.csv:2: column 1: expected a number, got 'nan'"},
+      {"1,2.5\n3,four\n", {}, "t.csv:2: column 1: expected a number, as in other rows, got 'four'"},
+      {"1,2\n3,four\n",
+       {},
+       "t.csv:2: column 1: expected a number, as in other rows, got 'four'; where both are "
+       "classes, "
+       "say y_type: class"},
+      {"1,2\n3,4.5\n",
+       {.y_type = "class"},
+       "t.csv:2: column 1: expected a class, an integer or a word, got '4.5'"},
+      {"1,2,3\n4,,6\n",
+       {.y = Texts{"1", "2"}},
+       "t.csv:2: column 1: expected a number, got ''; the target is missing"},
+      {"1,2,3\n",
+       {.y = Texts{"1", "2"}, .y_type = "class"},
+       "y_type: a class is one column, y names 2"},
+      {"1,\"2\n\n3,4\n", {}, "t.csv:1: column 1: expected a closing quote before the file ends"},
+      {"1,2\n\"3\n\"x,4\n",
+       {},
+       "t.csv:3: column 0: expected a separator or the end of the line after a closing quote (a "
+       "quote inside of quotes is written twice)"},
+      {"price,size,y\n1,2,3\n",
+       {.x = Texts{"prise"}},
+       "'t.csv': x names a column 'prise', which it does not have; expected a number from 0 to 2 "
+       "or "
+       "a name of 'price', 'size', 'y'; did you mean 'price'?"},
+      {"1,2,3\n",
+       {.y = Texts{"3"}},
+       "'t.csv': y names a column '3', which it does not have; expected a number from 0 to 2 (its "
+       "first row is no header)"},
+      {"a,a,y\n1,2,3\n",
+       {.x = Texts{"a"}},
+       "'t.csv': 2 columns are called 'a'; x may name them by their numbers, from 0"},
+      {"a,b,y\n1,2,3\n", {.x = Texts{"a", "0"}}, "'t.csv': x names column 'a' twice"},
+      {"a,y\n1,2\n",
+       {.x = Texts{"a"}, .one_hot = {"y"}},
+       "'t.csv': one_hot names column 'y', which is not among x"},
+      {"5\n6\n", {}, "'t.csv': no column is left for x; it has 1 column with the separator ','"},
+      {"a,w,y\n1,,3\n",
+       {.one_hot = {"w"}},
+       "t.csv:2: column 'w': expected a word, got ''; with `missing: 0` such cells are zeros"},
+      {"a,y\n,1\n",
+       {.missing = "mean"},
+       "'t.csv': missing: column 'a' has no number, and so no mean"},
+      {"1,2\n", {.missing = "zero"}, "missing: expected error, mean or a number, got 'zero'"},
+      {"1,2\n",
+       {.separator = "e"},
+       "separator: expected auto, tab or a character that neither numbers nor quotes have, got "
+       "'e'"},
+  };
+  for (const Wrong& wrong : cases)
+    EXPECT_EQ(refusal([&] { open(wrong.content, wrong.options); }), wrong.message);
+}
+
+}  // namespace
+}  // namespace decent::csv
