@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import struct
 import zlib
 from pathlib import Path
@@ -14,6 +15,8 @@ from PIL import Image, ImageOps
 from torchvision.transforms.v2 import functional as F
 
 from image_runs import array, photo, run
+from pages import blocks_of
+from reader import Reader
 from runs import recipe, train
 from tensors import differing, write_safetensors
 
@@ -261,3 +264,12 @@ def test_trains_to_the_same_weights_as_arrays(tmp_path: Path) -> None:
     for run in runs.values():
         assert list(run.losses) == list(runs["arrays"].losses)
         assert not differing(run.weights, runs["arrays"].weights)
+
+
+def test_the_page(tmp_path: Path) -> None:
+    """docs/images.md: its files and commands, in their order."""
+    reader = Reader(tmp_path)
+    for block in blocks_of("images.md"):
+        reader.do(block)
+    metrics = [json.loads(line) for line in (tmp_path / "runs" / "patterns" / "metrics.jsonl").read_text().splitlines()]
+    assert max(line.get("accuracy", 0) for line in metrics) > 0.9
