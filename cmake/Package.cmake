@@ -12,7 +12,7 @@ set(rooms core topology optim codec comm parallel data)  # checkpoint, model, co
 
 # What users may include, and what those headers include themselves. All others are internal.
 set(headers
-  core/dtype core/error core/membership core/trace core/version
+  core/dtype core/error core/membership core/options core/splitmix64 core/trace core/version
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names optim/whole_gradient
   codec/slices
@@ -25,7 +25,8 @@ set(headers
   parallel/parallel_module parallel/trained_parameters parallel/training_options parallel/exchange/exchange parallel/exchange/meetings
   parallel/exchange/methods parallel/exchange/pending_exchanges parallel/exchange/slice_mixing parallel/named_tensors parallel/settle_buffers
   parallel/tensor_names
-  data/batch data/digits data/formats data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source)
+  data/batch data/digits data/formats data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source
+  data/transforms/normalize data/transforms/sample_random data/transforms/transform)
 
 add_library(decent_decent INTERFACE)
 add_library(decent::decent ALIAS decent_decent)

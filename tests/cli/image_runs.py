@@ -16,10 +16,22 @@ def run(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[b
     return subprocess.run([RUN, *map(str, arguments)], input=stdin, capture_output=True, timeout=60)
 
 
-def array(ended: subprocess.CompletedProcess[bytes], dtype: type) -> np.ndarray:
+def arrays(ended: subprocess.CompletedProcess[bytes], dtype: type) -> list[np.ndarray]:
+    """What it wrote: for each a line with its shape, and its bytes."""
     assert ended.returncode == 0, ended.stderr.decode()
-    shape, _, content = ended.stdout.partition(b"\n")
-    return np.frombuffer(content, dtype).reshape([int(n) for n in shape.decode().strip("[]").split(", ")])
+    found, left = [], ended.stdout
+    while left:
+        line, _, left = left.partition(b"\n")
+        shape = [int(n) for n in line.decode().strip("[]").split(", ")]
+        size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        found.append(np.frombuffer(left[:size], dtype).reshape(shape))
+        left = left[size:]
+    return found
+
+
+def array(ended: subprocess.CompletedProcess[bytes], dtype: type) -> np.ndarray:
+    one, = arrays(ended, dtype)
+    return one
 
 
 def photo(height: int = 61, width: int = 83, channels: int = 3, seed: int = 0) -> np.ndarray:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,10 @@ from PIL import Image, ImageOps
 from torchvision.transforms.v2 import functional as F
 
 from image_runs import array, photo, run
+from pages import blocks_of
+from reader import Reader
+from runs import recipe, train
+from tensors import differing, write_safetensors
 
 MODES = {1: "L", 3: "RGB"}
 
@@ -32,19 +39,18 @@ def save(pixels: np.ndarray, file: Path, mode: str | None = None, **options: obj
     return file
 
 
-def png_16(folder: Path, channels: int) -> Path:
-    """Which Pillow writes for gray only."""
-    import struct
-    import zlib
-    pixels = np.random.default_rng(1).integers(0, 65536, (9, 11, channels), dtype=np.uint16)
-    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+def write_png(file: Path, pixels: np.ndarray, interlaced: bool = False) -> Path:
+    """Of [height, width, channels], as Pillow does not write it: 16 bits of all kinds, and in seven passes."""
+    passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
+    parts = [pixels[y::dy, x::dx] for x, y, dx, dy in passes] if interlaced else [pixels]
+    rows = b"".join(b"\0" + row.astype(pixels.dtype.newbyteorder(">")).tobytes() for part in parts if part.size for row in part)
 
     def chunk(name: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+    height, width, channels = pixels.shape
     kind = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    file = folder / f"sixteen-{channels}.png"
-    file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 11, 9, 16, kind, 0, 0, 0)) +
-                     chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+    header = struct.pack(">IIBBBBB", width, height, pixels.itemsize * 8, kind, 0, 0, interlaced)
+    file.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
     return file
 
 
@@ -72,8 +78,7 @@ def test_jpeg_without_rgb(mode: str, channels: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("channels", MODES)
 @pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "LA", "1", "P"])
 def test_png(mode: str, channels: int, tmp_path: Path) -> None:
-    pixels = photo(channels=4)
-    file = save(pixels, tmp_path / "a.png", mode)
+    file = save(photo(channels=4 if "A" in mode else 3), tmp_path / "a.png", mode)
     assert np.array_equal(decoded(file, channels), of_pillow(file, channels))
 
 
@@ -89,11 +94,20 @@ def test_png_of_few_colours(bits: int, channels: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("stored", [1, 2, 3, 4])
 def test_png_of_16_bits(stored: int, channels: int, tmp_path: Path) -> None:
     """Pillow makes white of nearly all of a gray one; here it loses the lower byte, as coloured ones do there."""
-    file = png_16(tmp_path, stored)
+    pixels = np.random.default_rng(1).integers(0, 65536, (9, 11, stored), dtype=np.uint16)
+    file = write_png(tmp_path / "a.png", pixels)
     theirs = of_pillow(file, channels)
     if stored == 1:
         theirs = np.repeat((np.asarray(Image.open(file)) >> 8).astype(np.uint8)[..., None], channels, -1)
     assert np.array_equal(decoded(file, channels), theirs)
+
+
+@pytest.mark.parametrize("channels", MODES)
+@pytest.mark.parametrize("stored", [1, 3])
+@pytest.mark.parametrize("size", [(13, 21), (1, 3)])
+def test_interlaced_png(size: tuple[int, int], stored: int, channels: int, tmp_path: Path) -> None:
+    file = write_png(tmp_path / "a.png", photo(*size, stored).reshape(*size, stored), interlaced=True)
+    assert np.array_equal(decoded(file, channels), of_pillow(file, channels))
 
 
 @pytest.mark.parametrize("channels", MODES)
@@ -228,3 +242,34 @@ def test_files_of_a_list_are_relative_to_its_folder(tmp_path: Path) -> None:
     assert torch.equal(x, to_tensor(file))
     assert run("sample", tmp_path / "list.csv", 3, 0, 1).stderr.decode() == \
         f"cannot read '{tmp_path}/images/b.png': No such file or directory\n"
+
+
+def test_trains_to_the_same_weights_as_arrays(tmp_path: Path) -> None:
+    """A folder of PNG images, a list of them, and their values in float32."""
+    random = np.random.default_rng(3)
+    pixels, labels = random.integers(0, 256, (60, 8, 8), dtype=np.uint8), np.sort(random.integers(0, 10, 60))
+    write_safetensors(tmp_path / "a.safetensors", {"x": (pixels[:, None] / np.float32(255)), "y": labels})
+    lines = []
+    for number, (one, label) in enumerate(zip(pixels, labels)):
+        (tmp_path / "images" / f"class {label}").mkdir(parents=True, exist_ok=True)
+        lines.append(f"images/class {label}/{number:02}.png,{label}")
+        save(one, tmp_path / lines[-1].rpartition(",")[0])
+    (tmp_path / "list.csv").write_text("\n".join(lines))
+    assert len(set(labels)) == 10  # the names' numbers are the labels
+    sources = {"arrays": {"format": "safetensors", "path": str(tmp_path / "a.safetensors")}}
+    for name in ("images", "list.csv"):
+        sources[name] = {"format": "images", "path": str(tmp_path / name), "channels": 1, "size": 8}
+    runs = {name: train(tmp_path / f"run-{name}", recipe(data={"train": source, "eval": None}))
+            for name, source in sources.items()}
+    for run in runs.values():
+        assert list(run.losses) == list(runs["arrays"].losses)
+        assert not differing(run.weights, runs["arrays"].weights)
+
+
+def test_the_page(tmp_path: Path) -> None:
+    """docs/images.md: its files and commands, in their order."""
+    reader = Reader(tmp_path)
+    for block in blocks_of("images.md"):
+        reader.do(block)
+    metrics = [json.loads(line) for line in (tmp_path / "runs" / "patterns" / "metrics.jsonl").read_text().splitlines()]
+    assert max(line.get("accuracy", 0) for line in metrics) > 0.9

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from torchvision.transforms.v2 import functional as F
 
-from image_runs import array, photo, run
+from image_runs import arrays, photo, run
 
 
 class Stream:
@@ -43,10 +44,15 @@ def image(height: int = 37, width: int = 53, channels: int = 3) -> torch.Tensor:
     return torch.from_numpy(pixels).permute(2, 0, 1).contiguous() / 255
 
 
-def transformed(x: torch.Tensor, steps: str, sample: int = 0) -> torch.Tensor:
-    """With seed 5 in epoch 2."""
+def samples(x: torch.Tensor, steps: str, count: int) -> list[torch.Tensor]:
+    """x as so many samples, with seed 5 in epoch 2."""
     shape = ",".join(map(str, x.shape))
-    return torch.tensor(array(run("transform", 5, 2, sample, shape, steps, stdin=x.numpy().tobytes()), np.float32))
+    ended = run("transform", 5, 2, count, shape, steps, stdin=x.numpy().tobytes())
+    return [torch.tensor(one) for one in arrays(ended, np.float32)]
+
+
+def transformed(x: torch.Tensor, steps: str) -> torch.Tensor:
+    return samples(x, steps, 1)[0]
 
 
 def stream(sample: int, transform: int = 0) -> Stream:
@@ -81,15 +87,15 @@ def test_random_crop(keys: str, padding: list[int]) -> None:
     padded = F.pad(x, padding, fill=0.5 if "fill" in keys else 0)
     sides = [int(n) for n in keys.split()[0].removeprefix("size=").split(",")]
     height, width = sides[0], sides[-1]
-    for sample in range(5):
+    for sample, ours in enumerate(samples(x, f"random_crop {keys}", 5)):
         draw = stream(sample)
         top = draw.integer(padded.shape[1] - height + 1)
         left = draw.integer(padded.shape[2] - width + 1)
-        assert torch.equal(transformed(x, f"random_crop {keys}", sample), F.crop(padded, top, left, height, width))
+        assert torch.equal(ours, F.crop(padded, top, left, height, width))
 
 
 def test_random_crop_of_a_small_image() -> None:
-    ended = run("transform", 0, 0, 0, "1,3,9", "random_crop size=4", stdin=image(3, 9, 1).numpy().tobytes())
+    ended = run("transform", 0, 0, 1, "1,3,9", "random_crop size=4", stdin=image(3, 9, 1).numpy().tobytes())
     assert ended.stderr.decode() == "transform random_crop: an image of [3, 9] is too small for a crop of [4, 4]; " \
         "give padding, or pad_if_needed: true\n"
 
@@ -97,10 +103,10 @@ def test_random_crop_of_a_small_image() -> None:
 def test_flip() -> None:
     x = image()
     flipped = 0
-    for sample in range(40):
+    for sample, ours in enumerate(samples(x, "flip p=0.25", 40)):
         flip = stream(sample).uniform() < 0.25
         flipped += flip
-        assert torch.equal(transformed(x, "flip p=0.25", sample), F.horizontal_flip(x) if flip else x)
+        assert torch.equal(ours, F.horizontal_flip(x) if flip else x)
     assert 0 < flipped < 40
     assert torch.equal(transformed(x, "flip p=1 direction=vertical"), F.vertical_flip(x))
 
@@ -108,7 +114,8 @@ def test_flip() -> None:
 @pytest.mark.parametrize("ratio", [(3 / 4, 4 / 3), (20, 30)])
 def test_random_resized_crop(ratio: tuple[float, float]) -> None:
     x = image()
-    for sample in range(8):
+    steps = "random_resized_crop size=24,20 scale=0.3,1 ratio={},{}".format(*ratio)
+    for sample, ours in enumerate(samples(x, steps, 8)):
         draw = stream(sample)
         for _ in range(10):
             area = 37 * 53 * draw.uniform(0.3, 1.0)
@@ -121,7 +128,6 @@ def test_random_resized_crop(ratio: tuple[float, float]) -> None:
             width, height = 53, round(53 / ratio[0])
             top, left = (37 - height) // 2, 0
         theirs = F.resized_crop(x, top, left, height, width, [24, 20], antialias=True)
-        ours = transformed(x, "random_resized_crop size=24,20 scale=0.3,1 ratio={},{}".format(*ratio), sample)
         assert_near(ours, theirs)
 
 
@@ -145,7 +151,8 @@ def test_hue(hue: float) -> None:
 def test_color_jitter_draws() -> None:
     x = image()
     names = ["brightness", "contrast", "saturation", "hue"]
-    for sample in range(8):
+    steps = "color_jitter brightness=0.4 contrast=2 saturation=0.5,0.75 hue=0.1"
+    for sample, ours in enumerate(samples(x, steps, 8)):
         draw, order, theirs = stream(sample), list(range(4)), x
         for i in (3, 2, 1):
             j = draw.integer(i + 1)
@@ -153,20 +160,19 @@ def test_color_jitter_draws() -> None:
         factors = [draw.uniform(0.6, 1.4), draw.uniform(0, 3), draw.uniform(0.5, 0.75), draw.uniform(-0.1, 0.1)]
         for which in order:
             theirs = getattr(F, f"adjust_{names[which]}")(theirs, factors[which])
-        ours = transformed(x, "color_jitter brightness=0.4 contrast=2 saturation=0.5,0.75 hue=0.1", sample)
         assert_near(ours, theirs, 2e-5)
 
 
 def test_cutout() -> None:
     x = image()
-    for sample in range(10):
+    for sample, ours in enumerate(samples(x, "cutout size=9,10 fill=0.25 p=0.7", 10)):
         draw = stream(sample)
         hole = draw.uniform() < 0.7
         top, left = draw.integer(37) - 4, draw.integer(53) - 5
         bottom, right = min(top + 9, 37), min(left + 10, 53)
         top, left = max(top, 0), max(left, 0)
         theirs = F.erase(x, top, left, bottom - top, right - left, torch.tensor(0.25)) if hole else x
-        assert torch.equal(transformed(x, "cutout size=9,10 fill=0.25 p=0.7", sample), theirs)
+        assert torch.equal(ours, theirs)
 
 
 def test_normalize() -> None:
@@ -176,8 +182,8 @@ def test_normalize() -> None:
 
 def test_each_transform_of_a_list_draws_its_own() -> None:
     x = image()
-    for sample in range(6):
+    for sample, ours in enumerate(samples(x, "flip/flip/flip", 6)):
         theirs = x
         for transform in range(3):
             theirs = F.horizontal_flip(theirs) if stream(sample, transform).uniform() < 0.5 else theirs
-        assert torch.equal(transformed(x, "flip/flip/flip", sample), theirs)
+        assert torch.equal(ours, theirs)

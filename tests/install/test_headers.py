@@ -15,7 +15,8 @@ from program import ROOT
 # These compile where LibTorch's headers are not even to be found.
 TORCH_FREE = re.compile(r"decent/(core|topology|optim)/.*"
                         r"|decent/comm/(control|launch|socket)\.h"
-                        r"|decent/data/(digits|formats|npz_source|safetensors_source|sampler|shards|source)\.h")
+                        r"|decent/data/(digits|formats|npz_source|safetensors_source|sampler|shards|source)\.h"
+                        r"|decent/data/transforms/\w+\.h")
 
 PROJECT = """
 cmake_minimum_required(VERSION 3.25)

@@ -1,13 +1,17 @@
-// Images and transforms by themselves, for tests that compare them with Pillow and torchvision.
-// Writes a line with an array's shape, then its bytes.
+// Images and transforms by themselves, for tests that compare them with Pillow and torchvision. An
+// array is written as a line with its shape, then its bytes.
 //
-//     images_run decode FILE CHANNELS                  pixels, uint8 [height, width, channels]
-//     images_run sample PATH CHANNELS SIZE INDEX       field x of a sample; SIZE: 0, n or
-//     height,width images_run list PATH                             classes, then labels, one a
-//     line images_run transform SEED EPOCH SAMPLE SHAPE STEPS < array
-//                                                      float32 of that shape (c,h,w) after the
-//                                                      steps, a text as "resize size=8 / flip p=1"
-//     images_run time PATH SIZE SECONDS                samples a second, one thread
+//     images_run decode FILE CHANNELS
+//         pixels, uint8 [height, width, channels]
+//     images_run sample PATH CHANNELS SIZE INDEX
+//         field x of a sample; SIZE is 0, n or height,width
+//     images_run list PATH
+//         the names of classes in a line, then a line for each label
+//     images_run transform SEED EPOCH SAMPLES SHAPE STEPS < array
+//         the array, float32 of that shape (c,h,w), after the steps ("resize size=8 / flip p=1"),
+//         as sample 0, 1 and so on: as many arrays
+//     images_run time PATH SIZE SECONDS
+//         samples a second, in one thread
 
 #include <chrono>
 #include <cstdio>
@@ -118,24 +122,27 @@ void list(const std::vector<std::string>& arguments) {
   }
 }
 
+// One after another, as in an epoch.
 void transform(const std::vector<std::string>& arguments) {
   const std::vector<std::int64_t> shape = integers(arguments.at(3));
-  std::vector<HostArray> values(1);
-  values[0].shape = shape;
   const std::string bytes(std::istreambuf_iterator<char>(std::cin), {});
   const auto* begin = reinterpret_cast<const std::byte*>(bytes.data());
-  values[0].bytes.assign(begin, begin + bytes.size());
   std::vector<Field> fields = {{"x", DType::float32, shape}};
-  std::uint64_t position = 0;
+  std::vector<std::unique_ptr<SampleTransform>> steps;
   for (const std::string& step : split(arguments.at(4), '/')) {
-    SampleRandom random(std::stoull(arguments.at(0)), std::stoull(arguments.at(1)),
-                        std::stoull(arguments.at(2)), position++);
-    const auto made = transform_of(step);
-    fields = made->fields(std::move(fields));
-    made->apply(values, random);
+    steps.push_back(transform_of(step));
+    fields = steps.back()->fields(std::move(fields));
   }
-  if (fields[0].shape != values[0].shape) throw UserError("the shape is not the one foretold");
-  write(values[0].shape, values[0].bytes);
+  const auto number = [&](std::size_t i) { return std::stoull(arguments.at(i)); };
+  for (std::uint64_t index = 0; index < number(2); ++index) {
+    std::vector<HostArray> values = {{DType::float32, shape, {begin, begin + bytes.size()}}};
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      SampleRandom random(number(0), number(1), index, i);
+      steps[i]->apply(values, random);
+    }
+    if (fields[0].shape != values[0].shape) throw UserError("the shape is not the one foretold");
+    write(values[0].shape, values[0].bytes);
+  }
 }
 
 void time(const std::vector<std::string>& arguments) {

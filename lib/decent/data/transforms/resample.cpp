@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstring>
+#include <span>
 #include <vector>
 
 namespace decent {
@@ -12,31 +12,47 @@ namespace {
 // The inputs that an output is made of, and their shares.
 struct Taps {
   std::size_t first = 0;
-  std::vector<float> weights;
+  std::span<const float> weights;
 };
 
-// As PyTorch has it: a triangle whose half width is one input, or one output where those are
-// larger.
-std::vector<Taps> taps_of(std::int64_t in, std::int64_t out) {
-  const double scale = static_cast<double>(in) / static_cast<double>(out);
-  const double reach = std::max(scale, 1.0);
-  std::vector<Taps> all(static_cast<std::size_t>(out));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const double center = scale * (static_cast<double>(i) + 0.5);
-    const auto begin = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0);
-    const auto end = std::min<std::int64_t>(static_cast<std::int64_t>(center + reach + 0.5), in);
-    std::vector<double> weights;
-    double sum = 0;
-    for (std::int64_t at = begin; at < end; ++at) {
-      const double distance = std::abs(static_cast<double>(at) + 0.5 - center) / reach;
-      weights.push_back(std::max(0.0, 1 - distance));
-      sum += weights.back();
+// Of all outputs along one side. As PyTorch has it: a triangle whose half width is one input, or
+// one output where those are larger.
+class Side {
+ public:
+  Side(std::int64_t in, std::int64_t out) {
+    const double scale = static_cast<double>(in) / static_cast<double>(out);
+    const double reach = std::max(scale, 1.0);
+    weights_.reserve(static_cast<std::size_t>(out) * (2 * static_cast<std::size_t>(reach) + 2));
+    for (std::int64_t i = 0; i < out; ++i) {
+      const double center = scale * (static_cast<double>(i) + 0.5);
+      const auto begin = std::max<std::int64_t>(static_cast<std::int64_t>(center - reach + 0.5), 0);
+      const auto end = std::min<std::int64_t>(static_cast<std::int64_t>(center + reach + 0.5), in);
+      add(begin, end, center, reach);
     }
-    all[i].first = static_cast<std::size_t>(begin);
-    for (const double weight : weights) all[i].weights.push_back(static_cast<float>(weight / sum));
   }
-  return all;
-}
+
+  std::size_t size() const { return firsts_.size(); }
+  Taps operator[](std::size_t i) const {
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+    return {firsts_[i], {weights_.data() + begin, ends_[i] - begin}};
+  }
+
+ private:
+  void add(std::int64_t begin, std::int64_t end, double center, double reach) {
+    const auto share = [&](std::int64_t at) {
+      return std::max(0.0, 1 - std::abs(static_cast<double>(at) + 0.5 - center) / reach);
+    };
+    double sum = 0;
+    for (std::int64_t at = begin; at < end; ++at) sum += share(at);
+    for (std::int64_t at = begin; at < end; ++at)
+      weights_.push_back(static_cast<float>(share(at) / sum));
+    firsts_.push_back(static_cast<std::size_t>(begin));
+    ends_.push_back(weights_.size());
+  }
+
+  std::vector<float> weights_;
+  std::vector<std::size_t> firsts_, ends_;
+};
 
 // So many rows of the output are made at a time, side by side: loops over them are vector
 // instructions whatever the number of channels.
@@ -44,7 +60,7 @@ constexpr std::size_t kRows = 8;
 
 // One row of the output's height, of the input's width.
 template <class T>
-void mix_rows(const T* first_row, std::int64_t stride, const std::vector<float>& weights,
+void mix_rows(const T* first_row, std::int64_t stride, std::span<const float> weights,
               std::size_t length, float* __restrict out) {
   const float first = weights[0];
   for (std::size_t i = 0; i < length; ++i) out[i] = first * static_cast<float>(first_row[i]);
@@ -72,9 +88,10 @@ void side_by_side(const float* __restrict rows, std::size_t length, float* __res
 }
 
 // The columns of kRows rows: `in` has them side by side, `step` values to a pixel.
-void mix_columns(const float* in, std::size_t step, const std::vector<Taps>& taps, float scale,
+void mix_columns(const float* in, std::size_t step, const Side& taps, float scale,
                  float* __restrict out) {
-  for (const Taps& tap : taps) {
+  for (std::size_t i = 0; i < taps.size(); ++i) {
+    const Taps tap = taps[i];
     float sums[kRows] = {};
     const float* at = in + tap.first * step * kRows;
     for (const float weight : tap.weights) {
@@ -88,16 +105,15 @@ void mix_columns(const float* in, std::size_t step, const std::vector<Taps>& tap
 
 // Planes of `step` channels that lie between one another in rows of `in`, from `out` on.
 template <class T>
-void resample_plane(const T* in, std::int64_t row_stride, std::size_t step,
-                    const std::vector<Taps>& rows, const std::vector<Taps>& columns,
-                    std::size_t in_width, float scale, float* out) {
+void resample_plane(const T* in, std::int64_t row_stride, std::size_t step, const Side& rows,
+                    const Side& columns, std::size_t in_width, float scale, float* out) {
   const std::size_t length = in_width * step;
   const std::size_t width = columns.size();
   std::vector<float> mixed(kRows * length), beside(kRows * length), done(kRows * width);
   for (std::size_t y = 0; y < rows.size(); y += kRows) {
     const std::size_t count = std::min(kRows, rows.size() - y);
     for (std::size_t r = 0; r < count; ++r) {
-      const Taps& tap = rows[y + r];
+      const Taps tap = rows[y + r];
       mix_rows(in + static_cast<std::int64_t>(tap.first) * row_stride, row_stride, tap.weights,
                length, &mixed[r * length]);
     }
@@ -115,8 +131,8 @@ void resample_plane(const T* in, std::int64_t row_stride, std::size_t step,
 }  // namespace
 
 void resample(const ImageView<float>& in, ImageSize size, float* out) {
-  const std::vector<Taps> rows = taps_of(in.size.height, size.height);
-  const std::vector<Taps> columns = taps_of(in.size.width, size.width);
+  const Side rows(in.size.height, size.height);
+  const Side columns(in.size.width, size.width);
   for (std::int64_t c = 0; c < in.channels; ++c) {
     resample_plane(in.data + c * in.channel_stride, in.row_stride, 1, rows, columns,
                    static_cast<std::size_t>(in.size.width), 1.0F,
@@ -126,7 +142,7 @@ void resample(const ImageView<float>& in, ImageSize size, float* out) {
 
 void resample(const ImageView<std::uint8_t>& in, ImageSize size, float* out) {
   resample_plane(in.data, in.row_stride, static_cast<std::size_t>(in.channels),
-                 taps_of(in.size.height, size.height), taps_of(in.size.width, size.width),
+                 Side(in.size.height, size.height), Side(in.size.width, size.width),
                  static_cast<std::size_t>(in.size.width), 1.0F / 255, out);
 }
 

@@ -1,6 +1,7 @@
-#include <cstdlib>
 #include <utility>
 
+#include "decent/core/text.h"
+#include "decent/data/images/decode.h"
 #include "decent/data/transforms/built_in.h"
 #include "decent/data/transforms/field_transform.h"
 #include "decent/data/transforms/image_pass.h"
@@ -30,6 +31,11 @@ class Resize final : public FieldTransform {
   void change(HostArray& array, SampleRandom&) const override {
     const ImageSize size = size_of_image(array.shape);
     const ImageSize after = shorter_ ? with_shorter_side(size, size_.height) : size_;
+    if (after.height * after.width > kMostPixels) {
+      wrong("an image of " + shape_text(std::vector{size.height, size.width}) + " would become " +
+            shape_text(std::vector{after.height, after.width}) + ", more than " +
+            counted(kMostPixels, "pixel"));
+    }
     resize_part(array, {0, 0, size}, after);
   }
 
