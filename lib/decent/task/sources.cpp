@@ -57,6 +57,15 @@ std::size_t find_field(const DataSet& data, const std::string& name, const std::
 
 }  // namespace
 
+Batch DataSet::read(std::span<const std::int64_t> indices, std::int64_t epoch,
+                    HostMemory memory) const {
+  try {
+    return samples->read(fields, indices, epoch, memory);
+  } catch (const UserError& error) {
+    throw UserError(key + ": " + error.what());
+  }
+}
+
 std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most) {
   const std::int64_t count = std::min(most, source.size());
   std::vector<std::int64_t> samples;
@@ -69,27 +78,28 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
 
 namespace {
 
-// Nothing where the sample cannot be read: whoever trains on it says so, or leaves it out.
+// Nothing where the sample cannot be read and is left out.
 std::string_view content_of(const Source& source, std::size_t field, std::int64_t index,
-                            HostArray& array) {
+                            bool leaves_out, HostArray& array) {
   try {
     source.read_one(field, index, array);
   } catch (const UserError&) {
-    return {};
+    if (leaves_out) return {};
+    throw;
   }
   return {reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()};
 }
 
 }  // namespace
 
-std::string content_of(const Source& source) {
+std::string content_of(const Source& source, bool leaves_out) {
   constexpr std::int64_t kMaxSamples = 64;
   const std::vector<std::int64_t> samples = spread_samples(source, kMaxSamples);
   Checksum checksum;
   HostArray array;
   for (std::size_t field = 0; field < source.fields().size(); ++field) {
     for (const std::int64_t index : samples) {
-      checksum.add(content_of(source, field, index, array));
+      checksum.add(content_of(source, field, index, leaves_out, array));
     }
   }
   return checksum.hex();
@@ -112,7 +122,7 @@ DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use)
     data.samples = std::make_shared<Samples>(
         open_source(source_of(key, recipe.data)), transforms_of(recipe.data, use),
         static_cast<std::uint64_t>(recipe.seed), data.left_out);
-    data.content = content_of(data.samples->source());
+    data.content = content_of(data.samples->source(), data.left_out != nullptr);
   } catch (const UserError& error) {
     throw UserError(key + ": " + error.what());
   }

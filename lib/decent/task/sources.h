@@ -24,11 +24,9 @@ struct DataSet {
 
   const Field& field(std::size_t number) const { return samples->fields()[fields[number]]; }
   std::int64_t size() const { return samples->size(); }
-  /// A batch of `fields`; see Samples::read.
+  /// A batch of `fields`; see Samples::read. Errors name `key`.
   Batch read(std::span<const std::int64_t> indices, std::int64_t epoch = 0,
-             HostMemory memory = HostMemory::pageable) const {
-    return samples->read(fields, indices, epoch, memory);
-  }
+             HostMemory memory = HostMemory::pageable) const;
   /// The target among the fields of a batch; undefined where the model gives its loss itself.
   at::Tensor target_in(const std::vector<at::Tensor>& batch) const {
     return has_target ? batch.back() : at::Tensor();
@@ -40,7 +38,7 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
 
 /// A checksum of up to 64 samples, spread evenly over the source, all their fields: what tells
 /// another data set of the same shape.
-std::string content_of(const Source& source);
+std::string content_of(const Source& source, bool leaves_out = false);
 
 /// Which transforms a data set gets: those that draw random numbers are for training.
 enum class DataUse { training, evaluation };
