@@ -19,7 +19,9 @@ void append_skipped(const std::filesystem::path& file, const std::string& data,
 }
 
 void write_classes(const std::filesystem::path& file, const std::vector<std::string>& names) {
-  write_file(file, nlohmann::json(names).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  write_file(
+      file,
+      nlohmann::json(names).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace decent
