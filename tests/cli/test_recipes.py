@@ -142,33 +142,6 @@ def test_all_mistakes_together(tmp_path: Path) -> None:
                 assert line[column - 1 :].startswith((part, part.split(": ")[-1]))
 
 
-# One value per key and recipe, so several recipes.
-TO_COME = [
-    {"data": {"threads": 2, "on_error": "skip", "transforms": ["normalize"]}},
-]
-
-
-def leaves(section: dict, path: str = "") -> list[str]:
-    """Dotted keys of a recipe; a source is one."""
-    keys = []
-    for key, value in section.items():
-        deeper = isinstance(value, dict) and "format" not in value and "phases" not in value
-        keys += leaves(value, f"{path}{key}.") if deeper else [path + key]
-    return keys
-
-
-@pytest.mark.parametrize("wanted", TO_COME, ids=lambda wanted: f"{len(leaves(wanted))} keys")
-def test_keys_and_values_to_come(wanted: dict, tmp_path: Path) -> None:
-    (tmp_path / "recipe.yaml").write_text(json.dumps(merged(recipe(), wanted), indent=1))
-    message = error_message(run_alone("--config", tmp_path / "recipe.yaml", cwd=tmp_path), max_lines=None)
-    lines = message.splitlines()[1 if len(leaves(wanted)) > 1 else 0 :]
-    for key in leaves(wanted):
-        told = [line for line in lines if f": {key}: " in line or f": {key}." in line]
-        assert len(told) == 1 and "not supported yet" in told[0], f"{key}\n{message}"
-    assert len(lines) == len(leaves(wanted)), message
-    assert [path.name for path in tmp_path.iterdir()] == ["recipe.yaml"]
-
-
 OFF = {
     "model": {"output": None, "label_smoothing": 0.0, "ignore_index": -100, "class_dim": -1,
               "memory_format": "contiguous", "weights": None, "freeze": [], "unfreeze": [], "device": "cpu"},

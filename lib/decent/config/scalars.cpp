@@ -161,19 +161,6 @@ std::string scalar_text(std::string_view text) {
   return key_text(literal);
 }
 
-std::string plain_yaml(const Value& value) {
-  switch (value.kind) {
-    case Value::Kind::null:
-      return "null";
-    case Value::Kind::scalar:
-      return value.quoted ? scalar_text(value.text) : value.text;
-    case Value::Kind::list:
-      return value.items.empty() ? "[]" : "";
-    default:
-      return "";
-  }
-}
-
 std::string shown(const Value& value) {
   switch (value.kind) {
     case Value::Kind::null:

@@ -31,10 +31,6 @@ std::string scalar_text(std::string_view text);
 /// The same for a key of a mapping, where `${` has no meaning.
 std::string key_text(std::string_view text);
 
-/// A scalar, null or an empty list as the shortest YAML that reads back the same (fail, 1, null,
-/// []); empty for all else.
-std::string plain_yaml(const Value& value);
-
 /// The value as a message shows it: 'abc', "3", null, [1, 2], a mapping.
 std::string shown(const Value& value);
 

@@ -157,37 +157,6 @@ class TypedKey final : public Key<S> {
   bool shapes_exchange_ = false;
 };
 
-/// A key of a later release, which until then takes one value and changes nothing.
-template <class S>
-class LaterKey final : public Key<S> {
- public:
-  LaterKey(std::string name, std::string only, std::string meaning)
-      : Key<S>(std::move(name)), only_(std::move(only)), meaning_(std::move(meaning)) {}
-
-  void read(const Entry* entry, Where, const std::string& path, Context& context,
-            S&) const override {
-    if (entry == nullptr || entry->value.kind == Value::Kind::broken) return;
-    if (plain_yaml(entry->value) == only_) return;
-    context.mistakes.add(entry->value.where, path,
-                         "expected " + only_ + ", got " + shown(entry->value) +
-                             "; any other value is not supported yet");
-  }
-
-  std::string print(const S&) const override { return only_; }
-  bool is_default(const S&) const override { return true; }
-
-  void describe(const std::string& prefix, const Names&, std::vector<KeyInfo>& out) const override {
-    out.push_back({.name = prefix + this->name(),
-                   .type = only_,
-                   .fallback = only_,
-                   .meaning = meaning_ + " Not supported yet."});
-  }
-
- private:
-  std::string only_;  // as plain_yaml() gives it
-  std::string meaning_;
-};
-
 /// What to say of a key that the section does not have.
 std::string unknown_key(const std::string& key, const std::vector<std::string>& valid,
                         const std::vector<std::string>& known_keys);
@@ -208,10 +177,6 @@ class Table {
   template <class T>
   TypedKey<S, T>& required(const std::string& name, T S::*member) {
     return add(std::make_unique<TypedKey<S, T>>(name, member, true));
-  }
-  /// A key of a later release: `only` is the one value that it takes, and its default.
-  void later(const std::string& name, const std::string& only, const std::string& meaning) {
-    add(std::make_unique<LaterKey<S>>(name, only, meaning));
   }
   void add_key(std::unique_ptr<Key<S>> key) { keys_.push_back(std::move(key)); }
   template <class T>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/model/formats.h"
@@ -100,6 +101,23 @@ std::optional<DataSet> open_eval(const Recipe& recipe, Purpose purpose) {
   return open_data_set("data.eval", recipe, DataUse::evaluation);
 }
 
+// A class that the data of evaluation does not have moves the numbers of those after it.
+void check_classes(const Task& task) {
+  if (!task.train || !task.eval) return;
+  const std::vector<std::string> known = task.train->samples->source().classes();
+  const std::vector<std::string> own = task.eval->samples->source().classes();
+  const auto [first, other] = std::mismatch(known.begin(), known.end(), own.begin(), own.end());
+  if (known.empty() || other == own.end()) return;
+  const auto& keys = task.recipe.data.eval->options.all();
+  const bool has_reference = std::any_of(keys.begin(), keys.end(),
+                                         [](const auto& key) { return key.first == "reference"; });
+  throw UserError("data.eval: class " + std::to_string(other - own.begin()) + " is " +
+                  in_quotes(*other) + ", in data.train " +
+                  (first == known.end() ? "there is none" : "it is " + in_quotes(*first)) +
+                  (has_reference ? "; `reference: <path of data.train>` takes the classes of that"
+                                 : "; both must have the same classes"));
+}
+
 }  // namespace
 
 Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
@@ -111,13 +129,15 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
   std::vector<ForwardInput> inputs = forward_inputs(recipe.model);
   std::unique_ptr<Model> model = open_checked(recipe, inputs);
   model->move_to(device.device);
-  return {.recipe = recipe,
-          .device = device,
-          .inputs = std::move(inputs),
-          .model = std::move(model),
-          .criterion = Criterion(recipe.model),
-          .train = open_train(recipe, purpose),
-          .eval = open_eval(recipe, purpose)};
+  Task task{.recipe = recipe,
+            .device = device,
+            .inputs = std::move(inputs),
+            .model = std::move(model),
+            .criterion = Criterion(recipe.model),
+            .train = open_train(recipe, purpose),
+            .eval = open_eval(recipe, purpose)};
+  check_classes(task);
+  return task;
 }
 
 }  // namespace decent

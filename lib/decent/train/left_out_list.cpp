@@ -5,7 +5,7 @@
 
 #include "decent/comm/gather.h"
 #include "decent/core/text.h"
-#include "decent/report/skipped_file.h"
+#include "decent/report/data_files.h"
 
 namespace decent {
 

@@ -10,6 +10,7 @@
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/model/formats.h"
+#include "decent/report/data_files.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
@@ -77,6 +78,8 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
   if (main_worker()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(run_, world_->size(), log_.quiet()));
+    const std::vector<std::string> classes = run_.task.train->samples->source().classes();
+    if (!classes.empty()) write_classes(folder_.classes(), classes);
     // Of a run that was resumed, what was logged before.
     for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }

@@ -1,5 +1,5 @@
-// Every key of the recipe once with a value that it takes, a wrong type, a value out of range, a
-// misspelling, and, where the key is of a later release, with a value that that will take.
+// Every key of the recipe once with a value that it takes, a wrong type, a value out of range, and
+// a misspelling.
 
 #include <gmock/gmock.h>
 
@@ -20,93 +20,91 @@ struct KeyCase {
   std::string good;
   std::string wrong_type;
   std::string out_of_range;  // empty: the type has no bounds
-  std::string later;         // valid, not supported yet; empty: all works
 };
 
 void PrintTo(const KeyCase& key, std::ostream* out) { *out << key.key; }
 
 const std::vector<KeyCase>& key_cases() {
   static const std::vector<KeyCase> cases = {
-      {"name", "n", "[a]", "''", ""},
-      {"seed", "9223372036854775807", "1.5", "-1", ""},
-      {"output", "out/x", "{a: b}", "''", ""},
-      {"model.path", "a.pt", "[a]", "''", ""},
-      {"model.inputs", "[a, b]", "x", "[]", ""},
-      {"model.target", "t", "[y]", "''", ""},
-      {"model.output", "logits", "[a]", "''", ""},
-      {"model.loss", "huber", "3", "", ""},
-      {"model.label_smoothing", "0.1", "'0'", "1.1", ""},
-      {"model.ignore_index", "0", "null", "9223372036854775808", ""},
-      {"model.class_dim", "1", "1.0", "", ""},
-      {"model.memory_format", "contiguous", "true", "", ""},
-      {"model.weights", "w.safetensors", "[a]", "''", ""},
-      {"model.freeze", "['layer.*']", "a", "['']", ""},
-      {"model.unfreeze", "['bias.*']", "null", "[null]", ""},
-      {"model.device", "cuda", "0", "", ""},
-      {"data.train", "{format: builtin, name: d, split: test}", "digits", "{}", ""},
-      {"data.eval", "null", "digits", "[]", ""},
-      {"data.batch_size", "1", "3.0", "0", ""},
-      {"data.eval_batch_size", "1", "\"3\"", "-3", ""},
-      {"data.shuffle", "False", "1", "", ""},
-      {"data.prefetch", "0", "true", "1025", ""},
-      {"data.threads", "4", "1e0", "0", ""},
-      {"data.on_error", "skip", "[fail]", "stop", ""},
-      {"data.transforms", "[{crop: 3}]", "crop", "[crops]", ""},
-      {"train.epochs", "null", "one", "0", ""},
-      {"train.steps", "1", "0x10", "-1", ""},
-      {"train.grad_accumulation", "2", "null", "0", ""},
-      {"optimizer.name", "accum_adam", "null", "", ""},
-      {"optimizer.lr", ".5", "'1'", "0", ""},
-      {"optimizer.lr_scaling", "sqrt", "0.5", "", ""},
-      {"optimizer.betas", "[0, 0.5]", "0.9", "[0.9, 1]", ""},
-      {"optimizer.eps", "0", "tiny", "-1e-8", ""},
-      {"optimizer.momentum", "0", "[0.9]", "1", ""},
-      {"optimizer.nesterov", "true", "yes", "", ""},
-      {"optimizer.accum_iter", "8", "4.0", "0", ""},
-      {"optimizer.alpha", "0.9", "'0.9'", "1", ""},
-      {"optimizer.weight_decay", "0.01", "true", "-0.1", ""},
-      {"optimizer.param_groups", "[{match: a, lr_scale: 2}]", "{match: a}", "[{weight_decay: 1}]",
-       ""},
-      {"schedule.name", "constant", "{a: b}", "", ""},
-      {"schedule.warmup_steps", "0", "1e2", "-1", ""},
-      {"schedule.t_max", "1", "all", "0", ""},
-      {"schedule.eta_min", "0", "null", "-1", ""},
-      {"schedule.warmup_decay", "1", "x", "1.5", ""},
-      {"parallel.method", "none", "{a: b}", "", ""},
-      {"parallel.topology", "{phases: [[{ranks: [0, 1], weight: .5}]]}", "3", "[]", ""},
-      {"parallel.local_world_size", "2", "2.5", "0", ""},
-      {"parallel.bucket_mb", "0.001", "big", "0", ""},
-      {"parallel.gamma", "0", "null", "1.01", ""},
-      {"parallel.grad_clip_norm", "0.5", "off", "-1", ""},
-      {"parallel.grad_clip_scope", "bucket", "1", "", ""},
-      {"parallel.update", "after_backward", "[]", "", ""},
-      {"parallel.average_buffers", "FALSE", "'true'", "", ""},
-      {"parallel.comm_dtype", "fp32", "16", "", ""},
-      {"parallel.slices", "4", "1.5", "0", ""},
-      {"parallel.modulo_range", "12", "auto", "0", ""},
-      {"parallel.link_mbit", "0.5", "200M", "0", ""},
-      {"parallel.backend", "nccl", "mpi", "", ""},
-      {"parallel.timeout_s", "5.5", "1m", "0", ""},
-      {"parallel.stall_s", "5.5", "1m", "0", ""},
-      {"amp.dtype", "off", "false", "", ""},
-      {"amp.init_scale", "65536", "2^16", "0", ""},
-      {"amp.growth_factor", "2", "null", "1", ""},
-      {"amp.backoff_factor", ".5", "[]", "1", ""},
-      {"amp.growth_interval", "2000", "2e3", "0", ""},
-      {"eval.every_steps", "5", "5.5", "0", ""},
-      {"eval.every_epochs", "null", "never", "0", ""},
-      {"eval.at_start", "true", "0", "", ""},
-      {"eval.metrics", "[loss, mae]", "loss", "[lost]", ""},
-      {"checkpoint.every_steps", "100", "x", "0", ""},
-      {"checkpoint.every_epochs", "null", "1.0", "0", ""},
-      {"checkpoint.keep", "2", "null", "0", ""},
-      {"checkpoint.keep_best", "accuracy", "[loss]", "speed", ""},
-      {"checkpoint.background", "false", "on", "", ""},
-      {"checkpoint.allow_missing", "true", "no", "", ""},
-      {"log.every_steps", "1", "null", "0", ""},
-      {"log.progress", "bar", "3", "", ""},
-      {"log.tensorboard", "false", "2", "", ""},
-      {"log.trace", "[1, 2]", "3", "[0, 2]", ""},
+      {"name", "n", "[a]", "''"},
+      {"seed", "9223372036854775807", "1.5", "-1"},
+      {"output", "out/x", "{a: b}", "''"},
+      {"model.path", "a.pt", "[a]", "''"},
+      {"model.inputs", "[a, b]", "x", "[]"},
+      {"model.target", "t", "[y]", "''"},
+      {"model.output", "logits", "[a]", "''"},
+      {"model.loss", "huber", "3", ""},
+      {"model.label_smoothing", "0.1", "'0'", "1.1"},
+      {"model.ignore_index", "0", "null", "9223372036854775808"},
+      {"model.class_dim", "1", "1.0", ""},
+      {"model.memory_format", "contiguous", "true", ""},
+      {"model.weights", "w.safetensors", "[a]", "''"},
+      {"model.freeze", "['layer.*']", "a", "['']"},
+      {"model.unfreeze", "['bias.*']", "null", "[null]"},
+      {"model.device", "cuda", "0", ""},
+      {"data.train", "{format: builtin, name: d, split: test}", "digits", "{}"},
+      {"data.eval", "null", "digits", "[]"},
+      {"data.batch_size", "1", "3.0", "0"},
+      {"data.eval_batch_size", "1", "\"3\"", "-3"},
+      {"data.shuffle", "False", "1", ""},
+      {"data.prefetch", "0", "true", "1025"},
+      {"data.threads", "4", "1e0", "0"},
+      {"data.on_error", "skip", "[fail]", "stop"},
+      {"data.transforms", "[{crop: 3}]", "crop", "[crops]"},
+      {"train.epochs", "null", "one", "0"},
+      {"train.steps", "1", "0x10", "-1"},
+      {"train.grad_accumulation", "2", "null", "0"},
+      {"optimizer.name", "accum_adam", "null", ""},
+      {"optimizer.lr", ".5", "'1'", "0"},
+      {"optimizer.lr_scaling", "sqrt", "0.5", ""},
+      {"optimizer.betas", "[0, 0.5]", "0.9", "[0.9, 1]"},
+      {"optimizer.eps", "0", "tiny", "-1e-8"},
+      {"optimizer.momentum", "0", "[0.9]", "1"},
+      {"optimizer.nesterov", "true", "yes", ""},
+      {"optimizer.accum_iter", "8", "4.0", "0"},
+      {"optimizer.alpha", "0.9", "'0.9'", "1"},
+      {"optimizer.weight_decay", "0.01", "true", "-0.1"},
+      {"optimizer.param_groups", "[{match: a, lr_scale: 2}]", "{match: a}", "[{weight_decay: 1}]"},
+      {"schedule.name", "constant", "{a: b}", ""},
+      {"schedule.warmup_steps", "0", "1e2", "-1"},
+      {"schedule.t_max", "1", "all", "0"},
+      {"schedule.eta_min", "0", "null", "-1"},
+      {"schedule.warmup_decay", "1", "x", "1.5"},
+      {"parallel.method", "none", "{a: b}", ""},
+      {"parallel.topology", "{phases: [[{ranks: [0, 1], weight: .5}]]}", "3", "[]"},
+      {"parallel.local_world_size", "2", "2.5", "0"},
+      {"parallel.bucket_mb", "0.001", "big", "0"},
+      {"parallel.gamma", "0", "null", "1.01"},
+      {"parallel.grad_clip_norm", "0.5", "off", "-1"},
+      {"parallel.grad_clip_scope", "bucket", "1", ""},
+      {"parallel.update", "after_backward", "[]", ""},
+      {"parallel.average_buffers", "FALSE", "'true'", ""},
+      {"parallel.comm_dtype", "fp32", "16", ""},
+      {"parallel.slices", "4", "1.5", "0"},
+      {"parallel.modulo_range", "12", "auto", "0"},
+      {"parallel.link_mbit", "0.5", "200M", "0"},
+      {"parallel.backend", "nccl", "mpi", ""},
+      {"parallel.timeout_s", "5.5", "1m", "0"},
+      {"parallel.stall_s", "5.5", "1m", "0"},
+      {"amp.dtype", "off", "false", ""},
+      {"amp.init_scale", "65536", "2^16", "0"},
+      {"amp.growth_factor", "2", "null", "1"},
+      {"amp.backoff_factor", ".5", "[]", "1"},
+      {"amp.growth_interval", "2000", "2e3", "0"},
+      {"eval.every_steps", "5", "5.5", "0"},
+      {"eval.every_epochs", "null", "never", "0"},
+      {"eval.at_start", "true", "0", ""},
+      {"eval.metrics", "[loss, mae]", "loss", "[lost]"},
+      {"checkpoint.every_steps", "100", "x", "0"},
+      {"checkpoint.every_epochs", "null", "1.0", "0"},
+      {"checkpoint.keep", "2", "null", "0"},
+      {"checkpoint.keep_best", "accuracy", "[loss]", "speed"},
+      {"checkpoint.background", "false", "on", ""},
+      {"checkpoint.allow_missing", "true", "no", ""},
+      {"log.every_steps", "1", "null", "0"},
+      {"log.progress", "bar", "3", ""},
+      {"log.tensorboard", "false", "2", ""},
+      {"log.trace", "[1, 2]", "3", "[0, 2]"},
   };
   return cases;
 }
@@ -136,10 +134,6 @@ TEST_P(EveryKey, RefusesAValueOutOfRange) {
   if (!GetParam().out_of_range.empty()) expect_refused(GetParam().out_of_range, "expected ");
 }
 
-TEST_P(EveryKey, RefusesWhatIsNotSupportedYet) {
-  if (!GetParam().later.empty()) expect_refused(GetParam().later, "not supported yet");
-}
-
 TEST_P(EveryKey, NamesTheNearestKey) {
   const std::string& key = GetParam().key;
   const std::string name = key.substr(key.find('.') + 1);
@@ -162,14 +156,6 @@ TEST(Keys, TheCasesCoverTheSchemaInItsOrder) {
   std::vector<std::string> covered;
   for (const KeyCase& key : key_cases()) covered.push_back(key.key);
   EXPECT_EQ(covered, schema);
-}
-
-TEST(Keys, ACaseHasALaterValueWhereAndOnlyWhereTheReferenceSaysSo) {
-  const auto keys = config::recipe_keys();
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const bool later = keys[i].meaning.find("Not supported yet") != std::string::npos;
-    EXPECT_EQ(!key_cases().at(i).later.empty(), later) << keys[i].name;
-  }
 }
 
 // Also shows that every default in recipe.h is a value that the key takes.

@@ -53,12 +53,14 @@ class Finder {
   std::vector<std::size_t> find_all(const std::string& key,
                                     const std::vector<std::string>& wanted) const {
     std::vector<std::size_t> found;
+    std::vector<bool> is_found(layout_.columns);
     for (const std::string& name : wanted) {
       for (const std::size_t column : find(key, name)) {
-        if (std::find(found.begin(), found.end(), column) != found.end()) {
+        if (is_found[column]) {
           throw UserError("'" + file_ + "': " + key + " names " + layout_.column(column) +
                           " twice");
         }
+        is_found[column] = true;
         found.push_back(column);
       }
     }
@@ -119,11 +121,12 @@ class Finder {
 };
 
 std::vector<std::size_t> all_but(const Layout& layout, const std::vector<std::size_t>& dropped) {
+  std::vector<bool> is_dropped(layout.columns);
+  for (const std::size_t column : dropped) is_dropped[column] = true;
   std::vector<std::size_t> columns;
   for (std::size_t i = 0; i < layout.columns; ++i) {
     const bool unnamed = !layout.names.empty() && layout.names[i].empty();
-    if (!unnamed && std::find(dropped.begin(), dropped.end(), i) == dropped.end())
-      columns.push_back(i);
+    if (!unnamed && !is_dropped[i]) columns.push_back(i);
   }
   return columns;
 }

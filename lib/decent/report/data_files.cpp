@@ -1,4 +1,4 @@
-#include "decent/report/skipped_file.h"
+#include "decent/report/data_files.h"
 
 #include <nlohmann/json.hpp>
 
@@ -16,6 +16,12 @@ void append_skipped(const std::filesystem::path& file, const std::string& data,
     text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   write_file(file, text);
+}
+
+void write_classes(const std::filesystem::path& file, const std::vector<std::string>& names) {
+  write_file(
+      file,
+      nlohmann::json(names).dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace decent
