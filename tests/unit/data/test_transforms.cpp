@@ -122,6 +122,20 @@ TEST(Transforms, SayWhatEvaluationLeavesOut) {
   for (const char* name : {"flip", "color_jitter"}) EXPECT_TRUE(made(name, {})->random()) << name;
 }
 
+TEST(Transforms, SayWhatTakesTheirPlaceInEvaluation) {
+  EXPECT_EQ(made("flip", {})->in_evaluation(), nullptr);
+  EXPECT_EQ(made("color_jitter", {})->in_evaluation(), nullptr);
+  EXPECT_EQ(made("cutout", {{"size", Integers{4}}})->in_evaluation(), nullptr);
+  const Options two = {{"size", Integers{1, 2}}};
+  const HostArray row = floats({1, 1, 6}, {1, 2, 3, 4, 5, 6});
+  EXPECT_THAT(values_of(after(*made("random_crop", two)->in_evaluation(), row)), ElementsAre(3, 4));
+  const auto middle = made("random_resized_crop", two)->in_evaluation();
+  EXPECT_FALSE(middle->random());
+  EXPECT_THAT(values_of(after(*middle, row)), ElementsAre(3, 4));
+  EXPECT_THAT(values_of(after(*middle, floats({1, 4, 4}, std::vector<float>(16, 0.5F)))),
+              ElementsAre(0.5, 0.5));
+}
+
 class Twice final : public SampleTransform {
  public:
   std::vector<Field> fields(std::vector<Field> before) override { return before; }
