@@ -22,6 +22,7 @@
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/left_out_list.h"
 #include "decent/train/recipe_names.h"
 
 namespace decent {
@@ -98,6 +99,7 @@ void evaluate(Program& program, TriedTask& tried, const Averaged& model,
     const std::filesystem::path file = RunFolder(task.recipe.output).metrics();
     if (std::filesystem::exists(file)) MetricsFile(file).write(metrics);
   });
+  if (task.eval->left_out) LeftOutList({}, *program.log).add(*program.world, *task.eval);
   announce(*program.log, notices_of_model(task, tried.trial));
   program.log->info(evaluation_line(metrics, model.replicas));
 }

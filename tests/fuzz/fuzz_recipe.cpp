@@ -24,8 +24,13 @@ const decent::config::Names kNames = {
                   {.name = "modulo2", .needs_near_copies = true},
                   {.name = "modulo4", .needs_near_copies = true}},
     .formats = {{.name = "builtin", .keys = {{.name = "name"}, {.name = "split"}}},
-                {.name = "safetensors", .keys = {{.name = "path", .type = OptionType::paths}}},
-                {.name = "npz", .keys = {{.name = "path", .type = OptionType::paths}}}}};
+                {.name = "safetensors",
+                 .keys = {{.name = "path", .type = decent::OptionType::paths}}},
+                {.name = "npz", .keys = {{.name = "path", .type = decent::OptionType::paths}}}},
+    .transforms = {
+        {.name = "crop", .keys = {{.name = "size", .type = decent::OptionType::integers}}},
+        {.name = "flip",
+         .keys = {{.name = "p", .type = decent::OptionType::number, .fallback = 0.5}}}}};
 
 }  // namespace
 

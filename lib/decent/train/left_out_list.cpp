@@ -20,10 +20,11 @@ void LeftOutList::add(World& world, const DataSet& data) {
     }
   }
   if (all.empty() || world.launch().rank != 0) return;
-  append_skipped(file_, data.key, all);
+  if (!file_.empty()) append_skipped(file_, data.key, all);
   const auto& [sample, why] = *all.begin();
-  log_.warn(counted(std::ssize(all), "sample") + " of " + data.key +
-            " cannot be read and will be left out (listed in '" + file_.string() + "'); sample " +
+  const std::string listed = file_.empty() ? "" : " (listed in '" + file_.string() + "')";
+  log_.warn(counted(std::ssize(all), "sample") + " of " + data.key + " cannot be read and " +
+            (all.size() == 1 ? "is" : "are") + " left out" + listed + "; sample " +
             std::to_string(sample) + ": " + why);
 }
 

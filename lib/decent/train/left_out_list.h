@@ -15,7 +15,7 @@ namespace decent {
 
 class LeftOutList {
  public:
-  /// `file`: see append_skipped. `log` must outlive this object.
+  /// `file`: see append_skipped; empty: none is written. `log` must outlive this object.
   LeftOutList(std::filesystem::path file, Log& log) : file_(std::move(file)), log_(log) {}
 
   /// Rank 0 warns of what any worker has left out of `data` for the first time since this list was
