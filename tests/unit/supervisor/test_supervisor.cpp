@@ -23,7 +23,9 @@ using ::testing::IsEmpty;
 // Shells are the workers. What a worker of the trainer sends when it has handlers is any byte on
 // its socket.
 const std::string kSavesOnSignals = "printf '!' >&$DECENT_SUPERVISOR; ";
-const std::string kSleep = "sleep 60 & wait; ";
+// The sleep ends with the shell that waits for it, also where that is killed; and nobody waits for
+// what it might still say.
+const std::string kSleep = "setpriv --pdeathsig KILL sleep 60 > /dev/null 2>&1 & wait; ";
 
 class Supervising : public ::testing::Test {
  protected:
@@ -121,7 +123,8 @@ TEST_F(Supervising, PassesTheFirstSignalOn) {
 TEST_F(Supervising, KillsAtTheSecondSignal) {
   const BlockedSignals blocked;
   auto sender = signal_when_arrived(SIGTERM, 2, 2);
-  EXPECT_EQ(run("trap '' TERM; " + kSavesOnSignals + arrive() + "sleep 60", 2, 5), 128 + SIGTERM);
+  EXPECT_EQ(run("trap '' TERM; " + kSavesOnSignals + arrive() + "exec sleep 60", 2, 5),
+            128 + SIGTERM);
   sender.join();
   EXPECT_THAT(said_, ElementsAre("ended at once by a second signal (SIGTERM)"));
   EXPECT_LT(seconds_, 30);  // that they would sleep
@@ -130,15 +133,16 @@ TEST_F(Supervising, KillsAtTheSecondSignal) {
 TEST_F(Supervising, KillsAtTheFirstWhereNothingCanBeSaved) {
   const BlockedSignals blocked;
   auto sender = signal_when_arrived(SIGINT, 2);
-  EXPECT_EQ(run("if [ $RANK = 0 ]; then " + kSavesOnSignals + "fi; " + arrive() + "sleep 60", 2, 5),
-            128 + SIGINT);
+  EXPECT_EQ(
+      run("if [ $RANK = 0 ]; then " + kSavesOnSignals + "fi; " + arrive() + "exec sleep 60", 2, 5),
+      128 + SIGINT);
   sender.join();
   EXPECT_THAT(said_, ElementsAre("ended before there was anything to save (SIGINT)"));
 }
 
 // Whoever waits for a worker that never came.
 TEST_F(Supervising, DoesNotWaitForEverAfterAFailure) {
-  EXPECT_EQ(run("if [ $RANK = 1 ]; then exit 2; fi; sleep 60"), 2);
+  EXPECT_EQ(run("if [ $RANK = 1 ]; then exit 2; fi; exec sleep 60"), 2);
   EXPECT_LT(seconds_, 30);
 }
 
