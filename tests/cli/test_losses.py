@@ -24,6 +24,10 @@ def arrays(kind: str) -> dict[str, np.ndarray]:
         y = random.integers(0, CLASSES, SAMPLES)
     elif kind == "maps":
         y = random.integers(0, CLASSES, (SAMPLES, 3))
+    elif kind == "shares":
+        y = random.dirichlet(np.ones(CLASSES), SAMPLES).astype(np.float32)
+    elif kind == "share maps":
+        y = random.dirichlet(np.ones(CLASSES), (SAMPLES, 3)).swapaxes(1, 2).astype(np.float32)
     elif kind == "probabilities":
         y = random.random((SAMPLES, CLASSES)).astype(np.float32).round(1)
     else:
@@ -77,6 +81,9 @@ CASES = {
     "maps": ("maps", "maps", {"class_dim": 1, "ignore_index": 2}, lambda F, o, y: F.cross_entropy(o, y, ignore_index=2)),
     "maps-smoothing": ("maps", "maps", {"class_dim": 1, "ignore_index": 2, "label_smoothing": 0.1},
                        lambda F, o, y: F.cross_entropy(o, y, ignore_index=2, label_smoothing=0.1)),
+    "shares": ("plain", "shares", {}, lambda F, o, y: F.cross_entropy(o, y)),
+    "shares-smoothing": ("plain", "shares", {"label_smoothing": 0.2}, lambda F, o, y: F.cross_entropy(o, y, label_smoothing=0.2)),
+    "share-maps": ("maps", "share maps", {"class_dim": 1}, lambda F, o, y: F.cross_entropy(o, y)),
     "nll": ("log_probabilities", "classes", {"loss": "nll", "ignore_index": 4}, lambda F, o, y: F.nll_loss(o, y, ignore_index=4)),
     "mse": ("plain", "numbers", {"loss": "mse"}, lambda F, o, y: F.mse_loss(o, y)),
     "l1": ("plain", "numbers", {"loss": "l1"}, lambda F, o, y: F.l1_loss(o, y)),
@@ -86,6 +93,7 @@ CASES = {
     "output": ("own", "classes", {"loss": "output", "inputs": ["x", "y"]}, lambda F, o, y: o),
 }
 METRICS = {"cross_entropy": ["accuracy", "top5", "perplexity"], "maps": ["accuracy", "perplexity"],
+           "shares": ["accuracy", "top5", "perplexity"], "share-maps": ["accuracy"],
            "nll": ["perplexity", "accuracy"], "mse": ["mse", "mae", "r2"], "huber": ["r2", "loss", "mae"],
            "bce_with_logits": ["accuracy"], "output": ["perplexity"]}
 
@@ -148,6 +156,10 @@ def expected(name: str, folder: Path, data: dict[str, np.ndarray]) -> dict[str, 
         return figures
     if name == "bce_with_logits":
         figures["accuracy"] = ((out > 0) == (y > 0.5)).double().mean().item()
+    elif y.is_floating_point() and name.startswith("share"):  # the most probable class counts
+        dim = section.get("class_dim", -1)
+        figures["accuracy"] = (out.argmax(dim) == y.argmax(dim)).double().mean().item()
+        figures["top5"] = (out.topk(5, dim).indices == y.argmax(dim, keepdim=True)).any(dim).double().mean().item()
     elif y.is_floating_point():
         error = out - y
         figures |= {"mse": (error**2).mean().item(), "mae": error.abs().mean().item(),

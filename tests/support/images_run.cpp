@@ -79,6 +79,7 @@ std::unique_ptr<SampleTransform> transform_of(const std::string& step) {
   std::string name;
   words >> name;
   const Transform row = transform_row(name);
+  if (!row.make) throw UserError(name + " is for batches");
   Options given;
   for (std::string word; words >> word;) {
     const std::size_t equals = word.find('=');

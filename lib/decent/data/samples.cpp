@@ -22,6 +22,15 @@ bool fixed(const Source& source, std::span<const std::size_t> fields) {
                      [&](std::size_t field) { return source.fields()[field].fixed(); });
 }
 
+// Of a batch's tensor after a transform: the extents of its samples, those that differ between
+// batches as they were before.
+std::vector<std::int64_t> shape_after(const Field& field, at::IntArrayRef before) {
+  std::vector<std::int64_t> shape = {before[0]};
+  for (std::size_t i = 0; i < field.shape.size(); ++i)
+    shape.push_back(field.shape[i] == kAnyExtent ? before[i + 1] : field.shape[i]);
+  return shape;
+}
+
 // Takes one field of a batch's samples one by one.
 class FieldOfBatch {
  public:
@@ -72,7 +81,13 @@ Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, st
       seed_(seed),
       fields_(source_->fields()),
       left_out_(std::move(left_out)) {
-  for (const auto& transform : transforms_) fields_ = transform->fields(std::move(fields_));
+  for (const auto& transform : transforms_.of_samples)
+    fields_ = transform->fields(std::move(fields_));
+  sample_fields_ = fields_;
+  for (const auto& transform : transforms_.of_batches) {
+    fields_ = transform->fields(std::move(fields_), std::ssize(source_->classes()));
+    batch_fields_.push_back(fields_);
+  }
 }
 
 // A transform may look at any field.
@@ -80,12 +95,12 @@ void Samples::read_one(std::span<const std::size_t> fields, std::int64_t index, 
                        Sample& sample) const {
   for (std::size_t field = 0; field < sample.size(); ++field) {
     const bool wanted = std::find(fields.begin(), fields.end(), field) != fields.end();
-    if (wanted || !transforms_.empty()) source_->read_one(field, index, sample[field]);
+    if (wanted || !transforms_.of_samples.empty()) source_->read_one(field, index, sample[field]);
   }
-  for (std::size_t i = 0; i < transforms_.size(); ++i) {
+  for (std::size_t i = 0; i < transforms_.of_samples.size(); ++i) {
     SampleRandom random(seed_, static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(index),
                         i);
-    transforms_[i]->apply(sample, random);
+    transforms_.of_samples[i]->apply(sample, random);
   }
 }
 
@@ -109,7 +124,7 @@ Batch Samples::read_each(std::span<const std::size_t> fields, std::span<const st
                          std::int64_t epoch, HostMemory memory) const {
   std::vector<FieldOfBatch> parts;
   for (const std::size_t field : fields)
-    parts.emplace_back(fields_[field], std::ssize(indices), memory);
+    parts.emplace_back(sample_fields_[field], std::ssize(indices), memory);
   Sample sample(source_->fields().size());
   std::int64_t count = 0;
   for (const std::int64_t index : indices) {
@@ -123,10 +138,10 @@ Batch Samples::read_each(std::span<const std::size_t> fields, std::span<const st
   return batch;
 }
 
-Batch Samples::read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
-                    std::int64_t epoch, HostMemory memory) const {
+Batch Samples::read_all(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
+                        std::int64_t epoch, HostMemory memory) const {
   // Sources copy many samples at once faster than one by one.
-  if (!transforms_.empty() || !fixed(*source_, fields))
+  if (!transforms_.of_samples.empty() || !fixed(*source_, fields))
     return read_each(fields, indices, epoch, memory);
   try {
     return read_batch(*source_, fields, indices, memory);
@@ -134,6 +149,37 @@ Batch Samples::read(std::span<const std::size_t> fields, std::span<const std::in
     if (!left_out_) throw;
     return read_each(fields, indices, epoch, memory);
   }
+}
+
+// By the transform of batches at that place.
+void Samples::transform(Batch& batch, std::span<const std::size_t> fields, std::size_t place,
+                        const SampleRandom& random) const {
+  const BatchTransform& transform = *transforms_.of_batches[place];
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!transform.changes(fields[i])) continue;
+    const at::Tensor before = std::exchange(batch.fields[i], {});
+    const Field& field = batch_fields_[place][fields[i]];
+    batch.fields[i] =
+        at::empty(shape_after(field, before.sizes()),
+                  at::TensorOptions(scalar_type(field.dtype)).pinned_memory(before.is_pinned()));
+    const auto* read = static_cast<const std::byte*>(before.const_data_ptr());
+    auto* written = static_cast<std::byte*>(batch.fields[i].mutable_data_ptr());
+    transform.apply(fields[i], before.size(0), {read, before.nbytes()},
+                    {written, batch.fields[i].nbytes()}, random);
+  }
+}
+
+Batch Samples::read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
+                    std::int64_t epoch, HostMemory memory) const {
+  Batch batch = read_all(fields, indices, epoch, memory);
+  if (batch.fields.empty()) return batch;
+  for (std::size_t i = 0; i < transforms_.of_batches.size(); ++i) {
+    const SampleRandom random(seed_, static_cast<std::uint64_t>(epoch),
+                              static_cast<std::uint64_t>(indices.front()),
+                              transforms_.of_samples.size() + i);
+    transform(batch, fields, i, random);
+  }
+  return batch;
 }
 
 }  // namespace decent

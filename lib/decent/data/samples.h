@@ -13,14 +13,18 @@
 
 namespace decent {
 
-using Transforms = std::vector<std::unique_ptr<SampleTransform>>;
+/// In the order in which they act: those of samples first.
+struct Transforms {
+  std::vector<std::unique_ptr<SampleTransform>> of_samples = {};
+  std::vector<std::unique_ptr<BatchTransform>> of_batches = {};
+};
 
 /// Immutable: calls may come from any thread at once.
 class Samples {
  public:
-  /// The transforms act in their order; what they draw is a function of the seed, the epoch, the
-  /// sample's number and the transform's place alone. Throws UserError where one does not fit the
-  /// fields that it gets.
+  /// What transforms draw is a function of the seed, the epoch, the sample's number (the first of a
+  /// batch) and the transform's place alone. Throws UserError where one does not fit the fields
+  /// that it gets.
   /// With `left_out` a sample that cannot be read or transformed is noted there and left out.
   explicit Samples(std::unique_ptr<const Source> source, Transforms transforms = {},
                    std::uint64_t seed = 0, std::shared_ptr<LeftOut> left_out = nullptr);
@@ -36,24 +40,30 @@ class Samples {
   Batch read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
              std::int64_t epoch, HostMemory memory) const;
 
-  /// The same for one sample: fills those of `sample`, an array for each field. Throws UserError
-  /// also where the sample would be left out.
+  /// The same for one sample before transforms of batches: fills those of `sample`, an array for
+  /// each field. Throws UserError also where the sample would be left out.
   void read_one(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
                 std::vector<HostArray>& sample) const;
 
  private:
   using Sample = std::vector<HostArray>;
 
+  Batch read_all(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
+                 std::int64_t epoch, HostMemory memory) const;
   Batch read_each(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
                   std::int64_t epoch, HostMemory memory) const;
   bool read_or_replace(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
                        Sample& sample) const;
+  void transform(Batch& batch, std::span<const std::size_t> fields, std::size_t place,
+                 const SampleRandom& random) const;
 
   std::unique_ptr<const Source> source_;
   Transforms transforms_;
   std::uint64_t seed_;
   std::vector<Field> fields_;
-  std::shared_ptr<LeftOut> left_out_;  // null: no sample is left out
+  std::vector<Field> sample_fields_;              // before transforms of batches
+  std::vector<std::vector<Field>> batch_fields_;  // after each transform of batches
+  std::shared_ptr<LeftOut> left_out_;             // null: no sample is left out
 };
 
 }  // namespace decent

@@ -49,28 +49,51 @@ void Criterion::refuse_mismatch(const at::Tensor& output, const at::Tensor& targ
                   " do not fit the loss " + std::string(loss_->name) + ": " + wanted);
 }
 
+// Of the classes, counted from 0; may be none of the output's.
+std::int64_t Criterion::class_dim_of(const at::Tensor& output) const {
+  return options_.class_dim < 0 ? options_.class_dim + output.dim() : options_.class_dim;
+}
+
 // The dimension of the classes, counted from 0.
 std::int64_t Criterion::fitting_class_dim(const at::Tensor& output,
                                           const at::Tensor& target) const {
-  const std::int64_t dims = output.dim();
-  const std::int64_t dim = options_.class_dim < 0 ? options_.class_dim + dims : options_.class_dim;
+  const std::int64_t dim = class_dim_of(output);
   const bool integers = at::isIntegralType(target.scalar_type(), /*includeBool=*/false);
   std::vector<std::int64_t> without_classes = output.sizes().vec();
-  const bool has_dim = dim >= 0 && dim < dims;
+  const bool has_dim = dim >= 0 && dim < output.dim();
   if (has_dim) without_classes.erase(without_classes.begin() + dim);
   if (!has_dim || !output.is_floating_point() || !integers || target.sizes() != without_classes) {
-    refuse_mismatch(output, target,
-                    "it wants floating-point scores with the classes in dimension " +
-                        std::to_string(options_.class_dim) +
-                        " (model.class_dim) and integer classes of the same shape without it");
+    refuse_mismatch(
+        output, target,
+        "it wants floating-point scores with the classes in dimension " +
+            std::to_string(options_.class_dim) +
+            " (model.class_dim) and integer classes of the same shape without it" +
+            (loss_->takes_probabilities ? ", or their probabilities, of the same shape" : ""));
   }
   return dim;
 }
 
+bool Criterion::are_probabilities(const at::Tensor& output, const at::Tensor& target) const {
+  const std::int64_t dim = class_dim_of(output);
+  return has_classes() && loss_->takes_probabilities && target.is_floating_point() &&
+         output.is_floating_point() && target.sizes() == output.sizes() && dim >= 0 &&
+         dim < output.dim();
+}
+
 Criterion::Fitted Criterion::fit_classes(const at::Tensor& output, const at::Tensor& target) const {
+  const auto by_class = [&](const at::Tensor& tensor, std::int64_t dim) {
+    return tensor.movedim(dim, -1).reshape({-1, tensor.size(dim)});
+  };
+  if (are_probabilities(output, target)) {
+    if (options_.ignore_index >= 0) {
+      throw UserError("model.ignore_index: the target " + describe(target) +
+                      " holds probabilities, of which none is ignored; leave the key out");
+    }
+    const std::int64_t dim = class_dim_of(output);
+    return {by_class(output, dim), by_class(target.to(output.scalar_type()), dim)};
+  }
   const std::int64_t dim = fitting_class_dim(output, target);
-  return {output.movedim(dim, -1).reshape({-1, output.size(dim)}),
-          target.reshape({-1}).to(at::kLong)};
+  return {by_class(output, dim), target.reshape({-1}).to(at::kLong)};
 }
 
 Criterion::Fitted Criterion::fit_elements(const at::Tensor& output,
@@ -100,8 +123,10 @@ Criterion::Fitted Criterion::fit(const at::Tensor& output, const at::Tensor& tar
 
 void Criterion::explain_failure(const Fitted& fitted, const std::exception& error) const {
   const std::int64_t count = fitted.output.size(-1);
-  const auto wrong = find_wrong_class(fitted.target, options_.ignore_index, count);
-  if (wrong) refuse_class(*wrong, count);
+  if (!fitted.target.is_floating_point()) {
+    const auto wrong = find_wrong_class(fitted.target, options_.ignore_index, count);
+    if (wrong) refuse_class(*wrong, count);
+  }
   throw UserError("the loss " + std::string(loss_->name) + " fails: " + reason_of(error));
 }
 
@@ -128,6 +153,7 @@ MeanLoss Criterion::mean_loss(const at::Tensor& output, const at::Tensor& target
   const MeanLoss loss = read(at::Reduction::Mean);
   // PyTorch divides 0 by 0 where all targets are ignored.
   const bool nothing_counts = std::isnan(loss.value) && has_classes() &&
+                              !fitted.target.is_floating_point() &&
                               fitted.target.eq(options_.ignore_index).all().item<bool>();
   return nothing_counts ? read(at::Reduction::Sum) : loss;
 }
@@ -145,6 +171,11 @@ EvaluatedBatch Criterion::evaluate(const at::Tensor& output, const at::Tensor& t
   if (!needs_target()) {
     batch.loss = loss.mul(static_cast<double>(samples));
     batch.elements = static_cast<double>(samples);
+  } else if (has_classes() && fitted.target.is_floating_point()) {
+    batch.output = fitted.output;
+    batch.target = fitted.target.argmax(-1);
+    batch.counts = at::ones_like(batch.target, at::kBool);
+    batch.elements = static_cast<double>(batch.target.numel());
   } else if (has_classes()) {
     batch.output = fitted.output;
     batch.target = fitted.target;
@@ -157,7 +188,7 @@ EvaluatedBatch Criterion::evaluate(const at::Tensor& output, const at::Tensor& t
 }
 
 void Criterion::check_classes(const at::Tensor& output, const at::Tensor& target) const {
-  if (!has_classes()) return;
+  if (!has_classes() || are_probabilities(output, target)) return;
   const std::int64_t count = output.size(fitting_class_dim(output, target));
   const auto wrong = find_wrong_class(target.to(at::kLong), options_.ignore_index, count);
   if (wrong) refuse_class(*wrong, count);

@@ -40,7 +40,8 @@ class Criterion {
   ///
   ///   classes   output floating [.., C, ..] with C in dimension class_dim; target integer classes,
   ///             the same shape without C. Where all targets are ignored there is nothing to learn:
-  ///             0, with gradient 0.
+  ///             0, with gradient 0. Or, where the loss takes them, probabilities floating of the
+  ///             output's shape, of which none is ignored.
   ///   numbers   output floating [..], target numbers of the same shape
   ///   events    the same; targets are probabilities, 0 to 1, and may be bool
   ///   none      the model's output is the loss, one number; target is not looked at
@@ -65,6 +66,8 @@ class Criterion {
   Fitted fit_classes(const at::Tensor& output, const at::Tensor& target) const;
   Fitted fit_elements(const at::Tensor& output, const at::Tensor& target) const;
   at::Tensor fit_own_loss(const at::Tensor& output) const;
+  bool are_probabilities(const at::Tensor& output, const at::Tensor& target) const;
+  std::int64_t class_dim_of(const at::Tensor& output) const;
   std::int64_t fitting_class_dim(const at::Tensor& output, const at::Tensor& target) const;
   at::Tensor reduced(const Fitted& fitted, std::int64_t reduction) const;
   [[noreturn]] void explain_failure(const Fitted& fitted, const std::exception& error) const;

@@ -15,7 +15,8 @@ namespace decent {
 /// it is better done for several batches at once: see EvaluationSums.
 using BatchSums = std::vector<std::variant<double, at::Tensor>>;
 
-/// What came of a batch. No gradient.
+/// What came of a batch. No gradient. Of targets that are probabilities, `target` is the most
+/// probable class, the first of equals.
 ///
 ///            classes                       events, numbers                none
 ///   output   scores floating [n, C]        floating, any shape            the loss

@@ -49,6 +49,7 @@ constexpr auto kLosses = std::to_array<LossFunction>({
     {.name = "cross_entropy",
      .target = TargetKind::classes,
      .activation = LossActivation::softmax,
+     .takes_probabilities = true,
      .reduced = cross_entropy},
     {.name = "nll", .target = TargetKind::classes, .zeros_know_nothing = false, .reduced = nll},
     {.name = "mse", .target = TargetKind::numbers, .reduced = mse},

@@ -15,7 +15,8 @@ namespace decent {
 
 /// What a loss compares the model's output with. Metrics go with these.
 enum class TargetKind {
-  classes,  // one class of several: integers, of the output's shape without the classes' dimension
+  classes,  // one class of several: integers, of the output's shape without the classes' dimension;
+            // or the probabilities of all: of the output's shape
   events,   // how probable each of several events is, 0 to 1: of the output's shape
   numbers,  // of the output's shape
   none,     // the model's output is the loss itself
@@ -38,12 +39,15 @@ struct LossFunction {
   /// Whether zeros are what a model gives that knows nothing. As log-probabilities they would say
   /// that every class is certain.
   bool zeros_know_nothing = true;
+  /// Of classes: whether targets may be the probabilities of all classes.
+  bool takes_probabilities = false;
 
   /// The loss as a scalar with gradient. `reduction` is one of at::Reduction: Mean, or Sum, which
   /// is the mean times the number of elements that count: targets that are not ignored, numbers of
   /// the target, 1 where there is none. `Criterion` has checked that these fit together:
   ///
-  ///   classes          output floating [n, C], target int64 [n]; the options' class_dim is used up
+  ///   classes          output floating [n, C], target int64 [n], or the output's type [n, C] where
+  ///                    it takes probabilities; the options' class_dim is used up
   ///   events, numbers  output and target floating, of the same shape and type
   ///   none             output floating [], target undefined
   at::Tensor (*reduced)(const at::Tensor& output, const at::Tensor& target, std::int64_t reduction,

@@ -26,12 +26,28 @@ const SourceRecipe& source_of(const std::string& key, const DataRecipe& data) {
   return key == "data.train" ? data.train : data.eval.value();
 }
 
+void add_sample_transform(const Transform& row, const Options& options, DataUse use,
+                          Transforms& transforms) {
+  auto transform = row.make(options);
+  if (use == DataUse::evaluation && transform->random()) transform = transform->in_evaluation();
+  if (transform) transforms.of_samples.push_back(std::move(transform));
+}
+
 Transforms transforms_of(const DataRecipe& data, DataUse use) {
   Transforms transforms;
+  std::string of_batches;  // the last one
   for (const TransformRecipe& each : data.transforms) {
-    auto transform = transform_row(each.name).make(each.options);
-    if (use == DataUse::evaluation && transform->random()) transform = transform->in_evaluation();
-    if (transform) transforms.push_back(std::move(transform));
+    const Transform row = transform_row(each.name);
+    if (row.make_for_batches) {
+      auto transform = row.make_for_batches(each.options);
+      of_batches = each.name;
+      if (use == DataUse::training) transforms.of_batches.push_back(std::move(transform));
+    } else if (of_batches.empty()) {
+      add_sample_transform(row, each.options, use, transforms);
+    } else {
+      throw UserError("data.transforms: " + of_batches + " takes whole batches; put " + each.name +
+                      " in front of it");
+    }
   }
   return transforms;
 }

@@ -80,7 +80,8 @@ class FirstPlusDraw final : public SampleTransform {
 
 Transforms first_plus_draw(int times = 1) {
   Transforms transforms;
-  for (int i = 0; i < times; ++i) transforms.push_back(std::make_unique<FirstPlusDraw>());
+  for (int i = 0; i < times; ++i)
+    transforms.of_samples.push_back(std::make_unique<FirstPlusDraw>());
   return transforms;
 }
 

@@ -104,9 +104,10 @@ TEST(SampleRandom, ReachesBothEndsOfARange) {
 TEST(Transforms, AreKnownByTheirNames) {
   std::vector<std::string> names;
   for (const Transform& row : transform_rows()) names.push_back(row.name);
-  names.resize(9);  // others may have been registered
-  EXPECT_THAT(names, ElementsAre("resize", "center_crop", "random_crop", "random_resized_crop",
-                                 "flip", "color_jitter", "cutout", "normalize", "to_float"));
+  names.resize(10);  // others may have been registered
+  EXPECT_THAT(names,
+              ElementsAre("resize", "center_crop", "random_crop", "random_resized_crop", "flip",
+                          "color_jitter", "cutout", "normalize", "to_float", "mixup"));
   EXPECT_EQ(
       refusal([] { transform_row("rotate"); }).find("unknown transform 'rotate'; valid: resize, "),
       0U);
@@ -158,7 +159,7 @@ TEST(Transforms, MayComeFromOutside) {
   EXPECT_EQ(refusal([] {
               register_transform({.name = "none", .meaning = {}, .keys = {}, .make = nullptr});
             }),
-            "transform 'none': the function is empty");
+            "transform 'none': expected one of the functions make and make_for_batches");
 }
 
 TEST(Transforms, ChangeTheFieldThatIsNamed) {

@@ -62,6 +62,55 @@ TEST(CrossEntropy, IsTheMeanOverSamples) {
   EXPECT_NEAR(loss.item<double>(), expected, kRounding);
 }
 
+// Of each row: some of class 0 and of class 4.
+at::Tensor probabilities_of(std::int64_t rows, std::int64_t classes) {
+  const at::Tensor all = at::zeros({rows, classes}, at::kDouble);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const double share = static_cast<double>(i + 1) / static_cast<double>(rows + 3);
+    all[i][0] = share;
+    all[i][4] = 1 - share;
+  }
+  return all;
+}
+
+TEST(CrossEntropy, TakesProbabilities) {
+  const at::Tensor logits = logits_of({4, 5});
+  const at::Tensor targets = probabilities_of(4, 5);
+  double expected = 0;
+  for (std::int64_t i = 0; i < 4; ++i) {
+    for (std::int64_t c = 0; c < 5; ++c)
+      expected += targets[i][c].item<double>() * negative_log_likelihood(logits[i], c) / 4;
+  }
+  EXPECT_NEAR(kCrossEntropy.mean_loss(logits, targets).value, expected, kRounding);
+  // float32 shares are rounded once
+  EXPECT_NEAR(kCrossEntropy.mean_loss(logits, targets.to(at::kFloat)).value, expected, 1e-6);
+  const Criterion by_column("cross_entropy", {.class_dim = 1});
+  const auto in_columns = [](const at::Tensor& rows) { return rows.view({2, 2, 5}).movedim(2, 1); };
+  EXPECT_NEAR(by_column.mean_loss(in_columns(logits), in_columns(targets)).value, expected,
+              kRounding);
+}
+
+TEST(CrossEntropy, ProbabilitiesAreEvaluatedByTheMostProbableClass) {
+  const at::Tensor logits = logits_of({4, 5});
+  const at::Tensor targets = probabilities_of(4, 5);
+  const EvaluatedBatch batch = kCrossEntropy.evaluate(logits, targets, 4);
+  EXPECT_EQ(batch.loss.item<double>() / 4, kCrossEntropy.mean_loss(logits, targets).value);
+  EXPECT_EQ(std::get<double>(batch.elements), 4);
+  EXPECT_TRUE(batch.target.equal(classes_of({4, 4, 4, 0})));  // shares 1/7, 2/7, 3/7, 4/7
+  EXPECT_TRUE(batch.counts.all().item<bool>());
+}
+
+TEST(CrossEntropy, RefusesProbabilitiesWhereClassesAreIgnored) {
+  const at::Tensor logits = logits_of({4, 5});
+  EXPECT_THAT(
+      refusal(Criterion("cross_entropy", {.ignore_index = 3}), logits, probabilities_of(4, 5)),
+      HasSubstr("model.ignore_index: the target float64[4, 5] holds probabilities"));
+  EXPECT_THAT(refusal(Criterion("nll"), logits, probabilities_of(4, 5)),
+              HasSubstr("do not fit the loss nll"));
+  EXPECT_THAT(refusal(kCrossEntropy, logits, probabilities_of(3, 5)),
+              HasSubstr("or their probabilities, of the same shape"));
+}
+
 TEST(CrossEntropy, TakesClassesOfAnyIntegerType) {
   const at::Tensor logits = logits_of({3, 4});
   const at::Tensor classes = classes_of({3, 0, 1});

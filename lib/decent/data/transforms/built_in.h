@@ -14,5 +14,6 @@ Transform color_jitter_transform();         // color_jitter.cpp
 Transform cutout_transform();               // cutout.cpp
 Transform normalize_transform();            // normalize.cpp
 Transform to_float_transform();             // normalize.cpp
+Transform mixup_transform();                // mixup.cpp
 
 }  // namespace decent

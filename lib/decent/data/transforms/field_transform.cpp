@@ -5,16 +5,21 @@
 
 namespace decent {
 
-std::vector<Field> FieldTransform::fields(std::vector<Field> before) {
+std::size_t find_field(const std::vector<Field>& fields, const std::string& name,
+                       const std::string& transform) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    names.push_back(before[i].name);
-    if (before[i].name != field_) continue;
-    index_ = i;
-    before[i] = changed(std::move(before[i]));
-    return before;
+  for (const Field& field : fields) {
+    if (field.name == name) return names.size();
+    names.push_back(field.name);
   }
-  wrong("the data has no field '" + field_ + "'; it has: " + join(names));
+  throw UserError("transform " + transform + ": the data has no field '" + name +
+                  "'; it has: " + join(names));
+}
+
+std::vector<Field> FieldTransform::fields(std::vector<Field> before) {
+  index_ = find_field(before, field_, name_);
+  before[index_] = changed(std::move(before[index_]));
+  return before;
 }
 
 void FieldTransform::expect_image(const Field& field) const {

@@ -39,6 +39,10 @@ class FieldTransform : public SampleTransform {
   std::size_t index_ = 0;
 };
 
+/// The number of the field of that name. Throws UserError in the name of the transform.
+std::size_t find_field(const std::vector<Field>& fields, const std::string& name,
+                       const std::string& transform);
+
 /// The key `field` that each of them has.
 OptionKey field_key();
 

@@ -1,9 +1,13 @@
 #pragma once
-// What is done to a sample between its source and the batch: resized, cropped, flipped. A row per
-// transform, as formats have theirs; a program may register its own. Without torch.
+// What is done to a sample between its source and the batch: resized, cropped, flipped; and to a
+// whole batch: mixed. A row per transform, as formats have theirs; a program may register its own.
+// Without torch.
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,18 +36,37 @@ class SampleTransform {
   virtual std::unique_ptr<SampleTransform> in_evaluation() const { return nullptr; }
 };
 
-/// A row of the table.
+/// Changes the batches of training: what takes several samples at once. Evaluation does without.
+class BatchTransform {
+ public:
+  virtual ~BatchTransform() = default;
+
+  /// What fields `before` become, as of SampleTransform. `classes` are those that the source
+  /// names; 0 where it names none.
+  virtual std::vector<Field> fields(std::vector<Field> before, std::int64_t classes) = 0;
+  /// Whether it changes the field of that number.
+  virtual bool changes(std::size_t field) const = 0;
+  /// Writes a field that it changes, of a whole batch of so many samples, row-major from `before`
+  /// to `after`, which do not overlap. `random` is at the same place for all fields of a batch.
+  /// Throws UserError for values that are nothing for it.
+  virtual void apply(std::size_t field, std::int64_t samples, std::span<const std::byte> before,
+                     std::span<std::byte> after, SampleRandom random) const = 0;
+};
+
+/// A row of the table: a transform of samples or of batches.
 struct Transform {
   std::string name;     // as a list of transforms in a recipe has it
   std::string meaning;  // for the reference: a sentence
   /// The first is the one that `{name: value}` gives where the value is no mapping.
   std::vector<OptionKey> keys;
-  /// Throws UserError for values that do not go together.
-  std::function<std::unique_ptr<SampleTransform>(const Options& options)> make;
+  /// Throws UserError for values that do not go together. Empty in a row for batches.
+  std::function<std::unique_ptr<SampleTransform>(const Options& options)> make = {};
+  /// The same in a row for batches.
+  std::function<std::unique_ptr<BatchTransform>(const Options& options)> make_for_batches = {};
 };
 
 /// Makes a transform known by its name, for this process. Throws UserError for an empty name, one
-/// that is taken, and a transform that makes nothing. Any thread.
+/// that is taken, and a transform that makes nothing or both kinds. Any thread.
 void register_transform(Transform transform);
 
 /// The transform of that name. Throws UserError for an unknown one, listing all. Any thread.

@@ -16,7 +16,7 @@ struct Table {
                                  random_crop_transform(), random_resized_crop_transform(),
                                  flip_transform(),        color_jitter_transform(),
                                  cutout_transform(),      normalize_transform(),
-                                 to_float_transform()};
+                                 to_float_transform(),    mixup_transform()};
 };
 
 Table& table() {
@@ -34,7 +34,10 @@ const Transform* find(const std::vector<Transform>& rows, std::string_view name)
 
 void register_transform(Transform transform) {
   if (transform.name.empty()) throw UserError("a transform needs a name");
-  if (!transform.make) throw UserError("transform '" + transform.name + "': the function is empty");
+  if (!transform.make == !transform.make_for_batches) {
+    throw UserError("transform '" + transform.name +
+                    "': expected one of the functions make and make_for_batches");
+  }
   const std::lock_guard lock(table().mutex);
   if (find(table().rows, transform.name) != nullptr) {
     throw UserError("there is a transform '" + transform.name + "' already: choose another name");
