@@ -18,6 +18,7 @@
 #include "decent/resume/run_identity.h"
 #include "decent/task/finite_check.h"
 #include "decent/task/probabilities.h"
+#include "decent/task/scalings.h"
 #include "decent/train/announcements.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
@@ -106,8 +107,16 @@ void evaluate(Program& program, TriedTask& tried, const Averaged& model,
 
 // A line for the user about what was written, where there is one.
 std::string write_checked(Task& task, const std::filesystem::path& path) {
-  write_model(*task.model, path);
+  write_model(*task.model, path, exported_scaling(task));
   return is_written_back(path) ? check_export(task, path) : "";
+}
+
+// Files that are written back stay as they came, and files of weights compute nothing.
+void note_scaling(Program& program, const Task& task) {
+  const std::filesystem::path file = *program.flags.export_file;
+  if (!task.recipe.data.export_transforms || holds_scaling(file)) return;
+  program.log->warn("data.export_transforms: '" + file.string() +
+                    "' takes inputs that are normalized already; only a .pt file holds normalize");
 }
 
 // `lost`: what of the model is not finite and ought to be.
@@ -123,6 +132,7 @@ void export_model(Program& program, Task& task, const Averaged& model,
   });
   program.log->info("exported '" + *program.flags.export_file + "'");
   if (!line.empty()) program.log->info(line);
+  note_scaling(program, task);
 }
 
 }  // namespace

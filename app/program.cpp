@@ -6,6 +6,7 @@
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/kept_statistics.h"
 #include "decent/train/methods.h"
 #include "decent/train/output_files.h"
 #include "decent/train/recipe_names.h"
@@ -27,13 +28,24 @@ CommandFiles files_of(const Program& program, Purpose purpose) {
   return files;
 }
 
+// What the run that is gone on with or looked at has measured stays as it was.
+Recipe recipe_of(const Program& program, Purpose purpose) {
+  const Flags& flags = program.flags;
+  const Recipe& recipe = program.recipe.get();
+  const std::string choice =
+      purpose == Purpose::training ? flags.resume.value_or("none") : flags.checkpoint;
+  if (choice == "none") return recipe;
+  return with_kept_statistics(
+      recipe, choice == "auto" ? std::nullopt : std::optional<std::filesystem::path>(choice));
+}
+
 // `prepare` does what the recipe asks for and gives the model, whose own files must not be written
 // over either.
 void agree_on_setup(Program& program, Purpose purpose,
                     const std::function<const Model&(const Recipe&)>& prepare) {
   use_plain_executor();
   program.world->agree("setup", [&] {
-    const Recipe& recipe = program.recipe.get();
+    const Recipe recipe = recipe_of(program, purpose);
     const CommandFiles files = files_of(program, purpose);
     check_outputs(files, recipe);
     check_outputs(files, recipe, &prepare(recipe));

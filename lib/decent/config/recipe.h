@@ -89,6 +89,7 @@ struct DataRecipe {
   std::int64_t threads = 1;
   OnError on_error = OnError::fail;
   std::vector<TransformRecipe> transforms;
+  bool export_transforms = false;
   bool operator==(const DataRecipe&) const = default;
 };
 

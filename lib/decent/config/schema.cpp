@@ -86,6 +86,8 @@ Table<DataRecipe> make_data_table() {
       .doc("What a sample that cannot be read does: `fail` ends the run, `skip` leaves it out.");
   table.key("transforms", &R::transforms)
       .doc("What happens to each sample before it is put into a batch, in this order.");
+  table.key("export_transforms", &R::export_transforms)
+      .doc("Put `normalize` into model.pt: the first operation, and of the target the last.");
   return table;
 }
 

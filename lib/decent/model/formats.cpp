@@ -6,6 +6,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/model/file_scaling.h"
 #include "decent/model/model.h"
 #include "decent/model/onnx/open.h"
 #include "decent/model/safetensors/save.h"
@@ -17,9 +18,11 @@ namespace {
 
 // In the order in which messages name them.
 constexpr std::array kModelFormats = std::to_array<ModelFormat>({
-    {"TorchScript", ".pt", open_torchscript, save_torchscript},
+    {"TorchScript", ".pt", open_torchscript, save_torchscript, /*holds_scaling=*/true},
     {"safetensors", ".safetensors", nullptr,
-     [](Model& model, const std::filesystem::path& path) { save_safetensors(model, path); }},
+     [](Model& model, const std::filesystem::path& path, const FileScaling&) {
+       save_safetensors(model, path);
+     }},
     {"ONNX", ".onnx", open_onnx, nullptr},
 });
 constexpr const ModelFormat& kFormatOfOtherNames = kModelFormats.front();
@@ -86,13 +89,22 @@ Model open_model(const std::filesystem::path& path, const ImportOptions& options
 }
 
 void write_model(Model& model, const std::filesystem::path& path) {
+  write_model(model, path, FileScaling{});
+}
+
+void write_model(Model& model, const std::filesystem::path& path, const FileScaling& scaling) {
   const ModelFormat* format = find_model_format(path);
   if (format == nullptr) {
     throw UserError("'" + path.string() + "': the file's name must end in " + written_extensions());
   }
-  if (format->write != nullptr) return format->write(model, path);
+  if (format->write != nullptr) return format->write(model, path, scaling);
   if (find_model_format(model.path()) != format) refuse_foreign_model(model, *format);
   model.origin().write_back(model, path);
+}
+
+bool holds_scaling(const std::filesystem::path& path) {
+  const ModelFormat* format = find_model_format(path);
+  return format != nullptr && format->holds_scaling;
 }
 
 bool is_written_back(const std::filesystem::path& path) {

@@ -11,6 +11,7 @@
 namespace decent {
 
 class Model;
+struct FileScaling;
 struct OpenedModel;
 
 struct ModelFormat {
@@ -21,7 +22,9 @@ struct ModelFormat {
   OpenedModel (*open)(const std::filesystem::path& path, const ImportOptions& options);
   /// Writes any model, whatever file it came from. Throws WriteError. Null: a file of this format
   /// is the model's own with other weights, see ModelOrigin::write_back.
-  void (*write)(Model& model, const std::filesystem::path& path);
+  void (*write)(Model& model, const std::filesystem::path& path, const FileScaling& scaling);
+  /// Whether `write` puts the scalings into the file; they are left out otherwise.
+  bool holds_scaling = false;
 };
 
 /// The format that the end of a file's name says; null where it says none.
@@ -39,6 +42,11 @@ Model open_model(const std::filesystem::path& path, const ImportOptions& options
 /// Writes a trained model in the format that the file's name says. Throws UserError where it says
 /// none, or one that only holds models which came from it; WriteError.
 void write_model(Model& model, const std::filesystem::path& path);
+/// The same with scalings, where the format holds them.
+void write_model(Model& model, const std::filesystem::path& path, const FileScaling& scaling);
+
+/// Whether scalings are part of a file of this name.
+bool holds_scaling(const std::filesystem::path& path);
 
 /// Whether a file of this name is written by ModelOrigin::write_back: it can be opened again, and
 /// must then compute what the model does.

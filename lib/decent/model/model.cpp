@@ -160,6 +160,15 @@ std::string Model::signature() const {
   return "forward(" + join(parts) + ")";
 }
 
+std::size_t Model::argument_of(std::span<const ForwardInput> inputs, std::size_t number) const {
+  if (inputs[number].argument.empty()) return number;
+  const std::string name = origin_->argument_of(inputs[number].argument);
+  const std::vector<c10::Argument> arguments = arguments_of(module_);
+  const auto found = std::find_if(arguments.begin(), arguments.end(),
+                                  [&](const auto& argument) { return argument.name() == name; });
+  return static_cast<std::size_t>(found - arguments.begin());
+}
+
 void Model::check_signature(std::span<const ForwardInput> inputs) const {
   const std::vector<c10::Argument> arguments = arguments_of(module_);
   const std::string about = model_in_quotes(path_) + " has " + signature();

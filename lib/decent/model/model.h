@@ -51,6 +51,7 @@ class Model {
   Model(std::filesystem::path path, OpenedModel opened);
 
   torch::jit::Module& module() { return module_; }
+  const torch::jit::Module& module() const { return module_; }
   const std::filesystem::path& path() const { return path_; }
 
   /// What only the file's format knows.
@@ -117,6 +118,10 @@ class Model {
 
   /// "forward(x: Tensor, mask: Tensor)".
   std::string signature() const;
+
+  /// The place among forward's arguments of the input with that number, of those that
+  /// check_signature() has found fit.
+  std::size_t argument_of(std::span<const ForwardInput> inputs, std::size_t number) const;
 
  private:
   // Where the module holds one of buffers().

@@ -135,7 +135,26 @@ void measure(Recipe& recipe, std::size_t place) {
   options.set("std", sums.deviations());
 }
 
+// Of one transform, with the numbers in place of `auto`.
+Options with_numbers_of(const TransformRecipe& measured, const TransformRecipe& transform) {
+  Options options = transform.options;
+  if (!is_auto(transform)) return options;
+  for (const char* key : {"statistics", "mean", "std"})
+    options.set(key, measured.options.value(key));
+  return options;
+}
+
 }  // namespace
+
+Recipe with_statistics_of(const Recipe& measured, Recipe recipe) {
+  const std::vector<TransformRecipe>& theirs = measured.data.transforms;
+  std::vector<TransformRecipe> own = recipe.data.transforms;
+  if (own.size() != theirs.size()) return recipe;
+  for (std::size_t i = 0; i < own.size(); ++i) own[i].options = with_numbers_of(theirs[i], own[i]);
+  const bool alike = own == theirs && std::none_of(own.begin(), own.end(), is_auto);
+  if (alike) recipe.data.transforms = std::move(own);
+  return recipe;
+}
 
 Recipe with_statistics(Recipe recipe) {
   for (std::size_t place = 0; place < recipe.data.transforms.size(); ++place) {

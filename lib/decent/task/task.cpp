@@ -18,6 +18,7 @@
 #include "decent/task/metrics.h"
 #include "decent/task/param_groups.h"
 #include "decent/task/probabilities.h"
+#include "decent/task/scalings.h"
 #include "decent/task/statistics.h"
 
 namespace decent {
@@ -123,7 +124,8 @@ void check_classes(const Task& task) {
 Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
   check_counts(given);
   check_metrics(given);
-  const Recipe recipe = purpose == Purpose::model ? given : with_statistics(given);
+  const bool reads_data = purpose != Purpose::model || given.data.export_transforms;
+  const Recipe recipe = reads_data ? with_statistics(given) : given;
   // Before the first backward: autograd starts a thread for each device that it then knows of.
   const DeviceChoice device = device_for(recipe, launch, purpose);
   std::vector<ForwardInput> inputs = forward_inputs(recipe.model);
@@ -137,6 +139,7 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
             .train = open_train(recipe, purpose),
             .eval = open_eval(recipe, purpose)};
   check_classes(task);
+  exported_scaling(task);
   return task;
 }
 

@@ -18,6 +18,7 @@ Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& wor
       inputs_(task.inputs),
       criterion_(task.criterion),
       metrics_(measured_metrics(task.recipe)),
+      target_scalings_(normalizations_of(task.recipe.data, task.recipe.model.target)),
       world_(std::move(world)),
       workers_(workers) {}
 
@@ -76,7 +77,12 @@ void Evaluator::evaluate(Batch read, EvaluationSums& sums) {
   const HeldBatch held(std::move(read), model_.device());
   const Batch& batch = *held;
   const auto [output, target] = predict(model_, inputs_, criterion_, data_, batch);
-  sums.add(criterion_.evaluate(output, target, batch.samples()));
+  EvaluatedBatch evaluated = criterion_.evaluate(output, target, batch.samples());
+  if (evaluated.kind == TargetKind::numbers && !target_scalings_.empty()) {
+    evaluated.output = in_original_units(evaluated.output, target_scalings_);
+    evaluated.target = in_original_units(evaluated.target, target_scalings_);
+  }
+  sums.add(evaluated);
   model_.settle_buffers();
 }
 

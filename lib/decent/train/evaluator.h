@@ -11,6 +11,7 @@
 #include "decent/report/metrics_file.h"
 #include "decent/task/evaluation_sums.h"
 #include "decent/task/metrics.h"
+#include "decent/task/scalings.h"
 #include "decent/task/task.h"
 
 namespace decent {
@@ -41,7 +42,8 @@ class Evaluator {
   const DataSet& data_;
   std::span<const ForwardInput> inputs_;
   const Criterion& criterion_;
-  std::vector<Metric> metrics_;  // the loss first
+  std::vector<Metric> metrics_;                 // the loss first
+  std::vector<Normalization> target_scalings_;  // of a target of numbers
   std::shared_ptr<Communicator> world_;
   World& workers_;
   std::int64_t evaluated_ = 0;  // samples of this worker's part

@@ -18,6 +18,7 @@
 #include "decent/task/non_finite.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
+#include "decent/task/scalings.h"
 #include "decent/train/buffer_backup.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/methods.h"
@@ -365,7 +366,7 @@ void Trainer::export_average() {
   control_.report(Operation::exporting);
   check_finite();
   if (!main_worker()) return;
-  write_model(*run_.task.model, folder_.model());
+  write_model(*run_.task.model, folder_.model(), exported_scaling(run_.task));
   write_model(*run_.task.model, folder_.weights());
   const PeakLr lr{.value = run_.plan.rates.peak, .given = run_.task.recipe.optimizer.lr};
   if (const auto warning = loss_watch_.warning(lr_text(lr, world_->size()))) log_.warn(*warning);

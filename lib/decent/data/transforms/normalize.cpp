@@ -90,15 +90,15 @@ class ToFloat final : public FieldTransform {
   }
 };
 
-std::unique_ptr<SampleTransform> make_from_options(const Options& options) {
+}  // namespace
+
+Normalization normalization_of(const Options& options) {
   if (options.is_null("mean") || options.is_null("std"))
     throw UserError("transform normalize: expected auto, or mean and std");
-  return make_normalize({.field = options.get<std::string>("field"),
-                         .mean = options.get<std::vector<double>>("mean"),
-                         .std = options.get<std::vector<double>>("std")});
+  return {.field = options.get<std::string>("field"),
+          .mean = options.get<std::vector<double>>("mean"),
+          .std = options.get<std::vector<double>>("std")};
 }
-
-}  // namespace
 
 std::unique_ptr<SampleTransform> make_normalize(Normalization normalization) {
   return std::make_unique<Normalize>(std::move(normalization));
@@ -121,7 +121,7 @@ Transform normalize_transform() {
                     .meaning = "The same, each above zero.",
                     .fallback = kNull},
                    field_key()},
-          .make = make_from_options};
+          .make = [](const Options& options) { return make_normalize(normalization_of(options)); }};
 }
 
 Transform to_float_transform() {

@@ -17,6 +17,9 @@ struct Normalization {
   std::vector<double> std;  // > 0
 };
 
+/// Of the values of the transform's keys. Throws UserError where mean or std is not given.
+Normalization normalization_of(const Options& options);
+
 /// Throws UserError for no values, a std that is not above zero, and numbers that are not finite.
 std::unique_ptr<SampleTransform> make_normalize(Normalization normalization);
 

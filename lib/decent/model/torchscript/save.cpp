@@ -2,6 +2,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/jit/serialization/export.h>
+#include <torch/csrc/jit/serialization/import.h>
+
+#include <sstream>
 
 #include "decent/core/file.h"
 
@@ -60,14 +63,25 @@ class EvalMode {
   std::vector<std::pair<torch::jit::Module, bool>> modes_;
 };
 
+// With code of its own, which the module would share with a copy.
+torch::jit::Module with_scaling(const torch::jit::Module& module, const FileScaling& scaling) {
+  std::stringstream file;
+  torch::jit::ExportModule(module, file);
+  torch::jit::Module other = torch::jit::load(file, at::kCPU);
+  add_scaling(other, scaling);
+  return other;
+}
+
 }  // namespace
 
-void save_torchscript(Model& model, const std::filesystem::path& path) {
+void save_torchscript(Model& model, const std::filesystem::path& path, const FileScaling& scaling) {
   const CompactStorage compact(model);
   const EvalMode eval(model.module());
+  const torch::jit::Module written =
+      scaling.empty() ? model.module() : with_scaling(model.module(), scaling);
   AtomicFile file(path);
   // A writer of our own: LibTorch's throws where the disk is full, from a destructor.
-  torch::jit::ExportModule(model.module(), [&file](const void* data, std::size_t size) {
+  torch::jit::ExportModule(written, [&file](const void* data, std::size_t size) {
     file.write({static_cast<const char*>(data), size});
     return size;
   });

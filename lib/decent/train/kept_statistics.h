@@ -1,0 +1,17 @@
+#pragma once
+// What `normalize: auto` measured for a run, wherever the run keeps it.
+
+#include <filesystem>
+#include <optional>
+
+#include "decent/config/recipe.h"
+
+namespace decent {
+
+/// The recipe with the numbers that the run measured for its `normalize: auto`: those in
+/// `checkpoint`, or without one in the output folder. So they stay what they were, whatever has
+/// become of the training data since. Where nothing can be read there, or the run's transforms were
+/// others, the recipe as it is.
+Recipe with_kept_statistics(Recipe recipe, const std::optional<std::filesystem::path>& checkpoint);
+
+}  // namespace decent
