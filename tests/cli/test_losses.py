@@ -8,110 +8,28 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from loss_cases import CASES, CLASSES, FEATURES, RTOL, SAMPLES, make_net, outputs, write_case
 from runs import assert_says, attempt, error_message, recipe, refused, train
 from tensors import differing, read_safetensors, write_safetensors
 
-SAMPLES, FEATURES, CLASSES = 104, 12, 7
-SGD = {"name": "sgd", "lr": 0.1, "momentum": 0.9}
-# Some 12 steps of float32, rounded in another order: 1e-7 a step.
-RTOL = 3e-6
-
-
-def arrays(kind: str) -> dict[str, np.ndarray]:
-    random = np.random.default_rng(5)
-    x = random.normal(size=(SAMPLES, FEATURES)).astype(np.float32)
-    if kind == "classes":
-        y = random.integers(0, CLASSES, SAMPLES)
-    elif kind == "maps":
-        y = random.integers(0, CLASSES, (SAMPLES, 3))
-    elif kind == "shares":
-        y = random.dirichlet(np.ones(CLASSES), SAMPLES).astype(np.float32)
-    elif kind == "share maps":
-        y = random.dirichlet(np.ones(CLASSES), (SAMPLES, 3)).swapaxes(1, 2).astype(np.float32)
-    elif kind == "probabilities":
-        y = random.random((SAMPLES, CLASSES)).astype(np.float32).round(1)
-    else:
-        y = (100 + 3 * random.normal(size=(SAMPLES, CLASSES))).astype(np.float32)
-    if kind == "maps":
-        y[random.random(y.shape) < 0.3] = 2  # the class that is ignored
-    return {"x": x, "y": y}
-
-
-def make_net(kind: str):
-    import torch
-    import torch.nn.functional as F
-    from torch import Tensor, nn
-
-    class Plain(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.fc = nn.Linear(FEATURES, CLASSES)
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.fc(x)
-
-    class LogProbabilities(Plain):
-        def forward(self, x: Tensor) -> Tensor:
-            return F.log_softmax(self.fc(x), 1)
-
-    class Maps(nn.Module):
-        """Logits [B, C, 3]."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.fc = nn.Linear(FEATURES, 3 * CLASSES)
-            self.classes = CLASSES
-
-        def forward(self, x: Tensor) -> Tensor:
-            return self.fc(x).view(-1, self.classes, 3)
-
-    class OwnLoss(Plain):
-        def forward(self, x: Tensor, labels: Tensor) -> Tensor:
-            return F.cross_entropy(self.fc(x), labels) + 0.01 * self.fc.weight.pow(2).sum()
-
-    nets = {"plain": Plain, "log_probabilities": LogProbabilities, "maps": Maps, "own": OwnLoss}
-    torch.manual_seed(3)
-    return nets[kind]()
-
-
-# name -> (net, data, recipe's model section, PyTorch's loss)
-CASES = {
-    "cross_entropy": ("plain", "classes", {}, lambda F, o, y: F.cross_entropy(o, y)),
-    "smoothing": ("plain", "classes", {"label_smoothing": 0.2}, lambda F, o, y: F.cross_entropy(o, y, label_smoothing=0.2)),
-    "maps": ("maps", "maps", {"class_dim": 1, "ignore_index": 2}, lambda F, o, y: F.cross_entropy(o, y, ignore_index=2)),
-    "maps-smoothing": ("maps", "maps", {"class_dim": 1, "ignore_index": 2, "label_smoothing": 0.1},
-                       lambda F, o, y: F.cross_entropy(o, y, ignore_index=2, label_smoothing=0.1)),
-    "shares": ("plain", "shares", {}, lambda F, o, y: F.cross_entropy(o, y)),
-    "shares-smoothing": ("plain", "shares", {"label_smoothing": 0.2}, lambda F, o, y: F.cross_entropy(o, y, label_smoothing=0.2)),
-    "share-maps": ("maps", "share maps", {"class_dim": 1}, lambda F, o, y: F.cross_entropy(o, y)),
-    "nll": ("log_probabilities", "classes", {"loss": "nll", "ignore_index": 4}, lambda F, o, y: F.nll_loss(o, y, ignore_index=4)),
-    "mse": ("plain", "numbers", {"loss": "mse"}, lambda F, o, y: F.mse_loss(o, y)),
-    "l1": ("plain", "numbers", {"loss": "l1"}, lambda F, o, y: F.l1_loss(o, y)),
-    "huber": ("plain", "numbers", {"loss": "huber"}, lambda F, o, y: F.huber_loss(o, y)),
-    "bce_with_logits": ("plain", "probabilities", {"loss": "bce_with_logits"},
-                        lambda F, o, y: F.binary_cross_entropy_with_logits(o, y)),
-    "output": ("own", "classes", {"loss": "output", "inputs": ["x", "y"]}, lambda F, o, y: o),
-}
-METRICS = {"cross_entropy": ["accuracy", "top5", "perplexity"], "maps": ["accuracy", "perplexity"],
-           "shares": ["accuracy", "top5", "perplexity"], "share-maps": ["accuracy"],
+METRICS = {"cross_entropy": ["accuracy", "top5", "top3", "perplexity", "precision", "recall", "f1", "auc", "bits_per_byte"],
+           "weights": ["perplexity", "accuracy", "auc"], "focal-weights": ["accuracy", "f1"], "kl": ["accuracy"],
+           "maps": ["accuracy", "perplexity"], "shares": ["accuracy", "top5", "perplexity"], "share-maps": ["accuracy"],
            "nll": ["perplexity", "accuracy"], "mse": ["mse", "mae", "r2"], "huber": ["r2", "loss", "mae"],
-           "bce_with_logits": ["accuracy"], "output": ["perplexity"]}
+           "bce_with_logits": ["accuracy", "precision", "recall", "f1", "auc"], "output": ["perplexity", "bits_per_byte"]}
 
 
-def write_case(name: str, folder: Path, workers_metrics: list[str] | None = None) -> tuple[dict, dict[str, np.ndarray]]:
-    import torch
-
-    net, kind, section, _ = CASES[name]
-    torch.jit.script(make_net(net)).save(str(folder / "net.pt"))
-    data = arrays(kind)
-    write_safetensors(folder / "data.safetensors", data)
-    own = recipe(folder / "net.pt", folder / "data.safetensors", model=section, data={"shuffle": False}, optimizer=SGD,
-                 eval={"at_start": True, "metrics": workers_metrics, "every_steps": None, "every_epochs": None})
-    return own, data
+def area(scores, truths) -> float:
+    """Under the ROC curve: how often what is true has the higher score, ties counting half."""
+    above = scores[truths].unsqueeze(1) - scores[~truths].unsqueeze(0)
+    return ((above > 0).double() + (above == 0).double() / 2).mean().item()
 
 
-def outputs(net, section: dict, x, y):
-    return net(x, y) if section.get("inputs") else net(x)
+def by_label(predicted, truths) -> dict[str, float]:
+    """Of [n, labels], as scikit-learn's with average="macro"."""
+    hits, predicted, truths = (each.double().sum(0) for each in (predicted & truths, predicted, truths))
+    return {"precision": (hits / predicted.clamp_min(1)).mean().item(), "recall": (hits / truths.clamp_min(1)).mean().item(),
+            "f1": (2 * hits / (predicted + truths)).mean().item()}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -152,11 +70,14 @@ def expected(name: str, folder: Path, data: dict[str, np.ndarray]) -> dict[str, 
         out = outputs(net, section, x, y)
         figures = {"loss": loss_of(F, out, y).item()}
     figures["perplexity"] = math.exp(min(figures["loss"], 700))
+    figures["bits_per_byte"] = figures["loss"] / math.log(2)
     if name == "output":
         return figures
     if name == "bce_with_logits":
         figures["accuracy"] = ((out > 0) == (y > 0.5)).double().mean().item()
-    elif y.is_floating_point() and name.startswith("share"):  # the most probable class counts
+        figures |= by_label(out > 0, y > 0.5)
+        figures["auc"] = sum(area(out[:, c], y[:, c] > 0.5) for c in range(CLASSES)) / CLASSES
+    elif y.is_floating_point() and section_of_shares(name):  # the most probable class counts
         dim = section.get("class_dim", -1)
         figures["accuracy"] = (out.argmax(dim) == y.argmax(dim)).double().mean().item()
         figures["top5"] = (out.topk(5, dim).indices == y.argmax(dim, keepdim=True)).any(dim).double().mean().item()
@@ -169,8 +90,16 @@ def expected(name: str, folder: Path, data: dict[str, np.ndarray]) -> dict[str, 
         counts = y != section.get("ignore_index", -100)
         figures["accuracy"] = (out.argmax(dim) == y)[counts].double().mean().item()
         if name == "cross_entropy":
-            figures["top5"] = (out.topk(5, dim).indices == y.unsqueeze(dim)).any(dim).double().mean().item()
+            figures |= {f"top{k}": (out.topk(k, dim).indices == y.unsqueeze(dim)).any(dim).double().mean().item() for k in (3, 5)}
+        predicted, truths = (F.one_hot(each[counts], CLASSES).bool() for each in (out.argmax(dim), y))
+        figures |= by_label(predicted, truths)
+        if dim == -1:
+            figures["auc"] = sum(area(out.softmax(1)[:, c], y == c) for c in range(CLASSES)) / CLASSES
     return figures
+
+
+def section_of_shares(name: str) -> bool:
+    return CASES[name][1].startswith("share")
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -214,8 +143,8 @@ def test_evaluation_at_start_changes_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("loss", "metric", "valid"), [
-    ("mse", "accuracy", "loss, mse, mae, r2"), ("cross_entropy", "r2", "loss, accuracy, top5, perplexity"),
-    ("output", "mae", "loss, perplexity"), ("bce_with_logits", "top5", "loss, accuracy")])
+    ("mse", "accuracy", "loss, mse, mae, r2"), ("cross_entropy", "r2", "loss, accuracy, top<k>, precision, "),
+    ("output", "mae", "loss, perplexity, bits_per_byte"), ("bce_with_logits", "top5", "loss, accuracy, precision, ")])
 def test_metric_that_the_loss_does_not_have(loss: str, metric: str, valid: str, tmp_path: Path) -> None:
     own, _ = write_case("cross_entropy", tmp_path, [metric])
     assert_says(refused(tmp_path / "run", {**own, "model": {**own["model"], "loss": loss}}), "eval.metrics", metric, valid)

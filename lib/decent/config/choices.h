@@ -45,9 +45,9 @@ constexpr auto choices(LrScaling) {
   return std::to_array<Choice<E>>({{E::none, "none"}, {E::sqrt, "sqrt"}});
 }
 
-constexpr auto choices(ScheduleName) {
-  using E = ScheduleName;
-  return std::to_array<Choice<E>>({{E::cosine_warmup, "cosine_warmup"}, {E::constant, "constant"}});
+constexpr auto choices(AnnealStrategy) {
+  using E = AnnealStrategy;
+  return std::to_array<Choice<E>>({{E::cos, "cos"}, {E::linear, "linear"}});
 }
 
 constexpr auto choices(ClipScope) {

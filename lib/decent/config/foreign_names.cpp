@@ -35,7 +35,6 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"num_iterations", "train.steps", ""},
     {"num_steps", "train.steps", ""},
     {"num_train_steps", "train.steps", ""},
-    {"total_steps", "train.steps", ""},
     {"trainer", "train", ""},
     {"training", "train", ""},
     // batches

@@ -18,7 +18,7 @@ namespace decent {
 enum class MemoryFormat { contiguous, channels_last };
 enum class DeviceName { automatic, cpu, cuda };  // recipe: auto
 enum class LrScaling { none, sqrt };
-enum class ScheduleName { cosine_warmup, constant };
+enum class AnnealStrategy { cos, linear };
 enum class ClipScope { global, bucket };
 enum class UpdateMode { automatic, in_backward, after_backward };  // recipe: auto
 enum class BackendName { automatic, gloo, nccl };                  // recipe: auto
@@ -43,6 +43,8 @@ struct ModelRecipe {
   double label_smoothing = 0;
   std::int64_t ignore_index = -100;
   std::int64_t class_dim = -1;
+  std::optional<std::vector<double>> loss_weights;
+  double focal_gamma = 2;
   MemoryFormat memory_format = MemoryFormat::contiguous;
   std::optional<std::filesystem::path> weights;
   std::vector<std::string> freeze;
@@ -123,12 +125,23 @@ struct OptimizerRecipe {
 };
 
 struct ScheduleRecipe {
-  ScheduleName name = ScheduleName::cosine_warmup;
+  std::string name = "cosine_warmup";  // one of schedule_names(); what follows: ScheduleOptions
   std::int64_t warmup_steps = 0;
   std::optional<std::int64_t>
       t_max;  // null: max(1, steps after the warm-up), known once the data is
   double eta_min = 1e-6;
   double warmup_decay = 0.01;
+  double start_factor = 1.0 / 3;
+  double end_factor = 1;
+  std::optional<std::int64_t> total_iters = 5;
+  std::optional<std::int64_t> step_size;
+  std::optional<double> gamma;
+  std::optional<std::int64_t> total_steps;
+  double pct_start = 0.3;
+  AnnealStrategy anneal_strategy = AnnealStrategy::cos;
+  double div_factor = 25;
+  double final_div_factor = 1e4;
+  bool three_phase = false;
   bool operator==(const ScheduleRecipe&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include "decent/config/scalars.h"
 #include "decent/config/update_options.h"
 #include "decent/core/text.h"
+#include "decent/optim/schedule.h"
 #include "decent/optim/update_names.h"
 
 namespace decent::config {
@@ -111,9 +112,21 @@ void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
 
 }  // namespace
 
+// Whether what it needs is there; whether it is good, each key says.
+void check_schedule(const ScheduleRecipe& schedule, const Value& root, Mistakes& mistakes) {
+  const auto require = [&](const char* key, bool is_given, const char* example) {
+    if (is_given || !schedule_takes(schedule.name, key)) return;
+    mistakes.add(where_of(root, "schedule", "name"), std::string("schedule.") + key,
+                 "missing; " + schedule.name + " needs it, e.g. " + example);
+  };
+  require("step_size", schedule.step_size.has_value(), "1000");
+  require("gamma", schedule.gamma.has_value() || schedule.name == "step", "0.999");
+}
+
 void check_together(const Recipe& recipe, const Value& root, const Names& names,
                     Mistakes& mistakes) {
   check_optimizer(recipe.optimizer, root, mistakes);
+  check_schedule(recipe.schedule, root, mistakes);
   check_time_of_update(recipe, root, mistakes);
   check_exchange(recipe, root, names, mistakes);
 }

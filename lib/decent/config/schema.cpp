@@ -26,6 +26,12 @@ Table<ModelRecipe> make_model_table() {
       .doc("Label smoothing of cross_entropy.");
   table.key("ignore_index", &R::ignore_index).doc("Target value that cross_entropy leaves out.");
   table.key("class_dim", &R::class_dim).doc("Dimension of the classes in the output.");
+  table.key("loss_weights", &R::loss_weights)
+      .range(at_least(0))
+      .doc("A weight for each class, of cross_entropy, nll and focal; null: all alike.");
+  table.key("focal_gamma", &R::focal_gamma)
+      .range(at_least(0))
+      .doc("How much less focal counts what is right already; at 0 it is cross_entropy.");
   table.key("memory_format", &R::memory_format)
       .doc("Memory layout of images in parameters and inputs.");
   table.key("weights", &R::weights)
@@ -178,23 +184,6 @@ Table<OptimizerRecipe> make_optimizer_table() {
       .doc(
           "Groups of parameters with their own settings, the first match wins; with none given, "
           "tensors of fewer than 2 dimensions do not decay.");
-  return table;
-}
-
-Table<ScheduleRecipe> make_schedule_table() {
-  using R = ScheduleRecipe;
-  Table<R> table;
-  table.key("name", &R::name).doc("Course of the learning rate.");
-  table.key("warmup_steps", &R::warmup_steps)
-      .range(at_least(0))
-      .doc("Updates over which the learning rate rises to its peak.");
-  table.key("t_max", &R::t_max)
-      .range(at_least(1))
-      .doc("Updates over which it falls; null: all updates after the warm-up.");
-  table.key("eta_min", &R::eta_min).range(at_least(0)).doc("Learning rate that it falls to.");
-  table.key("warmup_decay", &R::warmup_decay)
-      .range(within(0, 1))
-      .doc("Share of the peak at which the warm-up starts.");
   return table;
 }
 

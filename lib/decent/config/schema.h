@@ -71,6 +71,7 @@ Table<TransformRecipe> transform_table(const NamedOptions& transform);
 bool is_common_source_key(const std::string& name);
 const Table<TopologyRecipe>& custom_topology_table();
 Table<ParallelRecipe> make_parallel_table();
+Table<ScheduleRecipe> make_schedule_table();
 const Table<Recipe>& recipe_table();
 
 }  // namespace decent::config

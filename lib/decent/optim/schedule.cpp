@@ -1,46 +1,79 @@
 #include "decent/optim/schedule.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
-#include <string>
+#include <array>
+#include <sstream>
 
 #include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/optim/schedules/all.h"
 
 namespace decent {
 namespace {
 
-void check(bool valid, const char* name, std::int64_t value, const char* range) {
+using schedules::Row;
+
+const std::array<Row, 6>& rows() {
+  static const std::array<Row, 6> table = {schedules::constant(),    schedules::cosine_warmup(),
+                                           schedules::linear(),      schedules::step(),
+                                           schedules::exponential(), schedules::one_cycle()};
+  return table;
+}
+
+const Row& row(std::string_view name) {
+  for (const Row& each : rows())
+    if (each.name == name) return each;
+  throw UserError("unknown schedule '" + std::string(name) + "'; valid: " + join(schedule_names()));
+}
+
+template <class T>
+void check_value(bool valid, const char* name, T value, const char* range) {
   if (valid) return;
-  throw UserError("schedule: " + std::string(name) + " is " + std::to_string(value) +
-                  ": it must be " + range);
+  std::ostringstream text;
+  text << "schedule: " << name << " is " << value << ": it must be " << range;
+  throw UserError(text.str());
 }
 
 }  // namespace
 
-Schedule cosine_warmup(const CosineWarmup& options) {
-  check(options.warmup_steps >= 0, "warmup_steps", options.warmup_steps, ">= 0");
-  check(options.t_max >= 1, "t_max", options.t_max, ">= 1");
-  return [o = options](std::int64_t t) {
-    const std::int64_t u = t - 1;
-    if (u < o.warmup_steps) {
-      const double progress = static_cast<double>(u) / static_cast<double>(o.warmup_steps);
-      return o.lr * (o.warmup_decay + (1 - o.warmup_decay) * progress);
-    }
-    const double after = static_cast<double>(std::min(u - o.warmup_steps, o.t_max));
-    const double angle = std::numbers::pi * after / static_cast<double>(o.t_max);
-    return o.eta_min + (o.lr - o.eta_min) * (1 + std::cos(angle)) / 2;
-  };
+void schedules::check(bool valid, const char* name, std::int64_t value, const char* range) {
+  check_value(valid, name, value, range);
+}
+
+void schedules::check(bool valid, const char* name, double value, const char* range) {
+  check_value(valid, name, value, range);
+}
+
+Row schedules::constant() {
+  return {.name = "constant",
+          .arguments = [](const ScheduleOptions&) { return Options(); },
+          .make = [](const ScheduleOptions& options) { return constant_lr(options.lr); }};
 }
 
 Schedule constant_lr(double lr) {
   return [lr](std::int64_t) { return lr; };
 }
 
-Schedule make_schedule(std::string_view name, const CosineWarmup& options) {
-  if (name == "constant") return constant_lr(options.lr);
-  if (name == "cosine_warmup") return cosine_warmup(options);
-  throw UserError("unknown schedule '" + std::string(name) + "'; valid: constant, cosine_warmup");
+Schedule make_schedule(std::string_view name, const ScheduleOptions& options) {
+  return row(name).make(options);
+}
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const Row& each : rows()) names.emplace_back(each.name);
+  return names;
+}
+
+Options schedule_arguments(std::string_view name, const ScheduleOptions& options) {
+  const Row& its = row(name);
+  its.make(options);
+  return its.arguments(options);
+}
+
+bool schedule_takes(std::string_view name, std::string_view option) {
+  const Options arguments = row(name).arguments(ScheduleOptions{});
+  return std::any_of(arguments.all().begin(), arguments.all().end(),
+                     [&](const auto& each) { return each.first == option; });
 }
 
 }  // namespace decent

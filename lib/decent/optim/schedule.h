@@ -1,9 +1,15 @@
 #pragma once
-// Learning rates as pure functions of the step t = 1, 2, ..
+// Learning rates as pure functions of the step t = 1, 2, .. A schedule is a file in schedules/ and
+// a row in schedules/all.h.
 
 #include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "decent/core/options.h"
 
 namespace decent {
 
@@ -32,7 +38,58 @@ Schedule cosine_warmup(const CosineWarmup& options);
 /// The same learning rate in every step.
 Schedule constant_lr(double lr);
 
-/// Makes `constant` (which only uses `lr`) or `cosine_warmup`. Throws UserError for another name.
-Schedule make_schedule(std::string_view name, const CosineWarmup& options);
+/// What the schedules that make_schedule knows are made of; each takes some (see schedule_takes).
+/// The names and defaults are those of torch.optim.lr_scheduler.
+struct ScheduleOptions {
+  double lr = 1e-3;  // all: the peak, or where it begins to fall
+  // cosine_warmup
+  std::int64_t warmup_steps = 0;
+  std::optional<std::int64_t> t_max = {};  // none: the steps after the warm-up
+  double eta_min = 1e-6;
+  double warmup_decay = 0.01;
+  // linear
+  double start_factor = 1.0 / 3;  // of lr
+  double end_factor = 1;
+  std::optional<std::int64_t> total_iters = 5;  // none: all steps
+  // step, exponential
+  std::optional<std::int64_t> step_size = {};  // required by step
+  std::optional<double> gamma = {};            // none: 0.1 of step; required by exponential
+  // one_cycle
+  std::optional<std::int64_t> total_steps = {};  // none: all steps
+  double pct_start = 0.3;
+  std::string anneal_strategy = "cos";  // or "linear"
+  double div_factor = 25;
+  double final_div_factor = 1e4;
+  bool three_phase = false;
+  // all
+  std::int64_t steps = 1;  // of the training
+};
+
+/// Makes a schedule by its name. With u = t - 1:
+///
+///   constant       lr
+///   cosine_warmup  see cosine_warmup()
+///   linear         lr * (start_factor + (end_factor - start_factor) * min(u / total_iters, 1))
+///   step           lr * gamma^floor(u / step_size)
+///   exponential    lr * gamma^u
+///   one_cycle      torch's OneCycleLR with max_lr = lr: from lr / div_factor up to lr, which it
+///                  reaches after pct_start of total_steps, and down to
+///                  lr / (div_factor * final_div_factor); with three_phase down to the first one in
+///                  as many steps again, then further. It leaves momentum as it is.
+///
+/// They are torch's LinearLR, StepLR, ExponentialLR and OneCycleLR, stepped after each update; the
+/// last one's value stays after total_steps, where torch raises an error. Throws UserError for
+/// another name, and for options that are missing or out of range.
+Schedule make_schedule(std::string_view name, const ScheduleOptions& options);
+
+/// constant, cosine_warmup, ..: all that make_schedule knows, in the order of the table.
+std::vector<std::string> schedule_names();
+
+/// The options that make_schedule would use for that schedule, besides lr: their names and values,
+/// with what the steps of the training decide. Throws as make_schedule does.
+Options schedule_arguments(std::string_view name, const ScheduleOptions& options);
+
+/// Whether the schedule uses an option. Throws UserError for an unknown name.
+bool schedule_takes(std::string_view name, std::string_view option);
 
 }  // namespace decent

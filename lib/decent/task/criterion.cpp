@@ -38,10 +38,42 @@ std::optional<std::int64_t> find_wrong_class(const at::Tensor& classes, std::int
 
 }  // namespace
 
+Criterion::Criterion(std::string_view loss, const LossOptions& options)
+    : loss_(&loss_function(loss)), options_(options) {
+  if (!options_.weights.defined()) return;
+  if (!loss_->takes_weights) {
+    std::vector<std::string> names;
+    for (const LossFunction& each : loss_functions())
+      if (each.takes_weights) names.emplace_back(each.name);
+    throw UserError("model.loss_weights: the loss " + std::string(loss) +
+                    " takes none; these do: " + join(names));
+  }
+  if (options_.weights.sum().item<double>() <= 0)
+    throw UserError("model.loss_weights: expected at least one number above 0");
+}
+
 Criterion::Criterion(const ModelRecipe& recipe)
-    : Criterion(recipe.loss, {.label_smoothing = recipe.label_smoothing,
-                              .ignore_index = recipe.ignore_index,
-                              .class_dim = recipe.class_dim}) {}
+    : Criterion(recipe.loss,
+                {.label_smoothing = recipe.label_smoothing,
+                 .ignore_index = recipe.ignore_index,
+                 .class_dim = recipe.class_dim,
+                 .focal_gamma = recipe.focal_gamma,
+                 .weights = recipe.loss_weights ? at::tensor(*recipe.loss_weights, at::kDouble)
+                                                : at::Tensor()}) {}
+
+// Where the output is and of its type; the same tensor in every step.
+const LossOptions& Criterion::options_for(const at::Tensor& output) const {
+  at::Tensor& weights = options_.weights;
+  if (!weights.defined()) return options_;
+  if (weights.numel() != output.size(-1)) {
+    throw UserError("model.loss_weights: expected a number for each of the " +
+                    counted(output.size(-1), "class", "classes") + " of the model's output, got " +
+                    std::to_string(weights.numel()));
+  }
+  if (weights.device() != output.device() || weights.scalar_type() != output.scalar_type())
+    weights = weights.to(output.device(), output.scalar_type());
+  return options_;
+}
 
 void Criterion::refuse_mismatch(const at::Tensor& output, const at::Tensor& target,
                                 const std::string& wanted) const {
@@ -134,7 +166,7 @@ void Criterion::explain_failure(const Fitted& fitted, const std::exception& erro
 // the targets.
 at::Tensor Criterion::reduced(const Fitted& fitted, std::int64_t reduction) const {
   const auto value = [&] {
-    return loss_->reduced(fitted.output, fitted.target, reduction, options_);
+    return loss_->reduced(fitted.output, fitted.target, reduction, options_for(fitted.output));
   };
   if (!has_classes()) return value();
   try {
@@ -167,6 +199,7 @@ EvaluatedBatch Criterion::evaluate(const at::Tensor& output, const at::Tensor& t
                        .target = target,
                        .counts = {},
                        .loss = loss,
+                       .loss_weight = {},
                        .elements = {}};
   if (!needs_target()) {
     batch.loss = loss.mul(static_cast<double>(samples));
@@ -183,6 +216,11 @@ EvaluatedBatch Criterion::evaluate(const at::Tensor& output, const at::Tensor& t
     batch.elements = batch.counts.sum();
   } else {
     batch.elements = static_cast<double>(target.numel());
+  }
+  batch.loss_weight = batch.elements;
+  if (options_.weights.defined() && !fitted.target.is_floating_point()) {
+    const at::Tensor counted = fitted.target.masked_select(batch.counts);
+    batch.loss_weight = options_.weights.to(at::kDouble).index_select(0, counted).sum();
   }
   return batch;
 }

@@ -24,9 +24,8 @@ struct MeanLoss {
 /// to the shapes that the loss takes, and says in a user's terms what does not fit.
 class Criterion {
  public:
-  /// Throws UserError for a loss that there is none of.
-  explicit Criterion(std::string_view loss, const LossOptions& options = {})
-      : loss_(&loss_function(loss)), options_(options) {}
+  /// Throws UserError for a loss that there is none of, or weights that it does not take.
+  explicit Criterion(std::string_view loss, const LossOptions& options = {});
   explicit Criterion(const ModelRecipe& recipe);
 
   const LossFunction& loss() const { return *loss_; }
@@ -69,13 +68,14 @@ class Criterion {
   bool are_probabilities(const at::Tensor& output, const at::Tensor& target) const;
   std::int64_t class_dim_of(const at::Tensor& output) const;
   std::int64_t fitting_class_dim(const at::Tensor& output, const at::Tensor& target) const;
+  const LossOptions& options_for(const at::Tensor& output) const;
   at::Tensor reduced(const Fitted& fitted, std::int64_t reduction) const;
   [[noreturn]] void explain_failure(const Fitted& fitted, const std::exception& error) const;
   [[noreturn]] void refuse_mismatch(const at::Tensor& output, const at::Tensor& target,
                                     const std::string& wanted) const;
 
   const LossFunction* loss_;
-  LossOptions options_;
+  mutable LossOptions options_;  // the weights move to where outputs are
 };
 
 }  // namespace decent

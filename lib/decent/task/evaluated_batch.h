@@ -27,8 +27,9 @@ struct EvaluatedBatch {
   at::Tensor output;
   at::Tensor target;
   at::Tensor counts;
-  at::Tensor loss;                            // float64 [], the sum over
-  std::variant<double, at::Tensor> elements;  // so many: those over which the loss is a mean
+  at::Tensor loss;                               // float64 [], a sum
+  std::variant<double, at::Tensor> loss_weight;  // what the loss is to be divided by
+  std::variant<double, at::Tensor> elements;     // how many targets count
 };
 
 }  // namespace decent

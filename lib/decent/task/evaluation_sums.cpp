@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -70,38 +71,39 @@ void EvaluationSums::read() {
   const double* next = values.const_data_ptr<double>();
   for (const std::vector<BatchSums>& batch : unread_) {
     for (std::size_t i = 0; i < metrics_.size(); ++i) {
-      const std::vector<double> numbers = numbers_of(batch[i], next);
-      sums_[i].resize(numbers.size());
-      metrics_[i].merge(sums_[i], numbers);
+      metrics_[i].merge(sums_[i], numbers_of(batch[i], next));
     }
   }
   unread_.clear();
 }
 
-// A worker without a batch does not know how many sums its metrics have.
-void EvaluationSums::agree_on_sizes(Communicator& world) {
-  std::vector<double> sizes;
-  for (const std::vector<double>& sums : sums_) sizes.push_back(static_cast<double>(sums.size()));
-  for (const std::vector<double>& row : gathered(sizes, world)) {
-    for (std::size_t i = 0; i < sums_.size(); ++i)
-      sums_[i].resize(std::max(sums_[i].size(), static_cast<std::size_t>(row[i])));
+// Of each metric, the most that a worker has: one without a batch has none.
+std::vector<std::size_t> EvaluationSums::agreed_sizes(Communicator& world) const {
+  std::vector<double> own;
+  for (const std::vector<double>& sums : sums_) own.push_back(static_cast<double>(sums.size()));
+  std::vector<std::size_t> sizes(own.size());
+  for (const std::vector<double>& row : gathered(own, world)) {
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      sizes[i] = std::max(sizes[i], static_cast<std::size_t>(row[i]));
   }
+  return sizes;
 }
 
 // To everyone first: not all sums just add up.
 void EvaluationSums::add_up_over(Communicator& world) {
   read();
-  agree_on_sizes(world);
+  const std::vector<std::size_t> sizes = agreed_sizes(world);
   std::vector<double> own;
-  for (std::vector<double>& sums : sums_) {
-    own.insert(own.end(), sums.begin(), sums.end());
-    std::fill(sums.begin(), sums.end(), 0.0);
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    sums_[i].resize(sizes[i]);
+    own.insert(own.end(), sums_[i].begin(), sums_[i].end());
+    sums_[i].clear();
   }
   for (const std::vector<double>& row : gathered(own, world)) {
     std::span<const double> left = row;
     for (std::size_t i = 0; i < metrics_.size(); ++i) {
-      metrics_[i].merge(sums_[i], left.first(sums_[i].size()));
-      left = left.subspan(sums_[i].size());
+      metrics_[i].merge(sums_[i], left.first(sizes[i]));
+      left = left.subspan(sizes[i]);
     }
   }
 }
@@ -109,8 +111,12 @@ void EvaluationSums::add_up_over(Communicator& world) {
 std::vector<Score> EvaluationSums::scores() {
   read();
   std::vector<Score> scores;
-  for (std::size_t i = 0; i < metrics_.size(); ++i)
-    scores.push_back({metrics_[i].name, metrics_[i].value(sums_[i]), metrics_[i].is_share});
+  for (std::size_t i = 0; i < metrics_.size(); ++i) {
+    const bool none = sums_[i].empty();  // no sample could be read
+    const double value =
+        none ? std::numeric_limits<double>::quiet_NaN() : metrics_[i].value(sums_[i]);
+    scores.push_back({metrics_[i].name, value, metrics_[i].is_share});
+  }
   return scores;
 }
 

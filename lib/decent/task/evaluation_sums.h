@@ -1,6 +1,7 @@
 #pragma once
 // What an evaluation measures, added up over batches and workers.
 
+#include <cstddef>
 #include <vector>
 
 #include "decent/comm/communicator.h"
@@ -30,7 +31,7 @@ class EvaluationSums {
 
  private:
   static constexpr std::size_t kMaxUnread = 64;  // batches that a GPU may be behind the host
-  void agree_on_sizes(Communicator& world);
+  std::vector<std::size_t> agreed_sizes(Communicator& world) const;
 
   std::vector<Metric> metrics_;
   std::vector<std::vector<double>> sums_;       // of each metric; empty before the first batch

@@ -1,6 +1,8 @@
 #include "decent/task/losses.h"
 
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
 
 #include <array>
 
@@ -14,14 +16,35 @@ using at::Tensor;
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& classes, std::int64_t reduction,
                      const LossOptions& options) {
-  return at::cross_entropy_loss(logits, classes, /*weight=*/{}, reduction, options.ignore_index,
+  return at::cross_entropy_loss(logits, classes, options.weights, reduction, options.ignore_index,
                                 options.label_smoothing);
 }
 
 Tensor nll(const Tensor& log_probabilities, const Tensor& classes, std::int64_t reduction,
            const LossOptions& options) {
-  return at::nll_loss_nd(log_probabilities, classes, /*weight=*/{}, reduction,
+  return at::nll_loss_nd(log_probabilities, classes, options.weights, reduction,
                          options.ignore_index);
+}
+
+// Lin and others, "Focal Loss for Dense Object Detection" (arXiv 1708.02002), of several classes:
+// (1 - p)^gamma times the cross entropy, p being the probability of the target's class.
+Tensor focal(const Tensor& logits, const Tensor& classes, std::int64_t reduction,
+             const LossOptions& options) {
+  const Tensor log_probabilities = logits.log_softmax(-1);
+  const Tensor still_wrong = (1 - log_probabilities.exp()).clamp_min(0).pow(options.focal_gamma);
+  return at::nll_loss_nd(log_probabilities * still_wrong, classes, options.weights, reduction,
+                         options.ignore_index);
+}
+
+// The Kullback-Leibler divergence of the output's softmax from the target, a mean over samples as
+// of reduction "batchmean". The softmax of log-probabilities are the probabilities.
+Tensor kl(const Tensor& logits, const Tensor& target, std::int64_t reduction,
+          const LossOptions& options) {
+  const Tensor log_probabilities = logits.log_softmax(-1);
+  if (!target.is_floating_point())
+    return at::nll_loss_nd(log_probabilities, target, {}, reduction, options.ignore_index);
+  const Tensor sum = at::kl_div(log_probabilities, target, at::Reduction::Sum);
+  return reduction == at::Reduction::Sum ? sum : sum / static_cast<double>(target.size(0));
 }
 
 Tensor mse(const Tensor& output, const Tensor& target, std::int64_t reduction, const LossOptions&) {
@@ -50,8 +73,23 @@ constexpr auto kLosses = std::to_array<LossFunction>({
      .target = TargetKind::classes,
      .activation = LossActivation::softmax,
      .takes_probabilities = true,
+     .takes_weights = true,
      .reduced = cross_entropy},
-    {.name = "nll", .target = TargetKind::classes, .zeros_know_nothing = false, .reduced = nll},
+    {.name = "nll",
+     .target = TargetKind::classes,
+     .zeros_know_nothing = false,
+     .takes_weights = true,
+     .reduced = nll},
+    {.name = "focal",
+     .target = TargetKind::classes,
+     .activation = LossActivation::softmax,
+     .takes_weights = true,
+     .reduced = focal},
+    {.name = "kl",
+     .target = TargetKind::classes,
+     .activation = LossActivation::softmax,
+     .takes_probabilities = true,
+     .reduced = kl},
     {.name = "mse", .target = TargetKind::numbers, .reduced = mse},
     {.name = "l1", .target = TargetKind::numbers, .reduced = l1},
     {.name = "huber", .target = TargetKind::numbers, .reduced = huber},

@@ -27,6 +27,9 @@ struct LossOptions {
   double label_smoothing = 0;        // cross_entropy
   std::int64_t ignore_index = -100;  // classes: targets of this class do not count
   std::int64_t class_dim = -1;       // classes: of the output
+  double focal_gamma = 2;            // focal
+  /// Of each class, floating [C]; undefined: all alike. Only for rows that take weights.
+  at::Tensor weights = {};
 };
 
 /// A row of the table.
@@ -41,10 +44,13 @@ struct LossFunction {
   bool zeros_know_nothing = true;
   /// Of classes: whether targets may be the probabilities of all classes.
   bool takes_probabilities = false;
+  /// Of classes: whether each may have a weight.
+  bool takes_weights = false;
 
   /// The loss as a scalar with gradient. `reduction` is one of at::Reduction: Mean, or Sum, which
   /// is the mean times the number of elements that count: targets that are not ignored, numbers of
-  /// the target, 1 where there is none. `Criterion` has checked that these fit together:
+  /// the target, 1 where there is none; of classes with weights, times the sum of the weights of
+  /// the targets that count. `Criterion` has checked that these fit together:
   ///
   ///   classes          output floating [n, C], target int64 [n], or the output's type [n, C] where
   ///                    it takes probabilities; the options' class_dim is used up

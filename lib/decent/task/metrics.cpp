@@ -4,10 +4,15 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <numbers>
+#include <optional>
+#include <utility>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/task/auc.h"
 
 namespace decent {
 namespace {
@@ -16,7 +21,7 @@ using Sums = std::span<const double>;
 
 // ---- of the loss ------------------------------------------------------------------------------
 
-BatchSums loss_and_elements(const EvaluatedBatch& batch) { return {batch.loss, batch.elements}; }
+BatchSums loss_and_elements(const EvaluatedBatch& batch) { return {batch.loss, batch.loss_weight}; }
 
 double ratio(Sums sums) { return sums[0] / sums[1]; }
 
@@ -32,9 +37,21 @@ BatchSums right_and_all(const EvaluatedBatch& batch) {
   return {right.sum(), batch.elements};
 }
 
+constexpr std::string_view kTop = "top";
+
+// k of "top<k>", from 1 on.
+std::optional<std::int64_t> count_in(std::string_view name) {
+  if (!name.starts_with(kTop)) return std::nullopt;
+  name.remove_prefix(kTop.size());
+  std::int64_t count = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), count);
+  const bool is_number = error == std::errc() && end == name.data() + name.size();
+  return is_number && count > 0 && name.front() != '0' ? std::optional(count) : std::nullopt;
+}
+
 // The share of targets among the `count` highest classes, or among all where there are fewer.
 Metric top(std::int64_t count) {
-  return {.name = "top" + std::to_string(count),
+  return {.name = std::string(kTop) + std::to_string(count),
           .targets = {TargetKind::classes},
           .better = Better::higher,
           .is_share = true,
@@ -45,6 +62,52 @@ Metric top(std::int64_t count) {
             return {among.logical_and(batch.counts).sum(), batch.elements};
           },
           .value = ratio};
+}
+
+// Of each label: how often it is predicted and true, predicted, true. A label is a class, or of
+// events one of the last dimension.
+BatchSums hits_by_label(const EvaluatedBatch& batch) {
+  if (batch.kind == TargetKind::events) {
+    const std::int64_t labels = batch.output.dim() > 1 ? batch.output.size(-1) : 1;
+    const at::Tensor predicted = batch.output.gt(0).reshape({-1, labels});
+    const at::Tensor truth = batch.target.to(at::kDouble).gt(0.5).reshape({-1, labels});
+    return {predicted.logical_and(truth).sum(0), predicted.sum(0), truth.sum(0)};
+  }
+  const std::int64_t classes = batch.output.size(-1);
+  const at::Tensor predicted = batch.output.argmax(-1).masked_select(batch.counts);
+  const at::Tensor truth = batch.target.masked_select(batch.counts);
+  return {predicted.masked_select(predicted.eq(truth)).bincount({}, classes),
+          predicted.bincount({}, classes), truth.bincount({}, classes)};
+}
+
+// The mean of `value` over the labels that were predicted or true at least once; 0 for a label
+// where it would be 0 / 0. As scikit-learn's scores with average="macro" and zero_division=0, and
+// as torchmetrics'.
+std::function<double(Sums)> macro(double (*value)(double hits, double predicted, double truth)) {
+  return [value](Sums sums) {
+    const std::size_t labels = sums.size() / 3;
+    double sum = 0;
+    double count = 0;
+    for (std::size_t i = 0; i < labels; ++i) {
+      const double predicted = sums[labels + i];
+      const double truth = sums[2 * labels + i];
+      if (predicted + truth == 0) continue;
+      sum += value(sums[i], predicted, truth);
+      ++count;
+    }
+    return count == 0 ? 0 : sum / count;
+  };
+}
+
+double share(double part, double whole) { return whole == 0 ? 0 : part / whole; }
+
+Metric by_label(std::string name, double (*value)(double hits, double predicted, double truth)) {
+  return {.name = std::move(name),
+          .targets = {TargetKind::classes, TargetKind::events},
+          .better = Better::higher,
+          .is_share = true,
+          .sums = hits_by_label,
+          .value = macro(value)};
 }
 
 // ---- of numbers -------------------------------------------------------------------------------
@@ -73,8 +136,9 @@ BatchSums spread_and_error(const EvaluatedBatch& batch) {
 
 // As Chan, Golub and LeVeque merge means and squares ("Updating formulae and a pairwise algorithm
 // for computing sample variances", 1979), which loses no digits to large means.
-void merge_spread_and_error(std::span<double> sums, Sums others) {
-  if (others[0] == 0) return;
+void merge_spread_and_error(std::vector<double>& sums, Sums others) {
+  if (others.empty() || others[0] == 0) return;
+  sums.resize(others.size());
   const double both = sums[0] + others[0];
   const double apart = others[1] - sums[1];
   sums[2] += others[2] + apart * apart * sums[0] * others[0] / both;
@@ -98,11 +162,20 @@ std::vector<Metric> make_table() {
        .is_share = true,
        .sums = right_and_all,
        .value = ratio},
-      top(5),
+      by_label("precision",
+               [](double hits, double predicted, double) { return share(hits, predicted); }),
+      by_label("recall", [](double hits, double, double truth) { return share(hits, truth); }),
+      by_label("f1", [](double hits, double predicted,
+                        double truth) { return share(2 * hits, predicted + truth); }),
+      auc_metric(),
       {.name = "perplexity",  // exp of the loss
        .targets = {classes, none},
        .sums = loss_and_elements,
        .value = [](Sums sums) { return std::exp(ratio(sums)); }},
+      {.name = "bits_per_byte",  // of models whose targets are bytes
+       .targets = {classes, none},
+       .sums = loss_and_elements,
+       .value = [](Sums sums) { return ratio(sums) / std::numbers::ln2; }},
       {.name = "mse",  // mean squared error
        .targets = {numbers},
        .sums = squares_and_numbers,
@@ -124,23 +197,22 @@ bool goes_with(const Metric& metric, TargetKind target) {
   return std::find(metric.targets.begin(), metric.targets.end(), target) != metric.targets.end();
 }
 
-std::vector<std::string> names_of(const std::vector<Metric>& metrics) {
+// Of those that go with the target, or of all; what stands for a family is behind accuracy.
+std::vector<std::string> valid_names(std::optional<TargetKind> target) {
   std::vector<std::string> names;
-  for (const Metric& each : metrics) names.push_back(each.name);
+  for (const Metric& each : all_metrics()) {
+    if (!target || goes_with(each, *target)) names.push_back(each.name);
+    const bool has_family = !target || goes_with(top(1), *target);
+    if (each.name == "accuracy" && has_family) names.push_back(std::string(kTop) + "<k>");
+  }
   return names;
-}
-
-std::vector<Metric> metrics_for(TargetKind target) {
-  std::vector<Metric> fitting;
-  for (const Metric& each : all_metrics())
-    if (goes_with(each, target)) fitting.push_back(each);
-  return fitting;
 }
 
 }  // namespace
 
-void add_up(std::span<double> sums, std::span<const double> others) {
-  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += others[i];
+void add_up(std::vector<double>& sums, std::span<const double> others) {
+  sums.resize(std::max(sums.size(), others.size()));
+  for (std::size_t i = 0; i < others.size(); ++i) sums[i] += others[i];
 }
 
 const std::vector<Metric>& all_metrics() {
@@ -148,13 +220,14 @@ const std::vector<Metric>& all_metrics() {
   return metrics;
 }
 
-const Metric& metric(std::string_view name) {
+Metric metric(std::string_view name) {
   for (const Metric& each : all_metrics())
     if (each.name == name) return each;
+  if (const auto count = count_in(name)) return top(*count);
   throw UserError("unknown metric '" + std::string(name) + "'; valid: " + join(metric_names()));
 }
 
-std::vector<std::string> metric_names() { return names_of(all_metrics()); }
+std::vector<std::string> metric_names() { return valid_names(std::nullopt); }
 
 std::vector<std::string> metrics_of(const Recipe& recipe) {
   const LossFunction& loss = loss_function(recipe.model.loss);
@@ -162,12 +235,11 @@ std::vector<std::string> metrics_of(const Recipe& recipe) {
     if (!goes_with(metric("accuracy"), loss.target)) return {};
     return {"accuracy"};
   }
-  const std::vector<std::string> valid = names_of(metrics_for(loss.target));
   std::vector<std::string> metrics;
   for (const std::string& name : *recipe.eval.metrics) {
-    if (std::find(valid.begin(), valid.end(), name) == valid.end()) {
+    if (!goes_with(metric(name), loss.target)) {
       throw UserError("eval.metrics: the loss " + std::string(loss.name) + " has no " + name +
-                      "; it has " + join(valid));
+                      "; it has " + join(valid_names(loss.target)));
     }
     const bool known = std::find(metrics.begin(), metrics.end(), name) != metrics.end();
     if (name != "loss" && !known) metrics.push_back(name);

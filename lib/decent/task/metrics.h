@@ -16,11 +16,12 @@ namespace decent {
 
 enum class Better { higher, lower };
 
-/// Adds sums of other batches to `sums`, of the same metric; those of no batch are zeros.
-using MergeSums = std::function<void(std::span<double> sums, std::span<const double> others)>;
+/// Adds sums of other batches to `sums`, of the same metric. Those of no batch are empty; of
+/// another worker zeros may stand behind them, as many as the longest of a worker has.
+using MergeSums = std::function<void(std::vector<double>& sums, std::span<const double> others)>;
 
 /// Element by element: what most sums need.
-void add_up(std::span<double> sums, std::span<const double> others);
+void add_up(std::vector<double>& sums, std::span<const double> others);
 
 /// A row of the table.
 struct Metric {
@@ -28,8 +29,8 @@ struct Metric {
   std::vector<TargetKind> targets;  // of the losses that it goes with
   Better better = Better::lower;    // what checkpoint.keep_best keeps
   bool is_share = false;            // from 0 to 1, shown in percent
-  /// What it needs of a batch: as many numbers for every batch, in the order that `merge` and
-  /// `value` know. No gradient is recorded while it runs.
+  /// What it needs of a batch, in the order that `merge` and `value` know. No gradient is recorded
+  /// while it runs.
   std::function<BatchSums(const EvaluatedBatch& batch)> sums;
   MergeSums merge = add_up;
   /// From the sums over all batches of all workers.
@@ -39,9 +40,11 @@ struct Metric {
 /// All of them, in the order in which recipes list them; the first is the loss.
 const std::vector<Metric>& all_metrics();
 
-/// The one of that name. Throws UserError for an unknown one, listing all.
-const Metric& metric(std::string_view name);
+/// The one of that name, or of the family top<k>: top1, top2, .. Throws UserError for an unknown
+/// one, listing all.
+Metric metric(std::string_view name);
 
+/// As all_metrics(), with "top<k>" for its family.
 std::vector<std::string> metric_names();
 
 /// The metrics of eval.metrics besides the loss, which is always measured; without eval.metrics

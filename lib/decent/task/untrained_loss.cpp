@@ -31,7 +31,9 @@ at::Tensor some_targets(const DataSet& data) {
 
 // Zeros make all classes alike, so that any target costs the same.
 double loss_of_zeros(const LossFunction& loss, const ModelRecipe& recipe, std::int64_t classes) {
-  const LossOptions none_ignored = {.label_smoothing = recipe.label_smoothing, .ignore_index = -1};
+  const LossOptions none_ignored = {.label_smoothing = recipe.label_smoothing,
+                                    .ignore_index = -1,
+                                    .focal_gamma = recipe.focal_gamma};
   return loss
       .reduced(at::zeros({1, classes}, at::kDouble), at::zeros({1}, at::kLong), at::Reduction::Mean,
                none_ignored)

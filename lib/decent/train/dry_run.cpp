@@ -42,7 +42,7 @@ std::vector<std::pair<std::string, std::int64_t>> largest(const NamedTensors& tr
 std::vector<std::pair<std::int64_t, double>> learning_rates(const Run& run) {
   std::vector<std::int64_t> steps = {1, run.task.recipe.schedule.warmup_steps + 1,
                                      (1 + run.plan.total_steps) / 2, run.plan.total_steps};
-  if (run.task.recipe.schedule.name == ScheduleName::constant) steps = {1};
+  if (run.task.recipe.schedule.name == "constant") steps = {1};
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   std::vector<std::pair<std::int64_t, double>> rates;

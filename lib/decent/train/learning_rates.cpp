@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "decent/config/choices.h"
+#include "decent/config/option_keys.h"
 #include "decent/config/scalars.h"
 
 namespace decent {
@@ -15,32 +16,42 @@ double peak_lr(const OptimizerRecipe& recipe, int workers) {
   return recipe.lr_scaling == LrScaling::sqrt ? recipe.lr * std::sqrt(workers) : recipe.lr;
 }
 
-CosineWarmup arguments_of(const Recipe& recipe, int workers, std::int64_t steps) {
+ScheduleOptions options_of(const Recipe& recipe, int workers, std::int64_t steps) {
   const ScheduleRecipe& schedule = recipe.schedule;
-  const std::int64_t after_warmup = std::max<std::int64_t>(1, steps - schedule.warmup_steps);
   return {.lr = peak_lr(recipe.optimizer, workers),
           .warmup_steps = schedule.warmup_steps,
-          .t_max = schedule.t_max.value_or(after_warmup),
+          .t_max = schedule.t_max,
           .eta_min = schedule.eta_min,
-          .warmup_decay = schedule.warmup_decay};
+          .warmup_decay = schedule.warmup_decay,
+          .start_factor = schedule.start_factor,
+          .end_factor = schedule.end_factor,
+          .total_iters = schedule.total_iters,
+          .step_size = schedule.step_size,
+          .gamma = schedule.gamma,
+          .total_steps = schedule.total_steps,
+          .pct_start = schedule.pct_start,
+          .anneal_strategy = std::string(name_of(schedule.anneal_strategy)),
+          .div_factor = schedule.div_factor,
+          .final_div_factor = schedule.final_div_factor,
+          .three_phase = schedule.three_phase,
+          .steps = steps};
 }
 
-std::string text_of(ScheduleName name, const CosineWarmup& arguments) {
-  const std::string peak = std::string(name_of(name)) + ", lr " + config::number_text(arguments.lr);
-  if (name == ScheduleName::constant) return peak;
-  return peak + ", warmup_steps " + std::to_string(arguments.warmup_steps) + ", t_max " +
-         std::to_string(arguments.t_max) + ", eta_min " + config::number_text(arguments.eta_min) +
-         ", warmup_decay " + config::number_text(arguments.warmup_decay);
+std::string text_of(const std::string& name, const ScheduleOptions& options) {
+  std::string text = name + ", lr " + config::number_text(options.lr);
+  const Options arguments = schedule_arguments(name, options);
+  for (const auto& [argument, value] : arguments.all())
+    text += ", " + argument + " " + config::print_option(value);
+  return text;
 }
 
 }  // namespace
 
 LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps) {
-  const ScheduleName name = recipe.schedule.name;
-  const CosineWarmup arguments = arguments_of(recipe, workers, steps);
-  return {.schedule = make_schedule(name_of(name), arguments),
-          .peak = arguments.lr,
-          .text = text_of(name, arguments)};
+  const ScheduleOptions options = options_of(recipe, workers, steps);
+  return {.schedule = make_schedule(recipe.schedule.name, options),
+          .peak = options.lr,
+          .text = text_of(recipe.schedule.name, options)};
 }
 
 }  // namespace decent

@@ -100,11 +100,22 @@ TEST(Defaults, BetasAndMomentumDependOnTheOptimizer) {
 
 TEST(Defaults, Schedule) {
   const ScheduleRecipe schedule = parse(kSmallest).schedule;
-  EXPECT_EQ(schedule.name, ScheduleName::cosine_warmup);
+  EXPECT_EQ(schedule.name, "cosine_warmup");
   EXPECT_EQ(schedule.warmup_steps, 0);
   EXPECT_EQ(schedule.t_max, std::nullopt);
   EXPECT_EQ(schedule.eta_min, 1e-6);
   EXPECT_EQ(schedule.warmup_decay, 0.01);
+  EXPECT_EQ(schedule.start_factor, 1.0 / 3);
+  EXPECT_EQ(schedule.end_factor, 1);
+  EXPECT_EQ(schedule.total_iters, 5);
+  EXPECT_EQ(schedule.step_size, std::nullopt);
+  EXPECT_EQ(schedule.gamma, std::nullopt);
+  EXPECT_EQ(schedule.total_steps, std::nullopt);
+  EXPECT_EQ(schedule.pct_start, 0.3);
+  EXPECT_EQ(schedule.anneal_strategy, AnnealStrategy::cos);
+  EXPECT_EQ(schedule.div_factor, 25);
+  EXPECT_EQ(schedule.final_div_factor, 1e4);
+  EXPECT_FALSE(schedule.three_phase);
 }
 
 TEST(Defaults, Parallel) {

@@ -110,15 +110,23 @@ TEST(MakeUpdate, TakesTheLongestRound) {
 }
 
 TEST(MakeSchedule, MakesEveryNamedOne) {
-  const CosineWarmup options{.lr = 0.4, .warmup_steps = 4, .t_max = 10};
+  const ScheduleOptions options{.lr = 0.4, .warmup_steps = 4, .t_max = 10};
   const Schedule cosine = make_schedule("cosine_warmup", options);
-  for (const std::int64_t t : {1, 3, 5, 9, 20}) EXPECT_EQ(cosine(t), cosine_warmup(options)(t));
+  const Schedule expected = cosine_warmup({.lr = 0.4, .warmup_steps = 4, .t_max = 10});
+  for (const std::int64_t t : {1, 3, 5, 9, 20}) EXPECT_EQ(cosine(t), expected(t));
   EXPECT_EQ(make_schedule("constant", options)(7), 0.4);
 }
 
 TEST(MakeSchedule, RefusesWhatIsNone) {
-  EXPECT_THAT(refusal([] { make_schedule("linear", {}); }),
-              AllOf(HasSubstr("'linear'"), HasSubstr("constant, cosine_warmup")));
+  EXPECT_THAT(refusal([] { make_schedule("cosine", {}); }),
+              AllOf(HasSubstr("'cosine'"), HasSubstr("constant, cosine_warmup, linear")));
+  EXPECT_EQ(refusal([] { make_schedule("step", {}); }), "schedule: step needs step_size");
+  EXPECT_EQ(refusal([] { make_schedule("exponential", {}); }), "schedule: exponential needs gamma");
+  EXPECT_THAT(refusal([] { make_schedule("exponential", {.gamma = 0}); }), HasSubstr("gamma is 0"));
+  EXPECT_THAT(refusal([] { make_schedule("linear", {.start_factor = 0}); }),
+              HasSubstr("start_factor is 0: it must be above 0"));
+  EXPECT_THAT(refusal([] { make_schedule("one_cycle", {.anneal_strategy = "cosine"}); }),
+              HasSubstr("anneal_strategy is 'cosine'"));
   EXPECT_THAT(refusal([] { cosine_warmup({.t_max = 0}); }), HasSubstr("t_max is 0"));
   EXPECT_THAT(refusal([] { cosine_warmup({.warmup_steps = -1}); }),
               HasSubstr("warmup_steps is -1"));

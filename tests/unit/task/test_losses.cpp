@@ -100,6 +100,32 @@ double nll(const Example& example) {
   return sum;
 }
 
+// Of a row: the probabilities that the softmax makes of it.
+std::vector<double> softmax(const at::Tensor& row) {
+  std::vector<double> values;
+  double sum = 0;
+  for (std::int64_t c = 0; c < row.size(0); ++c) {
+    values.push_back(std::exp(row[c].item<double>()));
+    sum += values.back();
+  }
+  for (double& value : values) value /= sum;
+  return values;
+}
+
+// Of the rows that count: the cross entropy, times (1 - p)^gamma, times the class's weight.
+double focal(const Example& example, double gamma, const std::vector<double>& weights) {
+  double sum = 0;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    const auto target = example.target[row].item<std::int64_t>();
+    if (target == kIgnored) continue;
+    const double p = softmax(example.output[row])[static_cast<std::size_t>(target)];
+    sum -= weights[static_cast<std::size_t>(target)] * std::pow(1 - p, gamma) * std::log(p);
+  }
+  return sum;
+}
+
+const std::vector<double> kAlike(kClasses, 1.0);
+
 double huber(double output, double target) {
   const double distance = std::abs(output - target);
   return distance < 1 ? distance * distance / 2 : distance - 0.5;
@@ -114,6 +140,9 @@ double binary_cross_entropy(double logit, double probability) {
 const std::map<std::string_view, std::function<double(const Example&)>> kDefinitions = {
     {"cross_entropy", [](const Example& example) { return cross_entropy(example, 0); }},
     {"nll", nll},
+    {"focal", [](const Example& example) { return focal(example, 2, kAlike); }},
+    {"kl",
+     [](const Example& example) { return cross_entropy(example, 0); }},  // of one certain class
     {"mse",
      [](const Example& example) {
        return sum_over_elements(example, [](double f, double y) { return (f - y) * (f - y); });
@@ -159,6 +188,43 @@ TEST_P(EveryLoss, HasAGradient) {
   EXPECT_GT(example.output.grad().abs().max().item<double>(), 0.01);
 }
 
+TEST(Losses, WeighClasses) {
+  const std::vector<double> weights = {0.5, 2, 1, 7, 3};
+  const Example example = example_of(TargetKind::classes);  // classes 0, 4 and 2 count
+  const auto sum_of = [&](const char* name, double gamma) {
+    return loss_function(name)
+        .reduced(example.output, example.target, at::Reduction::Sum,
+                 {.ignore_index = kIgnored,
+                  .focal_gamma = gamma,
+                  .weights = at::tensor(weights, at::kDouble)})
+        .item<double>();
+  };
+  EXPECT_NEAR(sum_of("focal", 2), focal(example, 2, weights), kLossRounding);
+  EXPECT_NEAR(sum_of("focal", 0.5), focal(example, 0.5, weights), kLossRounding);
+  EXPECT_NEAR(sum_of("cross_entropy", 2), focal(example, 0, weights), kLossRounding);
+  EXPECT_NEAR(sum_of("focal", 0), focal(example, 0, weights), kLossRounding);
+}
+
+// sum y (ln y - ln p), with 0 ln 0 = 0, as a mean over rows.
+TEST(Losses, KullbackLeiblerIsOfProbabilities) {
+  const Example example = example_of(TargetKind::classes);
+  const at::Tensor target = at::zeros({kRows, kClasses}, at::kDouble);
+  double expected = 0;
+  for (std::int64_t row = 0; row < kRows; ++row) {
+    const double share = static_cast<double>(row + 1) / (kRows + 2);
+    target[row][1] = share;
+    target[row][3] = 1 - share;
+    const std::vector<double> p = softmax(example.output[row]);
+    expected += share * std::log(share / p[1]) + (1 - share) * std::log((1 - share) / p[3]);
+  }
+  const auto kl = [&](const at::Tensor& output, std::int64_t reduction) {
+    return loss_function("kl").reduced(output, target, reduction, {}).item<double>();
+  };
+  EXPECT_NEAR(kl(example.output, at::Reduction::Sum), expected, kLossRounding);
+  EXPECT_NEAR(kl(example.output, at::Reduction::Mean), expected / kRows, kLossRounding);
+  EXPECT_NEAR(kl(example.output.log_softmax(-1), at::Reduction::Sum), expected, kLossRounding);
+}
+
 INSTANTIATE_TEST_SUITE_P(Losses, EveryLoss,
                          ::testing::ValuesIn(loss_functions().begin(), loss_functions().end()),
                          [](const auto& tested) { return std::string(tested.param.name); });
@@ -198,7 +264,9 @@ TEST(Losses, OfClassesKnowWhatZerosSay) {
   for (const LossFunction& loss : losses_of(TargetKind::classes)) {
     const at::Tensor zeros = at::zeros({1, kClasses}, at::kDouble);
     const at::Tensor target = at::zeros({1}, at::kLong);
-    const double of_zeros = loss.reduced(zeros, target, at::Reduction::Mean, {}).item<double>();
+    // The gamma of focal would make it (1 - 1 / C)^gamma times that.
+    const double of_zeros =
+        loss.reduced(zeros, target, at::Reduction::Mean, {.focal_gamma = 0}).item<double>();
     EXPECT_EQ(std::abs(of_zeros - std::log(kClasses)) < kLossRounding, loss.zeros_know_nothing)
         << loss.name;
   }
@@ -217,7 +285,8 @@ TEST(Losses, AreFoundByName) {
     loss_function("mes");
     FAIL() << "accepted";
   } catch (const UserError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("unknown loss 'mes'; valid: cross_entropy, nll, mse"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("unknown loss 'mes'; valid: cross_entropy, nll, focal, kl, mse"));
   }
 }
 

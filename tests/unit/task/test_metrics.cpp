@@ -12,6 +12,7 @@
 
 #include <cmath>
 #include <map>
+#include <numbers>
 
 #include "../comm/workers.h"
 #include "decent/core/error.h"
@@ -71,23 +72,41 @@ TEST(Metrics, OfClasses) {
   const Values values = measure("cross_entropy", probabilities.log(), integers({0, 0, 6, -100}));
   const double loss = -(std::log(.5) + std::log(.3) + std::log(.04)) / 3;
   constexpr double kOfScores = 1e-14;  // some 20 roundings of 1.1e-16 of values below 10
-  EXPECT_EQ(values.size(), 4U);
   EXPECT_NEAR(values.at("loss"), loss, kOfScores);
   EXPECT_NEAR(values.at("perplexity"), std::exp(loss), 10 * kOfScores);  // up to exp(loss) as wide
   EXPECT_EQ(values.at("accuracy"), 1.0 / 3);
-  EXPECT_EQ(values.at("top5"), 2.0 / 3);
-  EXPECT_EQ(measure("nll", probabilities.log(), integers({0, 0, 6, -100})).at("top5"), 2.0 / 3);
+  EXPECT_NEAR(values.at("bits_per_byte"), loss / std::numbers::ln2, 2 * kOfScores);
+  // Of the classes 0, 1 and 6: predicted 2, 1, 0 times, true 2, 0, 1 times, hit once, never, never.
+  EXPECT_DOUBLE_EQ(values.at("precision"), (1.0 / 2) / 3);
+  EXPECT_DOUBLE_EQ(values.at("recall"), (1.0 / 2) / 3);
+  EXPECT_DOUBLE_EQ(values.at("f1"), (2.0 / 4) / 3);
 }
 
-TEST(Metrics, TopFiveIsAllOfFewerClasses) {
-  EXPECT_EQ(measure("cross_entropy", at::zeros({2, 3}), integers({0, 2})).at("top5"), 1);
+TEST(Metrics, OfTheHighestClasses) {
+  const at::Tensor scores = doubles({5, 4, 3, 2, 1, 0}).repeat({4, 1});
+  const auto share = [&](const char* name) {
+    const Criterion criterion("nll");
+    EvaluationSums sums({metric(name)});
+    sums.add(criterion.evaluate(scores, integers({0, 2, 5, -100}), 4));
+    return values_of(sums).at(name);
+  };
+  EXPECT_EQ(share("top1"), 1.0 / 3);
+  EXPECT_EQ(share("top3"), 2.0 / 3);
+  EXPECT_EQ(share("top5"), 2.0 / 3);
+  EXPECT_EQ(share("top6"), 1);
+  EXPECT_EQ(share("top100"), 1);  // all of fewer classes
+  for (const char* wrong : {"top", "top0", "top05", "top-1", "top5x", "top99999999999999999999"})
+    EXPECT_THROW(metric(wrong), UserError) << wrong;
 }
 
 TEST(Metrics, OfEvents) {
   const Values values = measure("bce_with_logits", doubles({-1, 2, -3, 0, 5}).view({5, 1}),
                                 doubles({0, 1, 1, 0, 0.6}).view({5, 1}));
-  EXPECT_EQ(values.size(), 2U);
   EXPECT_EQ(values.at("accuracy"), 0.8);  // only the third has the wrong sign
+  EXPECT_EQ(values.at("precision"), 1);
+  EXPECT_EQ(values.at("recall"), 2.0 / 3);
+  EXPECT_EQ(values.at("f1"), 0.8);
+  EXPECT_EQ(values.at("auc"), 4.0 / 6);  // 2 and 5 are above both, -3 above none
 }
 
 TEST(Metrics, OfNumbers) {
@@ -111,7 +130,9 @@ TEST(Metrics, OfTheModelsOwnLoss) {
   sums.add(own.evaluate(at::full({}, 2.0), {}, 8));
   sums.add(own.evaluate(at::full({}, 5.0), {}, 4));
   const Values values = values_of(sums);
-  EXPECT_EQ(values, (Values{{"loss", 3}, {"perplexity", std::exp(3.0)}}));
+  EXPECT_EQ(values, (Values{{"loss", 3},
+                            {"perplexity", std::exp(3.0)},
+                            {"bits_per_byte", 3 / std::numbers::ln2}}));
 }
 
 TEST(Metrics, SayWhichWayIsBetter) {
@@ -121,8 +142,8 @@ TEST(Metrics, SayWhichWayIsBetter) {
     if (each.better == Better::higher) higher.push_back(each.name);
     if (each.is_share) shares.push_back(each.name);
   }
-  EXPECT_THAT(higher, ElementsAre("accuracy", "top5", "r2"));
-  EXPECT_THAT(shares, ElementsAre("accuracy", "top5"));
+  EXPECT_THAT(higher, ElementsAre("accuracy", "precision", "recall", "f1", "auc", "r2"));
+  EXPECT_THAT(shares, ElementsAre("accuracy", "precision", "recall", "f1"));
   CheckpointRecipe recipe;
   EXPECT_FALSE(keeps_highest(recipe));
   recipe.keep_best = "r2";
@@ -139,7 +160,6 @@ TEST(Metrics, AreThoseOfTheRecipe) {
               ElementsAre("r2", "mae"));
   EXPECT_EQ(measured_metrics(recipe_of("mse", {{"r2"}})).front().name, "loss");
   EXPECT_THROW(metrics_of(recipe_of("mse", {{"top5"}})), UserError);
-  EXPECT_THROW(metric("top6"), UserError);
 }
 
 // ---- over batches -----------------------------------------------------------------------------

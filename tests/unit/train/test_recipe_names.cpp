@@ -32,10 +32,10 @@ Recipe recipe_with(const Override&... override_texts) {
 // docs/recipe.md lists them in this order.
 TEST(RecipeNames, AreThoseOfTheContract) {
   const config::Names names = recipe_names();
-  EXPECT_THAT(names.losses, ElementsAre("cross_entropy", "nll", "mse", "l1", "huber",
+  EXPECT_THAT(names.losses, ElementsAre("cross_entropy", "nll", "focal", "kl", "mse", "l1", "huber",
                                         "bce_with_logits", "output"));
-  EXPECT_THAT(names.metrics,
-              ElementsAre("loss", "accuracy", "top5", "perplexity", "mse", "mae", "r2"));
+  EXPECT_THAT(names.metrics, ElementsAre("loss", "accuracy", "top<k>", "precision", "recall", "f1",
+                                         "auc", "perplexity", "bits_per_byte", "mse", "mae", "r2"));
   for (const char* topology : {"complete", "ring", "one-peer-exp", "alternating-exp-ring"})
     EXPECT_THAT(names.topologies, Contains(topology));
   std::vector<std::string> methods;

@@ -1,0 +1,53 @@
+// The keys of the learning rate's course.
+
+#include "decent/config/schema.h"
+#include "decent/optim/schedule.h"
+
+namespace decent::config {
+namespace {
+
+// " (step, exponential)": the schedules that look at an option.
+std::string takers(const char* option) {
+  std::vector<std::string> names;
+  for (const std::string& name : schedule_names())
+    if (schedule_takes(name, option)) names.push_back(name);
+  return " (" + join(names) + ")";
+}
+
+}  // namespace
+
+Table<ScheduleRecipe> make_schedule_table() {
+  using R = ScheduleRecipe;
+  Table<R> table;
+  const auto key = [&table](const char* name, auto member, const std::string& meaning) -> auto& {
+    return table.key(name, member).doc(meaning + takers(name) + ".");
+  };
+  table.key("name", &R::name)
+      .one_of([](const Names&) { return schedule_names(); })
+      .doc(
+          "Course of the learning rate, with the names and arguments of torch.optim.lr_scheduler.");
+  key("warmup_steps", &R::warmup_steps, "Updates over which the learning rate rises to its peak")
+      .range(at_least(0));
+  key("t_max", &R::t_max, "Updates over which it falls; null: all updates after the warm-up")
+      .range(at_least(1));
+  key("eta_min", &R::eta_min, "Learning rate that it falls to").range(at_least(0));
+  key("warmup_decay", &R::warmup_decay, "Share of the peak at which the warm-up starts")
+      .range(within(0, 1));
+  key("start_factor", &R::start_factor, "Share of lr in the first update").range(above_up_to(0, 1));
+  key("end_factor", &R::end_factor, "Share of lr after total_iters updates").range(within(0, 1));
+  key("total_iters", &R::total_iters, "Updates from one to the other; null: all updates")
+      .range(at_least(1));
+  key("step_size", &R::step_size, "Updates after which gamma is applied").range(at_least(1));
+  key("gamma", &R::gamma, "Factor; null: 0.1 for step").range(above(0));
+  key("total_steps", &R::total_steps, "Updates of the cycle; null: all updates").range(at_least(1));
+  key("pct_start", &R::pct_start, "Share of the cycle in which it rises").range(within(0, 1));
+  key("anneal_strategy", &R::anneal_strategy, "How it goes from one value to the next");
+  key("div_factor", &R::div_factor, "The first learning rate is lr divided by it").range(above(0));
+  key("final_div_factor", &R::final_div_factor, "The last one is the first divided by it")
+      .range(above(0));
+  key("three_phase", &R::three_phase,
+      "Fall to the first learning rate as fast as it rose, then further");
+  return table;
+}
+
+}  // namespace decent::config

@@ -1,0 +1,88 @@
+"""Every schedule against torch.optim.lr_scheduler, by the learning rates that a run reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from runs import assert_same_run, assert_says, recipe, refused, train
+
+STEPS, LR = 24, 0.05
+OPTIMIZER = {"name": "sgd", "lr": LR}
+# torch goes on from each value to the next by a product of several factors: some 10 roundings a step.
+RTOL = 1e-13
+
+# name of a case -> (the recipe's section, PyTorch's scheduler)
+CASES = {
+    "linear": ({"name": "linear"}, lambda L, o: L.LinearLR(o)),
+    "linear-down": ({"name": "linear", "start_factor": 1.0, "end_factor": 0.0, "total_iters": None},
+                    lambda L, o: L.LinearLR(o, 1.0, 0.0, STEPS)),
+    "linear-part": ({"name": "linear", "start_factor": 0.5, "end_factor": 0.75, "total_iters": 7},
+                    lambda L, o: L.LinearLR(o, 0.5, 0.75, 7)),
+    "step": ({"name": "step", "step_size": 5}, lambda L, o: L.StepLR(o, 5)),
+    "step-gamma": ({"name": "step", "step_size": 1, "gamma": 0.7}, lambda L, o: L.StepLR(o, 1, 0.7)),
+    "exponential": ({"name": "exponential", "gamma": 0.9}, lambda L, o: L.ExponentialLR(o, 0.9)),
+    "one_cycle": ({"name": "one_cycle"}, lambda L, o: L.OneCycleLR(o, LR, STEPS, cycle_momentum=False)),
+    "one_cycle-linear": ({"name": "one_cycle", "anneal_strategy": "linear", "pct_start": 0.45, "div_factor": 3, "final_div_factor": 7},
+                         lambda L, o: L.OneCycleLR(o, LR, STEPS, pct_start=0.45, anneal_strategy="linear", cycle_momentum=False,
+                                                   div_factor=3, final_div_factor=7)),
+    "one_cycle-three": ({"name": "one_cycle", "three_phase": True},
+                        lambda L, o: L.OneCycleLR(o, LR, STEPS, three_phase=True, cycle_momentum=False)),
+    "one_cycle-down": ({"name": "one_cycle", "pct_start": 0.0},
+                       lambda L, o: L.OneCycleLR(o, LR, STEPS, pct_start=0.0, cycle_momentum=False)),
+    "cosine_warmup": ({"name": "cosine_warmup", "warmup_steps": 6, "warmup_decay": 0.1},
+                      lambda L, o: L.SequentialLR(o, [L.LinearLR(o, 0.1, 1.0, 6), L.CosineAnnealingLR(o, STEPS - 6, 1e-6)], [6])),
+    "constant": ({"name": "constant"}, lambda L, o: L.ConstantLR(o, 1.0)),
+}
+
+
+def torch_rates(make) -> list[float]:
+    import torch
+
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=LR)
+    scheduler = make(torch.optim.lr_scheduler, optimizer)
+    rates = []
+    for _ in range(STEPS):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        if len(rates) < STEPS:
+            scheduler.step()
+    return rates
+
+
+def settings(schedule: dict, **changes: object) -> dict:
+    return recipe(schedule=schedule, optimizer=OPTIMIZER, train={"steps": STEPS}, **changes)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of SequentialLR itself
+@pytest.mark.parametrize("name", CASES)
+def test_rates_are_torchs(name: str, tmp_path: Path) -> None:
+    section, make = CASES[name]
+    run = train(tmp_path, settings(section))
+    np.testing.assert_allclose([line["lr"] for line in run.lines("train")], torch_rates(make), rtol=RTOL)
+
+
+def test_one_cycle_stays_at_its_end(tmp_path: Path) -> None:
+    run = train(tmp_path, settings({"name": "one_cycle", "total_steps": 10}))
+    rates = [line["lr"] for line in run.lines("train")]
+    assert rates[9:] == [rates[9]] * 15
+    assert rates[9] == pytest.approx(LR / 25 / 1e4, rel=1e-12)
+
+
+def test_modulo_codes_follow_any_schedule(tmp_path: Path) -> None:
+    """Their grid is made of the learning rates of many steps."""
+    own = recipe(schedule={"name": "one_cycle"}, train={"steps": STEPS}, parallel={"comm_dtype": "modulo4", "topology": "ring"})
+    assert_same_run(train(tmp_path / "a", own, workers=2), train(tmp_path / "b", own, workers=2))
+
+
+@pytest.mark.parametrize(("section", "parts"), [
+    ({"name": "step"}, ["schedule.step_size", "missing; step needs it"]),
+    ({"name": "exponential"}, ["schedule.gamma", "missing; exponential needs it"]),
+    ({"name": "plateaux"}, ["schedule.name", "constant, cosine_warmup, linear, step, exponential, one_cycle"]),
+    ({"name": "step", "step_size": 0}, ["schedule.step_size"]),
+    ({"name": "one_cycle", "anneal_strategy": "cosine"}, ["schedule.anneal_strategy", "cos, linear"]),
+])
+def test_mistakes(section: dict, parts: list[str], tmp_path: Path) -> None:
+    assert_says(refused(tmp_path, settings(section)), *parts)
