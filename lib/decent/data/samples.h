@@ -53,6 +53,7 @@ class Samples {
   Transforms transforms_;
   std::uint64_t seed_;
   std::vector<Field> fields_;
+  std::vector<std::size_t> all_;       // the numbers of the source's fields
   std::shared_ptr<LeftOut> left_out_;  // null: no sample is left out
 };
 
