@@ -83,7 +83,7 @@ void FieldOfBatch::add(const HostArray& array) {
   }
   if (array.shape != shape_) join(array.shape);
   if (field_.padding) {
-    shapes_.push_back(array.shape);
+    extents_.insert(extents_.end(), array.shape.begin(), array.shape.end());
     bytes_.insert(bytes_.end(), array.bytes.begin(), array.bytes.end());
   } else {
     next_ = std::copy(array.bytes.begin(), array.bytes.end(), next_);
@@ -105,7 +105,9 @@ at::Tensor FieldOfBatch::padded() const {
   Padder padder(element_of(field_.dtype, *field_.padding), shape_,
                 static_cast<std::byte*>(tensor.mutable_data_ptr()));
   const std::byte* sample = bytes_.data();
-  for (const Shape& shape : shapes_) sample = padder.add(sample, shape);
+  Extents left = extents_;
+  for (std::int64_t i = 0; i < count_; ++i, left = left.subspan(shape_.size()))
+    sample = padder.add(sample, left.first(shape_.size()));
   return tensor;
 }
 

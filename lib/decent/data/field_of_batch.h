@@ -40,8 +40,8 @@ class FieldOfBatch {
   Shape shape_;        // of all samples, or with padding what holds all of them
   at::Tensor tensor_;  // without padding
   std::byte* next_ = nullptr;
-  std::vector<Shape> shapes_;     // with padding, of each sample,
-  std::vector<std::byte> bytes_;  // and their bytes one after another
+  Shape extents_;                 // with padding, those of one sample after another,
+  std::vector<std::byte> bytes_;  // and the samples
 };
 
 }  // namespace decent

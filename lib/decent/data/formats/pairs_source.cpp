@@ -141,8 +141,8 @@ class PairsSource final : public Source {
   void read_one(std::span<const std::size_t> fields, std::int64_t index,
                 std::span<HostArray> sample) const override {
     if (!options_.pad_in_batch) return Source::read_one(fields, index, sample);
+    thread_local Pair pair;
     rows_.read({&index, 1}, [&](CellReader& row) {
-      Pair pair;
       read_pair(row, pair);
       for (const std::size_t field : fields) {
         const std::size_t length = field <= kXMask ? pair.source.size() : pair.target.size() + 1;
