@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "allocator.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
@@ -86,6 +87,7 @@ void time(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + std::min(argc, 2), argv + argc);
   const std::string command = argc > 1 ? argv[1] : "";
+  keep_freed_memory();  // as the program does
   try {
     if (command == "batches") batches(arguments);
     if (command == "time") time(arguments);
