@@ -1,7 +1,9 @@
 // --eval-only and --export: no training, and nothing is written but what was asked for.
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "commands.h"
@@ -10,12 +12,14 @@
 #include "decent/core/error.h"
 #include "decent/model/formats.h"
 #include "decent/parallel/tensor_names.h"
+#include "decent/report/data_files.h"
 #include "decent/report/metrics_file.h"
 #include "decent/report/progress.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/compatibility.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/resume/run_identity.h"
+#include "decent/task/class_names.h"
 #include "decent/task/finite_check.h"
 #include "decent/task/probabilities.h"
 #include "decent/task/scalings.h"
@@ -39,6 +43,16 @@ struct Averaged {
   std::string foreign = {};  // the checkpoint, where it is not of the run in the output folder
 };
 
+// Where the run of the checkpoint had names for its classes and data.eval has, they must agree.
+void check_classes_of(const FoundCheckpoint& found, const Task& task) {
+  std::error_code failed;
+  const auto folder = std::filesystem::canonical(found.folder, failed);
+  if (failed) return;  // it is on the machines of other workers
+  const auto file = RunFolder(folder.parent_path().parent_path()).classes();
+  check_classes(*task.eval, task.recipe.data.eval.value(),
+                {.names = read_classes(file), .where = "'" + file.string() + "'"});
+}
+
 Averaged load_average(Program& program, Task& task, Communicator& communicator) {
   if (program.flags.checkpoint == "none")
     return {.text = "model '" + task.recipe.model.path.string() + "'"};
@@ -50,8 +64,10 @@ Averaged load_average(Program& program, Task& task, Communicator& communicator) 
                           "'. --checkpoint DIR names one elsewhere, --checkpoint none takes the "
                           "model file as it is");
   }
-  program.world->agree("same model",
-                       [&] { check_same_model(found->manifest, facts_of(task, {})); });
+  program.world->agree("same model", [&] {
+    check_same_model(found->manifest, facts_of(task, {}));
+    if (task.eval) check_classes_of(*found, task);
+  });
   const double distance = average_replicas(
       *found, communicator, model_tensors(task.model->parameters(), task.model->buffers()),
       {.average_buffers = task.recipe.parallel.average_buffers});

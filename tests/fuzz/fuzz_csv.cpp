@@ -15,13 +15,14 @@
 
 namespace {
 
-// Four bits say what is asked for.
+// Five bits say what is asked for.
 std::unique_ptr<decent::Source> open(unsigned choice, const decent::csv::TextFiles& files) {
   if ((choice & 1) != 0) {
     decent::PairsOptions options;
     options.source_length = options.target_length = 16;
     options.tokens = static_cast<decent::TokenKind>(choice / 2 % 3);
     options.cut = (choice & 8) != 0;
+    options.pad_in_batch = (choice & 16) != 0;
     return open_pairs(files, {}, options);
   }
   decent::csv::CsvOptions options;
@@ -31,6 +32,17 @@ std::unique_ptr<decent::Source> open(unsigned choice, const decent::csv::TextFil
   return open_csv(files, {}, options);
 }
 
+// As far as extents are known.
+void read_together(const decent::Source& source, const std::vector<std::int64_t>& rows) {
+  std::vector<std::vector<std::byte>> batch;
+  std::vector<std::byte*> outs;
+  for (const decent::Field& field : source.fields()) {
+    batch.emplace_back(field.fixed() ? rows.size() * field.sample_bytes() : 0);
+    outs.push_back(field.fixed() ? batch.back().data() : nullptr);
+  }
+  source.read_fields(rows, outs);
+}
+
 // Few rows, as each may have thousands of one-hot elements; the last one first, so that each is
 // looked for.
 void read_some(const decent::Source& source) {
@@ -38,13 +50,14 @@ void read_some(const decent::Source& source) {
   const std::int64_t count = std::min(source.size(), kMost);
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   std::iota(rows.rbegin(), rows.rend(), source.size() - count);
-  for (std::size_t field = 0; field < source.fields().size(); ++field) {
-    std::vector<std::byte> out(rows.size() * source.fields()[field].sample_bytes());
-    try {
-      source.read(field, rows, out.data());
-    } catch (const decent::UserError&) {
-      std::abort();
-    }
+  std::vector<std::size_t> fields(source.fields().size());
+  std::iota(fields.begin(), fields.end(), std::size_t{0});
+  try {
+    read_together(source, rows);
+    std::vector<decent::HostArray> sample(fields.size());
+    for (const std::int64_t row : rows) source.read_one(fields, row, sample);
+  } catch (const decent::UserError&) {
+    std::abort();
   }
 }
 

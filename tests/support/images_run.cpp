@@ -108,8 +108,7 @@ void decode(const std::vector<std::string>& arguments) {
 void sample(const std::vector<std::string>& arguments) {
   const auto source =
       open_images_source(images(arguments.at(0), std::stoi(arguments.at(1)), arguments.at(2)));
-  HostArray array;
-  source->read_one(0, std::stoll(arguments.at(3)), array);
+  const HostArray array = source->read_one(0, std::stoll(arguments.at(3)));
   write(array.shape, array.bytes);
 }
 
@@ -117,9 +116,7 @@ void list(const std::vector<std::string>& arguments) {
   const auto source = open_images_source(images(arguments.at(0), 3, "0"));
   std::cout << join(source->classes()) << '\n';
   for (std::int64_t i = 0; i < source->size(); ++i) {
-    HostArray label;
-    source->read_one(1, i, label);
-    std::cout << label.as<const std::int64_t>()[0] << '\n';
+    std::cout << source->read_one(1, i).as<const std::int64_t>()[0] << '\n';
   }
 }
 
@@ -150,10 +147,11 @@ void time(const std::vector<std::string>& arguments) {
   const auto source = open_images_source(images(arguments.at(0), 3, arguments.at(1)));
   const auto begin = std::chrono::steady_clock::now();
   std::chrono::duration<double> taken{};
-  HostArray array;
+  const std::size_t x = 0;
+  std::vector<HostArray> sample(source->fields().size());
   std::int64_t count = 0;
   while (taken.count() < std::stod(arguments.at(2))) {
-    source->read_one(0, count++ % source->size(), array);
+    source->read_one({&x, 1}, count++ % source->size(), sample);
     taken = std::chrono::steady_clock::now() - begin;
   }
   std::cout << static_cast<double>(count) / taken.count() << '\n';

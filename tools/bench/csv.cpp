@@ -31,12 +31,15 @@ void measure(const char* name, double megabytes, const Act& act) {
 
 void read_all(const decent::Source& source, const std::vector<std::int64_t>& order) {
   constexpr std::size_t kBatch = 256;
-  for (std::size_t field = 0; field < source.fields().size(); ++field) {
-    std::vector<std::byte> batch(kBatch * source.fields()[field].sample_bytes());
-    for (std::size_t i = 0; i < order.size(); i += kBatch) {
-      const std::size_t count = std::min(kBatch, order.size() - i);
-      source.read(field, std::span(order).subspan(i, count), batch.data());
-    }
+  std::vector<std::vector<std::byte>> batch;
+  std::vector<std::byte*> outs;
+  for (const decent::Field& field : source.fields()) {
+    batch.emplace_back(kBatch * field.sample_bytes());
+    outs.push_back(batch.back().data());
+  }
+  for (std::size_t i = 0; i < order.size(); i += kBatch) {
+    const std::size_t count = std::min(kBatch, order.size() - i);
+    source.read_fields(std::span(order).subspan(i, count), outs);
   }
 }
 

@@ -3,24 +3,26 @@
 #include <ATen/ops/empty.h>
 
 #include <cassert>
+#include <cstring>
+#include <map>
 #include <numeric>
+#include <vector>
 
 #include "decent/core/torch_dtype.h"
 
 namespace decent {
 namespace {
 
-at::Tensor read_field(const Source& source, std::size_t number,
-                      std::span<const std::int64_t> indices, HostMemory memory) {
-  assert(number < source.fields().size());
-  const Field& field = source.fields()[number];
-  std::vector<std::int64_t> shape = {static_cast<std::int64_t>(indices.size())};
+at::Tensor empty_field(const Field& field, std::int64_t samples, HostMemory memory) {
+  std::vector<std::int64_t> shape = {samples};
   shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-  at::Tensor tensor = at::empty(
+  return at::empty(
       shape,
       at::TensorOptions(scalar_type(field.dtype)).pinned_memory(memory == HostMemory::pinned));
-  source.read(number, indices, static_cast<std::byte*>(tensor.mutable_data_ptr()));
-  return tensor;
+}
+
+void copy(const at::Tensor& from, const at::Tensor& to) {
+  if (from.nbytes() > 0) std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
 }
 
 }  // namespace
@@ -28,9 +30,18 @@ at::Tensor read_field(const Source& source, std::size_t number,
 Batch read_batch(const Source& source, std::span<const std::size_t> fields,
                  std::span<const std::int64_t> indices, HostMemory memory) {
   Batch batch;
-  batch.fields.reserve(fields.size());
-  for (std::size_t field : fields) {
-    batch.fields.push_back(read_field(source, field, indices, memory));
+  std::vector<std::byte*> outs(source.fields().size());
+  std::map<std::size_t, std::size_t> places;  // of each field, the first where it is asked for
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    assert(fields[i] < outs.size());
+    batch.fields.push_back(empty_field(source.fields()[fields[i]], std::ssize(indices), memory));
+    if (places.emplace(fields[i], i).second)
+      outs[fields[i]] = static_cast<std::byte*>(batch.fields[i].mutable_data_ptr());
+  }
+  source.read_fields(indices, outs);
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const std::size_t first = places[fields[i]];
+    if (first != i) copy(batch.fields[first], batch.fields[i]);
   }
   return batch;
 }

@@ -3,13 +3,12 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cassert>
-#include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/data/field_of_batch.h"
 
 namespace decent {
 namespace {
@@ -31,47 +30,6 @@ std::vector<std::int64_t> shape_after(const Field& field, at::IntArrayRef before
   return shape;
 }
 
-// Takes one field of a batch's samples one by one.
-class FieldOfBatch {
- public:
-  FieldOfBatch(const Field& field, std::int64_t samples, HostMemory memory)
-      : name_(field.name), samples_(samples), memory_(memory) {}
-
-  void add(const HostArray& array) {
-    if (!tensor_.defined()) begin(array);
-    if (array.shape != shape_) {
-      throw UserError(
-          "the samples of a batch differ in field '" + name_ + "': " + shape_text(shape_) +
-          " and " + shape_text(array.shape) +
-          ". Transforms that give all of them one size are resize: [height, width], and "
-          "resize with center_crop");
-    }
-    std::memcpy(next_, array.bytes.data(), array.bytes.size());
-    next_ += array.bytes.size();
-  }
-
-  /// Of the `count` samples that were added.
-  at::Tensor tensor(std::int64_t count) && { return tensor_.narrow(0, 0, count); }
-
- private:
-  void begin(const HostArray& array) {
-    shape_ = array.shape;
-    std::vector<std::int64_t> shape = {samples_};
-    shape.insert(shape.end(), shape_.begin(), shape_.end());
-    tensor_ = at::empty(
-        shape,
-        at::TensorOptions(scalar_type(array.dtype)).pinned_memory(memory_ == HostMemory::pinned));
-    next_ = static_cast<std::byte*>(tensor_.mutable_data_ptr());
-  }
-
-  const std::string& name_;
-  std::int64_t samples_;
-  HostMemory memory_;
-  std::vector<std::int64_t> shape_;
-  at::Tensor tensor_;
-  std::byte* next_ = nullptr;
-};
-
 }  // namespace
 
 Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, std::uint64_t seed,
@@ -80,7 +38,9 @@ Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, st
       transforms_(std::move(transforms)),
       seed_(seed),
       fields_(source_->fields()),
+      all_(fields_.size()),
       left_out_(std::move(left_out)) {
+  std::iota(all_.begin(), all_.end(), std::size_t{0});
   for (const auto& transform : transforms_.of_samples)
     fields_ = transform->fields(std::move(fields_));
   sample_fields_ = fields_;
@@ -93,10 +53,8 @@ Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, st
 // A transform may look at any field.
 void Samples::read_one(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
                        Sample& sample) const {
-  for (std::size_t field = 0; field < sample.size(); ++field) {
-    const bool wanted = std::find(fields.begin(), fields.end(), field) != fields.end();
-    if (wanted || !transforms_.of_samples.empty()) source_->read_one(field, index, sample[field]);
-  }
+  const bool all = !transforms_.of_samples.empty();
+  source_->read_one(all ? std::span<const std::size_t>(all_) : fields, index, sample);
   for (std::size_t i = 0; i < transforms_.of_samples.size(); ++i) {
     SampleRandom random(seed_, static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(index),
                         i);
@@ -126,15 +84,15 @@ Batch Samples::read_each(std::span<const std::size_t> fields, std::span<const st
   for (const std::size_t field : fields)
     parts.emplace_back(sample_fields_[field], std::ssize(indices), memory);
   Sample sample(source_->fields().size());
-  std::int64_t count = 0;
+  bool any = false;
   for (const std::int64_t index : indices) {
     if (!read_or_replace(fields, index, epoch, sample)) continue;
     for (std::size_t i = 0; i < fields.size(); ++i) parts[i].add(sample[fields[i]]);
-    ++count;
+    any = true;
   }
   Batch batch;
-  if (count == 0) return batch;
-  for (FieldOfBatch& part : parts) batch.fields.push_back(std::move(part).tensor(count));
+  if (!any) return batch;
+  for (FieldOfBatch& part : parts) batch.fields.push_back(std::move(part).tensor());
   return batch;
 }
 

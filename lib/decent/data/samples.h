@@ -63,6 +63,7 @@ class Samples {
   std::vector<Field> fields_;
   std::vector<Field> sample_fields_;              // before transforms of batches
   std::vector<std::vector<Field>> batch_fields_;  // after each transform of batches
+  std::vector<std::size_t> all_;                  // the numbers of the source's fields
   std::shared_ptr<LeftOut> left_out_;             // null: no sample is left out
 };
 

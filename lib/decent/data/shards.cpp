@@ -34,29 +34,40 @@ class ShardedSource final : public Source {
 
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {
-    const std::size_t row = fields()[field].sample_bytes();
-    for (const std::int64_t index : indices) {
-      const auto [shard, inside] = place_of(index);
-      shard.read(field, {&inside, 1}, out);
-      out += row;
+    std::vector<std::byte*> outs(fields().size());
+    outs[field] = out;
+    read_fields(indices, outs);
+  }
+  // Samples that follow one another and are of one shard are read at once.
+  void read_fields(std::span<const std::int64_t> indices,
+                   std::span<std::byte* const> outs) const override {
+    std::vector<std::byte*> at(outs.begin(), outs.end());
+    std::vector<std::int64_t> inside;
+    for (std::size_t i = 0; i < indices.size(); i += inside.size()) {
+      const std::size_t shard = shard_of(indices[i]);
+      inside.clear();
+      for (const std::int64_t index : indices.subspan(i)) {
+        if (index < begin_of(shard) || index >= ends_[shard]) break;
+        inside.push_back(index - begin_of(shard));
+      }
+      shards_[shard]->read_fields(inside, at);
+      for (std::size_t field = 0; field < at.size(); ++field) {
+        if (at[field] != nullptr) at[field] += inside.size() * fields()[field].sample_bytes();
+      }
     }
   }
-  void read_one(std::size_t field, std::int64_t index, HostArray& out) const override {
-    const auto [shard, inside] = place_of(index);
-    shard.read_one(field, inside, out);
+  void read_one(std::span<const std::size_t> fields, std::int64_t index,
+                std::span<HostArray> sample) const override {
+    const std::size_t shard = shard_of(index);
+    shards_[shard]->read_one(fields, index - begin_of(shard), sample);
   }
 
  private:
-  struct Place {
-    const Source& shard;
-    std::int64_t index;
-  };
-
-  Place place_of(std::int64_t index) const {
+  std::size_t shard_of(std::int64_t index) const {
     const auto end = std::upper_bound(ends_.begin(), ends_.end(), index);
-    const auto shard = static_cast<std::size_t>(end - ends_.begin());
-    return {*shards_[shard], index - (shard == 0 ? 0 : ends_[shard - 1])};
+    return static_cast<std::size_t>(end - ends_.begin());
   }
+  std::int64_t begin_of(std::size_t shard) const { return shard == 0 ? 0 : ends_[shard - 1]; }
 
   std::vector<std::unique_ptr<Source>> shards_;
   std::vector<std::int64_t> ends_;  // the number of the first sample after each shard

@@ -1,5 +1,7 @@
 #include "decent/data/source.h"
 
+#include <utility>
+
 namespace decent {
 
 std::optional<std::size_t> Source::field_index(std::string_view name) const {
@@ -9,12 +11,30 @@ std::optional<std::size_t> Source::field_index(std::string_view name) const {
   return std::nullopt;
 }
 
-void Source::read_one(std::size_t field, std::int64_t index, HostArray& out) const {
-  const Field& its = fields()[field];
-  out.dtype = its.dtype;
-  out.shape = its.shape;
-  out.bytes.resize(its.sample_bytes());
-  read(field, {&index, 1}, out.bytes.data());
+void Source::read_fields(std::span<const std::int64_t> indices,
+                         std::span<std::byte* const> outs) const {
+  for (std::size_t field = 0; field < outs.size(); ++field) {
+    if (outs[field] != nullptr) read(field, indices, outs[field]);
+  }
+}
+
+void Source::read_one(std::span<const std::size_t> fields, std::int64_t index,
+                      std::span<HostArray> sample) const {
+  std::vector<std::byte*> outs(sample.size());
+  for (const std::size_t field : fields) {
+    const Field& its = this->fields()[field];
+    sample[field].dtype = its.dtype;
+    sample[field].shape = its.shape;
+    sample[field].bytes.resize(its.sample_bytes());
+    outs[field] = sample[field].bytes.data();
+  }
+  read_fields({&index, 1}, outs);
+}
+
+HostArray Source::read_one(std::size_t field, std::int64_t index) const {
+  std::vector<HostArray> sample(fields().size());
+  read_one({&field, 1}, index, sample);
+  return std::move(sample[field]);
 }
 
 }  // namespace decent

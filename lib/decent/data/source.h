@@ -16,7 +16,7 @@
 
 namespace decent {
 
-/// An extent of a field that differs between samples: of images that are not of one size.
+/// An extent of a field that differs between samples: of images that are not of one size, of texts.
 inline constexpr std::int64_t kAnyExtent = -1;
 
 /// One column of a source. `shape` is that of one sample, without the sample dimension.
@@ -24,6 +24,9 @@ struct Field {
   std::string name;
   DType dtype = DType::float32;
   std::vector<std::int64_t> shape;
+  /// What samples of a batch that are shorter than others are filled up with, at the end of each
+  /// dimension. None: their extents must be the same.
+  std::optional<std::int64_t> padding = std::nullopt;
 
   bool fixed() const { return std::find(shape.begin(), shape.end(), kAnyExtent) == shape.end(); }
   /// Of a fixed field.
@@ -64,9 +67,18 @@ class Source {
   /// field. Throws UserError if a file was truncated or a sample is broken.
   virtual void read(std::size_t field, std::span<const std::int64_t> indices,
                     std::byte* out) const = 0;
-  /// The same for one sample of any field, with its own extents; `out` keeps its memory from call
-  /// to call. This one is for fixed fields.
-  virtual void read_one(std::size_t field, std::int64_t index, HostArray& out) const;
+  /// The same for several fields: field f to outs[f], unless that is null. A source that has to
+  /// look for a sample, or to take it apart, does so once for all of them. This one reads them one
+  /// by one.
+  virtual void read_fields(std::span<const std::int64_t> indices,
+                           std::span<std::byte* const> outs) const;
+  /// The fields with numbers `fields`, which may be any, of one sample with its own extents. Fills
+  /// those of `sample`, an array for each field of the source, which keep their memory from call to
+  /// call. This one is for fixed fields.
+  virtual void read_one(std::span<const std::size_t> fields, std::int64_t index,
+                        std::span<HostArray> sample) const;
+  /// One of them.
+  HostArray read_one(std::size_t field, std::int64_t index) const;
   /// The names of the classes that the numbers in field `y` stand for, from 0 on; none where the
   /// data names none.
   virtual std::vector<std::string> classes() const { return {}; }

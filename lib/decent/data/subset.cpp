@@ -25,8 +25,13 @@ class Subset : public Source {
             std::byte* out) const override {
     source_->read(field, places_of(indices), out);
   }
-  void read_one(std::size_t field, std::int64_t index, HostArray& out) const override {
-    source_->read_one(field, place_of(index), out);
+  void read_fields(std::span<const std::int64_t> indices,
+                   std::span<std::byte* const> outs) const override {
+    source_->read_fields(places_of(indices), outs);
+  }
+  void read_one(std::span<const std::size_t> fields, std::int64_t index,
+                std::span<HostArray> sample) const override {
+    source_->read_one(fields, place_of(index), sample);
   }
   std::vector<std::string> classes() const override { return source_->classes(); }
 

@@ -18,4 +18,10 @@ void append_skipped(const std::filesystem::path& file, const std::string& data,
 /// classes.json: a list of the names of classes 0, 1, .. Throws WriteError.
 void write_classes(const std::filesystem::path& file, const std::vector<std::string>& names);
 
+/// The names in such a file; none where it is not there. Throws UserError where it is damaged.
+std::vector<std::string> read_classes(const std::filesystem::path& file);
+
+/// The names as a file would have them: those of folders may be no UTF-8.
+std::vector<std::string> written_classes(const std::vector<std::string>& names);
+
 }  // namespace decent

@@ -96,14 +96,15 @@ namespace {
 
 // Nothing where the sample cannot be read and is left out.
 std::string_view content_of(const Source& source, std::size_t field, std::int64_t index,
-                            bool leaves_out, HostArray& array) {
+                            bool leaves_out, std::span<HostArray> sample) {
   try {
-    source.read_one(field, index, array);
+    source.read_one({&field, 1}, index, sample);
   } catch (const UserError&) {
     if (leaves_out) return {};
     throw;
   }
-  return {reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size()};
+  const std::vector<std::byte>& bytes = sample[field].bytes;
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
@@ -112,10 +113,10 @@ std::string content_of(const Source& source, bool leaves_out) {
   constexpr std::int64_t kMaxSamples = 64;
   const std::vector<std::int64_t> samples = spread_samples(source, kMaxSamples);
   Checksum checksum;
-  HostArray array;
+  std::vector<HostArray> sample(source.fields().size());
   for (std::size_t field = 0; field < source.fields().size(); ++field) {
     for (const std::int64_t index : samples) {
-      checksum.add(content_of(source, field, index, leaves_out, array));
+      checksum.add(content_of(source, field, index, leaves_out, sample));
     }
   }
   return checksum.hex();

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/model/formats.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
+#include "decent/task/class_names.h"
 #include "decent/task/device.h"
 #include "decent/task/metrics.h"
 #include "decent/task/param_groups.h"
@@ -102,21 +102,10 @@ std::optional<DataSet> open_eval(const Recipe& recipe, Purpose purpose) {
   return open_data_set("data.eval", recipe, DataUse::evaluation);
 }
 
-// A class that the data of evaluation does not have moves the numbers of those after it.
-void check_classes(const Task& task) {
+void check_classes_of(const Task& task) {
   if (!task.train || !task.eval) return;
-  const std::vector<std::string> known = task.train->samples->source().classes();
-  const std::vector<std::string> own = task.eval->samples->source().classes();
-  const auto [first, other] = std::mismatch(known.begin(), known.end(), own.begin(), own.end());
-  if (known.empty() || other == own.end()) return;
-  const auto& keys = task.recipe.data.eval->options.all();
-  const bool has_reference = std::any_of(keys.begin(), keys.end(),
-                                         [](const auto& key) { return key.first == "reference"; });
-  throw UserError("data.eval: class " + std::to_string(other - own.begin()) + " is " +
-                  in_quotes(*other) + ", in data.train " +
-                  (first == known.end() ? "there is none" : "it is " + in_quotes(*first)) +
-                  (has_reference ? "; `reference: <path of data.train>` takes the classes of that"
-                                 : "; both must have the same classes"));
+  check_classes(*task.eval, task.recipe.data.eval.value(),
+                {.names = task.train->samples->source().classes(), .where = "data.train"});
 }
 
 }  // namespace
@@ -138,7 +127,7 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
             .criterion = Criterion(recipe.model),
             .train = open_train(recipe, purpose),
             .eval = open_eval(recipe, purpose)};
-  check_classes(task);
+  check_classes_of(task);
   exported_scaling(task);
   return task;
 }

@@ -203,6 +203,12 @@ std::string numbered_rows(std::int64_t rows, bool quotes) {
   return content;
 }
 
+void read_both(const Source& source, std::span<const std::int64_t> order, std::span<float> x,
+               std::span<float> y) {
+  source.read_fields(
+      order, std::array{std::as_writable_bytes(x).data(), std::as_writable_bytes(y).data()});
+}
+
 // Over many places that are remembered.
 TEST(Csv, ReadsAnyRowsInAnyOrder) {
   constexpr std::int64_t kRows = 3000;
@@ -223,7 +229,22 @@ TEST(Csv, ReadsAnyRowsInAnyOrder) {
       ASSERT_EQ(x[i], static_cast<float>(order[i]));
       ASSERT_EQ(y[i], static_cast<float>(2 * order[i]));
     }
+    const std::vector<float> wanted_x = std::exchange(x, std::vector<float>(order.size()));
+    const std::vector<float> wanted_y = std::exchange(y, std::vector<float>(order.size()));
+    read_both(*source, order, x, y);
+    EXPECT_EQ(x, wanted_x);
+    EXPECT_EQ(y, wanted_y);
   }
+}
+
+// A column may be an input and the target.
+TEST(Csv, ReadsSharedColumnsOfBothFields) {
+  const auto source = open("a,b\n1,2\n3,4\n", {.x = Texts{"a", "b"}, .y = Texts{"b"}});
+  std::vector<float> x(4);
+  std::vector<float> y(2);
+  read_both(*source, std::vector<std::int64_t>{1, 0}, x, y);
+  EXPECT_THAT(x, ElementsAre(3, 4, 1, 2));
+  EXPECT_THAT(y, ElementsAre(4, 2));
 }
 
 TEST(Csv, NoticesAFileThatIsCutWhileItIsInUse) {

@@ -45,8 +45,7 @@ void make(const std::filesystem::path& file, const std::string& content) {
 }
 
 std::vector<float> x_of(const Source& source, std::int64_t index) {
-  HostArray x;
-  source.read_one(0, index, x);
+  const HostArray x = source.read_one(0, index);
   const auto values = x.as<const float>();
   return {values.begin(), values.end()};
 }
@@ -59,9 +58,7 @@ TEST(Images, AreFloatsAndLabels) {
   EXPECT_EQ(source->size(), 2);
   EXPECT_THAT(source->classes(), ElementsAre("ant", "cat"));
   EXPECT_THAT(source->fields()[0].shape, ElementsAre(3, kAnyExtent, kAnyExtent));
-  HostArray label;
-  source->read_one(1, 1, label);
-  EXPECT_EQ(label.as<const std::int64_t>()[0], 1);
+  EXPECT_EQ(source->read_one(1, 1).as<const std::int64_t>()[0], 1);
   EXPECT_THAT(x_of(*source, 0), ElementsAre(1, 0, 0, 1, 0, 0));
   EXPECT_THAT(limited(opened(folder.path()), 1)->classes(), ElementsAre("ant", "cat"));
 }

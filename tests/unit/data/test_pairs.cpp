@@ -57,6 +57,36 @@ TEST(Pairs, ArePaddedAndShifted) {
               ElementsAre("<pad>", "<begin>", "<end>", "<unknown>", "b", "a", "c", "d"));
 }
 
+template <class T = std::int64_t>
+std::vector<T> values_of(const HostArray& array) {
+  return {array.as<T>().begin(), array.as<T>().end()};
+}
+
+// To be padded in the batch: each has its own extents.
+TEST(Pairs, AreAsLongAsTheyAreWhereTheBatchPads) {
+  PairsOptions in_batch = options(3, 4);
+  in_batch.pad_in_batch = true;
+  in_batch.special.pad = 9;
+  const auto source = open_pairs(file("a b\tb  c\nb\td\n"), {}, in_batch);
+  for (const Field& field : source->fields())
+    EXPECT_EQ(field.shape, std::vector<std::int64_t>{kAnyExtent}) << field.name;
+  EXPECT_EQ(source->fields()[0].padding, 9);
+  EXPECT_EQ(source->fields()[3].padding, -100);
+  std::vector<HostArray> sample(5);
+  source->read_one(std::vector<std::size_t>{0, 1, 2, 3, 4}, 1, sample);
+  EXPECT_THAT(values_of(sample[0]), ElementsAre(10));
+  EXPECT_THAT(values_of<bool>(sample[1]), ElementsAre(true));
+  EXPECT_THAT(values_of(sample[2]), ElementsAre(1, 13));
+  EXPECT_THAT(values_of(sample[3]), ElementsAre(13, 2));
+  EXPECT_THAT(values_of<bool>(sample[4]), ElementsAre(true, true));
+  EXPECT_EQ(sample[3].shape, std::vector<std::int64_t>{2});
+  source->read_one(std::vector<std::size_t>{0}, 0, sample);
+  EXPECT_THAT(values_of(sample[0]), ElementsAre(11, 10));
+  in_batch.source_length = 2;
+  EXPECT_EQ(refusal([&] { open_pairs(file("a b c\td\n"), {}, in_batch); }),
+            "t.tsv:1: column 0: expected at most 2 tokens, got 3; `too_long: cut` cuts texts");
+}
+
 TEST(Pairs, TakeTheWordsOfTheReference) {
   const auto source = open_pairs(file("new a\tb\n"), file("a\tb\na\tb\nb\tc\n"), options(2, 2));
   EXPECT_THAT(all_of(*source, "x"), ElementsAre(3, 5));  // b 3 times, a 2

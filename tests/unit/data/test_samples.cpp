@@ -3,6 +3,7 @@
 #include "decent/data/samples.h"
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,8 @@
 
 #include "../support/refusal.h"
 #include "decent/core/error.h"
+#include "decent/core/torch_dtype.h"
+#include "decent/data/field_of_batch.h"
 
 namespace decent {
 namespace {
@@ -22,13 +25,18 @@ using testing::refusal;
 constexpr std::array<std::size_t, 2> kBoth = {0, 1};
 
 // Sample i: x = [i, i + 0.5], or where extents differ i + 1 values of i; y = i. Some are broken.
+// Those of which extents differ may have a padding.
 class NumberedSamples final : public Source {
  public:
   explicit NumberedSamples(std::int64_t size, bool differ = false,
-                           std::set<std::int64_t> broken = {})
+                           std::set<std::int64_t> broken = {},
+                           std::optional<std::int64_t> padding = {})
       : size_(size),
         broken_(std::move(broken)),
-        fields_({{.name = "x", .dtype = DType::float32, .shape = {differ ? kAnyExtent : 2}},
+        fields_({{.name = "x",
+                  .dtype = DType::float32,
+                  .shape = {differ ? kAnyExtent : 2},
+                  .padding = padding},
                  {.name = "y", .dtype = DType::int64, .shape = {}}}) {}
 
   const std::vector<Field>& fields() const override { return fields_; }
@@ -43,16 +51,25 @@ class NumberedSamples final : public Source {
       out += bytes;
     }
   }
-  void read_one(std::size_t field, std::int64_t index, HostArray& out) const override {
-    if (fields_[field].fixed()) return Source::read_one(field, index, out);
+  void read_one(std::span<const std::size_t> fields, std::int64_t index,
+                std::span<HostArray> sample) const override {
+    for (const std::size_t field : fields) {
+      if (fields_[field].fixed()) {
+        Source::read_one({&field, 1}, index, sample);
+      } else {
+        read_differing(index, sample[field]);
+      }
+    }
+  }
+
+ private:
+  void read_differing(std::int64_t index, HostArray& out) const {
     check(index);
     out.dtype = DType::float32;
     out.shape = {index + 1};
     out.bytes.resize(static_cast<std::size_t>(index + 1) * sizeof(float));
     std::fill(out.as<float>().begin(), out.as<float>().end(), static_cast<float>(index));
   }
-
- private:
   void check(std::int64_t index) const {
     if (broken_.contains(index)) throw UserError("sample " + std::to_string(index) + " is broken");
   }
@@ -130,6 +147,32 @@ TEST(Samples, OfOneBatchHaveOneShape) {
               HasSubstr("the samples of a batch differ in field 'x': [3] and [2]"));
   const Samples same(std::make_unique<NumberedSamples>(5, /*differ=*/true), first_plus_draw());
   EXPECT_EQ(read(same, {2, 1}).fields[0].sizes(), at::IntArrayRef({2, 1}));
+}
+
+TEST(Samples, OfABatchArePaddedToItsLongest) {
+  const Samples samples(std::make_unique<NumberedSamples>(5, true, std::set<std::int64_t>{3}, -7),
+                        {}, 0, std::make_shared<LeftOut>(LeftOut::Instead::nothing));
+  const Batch batch = read(samples, {0, 3, 2, 1});
+  EXPECT_TRUE(at::equal(batch.fields[0],
+                        at::tensor({0, -7, -7, 2, 2, 2, 1, 1, -7}, at::kFloat).reshape({3, 3})));
+  EXPECT_THAT(labels(batch), ElementsAre(0, 2, 1));
+  EXPECT_EQ(read(samples, {1, 0}).fields[0].sizes(), at::IntArrayRef({2, 2}));
+}
+
+// Each dimension at its end, whatever the type.
+TEST(FieldOfBatch, IsPaddedInAllDimensions) {
+  for (const DType dtype : {DType::boolean, DType::uint8, DType::float16, DType::int64}) {
+    const Field field{.name = "x", .dtype = dtype, .shape = {kAnyExtent, kAnyExtent}, .padding = 1};
+    FieldOfBatch batch(field, 3, HostMemory::pageable);
+    for (const auto& shape : std::vector<std::vector<std::int64_t>>{{1, 3}, {2, 1}, {0, 2}}) {
+      const auto elements = static_cast<std::size_t>(shape[0] * shape[1]);
+      batch.add({dtype, shape, std::vector<std::byte>(elements * size_of(dtype))});
+    }
+    at::Tensor wanted = at::ones({3, 2, 3}, at::TensorOptions(scalar_type(dtype)));
+    wanted[0].narrow(0, 0, 1).narrow(1, 0, 3).zero_();
+    wanted[1].narrow(0, 0, 2).narrow(1, 0, 1).zero_();
+    EXPECT_TRUE(at::equal(std::move(batch).tensor(), wanted)) << name_of(dtype);
+  }
 }
 
 TEST(Samples, ABrokenOneIsAnError) {

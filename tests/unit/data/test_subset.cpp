@@ -37,9 +37,8 @@ std::vector<std::int64_t> all_of(const Source& source) {
   std::vector<std::int64_t> values(indices.size());
   source.read(0, indices, reinterpret_cast<std::byte*>(values.data()));
   for (const std::int64_t index : indices) {
-    HostArray one;
-    source.read_one(0, index, one);
-    EXPECT_EQ(one.as<std::int64_t>()[0], values[static_cast<std::size_t>(index)]);
+    EXPECT_EQ(source.read_one(0, index).as<std::int64_t>()[0],
+              values[static_cast<std::size_t>(index)]);
   }
   return values;
 }

@@ -48,6 +48,9 @@ class CsvSource final : public Source {
       : table_(std::move(table)), plan_(std::move(plan)) {
     fields_.push_back({"x", DType::float32, {static_cast<std::int64_t>(plan_->width)}});
     ends_ = {end_of(table_.layout.x), end_of(table_.layout.y)};
+    const std::vector<Role>& roles = table_.layout.roles;
+    shared_ = std::any_of(roles.begin(), roles.end(),
+                          [](const Role& role) { return role.x >= 0 && role.y >= 0; });
     const Target target = plan_->learned.target;
     is_class_ = target == Target::integers || target == Target::words;
     if (is_class_) fields_.push_back({"y", DType::int64, {}});
@@ -62,31 +65,50 @@ class CsvSource final : public Source {
 
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {
-    assert(field < fields_.size());
-    const std::size_t bytes = fields_[field].sample_bytes();
+    std::vector<std::byte*> outs(fields_.size());
+    outs.at(field) = out;
+    read_fields(indices, outs);
+  }
+
+  void read_fields(std::span<const std::int64_t> indices,
+                   std::span<std::byte* const> outs) const override {
+    assert(outs.size() == fields_.size());
+    Row row{.x = outs[kX], .y = outs.size() > kY ? outs[kY] : nullptr};
+    if (row.x != nullptr && row.y != nullptr && shared_) return Source::read_fields(indices, outs);
+    row.end = std::max(row.x == nullptr ? 0 : ends_[kX], row.y == nullptr ? 0 : ends_[kY]);
     table_.rows.read(indices, [&](CellReader& reader) {
-      read_row(reader, field, out);
-      out += bytes;
+      read_row(reader, row);
+      if (row.x != nullptr) row.x += fields_[kX].sample_bytes();
+      if (row.y != nullptr) row.y += fields_[kY].sample_bytes();
     });
   }
 
  private:
   static constexpr std::size_t kX = 0;
+  static constexpr std::size_t kY = 1;
+
+  // Where the fields of a row go, null for one that is not wanted, and the column after the last
+  // that they need.
+  struct Row {
+    std::byte* x = nullptr;
+    std::byte* y = nullptr;
+    std::size_t end = 0;
+  };
 
   static std::size_t end_of(const std::vector<std::size_t>& columns) {
     return columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1;
   }
 
   // The whole file was checked when it was opened: what is wrong now has changed.
-  void read_row(CellReader& reader, std::size_t field, std::byte* out) const {
-    if (field == kX) std::memset(out, 0, fields_[kX].sample_bytes());  // what is not hot
-    for (std::size_t i = 0; i < ends_[field]; ++i) {
+  void read_row(CellReader& reader, const Row& row) const {
+    if (row.x != nullptr) std::memset(row.x, 0, fields_[kX].sample_bytes());  // what is not hot
+    for (std::size_t i = 0; i < row.end; ++i) {
       if (!reader.more()) RowIndex::throw_changed(reader);
       const Role& role = table_.layout.roles[i];
-      if (field == kX && role.x >= 0) {
-        read_input(reader, plan_->inputs[static_cast<std::size_t>(role.x)], out);
-      } else if (field != kX && role.y >= 0) {
-        read_target(reader, static_cast<std::size_t>(role.y), out);
+      if (role.x >= 0 && row.x != nullptr) {
+        read_input(reader, plan_->inputs[static_cast<std::size_t>(role.x)], row.x);
+      } else if (role.y >= 0 && row.y != nullptr) {
+        read_target(reader, static_cast<std::size_t>(role.y), row.y);
       } else {
         reader.take();
       }
@@ -134,6 +156,7 @@ class CsvSource final : public Source {
   std::vector<Field> fields_;
   std::array<std::size_t, 2> ends_{};  // of each field: the column after the last that it reads
   bool is_class_ = false;
+  bool shared_ = false;  // whether a column is part of both
 };
 
 Filling filling_of(const std::string& missing) {

@@ -43,7 +43,7 @@ class RowIndex {
   /// row unread. Rows that follow one another are read without going back to a place.
   template <class ReadRow>
   void read(std::span<const std::int64_t> numbers, const ReadRow& read_row) const {
-    std::string buffer;
+    thread_local std::string buffer;  // allocated once: a call may be for one row
     std::optional<CellReader> reader;
     const Mark* mark = nullptr;
     std::int64_t next = 0;  // the row that `reader` comes to

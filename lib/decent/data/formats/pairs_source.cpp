@@ -1,7 +1,6 @@
 #include "decent/data/formats/pairs_source.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -86,6 +85,18 @@ std::vector<std::string> words_of(const csv::TextFiles& files, const PairsOption
   return counts.words(static_cast<std::size_t>(most));
 }
 
+std::vector<Field> fields_of(const PairsOptions& options) {
+  const bool any = options.pad_in_batch;
+  const std::vector<std::int64_t> source = {any ? kAnyExtent : options.source_length};
+  const std::vector<std::int64_t> target = {any ? kAnyExtent : options.target_length};
+  const std::int64_t pad = options.special.pad;
+  return {{"x", DType::int64, source, pad},
+          {"x_mask", DType::boolean, source, 0},
+          {"y_in", DType::int64, target, pad},
+          {"y", DType::int64, target, options.ignore_index},
+          {"y_mask", DType::boolean, target, 0}};
+}
+
 class PairsSource final : public Source {
  public:
   PairsSource(std::shared_ptr<const csv::TextFile> file, const PairsOptions& options,
@@ -96,7 +107,8 @@ class PairsSource final : public Source {
         rows_(rows_of(file, layout_)),
         source_{layout_.source, static_cast<std::size_t>(options.source_length)},
         // The token at the end needs room.
-        target_{layout_.target, static_cast<std::size_t>(options.target_length - 1)} {
+        target_{layout_.target, static_cast<std::size_t>(options.target_length - 1)},
+        fields_(fields_of(options)) {
     rows_.scan([&](CellReader& row) { check(row); });
     if (rows_.size() == 0) throw UserError("'" + file->name() + "': it has no rows of data");
   }
@@ -107,20 +119,39 @@ class PairsSource final : public Source {
 
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {
-    assert(field < fields_.size());
-    const std::size_t bytes = fields_[field].sample_bytes();
-    const Side& side = field <= kXMask ? source_ : target_;
-    std::vector<std::int64_t> tokens;
+    std::vector<std::byte*> outs(fields_.size());
+    outs.at(field) = out;
+    read_fields(indices, outs);
+  }
+
+  void read_fields(std::span<const std::int64_t> indices,
+                   std::span<std::byte* const> outs) const override {
+    std::vector<std::byte*> at(outs.begin(), outs.end());
+    Pair pair;
     rows_.read(indices, [&](CellReader& row) {
-      bool found = false;
-      for_both(row, layout_, [&](std::size_t column, std::string_view text) {
-        if (column != side.column) return;
-        tokens_in(row, side, text, tokens);
-        found = true;
-      });
-      if (!found || tokens.size() > side.most) RowIndex::throw_changed(row);
-      write(field, tokens, out);
-      out += bytes;
+      read_pair(row, pair);
+      for (std::size_t field = 0; field < at.size(); ++field) {
+        if (at[field] == nullptr) continue;
+        write(field, pair, fields_[field].shape[0], at[field]);
+        at[field] += fields_[field].sample_bytes();
+      }
+    });
+  }
+
+  void read_one(std::span<const std::size_t> fields, std::int64_t index,
+                std::span<HostArray> sample) const override {
+    if (!options_.pad_in_batch) return Source::read_one(fields, index, sample);
+    thread_local Pair pair;
+    rows_.read({&index, 1}, [&](CellReader& row) {
+      read_pair(row, pair);
+      for (const std::size_t field : fields) {
+        const std::size_t length = field <= kXMask ? pair.source.size() : pair.target.size() + 1;
+        HostArray& out = sample[field];
+        out.dtype = fields_[field].dtype;
+        out.shape = {static_cast<std::int64_t>(length)};
+        out.bytes.resize(length * size_of(out.dtype));
+        write(field, pair, out.shape[0], out.bytes.data());
+      }
     });
   }
 
@@ -131,6 +162,11 @@ class PairsSource final : public Source {
   struct Side {
     std::size_t column = 0;
     std::size_t most = 0;
+  };
+
+  struct Pair {
+    std::vector<std::int64_t> source;
+    std::vector<std::int64_t> target;  // without begin and end
   };
 
   void check(CellReader& row) const {
@@ -164,18 +200,40 @@ class PairsSource final : public Source {
     if (options_.cut) tokens.resize(std::min(tokens.size(), side.most));
   }
 
-  void write(std::size_t field, std::vector<std::int64_t>& tokens, std::byte* out) const {
-    const SpecialTokens& special = tokenizer_->special();
-    const auto extent = static_cast<std::size_t>(fields_[field].shape[0]);
-    if (field == kYIn) tokens.insert(tokens.begin(), special.begin);
-    if (field == kY || field == kYMask) tokens.push_back(special.end);
+  // The file was checked when it was opened: what is wrong now has changed.
+  void read_pair(CellReader& row, Pair& pair) const {
+    pair.source.clear();
+    pair.target.clear();
+    for_both(row, layout_, [&](std::size_t column, std::string_view text) {
+      if (column == source_.column) tokens_in(row, source_, text, pair.source);
+      if (column == target_.column) tokens_in(row, target_, text, pair.target);
+    });
+    for (const auto& [tokens, side] : {std::pair(&pair.source, &source_), {&pair.target, &target_}})
+      if (tokens->empty() || tokens->size() > side->most) RowIndex::throw_changed(row);
+  }
+
+  // `extent` elements of a field: its tokens, then its padding.
+  void write(std::size_t field, const Pair& pair, std::int64_t extent, std::byte* out) const {
+    const bool of_source = field <= kXMask;
+    const std::vector<std::int64_t>& tokens = of_source ? pair.source : pair.target;
+    const auto elements = static_cast<std::size_t>(extent);
+    const std::size_t used = tokens.size() + (of_source ? 0 : 1);
     if (field == kXMask || field == kYMask) {
-      std::memset(out, 0, extent);
-      std::memset(out, 1, tokens.size());
+      std::memset(out, 1, used);
+      std::memset(out + used, 0, elements - used);
       return;
     }
-    tokens.resize(extent, field == kY ? options_.ignore_index : special.pad);
-    std::memcpy(out, tokens.data(), extent * sizeof tokens[0]);
+    const SpecialTokens& special = tokenizer_->special();
+    if (field == kYIn) out = put(out, special.begin);
+    out =
+        std::copy_n(std::as_bytes(std::span(tokens)).data(), tokens.size() * sizeof tokens[0], out);
+    if (field == kY) out = put(out, special.end);
+    for (std::size_t i = used; i < elements; ++i) out = put(out, *fields_[field].padding);
+  }
+
+  static std::byte* put(std::byte* out, std::int64_t token) {
+    std::memcpy(out, &token, sizeof token);
+    return out + sizeof token;
   }
 
   PairsOptions options_;
@@ -184,11 +242,7 @@ class PairsSource final : public Source {
   RowIndex rows_;
   Side source_;
   Side target_;
-  std::vector<Field> fields_ = {{"x", DType::int64, {options_.source_length}},
-                                {"x_mask", DType::boolean, {options_.source_length}},
-                                {"y_in", DType::int64, {options_.target_length}},
-                                {"y", DType::int64, {options_.target_length}},
-                                {"y_mask", DType::boolean, {options_.target_length}}};
+  std::vector<Field> fields_;
 };
 
 }  // namespace

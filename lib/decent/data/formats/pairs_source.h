@@ -20,7 +20,8 @@ struct PairsOptions {
   std::string separator = "auto";
   std::int64_t source_length = 0;
   std::int64_t target_length = 0;
-  bool cut = false;  // what is longer; else it is refused
+  bool cut = false;           // what is longer; else it is refused
+  bool pad_in_batch = false;  // to the longest of the batch; else to the two lengths
   TokenKind tokens = TokenKind::words;
   std::optional<std::vector<std::string>> vocabulary;  // none: of the reference
   std::optional<std::int64_t> vocabulary_size;         // with special tokens; none: all words
@@ -28,11 +29,11 @@ struct PairsOptions {
   std::int64_t ignore_index = -100;
 };
 
-/// Fields, with S and T the two lengths: x int64 [S], the tokens of the source, then padding;
-/// x_mask bool [S], true for tokens; y_in int64 [T], the token `begin`, those of the target, then
-/// padding; y int64 [T], those of the target, the token `end`, then ignore_index; y_mask bool [T].
-/// Words are those of `reference`, or of the files themselves where that is empty. Throws
-/// UserError, with the line and the column of what is wrong.
+/// Fields, with S and T the two lengths, or with pad_in_batch any extent that fits: x int64 [S],
+/// the tokens of the source, then padding; x_mask bool [S], true for tokens; y_in int64 [T], the
+/// token `begin`, those of the target, then padding; y int64 [T], those of the target, the token
+/// `end`, then ignore_index; y_mask bool [T]. Words are those of `reference`, or of the files
+/// themselves where that is empty. Throws UserError, with the line and the column of what is wrong.
 std::unique_ptr<Source> open_pairs(const csv::TextFiles& files, const csv::TextFiles& reference,
                                    const PairsOptions& options);
 

@@ -117,8 +117,21 @@ class Images final : public Source {
     }
   }
 
-  void read_one(std::size_t field, std::int64_t index, HostArray& out) const override {
-    if (field == kLabel) return Source::read_one(field, index, out);
+  void read_one(std::span<const std::size_t> fields, std::int64_t index,
+                std::span<HostArray> sample) const override {
+    for (const std::size_t field : fields) {
+      if (field == kLabel) {
+        Source::read_one({&field, 1}, index, sample);
+      } else {
+        read_image(index, sample[field]);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLabel = 1;
+
+  void read_image(std::int64_t index, HostArray& out) const {
     const Pixels& pixels = decoded(index);
     const ImageSize own{pixels.height, pixels.width};
     const ImageSize size = size_.value_or(own);
@@ -128,9 +141,6 @@ class Images final : public Source {
                      sizeof(float));
     write(pixels, own, out.bytes.data());
   }
-
- private:
-  static constexpr std::size_t kLabel = 1;
 
   // In memory of this thread, until its next call.
   const Pixels& decoded(std::int64_t index) const {

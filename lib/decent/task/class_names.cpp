@@ -1,0 +1,26 @@
+#include "decent/task/class_names.h"
+
+#include <algorithm>
+
+#include "decent/core/error.h"
+#include "decent/core/quote.h"
+#include "decent/report/data_files.h"
+
+namespace decent {
+
+void check_classes(const DataSet& eval, const SourceRecipe& recipe, const KnownClasses& known) {
+  const std::vector<std::string> own = written_classes(eval.samples->source().classes());
+  const std::vector<std::string> names = written_classes(known.names);
+  const auto [first, other] = std::mismatch(names.begin(), names.end(), own.begin(), own.end());
+  if (names.empty() || other == own.end()) return;
+  const auto& keys = recipe.options.all();
+  const bool has_reference = std::any_of(keys.begin(), keys.end(),
+                                         [](const auto& key) { return key.first == "reference"; });
+  throw UserError("data.eval: class " + std::to_string(other - own.begin()) + " is " +
+                  in_quotes(*other) + ", in " + known.where + " " +
+                  (first == names.end() ? "there is none" : "it is " + in_quotes(*first)) +
+                  (has_reference ? "; `reference: <path of data.train>` takes the classes of that"
+                                 : "; both must have the same classes"));
+}
+
+}  // namespace decent

@@ -1,0 +1,24 @@
+#pragma once
+// The numbers of classes in evaluation, which must be those of training.
+
+#include <string>
+#include <vector>
+
+#include "decent/config/recipe.h"
+#include "decent/task/sources.h"
+
+namespace decent {
+
+/// The names of classes 0, 1, .. of training; none where they are not known. `where` says whose
+/// they are, for messages: "data.train", or a file.
+struct KnownClasses {
+  std::vector<std::string> names;
+  std::string where;
+};
+
+/// Throws UserError where a class of data.eval has another name than the class of that number in
+/// training: one that the data of evaluation does not have moves the numbers of those after it.
+/// `recipe` is that of data.eval.
+void check_classes(const DataSet& eval, const SourceRecipe& recipe, const KnownClasses& known);
+
+}  // namespace decent

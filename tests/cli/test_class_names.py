@@ -1,0 +1,96 @@
+"""The numbers of classes come from their names: evaluation must have those of training, by itself too."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from program import Ended
+from runs import Run, assert_says, attempt, merged, recipe, refused, train
+
+CLASSES = ["ant", "bee", "cat"]
+
+
+def images(folder: Path, classes: list[str] | list[bytes]) -> dict:
+    random = np.random.default_rng(len(classes))
+    for name in classes:
+        place = Path(str(folder)) / (name if isinstance(name, str) else name.decode("utf-8", "surrogateescape"))
+        place.mkdir(parents=True)
+        for number in range(12):
+            Image.fromarray(random.integers(0, 256, (8, 8), np.uint8)).save(place / f"{number}.png")
+    return {"format": "images", "path": str(folder), "channels": 1}
+
+
+def settings(source: dict, **changes: object) -> dict:
+    return merged(recipe(data={"train": source, "batch_size": 12}, train={"steps": 3}, checkpoint={"every_steps": 3}), changes)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("classes")
+    run = train(folder / "run", settings(images(folder / "train", CLASSES)))
+    assert json.loads((run.folder / "classes.json").read_text()) == CLASSES
+    return run
+
+
+def evaluate(folder: Path, checkpoint: object, classes: list[str]) -> list[Ended]:
+    own = images(folder / "eval", classes)
+    return attempt(folder / "eval-only", settings(own, data={"eval": own}), "--eval-only", "--checkpoint", checkpoint)
+
+
+@pytest.mark.parametrize("classes", [CLASSES, CLASSES[:2]], ids=["all", "the first"])
+def test_the_same_numbers(classes: list[str], trained: Run, tmp_path: Path) -> None:
+    ended, = evaluate(tmp_path, trained.checkpoint(3), classes)
+    assert (ended.code, ended.err) == (0, "")
+    assert_says(ended.out, f"on {12 * len(classes)} samples")
+
+
+OTHERS = {
+    "missing": (["ant", "cat"], "class 1 is 'cat', in '{}' it is 'bee'"),
+    "another": (["ant", "bee", "cow"], "class 2 is 'cow', in '{}' it is 'cat'"),
+    "more": ([*CLASSES, "dog"], "class 3 is 'dog', in '{}' there is none"),
+    "in front": (["aardvark", *CLASSES], "class 0 is 'aardvark', in '{}' it is 'ant'"),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_numbers(name: str, trained: Run, tmp_path: Path) -> None:
+    """Two workers tell it once; in training it is an error too."""
+    classes, says = OTHERS[name]
+    own = images(tmp_path / "eval", classes)
+    alone = settings(own, data={"eval": own})
+    message = refused(tmp_path / "alone", alone, "--eval-only", "--checkpoint", trained.checkpoint(3), workers=2)
+    assert_says(message, "data.eval: " + says.format(trained.folder / "classes.json") + "; both must have the same classes")
+    both = settings(images(tmp_path / "train", CLASSES), data={"eval": own})
+    assert_says(refused(tmp_path / "run", both), "data.eval: " + says.replace("'{}'", "data.train"))
+
+
+def test_names_that_are_not_known(trained: Run, tmp_path: Path) -> None:
+    """A model file as it is, or a checkpoint away from its run, has nothing to compare with."""
+    moved = tmp_path / "moved" / "step-00000003"
+    shutil.copytree(trained.checkpoint(3), moved)
+    for checkpoint in ("none", moved):
+        ended, = evaluate(tmp_path / Path(checkpoint).name, checkpoint, ["bee", "cat"])
+        assert (ended.code, ended.err) == (0, "")
+
+
+def test_a_damaged_list(trained: Run, tmp_path: Path) -> None:
+    shutil.copytree(trained.folder, tmp_path / "run")
+    (tmp_path / "run" / "classes.json").write_text('["ant", 7]')
+    own = images(tmp_path / "eval", CLASSES)
+    message = refused(tmp_path / "eval-only", settings(own, data={"eval": own}), "--eval-only", "--checkpoint",
+                      tmp_path / "run" / "checkpoints" / "step-00000003/")
+    assert_says(message, "classes.json': expected the names of classes, a list of strings")
+
+
+def test_names_that_are_no_utf8(tmp_path: Path) -> None:
+    """classes.json has them with replacement characters; they are the same all the same."""
+    own = images(tmp_path / "data", [b"\xe4", b"\xf6"])
+    run = train(tmp_path / "run", settings(own, data={"eval": own}))
+    ended, = attempt(tmp_path / "run", settings(own, data={"eval": own}), "--eval-only")
+    assert (ended.code, ended.err) == (0, ""), run

@@ -1,0 +1,159 @@
+"""Pairs padded to the longest of a batch: the batches of a PyTorch collate, bit for bit, and runs on them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from program import ROOT
+from runs import Run, assert_same_run, assert_same_weights, attempt, merged, recipe, train, write_recipe
+
+RUN = os.environ.get("DECENT_LOADER_RUN", ROOT / "build" / "bin" / "loader_run")
+FIELDS = ["x", "x_mask", "y_in", "y_mask", "y"]
+LENGTHS = [9, 12]  # one more than the longest of the texts has
+PAIRS = 90
+
+Pair = tuple[list[int], list[int]]
+
+
+class Translator(torch.nn.Module):
+    """What it says of a token depends on no padding."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(vocabulary, 8)
+        self.head = torch.nn.Linear(8, vocabulary)
+
+    def forward(self, x: torch.Tensor, x_mask: torch.Tensor, y_in: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
+        bag = (self.words(x) * x_mask.unsqueeze(-1)).sum(1, keepdim=True)
+        return self.head((bag + self.words(y_in)) * y_mask.unsqueeze(-1))
+
+
+def collate(pairs: list[Pair], pad: int = 0, ignore: int = -100) -> dict[str, torch.Tensor]:
+    """As the tutorials of PyTorch do it."""
+    def padded(rows: list[list[int]], value: int) -> torch.Tensor:
+        return pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
+
+    sources, targets = [a for a, _ in pairs], [b for _, b in pairs]
+    return {"x": padded(sources, pad), "x_mask": padded([[1] * len(a) for a in sources], 0).bool(),
+            "y_in": padded([[1, *b] for b in targets], pad), "y_mask": padded([[1] * (len(b) + 1) for b in targets], 0).bool(),
+            "y": padded([[*b, 2] for b in targets], ignore)}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Pair]]:
+    """Ids, so that the samples are the file's; a model that knows 30 numbers."""
+    folder = tmp_path_factory.mktemp("pairs")
+    random = np.random.default_rng(5)
+    pairs = [tuple(random.integers(4, 30, random.integers(1, longest)).tolist() for longest in LENGTHS) for _ in range(PAIRS)]
+    (folder / "pairs.tsv").write_text("".join("\t".join(" ".join(map(str, text)) for text in pair) + "\n" for pair in pairs))
+    torch.manual_seed(2)
+    torch.jit.script(Translator(30)).save(str(folder / "model.pt"))
+    return folder, pairs
+
+
+def settings(folder: Path, pad: str, **changes: object) -> dict:
+    source = {"format": "pairs", "path": str(folder / "pairs.tsv"), "tokens": "ids", "length": LENGTHS, "pad": pad}
+    return merged(recipe(folder / "model.pt", model={"inputs": FIELDS[:-1]}, data={"train": source, "batch_size": 7},
+                         train={"steps": 12}), changes)
+
+
+def batches(folder: Path, recipe: dict, count: int, *worker: int) -> list[dict[str, torch.Tensor]]:
+    folder.mkdir()
+    done = subprocess.run([RUN, "batches", write_recipe(folder, recipe), str(count), *map(str, worker)], capture_output=True,
+                          check=True, timeout=60)
+    found, left = [], done.stdout
+    while left:
+        line, _, left = left.partition(b"\n")
+        name, dtype, shape = line.decode().split(" ", 2)
+        array = np.frombuffer(left, np.dtype(dtype), int(np.prod(json.loads(shape)))).reshape(json.loads(shape))
+        left = left[array.nbytes:]
+        found.append((name, torch.from_numpy(array.copy())))
+    return [dict(found[i:i + len(FIELDS)]) for i in range(0, len(found), len(FIELDS))]
+
+
+def assert_equal(ours: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> None:
+    assert set(ours) == set(wanted)
+    for name, tensor in wanted.items():
+        assert ours[name].dtype == tensor.dtype and torch.equal(ours[name], tensor), name
+
+
+def test_batches_are_those_of_a_collate(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
+    folder, pairs = data
+    ordered = settings(folder, "batch", data={"shuffle": False})
+    loader = torch.utils.data.DataLoader(pairs, batch_size=7, collate_fn=collate, drop_last=True)
+    wanted = [*loader, *loader]
+    assert len({batch["x"].size(1) for batch in wanted}) > 1
+    for ours, theirs in zip(batches(tmp_path / "one", ordered, len(wanted)), wanted, strict=True):
+        assert_equal(ours, theirs)
+    other = {"train": {"special": [33, 1, 2, 0], "ignore_index": -5}}
+    ours, = batches(tmp_path / "special", merged(ordered, {"data": other}), 1)
+    assert_equal(ours, collate(pairs[:7], 33, -5))
+
+
+def test_workers_differ_in_length_and_threads_change_nothing(data: tuple[Path, list[Pair]], tmp_path: Path) -> None:
+    folder, pairs = data
+    for rank in (0, 1):
+        one = batches(tmp_path / f"{rank}", settings(folder, "batch"), 12, rank, 2)
+        for batch in one:
+            assert batch["x"].size(1) == batch["x_mask"].sum(1).max() and batch["y"].size(1) == batch["y_mask"].sum(1).max()
+        three = batches(tmp_path / f"{rank}-3", settings(folder, "batch", data={"threads": 3}), 12, rank, 2)
+        for ours, wanted in zip(three, one, strict=True):
+            assert_equal(ours, wanted)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(data: tuple[Path, list[Pair]], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("undisturbed") / "run", evaluated(data[0], "batch"), workers=2)
+
+
+def evaluated(folder: Path, pad: str) -> dict:
+    """On the same pairs, 11 in a batch."""
+    base = settings(folder, pad)
+    return merged(base, {"data": {"eval": base["data"]["train"], "eval_batch_size": 11}, "eval": {"every_steps": 6},
+                         "checkpoint": {"every_steps": 6}})
+
+
+def test_evaluation_counts_no_padding(data: tuple[Path, list[Pair]], undisturbed: Run) -> None:
+    """As one sample after another, none of them padded."""
+    model = torch.jit.load(undisturbed.folder / "model.pt")
+    loss, right, tokens = 0.0, 0, 0
+    for pair in data[1]:
+        fields = collate([pair])
+        output = model(*(fields[name] for name in FIELDS[:-1])).double()[0]
+        loss += torch.nn.functional.cross_entropy(output, fields["y"][0], reduction="sum").item()
+        right += int((output.argmax(-1) == fields["y"][0]).sum())
+        tokens += output.size(0)
+    assert undisturbed.evaluation["samples"] == PAIRS
+    assert undisturbed.evaluation["loss"] == pytest.approx(loss / tokens, rel=1e-6)
+    assert undisturbed.evaluation["accuracy"] == right / tokens
+
+
+def test_runs_are_those_padded_to_a_length(data: tuple[Path, list[Pair]], undisturbed: Run, tmp_path: Path) -> None:
+    """But for rounding: sums have more zeros in them."""
+    fixed = train(tmp_path / "fixed", evaluated(data[0], "length"), workers=2)
+    np.testing.assert_allclose(undisturbed.losses, fixed.losses, rtol=1e-5)
+    for ours, theirs in zip(undisturbed.lines("eval"), fixed.lines("eval"), strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5) and ours["accuracy"] == theirs["accuracy"]
+
+
+def test_threads_and_a_stop_change_no_run(data: tuple[Path, list[Pair]], undisturbed: Run, tmp_path: Path) -> None:
+    changed = merged(evaluated(data[0], "batch"), {"data": {"threads": 3, "prefetch": 5}})
+    assert_same_run(train(tmp_path / "threads", changed, workers=2), undisturbed)
+    train(tmp_path / "stopped", changed, "--set", "train.steps=6", "--set", "schedule.t_max=12", workers=2)
+    assert_same_weights(train(tmp_path / "stopped", changed, "--resume", "auto", workers=2), undisturbed)
+
+
+def test_dry_run_and_evaluation_alone(data: tuple[Path, list[Pair]], undisturbed: Run, tmp_path: Path) -> None:
+    alone = ["--eval-only", "--checkpoint", undisturbed.checkpoint(12)]
+    for flags in (["--dry-run"], alone):
+        ended, = attempt(tmp_path / flags[0], evaluated(data[0], "batch"), *flags)
+        assert ended.code == 0 and ended.err == "", ended
+    assert f"loss {undisturbed.evaluation['loss']:.4f}" in ended.out
