@@ -23,7 +23,7 @@ FLOAT32 = 1e-6
 
 def export(folder: Path, *names: str) -> None:
     subprocess.run([sys.executable, ROOT / "models" / "export.py", *names, "--folder", folder], check=True,
-                   capture_output=True, timeout=120)
+                   capture_output=True, timeout=300)
 
 
 def test_files_are_what_the_script_exports(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_gpt_of_any_size(tmp_path: Path) -> None:
     sizes = {"layers": 2, "width": 32, "heads": 2, "context": 20, "vocabulary": 50}
     flags = [text for name, size in sizes.items() for text in (f"--{name}", str(size))]
     subprocess.run([sys.executable, ROOT / "models" / "char_gpt.py", tmp_path / "small.pt", *flags], check=True,
-                   capture_output=True, timeout=120)
+                   capture_output=True, timeout=300)
     model = torch.jit.load(str(tmp_path / "small.pt"))
     width = sizes["width"]  # the head has no weights of its own
     assert sum(p.numel() for p in model.parameters()) == 70 * width + 2 * (12 * width**2 + 13 * width) + 2 * width
