@@ -23,12 +23,15 @@ from torch import nn
 
 from char_gpt import char_gpt, gpt_11m, gpt_85m
 from digits import DigitsCNN, DigitsMLP
-from resnet import ResNet18
+from resnet import ResNet18, resnet18_small_images
+from seq2seq import pronunciation
 from table import table_mlp
 
 FOLDER = Path(__file__).resolve().parent
-KEPT = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN, "char_gpt": char_gpt, "table_mlp": table_mlp}
-MODELS = {**KEPT, "gpt_11m": gpt_11m, "gpt_85m": gpt_85m, "resnet18": ResNet18}  # large: made where they are needed
+KEPT = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN, "char_gpt": char_gpt, "table_mlp": table_mlp,
+        "pronunciation": pronunciation}
+MODELS = {**KEPT, "gpt_11m": gpt_11m, "gpt_85m": gpt_85m, "resnet18": ResNet18,
+          "resnet18_small_images": resnet18_small_images}  # large: made where they are needed
 # Inputs for the export as ONNX.
 EXAMPLES = {"digits_cnn": torch.zeros(2, 1, 8, 8), "char_gpt": torch.zeros(2, 128, dtype=torch.int64),
             "gpt_11m": torch.zeros(2, 256, dtype=torch.int64), "gpt_85m": torch.zeros(2, 256, dtype=torch.int64),

@@ -1,7 +1,10 @@
 """ResNet-18 as torchvision has it (He et al. 2015): 11.2 million parameters with 10 classes.
 
 Input x: float32 [B, 3, H, W], H and W at least 32; output: logits [B, classes]. Initialised as torchvision's:
-convolutions normal by fan out, batch norm 1 and 0.
+convolutions normal by fan out, batch norm 1 and 0. Names and order of the parameters are torchvision's, too.
+
+`small_images` is the usual change for CIFAR and the like: a first convolution of 3x3 without stride, and no pooling after
+it. H and W are then at least 8.
 """
 
 import torch
@@ -28,9 +31,13 @@ class Block(nn.Module):
 
 
 class ResNet18(nn.Module):
-    def __init__(self, classes: int = 10) -> None:
+    def __init__(self, classes: int = 10, small_images: bool = False) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        if small_images:
+            self.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+            self.maxpool = nn.Identity()
         self.bn1 = nn.BatchNorm2d(64)
         self.layer1 = self._layer(64, 64, stride=1)
         self.layer2 = self._layer(64, 128, stride=2)
@@ -46,7 +53,11 @@ class ResNet18(nn.Module):
         return nn.Sequential(Block(inputs, outputs, stride), Block(outputs, outputs, 1))
 
     def forward(self, x: Tensor) -> Tensor:
-        x = F.relu(self.bn1(self.conv1(x)))  # [B, 64, H / 2, W / 2]
-        x = F.max_pool2d(x, 3, stride=2, padding=1)
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))  # [B, 512, H / 32, W / 32]
+        x = self.maxpool(F.relu(self.bn1(self.conv1(x))))  # [B, 64, H / 4, W / 4]; small images: [B, 64, H, W]
+        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))  # [B, 512, H / 32, W / 32]; small images: an eighth
         return self.fc(torch.flatten(F.adaptive_avg_pool2d(x, 1), 1))
+
+
+def resnet18_small_images() -> ResNet18:
+    """For configs/mnist_images.yaml."""
+    return ResNet18(small_images=True)

@@ -231,6 +231,16 @@ def test_traced_model_with_its_mode_baked_in(data, zoo, tmp_path: Path) -> None:
     assert run.losses[-10:].mean() < run.losses[:10].mean()
 
 
+def test_attention_of_pytorch_has_both_modes(data, zoo, tmp_path: Path) -> None:
+    """Its dropout is told to train, and is reached in train mode only."""
+    import torch
+
+    layer = torch.nn.TransformerEncoderLayer(zoo.FEATURES, 2, 8, dropout=0.5)
+    file = tmp_path / "attention.pt"
+    torch.jit.script(torch.nn.Sequential(layer, torch.nn.Linear(zoo.FEATURES, 3))).save(str(file))
+    assert train(tmp_path, recipe(file, data("blob"), train={"steps": 1})).ended[0].err == ""
+
+
 def test_traced_model_without_modes(data, zoo, plain, tmp_path: Path) -> None:
     file = trace(zoo, "mlp", tmp_path / "traced.pt")
     run = train(tmp_path, in_order(file, data("blob"), optimizer=ADAMW))

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import support
-from tensors import read_safetensors, write_safetensors
+from passages import passages
+from tensors import write_safetensors
 
 ROOT = Path(__file__).resolve().parents[2]
+TEXTS = ROOT / "configs" / "data"
 
 
 def write_digits(path: Path) -> None:
@@ -26,17 +28,13 @@ def write_digits(path: Path) -> None:
 
 
 def write_passages(path: Path, length: int) -> None:
-    """The text of configs/char_gpt.yaml in passages of another length."""
-    fields = read_safetensors(ROOT / "configs" / "data" / "opticks-train.safetensors")
-    x, y = (fields[name].ravel() for name in "xy")  # passages follow on one another
-    count = len(x) // length
-    write_safetensors(path, {"x": x[: count * length].reshape(count, length),
-                             "y": y[: count * length].reshape(count, length)})
+    """The text of configs/char_gpt.yaml in passages of any length."""
+    write_safetensors(path, passages(TEXTS / "opticks-train.txt", length))
 
 
 def write_shuffled(path: Path, part: str, count: int | None = None) -> None:
     """The text of configs/char_gpt.yaml, `part` of it, in another order: the same for programs that read in order."""
-    fields = read_safetensors(ROOT / "configs" / "data" / f"opticks-{part}.safetensors")
+    fields = passages(TEXTS / f"opticks-{part}.txt", 128)
     rows = np.random.default_rng(0).permutation(len(fields["x"]))[:count]
     write_safetensors(path, {name: array[rows] for name, array in fields.items()})
 

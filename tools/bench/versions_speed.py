@@ -25,7 +25,7 @@ from runs import DIGITS_CNN, merged, recipe, train  # noqa: E402
 WARM_UP = 5
 ADAMW = {"optimizer": {"name": "adamw", "lr": 1e-3}, "log": {"every_steps": 1}}
 GPT = {"model": {"path": str(ROOT / "models" / "char_gpt.pt"), "inputs": ["x"], "target": "y"},
-       "data": {**{part: {"format": "safetensors", "path": str(ROOT / "configs" / "data" / f"opticks-{part}.safetensors")}
+       "data": {**{part: {"format": "text", "path": str(ROOT / "configs" / "data" / f"opticks-{part}.txt"), "length": 128}
                    for part in ("train", "eval")}, "batch_size": 4}}
 # (name, workers, steps, changes of the recipe)
 RECIPES = [("char_gpt, 1 worker", 1, 30, GPT), ("char_gpt, 2 workers", 2, 30, GPT),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "decent/model/forward_graph.h"
@@ -19,6 +20,35 @@ bool is_one_of(const torch::jit::Node* node, std::initializer_list<std::string_v
                         operators.end();
 }
 
+// Whether the train/eval switch of some module has a say in it: by arguments, and by the branches
+// that choose it. Tensors are not followed, as what they hold does not make a mode.
+bool follows_the_mode(const torch::jit::Value* value) {
+  std::vector<const torch::jit::Value*> left = {value};
+  std::set<const torch::jit::Value*> seen;
+  while (!left.empty()) {
+    const torch::jit::Value* next = left.back();
+    left.pop_back();
+    if (!seen.insert(next).second || next->type()->isSubtypeOf(*c10::TensorType::get())) continue;
+    const torch::jit::Node* source = next->node();
+    if (source->kind() == c10::prim::GetAttr && source->s(c10::attr::name) == "training")
+      return true;
+    left.insert(left.end(), source->inputs().begin(), source->inputs().end());
+    if (source->kind() != c10::prim::If) continue;
+    for (const torch::jit::Block* branch : source->blocks())
+      left.push_back(branch->outputs()[next->offset()]);
+  }
+  return false;
+}
+
+// As dropout in nn.MultiheadAttention, which is told to train but reached in train mode only.
+bool is_reached_by_mode(const torch::jit::Node* node) {
+  const torch::jit::Node* around = node->owningBlock()->owningNode();
+  for (; around != nullptr; around = around->owningBlock()->owningNode()) {
+    if (around->kind() == c10::prim::If && follows_the_mode(around->input(0))) return true;
+  }
+  return false;
+}
+
 bool has_constant_mode(const torch::jit::Node* node) {
   const torch::jit::FunctionSchema* schema = node->maybeSchema();
   if (schema == nullptr) return false;
@@ -26,7 +56,7 @@ bool has_constant_mode(const torch::jit::Node* node) {
     const auto index = schema->argumentIndexWithName(argument);
     if (!index || static_cast<std::size_t>(*index) >= node->inputs().size()) continue;
     const torch::jit::Node* source = node->input(static_cast<std::size_t>(*index))->node();
-    if (source->kind() == c10::prim::Constant) return true;
+    if (source->kind() == c10::prim::Constant) return !is_reached_by_mode(node);
   }
   return false;
 }

@@ -73,6 +73,24 @@ TEST_P(ForwardGraph, ShowsModesThatAreConstants) {
       ElementsAre());
 }
 
+// As in nn.MultiheadAttention: what is reached in one mode only may be told a constant.
+TEST_P(ForwardGraph, TakesABranchOnTheModeForTheMode) {
+  const std::string rate =
+      "    rate = 0.5\n    if not self.training:\n        rate = 0.0\n    if rate > 0.0:\n"
+      "        x = torch.dropout(x, rate, True)\n";
+  EXPECT_THAT(find_fixed_mode_operators(*graph_of(rate + "    return torch.linear(x, self.w)\n")),
+              ElementsAre());
+  EXPECT_THAT(find_fixed_mode_operators(*graph_of(
+                  "    if self.training:\n        if bool(x.sum() > 0):\n"
+                  "            x = torch.dropout(x, 0.5, True)\n    return torch.tanh(x)\n")),
+              ElementsAre());
+  // A branch on what the mode has changed is none on the mode.
+  EXPECT_THAT(find_fixed_mode_operators(
+                  *graph_of(rate + "    if bool(x.sum() > 0):\n"
+                                   "        x = torch.dropout(x, 0.1, True)\n    return x\n")),
+              ElementsAre("1 x dropout"));
+}
+
 TEST_P(ForwardGraph, ShowsOperatorsOnTheCpu) {
   EXPECT_THAT(
       find_cpu_operators(*graph_of("    return torch.linear(x, self.w) + torch.zeros([3])\n")),
