@@ -24,6 +24,7 @@
 #include "decent/task/probabilities.h"
 #include "decent/task/scalings.h"
 #include "decent/train/announcements.h"
+#include "decent/train/class_report.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/export_check.h"
 #include "decent/train/fingerprint.h"
@@ -101,7 +102,9 @@ std::string foreign_source(const Recipe& recipe) {
 void evaluate(Program& program, TriedTask& tried, const Averaged& model,
               const std::shared_ptr<Communicator>& communicator) {
   Task& task = tried.task;
-  Evaluator evaluator(task, communicator, *program.world);
+  Evaluator evaluator(
+      task, communicator, *program.world,
+      has_class_report(task) ? EvaluationDetail::confusion : EvaluationDetail::scores);
   const Evaluation evaluation = evaluator.evaluate(model.step);
   const EvalMetrics metrics{.step = model.step,
                             .epoch = model.epochs_done,
@@ -119,6 +122,11 @@ void evaluate(Program& program, TriedTask& tried, const Averaged& model,
   if (task.eval->left_out) LeftOutList({}, *program.log).add(*program.world, *task.eval);
   announce(*program.log, notices_of_model(task, tried.trial));
   program.log->info(evaluation_line(metrics, model.replicas));
+  program.world->agree("classes", [&] {
+    if (!program.main_worker()) return;
+    for (const std::string& line : report_classes(task, evaluation.confusion))
+      program.log->info(line);
+  });
 }
 
 // A line for the user about what was written, where there is one.

@@ -34,6 +34,13 @@ struct ModelInput {
   bool operator==(const ModelInput&) const = default;
 };
 
+/// What names of a file of weights begin with, and what takes its place.
+struct PrefixRecipe {
+  std::string from;
+  std::string to;
+  bool operator==(const PrefixRecipe&) const = default;
+};
+
 struct ModelRecipe {
   std::filesystem::path path;
   std::vector<ModelInput> inputs = {{.argument = "", .field = "x"}};
@@ -47,8 +54,11 @@ struct ModelRecipe {
   double focal_gamma = 2;
   MemoryFormat memory_format = MemoryFormat::contiguous;
   std::optional<std::filesystem::path> weights;
+  std::vector<std::string> weights_ignore;  // globs
+  std::vector<PrefixRecipe> weights_rename;
   std::vector<std::string> freeze;
   std::vector<std::string> unfreeze;
+  bool freeze_statistics = false;
   DeviceName device = DeviceName::automatic;
   bool operator==(const ModelRecipe&) const = default;
 };

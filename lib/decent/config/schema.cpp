@@ -40,6 +40,12 @@ Table<ModelRecipe> make_model_table() {
       .doc(
           "File of weights to start from: `.safetensors`, or `.pt`, `.pth`, `.bin` of `torch.save` "
           "or `torch.jit.save`. Nothing of it is run.");
+  table.key("weights_ignore", &R::weights_ignore)
+      .doc(
+          "Globs over tensors that are not taken from the file of weights, by the model's names: "
+          "they stay as the model has them.");
+  table.key("weights_rename", &R::weights_rename)
+      .doc("What names in the file of weights begin with, and what takes its place.");
   table.key("freeze", &R::freeze)
       .shapes_exchange()  // what else is in a bucket moves where it is cut into slices
       .doc("Globs over parameters that do not train.");
@@ -48,6 +54,8 @@ Table<ModelRecipe> make_model_table() {
       .doc(
           "Globs over tensors of an `.onnx` file that train although its import took them for "
           "constants.");
+  table.key("freeze_statistics", &R::freeze_statistics)
+      .doc("Batch norm whose parameters do not train keeps its running statistics, and uses them.");
   table.key("device", &R::device)
       .may_differ()
       .on_resume(silent)

@@ -15,6 +15,14 @@ struct Codec<std::vector<ModelInput>> {
   static std::string type(const Limits&);
 };
 
+/// {from: to, ..}, in the order in which they are written.
+template <>
+struct Codec<std::vector<PrefixRecipe>> {
+  static bool read(const Slot& slot, std::vector<PrefixRecipe>& out);
+  static std::string print(const std::vector<PrefixRecipe>& prefixes);
+  static std::string type(const Limits&) { return "{beginning: what takes its place}"; }
+};
+
 /// One path, or a list of them.
 template <>
 struct Codec<std::vector<std::filesystem::path>> {

@@ -96,6 +96,31 @@ std::string Codec<std::vector<ModelInput>>::type(const Limits&) {
   return "a list of data fields or {input name: field}, not empty";
 }
 
+bool Codec<std::vector<PrefixRecipe>>::read(const Slot& slot, std::vector<PrefixRecipe>& out) {
+  if (slot.value.kind != Value::Kind::mapping) return slot.expected(type(slot.limits));
+  report_duplicates(slot.value, slot.path, slot.context);
+  bool good = true;
+  for (const Entry& entry : slot.value.entries) {
+    const bool is_empty = entry.value.kind == Value::Kind::scalar && entry.value.text.empty();
+    const auto text = to_text(entry.value);
+    if (text || is_empty) {
+      out.push_back({.from = entry.key, .to = text.value_or("")});
+      continue;
+    }
+    slot.context.mistakes.add(entry.where, dotted(slot.path, entry.key),
+                              "expected text, got " + shown(entry.value));
+    good = false;
+  }
+  return good;
+}
+
+std::string Codec<std::vector<PrefixRecipe>>::print(const std::vector<PrefixRecipe>& prefixes) {
+  std::vector<std::string> texts;
+  for (const PrefixRecipe& each : prefixes)
+    texts.push_back(key_text(each.from) + ": " + scalar_text(each.to));
+  return "{" + join(texts) + "}";
+}
+
 bool Codec<std::vector<std::filesystem::path>>::read(const Slot& slot,
                                                      std::vector<std::filesystem::path>& out) {
   const bool is_list = slot.value.kind == Value::Kind::list;

@@ -7,11 +7,18 @@ namespace decent::config {
 namespace {
 
 // " (step, exponential)": the schedules that look at an option.
-std::string takers(const char* option) {
+std::string schedules_with(const char* option) {
   std::vector<std::string> names;
   for (const std::string& name : schedule_names())
     if (schedule_takes(name, option)) names.push_back(name);
   return " (" + join(names) + ")";
+}
+
+// A key that some schedules look at, which its meaning names.
+template <class T>
+auto& argument(Table<ScheduleRecipe>& table, const char* name, T ScheduleRecipe::*member,
+               const std::string& meaning) {
+  return table.key(name, member).doc(meaning + schedules_with(name) + ".");
 }
 
 }  // namespace
@@ -19,34 +26,41 @@ std::string takers(const char* option) {
 Table<ScheduleRecipe> make_schedule_table() {
   using R = ScheduleRecipe;
   Table<R> table;
-  const auto key = [&table](const char* name, auto member, const std::string& meaning) -> auto& {
-    return table.key(name, member).doc(meaning + takers(name) + ".");
-  };
   table.key("name", &R::name)
       .one_of([](const Names&) { return schedule_names(); })
       .doc(
           "Course of the learning rate, with the names and arguments of torch.optim.lr_scheduler.");
-  key("warmup_steps", &R::warmup_steps, "Updates over which the learning rate rises to its peak")
+  argument(table, "warmup_steps", &R::warmup_steps,
+           "Updates over which the learning rate rises to its peak")
       .range(at_least(0));
-  key("t_max", &R::t_max, "Updates over which it falls; null: all updates after the warm-up")
+  argument(table, "t_max", &R::t_max,
+           "Updates over which it falls; null: all updates after the warm-up")
       .range(at_least(1));
-  key("eta_min", &R::eta_min, "Learning rate that it falls to").range(at_least(0));
-  key("warmup_decay", &R::warmup_decay, "Share of the peak at which the warm-up starts")
+  argument(table, "eta_min", &R::eta_min, "Learning rate that it falls to").range(at_least(0));
+  argument(table, "warmup_decay", &R::warmup_decay, "Share of the peak at which the warm-up starts")
       .range(within(0, 1));
-  key("start_factor", &R::start_factor, "Share of lr in the first update").range(above_up_to(0, 1));
-  key("end_factor", &R::end_factor, "Share of lr after total_iters updates").range(within(0, 1));
-  key("total_iters", &R::total_iters, "Updates from one to the other; null: all updates")
+  argument(table, "start_factor", &R::start_factor, "Share of lr in the first update")
+      .range(above_up_to(0, 1));
+  argument(table, "end_factor", &R::end_factor, "Share of lr after total_iters updates")
+      .range(within(0, 1));
+  argument(table, "total_iters", &R::total_iters,
+           "Updates from one to the other; null: all updates")
       .range(at_least(1));
-  key("step_size", &R::step_size, "Updates after which gamma is applied").range(at_least(1));
-  key("gamma", &R::gamma, "Factor; null: 0.1 for step").range(above(0));
-  key("total_steps", &R::total_steps, "Updates of the cycle; null: all updates").range(at_least(1));
-  key("pct_start", &R::pct_start, "Share of the cycle in which it rises").range(within(0, 1));
-  key("anneal_strategy", &R::anneal_strategy, "How it goes from one value to the next");
-  key("div_factor", &R::div_factor, "The first learning rate is lr divided by it").range(above(0));
-  key("final_div_factor", &R::final_div_factor, "The last one is the first divided by it")
+  argument(table, "step_size", &R::step_size, "Updates after which gamma is applied")
+      .range(at_least(1));
+  argument(table, "gamma", &R::gamma, "Factor; null: 0.1 for step").range(above(0));
+  argument(table, "total_steps", &R::total_steps, "Updates of the cycle; null: all updates")
+      .range(at_least(1));
+  argument(table, "pct_start", &R::pct_start, "Share of the cycle in which it rises")
+      .range(within(0, 1));
+  argument(table, "anneal_strategy", &R::anneal_strategy, "How it goes from one value to the next");
+  argument(table, "div_factor", &R::div_factor, "The first learning rate is lr divided by it")
       .range(above(0));
-  key("three_phase", &R::three_phase,
-      "Fall to the first learning rate as fast as it rose, then further");
+  argument(table, "final_div_factor", &R::final_div_factor,
+           "The last one is the first divided by it")
+      .range(above(0));
+  argument(table, "three_phase", &R::three_phase,
+           "Fall to the first learning rate as fast as it rose, then further");
   return table;
 }
 

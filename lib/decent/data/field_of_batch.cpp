@@ -1,7 +1,7 @@
 #include "decent/data/field_of_batch.h"
 
-#include <ATen/Dispatch.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <cstring>
@@ -24,13 +24,9 @@ at::Tensor empty_batch(DType dtype, std::int64_t samples, const std::vector<std:
 
 // The bytes of one element.
 std::vector<std::byte> element_of(DType dtype, std::int64_t value) {
-  std::vector<std::byte> element(size_of(dtype));
-  AT_DISPATCH_ALL_TYPES_AND3(at::kBool, at::kHalf, at::kBFloat16, scalar_type(dtype), "padding",
-                             [&] {
-                               const auto its = static_cast<scalar_t>(value);
-                               std::memcpy(element.data(), &its, sizeof its);
-                             });
-  return element;
+  const at::Tensor one = at::full({1}, value, scalar_type(dtype));
+  const auto* bytes = static_cast<const std::byte*>(one.const_data_ptr());
+  return {bytes, bytes + one.nbytes()};
 }
 
 using Extents = std::span<const std::int64_t>;

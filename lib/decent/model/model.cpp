@@ -152,6 +152,46 @@ void Model::check_trainable() const {
   throw UserError(model_in_quotes(path_) + " " + origin_->nothing_trainable(parameters_.size()));
 }
 
+namespace {
+
+// PyTorch's batch norms; instance norm with statistics is the same.
+bool has_statistics(const torch::jit::Module& module) {
+  return module.hasattr("running_mean") && module.attr("running_mean").isTensor() &&
+         module.hasattr("training") && module.find_method("forward");
+}
+
+bool trains(const torch::jit::Module& module) {
+  for (const at::Tensor& parameter : module.parameters(/*recurse=*/false))
+    if (parameter.requires_grad()) return true;
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> Model::freeze_statistics() {
+  for (const std::string& each : fixed_mode_operators_) {
+    if (each.find("batch_norm") == std::string::npos) continue;
+    throw UserError(
+        "model.freeze_statistics: the file holds the mode of batch norm as a constant (" + each +
+        "); torch.jit.script keeps it open");
+  }
+  std::vector<std::string> names;
+  for (const auto& [name, module] : module_.named_modules()) {
+    if (!has_statistics(module) || trains(module)) continue;
+    names.push_back(name);
+    in_eval_mode_.push_back(module);
+  }
+  if (!names.empty()) return names;
+  throw UserError(
+      "model.freeze_statistics: " + model_in_quotes(path_) +
+      " has no batch norm whose parameters are frozen (model.freeze) and whose mode is its own");
+}
+
+void Model::train() {
+  module_.train();
+  for (torch::jit::Module& module : in_eval_mode_) module.eval();
+}
+
 std::string Model::signature() const {
   std::vector<std::string> parts;
   for (const c10::Argument& argument : arguments_of(module_)) {

@@ -72,6 +72,15 @@ class Model {
   /// Tensors that forward holds as constants; they have no name.
   const std::vector<at::Tensor>& constants() const { return constants_; }
 
+  /// From now on train() leaves batch norm in eval mode whose own parameters do not train, or which
+  /// has none: its running statistics stay, and are what it normalizes by. Returns the names of
+  /// these modules. Throws UserError where there are none, or the mode is not a module's to choose.
+  std::vector<std::string> freeze_statistics();
+
+  /// As torch.nn.Module's.
+  void train();
+  void eval() { module_.eval(); }
+
   /// Moves every tensor of the model, which is loaded on the CPU; the tensors stay the same objects
   /// with other memory. Before the parameters are taken over by training.
   void move_to(at::Device device);
@@ -154,6 +163,7 @@ class Model {
   NamedTensors buffers_;
   NamedTensors state_;
   std::vector<BufferSlot> buffer_slots_;
+  std::vector<torch::jit::Module> in_eval_mode_;  // whatever train() does with the others
   std::vector<at::Tensor> constants_;
   std::vector<std::string> fixed_mode_operators_;
   std::string code_hash_;

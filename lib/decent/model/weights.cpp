@@ -64,6 +64,50 @@ StoredTensors unwrapped(const Model& model, StoredTensors tensors) {
   return tensors;
 }
 
+// The name in the model of a tensor of the file.
+std::string renamed(const std::string& name, const WeightsChoice& choice,
+                    std::set<std::string>& used) {
+  for (const auto& [from, to] : choice.rename) {
+    if (!name.starts_with(from)) continue;
+    used.insert(from);
+    return to + name.substr(from.size());
+  }
+  return name;
+}
+
+StoredTensors renamed(StoredTensors tensors, const WeightsChoice& choice) {
+  std::set<std::string> used;
+  StoredTensors others;
+  for (auto& [name, tensor] : tensors) {
+    const std::string other = renamed(name, choice, used);
+    if (!others.emplace(other, std::move(tensor)).second) {
+      throw UserError("weights_rename gives two tensors of the file the name " + in_quotes(other) +
+                      ", one of them " + in_quotes(name));
+    }
+  }
+  for (const auto& [from, to] : choice.rename) {
+    if (used.contains(from)) continue;
+    throw UserError("no name in the file begins with " + in_quotes(from) + " (weights_rename)" +
+                    (tensors.empty() ? "" : "; the first is " + in_quotes(tensors.begin()->first)));
+  }
+  return others;
+}
+
+bool is_ignored(const std::string& name, const WeightsChoice& choice) {
+  return std::any_of(choice.ignore.begin(), choice.ignore.end(),
+                     [&](const std::string& glob) { return glob_matches(glob, name); });
+}
+
+void check_globs(const Model& model, const WeightsChoice& choice) {
+  for (const std::string& glob : choice.ignore) {
+    const bool fits = std::any_of(model.state().begin(), model.state().end(),
+                                  [&](const auto& own) { return glob_matches(glob, own.first); });
+    if (fits) continue;
+    throw UserError("'" + glob + "' fits no tensor of the model (weights_ignore); the first is " +
+                    in_quotes(model.state().front().first));
+  }
+}
+
 // Batch norm of before PyTorch 0.4.1 had no such counter. As in PyTorch the model keeps its own.
 bool is_late_counter(const StoredTensors& tensors, const std::string& name) {
   constexpr std::string_view kCounter = "num_batches_tracked";
@@ -72,13 +116,14 @@ bool is_late_counter(const StoredTensors& tensors, const std::string& name) {
 }
 
 void check_names(const Model& model, const StoredTensors& tensors,
-                 const std::filesystem::path& path) {
+                 const std::filesystem::path& path, const WeightsChoice& choice) {
   // A tied tensor is there where one of its names is.
   std::set<const void*> found;
   std::set<std::string> known;
   std::vector<std::string> missing, strange, misshapen;
   for (const auto& [name, own] : model.state()) {
     known.insert(name);
+    if (is_ignored(name, choice)) found.insert(own.unsafeGetTensorImpl());
     const auto given = tensors.find(name);
     if (given == tensors.end()) continue;
     found.insert(own.unsafeGetTensorImpl());
@@ -118,16 +163,22 @@ void copy_to(const at::Tensor& own, const StoredTensor& given) {
 
 }  // namespace
 
-void load_weights(Model& model, const std::filesystem::path& path) {
+std::vector<std::string> load_weights(Model& model, const std::filesystem::path& path,
+                                      const WeightsChoice& choice) {
   const at::NoGradGuard no_grad;
   try {
+    std::vector<std::string> left;
     WeightsFile file = read_weights(path);
-    const StoredTensors tensors = unwrapped(model, std::move(file.tensors));
-    check_names(model, tensors, path);
+    StoredTensors tensors = renamed(unwrapped(model, std::move(file.tensors)), choice);
+    check_globs(model, choice);
+    std::erase_if(tensors, [&](const auto& entry) { return is_ignored(entry.first, choice); });
+    check_names(model, tensors, path, choice);
     for (const auto& [name, own] : model.state()) {
       const auto given = tensors.find(name);
       if (given != tensors.end()) copy_to(own, given->second);
+      if (is_ignored(name, choice)) left.push_back(name);
     }
+    return left;
   } catch (const UserError& error) {
     throw UserError("model.weights: " + std::string(error.what()));
   }

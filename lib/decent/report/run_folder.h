@@ -29,6 +29,8 @@ class RunFolder {
   std::filesystem::path model() const { return path_ / "model.pt"; }
   std::filesystem::path weights() const { return path_ / "model.safetensors"; }
   std::filesystem::path classes() const { return path_ / "classes.json"; }
+  std::filesystem::path class_scores() const { return path_ / "eval-classes.csv"; }
+  std::filesystem::path confusion() const { return path_ / "eval-confusion.csv"; }
   std::filesystem::path skipped() const { return path_ / "skipped.jsonl"; }
   std::filesystem::path lock() const { return path_ / ".lock"; }  // see output_lock.h
   std::filesystem::path trace(int rank) const;                    // every worker writes its own

@@ -165,8 +165,9 @@ void Criterion::explain_failure(const Fitted& fitted, const std::exception& erro
 // Classes out of range only show inside the loss; looking for them each step would cost a pass over
 // the targets.
 at::Tensor Criterion::reduced(const Fitted& fitted, std::int64_t reduction) const {
+  const LossOptions& options = has_classes() ? options_for(fitted.output) : options_;
   const auto value = [&] {
-    return loss_->reduced(fitted.output, fitted.target, reduction, options_for(fitted.output));
+    return loss_->reduced(fitted.output, fitted.target, reduction, options);
   };
   if (!has_classes()) return value();
   try {

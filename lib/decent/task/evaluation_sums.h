@@ -29,6 +29,9 @@ class EvaluationSums {
   /// The values of all metrics, in their order.
   std::vector<Score> scores();
 
+  /// The sums of one of them.
+  const std::vector<double>& sums_of(std::size_t metric) const { return sums_[metric]; }
+
  private:
   static constexpr std::size_t kMaxUnread = 64;  // batches that a GPU may be behind the host
   std::vector<std::size_t> agreed_sizes(Communicator& world) const;

@@ -118,7 +118,7 @@ void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
     task.model->settle_buffers();
     return result;
   };
-  task.model->module().eval();
+  task.model->eval();
   const at::Tensor probabilities = output(false);
   const at::Tensor again = activated(output(true), task.recipe.model);
   // The same up to rounding, at most of bfloat16 (8 bits); over another dimension, other numbers.

@@ -66,20 +66,42 @@ void check_can_be_saved(const Model& model) {
   }
 }
 
-std::unique_ptr<Model> open_checked(const Recipe& recipe, std::span<const ForwardInput> inputs) {
+WeightsChoice choice_of(const ModelRecipe& recipe) {
+  WeightsChoice choice{.ignore = recipe.weights_ignore, .rename = {}};
+  for (const PrefixRecipe& each : recipe.weights_rename)
+    choice.rename.emplace_back(each.from, each.to);
+  if (recipe.weights || (choice.ignore.empty() && choice.rename.empty())) return choice;
+  throw UserError(
+      std::string(choice.ignore.empty() ? "model.weights_rename" : "model.weights_ignore") +
+      ": there are no model.weights of which it could be said");
+}
+
+// What else opening a model tells.
+struct OpenedTask {
+  std::unique_ptr<Model> model;
+  std::vector<std::string> weights_left;
+  std::vector<std::string> frozen_statistics;
+};
+
+OpenedTask open_checked(const Recipe& recipe, std::span<const ForwardInput> inputs) {
+  OpenedTask opened;
   auto model = std::make_unique<Model>(open_model(recipe.model.path, import_options(recipe.model)));
   if (recipe.amp.dtype != AmpDType::off) {
     model->set_autocast(recipe.amp.dtype == AmpDType::bf16 ? at::kBFloat16 : at::kHalf);
   }
-  if (recipe.model.weights) load_weights(*model, *recipe.model.weights);
+  const WeightsChoice choice = choice_of(recipe.model);
+  if (recipe.model.weights)
+    opened.weights_left = load_weights(*model, *recipe.model.weights, choice);
   freeze_parameters(model->parameters(), recipe.model.freeze);
+  if (recipe.model.freeze_statistics) opened.frozen_statistics = model->freeze_statistics();
   model->origin().check_gradients(recipe.model.freeze);
   check_param_groups(model->parameters(), recipe.optimizer.param_groups);
   model->check_signature(inputs);
   check_model_storage(*model);
   check_can_be_saved(*model);
   if (recipe.model.memory_format == MemoryFormat::channels_last) model->use_channels_last();
-  return model;
+  opened.model = std::move(model);
+  return opened;
 }
 
 // Each metric must fit the loss, and the one that chooses the best checkpoint must be measured.
@@ -118,15 +140,17 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
   // Before the first backward: autograd starts a thread for each device that it then knows of.
   const DeviceChoice device = device_for(recipe, launch, purpose);
   std::vector<ForwardInput> inputs = forward_inputs(recipe.model);
-  std::unique_ptr<Model> model = open_checked(recipe, inputs);
-  model->move_to(device.device);
+  OpenedTask opened = open_checked(recipe, inputs);
+  opened.model->move_to(device.device);
   Task task{.recipe = recipe,
             .device = device,
             .inputs = std::move(inputs),
-            .model = std::move(model),
+            .model = std::move(opened.model),
             .criterion = Criterion(recipe.model),
             .train = open_train(recipe, purpose),
-            .eval = open_eval(recipe, purpose)};
+            .eval = open_eval(recipe, purpose),
+            .weights_left = std::move(opened.weights_left),
+            .frozen_statistics = std::move(opened.frozen_statistics)};
   check_classes_of(task);
   exported_scaling(task);
   return task;

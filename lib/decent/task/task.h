@@ -25,6 +25,8 @@ struct Task {
   Criterion criterion;
   std::optional<DataSet> train;
   std::optional<DataSet> eval;
+  std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps
+  std::vector<std::string> frozen_statistics = {};  // modules; see Model::freeze_statistics
 };
 
 /// Chooses the device, then opens model and data for `purpose`. Throws UserError. Talks to no other

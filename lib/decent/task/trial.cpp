@@ -91,7 +91,7 @@ class TrainingTrial {
       : task_(task), samples_(samples), found_(found) {}
 
   void run() {
-    task_.model->module().train();
+    task_.model->train();
     // A weight read through .data escapes autograd's bookkeeping, so that a trial would not show
     // it.
     bool later = task_.model->reads_data_of_tensors();
@@ -166,7 +166,7 @@ class TrainingTrial {
 // The two batch sizes that this worker will evaluate: a full one, and the last.
 void try_evaluation(Task& task, const Membership& workers, int rank, Trial& found) {
   const at::NoGradGuard no_grad;
-  task.model->module().eval();
+  task.model->eval();
   const std::int64_t samples = task.eval->size();
   const std::int64_t own = evaluation_size(samples, workers, rank);
   const std::int64_t full = std::min(own, task.recipe.data.eval_batch_size);

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include "decent/core/text.h"
 #include "decent/report/dry_run_text.h"
 #include "decent/report/progress.h"
 #include "decent/task/device.h"
@@ -14,9 +15,24 @@
 #include "decent/train/updates.h"
 
 namespace decent {
+namespace {
+
+// What the recipe leaves as the model file has it.
+std::vector<std::string> notes_of_what_stays(const Task& task) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> notes;
+  const auto add = [&notes](const std::string& what, const std::vector<std::string>& names) {
+    if (!names.empty()) notes.push_back(what + some_of(names, kMost));
+  };
+  add("model.weights_ignore: stay as the model file has them: ", task.weights_left);
+  add("model.freeze_statistics: batch norm that keeps its statistics: ", task.frozen_statistics);
+  return notes;
+}
+
+}  // namespace
 
 Notices notices_of_model(const Task& task, const Trial& trial) {
-  Notices all{.notes = {}, .warnings = layout_advice(task)};
+  Notices all{.notes = notes_of_what_stays(task), .warnings = layout_advice(task)};
   const OutputAdvice output = output_advice(task, trial);
   if (!output.note.empty()) all.notes.push_back(output.note);
   if (!output.warning.empty()) all.warnings.insert(all.warnings.begin(), output.warning);

@@ -5,19 +5,32 @@
 
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
+#include "decent/task/confusion.h"
 #include "decent/task/device.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
 
 namespace decent {
 
-Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers)
+namespace {
+
+std::vector<Metric> metrics_of_detail(const Recipe& recipe, bool confusion) {
+  std::vector<Metric> metrics = measured_metrics(recipe);
+  if (confusion) metrics.push_back(confusion_metric());
+  return metrics;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers,
+                     EvaluationDetail detail)
     : recipe_(task.recipe),
       model_(*task.model),
       data_(*task.eval),
       inputs_(task.inputs),
       criterion_(task.criterion),
-      metrics_(measured_metrics(task.recipe)),
+      has_confusion_(detail == EvaluationDetail::confusion),
+      metrics_(metrics_of_detail(task.recipe, has_confusion_)),
       target_scalings_(normalizations_of(task.recipe.data, task.recipe.model.target)),
       world_(std::move(world)),
       workers_(workers) {}
@@ -26,17 +39,19 @@ Evaluation Evaluator::evaluate(std::int64_t step) {
   seed_generator(static_cast<std::uint64_t>(recipe_.seed), world_->rank(), step,
                  RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
-  model_.module().eval();
+  model_.eval();
   workers_.control().report(Operation::evaluating);
   EvaluationSums sums = evaluate_own_part();
-  model_.module().train();
+  model_.train();
 
   workers_.control().report(Operation::sharing_scores);
   sums.add_up_over(*world_);
   const std::vector<Score> scores = sums.scores();
+  const auto end = has_confusion_ ? scores.end() - 1 : scores.end();
   return {.loss = scores.front().value,
-          .scores = {scores.begin() + 1, scores.end()},
-          .samples = count_of_all()};
+          .scores = {scores.begin() + 1, end},
+          .samples = count_of_all(),
+          .confusion = has_confusion_ ? sums.sums_of(metrics_.size() - 1) : std::vector<double>()};
 }
 
 std::int64_t Evaluator::count_of_all() {

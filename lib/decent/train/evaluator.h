@@ -20,13 +20,18 @@ struct Evaluation {
   double loss = 0;            // mean over the elements that the loss averages over
   std::vector<Score> scores;  // eval.metrics
   std::int64_t samples = 0;
+  /// Of the classes' scores, where asked for: [C, C]; see confusion_metric.
+  std::vector<double> confusion = {};
 };
+
+enum class EvaluationDetail { scores, confusion };
 
 class Evaluator {
  public:
   /// Evaluates `task` on its data.eval, which it has. `world` are the workers of `workers`. Both
-  /// references must outlive the evaluator.
-  Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers);
+  /// references must outlive the evaluator. A confusion matrix needs a loss of classes.
+  Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers,
+            EvaluationDetail detail = EvaluationDetail::scores);
 
   /// Evaluates in eval mode without gradients, and leaves the model in train mode. Collective; the
   /// same result on every worker. Buffers that the model itself changes while it runs stay changed.
@@ -42,7 +47,8 @@ class Evaluator {
   const DataSet& data_;
   std::span<const ForwardInput> inputs_;
   const Criterion& criterion_;
-  std::vector<Metric> metrics_;                 // the loss first
+  bool has_confusion_;
+  std::vector<Metric> metrics_;                 // the loss first, the confusion matrix last
   std::vector<Normalization> target_scalings_;  // of a target of numbers
   std::shared_ptr<Communicator> world_;
   World& workers_;

@@ -25,7 +25,7 @@ std::int64_t samples_for(const Model& model, std::int64_t available) {
 }
 
 at::Tensor output_of(Model& model, const Task& task, const DataSet& data, const Batch& batch) {
-  model.module().eval();
+  model.eval();
   return predict(model, task.inputs, task.criterion, data, batch).output;
 }
 

@@ -157,9 +157,11 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
   if (command.trains) {
     add_run(recipe, command.rank, outputs);
   } else if (command.evaluates) {
-    outputs.push_back({"output '" + recipe.output.string() + "'",
-                       RunFolder(recipe.output).metrics(),
-                       "choose another folder with --set output=DIR"});
+    const RunFolder folder(recipe.output);
+    for (const fs::path& file : {folder.metrics(), folder.class_scores(), folder.confusion()}) {
+      outputs.push_back({"output '" + recipe.output.string() + "'", file,
+                         "choose another folder with --set output=DIR"});
+    }
   }
   // External data that is written never gets a name that is there already.
   if (command.export_file) {

@@ -167,7 +167,7 @@ void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) 
 }
 
 TrainingEnd Trainer::train() {
-  run_.task.model->module().train();
+  run_.task.model->train();
   if (const auto limit = run_.task.recipe.parallel.stall_s)
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
   if (evaluator_ && run_.task.recipe.eval.at_start && !run_.plan.resumes) evaluate();

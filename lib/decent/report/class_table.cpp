@@ -1,0 +1,101 @@
+#include "decent/report/class_table.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "decent/core/file.h"
+#include "decent/core/text.h"
+
+namespace decent {
+namespace {
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+// A cell of a CSV file, in quotes where it has to be.
+std::string cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + "\"";
+}
+
+// Control characters of a folder's name would change what a terminal shows.
+std::string on_screen(const std::string& name) {
+  std::string shown = name;
+  for (char& c : shown)
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') c = '?';
+  return shown;
+}
+
+}  // namespace
+
+std::vector<ClassScores> scores_by_class(const ConfusionMatrix& matrix) {
+  const std::size_t classes = matrix.names.size();
+  std::vector<ClassScores> all(classes);
+  for (std::size_t truth = 0; truth < classes; ++truth) {
+    for (std::size_t predicted = 0; predicted < classes; ++predicted) {
+      const std::int64_t count = matrix.counts[truth * classes + predicted];
+      all[truth].samples += count;
+      all[predicted].predicted += count;
+      if (truth == predicted) all[truth].right = count;
+    }
+  }
+  for (ClassScores& each : all) {
+    each.precision = share(each.right, each.predicted);
+    each.recall = share(each.right, each.samples);
+    each.f1 = share(2 * each.right, each.predicted + each.samples);
+  }
+  return all;
+}
+
+std::vector<std::string> class_lines(const ConfusionMatrix& matrix, std::size_t most) {
+  const std::vector<ClassScores> scores = scores_by_class(matrix);
+  const std::size_t shown = std::min(most, scores.size());
+  std::size_t width = std::string_view("class").size();
+  for (std::size_t i = 0; i < shown; ++i) width = std::max(width, matrix.names[i].size());
+  std::vector<std::string> lines = {fmt::format("  {:<{}}  {:>9}  {:>9}  {:>9}  {:>9}", "class",
+                                                width, "samples", "precision", "recall", "f1")};
+  for (std::size_t i = 0; i < shown; ++i) {
+    const ClassScores& each = scores[i];
+    lines.push_back(fmt::format("  {:<{}}  {:>9}  {:>9}  {:>9}  {:>9}", on_screen(matrix.names[i]),
+                                width, each.samples, percent(each.precision), percent(each.recall),
+                                percent(each.f1)));
+  }
+  if (shown < scores.size()) {
+    const auto left = static_cast<std::int64_t>(scores.size() - shown);
+    lines.push_back("  .. and " + counted(left, "more class", "more classes"));
+  }
+  return lines;
+}
+
+void write_class_scores(const std::filesystem::path& file, const ConfusionMatrix& matrix) {
+  const std::vector<ClassScores> scores = scores_by_class(matrix);
+  std::string text = "class,samples,predicted,right,precision,recall,f1\n";
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const ClassScores& each = scores[i];
+    text += fmt::format("{},{},{},{},{},{},{}\n", cell(matrix.names[i]), each.samples,
+                        each.predicted, each.right, each.precision, each.recall, each.f1);
+  }
+  write_file(file, text);
+}
+
+void write_confusion(const std::filesystem::path& file, const ConfusionMatrix& matrix) {
+  std::string text = "true \\ predicted";
+  for (const std::string& name : matrix.names) text += "," + cell(name);
+  text += "\n";
+  const std::size_t classes = matrix.names.size();
+  for (std::size_t truth = 0; truth < classes; ++truth) {
+    text += cell(matrix.names[truth]);
+    for (std::size_t i = 0; i < classes; ++i)
+      text += "," + std::to_string(matrix.counts[truth * classes + i]);
+    text += "\n";
+  }
+  write_file(file, text);
+}
+
+}  // namespace decent
