@@ -125,7 +125,7 @@ def test_goes_on_as_it_was(folder: Path) -> None:
     ({"weights_rename": {"backbone.layer1": "x", "backbone.": ""}}, ["missing: 'layer1.0.conv1.weight'", "not in the model: 'x.0."]),
     ({"weights": None}, ["model.weights_ignore", "there are no model.weights"]),
     ({"freeze": []}, ["model.freeze_statistics", "no batch norm whose parameters are frozen"]),
-    ({"weights_rename": ["backbone."]}, ["model.weights_rename: expected {beginning: what takes its place}"]),
+    ({"weights_rename": ["backbone."]}, ["model.weights_rename: expected a mapping {beginning: replacement}"]),
 ])
 def test_mistakes(folder: Path, model: dict, parts: list[str], tmp_path: Path) -> None:
     own = settings(folder)

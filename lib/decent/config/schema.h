@@ -20,7 +20,7 @@ template <>
 struct Codec<std::vector<PrefixRecipe>> {
   static bool read(const Slot& slot, std::vector<PrefixRecipe>& out);
   static std::string print(const std::vector<PrefixRecipe>& prefixes);
-  static std::string type(const Limits&) { return "{beginning: what takes its place}"; }
+  static std::string type(const Limits&) { return "a mapping {beginning: replacement}"; }
 };
 
 /// One path, or a list of them.
