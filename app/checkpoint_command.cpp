@@ -1,89 +1,31 @@
-// --eval-only and --export: no training, and nothing is written but what was asked for.
+// --eval-only, --predict and --export: no training, and nothing is written but what was asked for.
 
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "commands.h"
-#include "decent/checkpoint/facts.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/model/formats.h"
-#include "decent/parallel/tensor_names.h"
-#include "decent/report/data_files.h"
 #include "decent/report/metrics_file.h"
+#include "decent/report/page/page.h"
 #include "decent/report/progress.h"
 #include "decent/report/run_folder.h"
-#include "decent/resume/compatibility.h"
-#include "decent/resume/replica_loader.h"
-#include "decent/resume/run_identity.h"
-#include "decent/task/class_names.h"
 #include "decent/task/finite_check.h"
 #include "decent/task/probabilities.h"
-#include "decent/task/scalings.h"
 #include "decent/train/announcements.h"
+#include "decent/train/averaged_model.h"
 #include "decent/train/class_report.h"
 #include "decent/train/evaluator.h"
-#include "decent/train/export_check.h"
-#include "decent/train/fingerprint.h"
 #include "decent/train/left_out_list.h"
+#include "decent/train/model_files.h"
 #include "decent/train/recipe_names.h"
+#include "predict_command.h"
 
 namespace decent {
 namespace {
-
-// Which model was put into task.model.
-struct Averaged {
-  std::string text;  // what it is, for messages
-  std::int64_t step = 0;
-  double epochs_done = 0;
-  int replicas = 1;
-  double distance = 0;       // of the replicas; see average_replicas
-  std::string foreign = {};  // the checkpoint, where it is not of the run in the output folder
-};
-
-// Where the run of the checkpoint had names for its classes and data.eval has, they must agree.
-void check_classes_of(const FoundCheckpoint& found, const Task& task) {
-  std::error_code failed;
-  const auto folder = std::filesystem::canonical(found.folder, failed);
-  if (failed) return;  // it is on the machines of other workers
-  const auto file = RunFolder(folder.parent_path().parent_path()).classes();
-  check_classes(*task.eval, task.recipe.data.eval.value(),
-                {.names = read_classes(file), .where = "'" + file.string() + "'"});
-}
-
-Averaged load_average(Program& program, Task& task, Communicator& communicator) {
-  if (program.flags.checkpoint == "none")
-    return {.text = "model '" + task.recipe.model.path.string() + "'"};
-  const auto found = find_checkpoint(resume_context(program, task), program.flags.checkpoint, true);
-  if (!found) {
-    throw SharedError(ExitCode::user_error,
-                      "there is no checkpoint in '" +
-                          RunFolder(task.recipe.output).checkpoints().string() +
-                          "'. --checkpoint DIR names one elsewhere, --checkpoint none takes the "
-                          "model file as it is");
-  }
-  program.world->agree("same model", [&] {
-    check_same_model(found->manifest, facts_of(task, {}));
-    if (task.eval) check_classes_of(*found, task);
-  });
-  const double distance = average_replicas(
-      *found, communicator, model_tensors(task.model->parameters(), task.model->buffers()),
-      {.average_buffers = task.recipe.parallel.average_buffers});
-  const std::string replicas = std::to_string(found->manifest.world_size);
-  const std::string text =
-      (replicas == "1" ? "the model" : "the average of " + replicas + " replicas") + " in '" +
-      found->folder.string() + "'";
-  program.log->info(text);
-  return {.text = text,
-          .step = found->manifest.step,
-          .epochs_done = found->manifest.epochs_done,
-          .replicas = static_cast<int>(found->manifest.world_size),
-          .distance = distance,
-          .foreign = is_of_run(*found, RunFolder(task.recipe.output)) ? "" : found->folder};
-}
 
 // data.eval, where the run in the output folder was not evaluated on it.
 std::string foreign_source(const Recipe& recipe) {
@@ -99,7 +41,7 @@ std::string foreign_source(const Recipe& recipe) {
   }
 }
 
-void evaluate(Program& program, TriedTask& tried, const Averaged& model,
+void evaluate(Program& program, TriedTask& tried, const AveragedModel& model,
               const std::shared_ptr<Communicator>& communicator) {
   Task& task = tried.task;
   Evaluator evaluator(
@@ -126,25 +68,21 @@ void evaluate(Program& program, TriedTask& tried, const Averaged& model,
     if (!program.main_worker()) return;
     for (const std::string& line : report_classes(task, evaluation.confusion))
       program.log->info(line);
+    const RunFolder folder(task.recipe.output);
+    if (std::filesystem::exists(folder.metrics())) write_report(folder, /*running=*/false);
   });
-}
-
-// A line for the user about what was written, where there is one.
-std::string write_checked(Task& task, const std::filesystem::path& path) {
-  write_model(*task.model, path, exported_scaling(task));
-  return is_written_back(path) ? check_export(task, path) : "";
 }
 
 // Files that are written back stay as they came, and files of weights compute nothing.
 void note_scaling(Program& program, const Task& task) {
   const std::filesystem::path file = *program.flags.export_file;
-  if (!task.recipe.data.export_transforms || holds_scaling(file)) return;
+  if (task.scaling.empty() || holds_scaling(file)) return;
   program.log->warn("data.export_transforms: '" + file.string() +
                     "' takes inputs that are normalized already; only a .pt file holds normalize");
 }
 
 // `lost`: what of the model is not finite and ought to be.
-void export_model(Program& program, Task& task, const Averaged& model,
+void export_model(Program& program, Task& task, const AveragedModel& model,
                   const std::optional<std::string>& lost) {
   std::string line;
   program.world->agree("exported", [&] {
@@ -159,12 +97,18 @@ void export_model(Program& program, Task& task, const Averaged& model,
   note_scaling(program, task);
 }
 
+Purpose purpose_of(const Flags& flags) {
+  if (flags.eval_only)
+    return flags.predict_file ? Purpose::evaluation_and_prediction : Purpose::evaluation;
+  return flags.predict_file ? Purpose::prediction : Purpose::model;
+}
+
 }  // namespace
 
 void use_checkpoint(Program& program) {
   const bool evaluates = program.flags.eval_only;
-  TriedTask tried =
-      prepare_task_together(program, evaluates ? Purpose::evaluation : Purpose::model);
+  const bool predicts = program.flags.predict_file.has_value();
+  TriedTask tried = prepare_task_together(program, purpose_of(program.flags));
   Task& task = tried.task;
   World& world = *program.world;
   if (evaluates && !task.eval) {
@@ -174,10 +118,12 @@ void use_checkpoint(Program& program) {
   const std::shared_ptr<Communicator> communicator = connect(world, task);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   const FiniteCheck finite(*task.model);
-  const Averaged model = load_average(program, task, *communicator);
+  const AveragedModel model =
+      load_average(resume_context(program, task), task, *communicator, program.flags.checkpoint);
   const auto lost = finite.find_lost(*task.model);
-  if (evaluates && lost) program.log->warn(model.text + " is not finite in " + *lost);
+  if ((evaluates || predicts) && lost) program.log->warn(model.text + " is not finite in " + *lost);
   if (evaluates) evaluate(program, tried, model, communicator);
+  if (predicts) write_predictions(program, tried, model.run, communicator);
   if (program.flags.export_file) export_model(program, task, model, lost);
 }
 

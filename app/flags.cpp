@@ -12,6 +12,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/model/formats.h"
+#include "decent/report/predictions/formats.h"
 
 namespace decent {
 namespace {
@@ -31,12 +32,17 @@ cxxopts::Options make_options() {
        cxxopts::value<std::vector<std::string>>(), "a.b=VALUE")
       ("resume", "continue from a checkpoint: the newest whole one of the output folder, or this one", cxxopts::value<std::string>(), "auto|DIR")
       ("eval-only", "evaluate the average of a checkpoint's replicas and exit")
-      ("checkpoint", "which checkpoint --eval-only and --export read; none: the model file as it is", cxxopts::value<std::string>(), "auto|DIR|none")
+      ("checkpoint", "which checkpoint --eval-only, --predict and --export read: the newest, the best by checkpoint.keep_best, this one, or the model file as it is", cxxopts::value<std::string>(), "auto|best|DIR|none")
+      ("predict", "write the averaged model's predictions for data.predict, " + prediction_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
       ("export", "write the averaged model, " + written_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
       ("dry-run", "check everything without training, print a summary and exit")
+      ("report", "show a finished or living run as a web page, or compare several",
+       cxxopts::value<std::vector<std::string>>(), "DIR..")
+      ("out", "with --report: the page", cxxopts::value<std::string>(), "FILE.html")
+      ("serve", "with --report: show the page on this machine's port, with new figures as they come", cxxopts::value<std::string>(), "PORT")
       ("print-config", "print the resolved recipe as YAML and exit")
       ("quiet", "only warnings and errors")
-      ("verbose", "who meets whom in each phase, every tensor of an .onnx file, and stack traces of "
+      ("verbose", "who meets whom in each phase, every tensor of an .onnx or .pt2 file, and stack traces of "
                   "bugs")
       ("version", "print the version and exit")
       ("h,help", "print this and exit");
@@ -96,6 +102,21 @@ void check_export(const std::string& file) {
   throw UserError("--export '" + file + "': the file's name must end in " + written_extensions());
 }
 
+void check_predict(const std::string& file) {
+  if (find_prediction_format(file) != nullptr) return;
+  const std::string extension = std::filesystem::path(file).extension().string();
+  std::vector<std::string> valid;
+  for (const PredictionFormat& format : prediction_formats()) valid.emplace_back(format.extension);
+  const auto nearest = nearest_name(extension, valid);
+  throw UserError("--predict '" + file + "': the file's name must end in " +
+                  prediction_extensions() + (nearest ? "; did you mean '" + *nearest + "'?" : ""));
+}
+
+void check_restarts(const Flags& flags) {
+  if (flags.workers == 0) throw UserError("--max-restarts needs --workers N");
+  if (flags.reads_checkpoint() || flags.dry_run) throw UserError("--max-restarts is for training");
+}
+
 // cxxopts' own message would not tell the range.
 int number_in(const cxxopts::ParseResult& given, const std::string& flag, int least, int most) {
   const std::string text = given[flag].as<std::string>();
@@ -108,27 +129,60 @@ int number_in(const cxxopts::ParseResult& given, const std::string& flag, int le
   return value;
 }
 
-void check_restarts(const Flags& flags) {
-  if (flags.workers == 0) throw UserError("--max-restarts needs --workers N");
-  if (flags.eval_only || flags.export_file || flags.dry_run)
-    throw UserError("--max-restarts is for training");
+// The folders may follow one another after one --report, where cxxopts takes the first of the rest
+// for a recipe.
+std::vector<std::string> folders_in(const cxxopts::ParseResult& given) {
+  auto folders = given["report"].as<std::vector<std::string>>();
+  if (given.count("config") > 0) folders.push_back(given["config"].as<std::string>());
+  const auto& rest = given.unmatched();
+  folders.insert(folders.end(), rest.begin(), rest.end());
+  return folders;
+}
+
+void read_report(const cxxopts::ParseResult& given, std::span<char*> arguments, Flags& flags) {
+  for (const char* other : {"set", "resume", "eval-only", "checkpoint", "predict", "export",
+                            "workers", "max-restarts", "dry-run", "print-config"}) {
+    if (given.count(other) > 0)
+      throw UserError("--report reads runs that are there: it does not go with --" +
+                      std::string(other));
+  }
+  for (const std::string_view word : arguments) {
+    if (word == "--config" || word.starts_with("--config="))
+      throw UserError("--report reads the recipes of its runs: it does not go with --config");
+  }
+  flags.report = folders_in(given);
+  for (const std::string& folder : flags.report)
+    if (folder.starts_with("--"))
+      throw UserError("--report needs the folder of a run, got '" + folder + "'");
+  for (const char* once : {"out", "serve"})
+    if (given.count(once) > 1) throw UserError("--" + std::string(once) + " is given twice");
+  if (given.count("out") + given.count("serve") != 1)
+    throw UserError("--report needs one of --out FILE.html and --serve PORT");
+  if (given.count("serve") > 0) {
+    flags.serve = number_in(given, "serve", 0, 65535);
+    return;
+  }
+  flags.out = given["out"].as<std::string>();
+  if (std::filesystem::path(flags.out).extension() != ".html")
+    throw UserError("--out '" + flags.out + "': the file's name must end in .html");
 }
 
 void check_together(const Flags& flags, bool has_checkpoint) {
-  const bool reads = flags.eval_only || flags.export_file;
+  const bool reads = flags.reads_checkpoint();
   if (flags.resume && reads) {
     throw UserError(
-        "--resume trains, --eval-only and --export do not; --checkpoint says which "
+        "--resume trains, --eval-only, --predict and --export do not; --checkpoint says which "
         "checkpoint those read");
   }
   if (flags.dry_run && reads) {
-    throw UserError("--dry-run and --eval-only or --export exclude each other");
+    throw UserError("--dry-run and --eval-only, --predict or --export exclude each other");
   }
   if (has_checkpoint && !reads) {
     throw UserError(
-        "--checkpoint is for --eval-only and --export; training continues from a "
+        "--checkpoint is for --eval-only, --predict and --export; training continues from a "
         "checkpoint with --resume auto|DIR");
   }
+  if (flags.predict_file) check_predict(*flags.predict_file);
   if (flags.export_file) check_export(*flags.export_file);
 }
 
@@ -143,7 +197,11 @@ Flags parse_flags(int argc, char** argv) {
   } catch (const cxxopts::exceptions::exception& error) {
     throw UserError(std::string(error.what()) + "; see --help");
   }
-  if (!given.unmatched().empty()) {
+  const auto is_flag = [](const std::string& word) { return word.starts_with("-"); };
+  const auto& unmatched = given.unmatched();
+  const bool more_folders =
+      given.count("report") > 0 && std::none_of(unmatched.begin(), unmatched.end(), is_flag);
+  if (!unmatched.empty() && !more_folders) {
     refuse_single_dash({argv + 1, argv + argc}, options);
     refuse_unknown(given.unmatched(), options);
   }
@@ -160,17 +218,27 @@ Flags parse_flags(int argc, char** argv) {
   }
   if (given.count("set") > 0) flags.overrides = given["set"].as<std::vector<std::string>>();
   if (flags.help || flags.version) return flags;
+  if (given.count("report") > 0) {
+    read_report(given, {argv + 1, argv + argc}, flags);
+    return flags;
+  }
+  for (const char* of_report : {"out", "serve"}) {
+    if (given.count(of_report) > 0)
+      throw UserError("--" + std::string(of_report) + " is for --report");
+  }
   if (given.count("config") == 0)
     throw UserError("a recipe is needed: decent-train RECIPE, or --config FILE (see --help)");
   if (given.count("config") > 1)
     throw UserError("more than one recipe is given (RECIPE and --config FILE are the same)");
   flags.config = given["config"].as<std::string>();
-  for (const char* once : {"resume", "checkpoint", "export", "workers", "max-restarts"}) {
+  for (const char* once :
+       {"resume", "checkpoint", "predict", "export", "workers", "max-restarts"}) {
     if (given.count(once) > 1)
       throw UserError("--" + std::string(once) + " is given more than once");
   }
   if (given.count("resume") > 0) flags.resume = given["resume"].as<std::string>();
   if (given.count("checkpoint") > 0) flags.checkpoint = given["checkpoint"].as<std::string>();
+  if (given.count("predict") > 0) flags.predict_file = given["predict"].as<std::string>();
   if (given.count("export") > 0) flags.export_file = given["export"].as<std::string>();
   if (given.count("workers") > 0) flags.workers = number_in(given, "workers", 1, kMostWorkers);
   if (given.count("max-restarts") > 0)
@@ -178,6 +246,10 @@ Flags parse_flags(int argc, char** argv) {
   check_together(flags, given.count("checkpoint") > 0);
   if (given.count("max-restarts") > 0) check_restarts(flags);
   return flags;
+}
+
+bool names_folder(const std::string& checkpoint) {
+  return checkpoint != "auto" && checkpoint != "best" && checkpoint != "none";
 }
 
 std::vector<std::string> arguments_of(const Flags& flags) {
@@ -188,7 +260,8 @@ std::vector<std::string> arguments_of(const Flags& flags) {
   for (const std::string& override : flags.overrides) add(true, {"--set", override});
   add(flags.resume.has_value(), {"--resume", flags.resume.value_or("")});
   add(flags.eval_only, {"--eval-only"});
-  if (flags.eval_only || flags.export_file) add(true, {"--checkpoint", flags.checkpoint});
+  add(flags.reads_checkpoint(), {"--checkpoint", flags.checkpoint});
+  add(flags.predict_file.has_value(), {"--predict", flags.predict_file.value_or("")});
   add(flags.export_file.has_value(), {"--export", flags.export_file.value_or("")});
   add(flags.print_config, {"--print-config"});
   add(flags.dry_run, {"--dry-run"});
@@ -202,9 +275,11 @@ std::string help_text() {
          "\nExample: four workers on this machine, by themselves and by a launcher\n"
          "  decent-train configs/digits.yaml --workers 4 --set train.epochs=5\n"
          "  torchrun --nproc-per-node 4 decent-train --config configs/digits.yaml\n"
+         "\nA page that compares two runs\n"
+         "  decent-train --report runs/digits runs/digits-ring --out compare.html\n"
          "\nA .pt model is a program and can run code when it is loaded, also by --dry-run: use\n"
-         "only models that you trust. An .onnx model and model.weights are data: loading them\n"
-         "runs no code.\n"
+         "only models that you trust. An .onnx or .pt2 model and model.weights are data: loading\n"
+         "them runs no code.\n"
          "\nEvery key of a recipe: docs/recipe.md    How it works: docs/architecture.md\n";
 }
 

@@ -14,20 +14,30 @@ struct Flags {
   std::vector<std::string> overrides;  // --set, in the order given
   std::optional<std::string> resume;   // "auto" or a folder
   bool eval_only = false;
-  std::string checkpoint = "auto";  // that --eval-only and --export read: or a folder, or "none"
-  std::optional<std::string> export_file;  // .pt or .safetensors
-  int workers = 0;                         // that this process starts; 0: it is a worker
-  int max_restarts = 0;                    // of those workers
+  std::string checkpoint = "auto";          // that is read without training; see names_folder
+  std::optional<std::string> export_file;   // .pt or .safetensors
+  std::optional<std::string> predict_file;  // one of prediction_formats()
+  int workers = 0;                          // that this process starts; 0: it is a worker
+  int max_restarts = 0;                     // of those workers
+  std::vector<std::string> report;          // folders of runs to show
+  std::string out;                          // the page of --report; empty: served
+  int serve = 0;                            // the port of --serve; 0: a free one
   bool print_config = false;
   bool dry_run = false;
   bool version = false;
   bool help = false;
   Verbosity verbosity = Verbosity::normal;
+
+  /// Whether a checkpoint is only read: --eval-only, --predict, --export.
+  bool reads_checkpoint() const { return eval_only || predict_file || export_file; }
 };
 
 /// Throws UserError for unknown flags (naming the nearest), missing values and flags that exclude
 /// each other.
 Flags parse_flags(int argc, char** argv);
+
+/// Whether --checkpoint names a folder: it is not one of auto, best, none.
+bool names_folder(const std::string& checkpoint);
 
 /// The command line of a worker that is started with these flags, without the program's name.
 std::vector<std::string> arguments_of(const Flags& flags);

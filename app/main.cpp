@@ -42,10 +42,10 @@ std::string command_of(const Flags& flags) {
   add(flags.dry_run, "--dry-run");
   add(flags.resume.has_value(), "--resume " + std::string(flags.resume == "auto" ? "auto" : "DIR"));
   add(flags.eval_only, "--eval-only");
+  add(flags.predict_file.has_value(), "--predict FILE");
   add(flags.export_file.has_value(), "--export FILE");
-  const bool named = flags.checkpoint == "auto" || flags.checkpoint == "none";
-  add(flags.eval_only || flags.export_file,
-      "--checkpoint " + (named ? flags.checkpoint : std::string("DIR")));
+  add(flags.reads_checkpoint(),
+      "--checkpoint " + (names_folder(flags.checkpoint) ? std::string("DIR") : flags.checkpoint));
   return text.empty() ? "no such flag" : text;
 }
 
@@ -71,7 +71,7 @@ void run_command(Program& program) {
     print_config(program);
   } else if (flags.dry_run) {
     dry_run(program);
-  } else if (flags.eval_only || flags.export_file) {
+  } else if (flags.reads_checkpoint()) {
     use_checkpoint(program);
   } else {
     stop_on_signals(program.world->control());
@@ -84,6 +84,8 @@ void run_command(Program& program) {
 void run(Program& program, int argc, char** argv) {
   program.launch = read_launch();
   const Deferred<Flags> flags([&] { return parse_flags(argc, argv); });
+  if (const Flags* given = flags.get_if(); given != nullptr && shows_runs(*given))
+    return show_runs(program.launch, *given);
   program.recipe = Deferred<Recipe>(
       [&] { return load_recipe(flags.get().config, flags.get().overrides, recipe_names()); });
   if (const Flags* given = flags.get_if(); given != nullptr && starts_workers(*given))
@@ -115,6 +117,8 @@ int main(int argc, char** argv) {
   // A peer or store that closes its connection is an error of the write (exit 3), not the end of
   // this process. Python does the same, so that all ways to start the program behave alike.
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ,
+              SIG_IGN);  // a write beyond `ulimit -f` fails with a message, as on a full disk
   {
     decent::Program program;
     try {

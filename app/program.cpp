@@ -5,6 +5,7 @@
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
+#include "decent/task/metrics.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/kept_statistics.h"
 #include "decent/train/methods.h"
@@ -21,22 +22,21 @@ CommandFiles files_of(const Program& program, Purpose purpose) {
   CommandFiles files{.config = flags.config,
                      .trains = purpose == Purpose::training,
                      .evaluates = flags.eval_only,
+                     .predict_file = flags.predict_file,
                      .export_file = flags.export_file,
                      .checkpoint = {},
                      .rank = program.launch.rank};
-  if (checkpoint != "auto" && checkpoint != "none") files.checkpoint = checkpoint;
+  if (program.flags.resume ? checkpoint != "auto" : names_folder(checkpoint))
+    files.checkpoint = checkpoint;
   return files;
 }
 
 // What the run that is gone on with or looked at has measured stays as it was.
-Recipe recipe_of(const Program& program, Purpose purpose) {
+Recipe recipe_of(const Program& program, const CommandFiles& files) {
   const Flags& flags = program.flags;
+  const bool of_a_run = files.trains ? flags.resume.has_value() : flags.checkpoint != "none";
   const Recipe& recipe = program.recipe.get();
-  const std::string choice =
-      purpose == Purpose::training ? flags.resume.value_or("none") : flags.checkpoint;
-  if (choice == "none") return recipe;
-  return with_kept_statistics(
-      recipe, choice == "auto" ? std::nullopt : std::optional<std::filesystem::path>(choice));
+  return of_a_run ? with_kept_statistics(recipe, files.checkpoint) : recipe;
 }
 
 // `prepare` does what the recipe asks for and gives the model, whose own files must not be written
@@ -45,8 +45,8 @@ void agree_on_setup(Program& program, Purpose purpose,
                     const std::function<const Model&(const Recipe&)>& prepare) {
   use_plain_executor();
   program.world->agree("setup", [&] {
-    const Recipe recipe = recipe_of(program, purpose);
     const CommandFiles files = files_of(program, purpose);
+    const Recipe recipe = recipe_of(program, files);
     check_outputs(files, recipe);
     check_outputs(files, recipe, &prepare(recipe));
   });
@@ -125,7 +125,10 @@ TriedTask prepare_task_together(Program& program, Purpose purpose) {
 }
 
 ResumeContext resume_context(Program& program, const Task& task) {
-  return {.world = *program.world, .recipe = task.recipe, .log = *program.log};
+  return {.world = *program.world,
+          .recipe = task.recipe,
+          .log = *program.log,
+          .higher_is_better = keeps_highest(task.recipe.checkpoint)};
 }
 
 std::optional<StartingPoint> find_start(Program& program, Run& run) {

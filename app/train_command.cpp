@@ -1,11 +1,14 @@
 #include <utility>
 
 #include "commands.h"
+#include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/run_output.h"
-#include "decent/task/metrics.h"
 #include "decent/train/announcements.h"
+#include "decent/train/evaluation/evaluation_rules.h"
+#include "decent/train/fingerprint.h"
+#include "decent/train/recipe_names.h"
 
 namespace decent {
 namespace {
@@ -23,6 +26,13 @@ namespace {
 
 const FoundCheckpoint* found_by(const std::optional<StartingPoint>& start) {
   return start ? &start->checkpoint : nullptr;
+}
+
+// Of the run that would resume from `start`: that one's, where train.stop ends the run with it.
+std::int64_t last_step_of(const Run& run, const FoundCheckpoint* start) {
+  EvaluationRules rules(run.task.recipe, nullptr);
+  if (start) rules.restore(start->manifest, facts_of(run));
+  return rules.stops() ? start->manifest.step : run.plan.total_steps;
 }
 
 // Makes the output folder that of this run, and the trainer, up to its first step.
@@ -54,6 +64,16 @@ void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator
   announce_run(log, program.trainer->run(), program.trainer->size());
 }
 
+// Whether the run in the output folder was to end early by the same rule.
+bool has_same_stop(const Recipe& recipe) {
+  try {
+    const Recipe earlier = load_recipe(RunFolder(recipe.output).recipe(), {}, recipe_names());
+    return earlier.train.stop == recipe.train.stop;
+  } catch (const UserError&) {
+    return false;  // nothing of it can be told
+  }
+}
+
 }  // namespace
 
 void train(Program& program) {
@@ -68,17 +88,17 @@ void train(Program& program) {
   lock_output(program, folder.path(), /*for_new_run=*/!program.flags.resume);
   std::optional<StartingPoint> start;
   if (program.flags.resume) start = find_start(program, run);
-  if (program.flags.resume &&
-      is_complete(resume_context(program, run.task), found_by(start), run.plan.total_steps)) {
-    tidy_checkpoints(resume_context(program, run.task), keeps_highest(run.task.recipe.checkpoint));
+  if (program.flags.resume && is_complete(resume_context(program, run.task), found_by(start),
+                                          {.step = last_step_of(run, found_by(start)),
+                                           .same_stop = has_same_stop(run.task.recipe)})) {
+    tidy_checkpoints(resume_context(program, run.task));
     return;
   }
   begin(program, std::move(run), std::move(communicator), std::move(start));
   if (program.trainer->train() == TrainingEnd::stopped) {
     end_stopped(program, world.control().stop());
   }
-  program.trainer->finish_saving();
-  world.agree("export", [&] { program.trainer->export_average(); });
+  program.trainer->finish();
 }
 
 }  // namespace decent

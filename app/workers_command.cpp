@@ -65,7 +65,7 @@ void check_no_other_launcher(const Launch& launch) {
 // The workers look again. But what they find after a restart is to be the run of this command, not
 // an older one that they would then go on with.
 void check_output(const Flags& flags, const Recipe& recipe) {
-  if (flags.resume || flags.dry_run || flags.eval_only || flags.export_file) return;
+  if (flags.resume || flags.dry_run || flags.reads_checkpoint()) return;
   check_not_held(recipe.output);
   RunFolder(recipe.output).check_free();
 }

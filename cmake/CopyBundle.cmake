@@ -95,6 +95,8 @@ foreach(library IN LISTS libraries)
     copy_python_licences("${library}")
   endif()
 endforeach()
+# What the build made part of the program.
+file(COPY_FILE "${PROJECT_SOURCE_DIR}/third_party/uplot/LICENSE" "${prefix}/licenses/uplot.txt" ONLY_IF_DIFFERENT)
 foreach(package IN LISTS header_packages)
   copy_debian_licence("${package}")
 endforeach()

@@ -14,7 +14,7 @@ set(rooms core topology optim codec comm parallel data)  # checkpoint, model, co
 set(headers
   core/dtype core/error core/membership core/options core/splitmix64 core/trace core/version
   topology/analysis topology/topology
-  optim/bucket_update optim/loss_scaler optim/mix optim/schedule optim/update_names optim/whole_gradient
+  optim/bucket_update optim/loss_scaler optim/improvement optim/mix optim/plateau optim/schedule optim/update_names optim/whole_gradient
   codec/slices
   comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/outcome comm/socket
   comm/world

@@ -3,6 +3,7 @@
     python models/export.py                                 # all that are kept in models/
     python models/export.py gpt_11m --folder build/models   # these, to that folder
     python models/export.py digits_cnn.onnx                 # as ONNX (needs the packages onnx and onnxscript)
+    python models/export.py digits_cnn.pt2                  # as an archive of torch.export
 
 Your own model takes two lines (decent-train trains what forward does; leave the module in train mode):
     import torch
@@ -32,11 +33,11 @@ KEPT = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN, "char_gpt": char_gpt, 
         "pronunciation": pronunciation}
 MODELS = {**KEPT, "gpt_11m": gpt_11m, "gpt_85m": gpt_85m, "resnet18": ResNet18,
           "resnet18_small_images": resnet18_small_images}  # large: made where they are needed
-# Inputs for the export as ONNX.
+# Inputs for the exports that need some.
 EXAMPLES = {"digits_cnn": torch.zeros(2, 1, 8, 8), "char_gpt": torch.zeros(2, 128, dtype=torch.int64),
             "gpt_11m": torch.zeros(2, 256, dtype=torch.int64), "gpt_85m": torch.zeros(2, 256, dtype=torch.int64),
             "resnet18": torch.zeros(2, 3, 64, 64)}
-KEPT_ONNX = ["digits_cnn.onnx"]
+KEPT_EXPORTS = ["digits_cnn.onnx", "digits_cnn.pt2"]
 
 
 def export(model: nn.Module, path: Path) -> None:
@@ -71,9 +72,21 @@ def export_onnx(model: nn.Module, x: torch.Tensor, path: Path) -> None:
     path.write_bytes(file.SerializeToString(deterministic=True))
 
 
+def export_pt2(model: nn.Module, x: torch.Tensor, path: Path) -> None:
+    """In train mode, so that dropout and batch norm can be switched, the batch size free. Without what the exporter
+    notes about the Python source."""
+    program = torch.export.export(model.train(), (x,), dynamic_shapes=({0: torch.export.Dim("batch")},))
+    for node in program.graph.nodes:
+        node.meta.pop("stack_trace", None)
+    torch.export.save(program, path)
+
+
+EXPORTERS = {".onnx": export_onnx, ".pt2": export_pt2}  # that trace a forward
+
+
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Exports models as TorchScript.")
-    known = [*MODELS, *(f"{name}.onnx" for name in EXAMPLES)]
+    parser = argparse.ArgumentParser(description="Exports models.")
+    known = [*MODELS, *(f"{name}{extension}" for name in EXAMPLES for extension in EXPORTERS)]
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(known)}")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where to write them (default: models)")
     arguments = parser.parse_args()
@@ -85,7 +98,7 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse_arguments()
-    names = arguments.names or [*KEPT, *KEPT_ONNX]
+    names = arguments.names or [*KEPT, *KEPT_EXPORTS]
     if len(names) > 1 or os.environ.get("PYTHONHASHSEED") != "0":
         # A process for each model, and hashes that do not vary: TorchScript's names for classes depend on what was
         # scripted before, and it writes constants in the order of a Python set.
@@ -95,11 +108,11 @@ def main() -> None:
         return
     arguments.folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(0)
-    name, is_onnx = names[0].removesuffix(".onnx"), names[0].endswith(".onnx")
+    name, extension = os.path.splitext(names[0])
     model = MODELS[name]()
-    path = arguments.folder / (names[0] if is_onnx else f"{name}.pt")
-    if is_onnx:
-        export_onnx(model, EXAMPLES[name], path)
+    path = arguments.folder / f"{name}{extension or '.pt'}"
+    if extension:
+        EXPORTERS[extension](model, EXAMPLES[name], path)
     else:
         export(model, path)
     print(f"{path}: {sum(p.numel() for p in model.parameters())} parameters")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tensors import write_safetensors
+
+if TYPE_CHECKING:
+    from browser import Page
 
 
 @pytest.fixture(scope="session")
@@ -47,3 +51,25 @@ def data(zoo, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
         return path
 
     return get
+
+
+@pytest.fixture(scope="session")
+def tab() -> Iterator[Page]:
+    """Of headless Chromium."""
+    from browser import Browser
+
+    chromium = Browser()
+    try:
+        yield chromium.page()
+    finally:
+        chromium.close()
+
+
+@pytest.fixture
+def page(tab: Page) -> Page:
+    """The tab as it is at first, which has said nothing yet."""
+    tab.open("about:blank")
+    tab.console.clear()
+    tab.media("light")
+    tab.size(1200)
+    return tab

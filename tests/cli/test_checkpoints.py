@@ -86,7 +86,7 @@ def test_contents(tmp_path: Path) -> None:
     replicas = [read_safetensors(run.checkpoint(8) / name) for name in names]
     kinds = {re.sub(r"^(\w+)\..*?(\.(exp_avg|exp_avg_sq|accum_grad|step))?$", r"\1\2", name) for name in replicas[0]}
     assert kinds == {"model", "buffer", "optimizer.exp_avg", "optimizer.exp_avg_sq", "optimizer.accum_grad",
-                     "optimizer.step"}
+                     "optimizer.step", "log"}
     assert all(replica["optimizer.fc.weight.step"] == 8 for replica in replicas if "optimizer.fc.weight.step" in replica)
     parameter = next(name for name in replicas[0] if name.startswith("model."))
     assert not np.array_equal(replicas[0][parameter], replicas[1][parameter])  # each its own

@@ -13,6 +13,7 @@ import torch
 
 from runs import Run, assert_same_weights, assert_says, recipe, refused, train
 from tensors import write_safetensors
+from translator import Translator
 
 WORDS = ("ant", "Bee", 'the "cat"', "dog, wet", "égal", "two\nlines", "")
 CLASSES = ("no", "Yes", "per, haps")
@@ -155,19 +156,6 @@ def test_wrong_files(tmp_path: Path) -> None:
     assert_says(refused(tmp_path / "1", settings(file, {**source, "x": "c"})), "names a column 'c'", "'a', 'b', 'y'")
     assert_says(refused(tmp_path / "2", settings(file, {**source, "target": "y"})), "target", "recipe.yaml:")
     assert_says(refused(tmp_path / "3", settings(file, {**source, "path": str(tmp_path / "b.csv")})), "b.csv", "No such file")
-
-
-class Translator(torch.nn.Module):
-    """Reads the fields of pairs: a bag of the source's words, and the target so far."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.words = torch.nn.Embedding(vocabulary, 8)
-        self.head = torch.nn.Linear(8, vocabulary)
-
-    def forward(self, x: torch.Tensor, x_mask: torch.Tensor, y_in: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
-        bag = (self.words(x) * x_mask.unsqueeze(-1)).sum(1, keepdim=True)
-        return self.head((bag + self.words(y_in)) * y_mask.unsqueeze(-1))
 
 
 def test_pairs(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_same_metrics_as_in_training(workers: int, step: int, four: Run, tmp_pat
     after = contents(four.folder)
     tables = {"eval-classes.csv", "eval-confusion.csv"}
     assert set(after) == set(before) | tables
-    assert {name for name in after if after[name] != before.get(name)} - tables == {"metrics.jsonl"}
+    assert {name for name in after if after[name] != before.get(name)} - tables == {"metrics.jsonl", "report.html"}
     assert after["metrics.jsonl"].startswith(before["metrics.jsonl"])
     added = [json.loads(line) for line in after["metrics.jsonl"][len(before["metrics.jsonl"]):].splitlines()]
     in_training = [line for line in four.lines("eval") if line["step"] == step][0]

@@ -123,7 +123,7 @@ def test_goes_on_as_it_was(folder: Path) -> None:
     ({"weights_rename": {"backbones.": ""}}, ["no name in the file begins with 'backbones.' (weights_rename)", "'backbone."]),
     ({"weights_rename": {"backbone.bn1": "conv1", "backbone.": ""}}, ["weights_rename gives two tensors", "'conv1.weight'"]),
     ({"weights_rename": {"backbone.layer1": "x", "backbone.": ""}}, ["missing: 'layer1.0.conv1.weight'", "not in the model: 'x.0."]),
-    ({"weights": None}, ["model.weights_ignore", "there are no model.weights"]),
+    ({"weights": None}, ["model.weights_ignore", "it needs model.weights"]),
     ({"freeze": []}, ["model.freeze_statistics", "no batch norm whose parameters are frozen"]),
     ({"weights_rename": ["backbone."]}, ["model.weights_rename: expected a mapping {beginning: replacement}"]),
 ])

@@ -15,11 +15,12 @@ CONFIG = ROOT / "configs" / "digits.yaml"
 def test_help() -> None:
     ended = run_alone("--help")
     assert (ended.code, ended.err) == (0, "")
-    flags = ["config FILE", "workers N", "max-restarts R", "set a.b=VALUE", "resume auto|DIR", "eval-only", "checkpoint auto|DIR|none", "export FILE",
+    flags = ["config FILE", "workers N", "max-restarts R", "set a.b=VALUE", "resume auto|DIR", "eval-only", "checkpoint auto|best|DIR|none", "predict FILE", "export FILE",
+             "report DIR..", "out FILE.html", "serve PORT",
              "dry-run", "print-config", "quiet", "verbose", "version", "help"]
     assert_says(ended.out, *(f"--{flag}" for flag in flags))
     assert_says(ended.out, "decent-train configs/digits.yaml --workers 4", "torchrun --nproc-per-node 4 decent-train --config configs/digits.yaml", "docs/recipe.md")
-    assert_says(ended.out, "TorchScript (.pt) and ONNX (.onnx) models", "use\nonly models that you trust")
+    assert_says(ended.out, "TorchScript (.pt), ONNX (.onnx) and torch.export (.pt2) models", "use\nonly models that you trust")
     assert (ROOT / "docs" / "recipe.md").exists()
 
 

@@ -19,7 +19,8 @@ MAY_INCLUDE = {
     "config": {"core", "optim"},
     "topology": {"core"},
     "onnx": {"core"},
-    "model": {"core", "onnx"},
+    "pt2": {"core"},
+    "model": {"core", "onnx", "pt2"},
     "data": {"core"},
     "comm": {"core"},
     "supervisor": {"core", "comm"},
@@ -27,7 +28,7 @@ MAY_INCLUDE = {
     "codec": {"core"},
     "cuda": {"core", "comm", "optim", "codec"},
     "parallel": {"core", "codec", "optim", "topology", "comm"},
-    "report": {"core", "topology"},
+    "report": {"core", "config", "optim", "topology"},
     "task": {"core", "checkpoint", "config", "model", "data", "comm", "parallel", "report"},
     "resume": {"core", "checkpoint", "config", "comm", "optim", "parallel", "report"},
     "train": {"core", "checkpoint", "config", "topology", "model", "data", "comm", "optim", "parallel", "report", "resume",
@@ -40,13 +41,17 @@ ONNX_FOLDERS["classify"] = ONNX_FOLDERS["patterns"] | {"patterns"}
 ONNX_FOLDERS["translate"] = ONNX_FOLDERS["classify"] | {"classify"}
 ONNX_FOLDERS["operators"] = ONNX_FOLDERS["report"] = ONNX_FOLDERS["translate"] | {"translate"}
 ONNX_FOLDERS["write"] = {"format"}
+PT2_FOLDERS = {"program": set(), "json": set(), "archive": {"program", "json"}, "write": {"program", "archive"},
+               "analyse": {"program"}, "translate": {"program", "analyse"}, "rules": {"program", "analyse", "translate"},
+               "report": {"program", "archive", "analyse", "translate"}}
+FOLDERS = {"onnx": ONNX_FOLDERS, "pt2": PT2_FOLDERS}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
-TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "report", "supervisor")
+TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "pt2", "report", "supervisor")
 TORCH_FREE_FOLDERS = ("data/csv", "data/formats", "data/images", "data/transforms")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",
-                    *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict", "torch_file", "torch_tensor")))
+                    *(f"model/weights/{name}" for name in ("formats", "script_module", "state_dict")))
 WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway
 TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")
 
@@ -99,7 +104,8 @@ def test_only_the_library_for_gpus_includes_cuda() -> None:
 
 
 def test_every_module_is_known() -> None:
-    assert {path.name for path in (LIB / "onnx").iterdir() if path.is_dir()} == set(ONNX_FOLDERS)
+    for module, folders in FOLDERS.items():
+        assert {path.name for path in (LIB / module).iterdir() if path.is_dir()} == set(folders)
     assert {path.name for path in LIB.iterdir() if path.is_dir()} == set(MAY_INCLUDE)
     assert all(sources(LIB / module) for module in MAY_INCLUDE)
 
@@ -112,23 +118,23 @@ def test_module_includes_only_what_it_may(module: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("folder", ONNX_FOLDERS)
-def test_folder_includes_only_what_it_may(folder: str) -> None:
-    allowed = ONNX_FOLDERS[folder] | {folder}
-    wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB / "onnx" / folder)
-             for _, path in includes(file) if path.startswith("decent/onnx/") and path.split("/")[2] not in allowed]
+@pytest.mark.parametrize(("module", "folder"), [(module, folder) for module, folders in FOLDERS.items() for folder in folders])
+def test_folder_includes_only_what_it_may(module: str, folder: str) -> None:
+    allowed = FOLDERS[module][folder] | {folder}
+    wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB / module / folder)
+             for _, path in includes(file) if path.startswith(f"decent/{module}/") and path.split("/")[2] not in allowed]
     assert wrong == []
 
 
 def test_formats_of_models_are_known_in_one_place() -> None:
     """Headers in the folder of a format are included there and by the table of formats."""
-    inside = re.compile(r"decent/model/(torchscript|onnx|safetensors)/")
+    inside = re.compile(r"decent/model/(torchscript|onnx|pt2|safetensors)/")
     table = LIB / "model" / "formats.cpp"
     wrong = [f"{file.relative_to(ROOT)} includes {path}" for file in sources(LIB) + sources(ROOT / "app")
              for _, path in includes(file)
              if (found := inside.match(path)) and file != table and file.parent != LIB / "model" / found[1]]
     assert wrong == []
-    assert all(sources(LIB / "model" / folder) for folder in ("torchscript", "onnx", "safetensors"))
+    assert all(sources(LIB / "model" / folder) for folder in ("torchscript", "onnx", "pt2", "safetensors"))
 
 
 @pytest.mark.parametrize("header", ["model/formats.h", "model/origin.h"])

@@ -172,6 +172,7 @@ def wrong_manifests(good: bytes) -> list[bytes]:
         "epochs_done": ["0.1", None, [0.1]],
         "world_size": ["2", 0, -2, 1, 3, 2**40],
         "metrics": [[], None, 0.5, {"loss": "low"}, {"loss": {}}],
+        "evaluations": [[], None, 0.5, {"stop.best": "low"}, {"stop.best": {}}],
         "facts": [[], None, "seed", {"seed": 0}],
         "recipe": [None, 1, {}],
         "files": [{}, None, "", [], files[:1], files[::-1], [*files, first], ["rank-0000.safetensors", REPLICA],
@@ -181,7 +182,7 @@ def wrong_manifests(good: bytes) -> list[bytes]:
                       {"xxh3_128": None}, {"xxh3_128": 7}))],
     }
     changed = [with_fields(good, **{name: value}) for name, values in bad_fields.items() for value in values]
-    for name in fields.keys() - {"run"}:  # which older ones do not have
+    for name in fields.keys() - {"run", "evaluations"}:  # which older ones do not have
         rest = {key: value for key, value in fields.items() if key != name}
         changed.append(sealed(json.dumps(rest, indent=1).partition("\n")[2].encode()))
     body = good.partition(b"\n")[2]

@@ -183,6 +183,21 @@ def test_other_inputs_in_the_output_folder(name: str, section: str, project: Pat
     assert_says(refused(project, "--set", "output=out"), name, f"{section}.")
 
 
+def test_models_that_a_run_may_leave(project: Path) -> None:
+    """Only the run that would write it is refused."""
+    for name in ("model-best.safetensors", "model.onnx"):
+        (project / "out").mkdir(exist_ok=True)
+        shutil.copy(project / "d.safetensors", project / "out" / name)
+    write(project, model={"weights": "out/model-best.safetensors"}, data={"eval": {"format": "safetensors", "path": "d.safetensors"}})
+    best = ("--set", "output=out", "--set", "checkpoint.every_steps=1", "--set", "eval.every_steps=1", "--set", "checkpoint.keep_best=loss")
+    assert_says(refused(project, *best), "out/model-best.safetensors", "model.weights")
+    for flags in (("--set", "output=out"), (*best[:-1], "checkpoint.keep_best=null")):
+        assert "never written over" not in start(project, *flags)[0].err
+    shutil.copy(DIGITS_MLP, project / "out" / "model.onnx")
+    write(project, "other.yaml", model={"path": "out/model.onnx"})
+    assert_says(refused(project, "--set", "output=out", config="other.yaml"), "out/model.onnx", "model.path")
+
+
 @pytest.mark.parametrize("flags", [[], ["--resume", "auto"], ["--dry-run"]])
 def test_recipe_of_the_run_itself(flags: list[str], run: Run) -> None:
     """A run writes its resolved recipe."""

@@ -29,7 +29,7 @@ def export(folder: Path, *names: str) -> None:
 def test_files_are_what_the_script_exports(tmp_path: Path) -> None:
     export(tmp_path / "all")
     export(tmp_path / "one", "char_gpt")
-    files = sorted(path for path in (ROOT / "models").iterdir() if path.suffix in (".pt", ".onnx"))
+    files = sorted(path for path in (ROOT / "models").iterdir() if path.suffix in (".pt", ".onnx", ".pt2"))
     assert CHAR_GPT in files and len(files) == len(list((tmp_path / "all").iterdir()))
     for file in files:
         assert (tmp_path / "all" / file.name).read_bytes() == file.read_bytes(), file

@@ -170,3 +170,16 @@ def test_broken_samples_are_skipped(tmp_path: Path) -> None:
     assert_same_run(run, again)
     (evaluated,) = attempt(tmp_path / "run", skips, "--eval-only", "--checkpoint", "none")
     assert evaluated.code == 0 and "on 93 samples" in evaluated.out and "3 samples of data.eval cannot be read" in evaluated.err
+
+
+def test_whole_batches_of_evaluation_are_skipped(tmp_path: Path) -> None:
+    """The last one, which the start of a run tries; but not all of them."""
+    files = write_images(tmp_path / "png", *digits())
+    files[95].write_bytes(b"")
+    skips = settings(image_folder(tmp_path / "png", size=8), data={"on_error": "skip", "eval_batch_size": 5})
+    (ended,) = attempt(tmp_path / "run", skips, "--eval-only", "--checkpoint", "none")
+    assert ended.code == 0 and "on 95 samples" in ended.out
+    for file in files:
+        file.write_bytes(b"")
+    ended = attempt(tmp_path / "none", skips, "--eval-only", "--checkpoint", "none")
+    assert_says(error_message(ended), "data.eval: none of its samples can be read")

@@ -44,7 +44,9 @@ def use(run: Run, *flags: object, workers: int = 1) -> list[Ended]:
 
 
 def kinds(tensors: dict[str, np.ndarray]) -> set[str]:
-    return {name.partition(".")[0] for name in tensors}
+    """Besides the losses that the next line of the metrics sums up, which every worker has its own of."""
+    assert "log.losses" in tensors
+    return {name.partition(".")[0] for name in tensors} - {"log"}
 
 
 # ---- what is in them -----------------------------------------------------------------------------------------------

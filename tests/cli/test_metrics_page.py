@@ -28,7 +28,8 @@ def test_every_field_is_named(tmp_path: Path) -> None:
         ended = attempt(tmp_path / folder, other, "--eval-only", "--checkpoint", checkpoint)
         assert [each.code for each in ended] == [0], ended[0].err
     written: dict[str, set[str]] = {"train": set(), "eval": set(), "end": set()}
-    for run in (clipped, scaled, coded):
+    early = train(tmp_path / "early", merged(own, {"train": {"stop": {"patience": 1, "min_delta": 1000}}, "eval": {"every_steps": 2}}))
+    for run in (clipped, scaled, coded, early):
         for line in run.metrics:
             written[line["kind"]] |= line.keys() - {"kind"}
     assert written["train"] == named("train")

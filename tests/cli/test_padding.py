@@ -14,6 +14,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from program import ROOT
 from runs import Run, assert_same_run, assert_same_weights, attempt, merged, recipe, train, write_recipe
+from translator import Translator
 
 RUN = os.environ.get("DECENT_LOADER_RUN", ROOT / "build" / "bin" / "loader_run")
 FIELDS = ["x", "x_mask", "y_in", "y_mask", "y"]
@@ -21,19 +22,6 @@ LENGTHS = [9, 12]  # one more than the longest of the texts has
 PAIRS = 90
 
 Pair = tuple[list[int], list[int]]
-
-
-class Translator(torch.nn.Module):
-    """What it says of a token depends on no padding."""
-
-    def __init__(self, vocabulary: int) -> None:
-        super().__init__()
-        self.words = torch.nn.Embedding(vocabulary, 8)
-        self.head = torch.nn.Linear(8, vocabulary)
-
-    def forward(self, x: torch.Tensor, x_mask: torch.Tensor, y_in: torch.Tensor, y_mask: torch.Tensor) -> torch.Tensor:
-        bag = (self.words(x) * x_mask.unsqueeze(-1)).sum(1, keepdim=True)
-        return self.head((bag + self.words(y_in)) * y_mask.unsqueeze(-1))
 
 
 def collate(pairs: list[Pair], pad: int = 0, ignore: int = -100) -> dict[str, torch.Tensor]:

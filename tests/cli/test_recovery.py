@@ -77,6 +77,19 @@ def test_killed_at_random_moments(workers: int, tmp_path: Path) -> None:
     assert killed >= ROUNDS  # most of the three a round hit a run that was on its way
 
 
+def test_killed_after_the_last_checkpoint(tmp_path: Path) -> None:
+    """Before older checkpoints than the last ones were removed: nothing else is saved, and they go all the same."""
+    whole = train(tmp_path / "whole", SETTINGS, workers=2)
+    run = train(tmp_path / "killed", merged(SETTINGS, {"checkpoint": {"keep": 3}}), workers=2)
+    assert run.checkpoints == [112, 116, 120]
+    metrics = run.folder / "metrics.jsonl"
+    metrics.write_text("".join(line for line in metrics.read_text().splitlines(keepends=True) if '"end"' not in line))
+    (run.folder / "model.pt").unlink()
+    again = train(tmp_path / "killed", SETTINGS, "--resume", "auto", workers=2)
+    assert again.checkpoints == [116, 120]
+    assert_same_run(whole, again)
+
+
 # Long enough for torchrun to see what is done to it.
 LONG = merged(SETTINGS, {"train": {"steps": 1500}, "eval": {"every_steps": 500}, "checkpoint": {"every_steps": 20}})
 

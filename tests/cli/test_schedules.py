@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from runs import assert_same_run, assert_says, recipe, refused, train
+from runs import DIGITS, Run, assert_same_run, assert_says, merged, recipe, refused, train
 
 STEPS, LR = 24, 0.05
 OPTIMIZER = {"name": "sgd", "lr": LR}
@@ -53,7 +54,7 @@ def torch_rates(make) -> list[float]:
 
 
 def settings(schedule: dict, **changes: object) -> dict:
-    return recipe(schedule=schedule, optimizer=OPTIMIZER, train={"steps": STEPS}, **changes)
+    return merged(recipe(schedule=schedule, optimizer=OPTIMIZER, train={"steps": STEPS}), changes)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of SequentialLR itself
@@ -68,6 +69,7 @@ def test_one_cycle_stays_at_its_end(tmp_path: Path) -> None:
     run = train(tmp_path, settings({"name": "one_cycle", "total_steps": 10}))
     rates = [line["lr"] for line in run.lines("train")]
     assert rates[9:] == [rates[9]] * 15
+    assert_says(run.ended[0].err, "warning: schedule.total_steps: the cycle ends at step 10 of 24", "stays at 2e-07 from there")
     assert rates[9] == pytest.approx(LR / 25 / 1e4, rel=1e-12)
 
 
@@ -75,6 +77,68 @@ def test_modulo_codes_follow_any_schedule(tmp_path: Path) -> None:
     """Their grid is made of the learning rates of many steps."""
     own = recipe(schedule={"name": "one_cycle"}, train={"steps": STEPS}, parallel={"comm_dtype": "modulo4", "topology": "ring"})
     assert_same_run(train(tmp_path / "a", own, workers=2), train(tmp_path / "b", own, workers=2))
+
+
+PLATEAUS = {
+    "plain": ({"patience": 1, "factor": 0.5}, {"patience": 1, "factor": 0.5}),
+    "threshold": ({"patience": 0, "factor": 0.3, "threshold": 0.02}, {"patience": 0, "factor": 0.3, "threshold": 0.02}),
+    "absolute": ({"patience": 0, "threshold": 0.05, "threshold_mode": "abs", "min_lr": 0.001},
+                 {"patience": 0, "threshold": 0.05, "threshold_mode": "abs", "min_lr": 0.001}),
+    "cooldown": ({"patience": 0, "factor": 0.7, "cooldown": 3, "threshold": 0.2}, {"patience": 0, "factor": 0.7, "cooldown": 3, "threshold": 0.2}),
+    "eps": ({"patience": 0, "factor": 0.5, "eps": 0.05}, {"patience": 0, "factor": 0.5, "eps": 0.05}),
+    "max": ({"patience": 0, "factor": 0.5, "mode": "max"}, {"patience": 0, "factor": 0.5, "mode": "max"}),
+    "accuracy": ({"metric": "accuracy", "patience": 0, "factor": 0.5}, {"mode": "max", "patience": 0, "factor": 0.5}),
+}
+
+
+def plateau_run(folder: Path, section: dict, *flags: object, workers: int = 1, **changes: object) -> Run:
+    """At a rate at which the loss goes up and down."""
+    own = settings({"name": "plateau", **section}, optimizer={"name": "sgd", "lr": 0.3}, eval={"every_steps": 2, "at_start": True},
+                   checkpoint={"every_steps": 4, "keep": 9})
+    return train(folder, merged(own, changes), *flags, workers=workers)
+
+
+@pytest.mark.parametrize("name", PLATEAUS)
+def test_plateau_is_torchs(name: str, tmp_path: Path) -> None:
+    """Stepped with every evaluation after an update."""
+    import torch
+
+    section, arguments = PLATEAUS[name]
+    run = plateau_run(tmp_path, section, data={"eval": {**DIGITS["test"], "limit": 60}})
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.3)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **arguments)
+    values = {line["step"]: line[section.get("metric", "loss")] for line in run.lines("eval")}
+    wanted = []
+    for step in range(1, STEPS + 1):
+        wanted.append(optimizer.param_groups[0]["lr"])
+        if step in values:
+            scheduler.step(values[step])
+    assert len(set(wanted)) > 2
+    assert [line["lr"] for line in run.lines("train")] == wanted
+    assert run.ended[0].out.count("the learning rate falls to") == len(set(wanted)) - (wanted[-1] == optimizer.param_groups[0]["lr"])
+
+
+def test_plateau_goes_on_after_a_resume(tmp_path: Path) -> None:
+    section = {"patience": 0, "factor": 0.5, "cooldown": 1, "threshold": 0.02}
+    wanted = plateau_run(tmp_path / "wanted", section, workers=2)
+    plateau_run(tmp_path / "parts", section, "--set", "train.steps=12", workers=2)
+    resumed = plateau_run(tmp_path / "parts", section, "--resume", "auto", workers=2)
+    assert_same_run(resumed, wanted)
+    assert len({line["lr"] for line in wanted.lines("train")}) > 2
+
+
+def test_modulo_codes_follow_a_plateau(tmp_path: Path) -> None:
+    """A plateau that falls once is a schedule of steps. The fall is at step 21, and 16 steps later it leaves those that the grid
+    looks back at: a run that resumes in between must know the rate before the fall."""
+    own = recipe(optimizer={"name": "adamw", "lr": 0.01}, train={"steps": 40}, eval={"every_steps": 10},
+                 checkpoint={"every_steps": 10, "keep": 9}, parallel={"comm_dtype": "modulo2", "topology": "ring"})
+    plateau = merged(own, {"schedule": {"name": "plateau", "patience": 0, "threshold": 1e9, "threshold_mode": "abs", "factor": 0.5, "min_lr": 0.005}})
+    wanted = train(tmp_path / "step", merged(own, {"schedule": {"name": "step", "step_size": 20, "gamma": 0.5}}), workers=2)
+    whole = train(tmp_path / "plateau", plateau, workers=2)
+    assert_same_run(whole, wanted)
+    assert {line["lr"] for line in whole.lines("train")} == {0.01, 0.005}
+    train(tmp_path / "parts", plateau, "--set", "train.steps=30", workers=2)
+    assert_same_run(train(tmp_path / "parts", plateau, "--resume", "auto", workers=2), wanted)
 
 
 @pytest.mark.parametrize(("section", "parts"), [
@@ -85,4 +149,6 @@ def test_modulo_codes_follow_any_schedule(tmp_path: Path) -> None:
     ({"name": "one_cycle", "anneal_strategy": "cosine"}, ["schedule.anneal_strategy", "cos, linear"]),
 ])
 def test_mistakes(section: dict, parts: list[str], tmp_path: Path) -> None:
-    assert_says(refused(tmp_path, settings(section)), *parts)
+    message = refused(tmp_path, settings(section))
+    assert_says(message, *parts)
+    assert len(re.findall(r"\bschedule\.", message)) == 1, message

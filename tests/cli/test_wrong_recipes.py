@@ -128,10 +128,14 @@ def test_there_are_enough() -> None:
 
 @pytest.mark.parametrize("turn", range(max(map(len, all_mistakes()))))
 def test_a_mistake_in_every_key(turn: int, tmp_path: Path) -> None:
+    """In several recipes, since of more than a hundred not all are said."""
     mistakes = [of_key[turn] for of_key in all_mistakes() if turn < len(of_key)]
-    said = refusal(tmp_path, mistakes)
-    unsaid = [mistake for mistake in mistakes if not mistake.said(said)]
-    assert not unsaid, f"{unsaid} of {len(mistakes)} in\n{said}"
+    for number, part in enumerate((mistakes[::2], mistakes[1::2])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        said = refusal(folder, part)
+        unsaid = [mistake for mistake in part if not mistake.said(said)]
+        assert not unsaid, f"{unsaid} of {len(part)} in\n{said}"
 
 
 def one_of_each_section() -> list[Mistake]:

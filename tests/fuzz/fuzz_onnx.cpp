@@ -1,17 +1,10 @@
 // Any bytes are a valid model or a UserError, nothing else; what is valid is translated or refused
 // with a UserError, and is written back as something that is valid.
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
-#include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,46 +17,16 @@
 #include "decent/onnx/patterns/patterns.h"
 #include "decent/onnx/translate/translation.h"
 #include "decent/onnx/write/inference_form.h"
+#include "input_files.h"
 
 namespace {
 
 namespace onnx = decent::onnx;
 
-// An empty folder, where external data is looked for. Removed at the end.
-class Folder {
- public:
-  Folder() : path_(std::filesystem::temp_directory_path() / "fuzz_onnx.XXXXXX") {
-    std::string name = path_;
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-// A file in memory, as the file system is too slow.
-std::shared_ptr<const decent::MappedFile> file_of(std::string_view bytes) {
-  static const Folder folder;
-  const int fd = ::memfd_create("input", MFD_CLOEXEC);
-  if (fd < 0 || ::write(fd, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) {
-    throw std::runtime_error("no memory for the input");
-  }
-  auto file = std::make_shared<const decent::MappedFile>(fd, folder.path() / "input.onnx");
-  ::close(fd);
-  return file;
-}
-
 std::optional<onnx::Model> read(std::string_view bytes) {
+  static const decent::fuzzing::Folder folder;  // empty: external data is looked for there
   try {
-    return onnx::read_model(file_of(bytes));
+    return onnx::read_model(decent::fuzzing::file_of(bytes, folder.path() / "input.onnx"));
   } catch (const decent::UserError&) {
     return std::nullopt;
   }

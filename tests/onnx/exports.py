@@ -1,8 +1,8 @@
-"""Writes the networks as .onnx in the forms in which PyTorch exports them, and as TorchScript.
+"""Writes the networks as .onnx in the forms in which PyTorch exports them, as .pt2 (torch.export) and as TorchScript.
 
 Forms: D, what torch.onnx.export does by default (dynamo, optimized); O, dynamo with optimize=False after train();
 LT, the legacy exporter with TrainingMode.TRAINING and without folding; LN, the legacy exporter in inference without
-folding. All with a dynamic batch. The legacy exporter is deprecated but is what most files at hand were written with.
+folding. PT, torch.export after train(); PE, after eval(). All with a dynamic batch. The legacy exporter is deprecated but is what most files at hand were written with.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from torch import nn
 from catalogue import EXAMPLES, make_data, make_model
 
 FORMS = ("D", "O", "LT", "LN")
+PT2_FORMS = ("PT", "PE")
 OPSET = 20  # what both exporters write by default or can write
 
 # (network, form): why PyTorch cannot write it.
 H_N = "torch.export decomposes a bidirectional LSTM into one whose h_n has the shape [layers, 2 * B, hidden]"
-IMPOSSIBLE: dict[tuple[str, str], str] = {("lstm_states", "D"): H_N, ("lstm_states", "O"): H_N}
+IMPOSSIBLE: dict[tuple[str, str], str] = {("lstm_states", "D"): H_N, ("lstm_states", "O"): H_N, ("lstm_states", "PT"): H_N,
+                                          ("lstm_states", "PE"): H_N}
 
 
 def _arguments(name: str) -> tuple[torch.Tensor, ...]:
@@ -54,21 +56,29 @@ def _legacy(network: Exported, path: Path, mode: torch.onnx.TrainingMode) -> Non
                       dynamic_axes={key: {0: "batch"} for key in (*network.inputs, *network.outputs)})
 
 
+def _pt2(network: Exported, path: Path) -> None:
+    batch = torch.export.Dim("batch")
+    program = torch.export.export(network.model, network.arguments, dynamic_shapes=tuple({0: batch} for _ in network.inputs))
+    torch.export.save(program, str(path))
+
+
 def write(network: Exported, form: str, path: Path) -> None:
-    """The network's file in one of FORMS. Puts the network into the form's mode."""
-    network.model.train(form in ("O", "LT"))
+    """The network's file in one of FORMS or PT2_FORMS. Puts the network into the form's mode."""
+    network.model.train(form in ("O", "LT", "PT"))
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # that torchvision is not installed, four times an export
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # deprecations of the exporters, the tracer's warnings of constants
-        if form in ("D", "O"):
+        if form in PT2_FORMS:
+            _pt2(network, path)
+        elif form in ("D", "O"):
             _dynamo(network, path, optimize=form == "D")
         else:
             _legacy(network, path, torch.onnx.TrainingMode.TRAINING if form == "LT" else torch.onnx.TrainingMode.EVAL)
 
 
 def export(name: str, form: str, folder: Path) -> Path:
-    """<folder>/<name>.<form>.onnx, perhaps with external data beside it."""
-    path = folder / f"{name}.{form}.onnx"
+    """<folder>/<name>.<form>.onnx or .pt2; an .onnx file perhaps has external data beside it."""
+    path = folder / f"{name}.{form}{'.pt2' if form in PT2_FORMS else '.onnx'}"
     example = EXAMPLES[name]
     write(Exported(make_model(name, form), _arguments(name), example.inputs, example.outputs), form, path)
     return path

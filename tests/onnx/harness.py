@@ -38,10 +38,10 @@ def optimizer_of(name: str, optimizer: str) -> dict:
 
 
 def _model_keys(name: str, model_file: Path) -> dict:
-    """The recipe's section. TorchScript's outputs have no names."""
+    """The recipe's section. Outputs of TorchScript and torch.export have no names."""
     example = EXAMPLES[name]
     keys = {"inputs": {key: key for key in example.inputs}, **example.model}
-    if "output" in keys and model_file.suffix == ".pt":
+    if "output" in keys and model_file.suffix in (".pt", ".pt2"):
         keys["output"] = example.outputs.index(keys["output"])
     return keys
 

@@ -15,7 +15,8 @@ import torch
 
 import inference
 from catalogue import EXAMPLES, make_data
-from harness import TrainedRun, cases, export, make_recipe, write_only
+from harness import TrainedRun, cases, export, make_recipe, train_recipe, write_only
+from runs import assert_says, merged
 
 FORMS = ("D", "O", "LT", "LN")
 CHOSEN = {"D": ["batch_norm_mlp", "gpt"], "O": ["batch_norm_mlp"], "LT": ["resnet18", "vit", "several_outputs"],
@@ -54,6 +55,32 @@ def test_trained_model_runs_in_onnxruntime(name: str, form: str, trained) -> Non
     assert len(ours) == len(theirs) == len(EXAMPLES[name].outputs)
     for a, b in zip(ours, theirs.values()):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def assert_same_files(one: Path, other: Path) -> None:
+    """Of models with the data beside them, if there is any."""
+    for suffix in ("", ".data"):
+        files = [path.with_name(path.name + suffix) for path in (one, other)]
+        assert files[0].exists() == files[1].exists()
+        if files[0].exists():
+            assert files[0].read_bytes() == files[1].read_bytes(), files[0]
+
+
+@pytest.mark.parametrize(("name", "form"), [("batch_norm_mlp", "D"), ("resnet18", "LT")])
+def test_a_run_leaves_its_model_in_the_file_s_format(name: str, form: str, trained) -> None:
+    """The same bytes as those of an export of that name, which is in the file where the data is beside it."""
+    run = trained(name, form, "adamw")
+    assert_same_files(run.run.folder / "model.onnx", run.export("same/model.onnx"))
+    assert not (run.run.folder / "model-best.onnx").exists()
+
+
+def test_the_best_model_in_the_file_s_format(trained, exported, data, tmp_path: Path) -> None:
+    settings = make_recipe("batch_norm_mlp", exported("batch_norm_mlp", "D"), data("batch_norm_mlp"), "adamw")
+    settings = merged(settings, {"eval": {"every_steps": 2}, "checkpoint": {"every_steps": 2, "keep_best": "loss"}})
+    run = train_recipe(tmp_path, settings, workers=2)
+    assert_same_files(run.run.folder / "model-best.onnx", run.export("same/model-best.onnx", "--checkpoint", "best"))
+    assert_says(run.run.ended[0].out, "ONNX", "model.onnx", "model-best.pt")
+    assert_says((run.run.folder / "run.log").read_text(), "checked: ", "model-best.onnx")
 
 
 @pytest.mark.parametrize(("name", "form"), cases(CHOSEN, FORMS))

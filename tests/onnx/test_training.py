@@ -11,13 +11,15 @@ import eager
 from agreement import assert_agrees
 from harness import EVERYTHING, OPTIMIZERS, SCHEDULES, TrainedRun, cases, optimizer_of
 
-FORMS = ("pt", "D", "O", "LT", "LN")
+FORMS = ("pt", "D", "O", "LT", "LN", "PT", "PE")
 # Exports by dynamo take 2 to 13 s each, so that only some are here.
 CHOSEN: dict[str, list[str]] = {
     "pt": ["batch_norm_mlp"],
     "D": ["batch_norm_mlp", "unet", "gpt", "juggler", "clicks"],
     "O": ["batch_norm_mlp", "vit", "bert", "regressor"],
     "LT": ["resnet18", "mobilenet_v3_small", "convnext", "t5", "lstm", "stylist", "several_outputs"],
+    "PT": ["several_outputs", "t5", "clicks", "stylist"],
+    "PE": ["batch_norm_mlp", "gru"],
     "LN": ["efficientnet_b0", "gpt", "lstm_states", "gru", "rnn", "bag_of_words", "batch_norm_mlp"],
 }
 

@@ -12,7 +12,7 @@ coding  what mixing with codes of 2 and 4 bits adds to the update of 11M paramet
 shared  steps of 2 and 4 workers of one machine, through shared memory and gloo (--workers takes any other number, too)
 slow    step over links of 1 Gbit/s and 200 Mbit/s between two hosts (network namespaces: needs root)
 slow-modulo  the same at 200 and 50 Mbit/s with two bits a weight, whole weights and slices, and DDP
-onnx    steps of models from ONNX files against the same from TorchScript, and the time of an import
+onnx    steps of models from ONNX and .pt2 files against the same from TorchScript, and the time of an import
 gpu     steps in bf16 on a GPU, against PyTorch; exit code 2 where there is none
 picture draws docs/performance.png from the tables in docs/performance.md (matplotlib: requirements.txt beside this)
 all     all of them, but for those that this machine cannot measure; picture with --write only

@@ -45,10 +45,9 @@ class ManifestReader {
     return value.get<std::string>();
   }
 
-  // Of a key that came after the first version of the format.
-  std::string optional_text(const char* key) const {
-    return object_.contains(key) ? text(key) : std::string();
-  }
+  // Some keys came after the first version of the format.
+  bool has(const char* key) const { return object_.contains(key); }
+  std::string optional_text(const char* key) const { return has(key) ? text(key) : std::string(); }
 
   // Counts are at least `least`.
   std::int64_t count(const char* key, std::int64_t least = 0) const {
@@ -93,14 +92,16 @@ std::string_view checked_body(std::string_view text, std::string_view file) {
   return body;
 }
 
-void read_metrics(const ManifestReader& reader, Manifest& manifest) {
-  const Json& metrics = reader.field("metrics");
-  if (!metrics.is_object()) reader.fail("metrics is not an object");
-  for (const auto& [name, value] : metrics.items()) {
+Numbers read_numbers(const ManifestReader& reader, const char* key) {
+  const Json& object = reader.field(key);
+  if (!object.is_object()) reader.fail(std::string(key) + " is not an object");
+  Numbers numbers;
+  for (const auto& [name, value] : object.items()) {
     if (value.is_null()) continue;  // not finite
-    if (!value.is_number()) reader.fail("metrics holds more than numbers");
-    manifest.metrics.emplace_back(name, value.get<double>());
+    if (!value.is_number()) reader.fail(std::string(key) + " holds more than numbers");
+    numbers.emplace_back(name, value.get<double>());
   }
+  return numbers;
 }
 
 void read_facts(const ManifestReader& reader, Manifest& manifest) {
@@ -141,6 +142,12 @@ void read_files(const ManifestReader& reader, std::string_view file, bool shared
   }
 }
 
+Json json_of(const Numbers& numbers) {
+  Json json = Json::object();
+  for (const auto& [name, value] : numbers) json[name] = value;
+  return json;
+}
+
 Json json_of(const CheckpointFile& file) {
   Json json = {{"name", file.name}, {"bytes", file.bytes}, {"xxh3_128", file.checksum}};
   if (file.shared_in) json["shared_in"] = *file.shared_in;
@@ -148,6 +155,12 @@ Json json_of(const CheckpointFile& file) {
 }
 
 }  // namespace
+
+std::optional<double> find_number(const Numbers& numbers, std::string_view name) {
+  for (const auto& [each, value] : numbers)
+    if (each == name) return value;
+  return std::nullopt;
+}
 
 std::vector<int> Manifest::with_everything() const {
   std::vector<int> replicas;
@@ -175,8 +188,6 @@ int replica_in_name(std::string_view name) {
 }
 
 std::string print_manifest(const Manifest& manifest) {
-  Json metrics = Json::object();
-  for (const auto& [name, value] : manifest.metrics) metrics[name] = value;
   Json facts = Json::object();
   for (const auto& [topic, value] : manifest.facts) facts[topic] = value;
   Json files = Json::array();
@@ -190,7 +201,8 @@ std::string print_manifest(const Manifest& manifest) {
                      {"consumed", manifest.consumed},
                      {"epochs_done", manifest.epochs_done},
                      {"world_size", manifest.world_size},
-                     {"metrics", metrics},
+                     {"metrics", json_of(manifest.metrics)},
+                     {"evaluations", json_of(manifest.evaluations)},
                      {"files", files},
                      {"recipe", manifest.recipe},
                      {"facts", facts}};
@@ -219,7 +231,8 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
                     .epochs_done = reader.number("epochs_done"),
                     .world_size = reader.count("world_size", 1),
                     .recipe = reader.text("recipe")};
-  read_metrics(reader, manifest);
+  manifest.metrics = read_numbers(reader, "metrics");
+  if (reader.has("evaluations")) manifest.evaluations = read_numbers(reader, "evaluations");
   read_facts(reader, manifest);
   read_files(reader, file, version == kSharedVersion, manifest);
   return manifest;

@@ -14,6 +14,10 @@
 
 namespace decent {
 
+/// Numbers with names, in their order. One that is not finite is not kept.
+using Numbers = std::vector<std::pair<std::string, double>>;
+std::optional<double> find_number(const Numbers& numbers, std::string_view name);
+
 /// One replica's file in the folder of the checkpoint.
 struct CheckpointFile {
   std::string name;         // rank-0000.safetensors
@@ -34,7 +38,10 @@ struct Manifest {
   double epochs_done = 0;     // "epoch" as metrics.jsonl shows it
   std::int64_t world_size = 1;
   /// The evaluation of this step, {"loss", 0.1}, ..; empty if there was none.
-  std::vector<std::pair<std::string, double>> metrics = {};
+  Numbers metrics = {};
+  /// What the run remembers of all its evaluations: {"stop.best", 0.1}, ..; empty where nothing
+  /// looks at them.
+  Numbers evaluations = {};
   std::string recipe = {};                 // resolved, YAML
   Facts facts = {};                        // compared on resuming
   std::vector<CheckpointFile> files = {};  // by rank

@@ -13,8 +13,12 @@ struct Kept {
   std::optional<double> score;
 };
 
-/// The steps to remove, lowest first: all but the `keep` latest and the best of those with a score,
-/// the highest or the lowest, the later of equals.
+/// The step of the best of those with a score, the highest or the lowest, the later of equals;
+/// nothing where none has one.
+std::optional<std::int64_t> best_checkpoint(const std::vector<Kept>& checkpoints,
+                                            bool higher_is_better);
+
+/// The steps to remove, lowest first: all but the `keep` latest and the best.
 std::vector<std::int64_t> checkpoints_to_remove(std::vector<Kept> checkpoints, std::int64_t keep,
                                                 bool higher_is_better);
 

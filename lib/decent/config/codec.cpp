@@ -45,22 +45,12 @@ std::string name_type(const std::vector<std::string>& names) {
   return names.size() == 1 ? names.front() : "one of " + join(names);
 }
 
-// "top3" is one of the names "top<k>".
-bool fits(const std::string& name, const std::string& text) {
-  constexpr std::string_view kNumber = "<k>";
-  if (!name.ends_with(kNumber)) return name == text;
-  const std::string_view before = std::string_view(name).substr(0, name.size() - kNumber.size());
-  if (!text.starts_with(before)) return false;
-  const std::string_view digits = std::string_view(text).substr(before.size());
-  return !digits.empty() && digits.size() <= 9 && digits.front() != '0' &&
-         digits.find_first_not_of("0123456789") == std::string_view::npos;
-}
-
 bool read_name(const Slot& slot, const std::vector<std::string>& names, std::string& out) {
   const auto text = to_text(slot.value);
   const bool valid =
-      text && (names.empty() || std::any_of(names.begin(), names.end(),
-                                            [&](const auto& name) { return fits(name, *text); }));
+      text && (names.empty() || std::any_of(names.begin(), names.end(), [&](const auto& name) {
+                 return name == *text || number_in(name, *text);
+               }));
   if (!valid) {
     return slot.mistake("expected " + name_type(names) + (slot.nullable ? " or null" : "") +
                         ", got " + shown(slot.value) + (text ? suggestion(*text, names) : ""));

@@ -35,6 +35,8 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"num_iterations", "train.steps", ""},
     {"num_steps", "train.steps", ""},
     {"num_train_steps", "train.steps", ""},
+    {"early_stop", "train.stop", ""},
+    {"early_stopping", "train.stop", ""},
     {"trainer", "train", ""},
     {"training", "train", ""},
     // batches
@@ -100,6 +102,8 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"optim", "optimizer.name", ""},
     {"optimizer_name", "optimizer.name", ""},
     {"optimizer_type", "optimizer.name", ""},
+    {"ema_decay", "optimizer.ema", ""},
+    {"model_ema", "optimizer.ema", ""},
     {"base_lr", "optimizer.lr", ""},
     {"init_lr", "optimizer.lr", ""},
     {"initial_lr", "optimizer.lr", ""},
@@ -133,7 +137,6 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"warmup_iters", "schedule.warmup_steps", ""},
     {"warmup_ratio", "schedule.warmup_steps", kUpdates},
     {"lr_min", "schedule.eta_min", ""},
-    {"min_lr", "schedule.eta_min", ""},
     // workers and what they exchange
     {"distributed", "parallel", ""},
     {"bucket_cap_mb", "parallel.bucket_mb", ""},

@@ -4,6 +4,8 @@
 // this room needs none of the others.
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,7 +14,7 @@
 
 namespace decent::config {
 
-/// A row that takes keys of its own: a format of data.train and data.eval, a transform.
+/// A row that takes keys of its own: a format of data, a transform.
 struct NamedOptions {
   std::string name;
   std::vector<OptionKey> keys;
@@ -41,9 +43,23 @@ struct Names {
   std::vector<std::string> topologies;        // parallel.topology
   std::vector<MethodName> methods;            // parallel.method
   std::vector<ExchangeName> exchanges;        // parallel.comm_dtype
-  std::vector<NamedOptions> formats;          // data.train, data.eval: format
+  std::vector<NamedOptions> formats;          // data.train and the like: format
   std::vector<NamedOptions> transforms = {};  // data.transforms
 };
+
+/// The number in a name of a family: 3 in "top3" of "top<k>", from 1 to 999,999,999; nothing in
+/// other names, nor where `family` is none.
+inline std::optional<std::int64_t> number_in(std::string_view family, std::string_view name) {
+  constexpr std::string_view kNumber = "<k>";
+  constexpr std::size_t kMostDigits = 9;
+  if (!family.ends_with(kNumber)) return std::nullopt;
+  family.remove_suffix(kNumber.size());
+  if (!name.starts_with(family)) return std::nullopt;
+  name.remove_prefix(family.size());
+  const bool is_number = !name.empty() && name.size() <= kMostDigits && name.front() != '0' &&
+                         name.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number ? std::optional(std::stoll(std::string(name))) : std::nullopt;
+}
 
 /// The entry of that name in one of these lists; null if there is none.
 template <typename Named>

@@ -19,6 +19,8 @@ enum class MemoryFormat { contiguous, channels_last };
 enum class DeviceName { automatic, cpu, cuda };  // recipe: auto
 enum class LrScaling { none, sqrt };
 enum class AnnealStrategy { cos, linear };
+enum class ThresholdMode { relative, absolute };
+enum class PlateauMode { min, max };
 enum class ClipScope { global, bucket };
 enum class UpdateMode { automatic, in_backward, after_backward };  // recipe: auto
 enum class BackendName { automatic, gloo, nccl };                  // recipe: auto
@@ -73,7 +75,7 @@ struct HoldoutRecipe {
   bool operator==(const HoldoutRecipe&) const = default;
 };
 
-/// data.train and data.eval.
+/// data.train, data.eval and data.predict.
 struct SourceRecipe {
   std::string format;                 // one of Names::formats
   Options options;                    // the keys that this format takes
@@ -94,6 +96,7 @@ enum class OnError { fail, skip };
 struct DataRecipe {
   SourceRecipe train;
   std::optional<SourceRecipe> eval;
+  std::optional<SourceRecipe> predict;
   std::int64_t batch_size = 32;        // samples per worker and micro-batch
   std::int64_t eval_batch_size = 256;  // samples
   bool shuffle = true;
@@ -105,10 +108,19 @@ struct DataRecipe {
   bool operator==(const DataRecipe&) const = default;
 };
 
+/// train.stop: the end of a run that gets no better.
+struct StopRecipe {
+  std::string metric = "loss";  // of the evaluations
+  std::int64_t patience = 5;    // evaluations without improvement
+  double min_delta = 0;         // by how much a value must be better than the best
+  bool operator==(const StopRecipe&) const = default;
+};
+
 struct TrainRecipe {
   std::optional<std::int64_t> epochs;  // resolved by the loader: 1 where steps is null too
   std::optional<std::int64_t> steps;   // wins over epochs
   std::int64_t grad_accumulation = 1;
+  std::optional<StopRecipe> stop;
   bool operator==(const TrainRecipe&) const = default;
 };
 
@@ -130,6 +142,7 @@ struct OptimizerRecipe {
   std::int64_t accum_iter = 4;
   double alpha = 0.99;
   std::optional<double> weight_decay;  // resolved by the loader: always set after loading
+  std::optional<double> ema;           // decay of the averaged weights
   std::vector<ParamGroupRecipe> param_groups;
   bool operator==(const OptimizerRecipe&) const = default;
 };
@@ -152,6 +165,15 @@ struct ScheduleRecipe {
   double div_factor = 25;
   double final_div_factor = 1e4;
   bool three_phase = false;
+  std::string metric = "loss";      // of the evaluations
+  std::optional<PlateauMode> mode;  // null: as it is better for the metric
+  double factor = 0.1;
+  std::int64_t patience = 10;  // evaluations without improvement
+  double threshold = 1e-4;
+  ThresholdMode threshold_mode = ThresholdMode::relative;
+  std::int64_t cooldown = 0;
+  double min_lr = 0;
+  double eps = 1e-8;
   bool operator==(const ScheduleRecipe&) const = default;
 };
 

@@ -56,8 +56,8 @@ std::string nested(const std::string& title, const config::Table<S>& table,
 }
 
 std::string sources(const config::Names& names) {
-  std::string text =
-      nested("A source (`data.train`, `data.eval`)", config::source_table({}), names);
+  std::string text = nested("A source (`data.train`, `data.eval`, `data.predict`)",
+                            config::source_table({}), names);
   for (const config::NamedOptions& format : names.formats) {
     text += head("A source of format `" + format.name + "`");
     for (const KeyInfo& key : keys_of(config::source_table(format), names)) {
@@ -81,6 +81,7 @@ std::string transforms(const config::Names& names) {
 
 std::string recipe_reference(const config::Names& names) {
   return recipe_sections(names) + sources(names) + transforms(names) +
+         nested("The mapping of `train.stop`", config::table_of<StopRecipe>(), names) +
          nested("An element of `optimizer.param_groups`", config::table_of<ParamGroupRecipe>(),
                 names) +
          nested("An edge of a custom `parallel.topology`", config::table_of<EdgeRecipe>(), names);

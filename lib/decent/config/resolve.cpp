@@ -110,23 +110,50 @@ void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
                    ", or comm_dtype: bf16, or parallel.slices");
 }
 
-}  // namespace
-
 // Whether what it needs is there; whether it is good, each key says.
 void check_schedule(const ScheduleRecipe& schedule, const Value& root, Mistakes& mistakes) {
-  const auto require = [&](const char* key, bool is_given, const char* example) {
-    if (is_given || !schedule_takes(schedule.name, key)) return;
+  const Entry* section = root.find("schedule");
+  const auto check = [&](const char* key, bool has_value, const char* example) {
+    if (has_value || !schedule_requires(schedule.name, key)) return;
+    const Entry* given = section == nullptr ? nullptr : section->value.find(key);
+    if (given != nullptr && given->value.kind != Value::Kind::null) return;  // and has its mistake
     mistakes.add(where_of(root, "schedule", "name"), std::string("schedule.") + key,
                  "missing; " + schedule.name + " needs it, e.g. " + example);
   };
-  require("step_size", schedule.step_size.has_value(), "1000");
-  require("gamma", schedule.gamma.has_value() || schedule.name == "step", "0.999");
+  check("step_size", schedule.step_size.has_value(), "1000");
+  check("gamma", schedule.gamma.has_value(), "0.999");
 }
+
+// What of the recipe looks at evaluations: the key whose value asks for it.
+struct Watcher {
+  std::string section;
+  std::string key;
+};
+
+std::vector<Watcher> watchers_of(const Recipe& recipe) {
+  std::vector<Watcher> watchers;
+  if (recipe.train.stop) watchers.push_back({"train", "stop"});
+  if (recipe.checkpoint.keep_best) watchers.push_back({"checkpoint", "keep_best"});
+  if (schedule_follows_evaluations(recipe.schedule.name)) watchers.push_back({"schedule", "name"});
+  return watchers;
+}
+
+void check_watchers(const Recipe& recipe, const Value& root, Mistakes& mistakes) {
+  if (recipe.data.eval) return;
+  for (const Watcher& each : watchers_of(recipe)) {
+    mistakes.add(
+        where_of(root, each.section, each.key), each.section + "." + each.key,
+        "needs evaluations while the run trains, of which there are none: data.eval is null");
+  }
+}
+
+}  // namespace
 
 void check_together(const Recipe& recipe, const Value& root, const Names& names,
                     Mistakes& mistakes) {
   check_optimizer(recipe.optimizer, root, mistakes);
   check_schedule(recipe.schedule, root, mistakes);
+  check_watchers(recipe, root, mistakes);
   check_time_of_update(recipe, root, mistakes);
   check_exchange(recipe, root, names, mistakes);
 }

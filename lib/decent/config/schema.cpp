@@ -2,6 +2,16 @@
 #include "decent/optim/update_names.h"
 
 namespace decent::config {
+
+std::string takers(std::span<const std::string> names,
+                   bool (*takes)(std::string_view name, std::string_view option),
+                   const char* option) {
+  std::vector<std::string> taking;
+  for (const std::string& name : names)
+    if (takes(name, option)) taking.push_back(name);
+  return " (" + join(taking) + ")";
+}
+
 namespace {
 
 using enum OnResume;
@@ -12,7 +22,7 @@ Table<ModelRecipe> make_model_table() {
   table.required("path", &R::path)
       .may_differ()
       .on_resume(silent)
-      .doc("Model file: `.pt` (TorchScript) or `.onnx`.");
+      .doc("Model file: `.pt` (TorchScript), `.onnx` or `.pt2` (torch.export).");
   table.key("inputs", &R::inputs)
       .doc("Data fields in the order of forward's arguments, or `{input name: field}`.");
   table.key("target", &R::target).doc("Data field that the loss compares with.");
@@ -76,6 +86,10 @@ Table<DataRecipe> make_data_table() {
       .may_differ()
       .on_resume(silent)
       .doc("Source of the evaluation data; null: none.");
+  table.key("predict", &R::predict)
+      .may_differ()
+      .on_resume(silent)
+      .doc("Source of the data for `--predict`; it needs no target. null: none.");
   table.key("batch_size", &R::batch_size)
       .range(at_least(1))
       .on_resume(same)
@@ -118,15 +132,31 @@ Table<TrainRecipe> make_train_table() {
       .range(at_least(1))
       .on_resume(same)
       .doc("Micro-batches per update.");
+  table.key("stop", &R::stop)
+      .doc(
+          "End the run after an evaluation that is the `patience`-th in a row whose `metric` is "
+          "not "
+          "better than the best by more than `min_delta`; null: never.");
   return table;
 }
 
-// " (adamw, adam)": the optimizers that look at an option.
-std::string takers(const char* option) {
-  std::vector<std::string> names;
-  for (const std::string& name : update_names())
-    if (update_takes(name, option)) names.push_back(name);
-  return " (" + join(names) + ")";
+Table<StopRecipe> make_stop_table() {
+  Table<StopRecipe> table;
+  table.key("metric", &StopRecipe::metric)
+      .one_of(&Names::metrics)
+      .doc("The metric of evaluations that must improve.");
+  table.key("patience", &StopRecipe::patience)
+      .range(at_least(1))
+      .doc("Evaluations in a row without improvement after which the run ends.");
+  table.key("min_delta", &StopRecipe::min_delta)
+      .range(at_least(0))
+      .doc("How much better than the best an improvement is, at least.");
+  return table;
+}
+
+// The optimizers that look at an option.
+std::string optimizers_with(const char* option) {
+  return takers(update_names(), update_takes, option);
 }
 
 // "0.1 for adamw, accum_adamw": the optimizers whose default is not the usual one.
@@ -166,27 +196,32 @@ Table<OptimizerRecipe> make_optimizer_table() {
       .doc("`sqrt`: lr times the square root of the number of workers, before the schedule.");
   table.key("betas", &R::betas)
       .range(from_to_below(0, 1))
-      .doc("Decay of the two running means" + takers("betas") +
+      .doc("Decay of the two running means" + optimizers_with("betas") +
            defaults_note(&UpdateDefaults::betas, usual.betas) + ".");
   table.key("eps", &R::eps)
       .range(at_least(0))
-      .doc("Added to the denominator" + takers("eps") + ".");
+      .doc("Added to the denominator" + optimizers_with("eps") + ".");
   table.key("momentum", &R::momentum)
       .range(from_to_below(0, 1))
-      .doc("Momentum" + takers("momentum") +
+      .doc("Momentum" + optimizers_with("momentum") +
            defaults_note(&UpdateDefaults::momentum, usual.momentum) + ".");
   table.key("nesterov", &R::nesterov)
-      .doc("Nesterov's momentum" + takers("nesterov") + "; needs a momentum above 0.");
+      .doc("Nesterov's momentum" + optimizers_with("nesterov") + "; needs a momentum above 0.");
   table.key("accum_iter", &R::accum_iter)
       .range(at_least(1))
-      .doc("Steps over which gradients accumulate" + takers("accum_iter") + ".");
+      .doc("Steps over which gradients accumulate" + optimizers_with("accum_iter") + ".");
   table.key("alpha", &R::alpha)
       .range(from_to_below(0, 1))
-      .doc("Decay of the running mean of squares" + takers("alpha") + ".");
+      .doc("Decay of the running mean of squares" + optimizers_with("alpha") + ".");
   table.key("weight_decay", &R::weight_decay)
       .range(at_least(0))
       .doc("Weight decay; null: " + unusual_defaults(&UpdateDefaults::weight_decay, 0.0) +
            ", else 0.");
+  table.key("ema", &R::ema)
+      .range(from_to_below(0, 1))
+      .doc(
+          "Decay of an exponential moving average of the weights, which evaluations and exports "
+          "take in their place; null: none.");
   table.key("param_groups", &R::param_groups)
       .shapes_exchange()
       .doc(
@@ -312,6 +347,11 @@ Table<Recipe> make_recipe_table() {
 }
 
 }  // namespace
+
+template <>
+const Table<StopRecipe>& table_of<StopRecipe>() {
+  return made_once<StopRecipe, make_stop_table>();
+}
 
 const Table<Recipe>& recipe_table() { return made_once<Recipe, make_recipe_table>(); }
 

@@ -59,6 +59,8 @@ struct Codec<TopologyRecipe> {
 template <>
 inline constexpr bool kHasTable<HoldoutRecipe> = true;
 template <>
+inline constexpr bool kHasTable<StopRecipe> = true;
+template <>
 inline constexpr bool kHasTable<ParamGroupRecipe> = true;
 template <>
 inline constexpr bool kHasTable<EdgeRecipe> = true;
@@ -66,9 +68,16 @@ inline constexpr bool kHasTable<EdgeRecipe> = true;
 template <>
 const Table<HoldoutRecipe>& table_of<HoldoutRecipe>();
 template <>
+const Table<StopRecipe>& table_of<StopRecipe>();
+template <>
 const Table<ParamGroupRecipe>& table_of<ParamGroupRecipe>();
 template <>
 const Table<EdgeRecipe>& table_of<EdgeRecipe>();
+
+/// " (adamw, adam)": those of the names that take an option, for the key's meaning.
+std::string takers(std::span<const std::string> names,
+                   bool (*takes)(std::string_view name, std::string_view option),
+                   const char* option);
 
 std::vector<std::string> format_names(const Names& names);
 /// The keys of a source of that format: `format`, those that the format takes, those that all take.

@@ -6,19 +6,12 @@
 namespace decent::config {
 namespace {
 
-// " (step, exponential)": the schedules that look at an option.
-std::string schedules_with(const char* option) {
-  std::vector<std::string> names;
-  for (const std::string& name : schedule_names())
-    if (schedule_takes(name, option)) names.push_back(name);
-  return " (" + join(names) + ")";
-}
-
 // A key that some schedules look at, which its meaning names.
 template <class T>
 auto& argument(Table<ScheduleRecipe>& table, const char* name, T ScheduleRecipe::*member,
                const std::string& meaning) {
-  return table.key(name, member).doc(meaning + schedules_with(name) + ".");
+  return table.key(name, member)
+      .doc(meaning + takers(schedule_names(), schedule_takes, name) + ".");
 }
 
 }  // namespace
@@ -61,6 +54,25 @@ Table<ScheduleRecipe> make_schedule_table() {
       .range(above(0));
   argument(table, "three_phase", &R::three_phase,
            "Fall to the first learning rate as fast as it rose, then further");
+  argument(table, "metric", &R::metric, "The metric of evaluations that must improve")
+      .one_of(&Names::metrics);
+  argument(table, "mode", &R::mode,
+           "Whether lower or higher values are better; null: as it is for the metric");
+  argument(table, "factor", &R::factor, "What the learning rate is multiplied with")
+      .range(from_to_below(0, 1));
+  argument(table, "patience", &R::patience,
+           "Evaluations in a row without improvement that it outlasts")
+      .range(at_least(0));
+  argument(table, "threshold", &R::threshold,
+           "How much better than the best an improvement is, at least")
+      .range(at_least(0));
+  argument(table, "threshold_mode", &R::threshold_mode,
+           "Whether threshold is a share of the best, or a difference");
+  argument(table, "cooldown", &R::cooldown,
+           "Evaluations after a fall of which none counts as without improvement")
+      .range(at_least(0));
+  argument(table, "min_lr", &R::min_lr, "The least learning rate").range(at_least(0));
+  argument(table, "eps", &R::eps, "A fall by less than this is none").range(at_least(0));
   return table;
 }
 

@@ -123,7 +123,10 @@ class TypedKey final : public Key<S> {
 
   std::string print(const S& section) const override { return Codec<T>::print(section.*member_); }
 
-  bool is_default(const S& section) const override { return section.*member_ == S().*member_; }
+  bool is_default(const S& section) const override {
+    static const S usual{};
+    return section.*member_ == usual.*member_;
+  }
 
   void describe(const std::string& prefix, const Names& names,
                 std::vector<KeyInfo>& out) const override {

@@ -148,6 +148,10 @@ void AtomicFile::write(std::string_view bytes) noexcept {
   }
 }
 
+void AtomicFile::check() const {
+  if (error_ != 0) fail(error_);
+}
+
 void AtomicFile::commit() {
   sync();
   rename();

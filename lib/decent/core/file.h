@@ -59,6 +59,8 @@ class AtomicFile {
   /// Appends. Never throws, for callers that cannot handle it: commit() throws the first failure,
   /// and nothing more is written after it.
   void write(std::string_view bytes) noexcept;
+  /// Throws WriteError if a write has failed, for callers with much left to write.
+  void check() const;
   /// Makes the file appear. Throws WriteError naming it if any of this failed.
   void commit();
 

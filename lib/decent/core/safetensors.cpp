@@ -9,6 +9,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
+#include "decent/core/stored_tensor.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -18,7 +19,6 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
-constexpr std::size_t kMaxDimensions = 64;            // the limit of PyTorch's iterators
 constexpr std::size_t kAlignment = 64;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
@@ -82,7 +82,7 @@ class HeaderReader final : public Json::json_sax_t {
     }
     std::vector<std::int64_t>& list =
         place_ == Place::shape ? entry().tensor.shape : entry().offsets;
-    const std::size_t most = place_ == Place::shape ? kMaxDimensions : 2;
+    const std::size_t most = place_ == Place::shape ? kMaxTensorDimensions : 2;
     if (list.size() == most) {
       fail(where() + ": more than " + std::to_string(most) + " numbers in " + field_);
     }

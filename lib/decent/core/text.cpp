@@ -84,6 +84,15 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view s
   return std::to_string(count) + " " + name + (count != 1 && several.empty() ? "s" : "");
 }
 
+std::string count_text(std::int64_t count) {
+  std::array<char, 32> text{};
+  if (count < 10'000) return std::to_string(count);
+  const bool is_thousands = count < 1'000'000;
+  const double value = static_cast<double>(count) / (is_thousands ? 1e3 : 1e6);
+  std::snprintf(text.data(), text.size(), is_thousands ? "%.1fk" : "%.1fM", value);
+  return text.data();
+}
+
 std::string seconds_text(std::chrono::duration<double> time) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.1f", time.count());

@@ -31,6 +31,9 @@ std::string some_of(std::span<const std::string> names, std::size_t most);
 /// has more than an s: counted(2, "class", "classes").
 std::string counted(std::int64_t count, std::string_view one, std::string_view several = {});
 
+/// "9999", "10.2k", "1.5M".
+std::string count_text(std::int64_t count);
+
 /// "12 s", "0.3 s": a tenth of a second at the finest.
 std::string seconds_text(std::chrono::duration<double> time);
 

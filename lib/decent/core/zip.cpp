@@ -17,6 +17,7 @@ namespace {
 // APPNOTE.TXT, PKWARE's description of the format, names the records and fields.
 constexpr std::uint32_t kLocalHeader = 0x04034b50;
 constexpr std::uint32_t kDirectoryEntry = 0x02014b50;
+constexpr std::uint32_t kDataDescriptor = 0x08074b50;
 constexpr std::uint32_t kEnd = 0x06054b50;
 constexpr std::uint32_t kEnd64 = 0x06064b50;
 constexpr std::uint32_t kEnd64Locator = 0x07064b50;
@@ -27,6 +28,10 @@ constexpr std::uint16_t kInExtra16 = 0xffff;      // the field is in the 64-bit 
 constexpr std::uint32_t kInExtra32 = 0xffffffff;  // the same
 constexpr std::uint16_t kExtra64 = 1;             // the kind of extra field that holds those
 constexpr std::uint16_t kEncrypted = 1;           // a flag
+constexpr std::uint16_t kHasDescriptor = 8;       // a flag: the checksum follows the data
+constexpr std::uint64_t kFlagsInDirectory = 8;    // where fields are, from the record's begin
+constexpr std::uint64_t kChecksumInDirectory = 16;
+constexpr std::uint64_t kChecksumInHeader = 14;
 constexpr std::uint16_t kStored = 0;
 constexpr std::uint16_t kDeflated = 8;
 
@@ -45,7 +50,11 @@ class Reader {
     const Directory directory = find_directory();
     ByteReader reader = at(directory.offset, directory.size);
     std::vector<ZipEntry> entries;
-    while (reader.left() > 0) entries.push_back(read_entry(reader));
+    while (reader.left() > 0) {
+      const std::uint64_t place = directory.offset + reader.position();
+      entries.push_back(read_entry(reader));
+      entries.back().directory = place;
+    }
     if (entries.size() != directory.entries) fail("its directory has another length than it says");
     return entries;
   }
@@ -123,13 +132,13 @@ class Reader {
     const auto extra_bytes = reader.number<std::uint16_t>();
     const auto comment_bytes = reader.number<std::uint16_t>();
     reader.piece(2 + 2 + 4);  // disk, attributes
-    std::uint64_t header = reader.number<std::uint32_t>();
+    entry.header = reader.number<std::uint32_t>();
     entry.name = reader.text(name_bytes);
-    read_long_fields(reader.piece(extra_bytes), {&entry.size, &compressed, &header});
+    read_long_fields(reader.piece(extra_bytes), {&entry.size, &compressed, &entry.header});
     reader.piece(comment_bytes);
     entry.deflated = method == kDeflated;
     check_kind(entry, flags, method);
-    entry.data = data_at(header, compressed);
+    entry.data = data_at(entry.header, compressed);
     if (!entry.deflated && compressed != entry.size) fail(named(entry) + " has two sizes");
     return entry;
   }
@@ -199,9 +208,19 @@ bool inflate_into(std::span<const std::byte> from, std::span<std::byte> to) {
 }
 
 void check_sum(std::span<const std::byte> content, const ZipEntry& entry, const std::string& what) {
-  const auto sum = static_cast<std::uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
-  if (sum != entry.checksum) throw UserError(what + ": damaged: its checksum is another");
+  if (zip_checksum(content) == entry.checksum) return;
+  throw UserError(what + ": damaged: its checksum is another");
+}
+
+// Where the data of an entry ends in the archive.
+std::uint64_t end_of(const ZipEntry& entry, std::span<const std::byte> bytes) {
+  return static_cast<std::uint64_t>(entry.data.data() - bytes.data()) + entry.data.size();
+}
+
+template <typename Number>
+Number number_at(std::span<const std::byte> bytes, std::uint64_t place, const std::string& what) {
+  ByteReader reader(bytes.subspan(std::min<std::uint64_t>(place, bytes.size())), what);
+  return reader.number<Number>();
 }
 
 }  // namespace
@@ -229,6 +248,53 @@ std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& wha
 
 void check_stored(const ZipEntry& entry, const std::string& what) {
   check_sum(entry.data, entry, what);
+}
+
+void check_apart(std::span<const ZipEntry> entries, std::span<const std::byte> bytes,
+                 const std::string& what) {
+  std::vector<const ZipEntry*> sorted;
+  for (const ZipEntry& entry : entries) sorted.push_back(&entry);
+  const auto pair_with = [&](auto is_wrong, const char* reason) {
+    const auto found = std::ranges::adjacent_find(sorted, is_wrong);
+    if (found == sorted.end()) return;
+    throw UserError(what + ": damaged: entries " + in_quotes((*found)->name) + " and " +
+                    in_quotes((*std::next(found))->name) + reason);
+  };
+  std::ranges::sort(sorted, {}, &ZipEntry::header);
+  const auto first = std::ranges::min_element(entries, {}, &ZipEntry::directory);
+  if (first != entries.end() && end_of(*sorted.back(), bytes) > first->directory) {
+    throw UserError(what + ": damaged: entry " + in_quotes(sorted.back()->name) +
+                    " lies over the directory");
+  }
+  pair_with([&](const ZipEntry* a, const ZipEntry* b) { return end_of(*a, bytes) > b->header; },
+            " lie over one another");
+  std::ranges::sort(sorted, {}, &ZipEntry::name);
+  pair_with([](const ZipEntry* a, const ZipEntry* b) { return a->name == b->name; },
+            " have one name");
+}
+
+std::vector<std::uint64_t> checksum_places(std::span<const std::byte> bytes, const ZipEntry& entry,
+                                           const std::string& what) {
+  const std::string missing = what + ": damaged: the checksum of entry " + in_quotes(entry.name) +
+                              " is not where it should be";
+  std::vector<std::uint64_t> places{entry.directory + kChecksumInDirectory};
+  const auto flags = number_at<std::uint16_t>(bytes, entry.directory + kFlagsInDirectory, missing);
+  if ((flags & kHasDescriptor) == 0) {
+    places.push_back(entry.header + kChecksumInHeader);
+  } else {
+    const std::uint64_t end = end_of(entry, bytes);
+    const bool is_marked = number_at<std::uint32_t>(bytes, end, missing) == kDataDescriptor;
+    places.push_back(is_marked ? end + sizeof kDataDescriptor : end);
+  }
+  for (const std::uint64_t place : places) {
+    if (number_at<std::uint32_t>(bytes, place, missing) != entry.checksum) throw UserError(missing);
+  }
+  return places;
+}
+
+std::uint32_t zip_checksum(std::span<const std::byte> content) {
+  return static_cast<std::uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
 }
 
 }  // namespace decent

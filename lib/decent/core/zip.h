@@ -21,6 +21,8 @@ struct ZipEntry {
   bool deflated = false;
   std::uint64_t size = 0;      // bytes of the content, as the archive says
   std::uint32_t checksum = 0;  // CRC-32 of the content, as the archive says
+  std::uint64_t header = 0;  // where in the archive its local header begins, which its data follows
+  std::uint64_t directory = 0;  // where its entry of the directory begins
 };
 
 /// The entries in the order of the archive's directory, with 64-bit sizes where it has them.
@@ -36,5 +38,18 @@ std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& wha
 
 /// Reads a stored entry once, where it lies. Throws UserError as zip_content does.
 void check_stored(const ZipEntry& entry, const std::string& what);
+
+/// Throws UserError, which begins with `what`, where two entries of the archive `bytes` lie over
+/// one another or one over the directory, and where two have one name.
+void check_apart(std::span<const ZipEntry> entries, std::span<const std::byte> bytes,
+                 const std::string& what);
+
+/// Where the archive `bytes` says the checksum of an entry: whoever changes the content, but not
+/// its size, changes these. Throws UserError, which begins with `what`, where it is not there.
+std::vector<std::uint64_t> checksum_places(std::span<const std::byte> bytes, const ZipEntry& entry,
+                                           const std::string& what);
+
+/// The CRC-32 of `content`.
+std::uint32_t zip_checksum(std::span<const std::byte> content);
 
 }  // namespace decent

@@ -13,19 +13,19 @@
 namespace decent {
 namespace {
 
-at::Tensor empty_field(const Field& field, std::int64_t samples, HostMemory memory) {
-  std::vector<std::int64_t> shape = {samples};
-  shape.insert(shape.end(), field.shape.begin(), field.shape.end());
-  return at::empty(
-      shape,
-      at::TensorOptions(scalar_type(field.dtype)).pinned_memory(memory == HostMemory::pinned));
-}
-
 void copy(const at::Tensor& from, const at::Tensor& to) {
   if (from.nbytes() > 0) std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
 }
 
 }  // namespace
+
+at::Tensor empty_batch(DType dtype, std::int64_t samples, std::span<const std::int64_t> shape,
+                       HostMemory memory) {
+  std::vector<std::int64_t> extents = {samples};
+  extents.insert(extents.end(), shape.begin(), shape.end());
+  return at::empty(
+      extents, at::TensorOptions(scalar_type(dtype)).pinned_memory(memory == HostMemory::pinned));
+}
 
 Batch read_batch(const Source& source, std::span<const std::size_t> fields,
                  std::span<const std::int64_t> indices, HostMemory memory) {
@@ -34,7 +34,8 @@ Batch read_batch(const Source& source, std::span<const std::size_t> fields,
   std::map<std::size_t, std::size_t> places;  // of each field, the first where it is asked for
   for (std::size_t i = 0; i < fields.size(); ++i) {
     assert(fields[i] < outs.size());
-    batch.fields.push_back(empty_field(source.fields()[fields[i]], std::ssize(indices), memory));
+    const Field& field = source.fields()[fields[i]];
+    batch.fields.push_back(empty_batch(field.dtype, std::ssize(indices), field.shape, memory));
     if (places.emplace(fields[i], i).second)
       outs[fields[i]] = static_cast<std::byte*>(batch.fields[i].mutable_data_ptr());
   }

@@ -16,12 +16,18 @@ namespace decent {
 struct Batch {
   std::vector<at::Tensor> fields;
 
-  std::int64_t samples() const { return fields.front().size(0); }
+  /// Whether none of its samples could be read (data.on_error: skip).
+  bool empty() const { return fields.empty(); }
+  std::int64_t samples() const { return empty() ? 0 : fields.front().size(0); }
 };
 
 /// A GPU copies from pinned memory by itself. Pinned memory takes longer to allocate, and needs a
 /// GPU.
 enum class HostMemory { pageable, pinned };
+
+/// An empty tensor [samples, shape ..] for one field of a batch.
+at::Tensor empty_batch(DType dtype, std::int64_t samples, std::span<const std::int64_t> shape,
+                       HostMemory memory);
 
 /// Reads the B samples `indices`, each in [0, source.size()), of the fields with numbers `fields`
 /// into new tensors, one per field in that order. Any thread. Throws what Source::read throws.

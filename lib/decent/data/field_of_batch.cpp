@@ -1,6 +1,5 @@
 #include "decent/data/field_of_batch.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include <algorithm>
@@ -13,14 +12,6 @@
 
 namespace decent {
 namespace {
-
-at::Tensor empty_batch(DType dtype, std::int64_t samples, const std::vector<std::int64_t>& shape,
-                       HostMemory memory) {
-  std::vector<std::int64_t> extents = {samples};
-  extents.insert(extents.end(), shape.begin(), shape.end());
-  return at::empty(
-      extents, at::TensorOptions(scalar_type(dtype)).pinned_memory(memory == HostMemory::pinned));
-}
 
 // The bytes of one element.
 std::vector<std::byte> element_of(DType dtype, std::int64_t value) {

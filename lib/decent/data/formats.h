@@ -19,6 +19,11 @@ struct DataFormat {
   std::vector<OptionKey> keys;  // that it takes
   /// Throws UserError for data that cannot be read.
   std::function<std::unique_ptr<Source>(const Options& options)> open;
+  /// The same for data.predict, whose samples need no target: the fields of the target may be
+  /// absent. `train`: the options of data.train where that is of this format, else null. Empty:
+  /// `open` does it.
+  std::function<std::unique_ptr<Source>(const Options& options, const Options* train)>
+      open_without_target = {};
 };
 
 /// The key `path`: files and wildcards.

@@ -27,6 +27,10 @@ class LeftOut {
     const std::lock_guard lock(mutex_);
     if (known_.insert(sample).second) new_.emplace(sample, why);
   }
+  bool contains(std::int64_t sample) {
+    const std::lock_guard lock(mutex_);
+    return known_.contains(sample);
+  }
   /// Those that were added since the last call, by number, each once.
   std::map<std::int64_t, std::string> take_new() {
     const std::lock_guard lock(mutex_);

@@ -1,13 +1,10 @@
 #include "decent/data/samples.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/torch_dtype.h"
 #include "decent/data/field_of_batch.h"
 
 namespace decent {
@@ -21,13 +18,14 @@ bool fixed(const Source& source, std::span<const std::size_t> fields) {
                      [&](std::size_t field) { return source.fields()[field].fixed(); });
 }
 
-// Of a batch's tensor after a transform: the extents of its samples, those that differ between
-// batches as they were before.
-std::vector<std::int64_t> shape_after(const Field& field, at::IntArrayRef before) {
-  std::vector<std::int64_t> shape = {before[0]};
-  for (std::size_t i = 0; i < field.shape.size(); ++i)
-    shape.push_back(field.shape[i] == kAnyExtent ? before[i + 1] : field.shape[i]);
-  return shape;
+// The extents of a batch's samples after a transform; those that differ between batches as they
+// were in the tensor before.
+std::vector<std::int64_t> extents_after(const Field& field, const at::Tensor& before) {
+  std::vector<std::int64_t> extents = field.shape;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    if (extents[i] == kAnyExtent) extents[i] = before.size(static_cast<std::int64_t>(i) + 1);
+  }
+  return extents;
 }
 
 }  // namespace
@@ -37,17 +35,15 @@ Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, st
     : source_(std::move(source)),
       transforms_(std::move(transforms)),
       seed_(seed),
-      fields_(source_->fields()),
-      all_(fields_.size()),
+      all_(source_->fields().size()),
       left_out_(std::move(left_out)) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
+  std::vector<Field> fields = source_->fields();
   for (const auto& transform : transforms_.of_samples)
-    fields_ = transform->fields(std::move(fields_));
-  sample_fields_ = fields_;
-  for (const auto& transform : transforms_.of_batches) {
-    fields_ = transform->fields(std::move(fields_), std::ssize(source_->classes()));
-    batch_fields_.push_back(fields_);
-  }
+    fields = transform->fields(std::move(fields));
+  fields_ = {fields};
+  for (const auto& transform : transforms_.of_batches)
+    fields_.push_back(transform->fields(fields_.back(), std::ssize(source_->classes())));
 }
 
 // A transform may look at any field.
@@ -82,7 +78,7 @@ Batch Samples::read_each(std::span<const std::size_t> fields, std::span<const st
                          std::int64_t epoch, HostMemory memory) const {
   std::vector<FieldOfBatch> parts;
   for (const std::size_t field : fields)
-    parts.emplace_back(sample_fields_[field], std::ssize(indices), memory);
+    parts.emplace_back(fields_.front()[field], std::ssize(indices), memory);
   Sample sample(source_->fields().size());
   bool any = false;
   for (const std::int64_t index : indices) {
@@ -111,15 +107,14 @@ Batch Samples::read_all(std::span<const std::size_t> fields, std::span<const std
 
 // By the transform of batches at that place.
 void Samples::transform(Batch& batch, std::span<const std::size_t> fields, std::size_t place,
-                        const SampleRandom& random) const {
+                        const SampleRandom& random, HostMemory memory) const {
   const BatchTransform& transform = *transforms_.of_batches[place];
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!transform.changes(fields[i])) continue;
     const at::Tensor before = std::exchange(batch.fields[i], {});
-    const Field& field = batch_fields_[place][fields[i]];
+    const Field& field = fields_[place + 1][fields[i]];
     batch.fields[i] =
-        at::empty(shape_after(field, before.sizes()),
-                  at::TensorOptions(scalar_type(field.dtype)).pinned_memory(before.is_pinned()));
+        empty_batch(field.dtype, before.size(0), extents_after(field, before), memory);
     const auto* read = static_cast<const std::byte*>(before.const_data_ptr());
     auto* written = static_cast<std::byte*>(batch.fields[i].mutable_data_ptr());
     transform.apply(fields[i], before.size(0), {read, before.nbytes()},
@@ -130,12 +125,12 @@ void Samples::transform(Batch& batch, std::span<const std::size_t> fields, std::
 Batch Samples::read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
                     std::int64_t epoch, HostMemory memory) const {
   Batch batch = read_all(fields, indices, epoch, memory);
-  if (batch.fields.empty()) return batch;
+  if (batch.empty()) return batch;
   for (std::size_t i = 0; i < transforms_.of_batches.size(); ++i) {
     const SampleRandom random(seed_, static_cast<std::uint64_t>(epoch),
                               static_cast<std::uint64_t>(indices.front()),
                               transforms_.of_samples.size() + i);
-    transform(batch, fields, i, random);
+    transform(batch, fields, i, random, memory);
   }
   return batch;
 }

@@ -32,7 +32,7 @@ class Samples {
   const Source& source() const { return *source_; }
   std::int64_t size() const { return source_->size(); }
   /// Of a sample as it stands in a batch. An extent may still differ from batch to batch.
-  const std::vector<Field>& fields() const { return fields_; }
+  const std::vector<Field>& fields() const { return fields_.back(); }
 
   /// The samples `indices`, each in [0, size()), as a batch of the fields with numbers `fields`:
   /// without fields where all of them are left out. Throws UserError for a sample that cannot be
@@ -55,16 +55,14 @@ class Samples {
   bool read_or_replace(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
                        Sample& sample) const;
   void transform(Batch& batch, std::span<const std::size_t> fields, std::size_t place,
-                 const SampleRandom& random) const;
+                 const SampleRandom& random, HostMemory memory) const;
 
   std::unique_ptr<const Source> source_;
   Transforms transforms_;
   std::uint64_t seed_;
-  std::vector<Field> fields_;
-  std::vector<Field> sample_fields_;              // before transforms of batches
-  std::vector<std::vector<Field>> batch_fields_;  // after each transform of batches
-  std::vector<std::size_t> all_;                  // the numbers of the source's fields
-  std::shared_ptr<LeftOut> left_out_;             // null: no sample is left out
+  std::vector<std::vector<Field>> fields_;  // before and after each transform of batches
+  std::vector<std::size_t> all_;            // the numbers of the source's fields
+  std::shared_ptr<LeftOut> left_out_;       // null: no sample is left out
 };
 
 }  // namespace decent

@@ -21,9 +21,10 @@ std::string described(const Source& source) {
   return join(fields);
 }
 
-class ShardedSource final : public Source {
+class ShardedSource final : public SourceOfRows {
  public:
-  explicit ShardedSource(std::vector<std::unique_ptr<Source>> shards) : shards_(std::move(shards)) {
+  ShardedSource(std::vector<std::unique_ptr<Source>> shards, std::vector<std::string> names)
+      : shards_(std::move(shards)), names_(std::move(names)) {
     for (const auto& shard : shards_) ends_.push_back((size_ += shard->size()));
   }
 
@@ -31,13 +32,11 @@ class ShardedSource final : public Source {
   std::int64_t size() const override { return size_; }
   bool decodes() const override { return shards_.front()->decodes(); }
   std::vector<std::string> classes() const override { return shards_.front()->classes(); }
-
-  void read(std::size_t field, std::span<const std::int64_t> indices,
-            std::byte* out) const override {
-    std::vector<std::byte*> outs(fields().size());
-    outs[field] = out;
-    read_fields(indices, outs);
+  SampleOrigin origin_of(std::int64_t index) const override {
+    const std::size_t shard = shard_of(index);
+    return {.file = names_[shard], .row = index - begin_of(shard)};
   }
+
   // Samples that follow one another and are of one shard are read at once.
   void read_fields(std::span<const std::int64_t> indices,
                    std::span<std::byte* const> outs) const override {
@@ -70,6 +69,7 @@ class ShardedSource final : public Source {
   std::int64_t begin_of(std::size_t shard) const { return shard == 0 ? 0 : ends_[shard - 1]; }
 
   std::vector<std::unique_ptr<Source>> shards_;
+  std::vector<std::string> names_;  // of the shards' files
   std::vector<std::int64_t> ends_;  // the number of the first sample after each shard
   std::int64_t size_ = 0;
 };
@@ -100,7 +100,9 @@ std::unique_ptr<Source> open_shards(
     const std::function<std::unique_ptr<Source>(const std::filesystem::path&)>& open) {
   if (files.empty()) throw UserError("path: expected at least one file");
   std::vector<std::unique_ptr<Source>> shards;
+  std::vector<std::string> names;
   for (const std::filesystem::path& file : files) {
+    names.push_back(file.string());
     shards.push_back(open(file));
     const std::string own = described(*shards.back());
     const std::string first = described(*shards.front());
@@ -109,12 +111,13 @@ std::unique_ptr<Source> open_shards(
                       files.front().string() + "' has " + first);
     }
   }
-  return concatenated(std::move(shards));
+  return concatenated(std::move(shards), std::move(names));
 }
 
-std::unique_ptr<Source> concatenated(std::vector<std::unique_ptr<Source>> sources) {
+std::unique_ptr<Source> concatenated(std::vector<std::unique_ptr<Source>> sources,
+                                     std::vector<std::string> names) {
   if (sources.size() == 1) return std::move(sources.front());
-  return std::make_unique<ShardedSource>(std::move(sources));
+  return std::make_unique<ShardedSource>(std::move(sources), std::move(names));
 }
 
 }  // namespace decent

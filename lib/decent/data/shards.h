@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "decent/data/source.h"
@@ -22,7 +23,8 @@ std::unique_ptr<Source> open_shards(
     const std::function<std::unique_ptr<Source>(const std::filesystem::path&)>& open);
 
 /// A source of the samples of all sources, of which there is at least one; they have the same
-/// fields and classes.
-std::unique_ptr<Source> concatenated(std::vector<std::unique_ptr<Source>> sources);
+/// fields and classes. `names`: of their files.
+std::unique_ptr<Source> concatenated(std::vector<std::unique_ptr<Source>> sources,
+                                     std::vector<std::string> names);
 
 }  // namespace decent

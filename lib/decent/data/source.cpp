@@ -31,6 +31,13 @@ void Source::read_one(std::span<const std::size_t> fields, std::int64_t index,
   read_fields({&index, 1}, outs);
 }
 
+void SourceOfRows::read(std::size_t field, std::span<const std::int64_t> indices,
+                        std::byte* out) const {
+  std::vector<std::byte*> outs(fields().size());
+  outs.at(field) = out;
+  read_fields(indices, outs);
+}
+
 HostArray Source::read_one(std::size_t field, std::int64_t index) const {
   std::vector<HostArray> sample(fields().size());
   read_one({&field, 1}, index, sample);

@@ -53,6 +53,12 @@ struct HostArray {
   }
 };
 
+/// Where a sample came from, for whoever looks it up there.
+struct SampleOrigin {
+  std::string file = {};                           // empty: the data is one file, or none
+  std::optional<std::int64_t> row = std::nullopt;  // in that file, from 0; none: it is the file
+};
+
 /// Random access to samples, as torch.utils.data.Dataset. Immutable after construction, so all
 /// calls are thread-safe.
 class Source {
@@ -83,12 +89,22 @@ class Source {
   /// data names none.
   virtual std::vector<std::string> classes() const { return {}; }
 
+  virtual SampleOrigin origin_of(std::int64_t index) const { return {.row = index}; }
+
   /// Whether a sample takes long to read: an image that has to be decoded. Whoever would look at
   /// all samples then looks at some.
   virtual bool decodes() const { return false; }
 
   /// The number of the field `name`; nullopt if there is none.
   std::optional<std::size_t> field_index(std::string_view name) const;
+};
+
+/// A source that reads the fields of a sample together.
+class SourceOfRows : public Source {
+ public:
+  void read(std::size_t field, std::span<const std::int64_t> indices, std::byte* out) const final;
+  void read_fields(std::span<const std::int64_t> indices,
+                   std::span<std::byte* const> outs) const override = 0;
 };
 
 }  // namespace decent

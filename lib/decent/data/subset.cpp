@@ -34,6 +34,9 @@ class Subset : public Source {
     source_->read_one(fields, place_of(index), sample);
   }
   std::vector<std::string> classes() const override { return source_->classes(); }
+  SampleOrigin origin_of(std::int64_t index) const override {
+    return source_->origin_of(place_of(index));
+  }
 
  protected:
   /// Where sample `index` stands in the other source.

@@ -9,6 +9,7 @@
 #include "decent/model/file_scaling.h"
 #include "decent/model/model.h"
 #include "decent/model/onnx/open.h"
+#include "decent/model/pt2/open.h"
 #include "decent/model/safetensors/save.h"
 #include "decent/model/torchscript/open.h"
 #include "decent/model/torchscript/save.h"
@@ -24,6 +25,7 @@ constexpr std::array kModelFormats = std::to_array<ModelFormat>({
        save_safetensors(model, path);
      }},
     {"ONNX", ".onnx", open_onnx, nullptr},
+    {"torch.export", ".pt2", open_pt2, nullptr},
 });
 constexpr const ModelFormat& kFormatOfOtherNames = kModelFormats.front();
 

@@ -30,7 +30,7 @@ struct ModelFormat {
 /// The format that the end of a file's name says; null where it says none.
 const ModelFormat* find_model_format(const std::filesystem::path& path);
 
-/// "TorchScript (.pt) and ONNX (.onnx)": files that can be trained.
+/// "TorchScript (.pt), ONNX (.onnx) and torch.export (.pt2)": files that can be trained.
 std::string trainable_formats();
 /// ".pt, .safetensors or .onnx": what the name of a written file may end in.
 std::string written_extensions();

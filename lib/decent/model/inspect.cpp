@@ -128,6 +128,19 @@ std::vector<std::string> find_gpu_operators(const torch::jit::Graph& forward) {
   return count_operators(forward, works_on_a_gpu);
 }
 
+std::set<std::string> modules_whose_mode_is_read(const torch::jit::Graph& forward) {
+  std::set<std::string> modules;
+  visit_nodes(forward, [&](const torch::jit::Node* node) {
+    if (node->kind() != c10::prim::GetAttr || node->s(c10::attr::name) != "training") return;
+    std::string path;
+    const torch::jit::Value* owner = node->input();
+    for (; owner->node()->kind() == c10::prim::GetAttr; owner = owner->node()->input())
+      path = owner->node()->s(c10::attr::name) + (path.empty() ? "" : ".") + path;
+    if (owner == forward.inputs()[0]) modules.insert(path);
+  });
+  return modules;
+}
+
 bool reads_data_of_tensors(const torch::jit::Graph& forward) {
   bool found = false;
   visit_nodes(forward, [&](const torch::jit::Node* node) {

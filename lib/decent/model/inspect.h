@@ -3,6 +3,7 @@
 
 #include <torch/csrc/jit/ir/ir.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,11 @@ namespace decent {
 
 /// See Model::fixed_mode_operators.
 std::vector<std::string> find_fixed_mode_operators(const torch::jit::Graph& forward);
+
+/// Modules whose train/eval switch forward reads where it can tell them by their names:
+/// "layer1.bn",
+/// "" for the whole.
+std::set<std::string> modules_whose_mode_is_read(const torch::jit::Graph& forward);
 
 /// Whether forward reads tensors through .data, of which autograd keeps no account.
 bool reads_data_of_tensors(const torch::jit::Graph& forward);

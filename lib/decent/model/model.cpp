@@ -17,6 +17,7 @@
 #include "decent/model/inspect.h"
 #include "decent/model/output.h"
 #include "decent/model/reason.h"
+#include "decent/model/written_attributes.h"
 
 namespace decent {
 namespace {
@@ -72,6 +73,7 @@ Model::Model(std::filesystem::path path, OpenedModel opened)
   check_trainable();
   const auto forward = forward_graph(module_);
   fixed_mode_operators_ = find_fixed_mode_operators(*forward);
+  find_written_parameters(*forward);
   reads_data_of_tensors_ = decent::reads_data_of_tensors(*forward);
   ends_in_sigmoid_ = decent::ends_in_sigmoid(*forward);
   constants_ = find_tensor_constants(*forward);
@@ -90,6 +92,17 @@ void Model::collect_tensors() {
   };
   collect(module_.named_parameters(), parameters_);
   collect(module_.named_buffers(), buffers_);
+}
+
+void Model::find_written_parameters(const torch::jit::Graph& forward) {
+  const WrittenAttributes written = find_written_attributes(forward);
+  std::set<const void*> tensors;
+  for (const auto& [name, tensor] : state_)
+    if (written.paths.count(name) != 0) tensors.insert(tensor.unsafeGetTensorImpl());
+  for (const auto& parameter : parameters_) {
+    const bool is_written = tensors.count(parameter.second.unsafeGetTensorImpl()) != 0;
+    if (written.others || is_written) written_parameters_.push_back(parameter);
+  }
 }
 
 // A buffer made by expand() repeats the same memory, so that nothing can be written to it.
@@ -157,7 +170,7 @@ namespace {
 // PyTorch's batch norms; instance norm with statistics is the same.
 bool has_statistics(const torch::jit::Module& module) {
   return module.hasattr("running_mean") && module.attr("running_mean").isTensor() &&
-         module.hasattr("training") && module.find_method("forward");
+         module.hasattr("training");
 }
 
 bool trains(const torch::jit::Module& module) {
@@ -175,16 +188,19 @@ std::vector<std::string> Model::freeze_statistics() {
         "model.freeze_statistics: the file holds the mode of batch norm as a constant (" + each +
         "); torch.jit.script keeps it open");
   }
+  const std::set<std::string> with_mode = modules_whose_mode_is_read(*forward_graph(module_));
   std::vector<std::string> names;
   for (const auto& [name, module] : module_.named_modules()) {
-    if (!has_statistics(module) || trains(module)) continue;
+    const bool has_mode = module.find_method("forward") || with_mode.count(name) != 0;
+    if (!has_statistics(module) || !has_mode || trains(module)) continue;
     names.push_back(name);
     in_eval_mode_.push_back(module);
   }
   if (!names.empty()) return names;
-  throw UserError(
-      "model.freeze_statistics: " + model_in_quotes(path_) +
-      " has no batch norm whose parameters are frozen (model.freeze) and whose mode is its own");
+  throw UserError("model.freeze_statistics: " + model_in_quotes(path_) +
+                  " has no batch norm whose parameters are frozen (model.freeze) and which can be "
+                  "put into eval "
+                  "mode by itself");
 }
 
 void Model::train() {
@@ -219,19 +235,17 @@ void Model::check_signature(std::span<const ForwardInput> inputs) const {
   }
   std::set<std::string> given;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::string name =
-        inputs[i].argument.empty() ? names[i] : origin_->argument_of(inputs[i].argument);
-    const auto position = std::find(names.begin(), names.end(), name);
-    if (position == names.end()) {
+    const std::size_t place = argument_of(inputs, i);
+    if (place == names.size()) {
+      const std::string name = origin_->argument_of(inputs[i].argument);
       const auto nearest = nearest_name(name, names);
       throw UserError(about + ": it has no argument '" + name + "'" +
                       (nearest ? "; did you mean '" + *nearest + "'?" : ""));
     }
-    const c10::TypePtr& type = arguments[static_cast<std::size_t>(position - names.begin())].type();
-    if (!c10::TensorType::get()->isSubtypeOf(*type)) {
-      throw UserError(about + ": '" + name + "' is not a tensor, so data cannot feed it");
+    if (!c10::TensorType::get()->isSubtypeOf(*arguments[place].type())) {
+      throw UserError(about + ": '" + names[place] + "' is not a tensor, so data cannot feed it");
     }
-    given.insert(name);
+    given.insert(names[place]);
   }
   for (const c10::Argument& argument : arguments) {
     if (given.count(argument.name()) == 0 && !argument.default_value()) {

@@ -62,6 +62,8 @@ class Model {
   const NamedTensors& parameters() const { return parameters_; }
   /// All other tensors that the module holds as attributes, each once.
   const NamedTensors& buffers() const { return buffers_; }
+  /// Those of parameters() that forward may write into in place, as it does into buffers.
+  const NamedTensors& written_parameters() const { return written_parameters_; }
   /// Every name of every parameter and buffer, as in Python's state_dict: tied tensors stand under
   /// all their names.
   const NamedTensors& state() const { return state_; }
@@ -115,6 +117,7 @@ class Model {
   /// Mixed precision: forward runs in `dtype` (at::kBFloat16, at::kHalf) where that is safe, as
   /// under torch.autocast; what it returns is float32.
   void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
+  std::optional<at::ScalarType> autocast() const { return autocast_; }
 
   /// Puts weights of convolutions and inputs of as many dimensions (4, 5) into channels_last order.
   /// Before the parameters are taken over by training.
@@ -128,8 +131,8 @@ class Model {
   /// "forward(x: Tensor, mask: Tensor)".
   std::string signature() const;
 
-  /// The place among forward's arguments of the input with that number, of those that
-  /// check_signature() has found fit.
+  /// The place among forward's arguments of the input with that number; their count where forward
+  /// has no such argument, which check_signature() refuses.
   std::size_t argument_of(std::span<const ForwardInput> inputs, std::size_t number) const;
 
  private:
@@ -149,6 +152,7 @@ class Model {
   [[noreturn]] void refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
                                  std::span<const at::Tensor> tensors) const;
   void collect_tensors();
+  void find_written_parameters(const torch::jit::Graph& forward);
   void find_buffer_slots();
   void make_buffers_writable();
   void check_trainable() const;
@@ -160,6 +164,7 @@ class Model {
   std::string logits_switch_;
   bool gives_logits_ = false;
   NamedTensors parameters_;
+  NamedTensors written_parameters_;
   NamedTensors buffers_;
   NamedTensors state_;
   std::vector<BufferSlot> buffer_slots_;

@@ -51,6 +51,10 @@ class ModelOrigin {
   /// for each tensor too.
   virtual std::vector<std::string> report(bool /*full*/) const { return {}; }
 
+  /// Whether operators whose train or eval mode the file holds as a constant
+  /// (Model::fixed_mode_operators) are meant so, as the file tells of the others.
+  virtual bool fixes_modes_on_purpose() const { return false; }
+
   // ---- weights
 
   /// Why none of the `parameters` can be trained and what to do, as it follows on "model 'x' ".

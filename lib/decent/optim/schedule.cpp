@@ -13,10 +13,10 @@ namespace {
 
 using schedules::Row;
 
-const std::array<Row, 6>& rows() {
-  static const std::array<Row, 6> table = {schedules::constant(),    schedules::cosine_warmup(),
-                                           schedules::linear(),      schedules::step(),
-                                           schedules::exponential(), schedules::one_cycle()};
+const std::array<Row, 7>& rows() {
+  static const std::array<Row, 7> table = {
+      schedules::constant(),    schedules::cosine_warmup(), schedules::linear(), schedules::step(),
+      schedules::exponential(), schedules::one_cycle(),     schedules::plateau()};
   return table;
 }
 
@@ -75,5 +75,11 @@ bool schedule_takes(std::string_view name, std::string_view option) {
   return std::any_of(arguments.all().begin(), arguments.all().end(),
                      [&](const auto& each) { return each.first == option; });
 }
+
+bool schedule_requires(std::string_view name, std::string_view option) {
+  return schedule_takes(name, option) && row(name).arguments(ScheduleOptions{}).is_null(option);
+}
+
+bool schedule_follows_evaluations(std::string_view name) { return row(name).follows_evaluations; }
 
 }  // namespace decent

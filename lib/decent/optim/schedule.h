@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 #include "decent/core/options.h"
 
 namespace decent {
+
+class Plateau;
 
 /// The learning rate of step t >= 1.
 using Schedule = std::function<double(std::int64_t t)>;
@@ -61,6 +64,9 @@ struct ScheduleOptions {
   double div_factor = 25;
   double final_div_factor = 1e4;
   bool three_phase = false;
+  // plateau, which requires it: what looks at the evaluations
+  std::shared_ptr<const Plateau> plateau = nullptr;
+  std::string metric = "loss";  // that it looks at, for schedule_arguments()
   // all
   std::int64_t steps = 1;  // of the training
 };
@@ -76,10 +82,13 @@ struct ScheduleOptions {
 ///                  reaches after pct_start of total_steps, and down to
 ///                  lr / (div_factor * final_div_factor); with three_phase down to the first one in
 ///                  as many steps again, then further. It leaves momentum as it is.
+///   plateau        that of `plateau`, which falls when evaluations get no better: it knows the
+///                  learning rates of all steps until now, and those to come only up to the next
+///                  evaluation
 ///
-/// They are torch's LinearLR, StepLR, ExponentialLR and OneCycleLR, stepped after each update; the
-/// last one's value stays after total_steps, where torch raises an error. Throws UserError for
-/// another name, and for options that are missing or out of range.
+/// They are torch's LinearLR, StepLR, ExponentialLR and OneCycleLR, stepped after each update, and
+/// ReduceLROnPlateau; the value of OneCycleLR stays after total_steps, where torch raises an error.
+/// Throws UserError for another name, and for options that are missing or out of range.
 Schedule make_schedule(std::string_view name, const ScheduleOptions& options);
 
 /// constant, cosine_warmup, ..: all that make_schedule knows, in the order of the table.
@@ -89,7 +98,12 @@ std::vector<std::string> schedule_names();
 /// with what the steps of the training decide. Throws as make_schedule does.
 Options schedule_arguments(std::string_view name, const ScheduleOptions& options);
 
-/// Whether the schedule uses an option. Throws UserError for an unknown name.
+/// Whether the schedule uses an option, and whether it does not go without. Both throw UserError
+/// for an unknown name.
 bool schedule_takes(std::string_view name, std::string_view option);
+bool schedule_requires(std::string_view name, std::string_view option);
+
+/// Whether it looks at evaluations. Throws UserError for an unknown name.
+bool schedule_follows_evaluations(std::string_view name);
 
 }  // namespace decent

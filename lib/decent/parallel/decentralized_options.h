@@ -48,6 +48,9 @@ struct DecentralizedOptions {
   /// For losses that are multiplied by loss_scale() before backward(). A step with a gradient that
   /// is not finite mixes but does not update. Buckets are updated after backward.
   std::optional<LossScalerOptions> loss_scaler = std::nullopt;
+  /// The decay of an exponential moving average of the weights, in [0, 1), which use_ema() shows;
+  /// see EmaWeights. It costs a copy of the parameters and a pass over them in every step.
+  std::optional<double> ema = std::nullopt;
   /// Called in backward for every bucket that is about to be mixed, in the order of buckets. It may
   /// read but not write. In edges of more than two it costs a copy of the bucket.
   std::function<void(const PreAverage&)> pre_average = nullptr;

@@ -36,10 +36,10 @@ TrainingOptions checked(const DistributedDataParallelOptions& options) {
 void DistributedDataParallelOptions::check() const {
   gradient_type(comm_dtype);
   if (update != nullptr) return training_options(*this).check();
-  if (schedule || weight_decay != 0 || settings || clip.norm != 0 || loss_scaler) {
+  if (schedule || weight_decay != 0 || settings || clip.norm != 0 || loss_scaler || ema) {
     throw UserError(
         "options.update is not set, so that backward() only averages gradients: schedule, "
-        "weight_decay, settings, clip and loss_scaler are then for your optimizer; or see "
+        "weight_decay, settings, clip, loss_scaler and ema are then for your optimizer; or see "
         "make_update, e.g. make_update(\"adamw\")");
   }
 }

@@ -32,8 +32,8 @@ namespace decent {
 
 /// What has no comment here is as in DecentralizedOptions.
 struct DistributedDataParallelOptions {
-  /// Null: the caller updates. Then schedule, weight_decay, settings, clip and loss_scaler, which
-  /// belong to the update, must not be given either.
+  /// Null: the caller updates. Then schedule, weight_decay, settings, clip, loss_scaler and ema,
+  /// which belong to the update, must not be given either.
   std::shared_ptr<const BucketUpdate> update = nullptr;
   Schedule schedule = nullptr;
   double weight_decay = 0.0;
@@ -47,6 +47,7 @@ struct DistributedDataParallelOptions {
   UpdateTime update_time = UpdateTime::in_backward;
   /// An overflow on one worker is one on all: none of them updates.
   std::optional<LossScalerOptions> loss_scaler = std::nullopt;
+  std::optional<double> ema = std::nullopt;
   std::shared_ptr<Trace> trace = nullptr;
   /// Called once for each parameter that gets no gradient on any worker, with a message.
   std::function<void(const std::string&)> warn = [](const std::string&) {};

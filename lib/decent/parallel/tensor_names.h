@@ -13,6 +13,8 @@ inline constexpr std::string_view kBufferPrefix = "buffer.";        // of the mo
 inline constexpr std::string_view kOptimizerPrefix = "optimizer.";  // then parameter and state
 inline constexpr std::string_view kScalerPrefix = "scaler.";        // of the loss
 inline constexpr std::string_view kExchangePrefix = "exchange.";    // what its method remembers
+inline constexpr std::string_view kEmaPrefix = "ema.";              // of a trained parameter
+inline constexpr std::string_view kLogPrefix = "log.";              // of the next train line
 
 /// The name with its prefix, e.g. tensor_name(kModelPrefix, "conv.weight") is "model.conv.weight".
 inline std::string tensor_name(std::string_view prefix, std::string_view name) {
@@ -39,9 +41,10 @@ inline NamedTensors part_of(const NamedTensors& tensors, std::string_view prefix
 }
 
 /// Whether the tensor is a worker's own even where all workers have the same parameters and
-/// optimizer states: a buffer, or what an exchange remembers.
+/// optimizer states: a buffer, what an exchange remembers, or what the next train line shows.
 inline bool is_own(std::string_view name) {
-  return name.starts_with(kBufferPrefix) || name.starts_with(kExchangePrefix);
+  return name.starts_with(kBufferPrefix) || name.starts_with(kExchangePrefix) ||
+         name.starts_with(kLogPrefix);
 }
 
 /// Those tensors of a worker's state that are its own, and those that are not.

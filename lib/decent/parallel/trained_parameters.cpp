@@ -10,6 +10,7 @@
 #include "decent/core/error.h"
 #include "decent/parallel/bucket_gradients.h"
 #include "decent/parallel/device_kernels.h"
+#include "decent/parallel/ema_weights.h"
 #include "decent/parallel/exchange/exchange.h"
 #include "decent/parallel/gradient_hooks.h"
 #include "decent/parallel/gradient_scale.h"
@@ -22,19 +23,23 @@ namespace decent {
 
 struct TrainedParameters::Parts {
   Parts(const NamedTensors& trained, const NamedTensors& untrained, const NamedTensors& buffers,
-        std::shared_ptr<Communicator> world, const TrainingOptions& options, const Traits& traits)
-      : replica(trained, untrained, buffers, std::move(world),
+        const std::shared_ptr<Communicator>& world, const TrainingOptions& options,
+        const Traits& traits)
+      : replica(trained, untrained, buffers, world,
                 {.bucket_mb = options.bucket_mb,
                  .average_buffers = options.average_buffers,
                  .copies_alike = traits.copies_alike}),
         states(replica, options),
         scale(options.clip, options.loss_scaler, replica.parameters(), traits.copies_alike),
-        missing(traits.without_gradient) {}
+        missing(traits.without_gradient) {
+    if (options.ema) ema.emplace(*options.ema, replica, world, traits.copies_alike);
+  }
 
   Replica replica;
   OptimizerStates states;
   GradientScale scale;
   MissingGradients missing;
+  std::optional<EmaWeights> ema;
   std::optional<GradientHooks> hooks;
 };
 
@@ -47,8 +52,8 @@ TrainedParameters::TrainedParameters(const NamedTensors& parameters, const Named
   const NamedTensors trained = trained_part(parameters);
   if (trained.empty())
     throw UserError("the model has no parameter to train: none requires a gradient");
-  parts_ = std::make_unique<Parts>(trained, untrained_part(parameters), buffers, std::move(world),
-                                   options_, traits);
+  parts_ = std::make_unique<Parts>(trained, untrained_part(parameters), buffers, world, options_,
+                                   traits);
   parts_->hooks.emplace(trained, [this](std::size_t parameter) { gradient_ready(parameter); });
 }
 
@@ -103,6 +108,7 @@ void TrainedParameters::close_step() {
   }
   parts_->scale.end_step();
   ++step_;
+  if (parts_->ema) parts_->ema->update(step_);
   step_open_ = false;
   if (const auto warning = parts_->missing.take_warning(parts_->replica, step_))
     options_.warn(*warning);
@@ -150,10 +156,22 @@ void TrainedParameters::update(std::size_t index, const Mixing& mixing, BucketGr
 std::optional<double> TrainedParameters::global_avg(bool will_revert, bool return_distance) {
   if (step_open_) throw std::logic_error("global_avg() inside backward()");
   check_places();
+  if (has_ema() && parts_->ema->in_place()) parts_->ema->take_out();
   return parts_->replica.average(exchange(), will_revert, return_distance);
 }
 
-void TrainedParameters::revert_global_avg() { parts_->replica.revert(); }
+void TrainedParameters::revert_global_avg() {
+  if (has_ema() && parts_->ema->in_place()) parts_->ema->take_out();
+  parts_->replica.revert();
+}
+
+bool TrainedParameters::has_ema() const { return parts_->ema.has_value(); }
+
+void TrainedParameters::use_ema() {
+  if (!has_ema()) throw std::logic_error("use_ema() without options.ema");
+  if (step_open_) throw std::logic_error("use_ema() inside backward()");
+  if (!parts_->ema->in_place()) parts_->ema->put_in_place(parts_->replica.averaged());
+}
 
 // ---- figures --------------------------------------------------------------------------------
 
@@ -182,6 +200,7 @@ NamedTensors TrainedParameters::training_state() const {
       const auto& [name, tensor] = replica.parameters()[parameters[i]];
       state.emplace_back(tensor_name(kModelPrefix, name), tensor.detach());
       parts_->states.add_to(state, b, i);
+      if (has_ema()) state.emplace_back(tensor_name(kEmaPrefix, name), parts_->ema->view(b, i));
     }
   }
   for (auto& entry : parts_->scale.state()) state.push_back(std::move(entry));

@@ -60,13 +60,20 @@ class TrainedParameters {
   /// Throws std::logic_error if there is nothing to revert.
   virtual void revert_global_avg();
 
+  /// Whether there is a moving average of the weights: options.ema.
+  bool has_ema() const;
+  /// After global_avg(): puts the average over all workers of their moving averages in place of
+  /// that of their weights. Where that one can be reverted, revert_global_avg() reverts both.
+  /// Collective. Throws std::logic_error without options.ema.
+  void use_ema();
+
   /// The tensors that this worker needs to resume, under their names in checkpoints. Every trained
   /// parameter is "model.<name>"; its optimizer states, in its shape, are
   /// "optimizer.<name>.exp_avg" and so on; the number of its own updates is "optimizer.<name>.step"
-  /// (int64 scalar). With a loss scaler there are "scaler.scale" (float32 scalar) and
-  /// "scaler.growth_tracker" (int64 scalar). What the exchange method remembers is
-  /// "exchange.<name>". The tensors are views of live memory, except for the scalars, which are
-  /// copies.
+  /// (int64 scalar). With options.ema its moving average is "ema.<name>". With a loss scaler there
+  /// are "scaler.scale" (float32 scalar) and "scaler.growth_tracker" (int64 scalar). What the
+  /// exchange method remembers is "exchange.<name>". The tensors are views of live memory, except
+  /// for the scalars, which are copies.
   virtual NamedTensors training_state() const;
 
   /// Resumes after step `step`. Before it, give the tensors of training_state() the values that

@@ -15,6 +15,8 @@ void TrainingOptions::check() const {
   if (!(weight_decay >= 0))
     throw UserError("options.weight_decay is " + std::to_string(weight_decay) +
                     ": it must be >= 0");
+  if (ema && !(*ema >= 0 && *ema < 1))
+    throw UserError("options.ema is " + std::to_string(*ema) + ": it must be in [0, 1)");
 }
 
 ParameterSettings TrainingOptions::settings_of(const std::string& name,

@@ -43,6 +43,7 @@ struct TrainingOptions {
   ClipOptions clip = {};
   UpdateTime update_time = UpdateTime::in_backward;
   std::optional<LossScalerOptions> loss_scaler = std::nullopt;
+  std::optional<double> ema = std::nullopt;
   std::shared_ptr<Trace> trace = nullptr;
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 
@@ -72,6 +73,7 @@ TrainingOptions training_options(const Options& options) {
           .clip = options.clip,
           .update_time = options.update_time,
           .loss_scaler = options.loss_scaler,
+          .ema = options.ema,
           .trace = options.trace,
           .warn = options.warn};
 }

@@ -3,9 +3,12 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <charconv>
 
+#include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/text.h"
+#include "decent/report/csv_cell.h"
 
 namespace decent {
 namespace {
@@ -16,12 +19,35 @@ double share(std::int64_t part, std::int64_t whole) {
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
-// A cell of a CSV file, in quotes where it has to be.
-std::string cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
+// The rows of a CSV file (RFC 4180).
+std::vector<std::vector<std::string>> rows_of(const std::string& text) {
+  std::vector<std::vector<std::string>> rows;
+  bool quoted = false, new_row = true;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (new_row) rows.push_back({""});
+    new_row = false;
+    const char c = text[i];
+    if (quoted && c == '"' && i + 1 < text.size() && text[i + 1] == '"') {
+      rows.back().back() += text[++i];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && c == ',') {
+      rows.back().emplace_back();
+    } else if (!quoted && c == '\n') {
+      new_row = true;
+    } else {
+      rows.back().back() += c;
+    }
+  }
+  return rows;
+}
+
+std::int64_t count_in(const std::string& cell) {
+  std::int64_t count = -1;
+  const auto [end, failed] = std::from_chars(cell.data(), cell.data() + cell.size(), count);
+  const bool whole = failed == std::errc() && end == cell.data() + cell.size() && count >= 0;
+  if (!whole) throw UserError("'" + cell + "' is no count");
+  return count;
 }
 
 // Control characters of a folder's name would change what a terminal shows.
@@ -78,7 +104,7 @@ void write_class_scores(const std::filesystem::path& file, const ConfusionMatrix
   std::string text = "class,samples,predicted,right,precision,recall,f1\n";
   for (std::size_t i = 0; i < scores.size(); ++i) {
     const ClassScores& each = scores[i];
-    text += fmt::format("{},{},{},{},{},{},{}\n", cell(matrix.names[i]), each.samples,
+    text += fmt::format("{},{},{},{},{},{},{}\n", csv_cell(matrix.names[i]), each.samples,
                         each.predicted, each.right, each.precision, each.recall, each.f1);
   }
   write_file(file, text);
@@ -86,16 +112,29 @@ void write_class_scores(const std::filesystem::path& file, const ConfusionMatrix
 
 void write_confusion(const std::filesystem::path& file, const ConfusionMatrix& matrix) {
   std::string text = "true \\ predicted";
-  for (const std::string& name : matrix.names) text += "," + cell(name);
+  for (const std::string& name : matrix.names) text += "," + csv_cell(name);
   text += "\n";
   const std::size_t classes = matrix.names.size();
   for (std::size_t truth = 0; truth < classes; ++truth) {
-    text += cell(matrix.names[truth]);
+    text += csv_cell(matrix.names[truth]);
     for (std::size_t i = 0; i < classes; ++i)
       text += "," + std::to_string(matrix.counts[truth * classes + i]);
     text += "\n";
   }
   write_file(file, text);
+}
+
+std::optional<ConfusionMatrix> read_confusion(const std::filesystem::path& file) {
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  const auto rows = rows_of(read_text(file));
+  ConfusionMatrix matrix;
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i].size() != rows.size())
+      throw UserError("row " + std::to_string(i) + " has not as many columns as there are rows");
+    matrix.names.push_back(rows[i][0]);
+    for (std::size_t j = 1; j < rows[i].size(); ++j) matrix.counts.push_back(count_in(rows[i][j]));
+  }
+  return matrix;
 }
 
 }  // namespace decent

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,9 @@ void write_class_scores(const std::filesystem::path& file, const ConfusionMatrix
 
 /// A row for each true class, a column for each predicted one, with their names. Throws WriteError.
 void write_confusion(const std::filesystem::path& file, const ConfusionMatrix& matrix);
+
+/// What write_confusion wrote; nothing where there is no such file. Throws UserError where it is
+/// something else.
+std::optional<ConfusionMatrix> read_confusion(const std::filesystem::path& file);
 
 }  // namespace decent

@@ -2,8 +2,10 @@
 
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "decent/core/error.h"
+#include "decent/core/file.h"
 
 namespace decent {
 
@@ -15,7 +17,11 @@ void write_elastic_error(const std::string& message) {
                                   {"timestamp", std::to_string(std::time(nullptr))}};
   const nlohmann::json error = {{"message", {{"message", message}, {"extraInfo", details}}}};
   // Paths in messages need not be UTF-8.
-  std::ofstream(path) << error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  try {
+    write_file(path, error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  } catch (const WriteError&) {
+    // Declared so.
+  }
 }
 
 }  // namespace decent

@@ -22,6 +22,8 @@ struct Line {
   std::string status;  // of an end line
   std::int64_t step = 0;
   double loss = 0;  // NaN where it is none
+  double wall_s = 0;
+  bool stopped_early = false;
 };
 
 std::string text_in(const Json& object, const char* key) {
@@ -41,8 +43,12 @@ std::optional<Line> read_line(const std::string& text) {
   if (!object.is_object()) return std::nullopt;
   const auto step = object.find("step");
   if (step == object.end() || !step->is_number_integer()) return std::nullopt;
-  return Line{text_in(object, "kind"), text_in(object, "status"), step->get<std::int64_t>(),
-              number_in(object, "loss")};
+  return Line{.kind = text_in(object, "kind"),
+              .status = text_in(object, "status"),
+              .step = step->get<std::int64_t>(),
+              .loss = number_in(object, "loss"),
+              .wall_s = number_in(object, "wall_s"),
+              .stopped_early = object.value("stopped_early", Json()) == Json(true)};
 }
 
 // Names of files need not be UTF-8.
@@ -71,6 +77,7 @@ void MetricsFile::write(const TrainMetrics& m) {
                {"step", m.step},
                {"epoch", m.epoch},
                {"loss", m.loss},
+               {"loss_mean", m.loss_mean},
                {"lr", m.lr},
                {"samples_per_s", m.samples_per_s},
                {"step_ms", m.step_ms},
@@ -96,9 +103,10 @@ void MetricsFile::write(const EvalMetrics& m) {
   write_line(text_of(line));
 }
 
-void MetricsFile::write_end(const std::string& status, std::int64_t step, double wall_s) {
-  write_line(
-      Json({{"kind", "end"}, {"status", status}, {"step", step}, {"wall_s", wall_s}}).dump());
+void MetricsFile::write(const EndMetrics& m) {
+  Json line = {{"kind", "end"}, {"status", m.status}, {"step", m.step}, {"wall_s", m.wall_s}};
+  if (m.stopped_early) line["stopped_early"] = true;
+  write_line(line.dump());
 }
 
 void MetricsFile::sync() {
@@ -112,11 +120,14 @@ void MetricsFile::write_line(const std::string& line) {
   if (!written) throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
 }
 
-void cut_metrics(const std::filesystem::path& path, std::int64_t step) {
+void cut_metrics(const std::filesystem::path& path, std::int64_t step, std::int64_t log_every) {
   if (!std::filesystem::exists(path)) return;
+  const auto completion = completion_in(path);
+  const bool ended_between = completion && completion->step == step && step % log_every != 0;
   std::string kept;
   for_each_line(path, [&](const Line& line, const std::string& text) {
-    if (line.kind != "end" && line.step <= step) kept += text + "\n";
+    const bool is_last = ended_between && line.kind == "train" && line.step == step;
+    if (line.kind != "end" && line.step <= step && !is_last) kept += text + "\n";
   });
   write_file(path, kept);
 }
@@ -137,14 +148,19 @@ std::vector<double> train_losses_in(const std::filesystem::path& path) {
   return losses;
 }
 
-std::optional<std::int64_t> completed_step(const std::filesystem::path& path) {
-  std::optional<std::int64_t> completed;
+std::optional<EndMetrics> completion_in(const std::filesystem::path& path) {
+  std::optional<EndMetrics> completion;
   for_each_line(path, [&](const Line& line, const std::string&) {
     // Evaluations of a run that is over may follow its end.
     if (line.kind == "eval") return;
-    completed = line.status == "completed" ? std::optional(line.step) : std::nullopt;
+    completion.reset();
+    if (line.status != "completed") return;
+    completion = EndMetrics{.status = line.status,
+                            .step = line.step,
+                            .wall_s = line.wall_s,
+                            .stopped_early = line.stopped_early};
   });
-  return completed;
+  return completion;
 }
 
 }  // namespace decent

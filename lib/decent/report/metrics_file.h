@@ -14,7 +14,8 @@ namespace decent {
 struct TrainMetrics {
   std::int64_t step = 0;
   double epoch = 0;
-  double loss = 0;  // of this step, mean over workers
+  double loss = 0;       // of this step, mean over workers
+  double loss_mean = 0;  // of the steps since the last such line, mean over workers
   double lr = 0;
   // Means over the steps since the last such line, on rank 0:
   double samples_per_s = 0;  // of all workers together
@@ -48,6 +49,13 @@ struct EvalMetrics {
   std::string checkpoint = {};
 };
 
+struct EndMetrics {
+  std::string status;  // completed, stopped or failed
+  std::int64_t step = 0;
+  double wall_s = 0;
+  bool stopped_early = false;  // completed because of train.stop
+};
+
 /// When a call returns, its line has been passed to the operating system. Throws WriteError.
 class MetricsFile {
  public:
@@ -55,8 +63,7 @@ class MetricsFile {
 
   void write(const TrainMetrics& metrics);
   void write(const EvalMetrics& metrics);
-  /// status: completed, stopped or failed.
-  void write_end(const std::string& status, std::int64_t step, double wall_s);
+  void write(const EndMetrics& metrics);
 
   /// Makes all lines durable (fsync). Any thread.
   void sync();
@@ -71,9 +78,11 @@ class MetricsFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// Keeps the lines of steps up to `step`, without end lines, as if the run had just done that step.
-/// Also removes an incomplete last line (the program was killed while it wrote). Throws WriteError.
-void cut_metrics(const std::filesystem::path& path, std::int64_t step);
+/// Keeps the lines of steps up to `step`, without end lines, as if the run had just done that step
+/// and had train lines every `log_every` steps: that of a run's last step, which may come between,
+/// goes too where the run completed with `step`. Also removes an incomplete last line (the program
+/// was killed while it wrote). Throws WriteError.
+void cut_metrics(const std::filesystem::path& path, std::int64_t step, std::int64_t log_every);
 
 /// The highest step of all lines except end lines; 0 if there is none, or no such file.
 std::int64_t last_step_in(const std::filesystem::path& path);
@@ -81,8 +90,8 @@ std::int64_t last_step_in(const std::filesystem::path& path);
 /// The losses of all train lines in order; NaN for losses that were not finite.
 std::vector<double> train_losses_in(const std::filesystem::path& path);
 
-/// The step at which the run completed, if the last line says that it did; nullopt otherwise, or if
-/// there is no such file.
-std::optional<std::int64_t> completed_step(const std::filesystem::path& path);
+/// How the run completed, if the last line says that it did; nullopt otherwise, or if there is no
+/// such file.
+std::optional<EndMetrics> completion_in(const std::filesystem::path& path);
 
 }  // namespace decent

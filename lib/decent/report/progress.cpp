@@ -58,6 +58,7 @@ std::vector<std::string> start_lines(const RunFacts& run) {
     const std::string exchange = method_text(run.sent) + ", sent: " + sent_text(run.sent);
     lines.insert(lines.begin() + 3, "exchange " + exchange);  // after the device
   }
+  if (!run.machine.empty()) lines.insert(lines.begin() + 1, "machine  " + run.machine);
   return lines;
 }
 
@@ -92,12 +93,16 @@ std::string evaluation_line(const EvalMetrics& metrics, int workers) {
 }
 
 std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summary) {
-  const auto row = [](const std::string& label, const std::string& text) {
-    return fmt::format("  {:<12}{}", label, text);
+  std::size_t width = 11;  // of the names of the table's rows
+  for (const auto& [what, file] : summary.end.files) width = std::max(width, what.size());
+  const auto row = [width](const std::string& label, const std::string& text) {
+    return fmt::format("  {:<{}} {}", label, width, text);
   };
   std::vector<std::string> lines;
   lines.push_back(
-      fmt::format("done: {} in {:.1f} s", counted(summary.steps, "update"), summary.wall_s));
+      fmt::format("done: {} in {:.1f} s", counted(summary.end.step, "update"), summary.wall_s));
+  if (!summary.end.stopped_early.empty())
+    lines.push_back(row("stopped", "early: " + summary.end.stopped_early));
   if (summary.evaluation) {
     const EvalMetrics& evaluation = *summary.evaluation;
     lines.push_back(row(
@@ -120,9 +125,9 @@ std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summa
   lines.push_back(row(
       "speed", fmt::format("{:.0f} samples/s overall",
                            static_cast<double>(summary.samples) / std::max(summary.wall_s, 1e-9))));
-  lines.push_back(row("TorchScript", folder.model().string()));
-  lines.push_back(row("weights", folder.weights().string()));
+  for (const auto& [what, file] : summary.end.files) lines.push_back(row(what, file));
   lines.push_back(row("figures", folder.metrics().string()));
+  if (summary.has_page) lines.push_back(row("page", folder.report().string()));
   return lines;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decent/report/exchange_text.h"
@@ -16,9 +17,10 @@ namespace decent {
 /// What a run is about to do.
 struct RunFacts {
   int workers = 1;
-  int threads = 1;       // of a worker, for computing on the CPU
-  std::string device;    // and what carries the exchange
-  std::string parallel;  // how they train: "topology ring (2 phases)"
+  std::string machine = {};  // rank 0's, and what computes on it; empty: not told
+  int threads = 1;           // of a worker, for computing on the CPU
+  std::string device;        // and what carries the exchange
+  std::string parallel;      // how they train: "topology ring (2 phases)"
   std::string model;
   std::int64_t parameters = 0;
   std::int64_t buckets = 0;
@@ -41,14 +43,23 @@ std::string fixed_mode_warning(const std::string& model, const std::vector<std::
 std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps);
 std::string evaluation_line(const EvalMetrics& metrics, int workers);
 
+/// What a run that completed leaves.
+struct RunEnd {
+  std::int64_t step = 0;
+  std::string stopped_early = {};  // why; empty where it did all its steps
+  /// The model files: what each is, and its path, perhaps with more to know.
+  std::vector<std::pair<std::string, std::string>> files = {};
+};
+
 /// What a run came to.
 struct Summary {
-  std::int64_t steps = 0;
   int workers = 1;
   double wall_s = 0;
   std::int64_t samples = 0;  // trained on, by all workers, repeats counted
   std::optional<TrainMetrics> train = {};
   std::optional<EvalMetrics> evaluation = {};
+  RunEnd end = {};
+  bool has_page = true;  // else it could not be written
 };
 
 /// A small table, and the files that the run leaves in `folder`.

@@ -1,9 +1,11 @@
 #include "decent/report/reporter.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "decent/core/error.h"
+#include "decent/report/page/page.h"
 
 namespace decent {
 namespace {
@@ -18,6 +20,7 @@ double seconds_between(Clock::time_point begin, Clock::time_point end) {
 Scalars scalars_of(const TrainMetrics& m) {
   Scalars scalars = {{"train/epoch", m.epoch},
                      {"train/loss", m.loss},
+                     {"train/loss_mean", m.loss_mean},
                      {"train/lr", m.lr},
                      {"train/samples_per_s", m.samples_per_s},
                      {"train/step_ms", m.step_ms},
@@ -65,6 +68,22 @@ Reporter::~Reporter() {
 
 double Reporter::wall_s() const { return seconds_between(started_, Clock::now()); }
 
+// A page takes longer the more lines the run has: evaluations that follow one another fast do not
+// each write one, so that pages never take more than a fiftieth of the time. It says nothing that
+// other files do not have: that it cannot be written (a limit on the size of files) ends no run.
+void Reporter::write_page(bool running) {
+  if (!has_pages_) return;
+  const auto begin = Clock::now();
+  try {
+    write_report(folder_, running);
+  } catch (const std::exception& error) {
+    has_pages_ = false;
+    log_.warn("there is no page of this run: " + std::string(error.what()));
+  }
+  const auto end = Clock::now();
+  next_page_ = end + std::max<Clock::duration>(std::chrono::seconds(2), 50 * (end - begin));
+}
+
 void Reporter::step(std::int64_t step, double epoch) {
   if (!bar_) return;
   const std::lock_guard lock(mutex_);
@@ -105,6 +124,7 @@ void Reporter::evaluation(const EvalMetrics& metrics) {
   metrics_.write(metrics);
   if (events_) events_->write(metrics.step, scalars_of(metrics));
   log_.info(evaluation_line(metrics, options_.workers));
+  if (Clock::now() >= next_page_) write_page(/*running=*/true);
 }
 
 void Reporter::end(const std::string& status, std::int64_t step) noexcept {
@@ -112,22 +132,28 @@ void Reporter::end(const std::string& status, std::int64_t step) noexcept {
     const std::unique_lock lock(mutex_, std::chrono::seconds(1));
     if (!lock.owns_lock()) return;
     if (bar_) bar_->clear();
-    metrics_.write_end(status, step, wall_s());
+    metrics_.write(EndMetrics{.status = status, .step = step, .wall_s = wall_s()});
+    if (has_pages_) write_report(folder_, /*running=*/false);
   } catch (const std::exception&) {
-    // The failure that is being reported may be this very disk.
+    // The failure that is being reported may be this very disk: it needs no warning of the page.
   }
 }
 
-void Reporter::complete(std::int64_t step) {
+void Reporter::complete(const RunEnd& end) {
   const std::lock_guard lock(mutex_);
   if (bar_) bar_->clear();
-  metrics_.write_end("completed", step, wall_s());
-  const Summary summary{.steps = step,
-                        .workers = options_.workers,
+  metrics_.write(EndMetrics{.status = "completed",
+                            .step = end.step,
+                            .wall_s = wall_s(),
+                            .stopped_early = !end.stopped_early.empty()});
+  write_page(/*running=*/false);
+  const Summary summary{.workers = options_.workers,
                         .wall_s = wall_s(),
-                        .samples = (step - options_.first_step) * options_.update_samples,
+                        .samples = (end.step - options_.first_step) * options_.update_samples,
                         .train = last_train_,
-                        .evaluation = last_evaluation_};
+                        .evaluation = last_evaluation_,
+                        .end = end,
+                        .has_page = has_pages_};
   for (const std::string& line : end_lines(folder_, summary)) log_.info(line);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// Reports a run's progress to metrics.jsonl, TensorBoard, the screen and run.log. Rank 0 has one.
+// Reports a run's progress to metrics.jsonl, report.html, TensorBoard, the screen and
+// run.log. Rank 0 has one.
 
 #include <chrono>
 #include <cstdint>
@@ -46,10 +47,11 @@ class Reporter {
   /// may hang.
   void end(const std::string& status, std::int64_t step) noexcept;
   /// The same for a run that completed, with its summary. Throws WriteError.
-  void complete(std::int64_t step);
+  void complete(const RunEnd& end);
 
  private:
   double wall_s() const;
+  void write_page(bool running);
 
   const RunFolder folder_;
   Log& log_;
@@ -61,6 +63,8 @@ class Reporter {
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::optional<TrainMetrics> last_train_;
   std::optional<EvalMetrics> last_evaluation_;
+  bool has_pages_ = true;
+  std::chrono::steady_clock::time_point next_page_ = started_;  // no page of a running run before
   // Speed as the bar shows it, smoothed over about a second.
   std::chrono::steady_clock::time_point measured_at_ = started_;
   std::int64_t measured_step_ = 0;

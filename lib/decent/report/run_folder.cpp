@@ -1,7 +1,6 @@
 #include "decent/report/run_folder.h"
 
 #include <cstdio>
-#include <vector>
 
 #include "decent/core/error.h"
 #include "decent/core/file.h"
@@ -37,7 +36,7 @@ bool RunFolder::holds_run() const {
 
 std::filesystem::path RunFolder::set_aside() const {
   std::vector<std::filesystem::path> models;
-  for (const std::filesystem::path& file : {model(), weights()}) {
+  for (const std::filesystem::path& file : RunFolder::models()) {
     if (is_there(file)) models.push_back(file);
   }
   if (models.empty() && !is_there(metrics())) return {};
@@ -49,6 +48,19 @@ std::filesystem::path RunFolder::set_aside() const {
   for (const std::filesystem::path& file : models) rename_durably(file, place / file.filename());
   sync_folder(path_);
   return place;
+}
+
+std::filesystem::path RunFolder::model(RunModel which, std::string_view extension) const {
+  return path_ / (which == RunModel::last ? "model" : "model-best") += extension;
+}
+
+std::vector<std::filesystem::path> RunFolder::models() const {
+  std::vector<std::filesystem::path> files;
+  for (const RunModel which : {RunModel::last, RunModel::best}) {
+    for (const std::string_view extension : {".pt", ".safetensors", ".onnx", ".pt2"})
+      files.push_back(model(which, extension));
+  }
+  return files;
 }
 
 std::filesystem::path RunFolder::trace(int rank) const {

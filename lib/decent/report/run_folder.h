@@ -2,8 +2,13 @@
 // The output folder of a run.
 
 #include <filesystem>
+#include <string_view>
+#include <vector>
 
 namespace decent {
+
+/// The averaged models that a run leaves: at its end, and of its best checkpoint.
+enum class RunModel { last, best };
 
 class RunFolder {
  public:
@@ -25,9 +30,12 @@ class RunFolder {
   std::filesystem::path recipe() const { return path_ / "recipe.yaml"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path log() const { return path_ / "run.log"; }
+  std::filesystem::path report() const { return path_ / "report.html"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
-  std::filesystem::path model() const { return path_ / "model.pt"; }
-  std::filesystem::path weights() const { return path_ / "model.safetensors"; }
+  std::filesystem::path model() const { return model(RunModel::last, ".pt"); }
+  std::filesystem::path model(RunModel which, std::string_view extension) const;
+  /// The files of models that a run may write, of whatever format.
+  std::vector<std::filesystem::path> models() const;
   std::filesystem::path classes() const { return path_ / "classes.json"; }
   std::filesystem::path class_scores() const { return path_ / "eval-classes.csv"; }
   std::filesystem::path confusion() const { return path_ / "eval-confusion.csv"; }

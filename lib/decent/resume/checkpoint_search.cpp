@@ -4,6 +4,7 @@
 #include <set>
 
 #include "decent/checkpoint/checkpoint_folder.h"
+#include "decent/checkpoint/retention.h"
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
@@ -269,6 +270,33 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
     throw SharedError(ExitCode::checkpoint_damaged, damaged);
   }
   return std::nullopt;
+}
+
+FoundCheckpoint find_best_checkpoint(World& world, int rank,
+                                     const std::filesystem::path& checkpoints, const BestBy& best,
+                                     const CheckpointSearch& search) {
+  const CheckpointFolder folder(checkpoints);
+  const CheckpointsByRank by_rank =
+      share_local_checkpoints(world, local_checkpoints_in(checkpoints));
+  warn_of(by_rank, "; it is skipped", search.warn);
+  const std::vector<Candidate> candidates = candidates_in(by_rank);
+  std::vector<Kept> scores;
+  for (const Candidate& each : candidates)
+    scores.push_back({each.step, find_number(each.metrics, best.metric)});
+  const auto step = best_checkpoint(scores, best.higher_is_better);
+  if (!step)
+    throw SharedError(ExitCode::user_error, "no checkpoint in '" + checkpoints.string() +
+                                                "' has an evaluation by " + best.metric);
+  const auto chosen = std::find_if(candidates.begin(), candidates.end(),
+                                   [&](const Candidate& each) { return each.step == *step; });
+  FoundCheckpoint found;
+  const auto defect =
+      Search(world, rank, by_rank.size(), search)
+          .open(*chosen, folder.path_of(*step), folder.writing_path_of(*step), found);
+  if (!defect) return found;
+  throw SharedError(ExitCode::checkpoint_damaged, "the best checkpoint by " + best.metric + ": " +
+                                                      defect->text +
+                                                      (defect->others_do ? kOffer : ""));
 }
 
 FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::path& folder,

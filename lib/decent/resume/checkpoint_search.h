@@ -46,6 +46,18 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
                                                       const std::filesystem::path& checkpoints,
                                                       const CheckpointSearch& search);
 
+/// Which checkpoint is the best one.
+struct BestBy {
+  std::string metric;  // of their evaluations
+  bool higher_is_better = false;
+};
+
+/// The one with the best value, the newest of equals. Collective. Throws SharedError: user_error
+/// where none was evaluated by that metric, checkpoint_damaged where the best one is not whole.
+FoundCheckpoint find_best_checkpoint(World& world, int rank,
+                                     const std::filesystem::path& checkpoints, const BestBy& best,
+                                     const CheckpointSearch& search);
+
 /// The checkpoint in `folder`. Collective. Throws SharedError: checkpoint_damaged naming the file
 /// that is, user_error where the folder is no checkpoint at all.
 FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::path& folder,

@@ -105,6 +105,7 @@ std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   manifest.consumed = progress.consumed;
   manifest.epochs_done = progress.epochs_done;
   manifest.metrics = progress.metrics;
+  manifest.evaluations = progress.evaluations;
   for (const int rank : progress.workers.ranks) {
     CheckpointFile file = written[static_cast<std::size_t>(rank)].value.value();
     if (options_.copies_alike) file.shared_in = progress.workers.place_of(leader_of(rank));

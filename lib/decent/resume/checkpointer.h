@@ -61,7 +61,8 @@ class Checkpointer {
     std::int64_t epoch = 0;
     std::int64_t consumed = 0;
     double epochs_done = 0;
-    std::vector<std::pair<std::string, double>> metrics = {};
+    Numbers metrics = {};
+    Numbers evaluations = {};  // what the run remembers of all of them
   };
 
   /// Saves `state`, once the save before is done; in the background where the recipe says so and

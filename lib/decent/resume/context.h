@@ -11,6 +11,7 @@ struct ResumeContext {
   World& world;
   const Recipe& recipe;
   Log& log;
+  bool higher_is_better = false;  // of the metric checkpoint.keep_best
 
   int rank() const { return world.launch().rank; }
   bool main_worker() const { return rank() == 0; }

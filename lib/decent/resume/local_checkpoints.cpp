@@ -14,7 +14,8 @@
 
 namespace decent {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalCheckpoint, step, digest, error, unreadable, replicas)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalCheckpoint, step, digest, error, unreadable, replicas,
+                                   metrics)
 
 namespace {
 
@@ -61,6 +62,7 @@ LocalCheckpoint examine(const std::filesystem::path& folder, std::int64_t step) 
     }
     local.step = manifest.step;
     local.digest = identity_of(manifest);
+    local.metrics = manifest.metrics;
   } catch (const CheckpointDamaged& error) {
     local.error = error.what();
   } catch (const UserError& error) {  // also a file that cannot be read
@@ -111,6 +113,7 @@ std::vector<Candidate> candidates_in(const CheckpointsByRank& by_rank) {
       Candidate& candidate = found[{local.step, local.digest}];
       candidate.step = local.step;
       candidate.digest = local.digest;
+      candidate.metrics = local.metrics;
       candidate.with_manifest.push_back(static_cast<int>(rank));
       add_holders(candidate, local, rank);
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "decent/checkpoint/manifest.h"
 #include "decent/comm/world.h"
 
 namespace decent {
@@ -18,6 +19,7 @@ struct LocalCheckpoint {
   std::string error = {};          // why there is none; empty where nothing is wrong with that
   bool unreadable = false;         // rather than damaged: a later version's, or no checkpoint
   std::vector<int> replicas = {};  // whose files are there
+  Numbers metrics = {};            // of its evaluation, where it was evaluated
 };
 
 using CheckpointsByRank = std::vector<std::vector<LocalCheckpoint>>;
@@ -36,6 +38,7 @@ CheckpointsByRank share_local_checkpoints(World& world, const std::vector<LocalC
 struct Candidate {
   std::int64_t step = 0;
   std::string digest;
+  Numbers metrics = {};
   std::vector<int> with_manifest = {};           // workers
   std::map<int, std::vector<int>> holders = {};  // replica -> workers
 };

@@ -1,7 +1,6 @@
 #include "decent/resume/run_output.h"
 
 #include <algorithm>
-#include <iterator>
 #include <system_error>
 #include <vector>
 
@@ -34,7 +33,8 @@ void open_run_files(const ResumeContext& context, const RunOutputOptions& option
                      folder.set_aside().string() + "'");
   }
   // All lines of a run that starts afresh are of step 0 or later.
-  cut_metrics(folder.metrics(), options.start ? step_of(options.start) : -1);
+  cut_metrics(folder.metrics(), options.start ? step_of(options.start) : -1,
+              context.recipe.log.every_steps);
   write_file(folder.recipe(), print_recipe(context.recipe));
   context.log.open_file(folder.log());
 }
@@ -73,11 +73,18 @@ std::vector<std::string> set_later_aside(const CheckpointFolder& checkpoints, st
 
 bool is_leftover(const RunFolder& folder, const std::string& name) {
   if (name.starts_with(kMarkerPrefix)) return true;
-  const std::filesystem::path files[] = {folder.recipe(), folder.metrics(), folder.model(),
-                                         folder.weights()};
-  return std::any_of(std::begin(files), std::end(files), [&](const auto& file) {
+  std::vector<std::filesystem::path> files = folder.models();
+  files.push_back(folder.recipe());
+  files.push_back(folder.metrics());
+  return std::any_of(files.begin(), files.end(), [&](const auto& file) {
     return is_temporary_of(name, file.filename().string());
   });
+}
+
+// A checkpoint's evaluations tell whether a run that ended early ends there still.
+bool reaches(const EndMetrics& end, const FoundCheckpoint* start, const PlannedEnd& planned) {
+  if (start) return end.step >= planned.step && step_of(start) >= planned.step;
+  return end.step >= planned.step || (end.stopped_early && planned.same_stop);
 }
 
 // What is left where workers_sharing() is killed, or the writing of one of the run's files.
@@ -111,6 +118,8 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
     for (const auto& line : set_later_aside(checkpoints, step_of(options.start), keeps)) {
       context.log.warn(line);
     }
+    // A run that was killed after its last checkpoint saves no other one, which would do this.
+    prune_checkpoints(checkpoints, context.recipe.checkpoint, context.higher_is_better);
   });
   world.agree("output", [&] {
     if (context.main_worker()) open_run_files(context, options, folder);
@@ -121,16 +130,14 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
 }
 
 bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
-                 std::int64_t total_steps) {
+                 const PlannedEnd& planned) {
   constexpr std::int64_t kNotComplete = -1;
   std::int64_t complete = kNotComplete;  // else its step
   const RunFolder folder(context.recipe.output);
   if (context.main_worker()) {
-    const auto step = completed_step(folder.metrics());
-    const std::int64_t from = start ? step_of(start) : step.value_or(0);
-    const bool is = step && *step >= total_steps && from >= total_steps &&
-                    std::filesystem::exists(folder.model());
-    if (is) complete = *step;
+    const auto end = completion_in(folder.metrics());
+    const bool is = end && reaches(*end, start, planned);
+    if (is && std::filesystem::exists(folder.model())) complete = end->step;
   }
   const std::int64_t step = context.world.gather("complete", complete).front();
   if (step == kNotComplete) return false;
@@ -139,7 +146,7 @@ bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
   return true;
 }
 
-void tidy_checkpoints(const ResumeContext& context, bool higher_is_better) {
+void tidy_checkpoints(const ResumeContext& context) {
   const RunFolder folder(context.recipe.output);
   const CheckpointFolder checkpoints(folder.checkpoints());
   const auto sharing = workers_sharing(context.world, context.rank(), folder.path());
@@ -147,7 +154,7 @@ void tidy_checkpoints(const ResumeContext& context, bool higher_is_better) {
     if (sharing.front() != context.rank()) return;
     remove_leftovers(folder);
     checkpoints.clear_leftovers();
-    prune_checkpoints(checkpoints, context.recipe.checkpoint, higher_is_better);
+    prune_checkpoints(checkpoints, context.recipe.checkpoint, context.higher_is_better);
   });
 }
 

@@ -29,14 +29,19 @@ struct RunOutput {
 /// metrics and models are set aside, too. Collective. Throws SharedError.
 RunOutput open_output(const ResumeContext& context, const RunOutputOptions& options);
 
-/// Whether the run in the output folder came to its end, step `total_steps`, already, so that
-/// nothing is left to do; says so. Collective.
+/// Where a run that would resume comes to its end.
+struct PlannedEnd {
+  std::int64_t step = 0;
+  bool same_stop = false;  // train.stop is that of the run in the output folder
+};
+
+/// Whether the run in the output folder came to its end already, so that nothing is left to do;
+/// says so. `planned`: of the run that would resume from `start`. Collective.
 bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
-                 std::int64_t total_steps);
+                 const PlannedEnd& planned);
 
 /// Leaves the checkpoints that the recipe asks for, and nothing of a save that was cut short: what
-/// a run that was killed at its very end had no time for. `higher_is_better`: of the metric
-/// checkpoint.keep_best. Collective.
-void tidy_checkpoints(const ResumeContext& context, bool higher_is_better);
+/// a run that was killed at its very end had no time for. Collective.
+void tidy_checkpoints(const ResumeContext& context);
 
 }  // namespace decent

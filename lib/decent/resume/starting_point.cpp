@@ -5,6 +5,7 @@
 
 #include "decent/comm/gather.h"
 #include "decent/config/loader.h"
+#include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/resume/run_identity.h"
 
@@ -30,6 +31,15 @@ std::string agree_on_run(const ResumeContext& context, const FoundCheckpoint& fo
       .front();
 }
 
+BestBy best_by(const ResumeContext& context) {
+  const std::optional<std::string>& metric = context.recipe.checkpoint.keep_best;
+  if (metric) return {.metric = *metric, .higher_is_better = context.higher_is_better};
+  throw SharedError(
+      ExitCode::user_error,
+      "there is no best checkpoint: checkpoint.keep_best, the metric that decides, is "
+      "null.\n--set checkpoint.keep_best=loss chooses the one with the lowest loss");
+}
+
 }  // namespace
 
 std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
@@ -39,15 +49,17 @@ std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
   const CheckpointSearch search{.allow_missing = context.recipe.checkpoint.allow_missing,
                                 .must_find = must_find,
                                 .warn = [&](const std::string& text) { context.log.warn(text); }};
-  if (choice != "auto") {
-    return open_checkpoint(world, context.rank(), without_slash(choice), search);
-  }
-  return find_newest_checkpoint(world, context.rank(),
-                                RunFolder(context.recipe.output).checkpoints(), search);
+  const std::filesystem::path all = RunFolder(context.recipe.output).checkpoints();
+  if (choice == "auto") return find_newest_checkpoint(world, context.rank(), all, search);
+  if (choice == "best")
+    return find_best_checkpoint(world, context.rank(), all, best_by(context), search);
+  return open_checkpoint(world, context.rank(), without_slash(choice), search);
 }
 
 std::optional<StartingPoint> find_start(const ResumeContext& context, const Resuming& resuming) {
-  std::optional<FoundCheckpoint> found = find_checkpoint(context, resuming.choice, false);
+  const std::string& choice = resuming.choice;
+  std::optional<FoundCheckpoint> found =
+      find_checkpoint(context, choice == "best" ? "./best" : choice, false);  // a folder
   if (!found) return std::nullopt;
   StartingPoint start{.checkpoint = std::move(*found), .run_id = {}, .changes = {}};
   start.run_id = agree_on_run(context, start.checkpoint, resuming.run_id);

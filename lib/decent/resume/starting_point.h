@@ -12,8 +12,9 @@
 
 namespace decent {
 
-/// The checkpoint that the user chose: "auto", the newest whole one in the output folder, or a
-/// folder. `must_find`: see CheckpointSearch. Collective.
+/// The checkpoint that the user chose: "auto", the newest whole one in the output folder, "best",
+/// the one there that is best by checkpoint.keep_best, or a folder. `must_find`: see
+/// CheckpointSearch. Collective.
 std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
                                                const std::string& choice, bool must_find);
 

@@ -24,11 +24,8 @@ BatchSums rows_of(const at::Tensor& scores, const at::Tensor& truths) {
 }
 
 BatchSums scores_and_truths(const EvaluatedBatch& batch) {
-  if (batch.kind == TargetKind::events) {
-    const std::int64_t labels = batch.output.dim() > 1 ? batch.output.size(-1) : 1;
-    return rows_of(batch.output.reshape({-1, labels}),
-                   batch.target.to(at::kDouble).gt(0.5).reshape({-1, labels}));
-  }
+  if (batch.kind == TargetKind::events)
+    return rows_of(in_columns(batch.output), in_columns(true_events(batch)));
   const at::Tensor counted = batch.counts.nonzero().reshape({-1});
   const at::Tensor scores = batch.output.to(at::kDouble).softmax(-1).index_select(0, counted);
   return rows_of(scores, batch.target.index_select(0, counted).unsqueeze(1));

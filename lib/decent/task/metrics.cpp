@@ -4,12 +4,12 @@
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numbers>
 #include <optional>
 #include <utility>
 
+#include "decent/config/names.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/task/auc.h"
@@ -29,29 +29,17 @@ double ratio(Sums sums) { return sums[0] / sums[1]; }
 
 // The highest class, or the sign of an event's logit.
 BatchSums right_and_all(const EvaluatedBatch& batch) {
-  if (batch.kind == TargetKind::events) {
-    const at::Tensor truth = batch.target.to(at::kDouble).gt(0.5);
-    return {batch.output.gt(0).eq(truth).sum(), batch.elements};
-  }
+  if (batch.kind == TargetKind::events)
+    return {batch.output.gt(0).eq(true_events(batch)).sum(), batch.elements};
   const at::Tensor right = batch.output.argmax(-1).eq(batch.target).logical_and(batch.counts);
   return {right.sum(), batch.elements};
 }
 
-constexpr std::string_view kTop = "top";
-
-// k of "top<k>", from 1 on.
-std::optional<std::int64_t> count_in(std::string_view name) {
-  if (!name.starts_with(kTop)) return std::nullopt;
-  name.remove_prefix(kTop.size());
-  std::int64_t count = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), count);
-  const bool is_number = error == std::errc() && end == name.data() + name.size();
-  return is_number && count > 0 && name.front() != '0' ? std::optional(count) : std::nullopt;
-}
+constexpr const char* kTopFamily = "top<k>";
 
 // The share of targets among the `count` highest classes, or among all where there are fewer.
 Metric top(std::int64_t count) {
-  return {.name = std::string(kTop) + std::to_string(count),
+  return {.name = "top" + std::to_string(count),
           .targets = {TargetKind::classes},
           .better = Better::higher,
           .is_share = true,
@@ -68,9 +56,8 @@ Metric top(std::int64_t count) {
 // events one of the last dimension.
 BatchSums hits_by_label(const EvaluatedBatch& batch) {
   if (batch.kind == TargetKind::events) {
-    const std::int64_t labels = batch.output.dim() > 1 ? batch.output.size(-1) : 1;
-    const at::Tensor predicted = batch.output.gt(0).reshape({-1, labels});
-    const at::Tensor truth = batch.target.to(at::kDouble).gt(0.5).reshape({-1, labels});
+    const at::Tensor predicted = in_columns(batch.output).gt(0);
+    const at::Tensor truth = in_columns(true_events(batch));
     return {predicted.logical_and(truth).sum(0), predicted.sum(0), truth.sum(0)};
   }
   const std::int64_t classes = batch.output.size(-1);
@@ -203,12 +190,18 @@ std::vector<std::string> valid_names(std::optional<TargetKind> target) {
   for (const Metric& each : all_metrics()) {
     if (!target || goes_with(each, *target)) names.push_back(each.name);
     const bool has_family = !target || goes_with(top(1), *target);
-    if (each.name == "accuracy" && has_family) names.push_back(std::string(kTop) + "<k>");
+    if (each.name == "accuracy" && has_family) names.emplace_back(kTopFamily);
   }
   return names;
 }
 
 }  // namespace
+
+at::Tensor in_columns(const at::Tensor& events) {
+  return events.reshape({-1, events.dim() > 1 ? events.size(-1) : 1});
+}
+
+at::Tensor true_events(const EvaluatedBatch& batch) { return batch.target.to(at::kDouble).gt(0.5); }
 
 void add_up(std::vector<double>& sums, std::span<const double> others) {
   sums.resize(std::max(sums.size(), others.size()));
@@ -223,7 +216,7 @@ const std::vector<Metric>& all_metrics() {
 Metric metric(std::string_view name) {
   for (const Metric& each : all_metrics())
     if (each.name == name) return each;
-  if (const auto count = count_in(name)) return top(*count);
+  if (const auto count = config::number_in(kTopFamily, name)) return top(*count);
   throw UserError("unknown metric '" + std::string(name) + "'; valid: " + join(metric_names()));
 }
 
@@ -251,6 +244,14 @@ std::vector<Metric> measured_metrics(const Recipe& recipe) {
   std::vector<Metric> metrics = {metric("loss")};
   for (const std::string& name : metrics_of(recipe)) metrics.push_back(metric(name));
   return metrics;
+}
+
+void check_measured(const Recipe& recipe, const std::string& key, const std::string& name) {
+  std::vector<std::string> measured;
+  for (const Metric& each : measured_metrics(recipe)) measured.push_back(each.name);
+  if (std::find(measured.begin(), measured.end(), name) != measured.end()) return;
+  throw UserError(key + ": evaluations do not measure " + name + " (eval.metrics); they measure " +
+                  join(measured));
 }
 
 bool keeps_highest(const CheckpointRecipe& recipe) {

@@ -23,6 +23,11 @@ using MergeSums = std::function<void(std::vector<double>& sums, std::span<const 
 /// Element by element: what most sums need.
 void add_up(std::vector<double>& sums, std::span<const double> others);
 
+/// What metrics of events look at: a column for each event of the last dimension, or one for all;
+/// and which of a batch's are true.
+at::Tensor in_columns(const at::Tensor& events);
+at::Tensor true_events(const EvaluatedBatch& batch);
+
 /// A row of the table.
 struct Metric {
   std::string name;                 // as eval.metrics has it
@@ -53,6 +58,10 @@ std::vector<std::string> metrics_of(const Recipe& recipe);
 
 /// What an evaluation of the recipe measures: the loss, then metrics_of(recipe).
 std::vector<Metric> measured_metrics(const Recipe& recipe);
+
+/// Throws UserError, beginning with `key`, where the recipe's evaluations do not measure the metric
+/// `name`.
+void check_measured(const Recipe& recipe, const std::string& key, const std::string& name);
 
 /// Whether checkpoint.keep_best, where there is one, keeps the highest value.
 bool keeps_highest(const CheckpointRecipe& recipe);

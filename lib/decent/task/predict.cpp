@@ -9,7 +9,8 @@ Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Cri
   const Batch moved = on_device(batch, model.device());
   const at::Tensor output = model.forward(inputs, std::span(moved.fields).first(inputs.size()));
   // While the GPU is at it, on the host: a kernel that meets such a class ends all use of the GPU.
-  if (!model.device().is_cpu()) criterion.check_classes(output, data.target_in(batch.fields));
+  if (!model.device().is_cpu() && data.has_target)
+    criterion.check_classes(output, data.target_in(batch.fields));
   return {.output = output, .target = data.target_in(moved.fields)};
 }
 

@@ -10,7 +10,7 @@
 
 namespace decent {
 
-/// Both on the model's device. The target is undefined where the model gives its loss itself.
+/// Both on the model's device. The target is undefined where the data has none.
 struct Prediction {
   at::Tensor output;
   at::Tensor target;

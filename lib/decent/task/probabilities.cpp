@@ -109,6 +109,7 @@ void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(data.size(), batch_size)));
   std::iota(samples.begin(), samples.end(), 0);
   const Batch batch = data.read(samples);
+  if (batch.empty()) return;  // all of them are left out
   const auto output = [&](bool logits) {
     task.model->give_logits(logits);
     seed_generator(static_cast<std::uint64_t>(task.recipe.seed), 0, 0, RandomStream::trial,

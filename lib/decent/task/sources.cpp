@@ -13,8 +13,18 @@
 namespace decent {
 namespace {
 
-std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
-  std::unique_ptr<Source> source = data_format(recipe.format).open(recipe.options);
+// As its format opens it.
+std::unique_ptr<Source> open_whole(const SourceRecipe& recipe, const DataRecipe& data,
+                                   DataUse use) {
+  const DataFormat format = data_format(recipe.format);
+  if (use != DataUse::prediction || !format.open_without_target) return format.open(recipe.options);
+  const bool alike = data.train.format == recipe.format;
+  return format.open_without_target(recipe.options, alike ? &data.train.options : nullptr);
+}
+
+std::unique_ptr<Source> open_source(const SourceRecipe& recipe, const DataRecipe& data,
+                                    DataUse use) {
+  std::unique_ptr<Source> source = open_whole(recipe, data, use);
   if (recipe.limit) source = limited(std::move(source), *recipe.limit);
   if (!recipe.holdout) return source;
   return held_out(std::move(source), {.fraction = recipe.holdout->fraction,
@@ -23,20 +33,28 @@ std::unique_ptr<Source> open_source(const SourceRecipe& recipe) {
 }
 
 const SourceRecipe& source_of(const std::string& key, const DataRecipe& data) {
-  return key == "data.train" ? data.train : data.eval.value();
+  if (key == "data.train") return data.train;
+  return key == "data.eval" ? data.eval.value() : data.predict.value();
 }
 
 void add_sample_transform(const Transform& row, const Options& options, DataUse use,
                           Transforms& transforms) {
   auto transform = row.make(options);
-  if (use == DataUse::evaluation && transform->random()) transform = transform->in_evaluation();
+  if (use != DataUse::training && transform->random()) transform = transform->in_evaluation();
   if (transform) transforms.of_samples.push_back(std::move(transform));
 }
 
-Transforms transforms_of(const DataRecipe& data, DataUse use) {
+bool is_of_input(const TransformRecipe& transform, const ModelRecipe& model) {
+  const auto field = transform.options.get_if<std::string>("field");
+  return !field || std::any_of(model.inputs.begin(), model.inputs.end(),
+                               [&](const ModelInput& input) { return input.field == field; });
+}
+
+Transforms transforms_of(const Recipe& recipe, DataUse use) {
   Transforms transforms;
   std::string of_batches;  // the last one
-  for (const TransformRecipe& each : data.transforms) {
+  for (const TransformRecipe& each : recipe.data.transforms) {
+    if (use == DataUse::prediction && !is_of_input(each, recipe.model)) continue;
     const Transform row = transform_row(each.name);
     if (row.make_for_batches) {
       auto transform = row.make_for_batches(each.options);
@@ -124,8 +142,9 @@ std::string content_of(const Source& source, bool leaves_out) {
 
 Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
                      std::shared_ptr<LeftOut> left_out) {
-  return Samples(open_source(source_of(key, recipe.data)), transforms_of(recipe.data, use),
-                 static_cast<std::uint64_t>(recipe.seed), std::move(left_out));
+  return Samples(open_source(source_of(key, recipe.data), recipe.data, use),
+                 transforms_of(recipe, use), static_cast<std::uint64_t>(recipe.seed),
+                 std::move(left_out));
 }
 
 DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use) {
@@ -137,7 +156,7 @@ DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use)
                .content = {}};
   try {
     data.samples = std::make_shared<Samples>(
-        open_source(source_of(key, recipe.data)), transforms_of(recipe.data, use),
+        open_source(source_of(key, recipe.data), recipe.data, use), transforms_of(recipe, use),
         static_cast<std::uint64_t>(recipe.seed), data.left_out);
     data.content = content_of(data.samples->source(), data.left_out != nullptr);
   } catch (const UserError& error) {
@@ -145,7 +164,7 @@ DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use)
   }
   for (const ModelInput& input : recipe.model.inputs)
     data.fields.push_back(find_field(data, input.field, "model.inputs"));
-  data.has_target = Criterion(recipe.model).needs_target();
+  data.has_target = use != DataUse::prediction && Criterion(recipe.model).needs_target();
   if (data.has_target) data.fields.push_back(find_field(data, recipe.model.target, "model.target"));
   return data;
 }

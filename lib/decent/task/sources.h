@@ -14,7 +14,7 @@ namespace decent {
 
 /// Samples and which of its fields go where.
 struct DataSet {
-  std::string key;  // "data.train" or "data.eval", for messages
+  std::string key;  // "data.train", "data.eval" or "data.predict", for messages
   std::shared_ptr<const Samples> samples;
   std::shared_ptr<LeftOut> left_out = nullptr;  // null: a sample that cannot be read is an error
   std::vector<std::size_t>
@@ -40,16 +40,18 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
 /// another data set of the same shape.
 std::string content_of(const Source& source, bool leaves_out = false);
 
-/// Which transforms a data set gets: those that draw random numbers are for training.
-enum class DataUse { training, evaluation };
+/// What a data set is for. Transforms that draw random numbers are for training. For prediction the
+/// source needs no target, and only the model's inputs are transformed.
+enum class DataUse { training, evaluation, prediction };
 
-/// The samples of data.train, or of data.eval, whichever `key` names, for a batch of any fields.
+/// The samples of data.train, data.eval or data.predict, as `key` says, for a batch of any fields.
 /// Throws UserError where the source cannot be read or a transform does not fit it.
 Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
                      std::shared_ptr<LeftOut> left_out = nullptr);
 
-/// Opens data.train, or data.eval, whichever `key` names. Throws UserError naming `key` where the
-/// source cannot be read, a transform does not fit it, or it lacks a field that the model needs.
+/// Opens data.train, data.eval or data.predict, as `key` says. Throws UserError naming `key` where
+/// the source cannot be read, a transform does not fit it, or it lacks a field that the model
+/// needs.
 DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use);
 
 }  // namespace decent

@@ -146,6 +146,10 @@ Options with_numbers_of(const TransformRecipe& measured, const TransformRecipe& 
 
 }  // namespace
 
+bool needs_statistics(const Recipe& recipe) {
+  return std::any_of(recipe.data.transforms.begin(), recipe.data.transforms.end(), is_auto);
+}
+
 Recipe with_statistics_of(const Recipe& measured, Recipe recipe) {
   const std::vector<TransformRecipe>& theirs = measured.data.transforms;
   std::vector<TransformRecipe> own = recipe.data.transforms;

@@ -13,6 +13,9 @@ namespace decent {
 /// UserError where the data cannot be read.
 Recipe with_statistics(Recipe recipe);
 
+/// Whether there is a `normalize: auto` without numbers.
+bool needs_statistics(const Recipe& recipe);
+
 /// The same with the numbers of a recipe that has them already, where its transforms are alike
 /// apart from them; else `recipe` as it is.
 Recipe with_statistics_of(const Recipe& measured, Recipe recipe);

@@ -73,7 +73,7 @@ WeightsChoice choice_of(const ModelRecipe& recipe) {
   if (recipe.weights || (choice.ignore.empty() && choice.rename.empty())) return choice;
   throw UserError(
       std::string(choice.ignore.empty() ? "model.weights_rename" : "model.weights_ignore") +
-      ": there are no model.weights of which it could be said");
+      ": it needs model.weights");
 }
 
 // What else opening a model tells.
@@ -104,14 +104,31 @@ OpenedTask open_checked(const Recipe& recipe, std::span<const ForwardInput> inpu
   return opened;
 }
 
-// Each metric must fit the loss, and the one that chooses the best checkpoint must be measured.
+// Each metric must fit the loss, and those that decide something must be measured.
 void check_metrics(const Recipe& recipe) {
-  std::vector<std::string> measured;
-  for (const Metric& each : measured_metrics(recipe)) measured.push_back(each.name);
-  const std::optional<std::string>& best = recipe.checkpoint.keep_best;
-  if (!best || std::find(measured.begin(), measured.end(), *best) != measured.end()) return;
-  throw UserError("checkpoint.keep_best: evaluations do not measure " + *best +
-                  " (eval.metrics); they measure " + join(measured));
+  measured_metrics(recipe);
+  if (recipe.checkpoint.keep_best)
+    check_measured(recipe, "checkpoint.keep_best", *recipe.checkpoint.keep_best);
+  if (recipe.train.stop) check_measured(recipe, "train.stop.metric", recipe.train.stop->metric);
+}
+
+// What a run chooses among must be made while it trains.
+void check_cadences(const Recipe& recipe) {
+  const EvalRecipe& eval = recipe.eval;
+  const CheckpointRecipe& saves = recipe.checkpoint;
+  const bool evaluates = eval.every_steps || eval.every_epochs;
+  for (const auto& [asked, key] :
+       {std::pair(recipe.train.stop.has_value(), "train.stop"),
+        std::pair(saves.keep_best.has_value(), "checkpoint.keep_best")}) {
+    if (asked && !evaluates)
+      throw UserError(std::string(key) +
+                      " needs evaluations while the run trains: eval.every_steps "
+                      "and eval.every_epochs are null");
+  }
+  if (saves.keep_best && !saves.every_steps && !saves.every_epochs)
+    throw UserError(
+        "checkpoint.keep_best: no checkpoints are saved of which one could be kept: "
+        "checkpoint.every_steps and checkpoint.every_epochs are null");
 }
 
 std::optional<DataSet> open_train(const Recipe& recipe, Purpose purpose) {
@@ -120,8 +137,28 @@ std::optional<DataSet> open_train(const Recipe& recipe, Purpose purpose) {
 }
 
 std::optional<DataSet> open_eval(const Recipe& recipe, Purpose purpose) {
-  if (!recipe.data.eval || purpose == Purpose::model) return std::nullopt;
+  if (!recipe.data.eval || !reads_eval(purpose)) return std::nullopt;
   return open_data_set("data.eval", recipe, DataUse::evaluation);
+}
+
+std::optional<DataSet> open_predict(const Recipe& recipe, Purpose purpose) {
+  if (!predicts(purpose)) return std::nullopt;
+  return open_data_set("data.predict", recipe, DataUse::prediction);
+}
+
+void check_prediction(const Recipe& recipe, Purpose purpose) {
+  if (!predicts(purpose)) return;
+  if (!recipe.data.predict) {
+    throw UserError(
+        "--predict: data.predict is null, so that there is nothing to predict on; it is a source "
+        "like data.eval, and needs no target:\n"
+        "--set 'data.predict={format: npz, path: new.npz}'");
+  }
+  if (Criterion(recipe.model).needs_target()) return;
+  throw UserError(
+      "--predict: with model.loss 'output' the model gives its loss and nothing else, which says "
+      "nothing of samples without a target; name an output that does (model.output), and the loss "
+      "that goes with it");
 }
 
 void check_classes_of(const Task& task) {
@@ -135,6 +172,8 @@ void check_classes_of(const Task& task) {
 Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
   check_counts(given);
   check_metrics(given);
+  check_prediction(given, purpose);
+  if (purpose == Purpose::training) check_cadences(given);
   const bool reads_data = purpose != Purpose::model || given.data.export_transforms;
   const Recipe recipe = reads_data ? with_statistics(given) : given;
   // Before the first backward: autograd starts a thread for each device that it then knows of.
@@ -149,10 +188,11 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
             .criterion = Criterion(recipe.model),
             .train = open_train(recipe, purpose),
             .eval = open_eval(recipe, purpose),
+            .predict = open_predict(recipe, purpose),
             .weights_left = std::move(opened.weights_left),
             .frozen_statistics = std::move(opened.frozen_statistics)};
   check_classes_of(task);
-  exported_scaling(task);
+  task.scaling = exported_scaling(task);
   return task;
 }
 

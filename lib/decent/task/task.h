@@ -8,6 +8,7 @@
 #include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
 #include "decent/config/recipe.h"
+#include "decent/model/file_scaling.h"
 #include "decent/model/model.h"
 #include "decent/task/criterion.h"
 #include "decent/task/purpose.h"
@@ -25,6 +26,8 @@ struct Task {
   Criterion criterion;
   std::optional<DataSet> train;
   std::optional<DataSet> eval;
+  std::optional<DataSet> predict = {};              // without a target
+  FileScaling scaling = {};                         // of written models: exported_scaling()
   std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps
   std::vector<std::string> frozen_statistics = {};  // modules; see Model::freeze_statistics
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "decent/task/layout_advice.h"
 #include "decent/task/non_finite.h"
 #include "decent/task/predict.h"
+#include "decent/task/predicted.h"
 #include "decent/task/probabilities.h"
 #include "decent/task/random.h"
 #include "decent/task/untrained_loss.h"
@@ -27,21 +29,25 @@
 namespace decent {
 namespace {
 
-// The model's buffers as they were, whatever a trial does to them. A trial that fails leaves no
-// model; nothing may be asked of a GPU then, which the failure may have made useless.
-class BuffersBefore {
+// What forward writes of the model as it was, whatever a trial does to it: buffers, and those
+// parameters that forward may write into, too. A copy of all parameters would double the memory of
+// a large model. A trial that fails leaves no model; nothing may be asked of a GPU then, which the
+// failure may have made useless.
+class StateBefore {
  public:
-  explicit BuffersBefore(const Model& model) : buffers_(model.buffers()) {
-    for (const auto& [name, buffer] : buffers_) saved_.push_back(buffer.detach().clone());
+  explicit StateBefore(const Model& model) {
+    for (const auto* tensors : {&model.buffers(), &model.written_parameters()}) {
+      for (const auto& [name, tensor] : *tensors)
+        saved_.emplace_back(tensor, tensor.detach().clone());
+    }
   }
   void restore() const {
     const at::NoGradGuard no_grad;
-    for (std::size_t i = 0; i < saved_.size(); ++i) buffers_[i].second.copy_(saved_[i]);
+    for (const auto& [tensor, before] : saved_) tensor.copy_(before);
   }
 
  private:
-  const Model::NamedTensors& buffers_;
-  std::vector<at::Tensor> saved_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> saved_;
 };
 
 // A batch and what came of it.
@@ -51,11 +57,7 @@ struct TriedBatch {
   MeanLoss loss;
 };
 
-TriedBatch try_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
-                     Trial& found) {
-  const Batch batch = data.read(samples);
-  if (batch.fields.empty())
-    throw UserError(data.key + ": no sample of a whole batch can be read (data.on_error: skip)");
+Prediction run_batch(Task& task, const DataSet& data, const Batch& batch, Trial& found) {
   Prediction prediction;
   try {
     prediction = predict(*task.model, task.inputs, task.criterion, data, batch);
@@ -66,6 +68,11 @@ TriedBatch try_batch(Task& task, const DataSet& data, std::span<const std::int64
     const auto gives = looks_like_probabilities(prediction.output, task.recipe);
     if (gives) found.gives_probabilities = gives;
   }
+  return prediction;
+}
+
+TriedBatch try_batch(Task& task, const DataSet& data, const Batch& batch, Trial& found) {
+  const Prediction prediction = run_batch(task, data, batch, found);
   try {
     return {batch, prediction, task.criterion.mean_loss(prediction.output, prediction.target)};
   } catch (const UserError& error) {
@@ -109,7 +116,12 @@ class TrainingTrial {
 
  private:
   void try_backward(bool updates_in_backward) {
-    TriedBatch tried = try_batch(task_, *task_.train, samples_, found_);
+    const Batch batch = task_.train->read(samples_);
+    if (batch.empty()) {
+      throw UserError(task_.train->key +
+                      ": no sample of a whole batch can be read (data.on_error: skip)");
+    }
+    TriedBatch tried = try_batch(task_, *task_.train, batch, found_);
     note_loss(tried);
     tried.prediction = {};  // memory that a step of training does not hold on to either
     const at::Tensor& loss = tried.loss.tensor;
@@ -172,9 +184,50 @@ void try_evaluation(Task& task, const Membership& workers, int rank, Trial& foun
   const std::int64_t full = std::min(own, task.recipe.data.eval_batch_size);
   if (own == 0) return;
   for (std::int64_t first : std::set<std::int64_t>{0, (own - 1) / full * full}) {
-    try_batch(task, *task.eval, evaluation_indices(samples, workers, rank, first, full), found);
+    const Batch batch = task.eval->read(evaluation_indices(samples, workers, rank, first, full));
+    if (batch.empty()) continue;
+    try_batch(task, *task.eval, batch, found);
     task.model->settle_buffers();
   }
+}
+
+// The samples from `first` on that are a batch of the predictions.
+std::vector<std::int64_t> batch_to_predict(const Task& task, std::int64_t first) {
+  const std::int64_t count =
+      std::min(task.recipe.data.eval_batch_size, task.predict->size() - first);
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(count));
+  std::iota(samples.begin(), samples.end(), first);
+  return samples;
+}
+
+// False where all samples of the batch are left out.
+bool try_to_predict(Task& task, std::int64_t first, Trial& found) {
+  const Batch batch = task.predict->read(batch_to_predict(task, first));
+  if (batch.empty()) return false;
+  const Prediction prediction = run_batch(task, *task.predict, batch, found);
+  try {
+    const OutputReader reader(task, /*are_probabilities=*/false);
+    reader.read(prediction.output, batch.samples());
+    found.classes = reader.classes_of(prediction.output);
+  } catch (const UserError& error) {
+    throw UserError(task.predict->key + ": " + error.what());
+  }
+  task.model->settle_buffers();
+  return true;
+}
+
+// The first batch and the last one, which may be smaller. All workers look at the same ones.
+void try_prediction(Task& task, Trial& found) {
+  const at::NoGradGuard no_grad;
+  task.model->eval();
+  const std::int64_t samples = task.predict->size();
+  const std::int64_t full = task.recipe.data.eval_batch_size;
+  const std::int64_t last = (samples - 1) / full * full;
+  std::int64_t first = 0;
+  while (first <= last && !try_to_predict(task, first, found)) first += full;
+  if (first > last)
+    throw UserError(task.predict->key + ": no sample can be read (data.on_error: skip)");
+  if (first < last) try_to_predict(task, last, found);
 }
 
 void choose_logits(Task& task) {
@@ -183,6 +236,8 @@ void choose_logits(Task& task) {
     check_logits(task, *task.train, data.batch_size);
   } else if (task.eval) {
     check_logits(task, *task.eval, data.eval_batch_size);
+  } else if (task.predict) {
+    check_logits(task, *task.predict, data.eval_batch_size);
   }
 }
 
@@ -191,13 +246,14 @@ void choose_logits(Task& task) {
 Trial try_task(Task& task, const Membership& workers, int rank,
                std::span<const std::int64_t> first_batch) {
   Trial found;
-  const BuffersBefore buffers(*task.model);
+  const StateBefore before(*task.model);
   seed_generator(static_cast<std::uint64_t>(task.recipe.seed), rank, 0, RandomStream::trial,
                  task.model->device());
   if (task.eval) try_evaluation(task, workers, rank, found);
+  if (task.predict) try_prediction(task, found);
   if (task.train) TrainingTrial(task, first_batch, found).run();
   if (task.model->gives_logits()) choose_logits(task);
-  buffers.restore();
+  before.restore();
   return found;
 }
 

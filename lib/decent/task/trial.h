@@ -18,6 +18,7 @@ struct Trial {
   /// Whether the output looks like probabilities in all batches, where the loss turns logits into
   /// such itself (see probabilities.h); nothing where that was not looked at.
   std::optional<bool> gives_probabilities = {};
+  std::int64_t classes = 0;  // that the output of data.predict tells apart; 0: it has none
   // Of a task for training:
   bool weights_needed_later = false;  // backward uses a weight after its gradient is complete
   UntrainedLoss untrained_loss = {};
@@ -25,10 +26,10 @@ struct Trial {
   std::vector<std::string> without_gradient = {};  // parameters to train that it gave none
 };
 
-/// Tries the two batch sizes that the worker at `rank` will evaluate, and the samples
-/// `first_batch` of task.train forward and backward, where the task has these sources. The model's
-/// buffers are as before after it, and it gives logits only where these fit its output. Throws
-/// UserError.
+/// Tries the two batch sizes that the worker at `rank` will evaluate, those of data.predict, and
+/// the samples `first_batch` of task.train forward and backward, where the task has these sources.
+/// The model's buffers are as before after it, and it gives logits only where these fit its output.
+/// Throws UserError.
 Trial try_task(Task& task, const Membership& workers, int rank,
                std::span<const std::int64_t> first_batch);
 

@@ -1,7 +1,9 @@
 #include "decent/train/announcements.h"
 
 #include <ATen/Parallel.h>
+#include <torch/version.h>
 
+#include "decent/core/machine_text.h"
 #include "decent/core/text.h"
 #include "decent/report/dry_run_text.h"
 #include "decent/report/progress.h"
@@ -67,9 +69,13 @@ Notices notices_of(const Run& run, int workers) {
   if (method.averages_weights && parts.size() > 1)
     all.warnings.push_back(disconnected_warning(parts));
   if (const auto warning = trace_warning(run)) all.warnings.push_back(*warning);
+  if (const auto warning = lr_warning(recipe.schedule, run.plan.rates, run.plan.total_steps))
+    all.warnings.push_back(*warning);
   all.warnings.insert(all.warnings.end(), model.warnings.begin(), model.warnings.end());
   const auto& fixed = run.task.model->fixed_mode_operators();
-  if (!fixed.empty()) all.warnings.push_back(fixed_mode_warning(recipe.model.path.string(), fixed));
+  const bool is_meant = run.task.model->origin().fixes_modes_on_purpose();
+  if (!fixed.empty() && !is_meant)
+    all.warnings.push_back(fixed_mode_warning(recipe.model.path.string(), fixed));
   return all;
 }
 
@@ -78,6 +84,7 @@ void announce_run(Log& log, const Run& run, const RunSize& size) {
   const ParallelMethod& method = method_of(run);
   const RunFacts facts{
       .workers = size.workers,
+      .machine = machine_text() + ", LibTorch " + TORCH_VERSION,
       .threads = at::get_num_threads(),
       .device = device_text(run.task.device, size.workers),
       .parallel = method.text(run),

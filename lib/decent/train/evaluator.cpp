@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 
+#include "decent/core/error.h"
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
 #include "decent/task/confusion.h"
@@ -58,7 +59,9 @@ std::int64_t Evaluator::count_of_all() {
   if (!data_.left_out) return data_.size();
   const at::Tensor count = at::full({1}, evaluated_, at::kLong);
   world_->all_reduce_sum(count)->wait();
-  return count.item<std::int64_t>();
+  const auto all = count.item<std::int64_t>();
+  if (all == 0) throw UserError(data_.key + ": none of its samples can be read");
+  return all;
 }
 
 EvaluationSums Evaluator::evaluate_own_part() {
@@ -80,7 +83,7 @@ EvaluationSums Evaluator::evaluate_own_part() {
   while (!batches.done()) {
     workers_.control().progress();
     Batch batch = batches.next();
-    if (batch.fields.empty()) continue;  // all of its samples are left out
+    if (batch.empty()) continue;
     evaluated_ += batch.samples();
     evaluate(std::move(batch), sums);
   }

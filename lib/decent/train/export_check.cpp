@@ -14,6 +14,7 @@
 #include "decent/task/criterion.h"
 #include "decent/task/predict.h"
 #include "decent/task/probabilities.h"
+#include "decent/task/random.h"
 
 namespace decent {
 namespace {
@@ -24,15 +25,28 @@ std::int64_t samples_for(const Model& model, std::int64_t available) {
   return std::min(model.origin().fixed_batch().value_or(kFew), available);
 }
 
+// A forward may write into its inputs (x.mul_(2)), and the next model must not see what it wrote.
+Batch copy_of(const Batch& batch) {
+  Batch copy;
+  for (const at::Tensor& field : batch.fields) copy.fields.push_back(field.clone());
+  return copy;
+}
+
+// Where a model draws numbers in eval mode, too, both draw the same ones.
 at::Tensor output_of(Model& model, const Task& task, const DataSet& data, const Batch& batch) {
   model.eval();
-  return predict(model, task.inputs, task.criterion, data, batch).output;
+  seed_generator(static_cast<std::uint64_t>(task.recipe.seed), 0, 0, RandomStream::trial,
+                 model.device());
+  return predict(model, task.inputs, task.criterion, data, copy_of(batch)).output;
 }
 
 std::string compare(Task& task, const std::filesystem::path& file, const DataSet& data) {
   const at::NoGradGuard no_grad;
   Model written = open_model(file, import_options(task.recipe.model));
+  const bool logits = task.model->gives_logits();
+  const auto autocast = task.model->autocast();
   task.model->give_logits(false);  // as users of the file will have it
+  task.model->set_autocast(std::nullopt);
   written.give_logits(false);
   written.move_to(task.model->device());
   task.model->origin().round_to_file_types(*task.model);
@@ -41,6 +55,8 @@ std::string compare(Task& task, const std::filesystem::path& file, const DataSet
   const Batch batch = data.read(samples);
   const at::Tensor ours = output_of(*task.model, task, data, batch).to(at::kDouble);
   const at::Tensor theirs = output_of(written, task, data, batch).to(at::kDouble);
+  task.model->give_logits(logits);
+  task.model->set_autocast(autocast);
   // The same operators on the same weights: only the order of a sum may differ with the alignment
   // of memory.
   const double scale = std::max(1.0, ours.abs().max().item<double>());

@@ -101,6 +101,7 @@ Facts facts_of(const Task& task, const std::vector<Phase>& topology) {
   lines.emplace_back("the topology", topology_text(topology));
   if (task.train) add_data(*task.train, lines);
   if (task.eval) add_data(*task.eval, lines);
+  if (task.predict) add_data(*task.predict, lines);
   return lines;
 }
 
@@ -108,6 +109,11 @@ Facts facts_of(const Run& run) {
   Facts facts = facts_of(run.task, run.plan.topology);
   facts.emplace_back(kRatesTopic, run.plan.rates.text);
   return facts;
+}
+
+bool has_ema(const Manifest& manifest) {
+  const std::string decay = value_of(manifest.facts, "optimizer.ema");
+  return !decay.empty() && decay != "null";
 }
 
 std::string difference_text(const std::vector<Facts>& fingerprints) {

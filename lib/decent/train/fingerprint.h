@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "decent/checkpoint/facts.h"
+#include "decent/checkpoint/manifest.h"
 #include "decent/comm/world.h"
 #include "decent/task/task.h"
 #include "decent/topology/topology.h"
@@ -24,6 +25,9 @@ Facts facts_of(const Task& task, const std::vector<Phase>& topology);
 
 /// The same of a whole run, with its learning rates.
 Facts facts_of(const Run& run);
+
+/// Whether a checkpoint holds moving averages of the weights: its run had optimizer.ema.
+bool has_ema(const Manifest& manifest);
 
 /// What to tell the user where the fingerprints of the workers, in the order of ranks, differ:
 /// which rank differs from the most common one, and in what; at most five lines. Empty where all

@@ -27,6 +27,7 @@ Recipe recipe_in(const fs::path& checkpoint) {
 }  // namespace
 
 Recipe with_kept_statistics(Recipe recipe, const std::optional<fs::path>& checkpoint) {
+  if (!needs_statistics(recipe)) return recipe;
   try {
     const Recipe run = checkpoint ? recipe_in(*checkpoint)
                                   : load_recipe(RunFolder(recipe.output).recipe(), {},

@@ -1,11 +1,15 @@
 #include "decent/train/learning_rates.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 
 #include "decent/config/choices.h"
 #include "decent/config/option_keys.h"
 #include "decent/config/scalars.h"
+#include "decent/core/error.h"
+#include "decent/task/metrics.h"
 
 namespace decent {
 namespace {
@@ -37,6 +41,28 @@ ScheduleOptions options_of(const Recipe& recipe, int workers, std::int64_t steps
           .steps = steps};
 }
 
+// Null for schedules that follow the steps alone.
+std::shared_ptr<Plateau> plateau_of(const Recipe& whole, double lr) {
+  const ScheduleRecipe& recipe = whole.schedule;
+  if (!schedule_follows_evaluations(recipe.name)) return nullptr;
+  check_measured(whole, "schedule.metric", recipe.metric);
+  if (!whole.eval.every_steps && !whole.eval.every_epochs)
+    throw UserError("schedule." + recipe.name +
+                    " needs evaluations while the run trains: "
+                    "eval.every_steps and eval.every_epochs are null");
+  return std::make_shared<Plateau>(PlateauOptions{
+      .lr = lr,
+      .factor = recipe.factor,
+      .patience = recipe.patience,
+      .better = {.higher_is_better = recipe.mode ? *recipe.mode == PlateauMode::max
+                                                 : metric(recipe.metric).better == Better::higher,
+                 .threshold = recipe.threshold,
+                 .relative = recipe.threshold_mode == ThresholdMode::relative},
+      .cooldown = recipe.cooldown,
+      .min_lr = recipe.min_lr,
+      .eps = recipe.eps});
+}
+
 std::string text_of(const std::string& name, const ScheduleOptions& options) {
   std::string text = name + ", lr " + config::number_text(options.lr);
   const Options arguments = schedule_arguments(name, options);
@@ -48,10 +74,24 @@ std::string text_of(const std::string& name, const ScheduleOptions& options) {
 }  // namespace
 
 LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps) {
-  const ScheduleOptions options = options_of(recipe, workers, steps);
+  ScheduleOptions options = options_of(recipe, workers, steps);
+  const auto plateau = plateau_of(recipe, options.lr);
+  options.plateau = plateau;
+  options.metric = recipe.schedule.metric;
   return {.schedule = make_schedule(recipe.schedule.name, options),
           .peak = options.lr,
-          .text = text_of(recipe.schedule.name, options)};
+          .text = text_of(recipe.schedule.name, options),
+          .plateau = plateau};
+}
+
+std::optional<std::string> lr_warning(const ScheduleRecipe& schedule, const LearningRates& rates,
+                                      std::int64_t steps) {
+  const std::int64_t end = schedule.total_steps.value_or(steps);
+  if (schedule.name != "one_cycle" || end >= steps) return std::nullopt;
+  std::array<char, 16> rate = {};
+  std::snprintf(rate.data(), rate.size(), "%.3g", rates.schedule(end));
+  return "schedule.total_steps: the cycle ends at step " + std::to_string(end) + " of " +
+         std::to_string(steps) + ", and the learning rate stays at " + rate.data() + " from there";
 }
 
 }  // namespace decent

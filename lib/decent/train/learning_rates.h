@@ -2,9 +2,11 @@
 // The learning rates of a run: optimizer.lr, scaled to the number of workers, and its schedule.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "decent/config/recipe.h"
+#include "decent/optim/plateau.h"
 #include "decent/optim/schedule.h"
 
 namespace decent {
@@ -15,9 +17,15 @@ struct LearningRates {
   /// The schedule's name and arguments with all their digits, as they came out: runs with the same
   /// text have the same learning rate in every step.
   std::string text;
+  std::shared_ptr<Plateau> plateau = nullptr;  // of a schedule that follows evaluations
 };
 
 /// `steps`: the updates of the whole run.
 LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps);
+
+/// What to warn of where a schedule is over before a run of so many updates, from where on PyTorch
+/// would refuse to go.
+std::optional<std::string> lr_warning(const ScheduleRecipe& schedule, const LearningRates& rates,
+                                      std::int64_t steps);
 
 }  // namespace decent

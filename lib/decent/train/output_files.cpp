@@ -10,6 +10,7 @@
 #include "decent/data/shards.h"
 #include "decent/model/model.h"
 #include "decent/report/run_folder.h"
+#include "decent/train/model_files.h"
 
 namespace decent {
 namespace {
@@ -99,6 +100,11 @@ std::vector<fs::path> files_of(const SourceRecipe& source) {
   }
 }
 
+void add_data(const std::string& key, const SourceRecipe* source, std::vector<InputFile>& inputs) {
+  if (source == nullptr) return;
+  for (const fs::path& file : files_of(*source)) inputs.push_back({"the data (" + key + ")", file});
+}
+
 // Other folders are refused by whoever opens them, saying what they are.
 bool holds_checkpoint(const fs::path& folder) {
   std::error_code failed;
@@ -115,14 +121,9 @@ std::vector<InputFile> inputs_of(const CommandFiles& command, const Recipe& reci
                                    {"the model (model.path)", recipe.model.path}};
   if (recipe.model.weights)
     inputs.push_back({"the weights (model.weights)", *recipe.model.weights});
-  for (const fs::path& file : files_of(recipe.data.train)) {
-    inputs.push_back({"the data (data.train)", file});
-  }
-  if (recipe.data.eval) {
-    for (const fs::path& file : files_of(*recipe.data.eval)) {
-      inputs.push_back({"the data (data.eval)", file});
-    }
-  }
+  add_data("data.train", &recipe.data.train, inputs);
+  add_data("data.eval", recipe.data.eval ? &*recipe.data.eval : nullptr, inputs);
+  add_data("data.predict", recipe.data.predict ? &*recipe.data.predict : nullptr, inputs);
   if (command.checkpoint && holds_checkpoint(*command.checkpoint)) {
     inputs.push_back({"the checkpoint", *command.checkpoint, true});
   }
@@ -145,9 +146,13 @@ void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
   outputs.push_back({where, folder.recipe(),
                      "copy the recipe to another place for --config, or choose another folder "
                      "with --set output=DIR"});
-  for (const fs::path& file : {folder.metrics(), folder.model(), folder.weights(), folder.log(),
-                               folder.lock(), folder.trace(rank)}) {
+  for (const fs::path& file :
+       {folder.metrics(), folder.log(), folder.report(), folder.lock(), folder.trace(rank)})
     outputs.push_back({where, file, other_folder});
+  for (const RunModel which : {RunModel::last, RunModel::best}) {
+    if (which == RunModel::best && !recipe.checkpoint.keep_best) continue;
+    for (const auto& [what, file] : model_files(recipe, which))
+      outputs.push_back({where, file, other_folder});
   }
   outputs.push_back({where, folder.checkpoints(), other_folder, true});
 }
@@ -158,16 +163,37 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
     add_run(recipe, command.rank, outputs);
   } else if (command.evaluates) {
     const RunFolder folder(recipe.output);
-    for (const fs::path& file : {folder.metrics(), folder.class_scores(), folder.confusion()}) {
+    for (const fs::path& file :
+         {folder.metrics(), folder.class_scores(), folder.confusion(), folder.report()}) {
       outputs.push_back({"output '" + recipe.output.string() + "'", file,
                          "choose another folder with --set output=DIR"});
     }
+  }
+  if (command.predict_file) {
+    outputs.push_back({"--predict", *command.predict_file, "choose another name or folder"});
   }
   // External data that is written never gets a name that is there already.
   if (command.export_file) {
     outputs.push_back({"--export", *command.export_file, "choose another name or folder"});
   }
   return outputs;
+}
+
+// Other files that this command, or the run, writes.
+void check_predictions(const CommandFiles& command, const RunFolder& run) {
+  std::vector<InputFile> others = {{"the run's model", run.model(RunModel::last, ".safetensors")},
+                                   {"the run's model", run.model(RunModel::best, ".safetensors")},
+                                   {"the run's metrics", run.metrics()},
+                                   {"the run's list of samples", run.skipped()},
+                                   {"the run's table of classes", run.class_scores()},
+                                   {"the run's table of classes", run.confusion()}};
+  if (command.export_file) others.push_back({"the file of --export", *command.export_file});
+  const Place written(*command.predict_file);
+  for (const InputFile& other : others) {
+    if (!same_file(written, Place(other.path))) continue;
+    throw UserError("--predict: '" + command.predict_file->string() + "' is " + other.what +
+                    ": choose another name or folder");
+  }
 }
 
 }  // namespace
@@ -183,6 +209,7 @@ void refuse_to_replace(std::span<const InputFile> inputs, std::span<const Output
 }
 
 void check_outputs(const CommandFiles& command, const Recipe& recipe, const Model* model) {
+  if (command.predict_file) check_predictions(command, RunFolder(recipe.output));
   std::vector<InputFile> inputs = inputs_of(command, recipe);
   if (model != nullptr) add_external_data(*model, inputs);
   refuse_to_replace(inputs, outputs_of(command, recipe));

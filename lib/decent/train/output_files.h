@@ -39,6 +39,7 @@ struct CommandFiles {
   std::filesystem::path config;
   bool trains = false;     // writes the run's folder
   bool evaluates = false;  // adds to the metrics of the run's folder
+  std::optional<std::filesystem::path> predict_file;
   std::optional<std::filesystem::path> export_file;
   std::optional<std::filesystem::path> checkpoint;  // that is read, where it is given by its name
   int rank = 0;

@@ -1,19 +1,30 @@
 #include "decent/train/step_meter.h"
 
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <utility>
 
 namespace decent {
 
-void StepMeter::add_step(double seconds) {
+StepMeter::StepMeter(std::shared_ptr<Communicator> world, Show show, bool wrap_shares)
+    : world_(std::move(world)),
+      show_(std::move(show)),
+      wrap_shares_(wrap_shares),
+      losses_(at::zeros({2}, at::kDouble)) {}
+
+void StepMeter::add_step(double loss, double seconds) {
+  double* losses = losses_.mutable_data_ptr<double>();
+  losses[0] += loss;
+  losses[1] += 1;
   interval_.step_s += seconds;
   ++interval_.steps;
 }
 
-// Loss and gradient norm; the wrap share and whether there is one.
+// Loss, mean loss and gradient norm; the wrap share and whether there is one.
 std::vector<double> StepMeter::summands_of(const StepFacts& facts) const {
-  std::vector<double> summands = {facts.loss, facts.grad_norm.value_or(0.0)};
+  const double* losses = losses_.const_data_ptr<double>();
+  std::vector<double> summands = {facts.loss, losses[0] / losses[1], facts.grad_norm.value_or(0.0)};
   if (wrap_shares_) {
     summands.push_back(facts.wrap_share.value_or(0.0));
     summands.push_back(facts.wrap_share ? 1 : 0);
@@ -36,6 +47,7 @@ void StepMeter::begin_line(const StepFacts& facts) {
                              .loss_scale = facts.loss_scale};
   interval_ = {};
   const at::Tensor sums = at::tensor(summands_of(facts), at::kDouble);
+  if (!facts.between) losses_.zero_();
   line_ = Line{.metrics = metrics, .sums = sums, .work = world_->all_reduce_sum(sums)};
 }
 
@@ -45,8 +57,9 @@ void StepMeter::finish_line(bool wait) {
   TrainMetrics metrics = line_->metrics;
   const double* sums = line_->sums.const_data_ptr<double>();
   metrics.loss = sums[0] / world_->size();
-  if (metrics.grad_norm) metrics.grad_norm = sums[1] / world_->size();
-  if (wrap_shares_ && sums[3] > 0) metrics.wrap_share = sums[2] / sums[3];
+  metrics.loss_mean = sums[1] / world_->size();
+  if (metrics.grad_norm) metrics.grad_norm = sums[2] / world_->size();
+  if (wrap_shares_ && sums[4] > 0) metrics.wrap_share = sums[3] / sums[4];
   line_.reset();
   show_(metrics);
 }

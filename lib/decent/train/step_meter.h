@@ -25,6 +25,7 @@ struct StepFacts {
   std::optional<double> wrap_share = {};
   std::int64_t update_samples = 0;  // of all workers
   double comm_wait_s = 0;           // since the line before
+  bool between = false;             // not one of every so many steps, but the run's last one
 };
 
 /// A line is begun after its step and shown some steps later, once the mean over workers of its
@@ -35,10 +36,10 @@ class StepMeter {
 
   /// `show` is given each line when it is complete. `wrap_shares`: whether there may be wrap
   /// shares; the same on all workers.
-  StepMeter(std::shared_ptr<Communicator> world, Show show, bool wrap_shares = false)
-      : world_(std::move(world)), show_(std::move(show)), wrap_shares_(wrap_shares) {}
+  StepMeter(std::shared_ptr<Communicator> world, Show show, bool wrap_shares = false);
 
-  void add_step(double seconds);
+  /// A step of that loss, the mean over its micro-batches, and that time.
+  void add_step(double loss, double seconds);
   void add_data_wait(double seconds) { interval_.data_wait_s += seconds; }
 
   /// Begins the line of a step with what was measured since the line before, which is finished
@@ -48,6 +49,11 @@ class StepMeter {
   /// Shows the line that was begun, if there is one: once its mean is there where `wait`, else
   /// only if it is there already.
   void finish_line(bool wait);
+
+  /// What of the next line is known, [2] of float64: the sum of the losses since the last line that
+  /// came in its turn was begun, and their number. A view, which a checkpoint stores and fills: a
+  /// run that goes on beyond its last step has the same next line as one that never ended there.
+  at::Tensor losses() const { return losses_; }
 
  private:
   // What went by since the last line was begun.
@@ -68,6 +74,7 @@ class StepMeter {
   Show show_;
   bool wrap_shares_;
   Interval interval_;
+  at::Tensor losses_;
   std::optional<Line> line_;
 };
 

@@ -9,19 +9,19 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
-#include "decent/model/formats.h"
+#include "decent/parallel/tensor_names.h"
 #include "decent/report/data_files.h"
-#include "decent/resume/replica_loader.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
 #include "decent/task/metrics.h"
 #include "decent/task/non_finite.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
-#include "decent/task/scalings.h"
 #include "decent/train/buffer_backup.h"
 #include "decent/train/fingerprint.h"
+#include "decent/train/load_state.h"
 #include "decent/train/methods.h"
+#include "decent/train/model_files.h"
 #include "decent/train/reporter_options.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/tensor_bytes.h"
@@ -71,6 +71,7 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       trace_(make_trace(run_, folder_, world_->rank())),
       evaluations_(evaluations_of(run_.task)),
       saves_(saves_of(run_.task.recipe.checkpoint)),
+      rules_(run_.task.recipe, run_.plan.rates.plateau),
       loss_watch_(run_.trial.untrained_loss),
       meter_(
           world_, [this](const TrainMetrics& metrics) { show(metrics); },
@@ -91,8 +92,8 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
   batches_ = make_prefetcher();
   checkpointer_ = make_checkpointer(options);
-  stop_time_ = StopTime(checkpoint_bytes(parallel_->training_state(),
-                                         workers_.launch().local_world_size, copies_alike(run_)));
+  stop_time_ =
+      StopTime(checkpoint_bytes(state(), workers_.launch().local_world_size, copies_alike(run_)));
 }
 
 std::unique_ptr<Prefetcher> Trainer::make_prefetcher() {
@@ -129,35 +130,24 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
       }});
 }
 
+// What a checkpoint holds of this worker.
+NamedTensors Trainer::state() const {
+  NamedTensors state = parallel_->training_state();
+  state.emplace_back(tensor_name(kLogPrefix, "losses"), meter_.losses());
+  return state;
+}
+
 RunSize Trainer::size() const {
   return {.workers = world_->size(),
           .parameters = parallel_->parameter_count(),
           .buckets = static_cast<std::int64_t>(parallel_->bucket_count())};
 }
 
-// Parameters that the checkpoint's run trained and this one does not.
-NamedTensors Trainer::newly_frozen(const FoundCheckpoint& found) const {
-  NamedTensors frozen;
-  const ReplicaFile& replica = found.own.at(world_->rank());
-  for (const auto& [name, tensor] : untrained_part(run_.task.model->parameters())) {
-    if (replica.find(update_count_name(name)) != nullptr) frozen.emplace_back(name, tensor);
-  }
-  return model_tensors(frozen, {});
-}
-
 void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) {
   control_.report(Operation::loading);
-  const NamedTensors targets = parallel_->training_state();
-  const AverageRules rules{.average_buffers = run_.task.recipe.parallel.average_buffers};
-  if (options.from_average) {
-    average_replicas(found, *world_, targets, rules);
-  } else {
-    load_replica(found, *world_, targets);
-    // Nothing would ever bring the workers' copies of these together again.
-    if (!found.manifest.copies_alike()) {
-      average_replicas(found, *world_, newly_frozen(found), rules);
-    }
-  }
+  const NamedTensors targets = state();
+  load_state(found, *world_, run_.task, targets, options.from_average);
+  if (const auto again = rules_.restore(found.manifest, facts_of(run_))) log_.warn(*again);
   parallel_->resume_from(found.manifest.step, targets);
   control_.resume_from(found.manifest.step);
   if (options.in_output) checkpointer_->note_existing(found.manifest.step);
@@ -171,7 +161,7 @@ TrainingEnd Trainer::train() {
   if (const auto limit = run_.task.recipe.parallel.stall_s)
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
   if (evaluator_ && run_.task.recipe.eval.at_start && !run_.plan.resumes) evaluate();
-  while (step() < run_.plan.total_steps) {
+  while (step() < run_.plan.total_steps && !rules_.stops()) {
     checkpointer_->check();
     if (!control_.begin_step(step() + 1)) {
       meter_.finish_line(/*wait=*/true);
@@ -182,15 +172,17 @@ TrainingEnd Trainer::train() {
     if (trace_) trace_->end_step();
     control_.report(Operation::logging);
     if (reporter_) reporter_->step(step(), epoch());
-    if (step() % run_.task.recipe.log.every_steps == 0) begin_train_line();
+    if (has_train_line()) begin_train_line();
     meter_.finish_line(/*wait=*/false);
     if (evaluations_.is_due(step(), run_.plan)) evaluate();
-    if (saves_.is_due(step(), run_.plan)) save(/*in_background=*/true);
+    if (saves_.is_due(step(), run_.plan) || (is_last_step() && saves_.is_on()))
+      save(/*in_background=*/true);
     if (workers_.launch().torchrun) warn_of_late_stop();
   }
   meter_.finish_line(/*wait=*/true);
   control_.report(Operation::averaging);
   parallel_->global_avg(/*will_revert=*/false);  // waits for all exchanges
+  if (parallel_->has_ema()) parallel_->use_ema();
   if (trace_) trace_->finish();
   list_left_out();
   return TrainingEnd::completed;
@@ -203,6 +195,7 @@ void Trainer::train_step() {
   seed_generator(static_cast<std::uint64_t>(run_.task.recipe.seed), world_->rank(), step() + 1,
                  RandomStream::training, run_.task.device.device);
   last_loss_ = 0;
+  last_lr_ = run_.plan.rates.schedule(step() + 1);
   step_loss_scale_ = parallel_->loss_scale();
   const BufferBackup backup(run_.task.model->buffers(), parallel_->scales_loss());
   for (std::int64_t a = 1; a <= accumulation; ++a) {
@@ -212,7 +205,7 @@ void Trainer::train_step() {
   if (main_worker()) loss_watch_.saw(last_loss_);
   if (parallel_->overflowed()) backup.restore_non_finite();
   const double seconds = seconds_since(begin);
-  meter_.add_step(seconds);
+  meter_.add_step(last_loss_, seconds);
   stop_time_.saw_step(seconds);
 }
 
@@ -274,17 +267,26 @@ void Trainer::backward(const at::Tensor& loss) {
   }
 }
 
+// Every so many steps; a run that is shorter has one at its end.
+bool Trainer::has_train_line() const {
+  const std::int64_t every = run_.task.recipe.log.every_steps;
+  return step() % every == 0 || (step() < every && is_last_step());
+}
+
+bool Trainer::is_last_step() const { return step() == run_.plan.total_steps || rules_.stops(); }
+
 void Trainer::begin_train_line() {
   meter_.begin_line(
       {.step = step(),
        .epoch = epoch(),
-       .lr = run_.plan.rates.schedule(step()),
+       .lr = last_lr_,
        .loss = last_loss_,
        .grad_norm = parallel_->grad_norm(),
        .loss_scale = parallel_->scales_loss() ? std::optional(step_loss_scale_) : std::nullopt,
        .wrap_share = parallel_->wrap_share(),
        .update_samples = run_.plan.sampler->update_samples(),
-       .comm_wait_s = parallel_->take_wait_seconds()});
+       .comm_wait_s = parallel_->take_wait_seconds(),
+       .between = step() % run_.task.recipe.log.every_steps != 0});
 }
 
 // A line of the metrics, on rank 0.
@@ -304,14 +306,15 @@ void Trainer::save(bool in_background) {
                                   .step = step(),
                                   .epoch = position.epoch,
                                   .consumed = position.consumed,
-                                  .epochs_done = epoch()};
+                                  .epochs_done = epoch(),
+                                  .evaluations = rules_.state()};
   if (last_evaluation_ && last_evaluation_->step == step()) {
     progress.metrics.emplace_back("loss", last_evaluation_->loss);
     for (const Score& score : last_evaluation_->scores) {
       progress.metrics.emplace_back(score.name, score.value);
     }
   }
-  checkpointer_->save(progress, parallel_->training_state(), in_background);
+  checkpointer_->save(progress, state(), in_background);
 }
 
 void Trainer::warn_of_late_stop() {
@@ -320,7 +323,7 @@ void Trainer::warn_of_late_stop() {
 }
 
 std::filesystem::path Trainer::save_stopped() {
-  finish_saving();
+  checkpointer_->wait();
   if (checkpointer_->last_step() != step()) save(/*in_background=*/false);
   if (trace_) trace_->finish();
   list_left_out();
@@ -333,6 +336,7 @@ void Trainer::evaluate() {
   control_.report(Operation::averaging);
   const std::optional<double> distance =
       parallel_->global_avg(/*will_revert=*/true, /*return_distance=*/true);
+  if (parallel_->has_ema()) parallel_->use_ema();
   const Evaluation evaluation = evaluator_->evaluate(step());
   parallel_->revert_global_avg();
   last_evaluation_ = EvalMetrics{.step = step(),
@@ -342,6 +346,10 @@ void Trainer::evaluate() {
                                  .samples = evaluation.samples,
                                  .consensus_distance = distance.value()};
   if (reporter_) reporter_->evaluation(*last_evaluation_);
+  const bool had_line = has_train_line();
+  rules_.saw(*last_evaluation_);
+  if (const std::string news = rules_.take_news(); !news.empty()) log_.info(news);
+  if (rules_.stops() && !had_line && has_train_line()) begin_train_line();
   list_left_out();
 }
 
@@ -362,15 +370,27 @@ void Trainer::check_finite() const {
                   "schedule.warmup_steps may help.");
 }
 
-void Trainer::export_average() {
+void Trainer::finish() {
+  checkpointer_->wait();
   control_.report(Operation::exporting);
-  check_finite();
-  if (!main_worker()) return;
-  write_model(*run_.task.model, folder_.model(), exported_scaling(run_.task));
-  write_model(*run_.task.model, folder_.weights());
+  workers_.agree("finite", [this] { check_finite(); });
+  const RunEnd end{
+      .step = step(),
+      .stopped_early = rules_.stops() ? rules_.stop_text() : "",
+      .files = export_models({.world = workers_,
+                              .recipe = run_.task.recipe,
+                              .log = log_,
+                              .higher_is_better = keeps_highest(run_.task.recipe.checkpoint)},
+                             run_.task, *world_)};
+  workers_.agree("end", [&] {
+    if (main_worker()) complete(end);
+  });
+}
+
+void Trainer::complete(const RunEnd& end) {
   const PeakLr lr{.value = run_.plan.rates.peak, .given = run_.task.recipe.optimizer.lr};
   if (const auto warning = loss_watch_.warning(lr_text(lr, world_->size()))) log_.warn(*warning);
-  reporter_->complete(step());
+  reporter_->complete(end);
 }
 
 void Trainer::note_end(const std::string& status) {

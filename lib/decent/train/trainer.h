@@ -27,6 +27,7 @@
 #include "decent/task/finite_check.h"
 #include "decent/train/announcements.h"
 #include "decent/train/cadence.h"
+#include "decent/train/evaluation/evaluation_rules.h"
 #include "decent/train/evaluator.h"
 #include "decent/train/left_out_list.h"
 #include "decent/train/run.h"
@@ -70,17 +71,15 @@ class Trainer {
   /// checkpoint that was being written meanwhile, and WriteError for a trace.
   TrainingEnd train();
 
-  /// Waits until the last checkpoint is durable. Collective. Throws what went wrong with it.
-  void finish_saving() { checkpointer_->wait(); }
-
   /// Saves where the run has stopped, unless it is saved already, and gives the folder of the
   /// checkpoint; writes the trace, if it was in its steps. Collective.
   std::filesystem::path save_stopped();
 
-  /// Writes the averaged model and the summary on rank 0. Throws WriteError, and on every worker
-  /// Error with ExitCode::diverged where a number of the model has been lost: then nothing is
-  /// written.
-  void export_average();
+  /// Of a run that completed: waits until the last checkpoint is durable and writes, on rank 0, the
+  /// averaged model, the best one where there is one, and the summary. Collective. Throws what went
+  /// wrong with the checkpoint, and SharedError: could not write, or diverged where a number of the
+  /// model has been lost; then no model is written.
+  void finish();
 
   /// Notes in metrics.jsonl how the run ended, if that is still possible: stopped or failed. Any
   /// thread.
@@ -98,13 +97,16 @@ class Trainer {
   void backward(const at::Tensor& loss);
   bool may_be_overflow() const;
   void show(const TrainMetrics& metrics);
+  NamedTensors state() const;
   void check_finite() const;
+  bool has_train_line() const;
+  bool is_last_step() const;
   void begin_train_line();
+  void complete(const RunEnd& end);
   void evaluate();
   void list_left_out();
   void save(bool in_background);
   void warn_of_late_stop();
-  NamedTensors newly_frozen(const FoundCheckpoint& found) const;
   std::unique_ptr<Prefetcher> make_prefetcher();
   std::unique_ptr<Checkpointer> make_checkpointer(const TrainerOptions& options);
 
@@ -122,12 +124,14 @@ class Trainer {
   Cadence evaluations_;
   Cadence saves_;
   std::unique_ptr<Checkpointer> checkpointer_;
+  EvaluationRules rules_;
   StopTime stop_time_{0};
   LossWatch loss_watch_;
   WrapWatch wrap_watch_;
   std::unique_ptr<Prefetcher> batches_;
   StepMeter meter_;
   double last_loss_ = 0;        // of this worker, mean over micro-batches
+  double last_lr_ = 0;          // of the last step
   double step_loss_scale_ = 1;  // what the last step's loss was multiplied with
   std::optional<EvalMetrics> last_evaluation_;
   LeftOutList left_out_list_;

@@ -33,6 +33,7 @@ Options options_of(const Run& run, const TrainingSigns& signs) {
   options.clip = clip_options(recipe.parallel);
   options.update_time = update_time(run);
   options.loss_scaler = loss_scaler_options(recipe.amp);
+  options.ema = recipe.optimizer.ema;
   options.trace = signs.trace;
   options.warn = signs.warn;
   return options;

@@ -60,5 +60,13 @@ TEST(CheckpointsToRemove, MayBeWhatWasNeverMeasured) {
             Steps({4, 12}));
 }
 
+TEST(BestCheckpoint, IsTheLaterOfEquals) {
+  const std::vector<Kept> checkpoints = {
+      {20, 0.9}, {4, 0.5}, {8, 0.9}, {12, std::nullopt}, {16, 0.5}};
+  EXPECT_EQ(best_checkpoint(checkpoints, true), 20);
+  EXPECT_EQ(best_checkpoint(checkpoints, false), 16);
+  EXPECT_EQ(best_checkpoint(without_scores({4, 8}), true), std::nullopt);
+}
+
 }  // namespace
 }  // namespace decent

@@ -41,6 +41,7 @@ TEST(Defaults, Model) {
 TEST(Defaults, Data) {
   const DataRecipe data = parse(kSmallest).data;
   EXPECT_EQ(data.eval, std::nullopt);
+  EXPECT_EQ(data.predict, std::nullopt);
   EXPECT_EQ(data.batch_size, 32);
   EXPECT_EQ(data.eval_batch_size, 256);
   EXPECT_TRUE(data.shuffle);
@@ -116,6 +117,15 @@ TEST(Defaults, Schedule) {
   EXPECT_EQ(schedule.div_factor, 25);
   EXPECT_EQ(schedule.final_div_factor, 1e4);
   EXPECT_FALSE(schedule.three_phase);
+  EXPECT_EQ(schedule.metric, "loss");
+  EXPECT_EQ(schedule.mode, std::nullopt);
+  EXPECT_EQ(schedule.eps, 1e-8);
+  EXPECT_EQ(schedule.factor, 0.1);
+  EXPECT_EQ(schedule.patience, 10);
+  EXPECT_EQ(schedule.threshold, 1e-4);
+  EXPECT_EQ(schedule.threshold_mode, ThresholdMode::relative);
+  EXPECT_EQ(schedule.cooldown, 0);
+  EXPECT_EQ(schedule.min_lr, 0);
 }
 
 TEST(Defaults, Parallel) {

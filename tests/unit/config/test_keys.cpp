@@ -49,6 +49,7 @@ const std::vector<KeyCase>& key_cases() {
       {"model.device", "cuda", "0", ""},
       {"data.train", "{format: builtin, name: d, split: test}", "digits", "{}"},
       {"data.eval", "null", "digits", "[]"},
+      {"data.predict", "null", "digits", "[]"},
       {"data.batch_size", "1", "3.0", "0"},
       {"data.eval_batch_size", "1", "\"3\"", "-3"},
       {"data.shuffle", "False", "1", ""},
@@ -60,6 +61,7 @@ const std::vector<KeyCase>& key_cases() {
       {"train.epochs", "null", "one", "0"},
       {"train.steps", "1", "0x10", "-1"},
       {"train.grad_accumulation", "2", "null", "0"},
+      {"train.stop", "{metric: accuracy, patience: 2}", "loss", "{patience: 0}"},
       {"optimizer.name", "accum_adam", "null", ""},
       {"optimizer.lr", ".5", "'1'", "0"},
       {"optimizer.lr_scaling", "sqrt", "0.5", ""},
@@ -70,6 +72,7 @@ const std::vector<KeyCase>& key_cases() {
       {"optimizer.accum_iter", "8", "4.0", "0"},
       {"optimizer.alpha", "0.9", "'0.9'", "1"},
       {"optimizer.weight_decay", "0.01", "true", "-0.1"},
+      {"optimizer.ema", "0.999", "true", "1"},
       {"optimizer.param_groups", "[{match: a, lr_scale: 2}]", "{match: a}", "[{weight_decay: 1}]"},
       {"schedule.name", "constant", "{a: b}", ""},
       {"schedule.warmup_steps", "0", "1e2", "-1"},
@@ -87,6 +90,15 @@ const std::vector<KeyCase>& key_cases() {
       {"schedule.div_factor", "10", "null", "0"},
       {"schedule.final_div_factor", "10", "null", "0"},
       {"schedule.three_phase", "true", "1", ""},
+      {"schedule.metric", "accuracy", "[loss]", "loss2"},
+      {"schedule.mode", "max", "1", "high"},
+      {"schedule.factor", "0.5", "half", "1"},
+      {"schedule.patience", "0", "1.5", "-1"},
+      {"schedule.threshold", "0", "null", "-0.1"},
+      {"schedule.threshold_mode", "abs", "true", "absolute"},
+      {"schedule.cooldown", "2", "null", "-1"},
+      {"schedule.min_lr", "1e-6", "low", "-1"},
+      {"schedule.eps", "0", "null", "-1"},
       {"parallel.method", "none", "{a: b}", ""},
       {"parallel.topology", "{phases: [[{ranks: [0, 1], weight: .5}]]}", "3", "[]"},
       {"parallel.local_world_size", "2", "2.5", "0"},
@@ -139,7 +151,11 @@ class EveryKey : public testing::TestWithParam<KeyCase> {
   }
 };
 
-TEST_P(EveryKey, TakesAGoodValue) { EXPECT_NO_THROW(parse(kSmallest, {set(GetParam().good)})); }
+// Some look at evaluations.
+TEST_P(EveryKey, TakesAGoodValue) {
+  const std::string eval = "data.eval={format: builtin, name: digits, split: test}";
+  EXPECT_NO_THROW(parse(kSmallest, {eval, set(GetParam().good)}));
+}
 
 TEST_P(EveryKey, RefusesAWrongType) { expect_refused(GetParam().wrong_type, "expected "); }
 

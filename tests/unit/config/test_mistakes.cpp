@@ -59,7 +59,8 @@ TEST(Mistakes, MissingSectionsAreReportedAtTheStart) {
 
 TEST(Mistakes, AnUnknownKeyWithoutANearOneListsTheSection) {
   EXPECT_EQ(refusal(kSmallest + "train:\n  zebra: 1\n"),
-            "run.yaml:4:3: train.zebra: unknown key; valid: epochs, steps, grad_accumulation");
+            "run.yaml:4:3: train.zebra: unknown key; valid: epochs, steps, grad_accumulation, "
+            "stop");
 }
 
 TEST(Mistakes, AKeyInTheWrongSectionIsSentToTheRightOne) {
@@ -78,7 +79,7 @@ TEST(Mistakes, DuplicateSections) {
 
 TEST(Mistakes, ASectionThatIsNoMapping) {
   const std::string expected =
-      "train: expected a mapping of epochs, steps, grad_accumulation, got ";
+      "train: expected a mapping of epochs, steps, grad_accumulation, stop, got ";
   EXPECT_EQ(refusal(kSmallest + "train: 3\n"), "run.yaml:3:8: " + expected + "'3'");
   EXPECT_EQ(refusal(kSmallest + "train: [1]\n"), "run.yaml:3:8: " + expected + "[1]");
   EXPECT_EQ(refusal(kSmallest + "train:\nseed: 1\n"), "run.yaml:3:1: " + expected + "null");

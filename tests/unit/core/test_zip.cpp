@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../support/refusal.h"
 #include "decent/core/error.h"
 #include "safetensors_bytes.h"
 #include "zip_bytes.h"
@@ -12,6 +13,8 @@ namespace {
 
 using testing::as_bytes;
 using ::testing::HasSubstr;
+using testing::number_bytes;
+using testing::refusal;
 using ::testing::StartsWith;
 using testing::zip_bytes;
 using testing::ZipPart;
@@ -122,6 +125,53 @@ TEST(Zip, MemoryIsOnlyAskedForWhereItCanBeFilled) {
   for (const std::uint64_t size : {2, 4}) {
     parts[1].size = size;
     EXPECT_THAT(outcome(zip_bytes(parts)), HasSubstr("its compressed data is broken"));
+  }
+}
+
+// What is said of entries that share bytes or names.
+std::string apart(const std::string& bytes) {
+  return refusal([&] { check_apart(read_zip(as_bytes(bytes), "'x'"), as_bytes(bytes), "'x'"); });
+}
+
+TEST(Zip, EntriesLieApart) {
+  std::string bytes = zip_bytes(two());
+  EXPECT_EQ(apart(bytes), "accepted");
+  EXPECT_EQ(apart(zip_bytes({})), "accepted");
+  std::vector<ZipPart> parts = two();
+  parts[1].name = parts[0].name;
+  EXPECT_EQ(apart(zip_bytes(parts)), "'x': damaged: entries 'w/first' and 'w/first' have one name");
+  const std::size_t first = bytes.find("PK\x01\x02");
+  const std::size_t second = bytes.find("PK\x01\x02", first + 1);
+  std::string both = bytes;
+  both.replace(second + 42, 4, bytes.substr(first + 42, 4));  // where the entry begins
+  EXPECT_THAT(apart(both), HasSubstr("lie over one another"));
+  std::string beyond = bytes;
+  for (const std::size_t size : {20, 24}) beyond.replace(second + size, 4, number_bytes(60, 4));
+  beyond[second + 10] = 0;  // stored, so that both sizes are those of the data
+  EXPECT_EQ(apart(beyond), "'x': damaged: entry 'w/second' lies over the directory");
+}
+
+TEST(Zip, ChecksumsAreFoundWhereTheyAre) {
+  // Once in the directory, and once before the data or behind it, with a mark or without.
+  for (const std::string& descriptor :
+       {std::string(), "PK\x07\x08" + number_bytes(kChecksum, 4), number_bytes(kChecksum, 4)}) {
+    const bool has_descriptor = !descriptor.empty();
+    std::string bytes = zip_bytes({{.name = "w",
+                                    .content = "abc" + descriptor,
+                                    .checksum = kChecksum,
+                                    .flags = static_cast<std::uint16_t>(has_descriptor ? 8 : 0)}});
+    const std::size_t directory = bytes.find("PK\x01\x02");
+    for (const std::size_t size : {20, 24}) bytes.replace(directory + size, 4, number_bytes(3, 4));
+    const ZipEntry entry = read_zip(as_bytes(bytes), "'x'").at(0);
+    const auto places = checksum_places(as_bytes(bytes), entry, "'x'");
+    ASSERT_EQ(places.size(), 2u);
+    for (const std::uint64_t place : places) {
+      EXPECT_EQ(bytes.substr(place, 4), number_bytes(kChecksum, 4));
+    }
+    EXPECT_EQ(places[1] > bytes.find("abc"), has_descriptor);
+    bytes[places[1]] = 'x';
+    EXPECT_EQ(refusal([&] { checksum_places(as_bytes(bytes), entry, "'x'"); }),
+              "'x': damaged: the checksum of entry 'w' is not where it should be");
   }
 }
 

@@ -10,24 +10,10 @@
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
 #include "decent/data/samples.h"
+#include "numbered_source.h"
 
 namespace decent {
 namespace {
-
-// Sample i is the number i.
-class Identities final : public Source {
- public:
-  explicit Identities(std::int64_t size) : size_(size) {}
-  const std::vector<Field>& fields() const override { return fields_; }
-  std::int64_t size() const override { return size_; }
-  void read(std::size_t, std::span<const std::int64_t> indices, std::byte* out) const override {
-    std::copy(indices.begin(), indices.end(), reinterpret_cast<std::int64_t*>(out));
-  }
-
- private:
-  std::int64_t size_;
-  std::vector<Field> fields_ = {{.name = "x", .dtype = DType::int64, .shape = {}}};
-};
 
 struct Loading {
   std::int64_t samples, batch_size, accumulation;
@@ -59,7 +45,7 @@ BatchPlan plan_of(const Loading& loading, const Stretch& stretch, int rank) {
 using Reads = std::map<std::int64_t, std::map<std::int64_t, int>>;
 
 void read_all(const Loading& loading, const Stretch& stretch, Reads& reads) {
-  const Samples samples(std::make_unique<Identities>(loading.samples));
+  const Samples samples(std::make_unique<testing::NumberedSource>(loading.samples));
   const std::size_t field[] = {0};
   const std::int64_t accumulation = loading.accumulation;
   for (int rank = 0; rank < stretch.workers; ++rank) {

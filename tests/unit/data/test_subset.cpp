@@ -9,27 +9,13 @@
 #include <set>
 
 #include "../support/refusal.h"
+#include "numbered_source.h"
 
 namespace decent {
 namespace {
 
 using ::testing::ElementsAre;
 using testing::refusal;
-
-// Sample i is the number i.
-class Counting final : public Source {
- public:
-  explicit Counting(std::int64_t size) : size_(size) {}
-  const std::vector<Field>& fields() const override { return fields_; }
-  std::int64_t size() const override { return size_; }
-  void read(std::size_t, std::span<const std::int64_t> indices, std::byte* out) const override {
-    std::copy(indices.begin(), indices.end(), reinterpret_cast<std::int64_t*>(out));
-  }
-
- private:
-  std::int64_t size_;
-  std::vector<Field> fields_ = {{.name = "x", .dtype = DType::int64, .shape = {}}};
-};
 
 std::vector<std::int64_t> all_of(const Source& source) {
   std::vector<std::int64_t> indices(static_cast<std::size_t>(source.size()));
@@ -45,13 +31,14 @@ std::vector<std::int64_t> all_of(const Source& source) {
 
 std::unique_ptr<Source> part(std::int64_t samples, double fraction, bool evaluates,
                              std::uint64_t seed = 0) {
-  return held_out(std::make_unique<Counting>(samples),
+  return held_out(std::make_unique<testing::NumberedSource>(samples),
                   {.fraction = fraction, .seed = seed, .evaluates = evaluates});
 }
 
 TEST(Limit, TakesTheFirst) {
-  EXPECT_THAT(all_of(*limited(std::make_unique<Counting>(9), 3)), ElementsAre(0, 1, 2));
-  EXPECT_EQ(limited(std::make_unique<Counting>(9), 10)->size(), 9);
+  EXPECT_THAT(all_of(*limited(std::make_unique<testing::NumberedSource>(9), 3)),
+              ElementsAre(0, 1, 2));
+  EXPECT_EQ(limited(std::make_unique<testing::NumberedSource>(9), 10)->size(), 9);
 }
 
 TEST(Holdout, PartsShareOutTheSamples) {

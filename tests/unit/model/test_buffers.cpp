@@ -13,6 +13,7 @@ namespace decent {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::Module;
 using testing::Saved;
@@ -80,6 +81,37 @@ TEST_F(SettleBuffers, RefusesAnotherShapeOrType) {
               AllOf(HasSubstr("'inner.cur'"), HasSubstr("float32[2]")));
   EXPECT_THAT(testing::refusal([&] { run("    self.prev = self.prev.double()\n"); }),
               HasSubstr("'inner.prev'"));
+}
+
+// Of a module with the parameters w and other.
+std::vector<std::string> written_parameters(const std::string& body) {
+  testing::Module module = testing::module_with("def unused(self, x):\n    return x\n");
+  module.register_parameter("other", testing::weight({3}), false);
+  module.define("def forward(self, x):\n" + body);
+  const Model model = Saved(module).load();
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : model.written_parameters()) names.push_back(name);
+  return names;
+}
+
+TEST(WrittenParameters, AreThoseThatForwardWritesInto) {
+  EXPECT_THAT(written_parameters("    self.w.mul_(2)\n    return torch.linear(x, self.w)\n"),
+              ElementsAre("w"));
+  EXPECT_THAT(written_parameters("    self.w.data[0].view([4]).fill_(1)\n    return x\n"),
+              ElementsAre("w"));
+  EXPECT_THAT(written_parameters("    w = self.w if self.training else x\n"
+                                 "    for i in range(3):\n        w = w.detach().mul_(2)\n"
+                                 "    return w\n"),
+              ElementsAre("w"));
+  EXPECT_THAT(written_parameters("    for each in [self.w, self.other]:\n"
+                                 "        each.detach().zero_()\n    return x\n"),
+              ElementsAre("w", "other"));
+}
+
+TEST(WrittenParameters, AreNotThoseWhoseCopiesItWrites) {
+  EXPECT_THAT(written_parameters("    y = torch.linear(x, self.w)\n    y.add_(self.other)\n"
+                                 "    self.w.clone().zero_()\n    x.mul_(2)\n    return y\n"),
+              ::testing::IsEmpty());
 }
 
 TEST(ReadsDataOfTensors, SeesIt) {

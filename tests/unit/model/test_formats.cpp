@@ -24,12 +24,12 @@ TEST(ModelFormats, AreToldByTheEndOfTheName) {
 }
 
 TEST(ModelFormats, AreListedForUsers) {
-  EXPECT_EQ(trainable_formats(), "TorchScript (.pt) and ONNX (.onnx)");
-  EXPECT_EQ(written_extensions(), ".pt, .safetensors or .onnx");
+  EXPECT_EQ(trainable_formats(), "TorchScript (.pt), ONNX (.onnx) and torch.export (.pt2)");
+  EXPECT_EQ(written_extensions(), ".pt, .safetensors, .onnx or .pt2");
 }
 
 TEST(ModelFormats, OnlyAFileOfItsOwnIsWrittenBack) {
-  EXPECT_TRUE(is_written_back("out.onnx"));
+  for (const char* own : {"out.onnx", "out.pt2"}) EXPECT_TRUE(is_written_back(own)) << own;
   for (const char* other : {"out.pt", "out.safetensors", "out"})
     EXPECT_FALSE(is_written_back(other)) << other;
 }
@@ -66,8 +66,9 @@ TEST(WriteModel, WritesWhatTheNameSays) {
 TEST(WriteModel, RefusesANameThatSaysNoFormat) {
   Model model = Saved(testing::small_module()).load();
   const TemporaryFolder folder;
-  EXPECT_THAT(testing::refusal([&] { write_model(model, folder / "out.bin"); }),
-              AllOf(HasSubstr("out.bin'"), HasSubstr("must end in .pt, .safetensors or .onnx")));
+  EXPECT_THAT(
+      testing::refusal([&] { write_model(model, folder / "out.bin"); }),
+      AllOf(HasSubstr("out.bin'"), HasSubstr("must end in .pt, .safetensors, .onnx or .pt2")));
   EXPECT_FALSE(std::filesystem::exists(folder / "out.bin"));
 }
 

@@ -77,7 +77,7 @@ TEST(RefusedFile, ArchivesOfOtherKinds) {
   EXPECT_THAT(refusal_of_archive({"data.pkl", "data/0"}),
               AllOf(HasSubstr("pickled module or a state_dict"), kHowToExport));
   EXPECT_THAT(refusal_of_archive({"models/model.json"}),
-              AllOf(HasSubstr("torch.export"), kHowToExport));
+              HasSubstr("is a torch.export archive: give its name the ending .pt2"));
   // Enough to look like TorchScript, but nothing in it.
   EXPECT_THAT(refusal_of_archive({"data.pkl", "constants.pkl"}), HasSubstr("cannot be loaded: "));
 }

@@ -16,7 +16,7 @@ using testing::input;
 using testing::Setting;
 using testing::Sum;
 
-struct Options {
+struct RmspropOptions {
   double alpha = 0.99, eps = 1e-8, momentum = 0, weight_decay = 0;
 
   std::unique_ptr<BucketUpdate> make() const {
@@ -25,7 +25,7 @@ struct Options {
 };
 
 TEST(RmsProp, IsWithinItsBound) {
-  const auto formula = [](const Options& o) {
+  const auto formula = [](const RmspropOptions& o) {
     return [=](const Before& at, const Setting& s) -> After {
       const Sum g = at.g + s.weight_decay * at.x;
       const Sum v = o.alpha * at.states[1] + (1 - o.alpha) * (g * g);
@@ -33,12 +33,13 @@ TEST(RmsProp, IsWithinItsBound) {
       return {at.x + (-s.lr) * b, {b, v}};
     };
   };
-  for (const Options& o : {Options{}, Options{.alpha = 0.9, .eps = 1e-5, .momentum = 0.9}})
+  for (const RmspropOptions& o :
+       {RmspropOptions{}, RmspropOptions{.alpha = 0.9, .eps = 1e-5, .momentum = 0.9}})
     testing::expect_within_bound(*o.make(), formula(o), rules::RmsProp::kRoundings);
 }
 
 // Fifty weights for thirty steps, in float64, by both.
-void compare_with_torch(const Options& options) {
+void compare_with_torch(const RmspropOptions& options) {
   constexpr std::int64_t kNumel = 50;
   BucketProblem<double> problem({kNumel});
   const auto at = static_cast<std::size_t>(problem.slices[0].offset);

@@ -90,6 +90,7 @@ std::map<std::string, Mistake> construction() {
          construct({{"w", small_parameter()}}, good_options(), nullptr);
        }},
       {kConstructor + ".clip.norm below 0", with([](Options& o) { o.clip.norm = -1; })},
+      {kConstructor + ".ema outside [0, 1)", with([](Options& o) { o.ema = 1; })},
       {kConstructor + ".weight_decay below 0", with([](Options& o) { o.weight_decay = -1; })},
       {kConstructor + ".gamma outside [0, 1]", with([](Options& o) { o.gamma = 2; })},
       {kConstructor + ".slices below 1", with([](Options& o) { o.slices = 0; })},
@@ -179,6 +180,7 @@ std::map<std::string, Mistake> steps() {
          later.register_hook([&](const at::Tensor&) { one.parallel.global_avg(); });
          (later * one.early).sum().backward();  // early's gradient opens the step
        }},
+      {"use_ema: without options.ema (std::logic_error)", [] { Trained().parallel.use_ema(); }},
       {"revert_global_avg: nothing to revert (std::logic_error)",
        [] { Trained().parallel.revert_global_avg(); }},
   };

@@ -27,6 +27,7 @@ std::string written(const Write& write) {
 const TrainMetrics kTrain = {.step = 10,
                              .epoch = 0.75,
                              .loss = 2.5,
+                             .loss_mean = 2.25,
                              .lr = 0.001,
                              .samples_per_s = 1000,
                              .step_ms = 12.5,
@@ -41,16 +42,17 @@ const EvalMetrics kEval = {.step = 20,
 
 // Names and order as users were told.
 TEST(MetricsFile, WritesTheLinesOfTheContract) {
-  EXPECT_EQ(
-      written([](MetricsFile& f) { f.write(kTrain); }),
-      R"({"kind":"train","step":10,"epoch":0.75,"loss":2.5,"lr":0.001,"samples_per_s":1000.0,)"
-      R"("step_ms":12.5,"comm_wait_ms":0.25,"data_wait_ms":0.0})"
-      "\n");
+  EXPECT_EQ(written([](MetricsFile& f) { f.write(kTrain); }),
+            R"({"kind":"train","step":10,"epoch":0.75,"loss":2.5,"loss_mean":2.25,"lr":0.001,)"
+            R"("samples_per_s":1000.0,"step_ms":12.5,"comm_wait_ms":0.25,"data_wait_ms":0.0})"
+            "\n");
   EXPECT_EQ(written([](MetricsFile& f) { f.write(kEval); }),
             R"({"kind":"eval","step":20,"epoch":1.5,"model":"average","loss":0.5,"accuracy":0.875,)"
             R"("samples":360,"consensus_distance":0.0625})"
             "\n");
-  EXPECT_EQ(written([](MetricsFile& f) { f.write_end("completed", 30, 1.5); }),
+  EXPECT_EQ(written([](MetricsFile& f) {
+              f.write(EndMetrics{.status = "completed", .step = 30, .wall_s = 1.5});
+            }),
             R"({"kind":"end","status":"completed","step":30,"wall_s":1.5})"
             "\n");
 }
@@ -114,7 +116,7 @@ TEST(MetricsFile, FailsWithWriteError) {
   EXPECT_THROW(MetricsFile(folder / "missing/metrics.jsonl"), WriteError);
   MetricsFile full("/dev/full");
   try {
-    full.write_end("completed", 1, 1);
+    full.write(EndMetrics{.status = "completed", .step = 1, .wall_s = 1});
     ADD_FAILURE() << "no error";
   } catch (const WriteError& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("'/dev/full': No space left"));
@@ -135,17 +137,17 @@ constexpr const char* kLines =
 TEST(CutMetrics, LeavesWhatWasThereAtThatStep) {
   const testing::TemporaryFolder folder;
   write_file(folder / "metrics.jsonl", kLines);
-  cut_metrics(folder / "metrics.jsonl", 11);
+  cut_metrics(folder / "metrics.jsonl", 11, 1);
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), R"({"kind":"train","step":10,"loss":1.0}
 {"kind":"eval","step":10,"loss":2.0}
 {"kind":"train","step":11,"loss":3.0}
 {"kind":"eval","step":11,"loss":4.0}
 )");
-  cut_metrics(folder / "metrics.jsonl", 10);
+  cut_metrics(folder / "metrics.jsonl", 10, 1);
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), R"({"kind":"train","step":10,"loss":1.0}
 {"kind":"eval","step":10,"loss":2.0}
 )");
-  cut_metrics(folder / "metrics.jsonl", 9);
+  cut_metrics(folder / "metrics.jsonl", 9, 1);
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), "");
 }
 
@@ -153,13 +155,13 @@ TEST(CutMetrics, DropsALineThatWasNotWrittenToItsEnd) {
   const testing::TemporaryFolder folder;
   write_file(folder / "metrics.jsonl",
              "{\"kind\":\"train\",\"step\":10}\n{\"kind\":\"train\",\"st");
-  cut_metrics(folder / "metrics.jsonl", 20);
+  cut_metrics(folder / "metrics.jsonl", 20, 1);
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), "{\"kind\":\"train\",\"step\":10}\n");
 }
 
 TEST(CutMetrics, NeedsNoFile) {
   const testing::TemporaryFolder folder;
-  cut_metrics(folder / "metrics.jsonl", 20);
+  cut_metrics(folder / "metrics.jsonl", 20, 1);
   EXPECT_FALSE(std::filesystem::exists(folder / "metrics.jsonl"));
 }
 
@@ -174,16 +176,46 @@ TEST(TrainLosses, AreThoseOfTrainLinesInTheirOrder) {
   EXPECT_TRUE(std::isnan(train_losses_in(file).front()));
 }
 
-TEST(CompletedStep, IsThatOfARunThatCameToItsEnd) {
+// Of a run that is to go on: its next lines are those of a run that never ended there.
+TEST(CutMetrics, DropsTheLastLineOfARunThatEndedBetweenTwo) {
   const testing::TemporaryFolder folder;
   const std::filesystem::path file = folder / "metrics.jsonl";
-  EXPECT_EQ(completed_step(file), std::nullopt);
+  const std::string first = "{\"kind\":\"train\",\"step\":10,\"loss\":1.0}\n";
+  const std::string last = "{\"kind\":\"train\",\"step\":13,\"loss\":1.0}\n";
+  const std::string evaluation = "{\"kind\":\"eval\",\"step\":13,\"loss\":1.0}\n";
+  const std::string end = "{\"kind\":\"end\",\"status\":\"completed\",\"step\":13}\n";
+  write_file(file, first + last + evaluation + end);
+  cut_metrics(file, 13, 10);
+  EXPECT_EQ(read_text(file), first + evaluation);
+  write_file(file, first + last + evaluation);  // stopped before its end
+  cut_metrics(file, 13, 10);
+  EXPECT_EQ(read_text(file), first + last + evaluation);
+}
+
+TEST(Completion, IsThatOfARunThatCameToItsEnd) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  EXPECT_FALSE(completion_in(file));
   write_file(file, kLines);
-  EXPECT_EQ(completed_step(file), 11);
-  cut_metrics(file, 11);
-  EXPECT_EQ(completed_step(file), std::nullopt);
+  ASSERT_TRUE(completion_in(file));
+  EXPECT_EQ(completion_in(file)->step, 11);
+  EXPECT_FALSE(completion_in(file)->stopped_early);
+  cut_metrics(file, 11, 1);
+  EXPECT_FALSE(completion_in(file));
   write_file(file, "{\"kind\":\"end\",\"status\":\"stopped\",\"step\":10,\"wall_s\":1.0}\n");
-  EXPECT_EQ(completed_step(file), std::nullopt);
+  EXPECT_FALSE(completion_in(file));
+}
+
+TEST(Completion, TellsOfAnEarlyEnd) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  MetricsFile(file).write(
+      EndMetrics{.status = "completed", .step = 9, .wall_s = 1, .stopped_early = true});
+  EXPECT_EQ(read_text(file),
+            "{\"kind\":\"end\",\"status\":\"completed\",\"step\":9,\"wall_s\":1.0,"
+            "\"stopped_early\":true}\n");
+  ASSERT_TRUE(completion_in(file));
+  EXPECT_TRUE(completion_in(file)->stopped_early);
 }
 
 }  // namespace

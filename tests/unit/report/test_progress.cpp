@@ -127,16 +127,23 @@ TEST(EvaluationLine, TellsScoresAndDistance) {
 TEST(EndLines, NameResultAndFiles) {
   const auto lines = end_lines(
       RunFolder("runs/m"),
-      {.steps = 60, .workers = 4, .wall_s = 12.34, .samples = 1234, .evaluation = evaluation()});
+      {.workers = 4,
+       .wall_s = 12.34,
+       .samples = 1234,
+       .evaluation = evaluation(),
+       .end = {.step = 60,
+               .stopped_early = "loss has not got better",
+               .files = {{"TorchScript", "runs/m/model.pt"}, {"best", "runs/m/model-best.pt"}}}});
   EXPECT_THAT(lines, Each(Not(::testing::IsEmpty())));
   EXPECT_THAT(text_of(lines),
               AllOf(HasSubstr("60 updates in 12.3 s"), HasSubstr("98.7"),
                     HasSubstr("100 samples/s overall"), HasSubstr("distance 0.0123"),
-                    HasSubstr("runs/m/model.pt"), HasSubstr("runs/m/model.safetensors"),
-                    HasSubstr("runs/m/metrics.jsonl")));
+                    HasSubstr("early: loss has not got better"), HasSubstr("runs/m/model.pt"),
+                    HasSubstr("runs/m/model-best.pt"), HasSubstr("runs/m/metrics.jsonl")));
   const std::string single =
-      text_of(end_lines(RunFolder("r"), {.steps = 1, .workers = 1, .wall_s = 1}));
-  EXPECT_THAT(single, AllOf(HasSubstr("1 update in"), Not(HasSubstr("accuracy"))));
+      text_of(end_lines(RunFolder("r"), {.workers = 1, .wall_s = 1, .end = {.step = 1}}));
+  EXPECT_THAT(single,
+              AllOf(HasSubstr("1 update in"), Not(HasSubstr("accuracy")), Not(HasSubstr("early"))));
 }
 
 TEST(ProgressBarText, NeverReachesTheEdge) {
@@ -171,7 +178,7 @@ TEST(WhatIsShown, HasNoSignBeforeNan) {
     const std::string text = text_of(
         {progress_line(train, 2), evaluation_line(lost, 2),
          text_of(end_lines(RunFolder("r"),
-                           {.steps = 1, .workers = 2, .train = train, .evaluation = lost})),
+                           {.workers = 2, .train = train, .evaluation = lost, .end = {.step = 1}})),
          progress_bar_text({.step = 1, .total_steps = 2, .loss = nan, .accuracy = nan}, 150)});
     EXPECT_THAT(text, AllOf(HasSubstr("loss nan"), HasSubstr("accuracy nan%"), HasSubstr("mse nan"),
                             HasSubstr("distance nan"), Not(HasSubstr("-nan"))));

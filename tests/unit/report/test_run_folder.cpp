@@ -28,7 +28,7 @@ TEST(RunFolder, NamesItsFiles) {
   EXPECT_EQ(folder.log(), "runs/a/run.log");
   EXPECT_EQ(folder.checkpoints(), "runs/a/checkpoints");
   EXPECT_EQ(folder.model(), "runs/a/model.pt");
-  EXPECT_EQ(folder.weights(), "runs/a/model.safetensors");
+  EXPECT_EQ(folder.model(RunModel::last, ".safetensors"), "runs/a/model.safetensors");
 }
 
 TEST(RunFolder, IsFreeWithoutARun) {

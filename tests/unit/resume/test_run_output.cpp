@@ -98,29 +98,30 @@ TEST_F(RunOutputTest, WhatWasBeingWrittenIsRemoved) {
   checkpoints().begin(20);
   const std::filesystem::path marker = folder().path() / ".worker-3-0123456789abcdef";
   write_file(marker, "");
-  tidy_checkpoints(context(), /*higher_is_better=*/false);
+  tidy_checkpoints(context());
   EXPECT_FALSE(std::filesystem::exists(checkpoints().writing_path_of(20)));
   EXPECT_FALSE(std::filesystem::exists(marker));
 }
 
 TEST_F(RunOutputTest, TidyKeepsWhatTheRecipeKeeps) {
   recipe_.checkpoint.keep = 2;
-  tidy_checkpoints(context(), /*higher_is_better=*/false);
+  tidy_checkpoints(context());
   EXPECT_EQ(checkpoints().steps(), (Steps{15, 10}));
 }
 
 TEST_F(RunOutputTest, IsCompleteOnceThereIsAModelOfTheLastStep) {
   const FoundCheckpoint last = found(15);
-  EXPECT_FALSE(is_complete(context(), &last, 15));
+  EXPECT_FALSE(is_complete(context(), &last, {.step = 15}));
   write_file(
       folder().metrics(),
       std::string(kLines) + "{\"type\": \"end\", \"step\": 15, \"status\": \"completed\"}\n");
-  EXPECT_FALSE(is_complete(context(), &last, 15));
+  EXPECT_FALSE(is_complete(context(), &last, {.step = 15}));
   write_file(folder().model(), "");
-  EXPECT_TRUE(is_complete(context(), &last, 15));
-  EXPECT_FALSE(is_complete(context(), &last, 20));  // the recipe asks for more now
+  EXPECT_TRUE(is_complete(context(), &last, {.step = 15}));
+  EXPECT_FALSE(is_complete(context(), &last, {.step = 20}));  // the recipe asks for more now
+  EXPECT_FALSE(is_complete(context(), nullptr, {.step = 20, .same_stop = true}));
   const FoundCheckpoint earlier = found(10);
-  EXPECT_FALSE(is_complete(context(), &earlier, 15));  // the user goes back
+  EXPECT_FALSE(is_complete(context(), &earlier, {.step = 15}));  // the user goes back
 }
 
 TEST(FolderSharing, FindsWhoSeesTheSameFolder) {

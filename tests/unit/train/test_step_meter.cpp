@@ -13,7 +13,7 @@ TEST(StepMeter, AveragesLossAndNormOverWorkers) {
   testing::run_workers(2, [](const std::shared_ptr<Communicator>& world) {
     std::vector<TrainMetrics> lines;
     StepMeter meter(world, [&](const TrainMetrics& line) { lines.push_back(line); });
-    meter.add_step(0.5);
+    meter.add_step(0, 0.5);
     const double own = world->rank() == 0 ? 1 : 3;
     meter.begin_line({.step = 1, .loss = own, .grad_norm = 10 * own, .update_samples = 64});
     meter.finish_line(/*wait=*/true);
@@ -32,9 +32,9 @@ TEST(StepMeter, AveragesWrapSharesOverTheWorkersThatHaveOne) {
     StepMeter meter(
         world, [&](const TrainMetrics& line) { lines.push_back(line); }, /*wrap_shares=*/true);
     const std::optional<double> shares[] = {0.25, std::nullopt, 0.75};
-    meter.add_step(1);
+    meter.add_step(0, 1);
     meter.begin_line({.step = 1, .loss = 2, .wrap_share = shares[world->rank()]});
-    meter.add_step(1);
+    meter.add_step(0, 1);
     meter.begin_line({.step = 2, .loss = 4});
     meter.finish_line(/*wait=*/true);
     EXPECT_EQ(lines.size(), 2U);
@@ -51,10 +51,10 @@ TEST(StepMeter, GivesMeansOverTheStepsSinceTheLineBefore) {
   testing::run_workers(1, [](const std::shared_ptr<Communicator>& world) {
     std::vector<TrainMetrics> lines;
     StepMeter meter(world, [&](const TrainMetrics& line) { lines.push_back(line); });
-    for (const double seconds : {0.25, 0.75}) meter.add_step(seconds);
+    for (const double seconds : {0.25, 0.75}) meter.add_step(0, seconds);
     meter.add_data_wait(0.125);
     meter.begin_line({.step = 2, .update_samples = 64, .comm_wait_s = 0.25});
-    meter.add_step(2);
+    meter.add_step(0, 2);
     meter.begin_line({.step = 3, .update_samples = 64});
     meter.finish_line(/*wait=*/true);
     EXPECT_EQ(lines.size(), 2U);
@@ -69,13 +69,36 @@ TEST(StepMeter, GivesMeansOverTheStepsSinceTheLineBefore) {
   });
 }
 
+// A line between two that come in their turn changes the second of them in nothing.
+TEST(StepMeter, AveragesTheLossesSinceTheLineBefore) {
+  testing::run_workers(2, [](const std::shared_ptr<Communicator>& world) {
+    std::vector<TrainMetrics> lines;
+    StepMeter meter(world, [&](const TrainMetrics& line) { lines.push_back(line); });
+    const double own = world->rank() == 0 ? 1 : 3;
+    meter.add_step(own, 1);
+    meter.add_step(4 * own, 1);
+    meter.begin_line({.step = 2, .loss = 4 * own});
+    meter.add_step(own, 1);
+    meter.begin_line({.step = 3, .loss = own, .between = true});
+    meter.add_step(2 * own, 1);
+    meter.begin_line({.step = 4, .loss = 2 * own});
+    meter.finish_line(/*wait=*/true);
+    EXPECT_EQ(lines.size(), 3U);
+    EXPECT_EQ(lines.at(0).loss_mean, 5);
+    EXPECT_EQ(lines.at(1).loss_mean, 2);
+    EXPECT_EQ(lines.at(2).loss_mean, 3);
+    EXPECT_EQ(meter.losses().sum().item<double>(), 0);
+    return testing::Nothing{};
+  });
+}
+
 TEST(StepMeter, ShowsALineOnce) {
   testing::run_workers(1, [](const std::shared_ptr<Communicator>& world) {
     int shown = 0;
     StepMeter meter(world, [&](const TrainMetrics&) { ++shown; });
     meter.finish_line(/*wait=*/true);
     EXPECT_EQ(shown, 0);
-    meter.add_step(1);
+    meter.add_step(0, 1);
     meter.begin_line({.step = 1});
     meter.finish_line(/*wait=*/true);
     meter.finish_line(/*wait=*/true);

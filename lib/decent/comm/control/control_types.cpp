@@ -26,6 +26,8 @@ std::string_view text_of(Operation operation) {
       return "averaging";
     case Operation::evaluating:
       return "evaluating";
+    case Operation::predicting:
+      return "predicting";
     case Operation::sharing_scores:
       return "adding up scores";
     case Operation::logging:

@@ -19,6 +19,7 @@ enum class Operation : std::uint8_t {
   backward,
   averaging,
   evaluating,
+  predicting,
   sharing_scores,
   logging,
   exporting,

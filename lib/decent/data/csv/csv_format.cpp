@@ -1,5 +1,6 @@
 // The row of the format csv.
 
+#include "decent/core/error.h"
 #include "decent/data/built_in.h"
 #include "decent/data/csv/csv_source.h"
 
@@ -10,18 +11,42 @@ std::optional<std::vector<std::string>> texts(const Options& options, const char
   return options.get_if<std::vector<std::string>>(key);
 }
 
-std::unique_ptr<Source> open_with(const Options& options) {
-  const CsvOptions csv{.x = texts(options, "x"),
-                       .y = texts(options, "y"),
-                       .drop = texts(options, "drop").value_or(std::vector<std::string>{}),
-                       .one_hot = texts(options, "one_hot").value_or(std::vector<std::string>{}),
-                       .header = options.get<std::string>("header"),
-                       .separator = options.get<std::string>("separator"),
-                       .missing = options.get<std::string>("missing"),
-                       .y_type = options.get<std::string>("y_type")};
+CsvOptions csv_options(const Options& options) {
+  return {.x = texts(options, "x"),
+          .y = texts(options, "y"),
+          .drop = texts(options, "drop").value_or(std::vector<std::string>{}),
+          .one_hot = texts(options, "one_hot").value_or(std::vector<std::string>{}),
+          .header = options.get<std::string>("header"),
+          .separator = options.get<std::string>("separator"),
+          .missing = options.get<std::string>("missing"),
+          .y_type = options.get<std::string>("y_type")};
+}
+
+TextFiles reference_of(const Options& options) {
   const auto reference = options.get_if<Paths>("reference");
-  return open_csv(open_text_files(options.get<Paths>("path")),
-                  reference ? open_text_files(*reference) : TextFiles{}, csv);
+  return reference ? open_text_files(*reference) : TextFiles{};
+}
+
+std::unique_ptr<Source> open_with(const Options& options) {
+  return open_csv(open_text_files(options.get<Paths>("path")), reference_of(options),
+                  csv_options(options));
+}
+
+// Training data may be gone by the time that a model predicts.
+std::optional<Layout> layout_of_train(const Options& train) {
+  try {
+    return read_layout(*open_text_files(train.get<Paths>("path")).at(0), csv_options(train));
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+}
+
+std::unique_ptr<Source> open_without_target(const Options& options, const Options* train) {
+  const CsvOptions csv = csv_options(options);
+  std::optional<Layout> like;
+  if (train != nullptr && !csv.x && csv.drop.empty()) like = layout_of_train(*train);
+  return open_csv_inputs(open_text_files(options.get<Paths>("path")), reference_of(options), like,
+                         csv);
 }
 
 std::vector<OptionKey> keys() {
@@ -80,6 +105,11 @@ std::vector<OptionKey> keys() {
 
 namespace decent {
 
-DataFormat csv_format() { return {.name = "csv", .keys = csv::keys(), .open = csv::open_with}; }
+DataFormat csv_format() {
+  return {.name = "csv",
+          .keys = csv::keys(),
+          .open = csv::open_with,
+          .open_without_target = csv::open_without_target};
+}
 
 }  // namespace decent

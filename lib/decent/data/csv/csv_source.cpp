@@ -42,7 +42,7 @@ std::shared_ptr<const Plan> make_plan(Learned learned, const Layout& layout,
   return plan;
 }
 
-class CsvSource final : public Source {
+class CsvSource final : public SourceOfRows {
  public:
   CsvSource(Table table, std::shared_ptr<const Plan> plan)
       : table_(std::move(table)), plan_(std::move(plan)) {
@@ -62,13 +62,6 @@ class CsvSource final : public Source {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return table_.rows.size(); }
   std::vector<std::string> classes() const override { return plan_->learned.classes; }
-
-  void read(std::size_t field, std::span<const std::int64_t> indices,
-            std::byte* out) const override {
-    std::vector<std::byte*> outs(fields_.size());
-    outs.at(field) = out;
-    read_fields(indices, outs);
-  }
 
   void read_fields(std::span<const std::int64_t> indices,
                    std::span<std::byte* const> outs) const override {
@@ -205,6 +198,17 @@ Opened open_tables(const TextFiles& files, const CsvOptions& options, const Fill
   return opened;
 }
 
+std::unique_ptr<Source> sources_of(Opened opened, const Filling& filling, const TextFiles& files) {
+  const auto plan = make_plan(std::move(opened.learned), opened.tables.front().layout, filling);
+  std::vector<std::unique_ptr<Source>> sources;
+  std::vector<std::string> names;
+  for (Table& table : opened.tables) {
+    sources.push_back(std::make_unique<CsvSource>(std::move(table), plan));
+    names.push_back(files[names.size()]->name());
+  }
+  return concatenated(std::move(sources), std::move(names));
+}
+
 }  // namespace
 
 std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& reference,
@@ -213,11 +217,27 @@ std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& refere
   std::optional<Learned> known;
   if (!reference.empty()) known = open_tables(reference, options, filling, nullptr).learned;
   Opened own = open_tables(files, options, filling, known ? &*known : nullptr);
-  const auto plan = make_plan(std::move(own.learned), own.tables.front().layout, filling);
-  std::vector<std::unique_ptr<Source>> sources;
-  for (Table& table : own.tables)
-    sources.push_back(std::make_unique<CsvSource>(std::move(table), plan));
-  return concatenated(std::move(sources));
+  return sources_of(std::move(own), filling, files);
+}
+
+std::unique_ptr<Source> open_csv_inputs(const TextFiles& files, const TextFiles& reference,
+                                        const std::optional<Layout>& like,
+                                        const CsvOptions& options) {
+  if (files.empty()) throw UserError("path: expected at least one file");
+  const Filling filling = filling_of(options.missing);
+  std::optional<Learned> known;
+  std::optional<Layout> columns = like;
+  if (!reference.empty()) {
+    Opened opened = open_tables(reference, options, filling, nullptr);
+    columns = opened.tables.front().layout;
+    known = std::move(opened.learned);
+  }
+  const CsvOptions inputs = without_target(*files.front(), columns ? &*columns : nullptr, options);
+  if (known) {
+    known->target = Target::none;  // the names of its classes are kept
+    known->columns = read_layout(*files.front(), inputs).text();
+  }
+  return sources_of(open_tables(files, inputs, filling, known ? &*known : nullptr), filling, files);
 }
 
 }  // namespace decent::csv

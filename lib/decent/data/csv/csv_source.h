@@ -2,6 +2,7 @@
 // Tables of separated text (CSV) as a data source. No torch.
 
 #include <memory>
+#include <optional>
 
 #include "decent/data/csv/layout.h"
 #include "decent/data/csv/text_file.h"
@@ -14,5 +15,11 @@ namespace decent::csv {
 /// UserError, with the line and the column of what is wrong.
 std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& reference,
                                  const CsvOptions& options);
+
+/// The same without y: which columns x are, without_target() says, of the first reference or else
+/// of `like`.
+std::unique_ptr<Source> open_csv_inputs(const TextFiles& files, const TextFiles& reference,
+                                        const std::optional<Layout>& like,
+                                        const CsvOptions& options);
 
 }  // namespace decent::csv

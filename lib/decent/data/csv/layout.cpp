@@ -168,7 +168,87 @@ void find_roles(const TextFile& file, const CsvOptions& options, Layout& layout)
   }
 }
 
+// The columns of a file, whatever they are used for.
+Layout columns_of(const TextFile& file, const CsvOptions& options) {
+  CsvOptions all;
+  all.y = {"none"};
+  all.header = options.header;
+  all.separator = options.separator;
+  return read_layout(file, all);
+}
+
+bool has_column(const Layout& layout, const std::string& name) {
+  const auto number = integer_in(name);
+  const auto columns = static_cast<std::int64_t>(layout.columns);
+  return (number && *number >= -columns && *number < columns) ||
+         std::any_of(layout.names.begin(), layout.names.end(),
+                     [&](const std::string& each) { return glob_matches(name, each); });
+}
+
+// The columns of the target and of no input.
+std::size_t targets_of(const Layout& layout) {
+  return static_cast<std::size_t>(
+      std::count_if(layout.roles.begin(), layout.roles.end(),
+                    [](const Role& role) { return role.y >= 0 && role.x < 0; }));
+}
+
+// The inputs of `like` in a file of these columns, of which one of the two has no names.
+std::vector<std::string> inputs_by_order(const TextFile& file, const Layout& own,
+                                         const Layout& like) {
+  const std::size_t without = like.columns - targets_of(like);
+  if (own.columns != like.columns && own.columns != without) {
+    throw UserError("'" + file.name() + "' has " +
+                    counted(static_cast<std::int64_t>(own.columns), "column") + "; expected " +
+                    std::to_string(like.columns) + ", as the data that the model was trained on, " +
+                    "or " + std::to_string(without) + " without the target");
+  }
+  std::vector<std::string> x;
+  for (const std::size_t column : like.x) {
+    std::size_t place = column;
+    for (std::size_t i = 0; own.columns == without && i < column; ++i) {
+      const Role& role = like.roles[i];
+      if (role.y >= 0 && role.x < 0) --place;
+    }
+    x.push_back(std::to_string(place));
+  }
+  return x;
+}
+
+std::vector<std::string> inputs_like(const TextFile& file, const Layout& own, const Layout& like) {
+  std::vector<std::string> names;
+  for (const std::size_t column : like.x) {
+    if (own.names.empty() || column >= like.names.size() || like.names[column].empty())
+      return inputs_by_order(file, own, like);
+    names.push_back(like.names[column]);
+  }
+  return names;
+}
+
 }  // namespace
+
+bool has_column(const TextFile& file, CellFormat format, const CsvOptions& options,
+                const std::string& name) {
+  CsvOptions all = options;
+  all.y = {"none"};
+  return has_column(read_layout(file, format, all), name);
+}
+
+CsvOptions without_target(const TextFile& file, const Layout* like, const CsvOptions& options) {
+  CsvOptions inputs = options;
+  inputs.y = {"none"};
+  if (options.x) return inputs;
+  const Layout own = columns_of(file, options);
+  if (like != nullptr) {
+    inputs.x = inputs_like(file, own, *like);
+    return inputs;
+  }
+  for (const std::string& name : options.y.value_or(std::vector<std::string>{"-1"})) {
+    const bool dropped =
+        std::find(inputs.drop.begin(), inputs.drop.end(), name) != inputs.drop.end();
+    if (!dropped && name != "none" && has_column(own, name)) inputs.drop.push_back(name);
+  }
+  return inputs;
+}
 
 std::string Layout::column(std::size_t number) const {
   if (number < names.size() && !names[number].empty()) return "column " + in_quotes(names[number]);

@@ -56,6 +56,17 @@ Layout read_layout(const TextFile& file, const CsvOptions& options);
 /// The same with a format of cells of its own, where options.separator is not looked at.
 Layout read_layout(const TextFile& file, CellFormat format, const CsvOptions& options);
 
+/// Whether the file has a column that `name` names, as keys do.
+bool has_column(const TextFile& file, CellFormat format, const CsvOptions& options,
+                const std::string& name);
+
+/// What samples without a target are made of: options whose x are the columns of the inputs, and
+/// whose y is `none`. `like` is the layout of files with the same columns, with the target among
+/// them or not: the inputs are those of it, found by their names where both files have names, else
+/// by their order. Null: x of `options`, or all columns but those that y and drop name, as far as
+/// the file has them. Throws UserError.
+CsvOptions without_target(const TextFile& file, const Layout* like, const CsvOptions& options);
+
 /// The character that separates cells: `separator` is it, "tab", or "auto": the tab for a file
 /// whose name ends in .tsv, else whichever of comma, tab, semicolon and bar the first line has most
 /// of. Throws UserError for one that cannot be.

@@ -97,9 +97,11 @@ Array labels_of(const File& file) {
 
 std::unique_ptr<Source> open_idx(const Options& options) {
   const auto images = std::make_shared<const IdxFile>(options.get<std::filesystem::path>("images"));
-  const auto labels = std::make_shared<const IdxFile>(options.get<std::filesystem::path>("labels"));
   std::vector<Array> arrays;
   arrays.push_back(images_of(images));
+  const auto labels_path = options.get_if<std::filesystem::path>("labels");
+  if (!labels_path) return make_table_source(std::move(arrays), images->mapped.path().string());
+  const auto labels = std::make_shared<const IdxFile>(*labels_path);
   arrays.push_back(labels_of(labels));
   const std::int64_t samples = arrays[0].shape[0];
   if (samples != arrays[1].shape[0]) {
@@ -119,7 +121,9 @@ DataFormat idx_format() {
                     .meaning = "File of images, plain or compressed by gzip; x is byte / 255."},
                    {.name = "labels",
                     .type = OptionType::path,
-                    .meaning = "File of their labels, plain or compressed by gzip; y."}},
+                    .meaning = "File of their labels, plain or compressed by gzip; y. null: there "
+                               "is no y.",
+                    .fallback = kNull}},
           .open = open_idx};
 }
 

@@ -41,12 +41,13 @@ TokenKind kind_of(const std::string& tokens) {
   return tokens == "bytes" ? TokenKind::bytes : TokenKind::ids;
 }
 
-std::unique_ptr<Source> open_with(const Options& options) {
+std::unique_ptr<Source> open_as(const Options& options, bool needs_target) {
   const auto& lengths = options.get<std::vector<std::int64_t>>("length");
   if (lengths.size() > 2)
     throw UserError("length: expected one number, or those of the source and the target");
   PairsOptions pairs{.source = options.get<std::string>("source"),
                      .target = options.get<std::string>("target"),
+                     .needs_target = needs_target,
                      .header = options.get<bool>("header"),
                      .separator = options.get<std::string>("separator"),
                      .source_length = lengths.front(),
@@ -70,6 +71,12 @@ std::unique_ptr<Source> open_with(const Options& options) {
     throw UserError("vocabulary: it says all words; leave out reference and vocabulary_size");
   return open_pairs(csv::open_text_files(options.get<Paths>("path")),
                     reference ? csv::open_text_files(*reference) : csv::TextFiles{}, pairs);
+}
+
+std::unique_ptr<Source> open_with(const Options& options) { return open_as(options, true); }
+
+std::unique_ptr<Source> open_without_target(const Options& options, const Options*) {
+  return open_as(options, false);
 }
 
 std::vector<OptionKey> keys() {
@@ -144,6 +151,11 @@ std::vector<OptionKey> keys() {
 
 }  // namespace
 
-DataFormat pairs_format() { return {.name = "pairs", .keys = keys(), .open = open_with}; }
+DataFormat pairs_format() {
+  return {.name = "pairs",
+          .keys = keys(),
+          .open = open_with,
+          .open_without_target = open_without_target};
+}
 
 }  // namespace decent

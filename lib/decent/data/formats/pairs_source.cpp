@@ -19,7 +19,9 @@ using csv::CellReader;
 using csv::Layout;
 using csv::RowIndex;
 
-// Where the two texts of a pair stand.
+constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
+
+// Where the two texts of a pair stand; the target may be nowhere.
 struct PairLayout {
   Layout layout;
   csv::CellFormat format;
@@ -35,9 +37,11 @@ PairLayout layout_of(const csv::TextFile& file, const PairsOptions& options) {
   columns.x = {options.source};
   columns.y = {options.target};
   columns.header = options.header ? "true" : "false";
+  if (!options.needs_target && !csv::has_column(file, format, columns, options.target))
+    columns.y = {"none"};
   Layout layout = csv::read_layout(file, format, columns);
   const std::size_t source = layout.x.front();
-  const std::size_t target = layout.y.front();
+  const std::size_t target = layout.y.empty() ? kNowhere : layout.y.front();
   return {.layout = std::move(layout), .format = format, .source = source, .target = target};
 }
 
@@ -97,7 +101,7 @@ std::vector<Field> fields_of(const PairsOptions& options) {
           {"y_mask", DType::boolean, target, 0}};
 }
 
-class PairsSource final : public Source {
+class PairsSource final : public SourceOfRows {
  public:
   PairsSource(std::shared_ptr<const csv::TextFile> file, const PairsOptions& options,
               std::shared_ptr<const Tokenizer> tokenizer)
@@ -109,6 +113,7 @@ class PairsSource final : public Source {
         // The token at the end needs room.
         target_{layout_.target, static_cast<std::size_t>(options.target_length - 1)},
         fields_(fields_of(options)) {
+    if (layout_.target == kNowhere) fields_.resize(kYIn);
     rows_.scan([&](CellReader& row) { check(row); });
     if (rows_.size() == 0) throw UserError("'" + file->name() + "': it has no rows of data");
   }
@@ -116,13 +121,6 @@ class PairsSource final : public Source {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return rows_.size(); }
   std::vector<std::string> classes() const override { return tokenizer_->names(); }
-
-  void read(std::size_t field, std::span<const std::int64_t> indices,
-            std::byte* out) const override {
-    std::vector<std::byte*> outs(fields_.size());
-    outs.at(field) = out;
-    read_fields(indices, outs);
-  }
 
   void read_fields(std::span<const std::int64_t> indices,
                    std::span<std::byte* const> outs) const override {
@@ -209,7 +207,8 @@ class PairsSource final : public Source {
       if (column == target_.column) tokens_in(row, target_, text, pair.target);
     });
     for (const auto& [tokens, side] : {std::pair(&pair.source, &source_), {&pair.target, &target_}})
-      if (tokens->empty() || tokens->size() > side->most) RowIndex::throw_changed(row);
+      if (side->column != kNowhere && (tokens->empty() || tokens->size() > side->most))
+        RowIndex::throw_changed(row);
   }
 
   // `extent` elements of a field: its tokens, then its padding.
@@ -258,9 +257,12 @@ std::unique_ptr<Source> open_pairs(const csv::TextFiles& files, const csv::TextF
   const auto tokenizer =
       std::make_shared<const Tokenizer>(options.tokens, options.special, std::move(words));
   std::vector<std::unique_ptr<Source>> sources;
-  for (const auto& file : files)
+  std::vector<std::string> names;
+  for (const auto& file : files) {
     sources.push_back(std::make_unique<PairsSource>(file, options, tokenizer));
-  return concatenated(std::move(sources));
+    names.push_back(file->name());
+  }
+  return concatenated(std::move(sources), std::move(names));
 }
 
 }  // namespace decent

@@ -16,6 +16,7 @@ namespace decent {
 struct PairsOptions {
   std::string source = "0";  // columns: names or numbers
   std::string target = "1";
+  bool needs_target = true;  // else files may be without that column: there are only x and x_mask
   bool header = false;
   std::string separator = "auto";
   std::int64_t source_length = 0;

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <string_view>
+#include <utility>
 
 #include "decent/core/error.h"
 #include "decent/data/images/listing.h"
@@ -77,7 +79,11 @@ void refuse_other_kinds(const std::filesystem::path& folder, const std::string& 
                   "': images are read from .jpg, .jpeg, .png and .webp");
 }
 
-// Paths below `root` of the images in `folder`, a path below it.
+std::string below(const std::string& folder, const std::string& name) {
+  return folder.empty() ? name : folder + "/" + name;
+}
+
+// Paths below `root` of the images in `folder`, a path below it or empty.
 void collect(const std::filesystem::path& root, const std::string& folder, int depth,
              std::vector<std::string>& files) {
   if (depth > kMostDepth) {
@@ -86,9 +92,9 @@ void collect(const std::filesystem::path& root, const std::string& folder, int d
   }
   for (const Entry& entry : entries_of(root / folder)) {
     if (entry.kind == Kind::folder) {
-      collect(root, folder + "/" + entry.name, depth + 1, files);
+      collect(root, below(folder, entry.name), depth + 1, files);
     } else if (entry.kind == Kind::file) {
-      if (ends_in_any(entry.name, kRead)) files.push_back(folder + "/" + entry.name);
+      if (ends_in_any(entry.name, kRead)) files.push_back(below(folder, entry.name));
       refuse_other_kinds(root / folder, entry.name);
     }
   }
@@ -132,6 +138,21 @@ ImageListing list_folders(const std::filesystem::path& folder) {
     for (const std::string& file : files) listing.add(file, static_cast<std::int64_t>(label));
   }
   listing.set_classes(std::move(classes));
+  return listing;
+}
+
+ImageListing list_images(const std::filesystem::path& folder) {
+  std::vector<std::string> files;
+  collect(folder, "", 0, files);
+  if (files.empty())
+    throw UserError("'" + folder.string() + "' has no images (.jpg, .jpeg, .png, .webp)");
+  const auto place = [](const std::string& file) {
+    return std::pair(std::string_view(file).substr(0, file.find('/')), std::string_view(file));
+  };
+  std::sort(files.begin(), files.end(),
+            [&](const std::string& a, const std::string& b) { return place(a) < place(b); });
+  ImageListing listing(folder);
+  for (const std::string& file : files) listing.add(file, 0);
   return listing;
 }
 

@@ -94,14 +94,17 @@ class Images final : public Source {
   Images(ImageListing listing, const ImagesOptions& options)
       : listing_(std::move(listing)), channels_(options.channels), size_(options.size) {
     const ImageSize size = size_.value_or(ImageSize{kAnyExtent, kAnyExtent});
-    fields_ = {{"x", DType::float32, {channels_, size.height, size.width}},
-               {"y", DType::int64, {}}};
+    fields_ = {{"x", DType::float32, {channels_, size.height, size.width}}};
+    if (options.labels) fields_.push_back({"y", DType::int64, {}});
   }
 
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return listing_.size(); }
   bool decodes() const override { return true; }
   std::vector<std::string> classes() const override { return listing_.classes(); }
+  SampleOrigin origin_of(std::int64_t index) const override {
+    return {.file = std::string(listing_.name(index))};
+  }
 
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {
@@ -169,7 +172,7 @@ class Images final : public Source {
   std::vector<Field> fields_;
 };
 
-std::unique_ptr<Source> open(const Options& options) {
+std::unique_ptr<Source> open_as(const Options& options, bool labels) {
   const auto size = options.get_if<std::vector<std::int64_t>>("size");
   const auto channels = options.get<std::int64_t>("channels");
   if (channels != 1 && channels != 3)
@@ -177,7 +180,14 @@ std::unique_ptr<Source> open(const Options& options) {
   return open_images_source(
       {.path = options.get<std::filesystem::path>("path"),
        .channels = static_cast<int>(channels),
-       .size = size ? std::optional(image_size(*size, "images")) : std::nullopt});
+       .size = size ? std::optional(image_size(*size, "images")) : std::nullopt,
+       .labels = labels});
+}
+
+std::unique_ptr<Source> open(const Options& options) { return open_as(options, true); }
+
+std::unique_ptr<Source> open_without_target(const Options& options, const Options*) {
+  return open_as(options, false);
 }
 
 }  // namespace
@@ -186,11 +196,16 @@ std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
   std::error_code none;
   const bool folder = std::filesystem::is_directory(options.path, none);
   if (!folder && options.path.extension() != ".csv") {
-    throw UserError("'" + options.path.string() +
-                    "': expected a folder with a folder for each class, or a list, .csv");
+    throw UserError("'" + options.path.string() + "': expected a folder " +
+                    (options.labels ? "with a folder for each class" : "of images") +
+                    ", or a list, .csv");
+  }
+  if (options.labels) {
+    return std::make_unique<Images>(
+        folder ? list_folders(options.path) : read_image_list(options.path), options);
   }
   return std::make_unique<Images>(
-      folder ? list_folders(options.path) : read_image_list(options.path), options);
+      folder ? list_images(options.path) : read_image_names(options.path), options);
 }
 
 DataFormat images_format() {
@@ -210,7 +225,8 @@ DataFormat images_format() {
                     .at_least = 1,
                     .at_most = 3},
                    std::move(size)},
-          .open = open};
+          .open = open,
+          .open_without_target = open_without_target};
 }
 
 }  // namespace decent

@@ -16,6 +16,7 @@ struct ImagesOptions {
   std::filesystem::path path;     // a folder of folders, or a list that ends in .csv
   int channels = 3;               // 1 or 3
   std::optional<ImageSize> size;  // all images come to it; none: each has its own
+  bool labels = true;             // false: any folder or list of images will do, without y
 };
 
 /// Throws UserError for no images and for a list with mistakes; what is wrong in an image, reading

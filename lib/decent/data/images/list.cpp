@@ -15,10 +15,14 @@ struct Row {
   std::size_t line;
 };
 
-// Rows of two fields; a field in quotes may have commas, ends of lines, and quotes written twice.
+enum class Labels { needed, optional };
+
+// Rows of two fields, or of one where labels are optional; a field in quotes may have commas, ends
+// of lines, and quotes written twice.
 class Rows {
  public:
-  Rows(std::string_view text, const std::filesystem::path& path) : text_(text), path_(path) {
+  Rows(std::string_view text, const std::filesystem::path& path, Labels labels)
+      : text_(text), path_(path), labels_(labels) {
     constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that some programs put in front of UTF-8
     if (text_.starts_with(kMark)) text_.remove_prefix(kMark.size());
   }
@@ -29,12 +33,17 @@ class Rows {
     if (text_.empty()) return std::nullopt;
     Row row{.file = {}, .label = {}, .line = line_};
     row.file = field();
-    if (!text_.starts_with(',')) wrong(row.line, "expected two fields, file and label");
-    text_.remove_prefix(1);
-    row.label = field();
+    const bool has_label = text_.starts_with(',');
+    if (has_label) {
+      text_.remove_prefix(1);
+      row.label = field();
+    }
     if (text_.starts_with(',')) wrong(row.line, "more than two fields; quote those with commas");
     if (row.file.empty()) wrong(row.line, "the name of the file is empty");
-    if (row.label.empty()) wrong(row.line, "the label is empty");
+    if (labels_ == Labels::needed) {
+      if (!has_label) wrong(row.line, "expected two fields, file and label");
+      if (row.label.empty()) wrong(row.line, "the label is empty");
+    }
     end_line();
     return row;
   }
@@ -87,6 +96,7 @@ class Rows {
 
   std::string_view text_;
   const std::filesystem::path& path_;
+  Labels labels_;
   std::size_t line_ = 1;
 };
 
@@ -138,17 +148,22 @@ std::map<std::string, std::int64_t> numbered(const std::vector<Row>& rows) {
   return names;
 }
 
+// Without the header.
+std::vector<Row> rows_of(Rows& list, const std::filesystem::path& path) {
+  std::vector<Row> rows;
+  while (std::optional<Row> row = list.next()) rows.push_back(std::move(*row));
+  if (!rows.empty() && is_header(rows.front(), folder_of(path))) rows.erase(rows.begin());
+  if (rows.empty())
+    throw UserError("'" + path.string() + "' lists no images: expected lines of file,label");
+  return rows;
+}
+
 }  // namespace
 
 ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path) {
   const std::filesystem::path folder = folder_of(path);
-  Rows list(text, path);
-  std::vector<Row> rows;
-  while (std::optional<Row> row = list.next()) rows.push_back(std::move(*row));
-  if (!rows.empty() && is_header(rows.front(), folder)) rows.erase(rows.begin());
-  if (rows.empty())
-    throw UserError("'" + path.string() + "' lists no images: expected lines of file,label");
-
+  Rows list(text, path, Labels::needed);
+  const std::vector<Row> rows = rows_of(list, path);
   ImageListing listing(folder);
   if (all_numbers(rows, list)) {
     for (const Row& row : rows) listing.add(row.file, *whole_number(row.label));
@@ -164,6 +179,14 @@ ImageListing parse_image_list(std::string_view text, const std::filesystem::path
 
 ImageListing read_image_list(const std::filesystem::path& path) {
   return parse_image_list(read_text(path), path);
+}
+
+ImageListing read_image_names(const std::filesystem::path& path) {
+  const std::string text = read_text(path);
+  Rows list(text, path, Labels::optional);
+  ImageListing listing(folder_of(path));
+  for (const Row& row : rows_of(list, path)) listing.add(row.file, 0);
+  return listing;
 }
 
 }  // namespace decent

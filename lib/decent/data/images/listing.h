@@ -20,7 +20,8 @@ class ImageListing {
   void set_classes(std::vector<std::string> classes) { classes_ = std::move(classes); }
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
-  /// The path of image `index`.
+  /// Image `index` as it is called below the folder, and its path.
+  std::string_view name(std::int64_t index) const;
   std::filesystem::path file(std::int64_t index) const;
   std::int64_t label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
   /// None where a list has numbers.
@@ -40,11 +41,19 @@ class ImageListing {
 /// the folders, and for images of kinds that are not read.
 ImageListing list_folders(const std::filesystem::path& folder);
 
+/// All images in the folder and below it, without classes: first by what stands in the folder
+/// itself, then by their paths, so that the images of a folder for each class come in the order of
+/// list_folders. Throws UserError for a folder without images, and for images of kinds that are not
+/// read.
+ImageListing list_images(const std::filesystem::path& folder);
+
 /// A text of two columns, image and class: `file,label`. Files are relative to the list's folder.
 /// Where all labels are whole numbers, they are the classes' numbers; else they are names, numbered
 /// in the order of their bytes. The first line may be a header. Throws UserError naming the line.
 ImageListing read_image_list(const std::filesystem::path& path);
 /// The same of the text in a file of that name.
 ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path);
+/// The same without classes: a second column may be absent, and is not looked at.
+ImageListing read_image_names(const std::filesystem::path& path);
 
 }  // namespace decent

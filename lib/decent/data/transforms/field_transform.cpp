@@ -27,14 +27,16 @@ void FieldTransform::expect_image(const Field& field) const {
                           shape_text(field.shape);
   if (field.shape.size() != 3)
     wrong(its + "; expected an image, float32 [channels, height, width]");
-  if (field.dtype != DType::float32) {
-    const bool bytes = field.dtype == DType::uint8;
-    wrong(its + "; expected float32" + (bytes ? ": put to_float in front of it" : ""));
-  }
+  if (field.dtype != DType::float32) wrong(its + "; " + float32_expected(field.dtype));
 }
 
 void FieldTransform::wrong(const std::string& problem) const {
   throw UserError("transform " + name_ + ": " + problem);
+}
+
+std::string float32_expected(DType given) {
+  const bool bytes = given == DType::uint8;
+  return std::string("expected float32") + (bytes ? ": put to_float in front of it" : "");
 }
 
 OptionKey field_key() {

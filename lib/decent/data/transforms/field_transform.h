@@ -43,6 +43,9 @@ class FieldTransform : public SampleTransform {
 std::size_t find_field(const std::vector<Field>& fields, const std::string& name,
                        const std::string& transform);
 
+/// "expected float32", for a field of another type, and how bytes become that.
+std::string float32_expected(DType given);
+
 /// The key `field` that each of them has.
 OptionKey field_key();
 

@@ -93,9 +93,8 @@ class Mixup final : public BatchTransform {
  private:
   void check_input(const Field& field) const {
     if (field.dtype == DType::float32) return;
-    const bool bytes = field.dtype == DType::uint8;
-    wrong("field '" + field.name + "' is " + std::string(name_of(field.dtype)) +
-          "; expected float32" + (bytes ? ": put to_float in front of it" : ""));
+    wrong("field '" + field.name + "' is " + std::string(name_of(field.dtype)) + "; " +
+          float32_expected(field.dtype));
   }
 
   // One class a sample becomes the probabilities of all; numbers stay what they are.

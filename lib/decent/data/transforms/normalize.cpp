@@ -34,9 +34,8 @@ class Normalize final : public FieldTransform {
  private:
   Field changed(Field field) const override {
     if (field.dtype != DType::float32) {
-      const bool bytes = field.dtype == DType::uint8;
-      wrong("field '" + field.name + "' is " + std::string(name_of(field.dtype)) +
-            "; expected float32" + (bytes ? ": put to_float in front of it" : ""));
+      wrong("field '" + field.name + "' is " + std::string(name_of(field.dtype)) + "; " +
+            float32_expected(field.dtype));
     }
     const std::int64_t places = field.shape.empty() ? 1 : field.shape[0];
     for (const auto* values : {&mean_, &std_}) {

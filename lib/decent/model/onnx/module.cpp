@@ -2,13 +2,13 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <torch/csrc/jit/frontend/resolver.h>
-#include <torch/csrc/jit/frontend/sugared_value.h>
 
 #include <cstring>
+#include <optional>
 
 #include "decent/core/error.h"
 #include "decent/model/reason.h"
+#include "decent/model/script_source.h"
 #include "decent/onnx/translate/node_context.h"
 
 namespace decent {
@@ -59,93 +59,6 @@ ElementType element_type_of(at::ScalarType type) {
   return ElementType::undefined;
 }
 
-// "CONSTANTS.mask" in the source.
-class ConstantTable : public torch::jit::SugaredValue {
- public:
-  explicit ConstantTable(const onnx::ModuleSource& source) : source_(source) {}
-  std::string kind() const override { return "constants"; }
-  std::shared_ptr<SugaredValue> attr(const torch::jit::SourceRange& place,
-                                     torch::jit::GraphFunction& function,
-                                     const std::string& name) override {
-    const auto found = source_.constants.find(name);
-    if (found == source_.constants.end()) throw torch::jit::ErrorReport(place) << "no " << name;
-    torch::jit::Value* constant = function.graph()->insertConstant(to_torch(*found->second));
-    constant->setType(
-        c10::TensorType::get());  // not one that lists and branches tell apart by shape
-    return std::make_shared<torch::jit::SimpleValue>(constant);
-  }
-
- private:
-  const onnx::ModuleSource& source_;
-};
-
-// "torch" in the source: its functions, and the names of element types ("torch.float32"), which
-// TorchScript knows as numbers.
-class TorchNames : public torch::jit::BuiltinModule {
- public:
-  TorchNames() : BuiltinModule("aten") {}
-  std::shared_ptr<SugaredValue> attr(const torch::jit::SourceRange& place,
-                                     torch::jit::GraphFunction& function,
-                                     const std::string& field) override {
-    for (int each = 1; each <= 16; ++each) {
-      const auto type = scalar_type_of(static_cast<ElementType>(each));
-      if (!type || field != onnx::name_of(static_cast<ElementType>(each))) continue;
-      return std::make_shared<torch::jit::SimpleValue>(
-          function.graph()->insertConstant(static_cast<std::int64_t>(*type)));
-    }
-    return BuiltinModule::attr(place, function, field);
-  }
-};
-
-struct SourceResolver : torch::jit::Resolver {
-  explicit SourceResolver(const onnx::ModuleSource& module_source) : source(module_source) {}
-  std::shared_ptr<torch::jit::SugaredValue> resolveValue(
-      const std::string& name, torch::jit::GraphFunction& function,
-      const torch::jit::SourceRange& place) override {
-    if (name == "CONSTANTS") return std::make_shared<ConstantTable>(source);
-    if (name == "torch") return std::make_shared<TorchNames>();
-    if (name == "annotate") {
-      return torch::jit::SpecialFormValue::create(c10::Symbol::prim("annotate"));
-    }
-    return torch::jit::nativeResolver()->resolveValue(name, function, place);
-  }
-  c10::TypePtr resolveType(const std::string& name, const torch::jit::SourceRange& place) override {
-    return torch::jit::nativeResolver()->resolveType(name, place);
-  }
-  const onnx::ModuleSource& source;
-};
-
-// The module "layer1.0" of the hierarchy, made where it is not there yet.
-class Hierarchy {
- public:
-  explicit Hierarchy(const torch::jit::Module& root) { modules_.emplace("", root); }
-
-  void add(const std::string& path, const at::Tensor& tensor, bool is_buffer) {
-    const std::size_t dot = path.rfind('.');
-    const std::string owner = dot == std::string::npos ? "" : path.substr(0, dot);
-    const std::string name = dot == std::string::npos ? path : path.substr(dot + 1);
-    module_at(owner).register_parameter(name, tensor, is_buffer);
-  }
-
- private:
-  torch::jit::Module module_at(const std::string& path) {
-    const auto found = modules_.find(path);
-    if (found != modules_.end()) return found->second;
-    const std::size_t dot = path.rfind('.');
-    const std::string owner = dot == std::string::npos ? "" : path.substr(0, dot);
-    const std::string name = dot == std::string::npos ? path : path.substr(dot + 1);
-    torch::jit::Module parent = module_at(owner);
-    torch::jit::Module made(c10::QualifiedName("__torch__.OnnxPart"),
-                            modules_.at("")._ivalue()->compilation_unit(), /*shouldMangle=*/true);
-    made.register_attribute("training", c10::BoolType::get(), true);
-    parent.register_module(name, made);
-    modules_.emplace(path, made);
-    return made;
-  }
-
-  std::map<std::string, torch::jit::Module> modules_;
-};
-
 }  // namespace
 
 at::Tensor to_torch(const onnx::Tensor& tensor) {
@@ -174,17 +87,17 @@ onnx::Tensor from_torch(const at::Tensor& tensor) {
 }
 
 torch::jit::Module make_module(const onnx::ModuleSource& source) {
-  torch::jit::Module root("__torch__.OnnxModel");
-  root.register_attribute("training", c10::BoolType::get(), true);
-  if (source.may_give_logits)
-    root.register_attribute(onnx::kGivesLogits, c10::BoolType::get(), false);
-  Hierarchy hierarchy(root);
+  ScriptSource script{.kind = "Onnx", .methods = source.methods};
+  if (source.may_give_logits) script.switches.emplace_back(onnx::kGivesLogits);
   for (const onnx::NamedTensor& each : source.parameters)
-    hierarchy.add(each.name, to_torch(*each.tensor).set_requires_grad(true), false);
+    script.parameters.emplace_back(each.name, to_torch(*each.tensor).set_requires_grad(true));
   for (const onnx::NamedTensor& each : source.buffers)
-    hierarchy.add(each.name, to_torch(*each.tensor), true);
-  root.define(source.methods, std::make_shared<SourceResolver>(source));
-  return root;
+    script.buffers.emplace_back(each.name, to_torch(*each.tensor));
+  script.constant = [&source](const std::string& name) -> std::optional<at::Tensor> {
+    const auto found = source.constants.find(name);
+    return found == source.constants.end() ? std::nullopt : std::optional(to_torch(*found->second));
+  };
+  return compile(script);
 }
 
 std::vector<onnx::Tensor> evaluate_module(const onnx::ModuleSource& source) {

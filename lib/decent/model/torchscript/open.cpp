@@ -44,7 +44,8 @@ void check_is_torchscript(const std::filesystem::path& path) {
     refuse_model_file(path, "is damaged or not written by PyTorch: its archive cannot be read");
   }
   if (has(records, "models/model.json") || has(records, "serialized_exported_program.json")) {
-    refuse_model_file(path, "is a torch.export archive (.pt2), which is not supported yet");
+    throw UserError(model_in_quotes(path) +
+                    " is a torch.export archive: give its name the ending .pt2");
   }
   if (!has(records, "constants.pkl")) {
     refuse_model_file(

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "decent/core/file.h"
-#include "decent/model/weights/stored_tensor.h"
+#include "decent/core/stored_tensor.h"
 
 namespace decent {
 

@@ -8,7 +8,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
-#include "decent/model/weights/torch_tensor.h"
+#include "decent/core/torch_tensor.h"
 
 namespace decent {
 namespace {

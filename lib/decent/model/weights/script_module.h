@@ -1,8 +1,8 @@
 #pragma once
 // The tensors of a module that torch.jit.save wrote, without running its code. No torch.
 
-#include "decent/model/weights/stored_tensor.h"
-#include "decent/model/weights/torch_file.h"
+#include "decent/core/stored_tensor.h"
+#include "decent/core/torch_file.h"
 
 namespace decent {
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "decent/core/pickle.h"
-#include "decent/model/weights/stored_tensor.h"
-#include "decent/model/weights/torch_file.h"
+#include "decent/core/stored_tensor.h"
+#include "decent/core/torch_file.h"
 
 namespace decent {
 

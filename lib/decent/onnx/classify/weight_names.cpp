@@ -5,8 +5,8 @@
 #include <cctype>
 #include <vector>
 
+#include "decent/core/script_text.h"
 #include "decent/core/text.h"
-#include "decent/onnx/graph/names.h"
 
 namespace decent::onnx {
 namespace {

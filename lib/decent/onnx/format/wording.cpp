@@ -1,19 +1,8 @@
 #include "decent/onnx/format/wording.h"
 
-#include <array>
 #include <cctype>
-#include <cstdio>
 
 namespace decent::onnx {
-
-std::string count_text(std::int64_t count) {
-  std::array<char, 32> text{};
-  if (count < 10'000) return std::to_string(count);
-  const bool is_thousands = count < 1'000'000;
-  const double value = static_cast<double>(count) / (is_thousands ? 1e3 : 1e6);
-  std::snprintf(text.data(), text.size(), is_thousands ? "%.1fk" : "%.1fM", value);
-  return text.data();
-}
 
 std::string capitalised(std::string_view text) {
   std::string result(text);

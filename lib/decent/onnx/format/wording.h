@@ -2,7 +2,6 @@
 // Small texts of messages and of the report.
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,9 +9,6 @@ namespace decent::onnx {
 
 /// Names in a line of the short report.
 inline constexpr std::size_t kNamesInBrief = 3;
-
-/// "9999", "10.2k", "1.5M".
-std::string count_text(std::int64_t count);
 
 /// With a capital letter at the start, as a sentence has it.
 std::string capitalised(std::string_view text);

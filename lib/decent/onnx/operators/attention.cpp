@@ -1,6 +1,6 @@
 // Attention as one operator.
 
-#include "decent/onnx/graph/names.h"
+#include "decent/core/script_text.h"
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 

@@ -1,6 +1,6 @@
 // Clip, and what any number of tensors have in common, element by element: Min, Max, Mean, Sum.
 
-#include "decent/onnx/graph/names.h"
+#include "decent/core/script_text.h"
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/shape_arithmetic.h"

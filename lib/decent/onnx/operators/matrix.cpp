@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "decent/onnx/graph/names.h"
+#include "decent/core/script_text.h"
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/unsigned_types.h"

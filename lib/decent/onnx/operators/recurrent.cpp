@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "decent/core/script_text.h"
 #include "decent/onnx/format/decimals.h"
-#include "decent/onnx/graph/names.h"
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 

@@ -1,6 +1,6 @@
 // Elements put into tensors by index.
 
-#include "decent/onnx/graph/names.h"
+#include "decent/core/script_text.h"
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 

@@ -1,6 +1,6 @@
 #include "decent/onnx/translate/expression.h"
 
-#include "decent/onnx/graph/names.h"
+#include "decent/core/script_text.h"
 #include "decent/onnx/translate/value.h"
 
 namespace decent::onnx {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "decent/core/error.h"
-#include "decent/onnx/graph/names.h"
+#include "decent/core/script_text.h"
 
 namespace decent::onnx {
 namespace {

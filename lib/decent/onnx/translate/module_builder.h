@@ -4,8 +4,8 @@
 #include <deque>
 #include <set>
 
+#include "decent/core/script_text.h"
 #include "decent/onnx/graph/inner_scope.h"
-#include "decent/onnx/graph/names.h"
 #include "decent/onnx/translate/method_source.h"
 #include "decent/onnx/translate/translation.h"
 #include "decent/onnx/translate/value.h"

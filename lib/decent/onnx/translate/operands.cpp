@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "decent/onnx/graph/names.h"
+#include "decent/core/script_text.h"
 
 namespace decent::onnx {
 

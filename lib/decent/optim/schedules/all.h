@@ -16,6 +16,7 @@ struct Row {
   Options (*arguments)(const ScheduleOptions& options);
   /// Throws UserError for options that are missing or out of range.
   Schedule (*make)(const ScheduleOptions& options);
+  bool follows_evaluations = false;
 };
 
 /// Throws UserError where `valid` is false: "schedule: <name> is <value>: it must be <range>".
@@ -28,5 +29,6 @@ Row linear();         // linear.cpp
 Row step();           // decays.cpp
 Row exponential();    // decays.cpp
 Row one_cycle();      // one_cycle.cpp
+Row plateau();        // plateau.cpp
 
 }  // namespace decent::schedules

@@ -1,0 +1,193 @@
+#include "page_server.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include "decent/comm/socket.h"
+#include "decent/core/error.h"
+#include "decent/report/page/page.h"
+
+namespace decent {
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr std::size_t kMostHead = 16384;  // bytes of a request
+constexpr int kMostConnections = 32;
+
+struct Request {
+  std::string method;
+  std::string path;
+  std::string host;
+};
+
+struct Answer {
+  std::string status = "200 OK";
+  std::string type = "text/plain; charset=utf-8";
+  std::string body;
+};
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+std::string_view stripped(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Up to the empty line; a page's requests have no body.
+std::string receive_head(const Socket& socket) {
+  const auto deadline = steady_clock::now() + seconds(10);
+  std::string head;
+  while (head.size() < kMostHead && !head.ends_with("\r\n\r\n")) {
+    char next = 0;
+    receive_all(socket, {&next, 1}, deadline);
+    head += next;
+  }
+  return head;
+}
+
+// Nothing where it is no request.
+std::optional<Request> parse(const std::string& head) {
+  if (!head.ends_with("\r\n\r\n")) return std::nullopt;
+  const std::size_t first = head.find(' ');
+  const std::size_t second = head.find(' ', first + 1);
+  const std::size_t end = head.find("\r\n");
+  if (second == std::string::npos || second > end) return std::nullopt;
+  Request request{head.substr(0, first), head.substr(first + 1, second - first - 1), ""};
+  for (std::size_t at = end + 2; at < head.size();) {
+    const std::size_t line_end = head.find("\r\n", at);
+    const std::string_view line = std::string_view(head).substr(at, line_end - at);
+    if (lower(line.substr(0, 5)) == "host:") {
+      if (!request.host.empty()) return std::nullopt;
+      request.host = lower(stripped(line.substr(5)));
+    }
+    at = line_end + 2;
+  }
+  return request;
+}
+
+// Changes whenever a run writes something that the page shows.
+std::string stamp_of(std::span<const RunFolder> runs) {
+  std::string stamp;
+  for (const RunFolder& run : runs) {
+    for (const auto& file : {run.metrics(), run.log(), run.recipe(), run.confusion()}) {
+      std::error_code none;
+      const auto size = std::filesystem::file_size(file, none);
+      const auto time = std::filesystem::last_write_time(file, none).time_since_epoch().count();
+      stamp += none ? "-," : std::to_string(size) + "@" + std::to_string(time) + ",";
+    }
+  }
+  return stamp;
+}
+
+class Server {
+ public:
+  Server(std::span<const RunFolder> runs, int port)
+      : runs_(runs.begin(), runs.end()), listener_(listen(port)), port_(port_of(listener_)) {}
+
+  int port() const { return port_; }
+
+  [[noreturn]] void run() {
+    while (true) {
+      try {
+        Socket socket = accept_from(listener_, steady_clock::now() + std::chrono::hours(1));
+        // A browser keeps connections open on which it asks nothing: nobody waits for those.
+        if (connections_ >= kMostConnections) continue;
+        ++connections_;
+        start_answer(std::move(socket));
+      } catch (const std::system_error&) {
+        // Nobody came for an hour, or one who came was gone at once.
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      }
+    }
+  }
+
+ private:
+  static Socket listen(int port) {
+    try {
+      return listen_on("127.0.0.1", port);
+    } catch (const std::system_error& error) {
+      throw UserError("--serve " + std::to_string(port) + ": cannot listen on this port: " +
+                      error.code().message() + ". --serve 0 takes a free one");
+    }
+  }
+
+  void start_answer(Socket socket) {
+    try {
+      std::thread([this, s = std::move(socket)] { answer(s); }).detach();
+    } catch (const std::system_error&) {
+      --connections_;
+      throw;
+    }
+  }
+
+  void answer(const Socket& socket) {
+    try {
+      const auto request = parse(receive_head(socket));
+      send(socket, request ? answer_to(*request) : Answer{.status = "400 Bad Request", .body = ""});
+    } catch (const std::exception&) {
+      // The browser has gone, or there is no memory: it asks again.
+    }
+    --connections_;
+  }
+
+  // A page of another site whose name leads here (DNS rebinding) has that name as its host.
+  bool is_for_us(const std::string& host) const {
+    const std::string end = ":" + std::to_string(port_);
+    return host == "127.0.0.1" + end || host == "localhost" + end ||
+           (port_ == 80 && (host == "127.0.0.1" || host == "localhost"));
+  }
+
+  Answer answer_to(const Request& request) const {
+    if (!is_for_us(request.host))
+      return {.status = "403 Forbidden", .body = "This server is 127.0.0.1 and localhost only.\n"};
+    if (request.method != "GET") return {.status = "405 Method Not Allowed", .body = ""};
+    if (request.path == "/")
+      return {.type = "text/html; charset=utf-8", .body = report_page(runs_, {.served = true})};
+    if (request.path == "/stamp") return {.body = stamp_of(runs_)};
+    if (request.path == "/data") return {.type = "application/json", .body = report_data(runs_)};
+    return {.status = "404 Not Found", .body = ""};
+  }
+
+  static void send(const Socket& socket, const Answer& answer) {
+    const std::string text = "HTTP/1.1 " + answer.status + "\r\nContent-Type: " + answer.type +
+                             "\r\nContent-Length: " + std::to_string(answer.body.size()) +
+                             "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff" +
+                             "\r\nX-Frame-Options: DENY\r\nConnection: close\r\n\r\n" + answer.body;
+    send_all(socket, text, steady_clock::now() + seconds(60));
+  }
+
+  std::vector<RunFolder> runs_;
+  Socket listener_;
+  int port_;
+  std::atomic<int> connections_ = 0;
+};
+
+}  // namespace
+
+void serve_page(std::span<const RunFolder> runs, int port) {
+  Server server(runs, port);
+  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { std::_Exit(0); });
+  std::printf("http://127.0.0.1:%d/ until Ctrl-C\n", server.port());
+  std::fflush(stdout);
+  server.run();
+}
+
+}  // namespace decent

@@ -1,0 +1,90 @@
+#include "predict_command.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "decent/comm/gather.h"
+#include "decent/core/error.h"
+#include "decent/core/quote.h"
+#include "decent/core/text.h"
+#include "decent/report/data_files.h"
+#include "decent/report/predictions/formats.h"
+#include "decent/report/run_folder.h"
+#include "decent/task/predicted.h"
+#include "decent/train/left_out_list.h"
+#include "decent/train/predictions/predictor.h"
+
+namespace decent {
+namespace {
+
+// Of the model's run, of the output folder's, or of the data; none where nothing names classes.
+std::vector<std::string> names_of_classes(const TriedTask& tried,
+                                          const std::filesystem::path& run) {
+  const auto count = static_cast<std::size_t>(tried.trial.classes);
+  std::vector<std::string> names;
+  if (count == 0) return names;
+  if (!run.empty()) names = read_classes(RunFolder(run).classes());
+  if (names.empty()) names = read_classes(RunFolder(tried.task.recipe.output).classes());
+  if (names.empty()) names = written_classes(tried.task.predict->samples->source().classes());
+  if (names.empty()) return names;
+  while (names.size() < count) names.push_back(std::to_string(names.size()));
+  names.resize(count);
+  return names;
+}
+
+std::unique_ptr<PredictionFile> open_file(const std::filesystem::path& path,
+                                          std::vector<std::string> names) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed))
+    throw WriteError("cannot write '" + path.string() + "': it is a folder");
+  return find_prediction_format(path)->open(path, std::move(names));
+}
+
+// "0 3, 1 12": how many samples of each class; empty where there are none, or many classes.
+std::string classes_text(const PredictionCounts& counts, const std::vector<std::string>& names) {
+  constexpr std::size_t kMostShown = 20;
+  if (counts.of_classes.size() > kMostShown) return "";
+  std::vector<std::string> parts;
+  for (const auto& [number, count] : counts.of_classes) {
+    const auto place = static_cast<std::size_t>(number);
+    const std::string name =
+        place < names.size() ? in_quotes(names[place]) : std::to_string(number);
+    parts.push_back(std::to_string(count) + " of class " + name);
+  }
+  return join(parts);
+}
+
+}  // namespace
+
+void write_predictions(Program& program, TriedTask& tried, const std::filesystem::path& run,
+                       const std::shared_ptr<Communicator>& communicator) {
+  Task& task = tried.task;
+  World& world = *program.world;
+  const std::filesystem::path path = program.flags.predict_file.value();
+  std::vector<std::string> names;
+  std::unique_ptr<PredictionFile> file;
+  world.agree("prediction file", [&] {
+    if (!program.main_worker()) return;
+    names = names_of_classes(tried, run);
+    file = open_file(path, names);
+  });
+  const bool probabilities = task.model->gives_logits() || gives_probabilities(task, tried.trial);
+  // Rank 0's, as workers that evaluated too have tried other batches.
+  const bool agreed = world.gather("gives probabilities", probabilities).front();
+  const PredictionCounts counts = Predictor(task, communicator, world, agreed).run(file.get());
+  if (task.predict->left_out) LeftOutList({}, *program.log).add(world, *task.predict);
+  program.log->info("predicted " + counted(counts.samples, "sample") + " of data.predict: '" +
+                    path.string() + "'");
+  if (counts.not_finite > 0) {
+    program.log->warn("the model's outputs for " + counted(counts.not_finite, "sample") +
+                      " are not finite (the first is row " +
+                      std::to_string(counts.first_not_finite) +
+                      "): a class or a probability of such a sample means nothing");
+  }
+  const std::string classes = classes_text(counts, names);
+  if (!classes.empty()) program.log->info(classes);
+}
+
+}  // namespace decent

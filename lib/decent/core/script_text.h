@@ -1,0 +1,41 @@
+#pragma once
+// Names of other formats, which may hold anything, as names of TorchScript's source, and literals.
+
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace decent {
+
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Gives every name another identifier; the same spelling as far as possible.
+class Identifiers {
+ public:
+  /// "/layer1/conv/Conv_output_0" becomes "layer1_conv_Conv_output_0"; a number follows where that
+  /// is taken or a word of the language.
+  std::string make(std::string_view name);
+
+ private:
+  std::set<std::string, std::less<>> taken_;
+};
+
+/// The name of a parameter or buffer in the module: dots stay as steps of the hierarchy, what
+/// cannot stand in a name becomes "_".
+std::string module_path(std::string_view name);
+
+/// The same, as far as TorchScript can keep a name with getattr: printable ASCII stays, but for
+/// quotes and backslashes.
+std::string printable_path(std::string_view name);
+
+/// How TorchScript reads an attribute of the module: "self.layer1.conv.weight",
+/// "getattr(self.layers, \"0\").weight".
+std::string attribute_expression(std::string_view path);
+
+/// A TorchScript literal: "0.5", "float(\"inf\")", "1e-05"; reads back to the same double.
+std::string literal(double value);
+
+/// A TorchScript string literal, quotes included.
+std::string string_literal(std::string_view text);
+
+}  // namespace decent

@@ -1,0 +1,75 @@
+#include "decent/model/pt2/open.h"
+
+#include <memory>
+#include <utility>
+
+#include "decent/model/pt2/export.h"
+#include "decent/model/pt2/import.h"
+#include "decent/model/pt2/layout.h"
+#include "decent/pt2/report/report.h"
+
+namespace decent {
+namespace {
+
+class Pt2Origin final : public ModelOrigin {
+ public:
+  explicit Pt2Origin(Pt2Import import) : import_(std::move(import)) {}
+
+  std::vector<std::string> report(bool full) const override {
+    return pt2::import_report({import_.archive, import_.programs, import_.translation},
+                              full ? pt2::Detail::full : pt2::Detail::brief);
+  }
+  // The report names those that stay as they were exported.
+  bool fixes_modes_on_purpose() const override { return true; }
+  std::string nothing_trainable(std::size_t parameters) const override;
+  std::string argument_of(const std::string& name) const override;
+  std::optional<LayoutMismatch> input_mismatch(const FedInput& input) const override;
+  std::string batch_advice(std::int64_t samples) const override {
+    return pt2_batch_advice(*import_.programs.train, samples);
+  }
+  std::optional<std::int64_t> fixed_batch() const override {
+    return pt2_fixed_batch(*import_.programs.train);
+  }
+  void write_back(const Model& model, const std::filesystem::path& path) const override {
+    export_pt2(import_, model, path);
+  }
+
+ private:
+  const Pt2Import import_;
+};
+
+std::string Pt2Origin::nothing_trainable(std::size_t parameters) const {
+  return "has no trainable parameter" +
+         std::string(parameters == 0 ? "." : ": requires_grad is False for all of them.") +
+         "\nIn Python, model.requires_grad_(True) before torch.export.export makes them trainable.";
+}
+
+std::string Pt2Origin::argument_of(const std::string& name) const {
+  for (const auto& [input, argument] : import_.translation.arguments) {
+    if (input == name) return argument;
+  }
+  return name;
+}
+
+std::optional<LayoutMismatch> Pt2Origin::input_mismatch(const FedInput& input) const {
+  const auto& arguments = import_.translation.arguments;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const auto& [name, argument] = arguments[i];
+    const bool is_named = input.name == name || input.name == argument;
+    if (input.name.empty() ? i == input.position : is_named)
+      return pt2_input_mismatch(*import_.programs.train, name, input);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+OpenedModel open_pt2(const std::filesystem::path& path, const ImportOptions& options) {
+  Pt2Import import = import_pt2(path);
+  OpenedModel opened{
+      .module = import.module, .origin = nullptr, .output = options.output, .logits_switch = ""};
+  opened.origin = std::make_shared<const Pt2Origin>(std::move(import));
+  return opened;
+}
+
+}  // namespace decent

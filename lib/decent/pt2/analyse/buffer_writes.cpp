@@ -1,0 +1,149 @@
+#include "decent/pt2/analyse/buffer_writes.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "decent/pt2/analyse/arguments.h"
+#include "decent/pt2/analyse/target.h"
+#include "decent/pt2/program/walk.h"
+
+namespace decent::pt2 {
+namespace {
+
+using Kind = OwnTensor::Kind;
+using OwnTensors = ByName<OwnTensor>;  // by the values of a graph that are views of them
+
+const OwnTensor* own_tensor(const Argument& argument, const OwnTensors& tensors) {
+  const std::string* name = value_name(argument);
+  const auto found = name == nullptr ? tensors.end() : tensors.find(*name);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+// Follows the module's own tensors through a graph and those inside of it.
+class TensorFlow {
+ public:
+  using Visit = std::function<void(const Node&, const OwnTensors&)>;
+
+  TensorFlow(const OperatorSchemas& schemas, Visit visit)
+      : schemas_(schemas), visit_(std::move(visit)) {}
+
+  void walk(const Graph& graph, OwnTensors& tensors) const {
+    for (const Node& node : graph.nodes) {
+      const std::vector<const Graph*> regions = regions_of(node);
+      for (const Graph* region : regions) enter(node, *region, tensors);
+      if (!regions.empty()) continue;
+      visit_(node, tensors);
+      follow_results(node, tensors);
+    }
+  }
+
+ private:
+  // Where `from` are views of own tensors, so are `to`.
+  static void pass(const std::vector<Argument>& from, const OwnTensors& tensors_of_from,
+                   const std::vector<Argument>& to, OwnTensors& tensors) {
+    for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i) {
+      const OwnTensor* tensor = own_tensor(from[i], tensors_of_from);
+      const std::string* name = value_name(to[i]);
+      if (tensor != nullptr && name != nullptr) tensors.insert_or_assign(*name, *tensor);
+    }
+  }
+
+  void enter(const Node& node, const Graph& region, OwnTensors& tensors) const {
+    OwnTensors inside;
+    pass(operands_of(node), tensors, region.inputs, inside);
+    walk(region, inside);
+    pass(region.outputs, inside, results_of(node), tensors);
+  }
+
+  void follow_results(const Node& node, OwnTensors& tensors) const {
+    const OperatorSchema* schema = schemas_.find(parse_target(node.target));
+    if (schema == nullptr) return;
+    for (std::size_t i = 0; i < std::min(schema->results_in.size(), node.outputs.size()); ++i) {
+      if (!schema->results_in[i]) continue;
+      const Argument* source = node.find(schema->arguments[*schema->results_in[i]].name);
+      const OwnTensor* tensor = source == nullptr ? nullptr : own_tensor(*source, tensors);
+      if (tensor == nullptr) continue;
+      const OwnTensor whose = *tensor;  // of the map that grows here
+      for_each_value_name(node.outputs[i],
+                          [&](const std::string& name) { tensors.insert_or_assign(name, whose); });
+    }
+  }
+
+  const OperatorSchemas& schemas_;
+  const Visit visit_;
+};
+
+OwnTensors own_tensors(const ExportedProgram& program) {
+  OwnTensors tensors;
+  for (const InputSpec& input : program.input_specs) {
+    if (const auto* buffer = std::get_if<BufferInput>(&input))
+      tensors.emplace(buffer->arg, OwnTensor{buffer->buffer_name, Kind::buffer});
+    if (const auto* parameter = std::get_if<ParameterInput>(&input))
+      tensors.emplace(parameter->arg, OwnTensor{parameter->parameter_name, Kind::parameter});
+    if (const auto* constant = std::get_if<TensorConstantInput>(&input))
+      tensors.emplace(constant->arg, OwnTensor{constant->tensor_constant_name, Kind::constant});
+  }
+  return tensors;
+}
+
+void visit_nodes(const ExportedProgram& program, const OperatorSchemas& schemas,
+                 TensorFlow::Visit visit) {
+  OwnTensors tensors = own_tensors(program);
+  TensorFlow(schemas, std::move(visit)).walk(program.graph, tensors);
+}
+
+// The schema of detach_ says that it writes; it leaves the elements alone.
+bool writes(const Node& node, const OperatorSchema& schema, const NamedArgument& input) {
+  const SchemaArgument* argument = schema.find(input.name);
+  return argument != nullptr && argument->is_written && parse_target(node.target).name != "detach_";
+}
+
+// Nodes of norms that update their statistics, always or in training.
+std::set<const Node*> updating_norms(const ModeSurvey& modes) {
+  std::set<const Node*> nodes;
+  for (const ModeSwitch& each : modes.switches) {
+    if (each.kind == ModeSwitch::Kind::flag && (each.is_on || each.follows))
+      nodes.insert(each.node);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+std::string module_of_buffer(const std::string& buffer) {
+  const std::size_t dot = buffer.rfind('.');
+  return dot == std::string::npos ? "" : buffer.substr(0, dot);
+}
+
+BufferWrites find_buffer_writes(const ExportedProgram& program, const OperatorSchemas& schemas) {
+  BufferWrites found;
+  visit_nodes(program, schemas, [&](const Node& node, const OwnTensors& tensors) {
+    const OperatorSchema* schema = schemas.find(parse_target(node.target));
+    if (schema == nullptr) return;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const OwnTensor* tensor = own_tensor(node.inputs[i].value, tensors);
+      if (tensor != nullptr && writes(node, *schema, node.inputs[i]))
+        found.insert({&node, {tensor->name, i, tensor->kind}});
+    }
+  });
+  return found;
+}
+
+std::vector<OwnTensor> find_statistics(const ExportedProgram& program,
+                                       const OperatorSchemas& schemas, const ModeSurvey& modes) {
+  const std::set<const Node*> norms = updating_norms(modes);
+  std::vector<OwnTensor> found;
+  visit_nodes(program, schemas, [&](const Node& node, const OwnTensors& tensors) {
+    if (norms.count(&node) == 0) return;
+    for (const char* name : {"running_mean", "running_var"}) {
+      const Argument* statistics = node.find(name);
+      const OwnTensor* tensor = statistics == nullptr ? nullptr : own_tensor(*statistics, tensors);
+      if (tensor != nullptr) found.push_back(*tensor);
+    }
+  });
+  return found;
+}
+
+}  // namespace decent::pt2

@@ -1,0 +1,20 @@
+#pragma once
+// The tables of weights and of constants, from their JSON.
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "decent/pt2/archive/records.h"
+#include "decent/pt2/json/document.h"
+#include "decent/pt2/program/program.h"
+
+namespace decent::pt2 {
+
+/// The tensors of a table whose records lie in `folder`. `archive` is the whole file. Throws
+/// UserError naming the place where something is not as the schema says, for tensors that are
+/// pickled or do not lie in their records.
+ByName<Payload> parse_payloads(Json json, std::string_view folder, const Records& records,
+                               std::span<const std::byte> archive);
+
+}  // namespace decent::pt2

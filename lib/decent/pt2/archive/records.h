@@ -1,0 +1,52 @@
+#pragma once
+// The records of a torch.export archive: the entries of a zip archive, which all lie in one folder
+// and are stored as they are.
+
+#include <cstddef>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/core/zip.h"
+
+namespace decent::pt2 {
+
+/// Folders and names in an archive, without the one folder that all lie in.
+inline constexpr std::string_view kModelsFolder = "models/";
+inline constexpr std::string_view kWeightsFolder = "data/weights/";
+inline constexpr std::string_view kConstantsFolder = "data/constants/";
+inline constexpr std::string_view kSampleInputsFolder = "data/sample_inputs/";
+
+class Records {
+ public:
+  /// `bytes` outlive it. Throws UserError, which begins with `what`, for anything that is not an
+  /// archive that torch.export.save wrote, with what to do about it.
+  Records(std::span<const std::byte> bytes, std::string what);
+
+  /// What messages begin with: "model 'net.pt2'".
+  const std::string& what() const { return what_; }
+  /// The same for messages about a record.
+  std::string what_of(std::string_view record) const;
+
+  /// nullptr where there is none.
+  const ZipEntry* find(std::string_view name) const;
+  /// Throws UserError where there is none.
+  const ZipEntry& at(std::string_view name) const;
+  /// The content of a record of text or of a pickle, whose checksum is right. Throws UserError.
+  std::string_view content(std::string_view name) const;
+
+  /// The exported programs: "model" of "models/model.json".
+  std::vector<std::string> programs() const;
+
+ private:
+  bool has_folder(std::string_view folder) const;
+  void check_format() const;
+  void check_programs() const;
+
+  std::string what_;
+  std::map<std::string_view, ZipEntry> entries_;
+};
+
+}  // namespace decent::pt2

@@ -1,0 +1,218 @@
+#pragma once
+// An exported program in memory: what torch.export.save wrote, as far as training needs it. Bytes
+// of tensors stay where they are, in the mapped archive. Nothing here needs LibTorch.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "decent/pt2/program/argument.h"
+#include "decent/pt2/program/tree_spec.h"
+
+namespace decent::pt2 {
+
+template <typename Value>
+using ByName = std::map<std::string, Value, std::less<>>;
+
+/// A number that was known when the program was exported, or an expression of symbols.
+template <typename Number>
+struct SymValue {
+  std::optional<Number> value;  // nothing for an expression
+  std::string expression;       // sympy's: "Symbol('s77', positive=True, integer=True)"
+  std::optional<Number> hint;   // of an expression: its value for the example inputs
+};
+using SymInt = SymValue<std::int64_t>;
+using SymFloat = SymValue<double>;
+using SymBool = SymValue<bool>;
+
+/// The symbol that an expression consists of: "s77"; nothing where it is a number or more than one
+/// symbol. ExportedProgram::range_constraints has its bounds.
+std::optional<std::string> symbol_of(const SymInt& number);
+
+struct TensorMeta {
+  ScalarType dtype = ScalarType::unknown;
+  std::vector<SymInt> sizes;
+  std::vector<SymInt> strides;
+  SymInt storage_offset;
+  Device device;
+  Layout layout = Layout::strided;
+  bool requires_grad = false;
+};
+
+// ---- graph ----
+
+struct NamedArgument {
+  enum class Kind { unknown, positional, keyword };
+  std::string name;  // in the operator's schema
+  Argument value;
+  Kind kind = Kind::unknown;
+};
+
+struct Node {
+  std::string target;  // "torch.ops.aten.linear.default", "_operator.mul",
+                       // "torch.ops.higher_order.cond"
+  std::vector<NamedArgument> inputs;
+  std::vector<Argument> outputs;
+  ByName<std::string> metadata;  // "stack_trace", "nn_module_stack", "torch_fn", ..
+  std::string name;              // "" in files of older versions
+  std::optional<bool> is_hop_single_tensor_return;
+  std::size_t place = 0;  // in its graph, from 0
+
+  /// nullptr where it has none of that name.
+  const Argument* find(std::string_view input) const {
+    for (const NamedArgument& each : inputs) {
+      if (each.name == input) return &each.value;
+    }
+    return nullptr;
+  }
+};
+
+/// Checked: each value is made once, by an input or by a node, and before it is used.
+struct Graph {
+  std::vector<Argument> inputs;
+  std::vector<Argument> outputs;
+  std::vector<Node> nodes;
+  ByName<TensorMeta> tensor_values;
+  ByName<SymInt> sym_int_values;
+  ByName<SymFloat> sym_float_values;
+  ByName<SymBool> sym_bool_values;
+  ByName<CustomObjArgument> custom_obj_values;
+  bool is_single_tensor_return = false;  // of an inner graph: one tensor, not a tuple of one
+};
+
+// ---- signature: one InputSpec for each input of the graph, in order, and so for the outputs ----
+
+struct UserInput {
+  Argument arg;
+};
+struct ParameterInput {
+  std::string arg;  // in the graph: "p_l_weight"
+  std::string parameter_name;
+};
+struct BufferInput {
+  std::string arg;
+  std::string buffer_name;
+  bool persistent = true;  // a persistent one lies with the weights, another with the constants
+};
+struct TensorConstantInput {
+  std::string arg;
+  std::string tensor_constant_name;
+};
+struct CustomObjInput {
+  std::string arg;
+  std::string custom_obj_name;
+};
+struct TokenInput {
+  std::string arg;
+};
+/// An argument that was no tensor when the program was exported, and is fixed.
+struct ConstantInput {
+  std::string name;
+  std::variant<None, bool, std::int64_t, double, std::string> value;
+};
+using InputSpec = std::variant<UserInput, ParameterInput, BufferInput, TensorConstantInput,
+                               CustomObjInput, TokenInput, ConstantInput>;
+
+struct UserOutput {
+  Argument arg;
+};
+struct LossOutput {
+  std::string arg;
+};
+struct BufferMutation {
+  std::string arg;
+  std::string buffer_name;
+};
+struct ParameterMutation {
+  std::string arg;
+  std::string parameter_name;
+};
+struct GradientToParameter {
+  std::string arg;
+  std::string parameter_name;
+};
+struct GradientToUserInput {
+  std::string arg;
+  std::string user_input_name;
+};
+struct UserInputMutation {
+  std::string arg;
+  std::string user_input_name;
+};
+struct TokenOutput {
+  std::string arg;
+};
+using OutputSpec =
+    std::variant<UserOutput, LossOutput, BufferMutation, ParameterMutation, GradientToParameter,
+                 GradientToUserInput, UserInputMutation, TokenOutput>;
+
+// ---- weights and constants ----
+
+/// Elements of a storage, from the first that a tensor has to behind its last; gaps are included.
+struct StorageRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// A tensor of the archive: a view of a record, which holds the bytes of its whole storage.
+/// Several tensors may view one record: tied weights are those that agree in record, dtype, sizes,
+/// strides and storage_offset. Checked: the view lies inside of the record.
+struct Payload {
+  std::string record;                  // "data/weights/weight_0"
+  std::span<const std::byte> storage;  // in the mapped archive
+  std::uint64_t offset = 0;            // of the storage in the archive's file
+  ScalarType dtype = ScalarType::unknown;
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;
+  std::int64_t storage_offset = 0;  // in elements
+  bool is_param = false;
+  bool requires_grad = false;
+
+  /// Elements of the tensor; 1 for a scalar.
+  std::int64_t count() const;
+  /// Where they lie in the storage; nothing for a tensor without elements.
+  StorageRange range() const;
+  /// Whether its elements lie in order without gaps (sizes of 1 may have any stride).
+  bool is_contiguous() const;
+  /// Whether it is the same view of the same record, as tied weights are.
+  bool is_same_view(const Payload& other) const;
+};
+
+// ---- program ----
+
+struct RangeConstraint {
+  std::optional<std::int64_t> min_value;
+  std::optional<std::int64_t> max_value;
+};
+
+struct SchemaVersion {
+  std::int64_t major = 0;
+  std::int64_t minor = 0;
+};
+
+struct ExportedProgram {
+  std::string name;  // "model"; "train" and "eval" in a package of two
+  Graph graph;
+  std::vector<InputSpec> input_specs;
+  std::vector<OutputSpec> output_specs;
+  TreeSpec in_spec;   // of the tuple (args, kwargs); its leaves are the user and constant inputs
+  TreeSpec out_spec;  // its leaves are the user outputs
+  std::vector<std::string> forward_arg_names;  // empty where the file does not say them
+  ByName<RangeConstraint> range_constraints;   // of symbols: "s77"
+  ByName<std::int64_t> opset_version;          // "aten" -> 10
+  SchemaVersion schema_version;
+  std::vector<std::string> verifiers;  // "TRAINING" as torch.export.export gives it, "ATEN" after
+                                       // run_decompositions
+  std::string torch_version;
+  ByName<Payload> weights;    // parameters and persistent buffers
+  ByName<Payload> constants;  // lifted constants and other buffers
+};
+
+}  // namespace decent::pt2

@@ -1,0 +1,27 @@
+#pragma once
+// What an import understood of a file, as text for people.
+
+#include <string>
+#include <vector>
+
+#include "decent/pt2/archive/read.h"
+#include "decent/pt2/translate/translation.h"
+
+namespace decent::pt2 {
+
+struct ImportFacts {
+  const Archive& archive;
+  const Programs& programs;
+  const Translation& translation;
+};
+
+enum class Detail {
+  brief,  // about 20 lines: groups with some names
+  full,   // a line for each tensor, and the TorchScript of the program
+};
+
+/// Lines: where the file comes from, operators, tensors, which of them are tied, inputs, how train
+/// and eval mode differ and what the export has lost of that.
+std::vector<std::string> import_report(const ImportFacts& facts, Detail detail);
+
+}  // namespace decent::pt2

@@ -1,0 +1,47 @@
+// Operators of tensors that are more, less or other than a call of what they are named after.
+
+#include <array>
+#include <string>
+
+#include "decent/core/script_text.h"
+#include "decent/pt2/translate/node_context.h"
+#include "decent/pt2/translate/rules.h"
+
+namespace decent::pt2 {
+namespace {
+
+// A constant of the program, which other nodes may write into.
+void copy_of_constant(NodeContext& context) { context.assign(context.input(0) + ".clone()"); }
+
+// What makes the noise of stochastic depth: nothing is left out in evaluation.
+void noise(NodeContext& context) {
+  const ModeSwitch* found = context.mode_switch();
+  if (found == nullptr) return call_operator(context);
+  const std::string& name = context.target().name;
+  const std::string instead = name.ends_with('_') ? "torch.fill_(" : "torch.full_like(";
+  context.assign(context.call("torch." + name) + " if " + context.training() + " else " + instead +
+                 context.input("self") + ", " + literal(found->in_evaluation) + ")");
+}
+
+// The one operator of PyTorch's that opens files, and makes them where `shared` is true: a model
+// file is data.
+void refuse_files(NodeContext& /*context*/) {
+  throw Unsupported(
+      "reads a file of the machine: read it in Python before the export, as a buffer of the model");
+}
+
+}  // namespace
+
+std::span<const OperatorRule> tensor_rules() {
+  static constexpr std::array kRules = std::to_array<OperatorRule>({
+      {"aten.lift_fresh", copy_of_constant},
+      {"aten.lift_fresh_copy", copy_of_constant},
+      {"aten.bernoulli_", noise},
+      {"aten.floor", noise},
+      {"aten.floor_", noise},
+      {"aten.from_file", refuse_files},
+  });
+  return kRules;
+}
+
+}  // namespace decent::pt2

@@ -1,0 +1,81 @@
+#pragma once
+// A method of the module while it is written.
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "decent/core/script_text.h"
+#include "decent/pt2/analyse/buffer_writes.h"
+#include "decent/pt2/analyse/mode.h"
+#include "decent/pt2/analyse/schemas.h"
+#include "decent/pt2/program/program.h"
+#include "decent/pt2/translate/argument_text.h"
+
+namespace decent::pt2 {
+
+/// Values of one graph, by their names there. Graphs inside of others have a scope of their own.
+class ValueScope {
+ public:
+  void define(const std::string& name, const std::string& text) {
+    texts_.insert_or_assign(name, text);
+  }
+  /// Throws Unsupported where it is not defined: what makes it has no translation.
+  const std::string& text(const std::string& name) const;
+
+ private:
+  ByName<std::string> texts_;
+};
+
+/// What is known of the program that the method is of.
+struct Analysis {
+  const OperatorSchemas& schemas;
+  ModeSurvey modes;
+  BufferWrites writes;
+  bool is_for_both_modes = true;  // false for one of two programs
+};
+
+class MethodWriter {
+ public:
+  explicit MethodWriter(const Analysis& analysis) : analysis_(analysis) {}
+
+  void line(const std::string& text) { lines_ += std::string(depth_ * 4, ' ') + text + "\n"; }
+  /// Lines up to the matching close() stand one step further in.
+  void open(const std::string& text) {
+    line(text);
+    ++depth_;
+  }
+  void close() { --depth_; }
+
+  /// An identifier that nothing else in the method has.
+  std::string fresh_name(const std::string& name) { return identifiers_.make(name); }
+  std::string device() {
+    needs_device_ = true;
+    return "device";
+  }
+
+  /// Lines of the graph's nodes. A node that has no translation is noted in refusals(), and its
+  /// results are taken as if it had, so that all are found at once.
+  void add_nodes(const Graph& graph, ValueScope& scope);
+  /// "node 'x' (torch.ops.mine.f.default) belongs to ..".
+  const std::vector<std::string>& refusals() const { return refusals_; }
+
+  /// The lines, after "device = .." with this expression where they need it.
+  std::string body(const std::string& device) const;
+
+  const OperatorSchemas& schemas() const { return analysis_.schemas; }
+  const ModeSurvey& modes() const { return analysis_.modes; }
+  const BufferWrite* training_write(const Node& node) const;
+
+ private:
+  void add_node(const Node& node, ValueScope& scope);
+
+  const Analysis& analysis_;
+  Identifiers identifiers_;
+  std::string lines_;
+  std::size_t depth_ = 1;  // inside a method
+  bool needs_device_ = false;
+  std::vector<std::string> refusals_;
+};
+
+}  // namespace decent::pt2

@@ -1,0 +1,233 @@
+#include "decent/pt2/translate/program_method.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "decent/core/error.h"
+#include "decent/core/script_text.h"
+#include "decent/core/text.h"
+#include "decent/pt2/analyse/arguments.h"
+#include "decent/pt2/analyse/declared.h"
+#include "decent/pt2/translate/program_results.h"
+
+namespace decent::pt2 {
+namespace {
+
+// torch.export takes sizes 0 and 1 for fixed ones, so that every free one is said to be 2 at least.
+// A batch of 1 is fine all the same.
+constexpr std::int64_t kLeastFree = 2;
+
+class ProgramWriter {
+ public:
+  ProgramWriter(const ExportedProgram& program, const Analysis& analysis,
+                const MethodOptions& options)
+      : program_(program), options_(options), method_(analysis) {}
+
+  ProgramMethod run() {
+    check_outputs();
+    for (const InputSpec& input : program_.input_specs)
+      std::visit([&](const auto& each) { declare(each); }, input);
+    check_inputs();
+    method_.add_nodes(program_.graph, scope_);
+    result_.refusals = method_.refusals();
+    if (result_.refusals.empty()) add_return();
+    result_.body = method_.body(device());
+    return std::move(result_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw UserError(options_.about + " " + what);
+  }
+
+  // ---- inputs of the graph
+
+  void declare(const ParameterInput& input) {
+    declare_tensor(input.arg, input.parameter_name, program_.weights, result_.parameters);
+  }
+
+  // Others than those of the state_dict are constants where nothing writes into them: an average
+  // over workers must not touch a mask that holds -3e38.
+  void declare(const BufferInput& input) {
+    const auto& stored = input.persistent ? program_.weights : program_.constants;
+    if (input.persistent || options_.written.count(input.buffer_name) != 0) {
+      declare_tensor(input.arg, input.buffer_name, stored, result_.buffers);
+    } else {
+      declare_constant(input.arg, input.buffer_name);
+    }
+  }
+
+  void declare(const TensorConstantInput& input) {
+    declare_constant(input.arg, input.tensor_constant_name);
+  }
+
+  void declare(const UserInput& input) {
+    const std::string* name = value_name(input.arg);
+    const bool is_tensor = std::holds_alternative<TensorArgument>(input.arg);
+    if (name == nullptr || (!is_tensor && !std::holds_alternative<SymIntArgument>(input.arg)))
+      refuse("takes an input that is neither a tensor nor a whole number");
+    result_.inputs.emplace_back(*name, method_.fresh_name(*name));
+    result_.types.emplace_back(is_tensor ? "Tensor" : "int");
+    scope_.define(*name, result_.inputs.back().second);
+  }
+
+  // It stands in the nodes already.
+  void declare(const ConstantInput& /*input*/) {}
+
+  void declare(const CustomObjInput& input) const {
+    refuse("holds an object of a class (ScriptObject '" + input.custom_obj_name +
+           "'), which only Python can make: keep it outside of the model");
+  }
+  void declare(const TokenInput& /*input*/) const {
+    refuse("orders effects by tokens, as printing operators need them: export it without those");
+  }
+
+  void declare_tensor(const std::string& arg, const std::string& name,
+                      const ByName<Payload>& stored, std::vector<NamedPayload>& tensors) {
+    const std::string path = printable_path(name);
+    check_path(path, name);
+    tensors.push_back({path, &payload(name, stored)});
+    scope_.define(arg, attribute_expression(path));
+    if (device_of_.empty()) device_of_ = attribute_expression(path);
+  }
+
+  // Names of Python's modules may hold anything, and those of TorchScript's have a meaning.
+  void check_path(const std::string& path, const std::string& name) {
+    const auto [place, is_new] = names_.emplace(path, name);
+    if (!is_new && place->second != name) {
+      refuse("has tensors '" + place->second + "' and '" + name +
+             "', which are one name here: give one of their modules another name");
+    }
+    const std::string step = path.substr(path.rfind('.') + 1);
+    if (step == "training" || step == "forward")
+      refuse("has a tensor '" + name + "', whose name a module needs itself: give it another");
+  }
+
+  void declare_constant(const std::string& arg, const std::string& name) {
+    const std::string identifier = constants_.make(options_.constants_prefix + name);
+    result_.constants.emplace(identifier, &payload(name, program_.constants));
+    scope_.define(arg, "CONSTANTS." + identifier);
+  }
+
+  const Payload& payload(const std::string& name, const ByName<Payload>& stored) const {
+    const auto found = stored.find(name);
+    if (found != stored.end()) return found->second;
+    refuse("has no tensor '" + name + "', which its program reads");
+  }
+
+  // ---- what the export took for granted
+
+  // "x.dim() == 2 and x.size(1) == 64": what the nodes were made for.
+  void check_inputs() {
+    for (std::size_t i = 0; i < result_.inputs.size(); ++i) {
+      const auto meta = program_.graph.tensor_values.find(result_.inputs[i].first);
+      if (meta == program_.graph.tensor_values.end()) continue;
+      const std::string& name = result_.inputs[i].second;
+      std::vector<std::string> conditions = {
+          name + ".dim() == " + std::to_string(meta->second.sizes.size())};
+      for (std::size_t dim = 0; dim < meta->second.sizes.size(); ++dim)
+        add_condition(name + ".size(" + std::to_string(dim) + ")", meta->second.sizes[dim],
+                      conditions);
+      method_.line("assert " + join(conditions, " and ") + ", " +
+                   string_literal(name + " is not as in the export: " +
+                                  declared_text(meta->second) + ranges_text(meta->second)));
+    }
+  }
+
+  void add_condition(const std::string& size, const SymInt& declared,
+                     std::vector<std::string>& conditions) {
+    if (declared.value) {
+      conditions.push_back(size + " == " + std::to_string(*declared.value));
+      return;
+    }
+    const std::optional<std::string> symbol = symbol_of(declared);
+    if (!symbol) return;
+    const auto [first, is_new] = sizes_.emplace(*symbol, size);
+    if (!is_new) conditions.push_back(size + " == " + first->second);
+    const auto range = program_.range_constraints.find(*symbol);
+    if (range == program_.range_constraints.end()) return;
+    const auto& [least, most] = range->second;
+    if (least && *least > kLeastFree) conditions.push_back(size + " >= " + std::to_string(*least));
+    if (most) conditions.push_back(size + " <= " + std::to_string(*most));
+  }
+
+  // ", s31 from 9 to 24": the bounds of free sizes.
+  std::string ranges_text(const TensorMeta& meta) const {
+    std::string text;
+    for (const SymInt& size : meta.sizes) {
+      const std::optional<std::string> symbol = symbol_of(size);
+      const auto range =
+          symbol ? program_.range_constraints.find(*symbol) : program_.range_constraints.end();
+      if (range == program_.range_constraints.end()) continue;
+      const auto& [least, most] = range->second;
+      if (least && *least > kLeastFree) text += ", " + *symbol + " >= " + std::to_string(*least);
+      if (most) text += ", " + *symbol + " <= " + std::to_string(*most);
+    }
+    return text;
+  }
+
+  // ---- results
+
+  void check_outputs() const {
+    for (const OutputSpec& output : program_.output_specs) {
+      const bool is_functional = std::holds_alternative<BufferMutation>(output) ||
+                                 std::holds_alternative<ParameterMutation>(output) ||
+                                 std::holds_alternative<UserInputMutation>(output);
+      if (is_functional) {
+        refuse(
+            "was decomposed (run_decompositions), which takes what training needs out of it: "
+            "save what torch.export.export gives, before it is decomposed");
+      }
+      if (!std::holds_alternative<UserOutput>(output))
+        refuse("gives gradients or tokens beside its results: export the model alone");
+    }
+  }
+
+  void add_return() {
+    std::vector<Argument> outputs;
+    for (const OutputSpec& output : program_.output_specs)
+      outputs.push_back(std::get<UserOutput>(output).arg);
+    try {
+      ProgramResults results = write_results(outputs, program_.out_spec, scope_);
+      result_.return_type = std::move(results.type);
+      result_.left_out = std::move(results.left_out);
+      method_.line("return " + results.expression);
+    } catch (const Unsupported& reason) {
+      refuse(reason.what());
+    }
+  }
+
+  std::string device() const {
+    if (!device_of_.empty()) return device_of_ + ".device";
+    for (std::size_t i = 0; i < result_.inputs.size(); ++i) {
+      if (result_.types[i] == "Tensor") return result_.inputs[i].second + ".device";
+    }
+    return "torch.device(\"cpu\")";
+  }
+
+  const ExportedProgram& program_;
+  const MethodOptions& options_;
+  MethodWriter method_;
+  ValueScope scope_;
+  Identifiers constants_;
+  std::map<std::string, std::string> names_;  // of tensors, by their paths
+  std::map<std::string, std::string> sizes_;  // of inputs, by their symbols
+  std::string device_of_;                     // the first parameter or buffer
+  ProgramMethod result_;
+};
+
+}  // namespace
+
+std::string ProgramMethod::signature() const {
+  std::string text = "self";
+  for (std::size_t i = 0; i < inputs.size(); ++i) text += ", " + inputs[i].second + ": " + types[i];
+  return text;
+}
+
+ProgramMethod write_method(const ExportedProgram& program, const Analysis& analysis,
+                           const MethodOptions& options) {
+  return ProgramWriter(program, analysis, options).run();
+}
+
+}  // namespace decent::pt2

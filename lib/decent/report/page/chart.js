@@ -1,0 +1,316 @@
+// One chart: a figure around uPlot. What is drawn has a few points for each pixel; what is read from it is the data itself.
+
+const HEIGHT = 230;
+// Of a chart on paper, two in a row; null while nothing is printed.
+const PRINTED_WIDTH = {paper: 340, now: null};
+const LEAST_POINTS = 4;  // in view, when zooming in by keys
+
+const paint = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const seriesPaint = (color) => paint(`--c${color % 10}`);
+
+function faded(color, share) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  return `rgba(${r}, ${g}, ${b}, ${share})`;
+}
+
+// Of each pixel's values the first, the lowest, the highest and the last: the same picture as all of them. Gaps stay.
+function thinned(xs, ys, from, to, pixels) {
+  const begin = Math.max(0, firstFrom(xs, from) - 1), end = Math.min(xs.length, firstFrom(xs, to) + 2);
+  if (end - begin <= 4 * pixels) return [xs.slice(begin, end), ys.slice(begin, end)];
+  const picked = [];
+  const perPixel = (to - from) / pixels;
+  for (let i = begin; i < end;) {
+    const border = xs[i] + perPixel;
+    const first = i;
+    let low = i, high = i, gap = i;
+    for (; i < end && (i === first || xs[i] < border); ++i) {
+      if (ys[i] === null) gap = i;
+      if (ys[low] === null || (ys[i] !== null && ys[i] < ys[low])) low = i;
+      if (ys[high] === null || (ys[i] !== null && ys[i] > ys[high])) high = i;
+    }
+    const wanted = [first, low, high, gap, i - 1].sort((a, b) => a - b);
+    wanted.forEach((at, n) => { if (n === 0 || at !== wanted[n - 1]) picked.push(at); });
+  }
+  return [picked.map((at) => xs[at]), picked.map((at) => ys[at])];
+}
+
+// Of a logarithmic scale: powers of ten, not too many; where there are few, their double and fivefold, too.
+function logTicks(low, high) {
+  const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
+  const every = Math.max(1, Math.ceil((last - first) / 7));
+  const ticks = (factors) => Array.from({length: last - first + 1}, (_, i) => first + i).filter((power) => power % every === 0)
+    .flatMap((power) => factors.map((factor) => Number(`${factor}e${power}`))).filter((tick) => tick >= low && tick <= high);
+  const found = [[1], [1, 2, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]].map(ticks).find((each) => each.length >= 3);
+  return found ?? [0, 1, 2, 3].map((part) => Number((low + (high - low) * (part + 0.5) / 4).toPrecision(3)));
+}
+
+class Chart {
+  // spec: {id, title, unit, note, log, zero, wide, series: [{name, color, style, run, kind, ys, format}]}; style: line, faint,
+  // dots (each point shown) or area (drawn over the one before it).
+  constructor(spec, view) {
+    Object.assign(this, spec);
+    this.view = view;
+    this.hidden = new Set();
+    this.figure = this.makeFigure();
+    this.figure.chart = this;
+    new ResizeObserver(() => this.fit()).observe(this.plot);
+  }
+
+  makeFigure() {
+    const caption = element("h3", {id: `${this.id}-title`}, this.title);
+    this.logButton = element("button", {type: "button", "aria-pressed": String(!!this.log), onclick: () => this.toggleLog()}, "log");
+    this.logButton.title = "logarithmic scale";
+    this.legend = element("ul", {class: "legend"});
+    this.plot = element("div", {class: "plot", tabindex: "0", role: "application", "aria-roledescription": "chart",
+                                "aria-labelledby": `${this.id}-title`, "aria-describedby": `${this.id}-says`,
+                                onkeydown: (event) => this.key(event)});
+    this.says = element("p", {id: `${this.id}-says`, class: "unseen"}, this.summary());
+    return element("figure", {id: this.id},
+      element("figcaption", {}, caption, element("span", {class: "unit"}, this.unit ?? ""),
+              element("span", {class: "tools"}, this.stacked ? null : this.logButton)),
+      this.legend, this.plot,
+      element("div", {}, this.says, this.note ? element("p", {class: "note"}, this.note) : null, this.makeTable()));
+  }
+
+  shown() { return this.series.filter((series) => !this.hidden.has(series.run)); }
+
+  summary() {
+    const parts = this.series.map((series) => {
+      const values = series.ys.filter((value) => value !== null);
+      if (values.length === 0) return `${series.name}: no values`;
+      const least = values.reduce((a, b) => Math.min(a, b)), most = values.reduce((a, b) => Math.max(a, b));
+      return `${series.name}: from ${series.format(values[0])} to ${series.format(values.at(-1))}, between ${series.format(least)} and ${series.format(most)}`;
+    });
+    return parts.join(". ") + ". Arrow keys read values, plus and minus zoom, Escape shows all.";
+  }
+
+  // ---- drawing --------------------------------------------------------------------------------
+
+  // The axis or the data has changed.
+  reload() {
+    this.says.textContent = this.summary();
+    for (const series of this.series) series.xs = series.run.axis(series.kind, this.view.axis);
+    this.draw();
+  }
+
+  // More figures of the same curves.
+  renew(series, hidden) {
+    this.series = series;
+    this.hidden = hidden;
+    this.reload();
+  }
+
+  draw() {
+    this.uplot?.destroy();
+    this.plot.replaceChildren();
+    this.width = PRINTED_WIDTH.now ?? this.plot.clientWidth;
+    if (this.width === 0) return;
+    this.findRange();
+    this.uplot = new uPlot(this.options(), this.joined(), this.plot);
+    this.readLast();
+  }
+
+  fit() {
+    if (PRINTED_WIDTH.now === null && this.plot.clientWidth !== this.width) this.draw();
+  }
+
+  // The part of the x axis in view has changed.
+  zoomed() {
+    if (!this.uplot) return;
+    this.findRange();
+    this.uplot.setData(this.joined(), false);
+    this.uplot.setScale("x", {min: this.range[0], max: this.range[1]});
+    this.readLast();
+  }
+
+  visible(ys) { return this.log ? ys.map((y) => (y > 0 ? y : null)) : ys; }
+
+  joined() {
+    const tables = this.shown().map(({xs, ys}) => {
+      const [x, y] = thinned(xs, ys, ...this.range, Math.max(50, Math.round(this.width)));
+      return [x, this.visible(y)];
+    });
+    return tables.length ? uPlot.join(tables) : [[]];
+  }
+
+  findRange() {
+    this.range = this.view.range ?? this.view.all();
+    let low = Infinity, high = -Infinity;
+    for (const {xs, ys} of this.shown()) {
+      const end = firstFrom(xs, this.range[1] + 1e-9);
+      for (let i = firstFrom(xs, this.range[0]); i < end; ++i) {
+        const y = ys[i];
+        if (y === null || (this.log && y <= 0)) continue;
+        if (y < low) low = y;
+        if (y > high) high = y;
+      }
+    }
+    this.yRange = this.log ? this.logRange(low, high) : this.linearRange(low, high);
+  }
+
+  linearRange(low, high) {
+    if (low > high) return [0, 1];
+    if (this.zero && low >= 0) return [0, high > 0 ? high * 1.06 : 1];
+    const room = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
+    return [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
+  }
+
+  logRange(low, high) {
+    if (low > high) return [0.1, 1];
+    const room = Math.max(Math.pow(high / low, 0.05), 1.05);
+    return [low / room, high * room];
+  }
+
+  options() {
+    const ink = paint("--soft"), grid = {stroke: paint("--grid"), width: 1};
+    const font = "12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
+    const axis = {stroke: ink, grid: {...grid, filter: (_, ticks) => ticks}, ticks: {show: false}, font};
+    return {
+      width: this.width, height: HEIGHT, padding: [10, 12, 0, 0], legend: {show: false},
+      pxAlign: 1,
+      scales: {x: {time: false, range: () => this.range}, y: {distr: this.log ? 3 : 1, range: () => this.yRange}},
+      axes: [{...axis, size: 26, space: 70, gap: 4, label: AXES[this.view.axis].label, labelSize: 18, labelFont: font, labelGap: 0,
+              values: (_, ticks) => AXES[this.view.axis].ticks(ticks)},
+             {...axis, ...(this.log ? {splits: () => logTicks(...this.yRange), filter: (_, ticks) => ticks} : {}), size: 54, gap: 6, space: 34, values: (_, ticks) => this.yTicks(ticks)}],
+      cursor: {y: false, points: {size: 7, width: 1.5}, drag: {x: true, y: false, setScale: false}, dataIdx: nearestDrawn,
+               bind: {dblclick: () => () => (this.view.zoom(null), null)}},
+      series: [{}, ...this.shown().map((series) => this.seriesOptions(series))],
+      hooks: {setSelect: [(u) => this.selected(u)], setCursor: [(u) => this.hovered(u)]},
+    };
+  }
+
+  yTicks(ticks) {
+    return this.percent ? tickTexts(ticks.map((tick) => (tick === null ? null : 100 * tick))).map((text) => text && text + " %") : tickTexts(ticks);
+  }
+
+  seriesOptions({color, style, xs}) {
+    const stroke = seriesPaint(color);
+    const few = xs.length <= 60;
+    const points = style === "dots" && few ? {show: true, size: 5, fill: stroke, stroke} : {show: xs.length === 1, size: 5, fill: stroke, stroke};
+    if (style === "area") return {stroke, width: 1, fill: faded(stroke, 0.85), points: {show: xs.length === 1}};
+    return {stroke: style === "faint" ? faded(stroke, 0.65) : stroke, width: style === "faint" ? 1 : 1.75, points};
+  }
+
+  toggleLog() {
+    this.log = !this.log;
+    this.logButton.setAttribute("aria-pressed", String(this.log));
+    this.draw();
+  }
+
+  // ---- reading --------------------------------------------------------------------------------
+
+  selected(u) {
+    if (u.select.width < 5) return;
+    const [min, max] = [u.select.left, u.select.left + u.select.width].map((left) => u.posToVal(left, "x"));
+    u.setSelect({left: 0, width: 0, top: 0, height: 0}, false);
+    this.view.zoom([min, max]);
+  }
+
+  hovered(u) {
+    if (this.following) return;
+    const left = u.cursor.left;
+    this.view.hover(left === undefined || left < 0 ? null : u.posToVal(left, "x"), this);
+  }
+
+  // Another chart, or the keyboard, is at x; null: nobody is anywhere.
+  follow(x, source) {
+    if (!this.uplot) return;
+    if (source !== this) {
+      this.following = true;
+      this.uplot.setCursor(x === null ? {left: -10, top: -10} : {left: this.uplot.valToPos(x, "x"), top: 0});
+      this.following = false;
+    }
+    if (x === null) this.readLast();
+    else this.read((series) => nearest(series.xs, x, series.ys));
+  }
+
+  // Where nobody points, the last values.
+  readLast() { this.read((series) => series.ys.findLastIndex((value) => value !== null), false); }
+
+  read(indexOf, tellsPlace = true) {
+    const places = this.shown().map((series) => indexOf(series));
+    const xs = new Set(this.shown().map((series, i) => series.xs[places[i]]).filter((x) => x !== undefined));
+    const items = this.shown().map((series, i) => {
+      const at = places[i];
+      const swatch = element("span", {class: `swatch ${series.style}`, "aria-hidden": "true"});
+      swatch.style.color = seriesPaint(series.color);
+      const value = at < 0 ? null : (series.own ?? series.ys)[at];
+      return element("li", {}, swatch, element("span", {class: "name", title: series.name}, series.name),
+                     element("span", {class: "value"}, series.format(value)),
+                     tellsPlace && at >= 0 && xs.size > 1 ? element("span", {class: "at"}, AXES[this.view.axis].at(series.xs[at])) : null);
+    });
+    if (tellsPlace && xs.size === 1) items.push(element("li", {class: "at"}, AXES[this.view.axis].at([...xs][0])));
+    this.legend.replaceChildren(...items);
+  }
+
+  // ---- keys -----------------------------------------------------------------------------------
+
+  key(event) {
+    const moves = {ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity};
+    const zooms = {"+": 0.5, "=": 0.5, "-": 2};
+    if (event.key in moves) this.move(moves[event.key]);
+    else if (event.key in zooms) this.zoomBy(zooms[event.key]);
+    else if (event.key === "Escape" || event.key === "0") this.view.zoom(null);
+    else return;
+    event.preventDefault();
+  }
+
+  // By points of the series that has most of them.
+  move(by) {
+    const [main] = this.shown().toSorted((a, b) => b.xs.length - a.xs.length);
+    if (!main || main.xs.length === 0) return;
+    const [first, last] = [firstFrom(main.xs, this.range[0]), firstFrom(main.xs, this.range[1] + 1e-9) - 1];
+    this.place = Math.min(Math.max((this.place ?? first - Math.sign(by)) + by, first), last);
+    this.view.hover(main.xs[this.place], null);
+    byId("spoken").textContent = [...this.legend.children].map((item) => [...item.children].map((part) => part.textContent).join(" ").trim() || item.textContent).join(", ");
+  }
+
+  zoomBy(factor) {
+    const centre = this.place === undefined ? (this.range[0] + this.range[1]) / 2 : this.view.hovering ?? (this.range[0] + this.range[1]) / 2;
+    const [low, high] = this.view.all();
+    const half = (this.range[1] - this.range[0]) * factor / 2;
+    const [from, to] = [Math.max(low, centre - half), Math.min(high, centre + half)];
+    const most = Math.max(...this.shown().map(({xs}) => firstFrom(xs, to) - firstFrom(xs, from)));
+    if (factor < 1 && most < LEAST_POINTS) return;
+    this.view.zoom(to - from >= high - low ? null : [from, to]);
+  }
+
+  // ---- the same as a table --------------------------------------------------------------------
+
+  makeTable() {
+    const details = element("details", {}, element("summary", {}, "Table"));
+    details.addEventListener("toggle", () => {
+      if (details.open) details.replaceChildren(details.firstChild, this.table());
+    });
+    return details;
+  }
+
+  table() {
+    const most = 200;
+    const columns = this.shown().map((series) => ({...series, steps: series.run.axis(series.kind, "step")}));
+    const all = [...new Set(columns.flatMap(({steps}) => (steps.length > 5000 ? thinned(steps, steps, steps[0], steps.at(-1), 50)[0] : steps)))].sort((a, b) => a - b);
+    const steps = all.length <= most ? all : Array.from({length: most}, (_, i) => all[Math.round(i * (all.length - 1) / (most - 1))]);
+    const rows = steps.map((step) => element("tr", {}, element("th", {scope: "row", class: "number"}, numberText(step)),
+      columns.map((series) => {
+        const at = firstFrom(series.steps, step);
+        const value = series.steps[at] === step ? (series.own ?? series.ys)[at] : undefined;
+        return element("td", {class: "number"}, value === undefined ? "" : exactText(value));
+      })));
+    const head = element("tr", {}, element("th", {scope: "col", class: "number"}, "step"), columns.map(({name}) => element("th", {scope: "col", class: "number"}, name)));
+    const caption = steps.length < all.length ? `${this.title}: ${most} steps of the run; metrics.jsonl has all.` : this.title;
+    return element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": `${this.title}, table`},
+                   element("table", {}, element("caption", {}, caption), element("thead", {}, head), element("tbody", {}, rows)));
+  }
+}
+
+// uPlot asks which of its points to mark: lines that were joined lack most of the others' places.
+function nearestDrawn(u, series, closest) {
+  const values = u.data[series];
+  if (values[closest] !== undefined && values[closest] !== null) return closest;
+  for (let far = 1; far < values.length; ++far) {
+    for (const at of [closest - far, closest + far]) {
+      if (values[at] !== undefined && values[at] !== null) return at;
+    }
+  }
+  return closest;
+}

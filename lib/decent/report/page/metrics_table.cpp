@@ -1,0 +1,142 @@
+#include "decent/report/page/metrics_table.h"
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "decent/core/file.h"
+
+namespace decent {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Figures = std::vector<std::pair<std::string, double>>;
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+std::string text_in(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+// Numbers, and null for one that was not finite.
+Figures figures_of(const Json& object) {
+  Figures figures;
+  for (const auto& [name, value] : object.items()) {
+    if (value.is_number()) figures.emplace_back(name, value.get<double>());
+    if (value.is_null()) figures.emplace_back(name, kNone);
+  }
+  return figures;
+}
+
+double figure(const Figures& figures, std::string_view name) {
+  for (const auto& [each, value] : figures)
+    if (each == name) return value;
+  return kNone;
+}
+
+// Whether the line's step comes after those that the columns have.
+bool goes_on(const MetricsColumns& columns, double step) {
+  if (!(step >= 0)) return false;
+  const std::vector<double>* steps = columns.find("step");
+  return steps == nullptr || steps->empty() || step > steps->back();
+}
+
+class Reader {
+ public:
+  void line(std::string_view text, bool whole) {
+    const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (object.is_object() && add(object)) return;
+    ++table_.unread;
+    table_.cut = !whole;
+  }
+
+  MetricsTable take() { return std::move(table_); }
+
+ private:
+  bool add(const Json& object) {
+    const std::string kind = text_in(object, "kind");
+    const Figures figures = figures_of(object);
+    if (kind == "train") return add_train(figures);
+    if (kind == "eval") return add_evaluation(object, figures);
+    return kind == "end" && add_end(object, figures);
+  }
+
+  bool add_train(const Figures& figures) {
+    if (!goes_on(table_.train, figure(figures, "step"))) return false;
+    table_.train.add(figures);
+    table_.ends.clear();
+    return true;
+  }
+
+  bool add_evaluation(const Json& object, const Figures& figures) {
+    const double step = figure(figures, "step");
+    if (!(step >= 0)) return false;
+    LaterEvaluation later{figures, text_in(object, "source"), text_in(object, "checkpoint")};
+    const bool own = later.source.empty() && later.checkpoint.empty() && table_.ends.empty();
+    if (own && goes_on(table_.eval, step)) {
+      table_.eval.add(figures);
+    } else {
+      table_.later.push_back(std::move(later));
+    }
+    return true;
+  }
+
+  bool add_end(const Json& object, const Figures& figures) {
+    const double step = figure(figures, "step");
+    if (!(step >= 0 && step < 1e18)) return false;
+    table_.ends = {WrittenEnd{.status = text_in(object, "status"),
+                              .step = static_cast<std::int64_t>(step),
+                              .wall_s = figure(figures, "wall_s"),
+                              .stopped_early = object.value("stopped_early", Json()) == true}};
+    return true;
+  }
+
+  MetricsTable table_;
+};
+
+}  // namespace
+
+// Lines of one kind have their fields in one order, so that `guess` is right nearly always.
+std::vector<double>* MetricsColumns::column(const std::string& name, std::size_t guess) {
+  if (guess < columns_.size() && columns_[guess].first == name) return &columns_[guess].second;
+  const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                  [&](const auto& column) { return column.first == name; });
+  if (found != columns_.end()) return &found->second;
+  if (columns_.size() >= kMost) return nullptr;
+  columns_.emplace_back(name, std::vector<double>(size_, kNone));
+  return &columns_.back().second;
+}
+
+void MetricsColumns::add(const std::vector<std::pair<std::string, double>>& line) {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    std::vector<double>* values = column(line[i].first, i);
+    if (values == nullptr) continue;
+    values->resize(size_ + 1, kNone);
+    values->back() = line[i].second;
+  }
+  ++size_;
+  for (auto& [name, values] : columns_) values.resize(size_, kNone);
+}
+
+const std::vector<double>* MetricsColumns::find(const std::string& name) const {
+  for (const auto& [each, values] : columns_)
+    if (each == name) return &values;
+  return nullptr;
+}
+
+MetricsTable read_metrics(const std::filesystem::path& path) {
+  Reader reader;
+  if (!std::filesystem::exists(path)) return reader.take();
+  const std::string all = read_text(path);
+  for (std::size_t begin = 0; begin < all.size();) {
+    const std::size_t end = std::min(all.find('\n', begin), all.size());
+    if (end > begin)
+      reader.line(std::string_view(all).substr(begin, end - begin), end < all.size());
+    begin = end + 1;
+  }
+  return reader.take();
+}
+
+}  // namespace decent

@@ -1,0 +1,61 @@
+#pragma once
+// metrics.jsonl as columns, for pages that draw it.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace decent {
+
+/// Numbers by name, all columns of one length. NaN: a line without the field, or one that was not
+/// finite.
+class MetricsColumns {
+ public:
+  /// Adds a line; what it lacks of the known columns is NaN. A file with more than kMost different
+  /// names is none of a run: names beyond them are left out.
+  void add(const std::vector<std::pair<std::string, double>>& line);
+
+  std::size_t size() const { return size_; }
+  /// Null where there is no such column.
+  const std::vector<double>* find(const std::string& name) const;
+  const std::vector<std::pair<std::string, std::vector<double>>>& all() const { return columns_; }
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  std::vector<double>* column(const std::string& name, std::size_t guess);
+
+  std::vector<std::pair<std::string, std::vector<double>>> columns_;
+  std::size_t size_ = 0;
+};
+
+/// An evaluation that is not one of the run's own curve: --eval-only after the run, or on other
+/// data.
+struct LaterEvaluation {
+  std::vector<std::pair<std::string, double>> figures;
+  std::string source;      // "": the run's own data
+  std::string checkpoint;  // "": the run's own
+};
+
+struct WrittenEnd {
+  std::string status;
+  std::int64_t step = 0;
+  double wall_s = 0;
+  bool stopped_early = false;
+};
+
+struct MetricsTable {
+  MetricsColumns train;  // steps increase
+  MetricsColumns eval;   // steps increase
+  std::vector<LaterEvaluation> later;
+  std::vector<WrittenEnd> ends;  // the last one, unless the run went on; else empty
+  std::int64_t unread = 0;  // lines that are none of these: cut off, damaged, of an unknown kind
+  bool cut = false;         // the last of them, which may still be written
+};
+
+/// Reads a file of any version; an empty table where there is none. Throws UserError where it
+/// cannot be read.
+MetricsTable read_metrics(const std::filesystem::path& path);
+
+}  // namespace decent

@@ -1,0 +1,67 @@
+#include "decent/report/page/page.h"
+
+#include <string_view>
+
+#include "decent/core/file.h"
+#include "decent/core/version.h"
+#include "decent/report/page/page_data.h"
+#include "decent/report/page/page_files.h"
+
+namespace decent {
+namespace {
+
+// Nothing is loaded from anywhere; a page that is served asks its own server for figures.
+std::string policy(bool served) {
+  return std::string(
+             "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; ") +
+         "img-src data:; base-uri 'none'; form-action 'none'" +
+         (served ? "; connect-src 'self'" : "");
+}
+
+// What stands for @@name@@ in page.html.
+std::string part(std::string_view name, std::span<const RunFolder> folders,
+                 const PageOptions& options) {
+  const PageFiles files = page_files();
+  if (name == "policy") return policy(options.served);
+  if (name == "style") return std::string(files.chart_style) + std::string(files.style);
+  if (name == "licence") return std::string(files.licence);
+  if (name == "library") return std::string(files.library);
+  if (name == "script") return std::string(files.script);
+  if (name == "data") return report_data(folders, options.running);
+  return options.served ? "served" : "file";
+}
+
+}  // namespace
+
+std::string report_data(std::span<const RunFolder> folders, bool running) {
+  std::string text = "{\"program\":\"decent-train " + std::string(version()) + "\",\"runs\":[";
+  for (std::size_t i = 0; i < folders.size(); ++i)
+    text += (i > 0 ? ",\n" : "\n") + run_as_json(folders[i], running);
+  return text + "\n]}";
+}
+
+// What is put in is never looked through for further marks.
+std::string report_page(std::span<const RunFolder> folders, const PageOptions& options) {
+  const std::string_view page = page_files().page;
+  std::string text;
+  std::size_t at = 0;
+  while (true) {
+    const std::size_t begin = page.find("@@", at);
+    text += page.substr(at, begin - at);
+    if (begin == std::string_view::npos) return text;
+    const std::size_t end = page.find("@@", begin + 2);
+    text += part(page.substr(begin + 2, end - begin - 2), folders, options);
+    at = end + 2;
+  }
+}
+
+void write_page(const std::filesystem::path& file, std::span<const RunFolder> folders,
+                const PageOptions& options) {
+  write_file(file, report_page(folders, options));
+}
+
+void write_report(const RunFolder& folder, bool running) {
+  write_page(folder.report(), {&folder, 1}, {.running = running});
+}
+
+}  // namespace decent

@@ -1,0 +1,179 @@
+#include "decent/report/page/recipe_rows.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "decent/config/keys.h"
+#include "decent/config/scalars.h"
+#include "decent/core/error.h"
+#include "decent/optim/update_names.h"
+
+namespace decent {
+namespace {
+
+using config::Entry;
+using config::Value;
+
+constexpr std::array<std::string_view, 10> kSections = {
+    "model",    "data", "train", "optimizer", "schedule",
+    "parallel", "amp",  "eval",  "log",       "checkpoint"};
+
+std::string joined(const std::string& all, const std::string& next) {
+  return all.empty() ? next : all + ", " + next;
+}
+
+std::string one_line(const Value& value);
+
+std::string inside(const Value& value) {
+  std::string all;
+  for (const Value& item : value.items) all = joined(all, one_line(item));
+  for (const Entry& entry : value.entries)
+    all = joined(all, config::key_text(entry.key) + ": " + one_line(entry.value));
+  return all;
+}
+
+// A value as a recipe would say it on one line.
+std::string one_line(const Value& value) {
+  switch (value.kind) {
+    case Value::Kind::list:
+      return "[" + inside(value) + "]";
+    case Value::Kind::mapping:
+      return "{" + inside(value) + "}";
+    case Value::Kind::scalar:
+      return value.quoted ? config::scalar_text(value.text) : value.text;
+    default:
+      return "null";
+  }
+}
+
+// 1e-8 and 1e-08 are one number.
+bool same(const Value& a, const Value& b) {
+  const auto first = config::to_number(a), second = config::to_number(b);
+  if (first && second) return *first == *second;
+  if (a.kind != b.kind || a.text != b.text) return false;
+  const auto same_entry = [](const Entry& x, const Entry& y) {
+    return x.key == y.key && same(x.value, y.value);
+  };
+  return std::equal(a.items.begin(), a.items.end(), b.items.begin(), b.items.end(), same) &&
+         std::equal(a.entries.begin(), a.entries.end(), b.entries.begin(), b.entries.end(),
+                    same_entry);
+}
+
+// Defaults by key. Those that are worked out from the run's name or the launcher are not known.
+std::map<std::string, std::string> defaults_for(const std::string& optimizer) {
+  std::map<std::string, std::string> defaults;
+  for (const config::KeyInfo& key : config::recipe_keys()) defaults[key.name] = key.fallback;
+  for (const char* key : {"name", "output"}) defaults.erase(key);
+  try {
+    const UpdateDefaults own = update_defaults(optimizer);
+    defaults["optimizer.weight_decay"] = config::number_text(own.weight_decay);
+    defaults["optimizer.momentum"] = config::number_text(own.momentum);
+    defaults["optimizer.betas"] =
+        "[" + config::number_text(own.betas[0]) + ", " + config::number_text(own.betas[1]) + "]";
+  } catch (const UserError&) {
+    // An optimizer that this version does not know: the keys' own defaults stand.
+  }
+  return defaults;
+}
+
+void add_row(const std::string& key, const Value& value,
+             const std::map<std::string, std::string>& defaults, std::vector<RecipeRow>& rows) {
+  RecipeRow row{.key = key, .value = one_line(value)};
+  const auto known = defaults.find(key);
+  if (known == defaults.end()) {
+    row.differs = key != "name" && key != "output";
+  } else if (known->second.empty()) {
+    row.differs = true;  // without a default it is always the user's
+  } else {
+    row.fallback = known->second;
+    row.differs = !same(value, config::parse_document(known->second, 0));
+  }
+  rows.push_back(std::move(row));
+}
+
+// -1 where it can be none.
+int rank_in(const Value& value) {
+  const std::int64_t rank = config::to_integer(value).value_or(-1);
+  return rank == static_cast<int>(rank) ? static_cast<int>(rank) : -1;
+}
+
+Edge edge_in(const Value& value) {
+  Edge edge;
+  if (const Entry* ranks = value.find("ranks")) {
+    for (const Value& rank : ranks->value.items) edge.ranks.push_back(rank_in(rank));
+  }
+  if (const Entry* weight = value.find("weight"))
+    edge.self_weight = config::to_number(weight->value).value_or(kEqualShares);
+  return edge;
+}
+
+std::vector<Phase> phases_in(const Value& list) {
+  std::vector<Phase> phases;
+  for (const Value& each : list.items) {
+    Phase& phase = phases.emplace_back();
+    for (const Value& edge : each.items) phase.push_back(edge_in(edge));
+  }
+  return phases;
+}
+
+}  // namespace
+
+RunRecipe::RunRecipe(const std::string& text) {
+  try {
+    root_ = config::parse_document(text, 0);
+  } catch (const config::SyntaxMistake& mistake) {
+    throw UserError("line " + std::to_string(mistake.where.line) + ": " + mistake.what());
+  }
+  if (root_.kind != Value::Kind::mapping) throw UserError("it is no mapping of keys");
+}
+
+std::vector<RecipeRow> RunRecipe::rows() const {
+  const auto defaults = defaults_for(text("optimizer.name"));
+  std::vector<RecipeRow> rows;
+  for (const Entry& entry : root_.entries) {
+    const bool section =
+        entry.value.kind == Value::Kind::mapping &&
+        std::find(kSections.begin(), kSections.end(), entry.key) != kSections.end();
+    if (!section) add_row(entry.key, entry.value, defaults, rows);
+    for (const Entry& inner : section ? entry.value.entries : std::vector<Entry>{})
+      add_row(entry.key + "." + inner.key, inner.value, defaults, rows);
+  }
+  return rows;
+}
+
+const Value* RunRecipe::find(const std::string& key) const {
+  const std::size_t dot = key.find('.');
+  const Entry* outer = root_.find(key.substr(0, dot));
+  if (outer == nullptr || dot == std::string::npos) return outer ? &outer->value : nullptr;
+  const Entry* inner = outer->value.find(key.substr(dot + 1));
+  return inner ? &inner->value : nullptr;
+}
+
+std::string RunRecipe::text(const std::string& key) const {
+  const Value* value = find(key);
+  return value && value->kind == Value::Kind::scalar ? value->text : "";
+}
+
+std::optional<double> RunRecipe::number(const std::string& key) const {
+  const Value* value = find(key);
+  return value ? config::to_number(*value) : std::nullopt;
+}
+
+std::string RunRecipe::topology() const {
+  const Value* value = find("parallel.topology");
+  return value && value->kind == Value::Kind::mapping ? "phases" : text("parallel.topology");
+}
+
+std::vector<Phase> RunRecipe::phases(int workers) const {
+  const Value* value = find("parallel.topology");
+  const Entry* own = value ? value->find("phases") : nullptr;
+  if (own) return Topology(phases_in(own->value)).phases(workers, workers);
+  const double local = number("parallel.local_world_size").value_or(0);
+  if (topology() == "alternating-exp-ring" && local < 1)
+    throw UserError("the recipe does not tell how many workers a machine had");
+  const int per_machine = local >= 1 && local <= workers ? static_cast<int>(local) : workers;
+  return make_topology(topology(), workers, per_machine);
+}
+
+}  // namespace decent

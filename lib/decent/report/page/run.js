@@ -1,0 +1,96 @@
+// A run as the charts need it: columns of its figures, and the samples and seconds at each step.
+
+const SHARES = /^(accuracy|top\d+|precision|recall|f1|auc)$/;  // metrics from 0 to 1
+
+class Run {
+  constructor(facts, index) {
+    Object.assign(this, facts);
+    // Names of figures may be those that every object has, as "constructor".
+    this.train = Object.assign(Object.create(null), facts.train);
+    this.eval = Object.assign(Object.create(null), facts.eval);
+    this.index = index;
+    this.steps = facts.train.step ?? [];
+    this.measure();
+  }
+
+  // Samples and training time up to each train line, from the lines alone: how fast its updates were, and how long they took.
+  measure() {
+    const count = this.steps.length;
+    this.samples = new Array(count);
+    this.seconds = new Array(count);
+    const {step_ms = [], samples_per_s = []} = this.train;
+    let samples = 0, seconds = 0, before = 0;
+    for (let i = 0; i < count; ++i) {
+      const updates = this.steps[i] - before;
+      samples += updates * Math.round((samples_per_s[i] ?? 0) * (step_ms[i] ?? 0) / 1000);
+      seconds += updates * (step_ms[i] ?? 0) / 1000;
+      this.samples[i] = samples;
+      this.seconds[i] = seconds;
+      before = this.steps[i];
+    }
+  }
+
+  // The place of a step on an axis, between two train lines or after the last as if it went on like that.
+  at(axis, step) {
+    if (axis === "step" || this.steps.length === 0) return axis === "step" ? step : 0;
+    const values = axis === "samples" ? this.samples : this.seconds;
+    const next = Math.min(firstFrom(this.steps, step), this.steps.length - 1);
+    const from = next > 0 ? this.steps[next - 1] : 0;
+    const begin = next > 0 ? values[next - 1] : 0;
+    return begin + (values[next] - begin) * (step - from) / (this.steps[next] - from);
+  }
+
+  axis(kind, name) {
+    if (kind === "train") return name === "step" ? this.steps : name === "samples" ? this.samples : this.seconds;
+    const steps = this.eval.step ?? [];
+    return name === "step" ? steps : steps.map((step) => this.at(name, step));
+  }
+
+  column(kind, name) { return this[kind][name] ?? null; }
+
+  // The metrics of its evaluations besides the loss, in the order of the file.
+  metrics() {
+    return Object.keys(this.eval).filter((name) => !["step", "epoch", "loss", "samples", "consensus_distance"].includes(name));
+  }
+
+  lastStep() { return Math.max(this.steps.at(-1) ?? 0, this.eval.step?.at(-1) ?? 0, this.end?.step ?? 0); }
+  lastEpoch() { return Math.max(this.last("train", "epoch") ?? 0, this.last("eval", "epoch") ?? 0); }
+  trainingSeconds() { return this.at("time", this.lastStep()); }
+  last(kind, name) { return this[kind][name]?.at(-1) ?? null; }
+
+  // What its losses are compared by: evaluations where there are any.
+  judgedBy() { return this.eval.loss?.some((loss) => loss !== null) ? "eval" : "train"; }
+
+  bestLoss() {
+    const losses = (this[this.judgedBy()].loss ?? []).filter((loss) => loss !== null);
+    return losses.length ? losses.reduce((a, b) => Math.min(a, b)) : null;
+  }
+
+  // Where its loss was first this low: {step, samples, time}, or null.
+  reached(loss, kind) {
+    const found = (this[kind].loss ?? []).findIndex((each) => each !== null && each <= loss);
+    if (found < 0) return null;
+    const step = this[kind].step[found];
+    return {step, samples: this.at("samples", step), time: this.at("time", step)};
+  }
+}
+
+// The index of the first value that is at least `wanted`.
+function firstFrom(values, wanted) {
+  let low = 0, high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] < wanted) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+// The index of the value nearest to `wanted`, of those with a number in `of`; -1 where there is none.
+function nearest(values, wanted, of) {
+  let after = firstFrom(values, wanted), before = after - 1;
+  while (after < values.length && of[after] === null) ++after;
+  while (before >= 0 && of[before] === null) --before;
+  if (after >= values.length) return before;
+  return before < 0 || values[after] - wanted < wanted - values[before] ? after : before;
+}

@@ -1,0 +1,38 @@
+#pragma once
+// The formats of files of predictions, a row each.
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/report/predictions/prediction_file.h"
+
+namespace decent {
+
+/// A row of the table.
+struct PredictionFormat {
+  std::string_view extension;  // of the file's name, with its dot
+  /// Begins a file. `class_names`: of the classes 0, 1, ..; those beyond them have none. Throws
+  /// WriteError.
+  std::unique_ptr<PredictionFile> (*open)(const std::filesystem::path& path,
+                                          std::vector<std::string> class_names) = nullptr;
+};
+
+std::span<const PredictionFormat> prediction_formats();
+
+/// The one that the file's name ends in; null where there is none.
+const PredictionFormat* find_prediction_format(const std::filesystem::path& path);
+
+/// ".npz, .csv or ..".
+std::string prediction_extensions();
+
+// The rows that come with the program.
+PredictionFormat npz_predictions();          // npz.cpp
+PredictionFormat safetensors_predictions();  // safetensors.cpp
+PredictionFormat csv_predictions();          // csv.cpp
+PredictionFormat jsonl_predictions();        // jsonl.cpp
+
+}  // namespace decent

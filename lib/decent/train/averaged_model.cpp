@@ -1,0 +1,88 @@
+#include "decent/train/averaged_model.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "decent/checkpoint/facts.h"
+#include "decent/core/error.h"
+#include "decent/parallel/tensor_names.h"
+#include "decent/report/data_files.h"
+#include "decent/report/run_folder.h"
+#include "decent/resume/compatibility.h"
+#include "decent/resume/replica_loader.h"
+#include "decent/resume/run_identity.h"
+#include "decent/resume/starting_point.h"
+#include "decent/task/class_names.h"
+#include "decent/train/fingerprint.h"
+
+namespace decent {
+namespace {
+
+// Empty where it is on the machines of other workers.
+std::filesystem::path run_of(const FoundCheckpoint& found) {
+  std::error_code failed;
+  const auto folder = std::filesystem::canonical(found.folder, failed);
+  return failed ? std::filesystem::path() : folder.parent_path().parent_path();
+}
+
+// Where the run of the checkpoint had names for its classes and data.eval has, they must agree.
+void check_classes_of(const FoundCheckpoint& found, const Task& task) {
+  const std::filesystem::path run = run_of(found);
+  if (run.empty()) return;
+  const auto file = RunFolder(run).classes();
+  check_classes(*task.eval, task.recipe.data.eval.value(),
+                {.names = read_classes(file), .where = "'" + file.string() + "'"});
+}
+
+// In place of the weights: of the parameters that were trained.
+void load_ema(const ResumeContext& context, const FoundCheckpoint& found, const Task& task,
+              Communicator& communicator) {
+  if (!task.recipe.optimizer.ema) return;
+  if (!has_ema(found.manifest)) {
+    context.log.warn("optimizer.ema: checkpoint '" + found.folder.string() +
+                     "' has no moving average: its weights are taken");
+    return;
+  }
+  NamedTensors targets;
+  for (const auto& [name, tensor] : task.model->parameters())
+    targets.emplace_back(tensor_name(kEmaPrefix, name), tensor);
+  average_replicas(found, communicator, targets, {});
+}
+
+}  // namespace
+
+AveragedModel load_average(const ResumeContext& context, Task& task, Communicator& communicator,
+                           const std::string& choice) {
+  if (choice == "none") return {.text = "model '" + task.recipe.model.path.string() + "'"};
+  const RunFolder folder(task.recipe.output);
+  const auto found = find_checkpoint(context, choice, true);
+  if (!found) {
+    throw SharedError(ExitCode::user_error,
+                      "there is no checkpoint in '" + folder.checkpoints().string() +
+                          "'. --checkpoint DIR names one elsewhere, --checkpoint none takes the "
+                          "model file as it is");
+  }
+  context.world.agree("same model", [&] {
+    check_same_model(found->manifest, facts_of(task, {}));
+    if (task.eval) check_classes_of(*found, task);
+  });
+  const double distance = average_replicas(
+      *found, communicator, model_tensors(task.model->parameters(), task.model->buffers()),
+      {.average_buffers = task.recipe.parallel.average_buffers});
+  load_ema(context, *found, task, communicator);
+  const std::string replicas = std::to_string(found->manifest.world_size);
+  const std::string text =
+      (replicas == "1" ? "the model" : "the average of " + replicas + " replicas") + " in '" +
+      found->folder.string() + "'";
+  context.log.info(text);
+  return {.text = text,
+          .step = found->manifest.step,
+          .epochs_done = found->manifest.epochs_done,
+          .replicas = static_cast<int>(found->manifest.world_size),
+          .distance = distance,
+          .metrics = found->manifest.metrics,
+          .foreign = is_of_run(*found, folder) ? "" : found->folder,
+          .run = run_of(*found)};
+}
+
+}  // namespace decent

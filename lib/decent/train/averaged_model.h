@@ -1,0 +1,35 @@
+#pragma once
+// The averaged model of a checkpoint, for commands that look at it.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "decent/checkpoint/manifest.h"
+#include "decent/comm/communicator.h"
+#include "decent/resume/context.h"
+#include "decent/task/task.h"
+
+namespace decent {
+
+/// Which model was put into task.model.
+struct AveragedModel {
+  std::string text;  // what it is, for messages
+  std::int64_t step = 0;
+  double epochs_done = 0;
+  int replicas = 1;
+  double distance = 0;       // of the replicas; see average_replicas
+  Numbers metrics = {};      // of its evaluation, where there was one
+  std::string foreign = {};  // the checkpoint, where it is not of the run in the output folder
+  std::filesystem::path run = {};  // the folder of the checkpoint's run, where it is known
+};
+
+/// Fills task.model with the average over all replicas of a checkpoint: of their moving averages
+/// (optimizer.ema) where recipe and checkpoint have them, else of their weights. `choice`: see
+/// find_checkpoint; "none" leaves the model as its file has it. Collective. Throws SharedError
+/// where there is no such checkpoint, where it is of another model, and where its run had other
+/// names for the classes of data.eval.
+AveragedModel load_average(const ResumeContext& context, Task& task, Communicator& communicator,
+                           const std::string& choice);
+
+}  // namespace decent

@@ -1,0 +1,53 @@
+#pragma once
+// What a run does because of its evaluations: falls to a lower learning rate, or ends. Evaluations
+// are the same on all workers, so that all do it after the same step.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "decent/checkpoint/manifest.h"
+#include "decent/config/recipe.h"
+#include "decent/optim/plateau.h"
+#include "decent/report/metrics_file.h"
+#include "decent/train/evaluation/early_stop.h"
+
+namespace decent {
+
+class EvaluationRules {
+ public:
+  /// `plateau` may be null.
+  EvaluationRules(const Recipe& recipe, std::shared_ptr<Plateau> plateau);
+
+  /// An evaluation after an update; that before the first one decides nothing.
+  void saw(const EvalMetrics& metrics);
+
+  /// Whether the run ends here, and why.
+  bool stops() const { return stop_ && stop_->stops(); }
+  std::string stop_text() const { return stop_->text(); }
+  /// What the last evaluation has changed, for the log; empty where that is nothing.
+  std::string take_news();
+
+  /// What of this belongs into checkpoints.
+  Numbers state() const;
+  /// The way back, in a run that is as `now` says. Best values are compared only with what was
+  /// measured alike: with another metric, loss or data.eval a rule begins again, at the learning
+  /// rate that was reached. Returns which do, for the user, if any. A checkpoint without the
+  /// state of a rule was saved before there was that rule.
+  std::optional<std::string> restore(const Manifest& saved, const Facts& now);
+
+ private:
+  // Whether they went on from a state, or there was none.
+  bool restore_stop(const Numbers& numbers, bool alike);
+  bool restore_plateau(const Numbers& numbers, bool alike);
+  std::string stop_name() const;
+  std::string plateau_name() const;
+
+  std::optional<EarlyStop> stop_;
+  std::shared_ptr<Plateau> plateau_;
+  std::string plateau_metric_;
+  std::string news_;
+};
+
+}  // namespace decent

@@ -1,0 +1,88 @@
+#include "decent/train/model_files.h"
+
+#include <optional>
+
+#include "decent/config/scalars.h"
+#include "decent/core/error.h"
+#include "decent/model/formats.h"
+#include "decent/train/averaged_model.h"
+#include "decent/train/export_check.h"
+
+namespace decent {
+namespace {
+
+// A format that cannot hold what was learned, as float16, does not take the other files from a run
+// that is over.
+void write_back(const ResumeContext& context, Task& task, const std::filesystem::path& file) {
+  try {
+    context.log.file_only(write_checked(task, file));
+  } catch (const UserError& error) {
+    context.log.warn("'" + file.string() + "' is not written: " + error.what());
+  }
+}
+
+// What is written back comes last: checking it may round the weights.
+void write(const ResumeContext& context, Task& task, RunModel which) {
+  context.world.agree(which == RunModel::last ? "export" : "export best", [&] {
+    if (!context.main_worker()) return;
+    for (const auto& [what, file] : model_files(task.recipe, which)) {
+      if (is_written_back(file)) {
+        write_back(context, task, file);
+      } else {
+        write_checked(task, file);
+      }
+    }
+  });
+}
+
+// Returns what the summary says of it. Nothing where no evaluation gave a number, as the AUC of
+// data of one class: the run is over and has its other files.
+std::optional<std::string> export_best(const ResumeContext& context, Task& task,
+                                       Communicator& communicator) {
+  const std::string& metric = *task.recipe.checkpoint.keep_best;
+  std::optional<AveragedModel> best;
+  try {
+    best = load_average(context, task, communicator, "best");
+  } catch (const SharedError& error) {
+    if (error.code() != ExitCode::user_error) throw;
+    context.log.warn("checkpoint.keep_best: there is no best model: " + std::string(error.what()));
+    return std::nullopt;
+  }
+  write(context, task, RunModel::best);
+  return RunFolder(task.recipe.output).model(RunModel::best, ".pt").string() + " (" + metric + " " +
+         config::number_text(find_number(best->metrics, metric).value()) + " at step " +
+         std::to_string(best->step) + ")";
+}
+
+}  // namespace
+
+std::string write_checked(Task& task, const std::filesystem::path& path) {
+  write_model(*task.model, path, task.scaling);
+  return is_written_back(path) ? check_export(task, path) : "";
+}
+
+ModelFiles model_files(const Recipe& recipe, RunModel which) {
+  const RunFolder folder(recipe.output);
+  ModelFiles files = {{"TorchScript", folder.model(which, ".pt")},
+                      {"weights", folder.model(which, ".safetensors")}};
+  const ModelFormat* own = find_model_format(recipe.model.path);
+  if (own != nullptr && is_written_back(recipe.model.path))
+    files.emplace_back(own->name, folder.model(which, own->extension));
+  return files;
+}
+
+std::vector<std::pair<std::string, std::string>> export_models(const ResumeContext& context,
+                                                               Task& task,
+                                                               Communicator& communicator) {
+  write(context, task, RunModel::last);
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const auto& [what, file] : model_files(task.recipe, RunModel::last))
+    texts.emplace_back(what, file.string());
+  if (task.recipe.checkpoint.keep_best) {
+    if (const auto best = export_best(context, task, communicator))
+      texts.emplace_back("best", *best);
+  }
+  return texts;
+}
+
+}  // namespace decent

@@ -1,0 +1,201 @@
+#include "decent/train/predictions/predictor.h"
+
+#include <ATen/Functions.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "decent/comm/gather.h"
+#include "decent/core/error.h"
+#include "decent/task/device.h"
+#include "decent/task/predict.h"
+#include "decent/task/random.h"
+
+namespace decent {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PredictionHeader, shape, class_shape, left_out)
+
+namespace {
+
+constexpr int kTag = 0;
+
+template <class T>
+BatchColumn<T> column_of(const at::Tensor& tensor) {
+  return {.shape = tensor.sizes().vec(),
+          .values = {tensor.const_data_ptr<T>(), static_cast<std::size_t>(tensor.numel())}};
+}
+
+// The file and row of each sample, where they say more than its number does.
+void add_origins(const Source& source, PredictionBatch& batch) {
+  const std::int64_t last = source.size() - 1;
+  const SampleOrigin origin = source.origin_of(last);
+  const bool has_rows = origin.row && *origin.row != last;
+  for (const std::int64_t row : batch.rows) {
+    const SampleOrigin each = source.origin_of(row);
+    if (!origin.file.empty()) batch.files.push_back(each.file);
+    if (has_rows) batch.file_rows.push_back(each.row.value());
+  }
+}
+
+}  // namespace
+
+struct Predictor::OwnBatch {
+  PredictionHeader header;
+  std::optional<Predicted> predicted;  // none where all samples are left out
+};
+
+Predictor::Predictor(Task& task, std::shared_ptr<Communicator> world, World& workers,
+                     bool are_probabilities)
+    : task_(task),
+      data_(*task.predict),
+      reader_(task, are_probabilities),
+      world_(std::move(world)),
+      workers_(workers),
+      batch_size_(task.recipe.data.eval_batch_size),
+      batch_count_((data_.size() + batch_size_ - 1) / batch_size_) {}
+
+std::vector<std::int64_t> Predictor::samples_of(std::int64_t number) const {
+  const std::int64_t first = number * batch_size_;
+  std::vector<std::int64_t> samples(
+      static_cast<std::size_t>(std::min(batch_size_, data_.size() - first)));
+  std::iota(samples.begin(), samples.end(), first);
+  return samples;
+}
+
+PredictionCounts Predictor::run(PredictionFile* file) {
+  const at::NoGradGuard no_grad;
+  Model& model = *task_.model;
+  const bool gives_logits = model.gives_logits();
+  if (gives_logits) model.give_logits(false);
+  model.eval();
+  workers_.control().report(Operation::predicting);
+  const std::int64_t workers = world_->size();
+  const std::int64_t rank = world_->rank();
+  const std::int64_t own = (batch_count_ - rank + workers - 1) / workers;
+  Prefetcher batches(
+      [&](std::int64_t turn) {
+        return data_.read(samples_of(turn * workers + rank), /*epoch=*/0,
+                          host_memory_for(model.device()));
+      },
+      0, own, static_cast<std::size_t>(task_.recipe.data.prefetch),
+      static_cast<std::size_t>(task_.recipe.data.threads));
+  counts_ = {};
+  for (std::int64_t first = 0; first < batch_count_; first += workers)
+    run_round(first, batches, file);
+  workers_.agree("predictions", [&] {
+    if (failed_write_) std::rethrow_exception(failed_write_);
+    if (file != nullptr) file->finish();
+  });
+  if (gives_logits) model.give_logits(true);
+  model.train();
+  return counts_;
+}
+
+// The batches first, first + 1, .., one of each worker.
+void Predictor::run_round(std::int64_t first, Prefetcher& batches, PredictionFile* file) {
+  OwnBatch own;
+  const std::vector<PredictionHeader> headers = workers_.agree("predicted", [&] {
+    if (failed_write_) std::rethrow_exception(failed_write_);
+    workers_.control().progress();
+    if (!batches.done()) own = predict(first + world_->rank(), batches.next());
+    return own.header;
+  });
+  if (world_->rank() != 0) {
+    if (own.predicted) send(*own.predicted);
+    return;
+  }
+  std::vector<std::optional<Predicted>> all = receive(headers);
+  all[0] = std::move(own.predicted);
+  try {
+    for (std::size_t peer = 0; peer < all.size(); ++peer) {
+      if (all[peer])
+        write(first + static_cast<std::int64_t>(peer), headers[peer].left_out, *all[peer], *file);
+    }
+  } catch (const Error&) {
+    failed_write_ = std::current_exception();
+  }
+}
+
+// To rank 0. Both sides of an exchange send; rank 0 has nothing to say.
+void Predictor::send(const Predicted& predicted) {
+  const at::Tensor bytes = packed(predicted);
+  const at::Tensor nothing = at::empty_like(bytes);
+  world_->exchange(bytes, nothing, 0, kTag)->wait();
+}
+
+// By rank; none of those that have no samples, and of rank 0 itself.
+std::vector<std::optional<Predicted>> Predictor::receive(
+    const std::vector<PredictionHeader>& headers) {
+  std::vector<at::Tensor> received(headers.size());
+  std::vector<at::Tensor> sent(headers.size());
+  std::vector<Pending> pending;
+  for (std::size_t peer = 1; peer < headers.size(); ++peer) {
+    if (headers[peer].shape.empty()) continue;
+    received[peer] = at::empty({packed_bytes(headers[peer])}, at::kByte);
+    sent[peer] = at::zeros_like(received[peer]);
+    pending.push_back(world_->exchange(sent[peer], received[peer], static_cast<int>(peer), kTag));
+  }
+  for (const Pending& each : pending) each->wait();
+  std::vector<std::optional<Predicted>> all(headers.size());
+  for (std::size_t peer = 1; peer < headers.size(); ++peer)
+    if (received[peer].defined()) all[peer] = unpacked(headers[peer], received[peer]);
+  return all;
+}
+
+Predictor::OwnBatch Predictor::predict(std::int64_t number, Batch read) {
+  OwnBatch own;
+  if (data_.left_out) {
+    for (const std::int64_t sample : samples_of(number))
+      if (data_.left_out->contains(sample)) own.header.left_out.push_back(sample);
+  }
+  if (read.empty()) return own;
+  Model& model = *task_.model;
+  // The same whichever worker has the batch.
+  seed_generator(static_cast<std::uint64_t>(task_.recipe.seed), /*rank=*/0, number,
+                 RandomStream::evaluation, model.device());
+  const HeldBatch held(std::move(read), model.device());
+  const Batch& batch = *held;
+  const Prediction prediction = decent::predict(model, task_.inputs, task_.criterion, data_, batch);
+  own.predicted = reader_.read(prediction.output, batch.samples());
+  model.settle_buffers();
+  std::vector<std::int64_t> left_out = std::move(own.header.left_out);
+  own.header = header_of(*own.predicted);
+  own.header.left_out = std::move(left_out);
+  return own;
+}
+
+void Predictor::count_not_finite(const at::Tensor& output, const std::vector<std::int64_t>& rows) {
+  const at::Tensor finite = at::isfinite(output);
+  if (at::all(finite).item<bool>()) return;
+  const at::Tensor of_samples = finite.reshape({finite.size(0), -1}).all(1);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (of_samples.const_data_ptr<bool>()[i]) continue;
+    if (counts_.not_finite++ == 0) counts_.first_not_finite = rows[i];
+  }
+}
+
+void Predictor::write(std::int64_t number, const std::vector<std::int64_t>& left_out,
+                      const Predicted& predicted, PredictionFile& file) {
+  PredictionBatch batch{.rows = samples_of(number),
+                        .files = {},
+                        .file_rows = {},
+                        .output = column_of<float>(predicted.output)};
+  std::erase_if(batch.rows, [&](std::int64_t sample) {
+    return std::find(left_out.begin(), left_out.end(), sample) != left_out.end();
+  });
+  add_origins(data_.samples->source(), batch);
+  counts_.samples += std::ssize(batch.rows);
+  count_not_finite(predicted.output, batch.rows);
+  if (predicted.classes.defined()) {
+    batch.classes = column_of<std::int64_t>(predicted.classes);
+    batch.probability = column_of<float>(predicted.probability);
+    if (task_.criterion.has_classes() && predicted.classes.dim() == 1)
+      for (const std::int64_t each : batch.classes->values) ++counts_.of_classes[each];
+  }
+  file.add(batch);
+}
+
+}  // namespace decent

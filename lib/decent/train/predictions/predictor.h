@@ -1,0 +1,67 @@
+#pragma once
+// The model as it stands on all of data.predict, shared out among the workers.
+
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "decent/comm/communicator.h"
+#include "decent/comm/world.h"
+#include "decent/data/prefetcher.h"
+#include "decent/report/predictions/prediction_file.h"
+#include "decent/task/predicted.h"
+#include "decent/task/task.h"
+#include "decent/train/predictions/message.h"
+
+namespace decent {
+
+/// On rank 0.
+struct PredictionCounts {
+  std::int64_t samples = 0;
+  /// How many samples are of each class; empty where a sample is not of one class.
+  std::map<std::int64_t, std::int64_t> of_classes = {};
+  std::int64_t not_finite = 0;  // samples whose output holds a number that is none
+  std::int64_t first_not_finite = 0;
+};
+
+class Predictor {
+ public:
+  /// Of `task`, which has data.predict. `world` are the workers of `workers`. Both references must
+  /// outlive the predictor. `are_probabilities` as OutputReader has it: of the output that a model
+  /// which is written gives.
+  Predictor(Task& task, std::shared_ptr<Communicator> world, World& workers,
+            bool are_probabilities);
+
+  /// Predicts every sample once, in eval mode and without gradients, and leaves the model in train
+  /// mode. Batches are the same on any number of workers, and their predictions are written in the
+  /// order of the data; `file` is that of rank 0, null on the others. No more than a batch of each
+  /// worker is in memory. Collective. Throws SharedError.
+  PredictionCounts run(PredictionFile* file);
+
+ private:
+  struct OwnBatch;
+
+  OwnBatch predict(std::int64_t number, Batch read);
+  std::vector<std::int64_t> samples_of(std::int64_t number) const;
+  void run_round(std::int64_t first, Prefetcher& batches, PredictionFile* file);
+  void send(const Predicted& predicted);
+  std::vector<std::optional<Predicted>> receive(const std::vector<PredictionHeader>& headers);
+  void count_not_finite(const at::Tensor& output, const std::vector<std::int64_t>& rows);
+  void write(std::int64_t number, const std::vector<std::int64_t>& left_out,
+             const Predicted& predicted, PredictionFile& file);
+
+  Task& task_;
+  const DataSet& data_;
+  OutputReader reader_;
+  std::shared_ptr<Communicator> world_;
+  World& workers_;
+  std::int64_t batch_size_;
+  std::int64_t batch_count_;
+  PredictionCounts counts_;
+  std::exception_ptr failed_write_;  // until all workers can hear of it
+};
+
+}  // namespace decent

@@ -1,0 +1,102 @@
+"""Report pages of runs that go on: what a run leaves meanwhile, and --serve."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from browser import Page
+from program import PROGRAM, environment, run_alone
+from report_pages import curve, made_by_hand, needs_chromium, report
+from runs import assert_says, error_message
+from started import Started
+
+
+def test_a_run_under_way_has_a_page(tmp_path: Path) -> None:
+    def status() -> str:
+        with suppress(FileNotFoundError):
+            return (tmp_path / "run" / "report.html").read_text().split('"status":"')[1].split('"')[0]
+        return "none"
+
+    with Started(2, tmp_path, False, "--set", "eval.every_steps=20", "--set", "checkpoint.every_epochs=null") as run:
+        run.wait_until_it_trains()
+        deadline = time.monotonic() + 30
+        while status() == "none" and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert status() == "running"
+        seen = report(tmp_path / "seen.html", tmp_path / "run").read_text()
+        assert '"status":"running"' in seen and "could not be read" not in seen.split('id="data">')[1].split("</script>")[0]
+        run.processes[0].send_signal(signal.SIGTERM)
+        assert run.wait(60) == [75, 75]
+    assert status() == "stopped"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, str, subprocess.Popen]]:
+    """A run that is under way, the address of its page, and the process that serves it."""
+    folder = made_by_hand(tmp_path / "living", [{"kind": "train", "step": step, "loss": 1 / step} for step in (1, 2)])
+    process = subprocess.Popen([PROGRAM, "--report", folder, "--serve", "0"], env=environment(), text=True, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        yield folder, process.stdout.readline().split()[0], process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(address: str, path: str, host: str | None = None, method: str = "GET") -> tuple[int, str]:
+    connection = http.client.HTTPConnection(address.removeprefix("http://").rstrip("/"), timeout=30)
+    connection.request(method, path, headers={"Host": host} if host else {})
+    answer = connection.getresponse()
+    return answer.status, answer.read().decode()
+
+
+@needs_chromium
+def test_new_points_come_without_reloading(served: tuple[Path, str, subprocess.Popen], page: Page) -> None:
+    folder, address, _ = served
+    page.requests.clear()
+    page.open(address)
+    page.run("window.same = true; document.querySelector('input[value=samples]').click(); document.querySelector('input[value=step]').click()")
+    page.run("decentReport.view.zoom([1, 2])")
+    assert curve(page, "loss")["ys"] == [1.0, 0.5]
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"kind":"train","step":3,"loss":0.25}\n{"kind":"train","st')  # the next line is being written
+    page.run("new Promise((done) => { const look = () => (document.getElementById('loss').chart.series[0].ys.length > 2 ? done(1) "
+             ": setTimeout(look, 50)); look(); })")
+    assert curve(page, "loss")["ys"] == [1.0, 0.5, 0.25]
+    assert page.run("window.same") and page.run("decentReport.view.range") == [1, 2]
+    assert {request.removeprefix(address) for request in page.requests} <= {"", "stamp", "data"} and page.console == []
+
+
+def test_server_is_for_this_machine(served: tuple[Path, str, subprocess.Popen]) -> None:
+    _, address, process = served
+    port = address.rstrip("/").rpartition(":")[2]
+    assert address == f"http://127.0.0.1:{port}/"
+    assert ask(address, "/")[0] == 200 and "connect-src 'self'" in ask(address, "/")[1]
+    assert ask(address, "/data", f"localhost:{port}")[0] == 200
+    assert ask(address, "/data", f"127.0.0.1:{port} ")[0] == 200  # blanks around it are no part of it
+    for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", "127.0.0.1:1"):  # names that lead here by DNS
+        assert ask(address, "/data", host)[0] == 403, host
+    assert ask(address, "/data", method="POST")[0] == 405 and ask(address, "/../etc/passwd")[0] == 404
+    with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", int(port))):
+        pass
+    with socket.create_connection(("127.0.0.1", int(port))) as silent:  # keeps nobody else from an answer
+        assert ask(address, "/stamp")[0] == 200
+        silent.sendall(b"nonsense\r\n\r\n")
+        assert silent.recv(100).startswith(b"HTTP/1.1 400 ")
+    for hosts, status in ((f"Host: 127.0.0.1:{port}\r\nHost: evil.example\r\n", b"400"), ("Host:\r\n", b"403"), ("", b"403")):
+        with socket.create_connection(("127.0.0.1", int(port))) as asking:
+            asking.sendall(f"GET /data HTTP/1.1\r\n{hosts}\r\n".encode())
+            assert asking.recv(100).startswith(b"HTTP/1.1 " + status), hosts
+    ended = run_alone("--report", served[0], "--serve", port)
+    assert_says(error_message([ended], 2), f"--serve {port}: cannot listen on this port", "Address already in use")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 0

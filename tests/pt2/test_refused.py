@@ -1,0 +1,194 @@
+"""What cannot be translated or trained: one message with the operator, the node, and the way out."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._higher_order_ops.map import map as torch_map
+from torch.export import Dim
+from torch.export.pt2_archive._package import package_pt2
+
+from exported import program_of, settings
+from networks import vectors
+from runs import assert_says, refused
+
+
+class Applied(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.linear, self.function = nn.Linear(8, 4), function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(self.linear(x))
+
+
+def message_for(program: torch.export.ExportedProgram, folder: Path, **changes: object) -> str:
+    own = folder / "model"
+    own.mkdir()
+    torch.export.save(program, own / "model.pt2")
+    return refused(folder / "run", settings(own / "model.pt2", vectors(), steps=2, **changes))
+
+
+def test_loops_of_higher_order(tmp_path: Path) -> None:
+    program = program_of(Applied(lambda y: torch_map(torch.sin, y)), torch.ones(2, 8))
+    assert_says(message_for(program, tmp_path), "node 'map_impl' (torch.ops.higher_order.map_impl)", " of test_refused.py",
+                "Python's for")
+
+
+@torch.library.custom_op("decent_test::twice", mutates_args=())
+def twice(x: Tensor) -> Tensor:
+    return x * 2
+
+
+@twice.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def test_operators_of_other_libraries(tmp_path: Path) -> None:
+    program = program_of(Applied(twice), torch.ones(2, 8))
+    assert_says(message_for(program, tmp_path), "(torch.ops.decent_test.twice.default)",
+                "is an operator of 'decent_test'", "write what it computes with PyTorch's own functions")
+
+
+# Operator -> its arguments, of which MADE is a file that it would make, and what the message says of it. torch.export can
+# write neither, but anybody else can; the second is TorchScript's own.
+FILE_OPERATORS = {
+    "from_file": ([("filename", "as_string", "MADE"), ("shared", "as_bool", True), ("size", "as_int", 4)],
+                  "reads a file of the machine"),
+    "save": ([("item", "as_tensor", {"name": "x"}), ("filename", "as_string", "MADE")], "does not have"),
+}
+
+
+@pytest.mark.parametrize("name", FILE_OPERATORS)
+def test_files_of_the_machine(name: str, tmp_path: Path) -> None:
+    arguments, says = FILE_OPERATORS[name]
+    (tmp_path / "model").mkdir()
+    file, made = tmp_path / "model" / "model.pt2", tmp_path / "made"
+    torch.export.save(program_of(Applied(torch.sin), torch.ones(2, 8)), tmp_path / "honest.pt2")
+    inputs = [{"name": argument, "arg": {kind: str(made) if value == "MADE" else value}, "kind": 1}
+              for argument, kind, value in arguments]
+    with zipfile.ZipFile(tmp_path / "honest.pt2") as honest, zipfile.ZipFile(file, "w") as hostile:
+        for record in honest.namelist():
+            content = honest.read(record)
+            if record.endswith("models/model.json"):
+                program = json.loads(content)
+                node, = (node for node in program["graph_module"]["graph"]["nodes"]
+                         if node["target"] == "torch.ops.aten.sin.default")
+                node.update(target=f"torch.ops.aten.{name}.default", inputs=inputs)
+                content = json.dumps(program).encode()
+            hostile.writestr(record, content)
+    assert_says(refused(tmp_path / "run", settings(file, vectors(), steps=2)), f"(torch.ops.aten.{name}.default)", says)
+    assert not made.exists()
+
+
+def test_lists_that_are_written(tmp_path: Path) -> None:
+    def scaled(y: Tensor) -> Tensor:
+        parts = [y * 1, y * 2]
+        torch._foreach_mul_(parts, 0.5)
+        return parts[0] + parts[1]
+
+    assert_says(message_for(program_of(Applied(scaled), torch.ones(2, 8)), tmp_path), "(torch.ops.aten._foreach_mul_.Scalar)",
+                "writes into a list of tensors: write it as a loop over the tensors")
+
+
+def test_autocast(tmp_path: Path) -> None:
+    def product(y: Tensor) -> Tensor:
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return y @ y.T @ y
+
+    assert_says(message_for(program_of(Applied(product), torch.ones(2, 8)), tmp_path), "runs under torch.autocast", "amp.dtype")
+
+
+def test_decomposed_programs(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(8, 4), nn.BatchNorm1d(4)).train()
+    program = program_of(model, torch.ones(2, 8)).run_decompositions()
+    assert_says(message_for(program, tmp_path), "was decomposed (run_decompositions)",
+                "save what torch.export.export gives, before it is decomposed")
+
+
+def test_nothing_to_train(tmp_path: Path) -> None:
+    program = program_of(nn.Linear(8, 4).requires_grad_(False), torch.ones(2, 8))
+    assert_says(message_for(program, tmp_path), "has no trainable parameter", "requires_grad_(True) before torch.export.export")
+
+
+class Mean(nn.Module):
+    """Keeps a mean of its inputs, in a tensor that is no buffer, or in a part of one that has two names."""
+
+    def __init__(self, buffers: bool) -> None:
+        super().__init__()
+        self.linear, self.dropout = nn.Linear(8, 4), nn.Dropout(0.0)
+        self.means = torch.zeros(2, 8)
+        if buffers:
+            means = self.__dict__.pop("means")
+            self.register_buffer("means", means)
+            self.register_buffer("mean", means[0])
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            self.means[0].mul_(0.9).add_(x.mean(0), alpha=0.1)
+        return self.dropout(self.linear(x - (self.mean if hasattr(self, "mean") else self.means[0])))
+
+
+def test_a_constant_that_forward_writes(tmp_path: Path) -> None:
+    assert_says(message_for(program_of(Mean(buffers=False), torch.ones(2, 8)), tmp_path),
+                "writes into the tensor 'means' in forward", "register it as a buffer")
+
+
+def test_a_view_of_a_buffer_that_forward_writes(tmp_path: Path) -> None:
+    assert_says(message_for(program_of(Mean(buffers=True), torch.ones(2, 8)), tmp_path),
+                "'means' and 'mean' as different views of one memory", "self.statistics[0] for a part of a buffer")
+
+
+def test_a_weight_that_is_the_transpose_of_another(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(8, 6, bias=False), nn.Linear(6, 8, bias=False))
+    model[1].weight = nn.Parameter(model[0].weight.data.t())
+    assert_says(message_for(program_of(model, torch.ones(2, 8)), tmp_path),
+                "as different views of one memory, of which training changes", "F.linear(x, self.a.weight.t())")
+
+
+def test_another_batch_than_the_file_has(tmp_path: Path) -> None:
+    program = torch.export.export(nn.Linear(8, 4), (torch.ones(4, 8),))
+    assert_says(message_for(program, tmp_path), "input is not as in the export: [4, 8]",
+                "The file was exported for batches of 4, not of 8", "dynamic_shapes")
+
+
+def test_data_of_another_shape(tmp_path: Path) -> None:
+    program = program_of(nn.Linear(6, 4), torch.ones(2, 6))
+    assert_says(message_for(program, tmp_path), "input 'input' of the model is [", "the field 'x' of a batch is [8, 8]",
+                "they differ in dimension 1")
+
+
+def test_larger_batches_than_the_file_allows(tmp_path: Path) -> None:
+    program = torch.export.export(nn.Linear(8, 4), (torch.ones(2, 8),), dynamic_shapes=({0: Dim("batch", max=4)},))
+    assert_says(message_for(program, tmp_path), "input is not as in the export")
+
+
+def test_several_programs_without_a_mode(tmp_path: Path) -> None:
+    program = program_of(nn.Linear(8, 4), torch.ones(2, 8))
+    (tmp_path / "model").mkdir()
+    file = tmp_path / "model" / "model.pt2"
+    package_pt2(file, exported_programs={"a": program, "b": program})
+    assert_says(refused(tmp_path / "run", settings(file, vectors())), "holds several programs ('a', 'b')", "'train' and 'eval'")
+
+
+def test_two_programs_of_different_weights(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    file = tmp_path / "model" / "model.pt2"
+    programs = {mode: program_of(nn.Linear(8, 4), torch.ones(2, 8)) for mode in ("train", "eval")}
+    package_pt2(file, exported_programs=programs)
+    assert_says(refused(tmp_path / "run", settings(file, vectors())), "holds two values of 'weight'", "from the same module")
+
+
+@pytest.mark.parametrize("name", ["model.pt", "model"])
+def test_an_archive_by_another_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    torch.export.save(program_of(nn.Linear(8, 4), torch.ones(2, 8)), tmp_path / "model" / "model.pt2")
+    (tmp_path / "model" / "model.pt2").rename(tmp_path / "model" / name)
+    assert_says(refused(tmp_path / "run", settings(tmp_path / "model" / name, vectors())), "torch.export archive", ".pt2")

@@ -1,0 +1,62 @@
+"""Training an exported program follows eager PyTorch, loss by loss, and its TorchScript twin bit by bit.
+
+The small networks by default; those of torchvision, timm and transformers with DECENT_PT2_ALL=1 (minutes; the last two are
+skipped where they are not installed).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from exported import evaluate, export, load_weights, settings, train_eagerly
+from networks import NETWORKS, PLAIN, make
+from runs import assert_same_weights, train
+
+NAMES = list(NETWORKS) if os.environ.get("DECENT_PT2_ALL", "0") == "1" else list(PLAIN)
+# Of what torch.jit.script takes: BERT and LLaMA here index shapes in ways that it does not.
+SCRIPTED = ("mlp", "cnn", "bilstm", "resnet18", "mobilenet_v3_small", "efficientnet_b0", "densenet121")
+
+# Another order of sums moves a loss by 1e-7 to 3e-7 of itself in 20 steps of fp32; a mistake in an operator or in its
+# gradient by 1e-4 and more.
+LOSS_TOLERANCE = 1e-5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_training_follows_eager(name: str, tmp_path: Path) -> None:
+    network, model = NETWORKS[name], make(name)
+    data = network.data()
+    run = train(tmp_path, settings(export(model, data, tmp_path), data, network.lr))
+    reference = train_eagerly(model, data, network.lr)
+    np.testing.assert_allclose(run.losses, reference.losses, rtol=LOSS_TOLERANCE)
+    np.testing.assert_allclose(run.evaluation["loss"], reference.evaluation, rtol=LOSS_TOLERANCE)
+    assert set(run.weights) == set(model.state_dict())
+    assert_buffers_follow(run.weights, model, make(name))
+    np.testing.assert_allclose(evaluate(load_weights(make(name), run.weights), data), run.evaluation["loss"], rtol=1e-6)
+
+
+def assert_buffers_follow(weights: dict[str, np.ndarray], model: torch.nn.Module, start: torch.nn.Module) -> None:
+    """Within 1e-4 of the way that they moved, or the rounding of what they are means of."""
+    begun = dict(start.named_buffers())
+    for name, buffer in model.named_buffers():
+        if name not in weights:
+            continue  # not of the state_dict
+        error = torch.from_numpy(weights[name].copy()).double() - buffer.double()
+        moved = buffer.double() - begun[name].double()
+        assert error.norm() <= 1e-4 * moved.norm() + 1e-7 * error.numel() ** 0.5, name
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name in SCRIPTED])
+def test_the_torchscript_twin_trains_bit_by_bit_alike(name: str, tmp_path: Path) -> None:
+    network, model = NETWORKS[name], make(name)
+    data = network.data()
+    torch.jit.script(model).save(str(tmp_path / "model.pt"))
+    runs = [train(tmp_path / file.suffix[1:], settings(file, data, network.lr))
+            for file in (export(model, data, tmp_path), tmp_path / "model.pt")]
+    np.testing.assert_array_equal(runs[0].losses, runs[1].losses)
+    assert runs[0].evaluation["loss"] == runs[1].evaluation["loss"]
+    assert_same_weights(*runs)

@@ -1,0 +1,192 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "../core/temporary_folder.h"
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/report/class_table.h"
+#include "decent/report/page/metrics_table.h"
+#include "decent/report/page/page.h"
+#include "decent/report/page/page_data.h"
+#include "decent/report/page/recipe_rows.h"
+#include "decent/report/page/run_log.h"
+#include "decent/report/page/topology_picture.h"
+
+namespace decent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
+using ::testing::StartsWith;
+
+MetricsTable table_of(const std::string& text) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl", text);
+  return read_metrics(folder / "metrics.jsonl");
+}
+
+TEST(MetricsTable, HasAColumnForEachField) {
+  const MetricsTable table = table_of(
+      "{\"kind\":\"train\",\"step\":2,\"loss\":0.1}\n"
+      "{\"kind\":\"train\",\"step\":4,\"loss\":null,\"grad_norm\":3}\n"
+      "{\"kind\":\"eval\",\"step\":4,\"loss\":7}\n");
+  EXPECT_THAT(*table.train.find("step"), ElementsAre(2, 4));
+  EXPECT_EQ(table.train.find("loss")->at(0), 0.1);
+  EXPECT_TRUE(std::isnan(table.train.find("loss")->at(1)));
+  EXPECT_TRUE(std::isnan(table.train.find("grad_norm")->at(0)));
+  EXPECT_EQ(table.train.find("grad_norm")->at(1), 3);
+  EXPECT_EQ(table.train.find("accuracy"), nullptr);
+  EXPECT_EQ(table.eval.size(), 1U);
+  EXPECT_EQ(table.unread, 0);
+}
+
+TEST(MetricsTable, CountsWhatIsNoLineOfARun) {
+  const MetricsTable table = table_of(
+      "{\"kind\":\"train\",\"step\":2}\nno\n{\"kind\":\"train\",\"step\":2}\n{\"kind\":\"train\","
+      "\"step\":\"3\"}\n{\"kind\":\"x\",\"step\":3}\n{\"kind\":\"train\",\"st");
+  EXPECT_THAT(*table.train.find("step"), ElementsAre(2));
+  EXPECT_EQ(table.unread, 5);
+  EXPECT_TRUE(table.cut);
+  EXPECT_FALSE(table_of("no\n").cut);
+}
+
+TEST(MetricsTable, KeepsLaterEvaluationsApart) {
+  const MetricsTable table = table_of(
+      "{\"kind\":\"eval\",\"step\":1}\n{\"kind\":\"eval\",\"step\":1,\"source\":\"s\"}\n"
+      "{\"kind\":\"end\",\"status\":\"completed\",\"step\":2,\"wall_s\":1.5}\n"
+      "{\"kind\":\"eval\",\"step\":2}\n");
+  EXPECT_EQ(table.eval.size(), 1U);
+  ASSERT_EQ(table.later.size(), 2U);
+  EXPECT_EQ(table.later[0].source, "s");
+  ASSERT_EQ(table.ends.size(), 1U);
+  EXPECT_EQ(table.ends[0].wall_s, 1.5);
+}
+
+TEST(MetricsTable, ForgetsTheEndOfARunThatWentOn) {
+  const MetricsTable table = table_of(
+      "{\"kind\":\"end\",\"status\":\"stopped\",\"step\":2,\"wall_s\":1}\n"
+      "{\"kind\":\"train\",\"step\":3}\n");
+  EXPECT_TRUE(table.ends.empty());
+}
+
+RecipeRow row_of(const RunRecipe& recipe, const std::string& key) {
+  for (const RecipeRow& row : recipe.rows())
+    if (row.key == key) return row;
+  ADD_FAILURE() << "no row " << key;
+  return {};
+}
+
+TEST(RunRecipe, MarksWhatDiffersFromTheDefaults) {
+  const RunRecipe recipe(
+      "name: x\nmodel: {path: m.pt, inputs: [x]}\ndata: {batch_size: 32}\n"
+      "optimizer: {name: adamw, lr: 1e-3, eps: 0.00000001, weight_decay: 0.1, betas: [0.9, 0.95]}\n"
+      "unheard: {of: 1}\n");
+  EXPECT_FALSE(row_of(recipe, "name").differs);
+  EXPECT_TRUE(row_of(recipe, "model.path").differs);  // has no default
+  EXPECT_FALSE(row_of(recipe, "model.inputs").differs);
+  EXPECT_FALSE(row_of(recipe, "data.batch_size").differs);
+  EXPECT_FALSE(row_of(recipe, "optimizer.lr").differs);
+  EXPECT_FALSE(row_of(recipe, "optimizer.eps").differs);
+  EXPECT_FALSE(row_of(recipe, "optimizer.weight_decay").differs);  // adamw's own
+  EXPECT_TRUE(row_of(recipe, "optimizer.betas").differs);
+  EXPECT_EQ(row_of(recipe, "optimizer.betas").value, "[0.9, 0.95]");
+  EXPECT_EQ(row_of(recipe, "optimizer.betas").fallback, "[0.9, 0.999]");
+  EXPECT_TRUE(row_of(recipe, "unheard").differs);
+  EXPECT_THROW(RunRecipe("a: [1"), UserError);
+  EXPECT_THROW(RunRecipe("[1]"), UserError);
+}
+
+TEST(RunRecipe, HasThePhasesOfItsTopology) {
+  const RunRecipe own(
+      "parallel:\n  topology: {phases: [[{ranks: [1, 0], weight: 0.25}], [{ranks: [0]}, {ranks: "
+      "[1]}]]}\n");
+  EXPECT_EQ(own.topology(), "phases");
+  EXPECT_EQ(own.phases(2), (std::vector<Phase>{{{{0, 1}, 0.25}}, {{{0}, 1}, {{1}, 1}}}));
+  EXPECT_THROW(own.phases(3), UserError);
+  const RunRecipe machines("parallel: {topology: alternating-exp-ring, local_world_size: null}\n");
+  EXPECT_THROW(machines.phases(4), UserError);  // the launcher knew
+  EXPECT_THROW(RunRecipe("parallel: {topology: no-such}\n").phases(4), UserError);
+}
+
+TEST(RunLog, HasTheLastStartAndAllWarnings) {
+  const testing::TemporaryFolder folder;
+  const auto line = [](char level, const std::string& text) {
+    return std::string("2026-01-02 03:04:05.678 ") + level + " " + text + "\n";
+  };
+  write_file(folder / "run.log", line('I', "decent-train 1") + line('I', "workers  4, ring") +
+                                     line('D', "phase 0: {0 1} {2 3}") + line('W', "first") +
+                                     "and more\n" + line('I', "decent-train 2") +
+                                     line('I', "workers  2, ring") + line('D', "phase 0: {0 1}") +
+                                     line('D', "phase 1: {0} {1}") +
+                                     line('I', "step 1  workers  9") + line('W', "second"));
+  const RunLog log = read_run_log(folder / "run.log");
+  EXPECT_EQ(log.began, "2026-01-02 03:04:05");
+  EXPECT_THAT(log.start,
+              ElementsAre(Pair("program", "decent-train 2"), Pair("workers", "2, ring")));
+  ASSERT_EQ(log.warnings.size(), 2U);
+  EXPECT_EQ(log.warnings[0].text, "first\nand more");
+  ASSERT_EQ(log.phases.size(), 2U);
+  EXPECT_EQ(log.phases[1].size(), 2U);
+  write_file(folder / "run.log",
+             line('I', "decent-train 1") + line('D', "phase 0: {0 1} {2 .. (9 edges)"));
+  EXPECT_TRUE(read_run_log(folder / "run.log").phases.empty());
+}
+
+TEST(Confusion, IsReadAsItWasWritten) {
+  const testing::TemporaryFolder folder;
+  EXPECT_FALSE(read_confusion(folder / "none.csv").has_value());
+  const ConfusionMatrix matrix{.names = {"a,\"b\"", "two\nlines"}, .counts = {1, 2, 3, 4}};
+  write_confusion(folder / "m.csv", matrix);
+  const auto read = read_confusion(folder / "m.csv");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->names, matrix.names);
+  EXPECT_EQ(read->counts, matrix.counts);
+  for (const char* wrong : {"x,a\na,1,2\n", "x,a\na,-1\n", "x,a,b\na,1,2\n", "x,a\na,z\n"}) {
+    write_file(folder / "m.csv", wrong);
+    EXPECT_THROW(read_confusion(folder / "m.csv"), UserError) << wrong;
+  }
+}
+
+TEST(TopologyPicture, ShowsWhoAverages) {
+  const auto svg = topology_svg(make_topology("ring", 3, 3), {.title = "<ring>", .workers = 3});
+  EXPECT_THAT(svg, HasSubstr("<title>&lt;ring&gt;</title>"));
+  EXPECT_THAT(svg, HasSubstr("phase 0: {0 1} {2}; phase 1: {1 2} {0}"));
+  const auto count = [&](const std::string& what) {
+    std::size_t found = 0;
+    for (auto at = svg.find(what); at != std::string::npos; at = svg.find(what, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("<line"), 3U);             // one pair in each phase
+  EXPECT_EQ(count("stroke-dasharray"), 3U);  // and one worker alone
+  EXPECT_EQ(count("<circle"), 9U);
+}
+
+TEST(Page, HoldsNumbersThatReadBackToTheSameBits) {
+  const testing::TemporaryFolder folder;
+  const double loss = 0.1 + 0.2;
+  write_file(folder / "metrics.jsonl",
+             nlohmann::json({{"kind", "train"}, {"step", 1}, {"loss", loss}}).dump() + "\n");
+  const auto run = nlohmann::json::parse(run_as_json(RunFolder(folder.path()), /*running=*/true));
+  EXPECT_EQ(run["train"]["loss"][0].get<double>(), loss);
+  EXPECT_EQ(run["status"], "running");
+}
+
+TEST(Page, CannotBeLeftByWhatARunSays) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "metrics.jsonl", "{\"kind\":\"train\",\"step\":1,\"</script><b>\":1}\n");
+  write_file(folder / "recipe.yaml", "name: \"</script><!--<script>\"\n");
+  const RunFolder runs[] = {RunFolder(folder.path())};
+  const std::string data = report_data(runs);
+  EXPECT_THAT(data, Not(HasSubstr("<")));
+  EXPECT_THAT(report_page(runs), HasSubstr(data));
+  EXPECT_THAT(report_page(runs), StartsWith("<!DOCTYPE html>"));
+  EXPECT_THAT(report_page(runs), Not(HasSubstr("@@")));
+}
+
+}  // namespace
+}  // namespace decent
