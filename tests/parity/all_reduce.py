@@ -47,9 +47,9 @@ class Step:
         return {"norms": np.asarray(self.norms), "scales": np.asarray(self.scales)}
 
 
-def train(case: Case, folder: Path) -> dict[str, np.ndarray]:
+def train(case: Case, folder: Path, nudge: np.random.Generator | None = None) -> dict[str, np.ndarray]:
     """The first replica has the optimizer, the others are its copies. `used`: per step, how many workers had a gradient of each
-    parameter; `overflows`: how many had one that is not finite.
+    parameter; `overflows`: how many had one that is not finite. With `nudge`, see _nudge.
     """
     batches = Batches(case, folder)
     replicas = [load_model(case, folder) for _ in range(case.workers)]
@@ -62,6 +62,8 @@ def train(case: Case, folder: Path) -> dict[str, np.ndarray]:
         overflows.append(sum(not all(bool(g.isfinite().all()) for g in own if g is not None) for own in gradients))
         _average_gradients(case, replicas)
         step.take(t)
+        if nudge is not None:
+            _nudge(replicas[0], nudge)
         _copy_weights(replicas)
     outcome = result(case, folder, losses, dict(replicas[0].named_parameters()),
                      mean_of([float_buffers(m) for m in replicas]))
@@ -88,6 +90,17 @@ def _average_gradients(case: Case, replicas: list) -> None:
             copies[0].grad = torch.stack(sent).sum(0) / case.workers
         for p in copies[1:]:
             p.grad = None
+
+
+@torch.no_grad()
+def _nudge(model: torch.nn.Module, chance: np.random.Generator) -> None:
+    """Moves one weight of a matrix by half the distance of two numbers of float16, to either side: what becomes of a rounding in
+    another order where the weight lies at the border between the two.
+    """
+    weights = [p.view(-1) for p in model.parameters() if p.dim() == 2]
+    sizes = [w.numel() for w in weights]
+    which = int(chance.choice(len(weights), p=np.divide(sizes, sum(sizes))))
+    weights[which][int(chance.integers(sizes[which]))] *= 1 + float(chance.choice([-1, 1])) * 2.0**-11
 
 
 @torch.no_grad()

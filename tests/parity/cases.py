@@ -71,6 +71,8 @@ ADAM = {"name": "adam", "lr": 3e-3, "betas": [0.8, 0.99], "weight_decay": 0.01}
 SGD = {"name": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01}
 LION = {"name": "lion", "lr": 1e-3, "weight_decay": 0.1}
 RMSPROP = {"name": "rmsprop", "lr": 1e-3, "alpha": 0.9, "momentum": 0.9, "weight_decay": 0.01}
+# At SGD's rate a difference of one rounding to float16 grows forty times within 24 steps.
+SLOW_SGD = {**SGD, "lr": 0.01}
 NESTEROV = {**SGD, "nesterov": True}
 CONSTANT = {"name": "constant"}
 
@@ -189,7 +191,7 @@ def _all_reduce_cases() -> list[Case]:
         _all_reduce("sgd-accumulation-cnn", 4, "cnn", optimizer=SGD, accumulation=3, samples=2400),
         _all_reduce("clip-global-mlp", 4, "mlp", optimizer=SGD, clip=1.2),
         _all_reduce("clip-bucket-cnn", 3, "cnn", optimizer=SGD, clip=0.6, clip_scope="bucket"),
-        _all_reduce("fp16-sgd", 3, "spiked", scaler=SCALER, optimizer=SGD),
+        _all_reduce("fp16-sgd", 3, "spiked", scaler=SCALER, optimizer=SLOW_SGD),
         _all_reduce("bf16-mlp", 2, "mlp", comm_dtype="bf16"),
         _all_reduce("bf16-cnn", 3, "cnn", comm_dtype="bf16", optimizer=SGD),
     ]
@@ -223,9 +225,10 @@ def _more_all_reduce_cases() -> list[Case]:
         if model != "gpt":  # gradients of single buckets are all small, and the .onnx file has them in another order
             cases += [_all_reduce(f"clip-bucket-{name}", workers, model, clip=clip, clip_scope="bucket", **own)
                       for workers in (2, 3, 4)]
+    # Of 3000 samples one step's largest gradient with three workers is where float16 ends, so that one rounding decides.
     cases += [_all_reduce(f"fp16-{name}", workers, "spiked", scaler=SCALER, **own) for workers in (2, 3, 4)
-              for name, own in {"adamw": {}, "sgd": {"optimizer": SGD}, "clip": {"clip": 1.0},
-                                "accumulation": {"accumulation": 3, "samples": 3000}}.items()]
+              for name, own in {"adamw": {}, "sgd": {"optimizer": SLOW_SGD}, "clip": {"clip": 1.0},
+                                "accumulation": {"accumulation": 3, "samples": 3200}}.items()]
     cases += [_all_reduce(f"bf16-{model}", workers, model, comm_dtype="bf16", optimizer=optimizer)
               for model, optimizer in (("mlp", ADAMW), ("cnn", SGD), ("gpt", ADAMW)) for workers in (2, 3, 4)]
     return cases

@@ -21,6 +21,12 @@ def compare_losses(ours: np.ndarray, theirs: np.ndarray) -> None:
     assert error[worst] <= LOSS_TOLERANCE, f"step {worst + 1}: loss {ours[worst]} instead of {theirs[worst]}"
 
 
+def way_apart(ours: np.ndarray, theirs: np.ndarray, start: np.ndarray) -> float:
+    """As a share of the way that training moved the tensor from `start`."""
+    distance = np.linalg.norm((ours.astype(np.float64) - theirs).ravel())
+    return float(distance / np.linalg.norm((theirs - start).ravel()))
+
+
 def compare_tensor(name: str, ours: np.ndarray, theirs: np.ndarray, start: np.ndarray,
                    tolerance: float = TENSOR_TOLERANCE) -> None:
     assert ours.shape == theirs.shape, name
