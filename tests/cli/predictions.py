@@ -74,13 +74,15 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
 
 
 def outputs_of(model: Path, *inputs: np.ndarray, batch: int = 256) -> np.ndarray:
-    """What PyTorch makes of the samples, in batches of that size."""
+    """What PyTorch makes of the samples, in batches of that size. Each batch is a tensor of PyTorch's own, as in the program: on
+    some processors the last bits of a product depend on where in memory its factors begin.
+    """
     import torch
 
     torch.set_num_threads(1)
     module = torch.jit.load(str(model)).eval()
     with torch.no_grad():
-        parts = [module(*(torch.from_numpy(x[at:at + batch]) for x in inputs)) for at in range(0, len(inputs[0]), batch)]
+        parts = [module(*(torch.from_numpy(x[at:at + batch]).clone() for x in inputs)) for at in range(0, len(inputs[0]), batch)]
         return torch.cat(parts).numpy()
 
 
