@@ -66,7 +66,7 @@ void evaluate(Program& program, TriedTask& tried, const AveragedModel& model,
   program.log->info(evaluation_line(metrics, model.replicas));
   program.world->agree("classes", [&] {
     if (!program.main_worker()) return;
-    for (const std::string& line : report_classes(task, evaluation.confusion))
+    for (const std::string& line : report_classes(task, model, evaluation.confusion))
       program.log->info(line);
     const RunFolder folder(task.recipe.output);
     if (std::filesystem::exists(folder.metrics())) write_report(folder, /*running=*/false);

@@ -36,7 +36,8 @@ void print_error(const Program& program, const std::string& message, int rank) {
 
 // An error that every worker knows of: rank 0 tells the user.
 void end_together(Program& program, const SharedError& error) {
-  if (program.training && error.code() != ExitCode::stopped) program.trainer->note_end("failed");
+  if (program.training && error.code() != ExitCode::stopped)
+    program.trainer->note_end("failed", error.what());
   if (program.launch.rank == 0) print_shared(error);
   write_elastic_error(error.what());
   if (program.world) {
@@ -82,7 +83,8 @@ ExitCode tell(Program& program) {
 
 void end_after_failure(Program& program, const Failure& failure, bool reports) {
   if (Trainer* trainer = program.training.load()) {
-    trainer->note_end(failure.code == ExitCode::stopped ? "stopped" : "failed");
+    const bool stopped = failure.code == ExitCode::stopped;
+    trainer->note_end(stopped ? "stopped" : "failed", stopped ? "" : failure.message);
   }
   if (OutputLock* lock = program.locked.load()) lock->remove_file();
   write_elastic_error(failure.message);

@@ -7,14 +7,18 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "decent/comm/socket.h"
 #include "decent/core/error.h"
+#include "decent/report/output_lock.h"
 #include "decent/report/page/page.h"
 
 namespace decent {
@@ -25,6 +29,8 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kMostHead = 16384;  // bytes of a request
 constexpr int kMostConnections = 32;
+// A browser opens connections ahead of its requests. Those that stay silent make room for others.
+constexpr seconds kHeadTime{3};
 
 struct Request {
   std::string method;
@@ -32,11 +38,15 @@ struct Request {
   std::string host;
 };
 
+using Body = std::shared_ptr<const std::string>;
+
 struct Answer {
   std::string status = "200 OK";
   std::string type = "text/plain; charset=utf-8";
-  std::string body;
+  Body body;
 };
+
+Body body_of(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -53,7 +63,7 @@ std::string_view stripped(std::string_view text) {
 
 // Up to the empty line; a page's requests have no body.
 std::string receive_head(const Socket& socket) {
-  const auto deadline = steady_clock::now() + seconds(10);
+  const auto deadline = steady_clock::now() + kHeadTime;
   std::string head;
   while (head.size() < kMostHead && !head.ends_with("\r\n\r\n")) {
     char next = 0;
@@ -83,7 +93,7 @@ std::optional<Request> parse(const std::string& head) {
   return request;
 }
 
-// Changes whenever a run writes something that the page shows.
+// Changes whenever a run writes something that the page shows, begins, or ends, even by kill -9.
 std::string stamp_of(std::span<const RunFolder> runs) {
   std::string stamp;
   for (const RunFolder& run : runs) {
@@ -93,6 +103,7 @@ std::string stamp_of(std::span<const RunFolder> runs) {
       const auto time = std::filesystem::last_write_time(file, none).time_since_epoch().count();
       stamp += none ? "-," : std::to_string(size) + "@" + std::to_string(time) + ",";
     }
+    stamp += find_holder(run.path()) ? "held," : "free,";
   }
   return stamp;
 }
@@ -141,7 +152,8 @@ class Server {
   void answer(const Socket& socket) {
     try {
       const auto request = parse(receive_head(socket));
-      send(socket, request ? answer_to(*request) : Answer{.status = "400 Bad Request", .body = ""});
+      send(socket,
+           request ? answer_to(*request) : error("400 Bad Request", "This is no request.\n"));
     } catch (const std::exception&) {
       // The browser has gone, or there is no memory: it asks again.
     }
@@ -155,29 +167,51 @@ class Server {
            (port_ == 80 && (host == "127.0.0.1" || host == "localhost"));
   }
 
-  Answer answer_to(const Request& request) const {
+  static Answer error(const std::string& status, const std::string& text) {
+    return {.status = status, .body = body_of(text)};
+  }
+
+  Answer answer_to(const Request& request) {
     if (!is_for_us(request.host))
-      return {.status = "403 Forbidden", .body = "This server is 127.0.0.1 and localhost only.\n"};
-    if (request.method != "GET") return {.status = "405 Method Not Allowed", .body = ""};
+      return error("403 Forbidden", "This server is 127.0.0.1 and localhost only.\n");
+    if (request.method != "GET")
+      return error("405 Method Not Allowed\r\nAllow: GET", "This server answers GET only.\n");
     if (request.path == "/")
-      return {.type = "text/html; charset=utf-8", .body = report_page(runs_, {.served = true})};
-    if (request.path == "/stamp") return {.body = stamp_of(runs_)};
-    if (request.path == "/data") return {.type = "application/json", .body = report_data(runs_)};
-    return {.status = "404 Not Found", .body = ""};
+      return {.type = "text/html; charset=utf-8",
+              .body = body_of(report_page(runs_, {.served = true}))};
+    if (request.path == "/stamp") return {.body = body_of(stamp_of(runs_))};
+    if (request.path == "/data") return {.type = "application/json", .body = data()};
+    return error("404 Not Found", "There is nothing here. The page is at /\n");
+  }
+
+  // Made once for all who ask before the runs have written more.
+  Body data() {
+    const std::lock_guard lock(data_mutex_);
+    const std::string stamp = stamp_of(runs_);
+    if (!data_ || data_stamp_ != stamp) {
+      data_ = body_of(report_data(runs_));
+      data_stamp_ = stamp;
+    }
+    return data_;
   }
 
   static void send(const Socket& socket, const Answer& answer) {
-    const std::string text = "HTTP/1.1 " + answer.status + "\r\nContent-Type: " + answer.type +
-                             "\r\nContent-Length: " + std::to_string(answer.body.size()) +
+    const std::string head = "HTTP/1.1 " + answer.status + "\r\nContent-Type: " + answer.type +
+                             "\r\nContent-Length: " + std::to_string(answer.body->size()) +
                              "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff" +
-                             "\r\nX-Frame-Options: DENY\r\nConnection: close\r\n\r\n" + answer.body;
-    send_all(socket, text, steady_clock::now() + seconds(60));
+                             "\r\nX-Frame-Options: DENY\r\nConnection: close\r\n\r\n";
+    const auto deadline = steady_clock::now() + seconds(60);
+    send_all(socket, head, deadline);
+    send_all(socket, *answer.body, deadline);
   }
 
   std::vector<RunFolder> runs_;
   Socket listener_;
   int port_;
   std::atomic<int> connections_ = 0;
+  std::mutex data_mutex_;
+  std::string data_stamp_;
+  Body data_;
 };
 
 }  // namespace

@@ -9,30 +9,14 @@
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
 #include "decent/core/text.h"
-#include "decent/report/data_files.h"
 #include "decent/report/predictions/formats.h"
-#include "decent/report/run_folder.h"
+#include "decent/task/class_names.h"
 #include "decent/task/predicted.h"
 #include "decent/train/left_out_list.h"
 #include "decent/train/predictions/predictor.h"
 
 namespace decent {
 namespace {
-
-// Of the model's run, of the output folder's, or of the data; none where nothing names classes.
-std::vector<std::string> names_of_classes(const TriedTask& tried,
-                                          const std::filesystem::path& run) {
-  const auto count = static_cast<std::size_t>(tried.trial.classes);
-  std::vector<std::string> names;
-  if (count == 0) return names;
-  if (!run.empty()) names = read_classes(RunFolder(run).classes());
-  if (names.empty()) names = read_classes(RunFolder(tried.task.recipe.output).classes());
-  if (names.empty()) names = written_classes(tried.task.predict->samples->source().classes());
-  if (names.empty()) return names;
-  while (names.size() < count) names.push_back(std::to_string(names.size()));
-  names.resize(count);
-  return names;
-}
 
 std::unique_ptr<PredictionFile> open_file(const std::filesystem::path& path,
                                           std::vector<std::string> names) {
@@ -67,7 +51,8 @@ void write_predictions(Program& program, TriedTask& tried, const std::filesystem
   std::unique_ptr<PredictionFile> file;
   world.agree("prediction file", [&] {
     if (!program.main_worker()) return;
-    names = names_of_classes(tried, run);
+    names = names_of_classes({run, task.recipe.output}, *task.predict,
+                             static_cast<std::size_t>(tried.trial.classes));
     file = open_file(path, names);
   });
   const bool probabilities = task.model->gives_logits() || gives_probabilities(task, tried.trial);

@@ -1,5 +1,6 @@
 // --report: pages that show runs.
 
+#include <algorithm>
 #include <cstdio>
 #include <system_error>
 
@@ -15,9 +16,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+bool is_one_of(const std::vector<RunFolder>& runs, const fs::path& folder) {
+  return std::any_of(runs.begin(), runs.end(), [&](const RunFolder& run) {
+    std::error_code failed;
+    return fs::equivalent(run.path(), folder, failed);
+  });
+}
+
+// A folder that is given twice, perhaps through a link to the latest one, is one run.
 std::vector<RunFolder> runs_in(const std::vector<std::string>& folders) {
   std::vector<RunFolder> runs;
   for (const std::string& folder : folders) {
+    if (is_one_of(runs, folder)) continue;
     const RunFolder& run = runs.emplace_back(folder);
     std::error_code failed;
     if (fs::exists(run.metrics(), failed) || fs::exists(run.recipe(), failed)) continue;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -54,8 +55,8 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict, np.ndarra
     return folder, own, truths
 
 
-def evaluated(folder: Path, own: dict, workers: int = 1) -> Ended:
-    ended = attempt(folder, own, "--eval-only", workers=workers)
+def evaluated(folder: Path, own: dict, workers: int = 1, flags: Sequence[object] = ()) -> Ended:
+    ended = attempt(folder, own, "--eval-only", *flags, workers=workers)
     assert [each.code for each in ended] == [0] * workers, ended[0].err
     return ended[0]
 
@@ -101,6 +102,20 @@ def test_table_and_matrix(own: tuple[Path, dict, np.ndarray], workers: int) -> N
     assert len(table) == 5
     assert table[1].split()[:2] == ["ant", str(wanted[0].sum())]
     assert any(line.startswith("  dog?new line ") for line in table), table  # one line each
+
+
+def test_a_checkpoint_of_another_run_has_its_names(own: tuple[Path, dict, np.ndarray], tmp_path: Path) -> None:
+    """And leaves the tables of the run in the output folder as they are."""
+    folder, settings, _ = own
+    evaluated(folder, settings)
+    tables = [folder / "run" / name for name in ("eval-classes.csv", "eval-confusion.csv")]
+    before = [table.read_bytes() for table in tables]
+    (tmp_path / "table.csv").write_text((folder / "table.csv").read_text().replace("ant", "aardvark"))
+    source = {"format": "csv", "path": str(tmp_path / "table.csv"), "y": "what"}
+    other = train(tmp_path, merged(settings, {"data": {"train": source, "eval": source}}))
+    out = evaluated(folder, settings, flags=["--checkpoint", other.checkpoint(20), "--set", f"data.eval.path={tmp_path / 'table.csv'}"]).out
+    assert "aardvark" in out and "  ant " not in out
+    assert [table.read_bytes() for table in tables] == before
 
 
 def test_without_a_run_there_are_no_files(own: tuple[Path, dict, np.ndarray], tmp_path: Path) -> None:

@@ -208,7 +208,8 @@ def test_early_end_without_checkpoints(folder: Path, tmp_path: Path) -> None:
     own = settings(folder, checkpoint={"every_steps": None}, train={"stop": {"patience": 1}})
     run = train(tmp_path, own)
     assert run.lines("end")[0]["stopped_early"] and run.checkpoints == []
-    assert_says(train(tmp_path, own, "--resume", "auto").ended[0].out, "is complete", "nothing is left to do")
+    assert_says(train(tmp_path, own, "--resume", "auto").ended[0].out, "is complete", "nothing is left to do",
+                "train.stop ended it early", "train.stop=null")
     longer = train(tmp_path, own, "--set", "train.stop=null", "--resume", "auto")
     assert longer.lines("end")[0]["step"] == STEPS
 
@@ -224,6 +225,32 @@ def test_best_by_what_is_never_a_number(folder: Path, tmp_path: Path) -> None:
     assert_says(run.ended[0].err, "warning: checkpoint.keep_best: there is no best model: no checkpoint in ", "evaluation by auc")
     assert (run.folder / "model.pt").exists() and not (run.folder / "model-best.pt").exists()
     assert_says(train(tmp_path, own, "--resume", "auto", workers=2).ended[0].out, "nothing is left to do")
+
+
+def test_the_best_is_not_looked_for_by_another_loss(folder: Path, tmp_path: Path) -> None:
+    """Focal's numbers are lower than those of cross_entropy, whatever the model."""
+    own = settings(folder, train={"steps": 20}, model={"loss": "focal"}, checkpoint={"keep": 9, "keep_best": "loss"})
+    train(tmp_path, own)
+    run = train(tmp_path, merged(own, {"model": {"loss": "cross_entropy"}, "train": {"steps": 40}}), "--resume", "auto")
+    losses = {line["step"]: line["loss"] for line in run.lines("eval")}
+    later = {step: loss for step, loss in losses.items() if step > 20}
+    best = min(later, key=lambda step: (later[step], -step))
+    assert min(losses.values()) < later[best]
+    assert_says(run.ended[0].out, "model-best.pt", f"at step {best})")
+    assert_says(run.ended[0].err, "warning: the best checkpoint is not looked for among 4 checkpoints", "another loss or data.eval")
+
+
+def test_a_best_that_is_damaged_ends_no_run(folder: Path, tmp_path: Path) -> None:
+    own = settings(folder, train={"steps": 40}, checkpoint={"keep_best": "loss", "keep": 9})
+    run = train(tmp_path, own)
+    losses = {line["step"]: line["loss"] for line in run.lines("eval")}
+    best = min(reversed(losses), key=losses.get)
+    assert best < 40
+    file = run.checkpoint(best) / "rank-0000.safetensors"
+    file.write_bytes(file.read_bytes()[:-3])
+    longer = train(tmp_path, own, "--set", "train.steps=42", "--set", "optimizer.lr=1e-12", "--resume", "auto")
+    assert_says(longer.ended[0].err, "warning: checkpoint.keep_best: there is no best model: the best checkpoint by loss", file)
+    assert longer.lines("end")[-1]["status"] == "completed"
 
 
 def test_early_end_by_another_metric(folder: Path, tmp_path: Path) -> None:

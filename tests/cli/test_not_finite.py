@@ -111,6 +111,7 @@ def test_loss_that_is_no_number(tmp_path: Path) -> None:
     assert_says(message, "the loss of step 2 is nan;")
     log = (tmp_path / "run" / "run.log").read_text()
     assert "loss nan" in log and "-nan" not in log
+    assert log.splitlines()[-2][24:].startswith("E training diverged: the loss of step 2 is nan;"), log
 
 
 def test_run_that_is_well_says_nothing_of_it(tmp_path: Path) -> None:

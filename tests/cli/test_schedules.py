@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runs import DIGITS, Run, assert_same_run, assert_says, merged, recipe, refused, train
+from runs import DIGITS, Run, assert_same_run, assert_same_weights, assert_says, merged, recipe, refused, train
 
 STEPS, LR = 24, 0.05
 OPTIMIZER = {"name": "sgd", "lr": LR}
@@ -124,6 +124,17 @@ def test_plateau_goes_on_after_a_resume(tmp_path: Path) -> None:
     plateau_run(tmp_path / "parts", section, "--set", "train.steps=12", workers=2)
     resumed = plateau_run(tmp_path / "parts", section, "--resume", "auto", workers=2)
     assert_same_run(resumed, wanted)
+    assert len({line["lr"] for line in wanted.lines("train")}) > 2
+
+
+def test_plateau_does_not_count_the_end_of_a_run(tmp_path: Path) -> None:
+    """A run that goes on trains what it would have trained if it had been that long from the start."""
+    section = {"patience": 0, "factor": 0.5, "threshold": 1e9, "threshold_mode": "abs"}
+    changes = {"eval": {"every_steps": 5}, "data": {"eval": {**DIGITS["test"], "limit": 60}}, "checkpoint": {"every_steps": 5}}
+    wanted = plateau_run(tmp_path / "wanted", section, **changes)
+    plateau_run(tmp_path / "parts", section, "--set", "train.steps=13", **changes)
+    longer = plateau_run(tmp_path / "parts", section, "--resume", "auto", **changes)
+    assert_same_weights(longer, wanted)
     assert len({line["lr"] for line in wanted.lines("train")}) > 2
 
 

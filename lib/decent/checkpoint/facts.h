@@ -32,6 +32,14 @@ struct FactDifference {
 /// Those of `here` in its order, then those that are only `there` in its order.
 std::vector<FactDifference> differences(const Facts& here, const Facts& there);
 
+/// Those of `facts` that decide what the metrics of evaluations mean: the samples of data.eval and
+/// what the loss is.
+Facts measure_of(const Facts& facts);
+
+/// Whether values of one metric can be compared that were measured so. A topic that one side does
+/// not know, as an older version's, decides nothing.
+bool measured_alike(const Facts& one, const Facts& other);
+
 /// A value short enough for a message.
 std::string shorten(const std::string& value);
 

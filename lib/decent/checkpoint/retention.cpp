@@ -4,6 +4,19 @@
 
 namespace decent {
 
+std::vector<Kept> comparable_scores(const std::vector<Evaluated>& checkpoints,
+                                    const std::string& metric) {
+  const auto newest =
+      std::max_element(checkpoints.begin(), checkpoints.end(),
+                       [](const Evaluated& a, const Evaluated& b) { return a.step < b.step; });
+  std::vector<Kept> scores;
+  for (const Evaluated& each : checkpoints) {
+    const bool alike = measured_alike(each.measure, newest->measure);
+    scores.push_back({each.step, alike ? find_number(each.metrics, metric) : std::nullopt});
+  }
+  return scores;
+}
+
 std::optional<std::int64_t> best_checkpoint(const std::vector<Kept>& checkpoints,
                                             bool higher_is_better) {
   const auto better = [&](const Kept& a, const Kept& b) {

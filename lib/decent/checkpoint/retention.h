@@ -3,7 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
+
+#include "decent/checkpoint/facts.h"
+#include "decent/checkpoint/manifest.h"
 
 namespace decent {
 
@@ -12,6 +16,18 @@ struct Kept {
   std::int64_t step = 0;
   std::optional<double> score;
 };
+
+/// What is known of a checkpoint's evaluation.
+struct Evaluated {
+  std::int64_t step = 0;
+  Numbers metrics = {};
+  Facts measure = {};  // see measure_of
+};
+
+/// The scores by `metric`. Of checkpoints that were not measured as the newest is, after a change
+/// of the loss or of data.eval, there is none: it could not be compared.
+std::vector<Kept> comparable_scores(const std::vector<Evaluated>& checkpoints,
+                                    const std::string& metric);
 
 /// The step of the best of those with a score, the highest or the lowest, the later of equals;
 /// nothing where none has one.

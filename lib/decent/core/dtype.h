@@ -20,6 +20,11 @@ enum class DType : std::uint8_t {
   float64,
 };
 
+constexpr bool is_floating(DType dtype) {
+  return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 ||
+         dtype == DType::float64;
+}
+
 constexpr std::size_t size_of(DType dtype) {
   switch (dtype) {
     case DType::boolean:

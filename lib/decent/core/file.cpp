@@ -124,7 +124,9 @@ void MappedFile::copy(std::size_t offset, std::span<std::byte> out) const {
 
 std::string read_text(const std::filesystem::path& path) {
   const MappedFile file(path);
-  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+  std::string text(file.bytes().size(), '\0');
+  file.copy(0, std::as_writable_bytes(std::span(text)));
+  return text;
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {

@@ -1,6 +1,7 @@
 #pragma once
 // When a value that is measured again and again got better.
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -13,7 +14,7 @@ struct Improvement {
   double threshold = 0;
   bool relative = false;  // the threshold is a share of the best, not a difference
 
-  /// A value that is not a number is never better.
+  /// NaN is never better.
   bool operator()(double value, double best) const {
     if (higher_is_better) return value > (relative ? best * (1 + threshold) : best + threshold);
     return value < (relative ? best * (1 - threshold) : best - threshold);
@@ -22,12 +23,12 @@ struct Improvement {
 
 /// The best value until now, and how long ago it was.
 struct BestSoFar {
-  std::optional<double> value = {};      // nothing while there was no number
+  std::optional<double> value = {};      // nothing while no value was finite
   std::int64_t without_improvement = 0;  // values in a row after it
 
-  /// Returns whether `next`, which may be NaN, is the new best.
+  /// Returns whether `next` is the new best, which only a finite value can be.
   bool saw(double next, const Improvement& better) {
-    const bool is_best = value ? better(next, *value) : next == next;
+    const bool is_best = std::isfinite(next) && (!value || better(next, *value));
     if (is_best) value = next;
     without_improvement = is_best ? 0 : without_improvement + 1;
     return is_best;

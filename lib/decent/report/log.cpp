@@ -50,7 +50,30 @@ spdlog::level::level_enum level_of(int rank, Verbosity verbosity) {
   __builtin_unreachable();
 }
 
+// One that appends to the file. Throws WriteError, and so does every line that cannot be written.
+std::unique_ptr<spdlog::logger> file_logger(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  std::unique_ptr<spdlog::logger> logger;
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(name);
+    sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %L %v");
+    logger = std::make_unique<spdlog::logger>("file", sink);
+  } catch (const std::exception& error) {
+    throw WriteError("cannot write '" + name + "': " + error.what());
+  }
+  logger->set_level(spdlog::level::debug);
+  logger->flush_on(spdlog::level::debug);
+  logger->set_error_handler([name](const std::string& reason) {
+    throw WriteError("cannot write '" + name + "': " + reason);
+  });
+  return logger;
+}
+
 }  // namespace
+
+void append_error(const std::filesystem::path& path, const std::string& line) {
+  file_logger(path)->error(line);
+}
 
 Log::Log(int rank, Verbosity verbosity) {
   auto sink = std::make_shared<ScreenSink>();
@@ -63,19 +86,7 @@ Log::Log(int rank, Verbosity verbosity) {
 Log::~Log() = default;
 
 void Log::open_file(const std::filesystem::path& path) {
-  const std::string name = path.string();
-  try {
-    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(name);
-    sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %L %v");
-    file_ = std::make_unique<spdlog::logger>("file", sink);
-  } catch (const std::exception& error) {
-    throw WriteError("cannot write '" + name + "': " + error.what());
-  }
-  file_->set_level(spdlog::level::debug);
-  file_->flush_on(spdlog::level::debug);
-  file_->set_error_handler([name](const std::string& reason) {
-    throw WriteError("cannot write '" + name + "': " + reason);
-  });
+  file_ = file_logger(path);
   for (const auto& [level, line] : std::exchange(early_, {})) write_to_file(level, line);
 }
 

@@ -16,6 +16,10 @@ namespace decent {
 
 enum class Verbosity { quiet, normal, verbose };
 
+/// Adds a line of level E to the run.log `path`, whoever has it open. Any thread. Throws
+/// WriteError.
+void append_error(const std::filesystem::path& path, const std::string& line);
+
 class Log {
  public:
   /// Only rank 0 prints. quiet: only warnings; verbose: details, too. run.log always gets all

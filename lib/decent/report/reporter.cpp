@@ -127,12 +127,15 @@ void Reporter::evaluation(const EvalMetrics& metrics) {
   if (Clock::now() >= next_page_) write_page(/*running=*/true);
 }
 
-void Reporter::end(const std::string& status, std::int64_t step) noexcept {
+void Reporter::end(const std::string& status, std::int64_t step,
+                   const std::string& error) noexcept {
   try {
     const std::unique_lock lock(mutex_, std::chrono::seconds(1));
     if (!lock.owns_lock()) return;
     if (bar_) bar_->clear();
     metrics_.write(EndMetrics{.status = status, .step = step, .wall_s = wall_s()});
+    // The log itself may be in use by the training thread.
+    if (!error.empty()) append_error(folder_.log(), error);
     if (has_pages_) write_report(folder_, /*running=*/false);
   } catch (const std::exception&) {
     // The failure that is being reported may be this very disk: it needs no warning of the page.

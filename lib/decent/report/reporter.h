@@ -42,10 +42,10 @@ class Reporter {
   void evaluation(const EvalMetrics& metrics);
   /// Makes the lines of metrics.jsonl durable. Any thread.
   void sync() { metrics_.sync(); }
-  /// Writes the last line of metrics.jsonl (completed, stopped or failed) and clears the display.
-  /// Never throws and never waits long, because the disk may have failed and the training thread
-  /// may hang.
-  void end(const std::string& status, std::int64_t step) noexcept;
+  /// Writes the last line of metrics.jsonl (completed, stopped or failed), and `error` into run.log
+  /// if it is not empty, and clears the display. Never throws and never waits long, because the
+  /// disk may have failed and the training thread may hang.
+  void end(const std::string& status, std::int64_t step, const std::string& error) noexcept;
   /// The same for a run that completed, with its summary. Throws WriteError.
   void complete(const RunEnd& end);
 

@@ -272,6 +272,26 @@ std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
   return std::nullopt;
 }
 
+namespace {
+
+std::vector<Kept> scores_of(const std::vector<Candidate>& candidates, const BestBy& best,
+                            const CheckpointSearch& search) {
+  std::vector<Evaluated> evaluated;
+  for (const Candidate& each : candidates)
+    evaluated.push_back({each.step, each.metrics, each.measure});
+  std::vector<Kept> scores = comparable_scores(evaluated, best.metric);
+  std::int64_t others = 0;
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    if (!scores[i].score && find_number(evaluated[i].metrics, best.metric)) ++others;
+  if (others > 0)
+    search.warn("the best checkpoint is not looked for among " + counted(others, "checkpoint") +
+                " whose " + best.metric +
+                " was measured with another loss or data.eval than the newest one's");
+  return scores;
+}
+
+}  // namespace
+
 FoundCheckpoint find_best_checkpoint(World& world, int rank,
                                      const std::filesystem::path& checkpoints, const BestBy& best,
                                      const CheckpointSearch& search) {
@@ -280,9 +300,7 @@ FoundCheckpoint find_best_checkpoint(World& world, int rank,
       share_local_checkpoints(world, local_checkpoints_in(checkpoints));
   warn_of(by_rank, "; it is skipped", search.warn);
   const std::vector<Candidate> candidates = candidates_in(by_rank);
-  std::vector<Kept> scores;
-  for (const Candidate& each : candidates)
-    scores.push_back({each.step, find_number(each.metrics, best.metric)});
+  const std::vector<Kept> scores = scores_of(candidates, best, search);
   const auto step = best_checkpoint(scores, best.higher_is_better);
   if (!step)
     throw SharedError(ExitCode::user_error, "no checkpoint in '" + checkpoints.string() +

@@ -15,7 +15,7 @@
 namespace decent {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalCheckpoint, step, digest, error, unreadable, replicas,
-                                   metrics)
+                                   metrics, measure)
 
 namespace {
 
@@ -63,6 +63,7 @@ LocalCheckpoint examine(const std::filesystem::path& folder, std::int64_t step) 
     local.step = manifest.step;
     local.digest = identity_of(manifest);
     local.metrics = manifest.metrics;
+    local.measure = measure_of(manifest.facts);
   } catch (const CheckpointDamaged& error) {
     local.error = error.what();
   } catch (const UserError& error) {  // also a file that cannot be read
@@ -114,6 +115,7 @@ std::vector<Candidate> candidates_in(const CheckpointsByRank& by_rank) {
       candidate.step = local.step;
       candidate.digest = local.digest;
       candidate.metrics = local.metrics;
+      candidate.measure = local.measure;
       candidate.with_manifest.push_back(static_cast<int>(rank));
       add_holders(candidate, local, rank);
     }

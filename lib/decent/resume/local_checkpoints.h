@@ -20,6 +20,7 @@ struct LocalCheckpoint {
   bool unreadable = false;         // rather than damaged: a later version's, or no checkpoint
   std::vector<int> replicas = {};  // whose files are there
   Numbers metrics = {};            // of its evaluation, where it was evaluated
+  Facts measure = {};              // what these mean: see measure_of
 };
 
 using CheckpointsByRank = std::vector<std::vector<LocalCheckpoint>>;
@@ -39,6 +40,7 @@ struct Candidate {
   std::int64_t step = 0;
   std::string digest;
   Numbers metrics = {};
+  Facts measure = {};
   std::vector<int> with_manifest = {};           // workers
   std::map<int, std::vector<int>> holders = {};  // replica -> workers
 };

@@ -10,10 +10,11 @@ namespace decent {
 // What cannot be read is neither counted nor removed: somebody may still want to look at it.
 void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe,
                        bool higher_is_better) {
-  std::vector<Kept> kept;
+  std::vector<Evaluated> evaluated;
   folder.visit_manifests([&](std::int64_t step, const Manifest& manifest) {
-    kept.push_back({step, find_number(manifest.metrics, recipe.keep_best.value_or(""))});
+    evaluated.push_back({step, manifest.metrics, measure_of(manifest.facts)});
   });
+  const std::vector<Kept> kept = comparable_scores(evaluated, recipe.keep_best.value_or(""));
   for (std::int64_t step : checkpoints_to_remove(kept, recipe.keep, higher_is_better)) {
     folder.remove(step);
   }

@@ -133,16 +133,21 @@ bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
                  const PlannedEnd& planned) {
   constexpr std::int64_t kNotComplete = -1;
   std::int64_t complete = kNotComplete;  // else its step
+  bool early = false;                    // of rank 0, which prints
   const RunFolder folder(context.recipe.output);
   if (context.main_worker()) {
     const auto end = completion_in(folder.metrics());
     const bool is = end && reaches(*end, start, planned);
     if (is && std::filesystem::exists(folder.model())) complete = end->step;
+    early = is && end->stopped_early;
   }
   const std::int64_t step = context.world.gather("complete", complete).front();
   if (step == kNotComplete) return false;
   context.log.info("the run in '" + folder.path().string() + "' is complete (step " +
-                   std::to_string(step) + "): nothing is left to do");
+                   std::to_string(step) + "): nothing is left to do" +
+                   (early ? ". train.stop ended it early; with a larger patience, or "
+                            "train.stop=null, --resume goes on with it"
+                          : ""));
   return true;
 }
 

@@ -50,7 +50,7 @@ struct Scored {
 };
 
 // By the sum of ranks of what is true, equal scores sharing the mean of their ranks (Mann and
-// Whitney's U).
+// Whitney's U). No score is NaN, which has no rank.
 double area(std::vector<Scored>& all) {
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score < b.score; });
   double ranks = 0;
@@ -81,6 +81,7 @@ double mean_area(Sums kept) {
   for (std::size_t label = classes && scores == 2 ? 1 : 0; label < scores; ++label) {
     std::vector<Scored> all;
     for (Sums rows = kept.subspan(kHead); !rows.empty(); rows = rows.subspan(scores + truths)) {
+      if (std::isnan(rows[label])) return nan;
       const double truth = rows[scores + (classes ? 0 : label)];
       all.push_back({rows[label], classes ? truth == static_cast<double>(label) : truth != 0});
     }

@@ -5,8 +5,21 @@
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
 #include "decent/report/data_files.h"
+#include "decent/report/run_folder.h"
 
 namespace decent {
+
+std::vector<std::string> names_of_classes(const std::vector<std::filesystem::path>& runs,
+                                          const DataSet& data, std::size_t count) {
+  std::vector<std::string> names;
+  for (const std::filesystem::path& run : runs)
+    if (names.empty() && !run.empty()) names = read_classes(RunFolder(run).classes());
+  if (names.empty()) names = written_classes(data.samples->source().classes());
+  if (names.empty()) return names;
+  while (names.size() < count) names.push_back(std::to_string(names.size()));
+  names.resize(count);
+  return names;
+}
 
 void check_classes(const DataSet& eval, const SourceRecipe& recipe, const KnownClasses& known) {
   const std::vector<std::string> own = written_classes(eval.samples->source().classes());

@@ -18,6 +18,9 @@ struct Cadence {
 
   /// Whether it is due after update `step` of `plan`: after the last one always, where it is on.
   bool is_due(std::int64_t step, const Plan& plan) const;
+
+  /// Whether it is due there however long the training is.
+  bool recurs(std::int64_t step, const Plan& plan) const;
 };
 
 }  // namespace decent

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "decent/task/task.h"
+#include "decent/train/averaged_model.h"
 
 namespace decent {
 
@@ -12,9 +13,10 @@ namespace decent {
 /// of the bytes of a text. The task has data.eval.
 bool has_class_report(const Task& task);
 
-/// The table as lines for the screen. Where the output folder holds a run it also writes the scores
-/// and the confusion matrix there, as CSV. `confusion`: as Evaluation has it; empty: no lines.
-/// Throws WriteError.
-std::vector<std::string> report_classes(const Task& task, const std::vector<double>& confusion);
+/// The table as lines for the screen. Where the output folder holds the run of `model` it also
+/// writes the scores and the confusion matrix there, as CSV. `confusion`: as Evaluation has it;
+/// empty: no lines. Throws WriteError.
+std::vector<std::string> report_classes(const Task& task, const AveragedModel& model,
+                                        const std::vector<double>& confusion);
 
 }  // namespace decent

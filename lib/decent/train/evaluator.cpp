@@ -1,6 +1,7 @@
 #include "decent/train/evaluator.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
 #include "decent/core/error.h"
@@ -47,12 +48,24 @@ Evaluation Evaluator::evaluate(std::int64_t step) {
 
   workers_.control().report(Operation::sharing_scores);
   sums.add_up_over(*world_);
-  const std::vector<Score> scores = sums.scores();
+  const std::vector<Score> scores = scores_of_rank_0(sums);
   const auto end = has_confusion_ ? scores.end() - 1 : scores.end();
   return {.loss = scores.front().value,
           .scores = {scores.begin() + 1, end},
           .samples = count_of_all(),
           .confusion = has_confusion_ ? sums.sums_of(metrics_.size() - 1) : std::vector<double>()};
+}
+
+// The sums are the same everywhere, but exp and log may not be on machines of different types, and
+// workers that do not see the same would not stop after the same step.
+std::vector<Score> Evaluator::scores_of_rank_0(EvaluationSums& sums) {
+  std::vector<Score> scores = sums.scores();
+  const at::Tensor values = at::empty({std::ssize(scores)}, at::kDouble);
+  double* value = values.mutable_data_ptr<double>();
+  for (std::size_t i = 0; i < scores.size(); ++i) value[i] = scores[i].value;
+  world_->broadcast(values, 0)->wait();
+  for (std::size_t i = 0; i < scores.size(); ++i) scores[i].value = value[i];
+  return scores;
 }
 
 std::int64_t Evaluator::count_of_all() {

@@ -40,6 +40,7 @@ class Evaluator {
  private:
   EvaluationSums evaluate_own_part();
   void evaluate(Batch read, EvaluationSums& sums);
+  std::vector<Score> scores_of_rank_0(EvaluationSums& sums);
   std::int64_t count_of_all();
 
   const Recipe& recipe_;

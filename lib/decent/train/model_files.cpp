@@ -36,7 +36,7 @@ void write(const ResumeContext& context, Task& task, RunModel which) {
 }
 
 // Returns what the summary says of it. Nothing where no evaluation gave a number, as the AUC of
-// data of one class: the run is over and has its other files.
+// data of one class, or the checkpoint is damaged: the run is over and has its other files.
 std::optional<std::string> export_best(const ResumeContext& context, Task& task,
                                        Communicator& communicator) {
   const std::string& metric = *task.recipe.checkpoint.keep_best;
@@ -44,7 +44,8 @@ std::optional<std::string> export_best(const ResumeContext& context, Task& task,
   try {
     best = load_average(context, task, communicator, "best");
   } catch (const SharedError& error) {
-    if (error.code() != ExitCode::user_error) throw;
+    const ExitCode code = error.code();
+    if (code != ExitCode::user_error && code != ExitCode::checkpoint_damaged) throw;
     context.log.warn("checkpoint.keep_best: there is no best model: " + std::string(error.what()));
     return std::nullopt;
   }

@@ -347,7 +347,8 @@ void Trainer::evaluate() {
                                  .consensus_distance = distance.value()};
   if (reporter_) reporter_->evaluation(*last_evaluation_);
   const bool had_line = has_train_line();
-  rules_.saw(*last_evaluation_);
+  // A longer run has no evaluation where this one happens to end.
+  if (evaluations_.recurs(step(), run_.plan)) rules_.saw(*last_evaluation_);
   if (const std::string news = rules_.take_news(); !news.empty()) log_.info(news);
   if (rules_.stops() && !had_line && has_train_line()) begin_train_line();
   list_left_out();
@@ -393,8 +394,8 @@ void Trainer::complete(const RunEnd& end) {
   reporter_->complete(end);
 }
 
-void Trainer::note_end(const std::string& status) {
-  if (reporter_) reporter_->end(status, std::max(step(), run_.plan.first_step));
+void Trainer::note_end(const std::string& status, const std::string& error) {
+  if (reporter_) reporter_->end(status, std::max(step(), run_.plan.first_step), error);
 }
 
 }  // namespace decent

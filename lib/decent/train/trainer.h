@@ -81,9 +81,9 @@ class Trainer {
   /// model has been lost; then no model is written.
   void finish();
 
-  /// Notes in metrics.jsonl how the run ended, if that is still possible: stopped or failed. Any
-  /// thread.
-  void note_end(const std::string& status);
+  /// Notes in metrics.jsonl how the run ended, if that is still possible: stopped or failed; and in
+  /// run.log because of which error, if any. Any thread.
+  void note_end(const std::string& status, const std::string& error = {});
 
  private:
   std::int64_t step() const { return parallel_->step(); }

@@ -68,5 +68,23 @@ TEST(BestCheckpoint, IsTheLaterOfEquals) {
   EXPECT_EQ(best_checkpoint(without_scores({4, 8}), true), std::nullopt);
 }
 
+// After a change of the loss the numbers before it say nothing.
+TEST(ComparableScores, AreThoseMeasuredAsTheNewestIs) {
+  const Facts focal = {{"model.loss", "focal"}, {"the content of data.eval", "a"}};
+  const Facts entropy = {{"model.loss", "cross_entropy"}, {"the content of data.eval", "a"}};
+  const std::vector<Kept> scores = comparable_scores(
+      {{4, {{"loss", 0.1}}, focal}, {12, {{"loss", 0.8}}, entropy}, {8, {{"loss", 0.9}}, entropy}},
+      "loss");
+  EXPECT_EQ(best_checkpoint(scores, false), 12);
+  EXPECT_EQ(scores.front().score, std::nullopt);
+  EXPECT_TRUE(comparable_scores({}, "loss").empty());
+}
+
+TEST(MeasuredAlike, PassesOverWhatOlderVersionsDoNotSay) {
+  const Facts now = {{"model.loss", "mse"}, {"model.loss_weights", "null"}, {"optimizer.lr", "1"}};
+  EXPECT_TRUE(measured_alike(now, {{"model.loss", "mse"}, {"optimizer.lr", "2"}}));
+  EXPECT_FALSE(measured_alike(now, {{"model.loss", "l1"}}));
+}
+
 }  // namespace
 }  // namespace decent

@@ -48,11 +48,18 @@ TEST(MetricsTable, HasAColumnForEachField) {
 TEST(MetricsTable, CountsWhatIsNoLineOfARun) {
   const MetricsTable table = table_of(
       "{\"kind\":\"train\",\"step\":2}\nno\n{\"kind\":\"train\",\"step\":2}\n{\"kind\":\"train\","
-      "\"step\":\"3\"}\n{\"kind\":\"x\",\"step\":3}\n{\"kind\":\"train\",\"st");
+      "\"step\":\"3\"}\n{\"step\":3}\n{\"kind\":\"train\",\"st");
   EXPECT_THAT(*table.train.find("step"), ElementsAre(2));
   EXPECT_EQ(table.unread, 5);
   EXPECT_TRUE(table.cut);
   EXPECT_FALSE(table_of("no\n").cut);
+}
+
+TEST(MetricsTable, PassesOverLinesOfLaterVersions) {
+  const MetricsTable table =
+      table_of("{\"kind\":\"train\",\"step\":2}\n{\"kind\":\"a new one\",\"step\":2}\n");
+  EXPECT_THAT(*table.train.find("step"), ElementsAre(2));
+  EXPECT_EQ(table.unread, 0);
 }
 
 TEST(MetricsTable, KeepsLaterEvaluationsApart) {

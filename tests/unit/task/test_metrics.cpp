@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numbers>
 
@@ -107,6 +108,22 @@ TEST(Metrics, OfEvents) {
   EXPECT_EQ(values.at("recall"), 2.0 / 3);
   EXPECT_EQ(values.at("f1"), 0.8);
   EXPECT_EQ(values.at("auc"), 4.0 / 6);  // 2 and 5 are above both, -3 above none
+}
+
+// A NaN has no rank among scores.
+TEST(Metrics, AucOfScoresThatAreNotNumbersIsNone) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto auc = [](const char* loss, const at::Tensor& scores, const at::Tensor& truths) {
+    return measure(loss, scores, truths).at("auc");
+  };
+  EXPECT_TRUE(std::isnan(auc("bce_with_logits", doubles({-1, nan, 3, 2}).view({4, 1}),
+                             doubles({0, 1, 1, 0}).view({4, 1}))));
+  // Of several events, too, whose others would have an area.
+  EXPECT_TRUE(std::isnan(auc("bce_with_logits", doubles({-1, nan, 3, 2}).view({2, 2}),
+                             doubles({0, 1, 1, 0}).view({2, 2}))));
+  EXPECT_TRUE(std::isnan(auc("cross_entropy", doubles({1, 2, nan, 0, 3, 1, 1, 2, 3}).view({3, 3}),
+                             integers({0, 1, 2}))));
+  EXPECT_EQ(auc("cross_entropy", doubles({1, 2, 3, 1}).view({2, 2}), integers({1, 0})), 1);
 }
 
 TEST(Metrics, OfNumbers) {

@@ -41,6 +41,18 @@ TEST(Cadence, AlwaysIsDueAfterTheLastStep) {
   EXPECT_THAT(due_steps({.at_end = true}), ElementsAre(12));
 }
 
+TEST(Cadence, RecursWhateverTheLastStepIs) {
+  const Plan plan{.topology = {},
+                  .sampler = std::make_unique<Sampler>(
+                      BatchPlan{.samples = 8, .batch_size = 2, .workers = everyone(1), .rank = 0}),
+                  .rates = {},
+                  .total_steps = 12};
+  EXPECT_FALSE(Cadence{.every_steps = 5}.recurs(12, plan));
+  EXPECT_TRUE(Cadence{.every_steps = 6}.recurs(12, plan));
+  EXPECT_TRUE((Cadence{.every_steps = 5, .every_epochs = 1}.recurs(12, plan)));
+  EXPECT_FALSE(Cadence{.at_end = true}.recurs(12, plan));
+}
+
 TEST(Cadence, IsNeverDueWhereItIsOff) {
   EXPECT_FALSE(Cadence{}.is_on());
   EXPECT_THAT(due_steps({}), IsEmpty());

@@ -40,6 +40,21 @@ TEST(EvaluationRules, StopAfterAsManyEvaluationsWithoutImprovement) {
   EXPECT_EQ(rules.stop_text(), "loss has not got better than 2, of step 3, in 2 evaluations");
 }
 
+// Manifests have no infinities: a run that resumes must count as the one that does not.
+TEST(EvaluationRules, DoNotTakeInfinitiesForTheBest) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EvaluationRules whole(stopping({.patience = 4}), nullptr);
+  EvaluationRules first(stopping({.patience = 4}), nullptr);
+  for (EvaluationRules* rules : {&whole, &first}) saw_all(*rules, 1, {kInfinity, kInfinity});
+  EvaluationRules second(stopping({.patience = 4}), nullptr);
+  second.restore(saved(first), {});
+  for (EvaluationRules* rules : {&whole, &second}) {
+    saw_all(*rules, 3, {kInfinity, -kInfinity});
+    EXPECT_TRUE(rules->stops());
+    EXPECT_EQ(rules->stop_text(), "loss was not finite in 4 evaluations");
+  }
+}
+
 TEST(EvaluationRules, KnowWhichValuesAreBetter) {
   EvaluationRules rules(stopping({.metric = "accuracy", .patience = 1}), nullptr);
   rules.saw({.step = 1, .scores = {{"accuracy", 0.5}}});

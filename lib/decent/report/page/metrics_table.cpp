@@ -43,11 +43,16 @@ bool goes_on(const MetricsColumns& columns, double step) {
   return steps == nullptr || steps->empty() || step > steps->back();
 }
 
+bool is_known(const std::string& kind) {
+  return kind.empty() || kind == "train" || kind == "eval" || kind == "end";
+}
+
 class Reader {
  public:
   void line(std::string_view text, bool whole) {
     const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (object.is_object() && add(object)) return;
+    // Later versions may write lines of other kinds.
+    if (object.is_object() && (!is_known(text_in(object, "kind")) || add(object))) return;
     ++table_.unread;
     table_.cut = !whole;
   }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "decent/config/keys.h"
+#include "decent/config/recipe.h"
 #include "decent/config/scalars.h"
 #include "decent/core/error.h"
 #include "decent/optim/update_names.h"
@@ -162,7 +163,8 @@ std::optional<double> RunRecipe::number(const std::string& key) const {
 
 std::string RunRecipe::topology() const {
   const Value* value = find("parallel.topology");
-  return value && value->kind == Value::Kind::mapping ? "phases" : text("parallel.topology");
+  if (value == nullptr) return ParallelRecipe().topology.name;
+  return value->kind == Value::Kind::mapping ? "phases" : text("parallel.topology");
 }
 
 std::vector<Phase> RunRecipe::phases(int workers) const {

@@ -1,7 +1,6 @@
 #include "decent/train/evaluation/evaluation_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <stdexcept>
@@ -56,16 +55,6 @@ class StateOf {
 void add_best(const std::string& name, const BestSoFar& best, Numbers& numbers) {
   if (best.value) numbers.emplace_back(name + ".best", *best.value);
   numbers.emplace_back(name + ".without_improvement", best.without_improvement);
-}
-
-// Whether values of one metric can be compared.
-bool measure_alike(const Facts& then, const Facts& now) {
-  const std::array topics = {kContentTopic + "data.eval",
-                             std::string("the number of samples of data.eval"),
-                             std::string("model.loss")};
-  return std::all_of(topics.begin(), topics.end(), [&](const std::string& topic) {
-    return value_of(then, topic) == value_of(now, topic);
-  });
 }
 
 }  // namespace
@@ -132,7 +121,7 @@ bool EvaluationRules::restore_plateau(const Numbers& numbers, bool alike) {
 }
 
 std::optional<std::string> EvaluationRules::restore(const Manifest& saved, const Facts& now) {
-  const bool alike = measure_alike(saved.facts, now);
+  const bool alike = measured_alike(saved.facts, now);
   std::vector<std::string> again;
   if (!restore_stop(saved.evaluations, alike)) again.emplace_back("train.stop");
   if (!restore_plateau(saved.evaluations, alike)) again.emplace_back("schedule: plateau");
