@@ -137,15 +137,25 @@ class Averaging(nn.Module):
         return self.last(hidden - self.means[1])
 
 
-def test_buffers_that_forward_writes(tmp_path: Path) -> None:
-    torch.manual_seed(1)
-    model, data = Averaging().train(), vectors()
-    run = run_of(model, data, tmp_path)
+def trained_alike(model: nn.Module, data: dict[str, np.ndarray], folder: Path) -> Run:
+    """A run whose losses are those of eager PyTorch, which trains `model` itself."""
+    run = run_of(model, data, folder)
     reference = train_eagerly(model, data, lr=0.02, steps=STEPS)
     np.testing.assert_allclose(run.losses, reference.losses, rtol=1e-5)
     np.testing.assert_allclose(run.evaluation["loss"], reference.evaluation, rtol=1e-5)
+    return run
+
+
+def assert_same_state(run: Run, model: nn.Module) -> None:
     for name, tensor in model.state_dict().items():
         np.testing.assert_allclose(run.weights[name], tensor.numpy(), rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_buffers_that_forward_writes(tmp_path: Path) -> None:
+    torch.manual_seed(1)
+    model, data = Averaging().train(), vectors()
+    run = trained_alike(model, data, tmp_path)
+    assert_same_state(run, model)
     assert np.abs(run.weights["means"][1]).max() > 0
 
 
@@ -198,10 +208,7 @@ class Chunks(nn.Module):
 def test_buffers_that_are_written_in_parts(tmp_path: Path) -> None:
     torch.manual_seed(3)
     model, data = Chunks().train(), vectors()
-    run = run_of(model, data, tmp_path)
-    reference = train_eagerly(model, data, lr=0.02, steps=STEPS)
-    np.testing.assert_allclose(run.losses, reference.losses, rtol=1e-5)
-    np.testing.assert_allclose(run.evaluation["loss"], reference.evaluation, rtol=1e-5)
+    run = trained_alike(model, data, tmp_path)
     np.testing.assert_allclose(run.weights["sums"], model.sums.numpy(), rtol=1e-5)
 
 
@@ -251,22 +258,15 @@ def test_parameters_that_forward_writes(tmp_path: Path) -> None:
     """Neither the trial before the first step nor an evaluation writes them."""
     torch.manual_seed(1)
     model, data = Teacher().train(), vectors()
-    run = run_of(model, data, tmp_path)
-    reference = train_eagerly(model, data, lr=0.02, steps=STEPS)
-    np.testing.assert_allclose(run.losses, reference.losses, rtol=1e-5)
-    np.testing.assert_allclose(run.evaluation["loss"], reference.evaluation, rtol=1e-5)
-    for name, tensor in model.state_dict().items():
-        np.testing.assert_allclose(run.weights[name], tensor.numpy(), rtol=1e-4, atol=1e-6, err_msg=name)
+    run = trained_alike(model, data, tmp_path)
+    assert_same_state(run, model)
 
 
 def test_statistics_that_are_not_of_the_state_dict(tmp_path: Path) -> None:
     torch.manual_seed(1)
     model, data = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 4)).train(), vectors()
     model[1]._non_persistent_buffers_set.update(("running_mean", "running_var", "num_batches_tracked"))
-    run = run_of(model, data, tmp_path)
-    reference = train_eagerly(model, data, lr=0.02, steps=STEPS)
-    np.testing.assert_allclose(run.losses, reference.losses, rtol=1e-5)
-    np.testing.assert_allclose(run.evaluation["loss"], reference.evaluation, rtol=1e-5)
+    run = trained_alike(model, data, tmp_path)
     for name in ("running_mean", "running_var"):
         np.testing.assert_allclose(run.weights[f"1.{name}"], getattr(model[1], name).numpy(), rtol=1e-4, atol=1e-6)
 

@@ -57,6 +57,27 @@ def test_operators_of_other_libraries(tmp_path: Path) -> None:
                 "is an operator of 'decent_test'", "write what it computes with PyTorch's own functions")
 
 
+def changed(folder: Path, change: Callable[[dict], None]) -> Path:
+    """An archive whose graph, of linear and sin, somebody has changed."""
+    (folder / "model").mkdir()
+    file = folder / "model" / "model.pt2"
+    torch.export.save(program_of(Applied(torch.sin), torch.ones(2, 8)), folder / "honest.pt2")
+    with zipfile.ZipFile(folder / "honest.pt2") as honest, zipfile.ZipFile(file, "w") as hostile:
+        for record in honest.namelist():
+            content = honest.read(record)
+            if record.endswith("models/model.json"):
+                program = json.loads(content)
+                change(program["graph_module"]["graph"])
+                content = json.dumps(program).encode()
+            hostile.writestr(record, content)
+    return file
+
+
+def sine_of(graph: dict) -> dict:
+    node, = (node for node in graph["nodes"] if node["target"] == "torch.ops.aten.sin.default")
+    return node
+
+
 # Operator -> its arguments, of which MADE is a file that it would make, and what the message says of it. torch.export can
 # write neither, but anybody else can; the second is TorchScript's own.
 FILE_OPERATORS = {
@@ -69,23 +90,42 @@ FILE_OPERATORS = {
 @pytest.mark.parametrize("name", FILE_OPERATORS)
 def test_files_of_the_machine(name: str, tmp_path: Path) -> None:
     arguments, says = FILE_OPERATORS[name]
-    (tmp_path / "model").mkdir()
-    file, made = tmp_path / "model" / "model.pt2", tmp_path / "made"
-    torch.export.save(program_of(Applied(torch.sin), torch.ones(2, 8)), tmp_path / "honest.pt2")
+    made = tmp_path / "made"
     inputs = [{"name": argument, "arg": {kind: str(made) if value == "MADE" else value}, "kind": 1}
               for argument, kind, value in arguments]
-    with zipfile.ZipFile(tmp_path / "honest.pt2") as honest, zipfile.ZipFile(file, "w") as hostile:
-        for record in honest.namelist():
-            content = honest.read(record)
-            if record.endswith("models/model.json"):
-                program = json.loads(content)
-                node, = (node for node in program["graph_module"]["graph"]["nodes"]
-                         if node["target"] == "torch.ops.aten.sin.default")
-                node.update(target=f"torch.ops.aten.{name}.default", inputs=inputs)
-                content = json.dumps(program).encode()
-            hostile.writestr(record, content)
+    file = changed(tmp_path, lambda graph: sine_of(graph).update(target=f"torch.ops.aten.{name}.default", inputs=inputs))
     assert_says(refused(tmp_path / "run", settings(file, vectors(), steps=2)), f"(torch.ops.aten.{name}.default)", says)
     assert not made.exists()
+
+
+def test_tensors_of_many_dimensions(tmp_path: Path) -> None:
+    """Conditions on the sizes of an input are one expression, which LibTorch's compiler goes down."""
+    def change(graph: dict) -> None:
+        size = [{"as_int": 1}] * 200_000
+        for meta in graph["tensor_values"].values():
+            meta.update(sizes=size, strides=size)
+
+    assert_says(refused(tmp_path / "run", settings(changed(tmp_path, change), vectors(), steps=2)), "has more than 64 dimensions")
+
+
+@pytest.mark.parametrize("name", ["n{}", "{:017b}"])
+def test_programs_of_many_steps(name: str, tmp_path: Path) -> None:
+    """That would overflow LibTorch's stack; also where all names are the same for TorchScript."""
+    def change(graph: dict) -> None:
+        last = sine_of(graph)
+        at = graph["nodes"].index(last)
+        value, chain = last["outputs"][0]["as_tensor"]["name"], []
+        meta = graph["tensor_values"][value]
+        names = [name.format(i).replace("0", "!").replace("1", "?") for i in range(60_000)] + [value]
+        for before, after in zip(names, names[1:]):
+            chain.append({**last, "inputs": [{**last["inputs"][0], "arg": {"as_tensor": {"name": before}}}],
+                          "outputs": [{"as_tensor": {"name": after}}]})
+        last["outputs"] = [{"as_tensor": {"name": names[0]}}]
+        graph["nodes"][at + 1:at + 1] = chain
+        graph["tensor_values"].update({each: meta for each in names})
+
+    file = changed(tmp_path, change)
+    assert_says(refused(tmp_path / "run", settings(file, vectors(), steps=2)), "a program of 600", "TorchScript runs up to 20000")
 
 
 def test_lists_that_are_written(tmp_path: Path) -> None:

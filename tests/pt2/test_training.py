@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from exported import evaluate, export, load_weights, settings, train_eagerly
-from networks import NETWORKS, PLAIN, make
+from networks import NETWORKS, PLAIN, make, vectors
 from runs import assert_same_weights, train
 
 NAMES = list(NETWORKS) if os.environ.get("DECENT_PT2_ALL", "0") == "1" else list(PLAIN)
@@ -37,6 +37,30 @@ def test_training_follows_eager(name: str, tmp_path: Path) -> None:
     assert set(run.weights) == set(model.state_dict())
     assert_buffers_follow(run.weights, model, make(name))
     np.testing.assert_allclose(evaluate(load_weights(make(name), run.weights), data), run.evaluation["loss"], rtol=1e-6)
+
+
+class Flags(torch.nn.Module):
+    """Bools that TorchScript would make ints of, of which ~ and an index mean something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(8, 16), torch.nn.Linear(16, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.first(x)
+        chosen = ~torch.where(hidden > 0, True, False)
+        columns = torch.full((16,), True).logical_and(torch.where(torch.arange(16) < 12, torch.tensor(True), False))
+        hidden = hidden * chosen + hidden[:, columns].mean() + hidden * ~((hidden > 1) ^ True)
+        return self.second(hidden.masked_fill(torch.full((16,), False), 1.0))
+
+
+def test_bools_stay_bools(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    model, data = Flags().train(), vectors()
+    run = train(tmp_path, settings(export(model, data, tmp_path), data, 0.02))
+    reference = train_eagerly(model, data, 0.02)
+    np.testing.assert_allclose(run.losses, reference.losses, rtol=LOSS_TOLERANCE)
+    np.testing.assert_allclose(run.evaluation["loss"], reference.evaluation, rtol=LOSS_TOLERANCE)
 
 
 def assert_buffers_follow(weights: dict[str, np.ndarray], model: torch.nn.Module, start: torch.nn.Module) -> None:

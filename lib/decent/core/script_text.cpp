@@ -123,8 +123,9 @@ std::string cleaned(std::string_view name) {
 std::string Identifiers::make(std::string_view name) {
   const std::string base = cleaned(name);
   std::string text = is_identifier(base) ? base : base + "_";
-  for (int number = 1; taken_.count(text) != 0; ++number)
-    text = base + "_" + std::to_string(number);
+  // Thousands of names may be the same but for what is cleaned away.
+  int& number = next_.try_emplace(base, 1).first->second;
+  while (taken_.count(text) != 0) text = base + "_" + std::to_string(number++);
   taken_.insert(text);
   return text;
 }

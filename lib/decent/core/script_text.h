@@ -1,6 +1,7 @@
 #pragma once
 // Names of other formats, which may hold anything, as names of TorchScript's source, and literals.
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@ class Identifiers {
 
  private:
   std::set<std::string, std::less<>> taken_;
+  std::map<std::string, int, std::less<>> next_;  // number that may be free, by what it follows
 };
 
 /// The name of a parameter or buffer in the module: dots stay as steps of the hierarchy, what

@@ -310,9 +310,8 @@ void Trainer::save(bool in_background) {
                                   .evaluations = rules_.state()};
   if (last_evaluation_ && last_evaluation_->step == step()) {
     progress.metrics.emplace_back("loss", last_evaluation_->loss);
-    for (const Score& score : last_evaluation_->scores) {
+    for (const Score& score : last_evaluation_->scores)
       progress.metrics.emplace_back(score.name, score.value);
-    }
   }
   checkpointer_->save(progress, state(), in_background);
 }

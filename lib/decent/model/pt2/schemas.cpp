@@ -47,7 +47,8 @@ pt2::OperatorSchema converted(const c10::FunctionSchema& schema) {
   for (const c10::Argument& argument : arguments) {
     result.arguments.push_back({.name = argument.name(),
                                 .is_float = is_a(argument, c10::TypeKind::FloatType),
-                                .is_written = is_written(argument)});
+                                .is_written = is_written(argument),
+                                .is_scalar = is_a(argument, c10::TypeKind::NumberType)});
   }
   for (const c10::Argument& each : schema.returns()) {
     const auto source =

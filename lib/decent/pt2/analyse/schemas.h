@@ -15,6 +15,7 @@ struct SchemaArgument {
   std::string name;
   bool is_float = false;    // takes a float only, where a file may say 0 for 0.0
   bool is_written = false;  // the operator writes into the tensor
+  bool is_scalar = false;   // takes a number of any type (Scalar)
 };
 
 struct OperatorSchema {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "decent/core/quote.h"
+#include "decent/core/stored_tensor.h"
 #include "decent/pt2/archive/parse_argument.h"
 
 namespace decent::pt2 {
@@ -68,6 +69,8 @@ TensorMeta parse_tensor_meta(Json json) {
   TensorMeta meta;
   meta.dtype = parse_scalar_type(json.at("dtype"));
   meta.sizes = parse_list(json.at("sizes"), parse_sym_value<std::int64_t>);
+  if (meta.sizes.size() > kMaxTensorDimensions)
+    json.fail("has more than " + std::to_string(kMaxTensorDimensions) + " dimensions");
   meta.strides = parse_list(json.at("strides"), parse_sym_value<std::int64_t>);
   meta.storage_offset = parse_sym_value<std::int64_t>(json.at("storage_offset"));
   meta.device = parse_device(json.at("device"));

@@ -59,11 +59,11 @@ const BufferWrite* MethodWriter::training_write(const Node& node) const {
 }
 
 void MethodWriter::add_nodes(const Graph& graph, ValueScope& scope) {
-  for (const Node* node : needed_nodes(graph)) add_node(*node, scope);
+  for (const Node* node : needed_nodes(graph)) add_node(*node, graph, scope);
 }
 
-void MethodWriter::add_node(const Node& node, ValueScope& scope) {
-  NodeContext context(node, *this, scope);
+void MethodWriter::add_node(const Node& node, const Graph& graph, ValueScope& scope) {
+  NodeContext context(node, graph, *this, scope);
   try {
     rule_of(context.target())(context);
   } catch (const Unsupported& reason) {

@@ -39,7 +39,10 @@ class MethodWriter {
  public:
   explicit MethodWriter(const Analysis& analysis) : analysis_(analysis) {}
 
-  void line(const std::string& text) { lines_ += std::string(depth_ * 4, ' ') + text + "\n"; }
+  void line(const std::string& text) {
+    lines_ += std::string(depth_ * 4, ' ') + text + "\n";
+    ++line_count_;
+  }
   /// Lines up to the matching close() stand one step further in.
   void open(const std::string& text) {
     line(text);
@@ -60,6 +63,7 @@ class MethodWriter {
   /// "node 'x' (torch.ops.mine.f.default) belongs to ..".
   const std::vector<std::string>& refusals() const { return refusals_; }
 
+  std::size_t line_count() const { return line_count_; }
   /// The lines, after "device = .." with this expression where they need it.
   std::string body(const std::string& device) const;
 
@@ -68,11 +72,12 @@ class MethodWriter {
   const BufferWrite* training_write(const Node& node) const;
 
  private:
-  void add_node(const Node& node, ValueScope& scope);
+  void add_node(const Node& node, const Graph& graph, ValueScope& scope);
 
   const Analysis& analysis_;
   Identifiers identifiers_;
   std::string lines_;
+  std::size_t line_count_ = 0;
   std::size_t depth_ = 1;  // inside a method
   bool needs_device_ = false;
   std::vector<std::string> refusals_;

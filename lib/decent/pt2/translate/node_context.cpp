@@ -63,6 +63,23 @@ const std::string& NodeContext::keyword(const std::string& name) const {
   throw Unsupported("has an input " + in_quotes(name) + ", which its operator does not take");
 }
 
+// In TorchScript a bool becomes an int where a number is asked for, and torch.where(x, True, False)
+// a tensor of ints, of which ~ is something else.
+bool NodeContext::loses_bool() const {
+  const OperatorSchema* known = schema();
+  if (known == nullptr || node_.outputs.size() != 1) return false;
+  const auto* result = std::get_if<TensorArgument>(&node_.outputs.front());
+  const auto meta =
+      result == nullptr ? graph_.tensor_values.end() : graph_.tensor_values.find(result->name);
+  if (meta == graph_.tensor_values.end() || meta->second.dtype != ScalarType::boolean) return false;
+  return std::any_of(node_.inputs.begin(), node_.inputs.end(), [&](const NamedArgument& input) {
+    const bool is_bool = std::holds_alternative<bool>(input.value) ||
+                         std::holds_alternative<SymBoolArgument>(input.value);
+    const SchemaArgument* declared = is_bool ? known->find(input.name) : nullptr;
+    return declared != nullptr && declared->is_scalar;
+  });
+}
+
 std::string NodeContext::call(const std::string& function) const {
   const ModeSwitch* found = mode_switch();
   std::vector<std::string> arguments;
@@ -74,7 +91,7 @@ std::string NodeContext::call(const std::string& function) const {
     const bool by_name = each.kind == NamedArgument::Kind::keyword;
     arguments.push_back(by_name ? keyword(each.name) + "=" + text : text);
   }
-  return function + "(" + join(arguments) + ")";
+  return function + "(" + join(arguments) + ")" + (loses_bool() ? ".to(torch.bool)" : "");
 }
 
 std::vector<std::string> NodeContext::declare_results() {

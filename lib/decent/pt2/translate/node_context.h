@@ -15,8 +15,13 @@ namespace decent::pt2 {
 
 class NodeContext {
  public:
-  NodeContext(const Node& node, MethodWriter& method, ValueScope& scope)
-      : node_(node), target_(parse_target(node.target)), method_(method), scope_(scope) {}
+  /// `graph`: the one that the node stands in.
+  NodeContext(const Node& node, const Graph& graph, MethodWriter& method, ValueScope& scope)
+      : node_(node),
+        target_(parse_target(node.target)),
+        graph_(graph),
+        method_(method),
+        scope_(scope) {}
 
   const Node& node() const { return node_; }
   const Target& target() const { return target_; }
@@ -73,9 +78,11 @@ class NodeContext {
  private:
   std::string argument(const NamedArgument& input) const;
   const std::string& keyword(const std::string& name) const;
+  bool loses_bool() const;
 
   const Node& node_;
   const Target target_;
+  const Graph& graph_;
   MethodWriter& method_;
   ValueScope& scope_;
 };

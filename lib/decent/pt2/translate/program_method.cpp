@@ -18,6 +18,9 @@ namespace {
 // A batch of 1 is fine all the same.
 constexpr std::int64_t kLeastFree = 2;
 
+// LibTorch's compiler and interpreter overflow the stack at some 40,000.
+constexpr std::size_t kMostLines = 20'000;
+
 class ProgramWriter {
  public:
   ProgramWriter(const ExportedProgram& program, const Analysis& analysis,
@@ -30,6 +33,7 @@ class ProgramWriter {
       std::visit([&](const auto& each) { declare(each); }, input);
     check_inputs();
     method_.add_nodes(program_.graph, scope_);
+    check_length();
     result_.refusals = method_.refusals();
     if (result_.refusals.empty()) add_return();
     result_.body = method_.body(device());
@@ -165,6 +169,12 @@ class ProgramWriter {
       if (most) text += ", " + *symbol + " <= " + std::to_string(*most);
     }
     return text;
+  }
+
+  void check_length() const {
+    if (method_.line_count() <= kMostLines) return;
+    refuse("has a program of " + std::to_string(method_.line_count()) +
+           " steps; TorchScript runs up to " + std::to_string(kMostLines));
   }
 
   // ---- results
