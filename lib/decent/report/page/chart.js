@@ -137,7 +137,7 @@ class Chart {
     this.range = this.view.range ?? this.view.all();
     let low = Infinity, high = -Infinity;
     for (const {xs, ys} of this.shown()) {
-      const end = firstFrom(xs, this.range[1] + 1e-9);
+      const end = firstAfter(xs, this.range[1]);
       for (let i = firstFrom(xs, this.range[0]); i < end; ++i) {
         const y = ys[i];
         if (y === null || (this.log && y <= 0)) continue;
@@ -259,7 +259,7 @@ class Chart {
   move(by) {
     const [main] = this.shown().toSorted((a, b) => b.xs.length - a.xs.length);
     if (!main || main.xs.length === 0) return;
-    const [first, last] = [firstFrom(main.xs, this.range[0]), firstFrom(main.xs, this.range[1] + 1e-9) - 1];
+    const [first, last] = [firstFrom(main.xs, this.range[0]), firstAfter(main.xs, this.range[1]) - 1];
     this.place = Math.min(Math.max((this.place ?? first - Math.sign(by)) + by, first), last);
     this.view.hover(main.xs[this.place], null);
     byId("spoken").textContent = [...this.legend.children].map((item) => [...item.children].map((part) => part.textContent).join(" ").trim() || item.textContent).join(", ");

@@ -12,16 +12,18 @@ function runKey(run) {
   return [swatch, run.label];
 }
 
-// The lowest loss that all runs have reached, and of what: evaluations, where all have some.
+// What the losses of runs are compared by: evaluations, where all have some.
+const lossKind = (runs) => (runs.every((run) => run.bestLoss("eval") !== null) ? "eval" : "train");
+
+// The lowest loss that all runs have reached, and of what.
 function commonLoss(runs) {
-  const kind = runs.every((run) => run.judgedBy() === "eval") ? "eval" : "train";
-  const bests = runs.map((run) => (run[kind].loss ?? []).reduce((best, loss) => (loss === null ? best : Math.min(best, loss)), Infinity));
-  const loss = Math.max(...bests);
-  return Number.isFinite(loss) ? {loss, kind} : null;
+  const kind = lossKind(runs);
+  const bests = runs.map((run) => run.bestLoss(kind));
+  return bests.includes(null) ? null : {loss: Math.max(...bests), kind};
 }
 
 function resultTable(runs, view, hidden) {
-  const common = commonLoss(runs);
+  const common = commonLoss(runs), kind = lossKind(runs);
   const share = [...new Set(runs.flatMap((run) => run.metrics()))].find((name) => SHARES.test(name));
   const toggle = (run, shown) => {
     if (shown) hidden.delete(run);
@@ -30,12 +32,12 @@ function resultTable(runs, view, hidden) {
   };
   const columns = [
     ["steps", (run) => run.lastStep(), numberText], ["training time", (run) => run.trainingSeconds(), secondsText],
-    ["best loss", (run) => run.bestLoss(), numberText, Math.min],
+    [kind === "eval" ? "best evaluation loss" : "best training loss", (run) => run.bestLoss(kind), numberText, Math.min],
     share ? [`best ${share}`, (run) => bestOf(run.eval[share]), percentText, Math.max] : null,
     ["consensus distance", (run) => run.last("eval", "consensus_distance"), numberText],
-    ["samples/s", (run) => meanOf(run.train.samples_per_s), (value) => numberText(value, 3), Math.max],
+    ["samples/s", (run) => run.throughput(), (value) => numberText(value, 3), Math.max],
     common ? [`step of loss ${numberText(common.loss)}`, (run) => run.reached(common.loss, common.kind)?.step, numberText, Math.min] : null,
-    common ? ["samples", (run) => run.reached(common.loss, common.kind)?.samples, (value) => numberText(Math.round(value)), Math.min] : null,
+    common ? ["samples", (run) => run.reached(common.loss, common.kind)?.samples, (value) => numberText(value === null ? null : Math.round(value)), Math.min] : null,
     common ? ["time", (run) => run.reached(common.loss, common.kind)?.time, secondsText, Math.min] : null,
   ].filter(Boolean).map(([name, value, format, better]) => ({name, values: runs.map((run) => value(run) ?? null), format, better}));
   const head = element("tr", {}, element("th", {scope: "col"}, "run"), element("th", {scope: "col"}, ""),
@@ -52,7 +54,6 @@ function resultTable(runs, view, hidden) {
 
 const finite = (values) => (values ?? []).filter((value) => value !== null);
 const bestOf = (values) => (finite(values).length ? finite(values).reduce((a, b) => Math.max(a, b)) : null);
-const meanOf = (values) => (finite(values).length ? finite(values).reduce((a, b) => a + b) / finite(values).length : null);
 
 function isBest(values, i, better) {
   const known = finite(values);

@@ -21,12 +21,12 @@ function problemsOf(run) {
 function runHead(run) {
   const evaluated = run.last("eval", "loss");
   const share = run.metrics().find((name) => SHARES.test(name));
-  const speed = run.last("train", "samples_per_s");
+  const speed = run.throughput();
   return [
     element("h1", {}, run.name, statusMark(run)),
     element("p", {class: "where"}, element("span", {class: "code"}, run.folder), run.log.began ? `, begun ${run.log.began}` : ""),
     tiles([["Steps", numberText(run.lastStep()), run.lastEpoch() ? `${numberText(run.lastEpoch(), 3)} epochs` : null],
-           ["Training time", run.steps.length ? secondsText(run.trainingSeconds()) : "–"],
+           ["Training time", secondsText(run.trainingSeconds())],
            ["Wall time", run.end && run.end.wall_s !== null ? secondsText(run.end.wall_s) : "–"],
            ["Workers", run.workers ? String(run.workers) : "–"],
            [evaluated === null ? "Training loss" : "Evaluation loss", numberText(evaluated ?? run.last("train", "loss"))],
