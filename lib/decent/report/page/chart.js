@@ -45,12 +45,11 @@ function logTicks(low, high) {
 }
 
 class Chart {
-  // spec: {id, title, unit, note, log, zero, wide, series: [{name, color, style, run, kind, ys, format}]}; style: line, faint,
+  // spec: {id, title, unit, note, log, zero, percent, stacked, series: [{name, color, style, run, kind, ys, format}]}; style: line, faint,
   // dots (each point shown) or area (drawn over the one before it).
   constructor(spec, view) {
     Object.assign(this, spec);
     this.view = view;
-    this.hidden = new Set();
     this.figure = this.makeFigure();
     this.figure.chart = this;
     new ResizeObserver(() => this.fit()).observe(this.plot);
@@ -72,7 +71,7 @@ class Chart {
       element("div", {}, this.says, this.note ? element("p", {class: "note"}, this.note) : null, this.makeTable()));
   }
 
-  shown() { return this.series.filter((series) => !this.hidden.has(series.run)); }
+  shown() { return this.series.filter((series) => !this.view.hidden.has(series.run)); }
 
   summary() {
     const parts = this.series.map((series) => {
@@ -86,18 +85,20 @@ class Chart {
 
   // ---- drawing --------------------------------------------------------------------------------
 
-  // The axis or the data has changed.
+  // The axis, the data or what is hidden has changed.
   reload() {
     this.says.textContent = this.summary();
     for (const series of this.series) series.xs = series.run.axis(series.kind, this.view.axis);
     this.draw();
+    this.fillTable();
   }
 
-  // More figures of the same curves.
-  renew(series, hidden) {
-    this.series = series;
-    this.hidden = hidden;
-    this.reload();
+  // New figures. The scale stays what the reader has chosen.
+  renew(spec) {
+    const log = this.logChosen ? this.log : spec.log;
+    Object.assign(this, spec, {log});
+    this.logButton.setAttribute("aria-pressed", String(!!log));
+    return this;
   }
 
   draw() {
@@ -193,6 +194,7 @@ class Chart {
 
   toggleLog() {
     this.log = !this.log;
+    this.logChosen = true;
     this.logButton.setAttribute("aria-pressed", String(this.log));
     this.draw();
   }
@@ -278,11 +280,16 @@ class Chart {
   // ---- the same as a table --------------------------------------------------------------------
 
   makeTable() {
-    const details = element("details", {}, element("summary", {}, "Table"));
-    details.addEventListener("toggle", () => {
-      if (details.open) details.replaceChildren(details.firstChild, this.table());
-    });
-    return details;
+    this.details = element("details", {ontoggle: () => this.fillTable()}, element("summary", {}, "Table"));
+    return this.details;
+  }
+
+  // Where it is open. It stays where the reader has scrolled it to.
+  fillTable() {
+    if (!this.details.open) return;
+    const table = this.table(), before = this.details.children[1];
+    if (before) before.replaceChildren(...table.children);
+    else this.details.append(table);
   }
 
   table() {

@@ -17,13 +17,14 @@ class View {
     this.runs = runs;
     this.axis = "step";
     this.range = null;  // null: all
+    this.hidden = new Set();  // runs
     this.charts = [];
     this.changed = () => {};
   }
 
   // All runs from their beginning to the end of the longest.
   all() {
-    const shown = this.runs.filter((run) => !this.hidden?.has(run));
+    const shown = this.runs.filter((run) => !this.hidden.has(run));
     const ends = (shown.length ? shown : this.runs).map((run) => run.at(this.axis, run.lastStep()));
     return [0, Math.max(...ends) || 1];
   }
@@ -48,12 +49,10 @@ class View {
     this.charts.forEach((chart) => chart.follow(x, source));
   }
 
-  hide(hidden) {
-    this.hidden = hidden;
-    this.charts.forEach((chart) => {
-      chart.hidden = hidden;
-      chart.draw();
-    });
+  show(run, shown) {
+    if (shown) this.hidden.delete(run);
+    else this.hidden.add(run);
+    this.reload();
   }
 }
 

@@ -22,14 +22,9 @@ function commonLoss(runs) {
   return bests.includes(null) ? null : {loss: Math.max(...bests), kind};
 }
 
-function resultTable(runs, view, hidden) {
+function resultTable(runs, view) {
   const common = commonLoss(runs), kind = lossKind(runs);
   const share = [...new Set(runs.flatMap((run) => run.metrics()))].find((name) => SHARES.test(name));
-  const toggle = (run, shown) => {
-    if (shown) hidden.delete(run);
-    else hidden.add(run);
-    view.hide(hidden);
-  };
   const columns = [
     ["steps", (run) => run.lastStep(), numberText], ["training time", (run) => run.trainingSeconds(), secondsText],
     [kind === "eval" ? "best evaluation loss" : "best training loss", (run) => run.bestLoss(kind), numberText, Math.min],
@@ -44,12 +39,20 @@ function resultTable(runs, view, hidden) {
                        columns.map(({name}) => element("th", {scope: "col", class: "number"}, name)));
   const rows = runs.map((run, i) => element("tr", {},
     element("th", {scope: "row"}, element("label", {class: "key"},
-      element("input", {type: "checkbox", checked: !hidden.has(run), onchange: (event) => toggle(run, event.target.checked)}), runKey(run))),
+      element("input", {type: "checkbox", checked: !view.hidden.has(run), onchange: (event) => view.show(run, event.target.checked)}), runKey(run))),
     element("td", {}, statusMark(run)),
     columns.map(({values, format, better}) => element("td", {class: "number"}, isBest(values, i, better) ? element("strong", {}, format(values[i])) : format(values[i])))));
   const said = common ? `The best common loss is ${numberText(common.loss)}, the lowest that all runs have reached in ` +
     `${common.kind === "eval" ? "an evaluation" : "training"}. The last three columns say where each run was first that low.` : "";
   return [element("div", {class: "scroll"}, element("table", {id: "results"}, element("caption", {}, said), element("thead", {}, head), element("tbody", {}, rows)))];
+}
+
+// Runs that share a topology share its picture.
+function topologiesOf(runs) {
+  const groups = Map.groupBy(runs, ({topology, workers}) => JSON.stringify([topology, workers]));
+  const blocks = [...groups.values()].map((alike) => [alike, shownOrNotice(() => topologyBlock(alike[0]))]).filter(([, block]) => block)
+    .map(([alike, block]) => element("div", {}, element("h3", {class: "keys"}, alike.map((run) => element("span", {class: "key"}, runKey(run)))), block));
+  return blocks.length ? element("div", {class: "split"}, blocks) : null;
 }
 
 const finite = (values) => (values ?? []).filter((value) => value !== null);

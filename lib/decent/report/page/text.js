@@ -11,6 +11,26 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
+// The children of `parent` become these nodes. Those that stay are not taken out, which would close, scroll or unfocus them.
+function arrange(parent, nodes) {
+  const stay = new Set(nodes);
+  for (const child of [...parent.childNodes]) {
+    if (!stay.has(child)) child.remove();
+  }
+  nodes.forEach((node, i) => { if (parent.childNodes[i] !== node) parent.insertBefore(node, parent.childNodes[i] ?? null); });
+}
+
+// New nodes like the old ones: what has the focus, is open or is scrolled stays so, by its place among its like.
+function refill(parent, nodes) {
+  const all = (what) => [...parent.querySelectorAll(what)];
+  const focused = all("a, input, summary, [tabindex]").indexOf(document.activeElement);
+  const open = all("details").map((details) => details.open), lefts = all(".scroll").map((scroll) => scroll.scrollLeft);
+  parent.replaceChildren(...nodes);
+  all("details").forEach((details, i) => { details.open = open[i] ?? false; });
+  all(".scroll").forEach((scroll, i) => { scroll.scrollLeft = lefts[i] ?? 0; });
+  all("a, input, summary, [tabindex]")[focused]?.focus({preventScroll: true});
+}
+
 const byId = (id) => document.getElementById(id);
 
 // Four significant digits, with thousands apart; 1.2e-7 where a decimal would be long.
