@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from pathlib import Path
@@ -16,7 +17,6 @@ from runs import Run, assert_says, error_message, merged, recipe, train
 SETTINGS = recipe(train={"steps": 40}, data={"batch_size": 8}, eval={"every_steps": 10}, log={"every_steps": 2},
                   parallel={"topology": "ring"})
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>\u2028'\"&"
-TICK = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +151,14 @@ def test_names_for_screen_readers(runs: list[Run], page: Page) -> None:
     assert {name for role, name in controls if role == "radio"} == {"Steps", "Samples", "Time"}
     assert [name for role, name in controls if role in ("button", "radio", "application", "region") and not name] == []
     assert page.run("document.documentElement.lang") == "en"
+    levels = page.run("[...document.querySelectorAll('h1, h2, h3')].map((heading) => Number(heading.tagName[1]))")
+    assert levels[0] == 1 and all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
+    page.size(400)
+    assert page.run("[...document.querySelectorAll('.scroll')].every((each) => each.tabIndex === 0 && each.getAttribute('role') === 'region' "
+                    "&& each.getAttribute('aria-label'))")
+    assert page.run("[...document.querySelectorAll('button, summary, .choice')].every((each) => each.tagName === 'SUMMARY' || "
+                    "each.hidden || each.getBoundingClientRect().height >= 24)")
+    assert page.run("[...document.querySelectorAll('#recipe td')].every((each) => each.getBoundingClientRect().right <= 400)")
 
 
 @needs_chromium
@@ -183,7 +191,7 @@ def test_print(runs: list[Run], page: Page) -> None:
     assert page.pdf().startswith(b"%PDF")
     printed = page.run("window.printed")
     assert printed and all(width == 340 and colour == "rgb(255, 255, 255)" for width, colour in printed)
-    page.run(TICK)
+    page.drawn()
     assert page.run("document.querySelector('#loss canvas').clientWidth") > 340 and page.console == []
 
 

@@ -1,15 +1,16 @@
 // One chart: a figure around uPlot. What is drawn has a few points for each pixel; what is read from it is the data itself.
 
 const HEIGHT = 230;
-// Of a chart on paper, two in a row; null while nothing is printed.
-const PRINTED_WIDTH = {paper: 340, now: null};
+// Charts on paper are two in a row, and lower, so that pages are full.
+const PRINTED = {width: 340, height: 170, now: false};
+const LEAST_AXIS = 54;  // width of the numbers beside a chart, and more where they are longer
+const LEGEND_ITEMS = 8;  // of a longer legend are shown until it is opened
 const LEAST_POINTS = 4;  // in view, when zooming in by keys
 
-const paint = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const seriesPaint = (color) => paint(`--c${color % 10}`);
 
 function faded(color, share) {
-  const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  const [r, g, b] = channels(color);
   return `rgba(${r}, ${g}, ${b}, ${share})`;
 }
 
@@ -44,6 +45,22 @@ function logTicks(low, high) {
   return found ?? [0, 1, 2, 3].map((part) => Number((low + (high - low) * (part + 0.5) / 4).toPrecision(3)));
 }
 
+// Of a linear scale: about five round values.
+function evenTicks(low, high) {
+  const power = Math.floor(Math.log10((high - low) / 5));
+  const step = [1, 2, 5, 10].map((factor) => Number(`${factor}e${power}`)).find((each) => (high - low) / each <= 6);
+  const first = Math.ceil(low / step);
+  return Array.from({length: Math.floor(high / step) - first + 1}, (_, i) => (first + i) * step);
+}
+
+// As wide as the longest text. uPlot asks again until nothing changes: it gets one answer.
+function axisSize(u, texts, at, cycle, font) {
+  if (cycle > 1) return u.axes[at]._size;
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = font;
+  return Math.max(LEAST_AXIS, ...(texts ?? []).map((text) => Math.ceil(context.measureText(text).width) + 10));
+}
+
 class Chart {
   // spec: {id, title, unit, note, log, zero, percent, stacked, series: [{name, color, style, run, kind, ys, format}]}; style: line, faint,
   // dots (each point shown) or area (drawn over the one before it).
@@ -60,6 +77,8 @@ class Chart {
     this.logButton = element("button", {type: "button", "aria-pressed": String(!!this.log), onclick: () => this.toggleLog()}, "log");
     this.logButton.title = "logarithmic scale";
     this.legend = element("ul", {class: "legend"});
+    this.more = element("button", {type: "button", class: "more", "aria-expanded": "false", onclick: () => this.openLegend()});
+    this.noteText = element("p", {class: "note"});
     this.plot = element("div", {class: "plot", tabindex: "0", role: "application", "aria-roledescription": "chart",
                                 "aria-labelledby": `${this.id}-title`, "aria-describedby": `${this.id}-says`,
                                 onkeydown: (event) => this.key(event)});
@@ -67,8 +86,8 @@ class Chart {
     return element("figure", {id: this.id},
       element("figcaption", {}, caption, element("span", {class: "unit"}, this.unit ?? ""),
               element("span", {class: "tools"}, this.stacked ? null : this.logButton)),
-      this.legend, this.plot,
-      element("div", {}, this.says, this.note ? element("p", {class: "note"}, this.note) : null, this.makeTable()));
+      element("div", {}, this.legend, this.more), this.plot,
+      element("div", {}, this.says, this.noteText, this.makeTable()));
   }
 
   shown() { return this.series.filter((series) => !this.view.hidden.has(series.run)); }
@@ -104,15 +123,16 @@ class Chart {
   draw() {
     this.uplot?.destroy();
     this.plot.replaceChildren();
-    this.width = PRINTED_WIDTH.now ?? this.plot.clientWidth;
+    this.width = PRINTED.now ? PRINTED.width : this.plot.clientWidth;
     if (this.width === 0) return;
     this.findRange();
+    this.noteText.textContent = this.noteNow();
     this.uplot = new uPlot(this.options(), this.joined(), this.plot);
     this.readLast();
   }
 
   fit() {
-    if (PRINTED_WIDTH.now === null && this.plot.clientWidth !== this.width) this.draw();
+    if (!PRINTED.now && this.plot.clientWidth !== this.width) this.draw();
   }
 
   // The part of the x axis in view has changed.
@@ -122,6 +142,11 @@ class Chart {
     this.uplot.setData(this.joined(), false);
     this.uplot.setScale("x", {min: this.range[0], max: this.range[1]});
     this.readLast();
+  }
+
+  noteNow() {
+    const lacks = this.log && this.shown().some(({ys}) => ys.some((y) => y !== null && y <= 0));
+    return [this.note, lacks ? "Values of 0 and below have no place on a logarithmic scale and are not drawn." : ""].filter(Boolean).join(" ");
   }
 
   visible(ys) { return this.log ? ys.map((y) => (y > 0 ? y : null)) : ys; }
@@ -153,7 +178,10 @@ class Chart {
     if (low > high) return [0, 1];
     if (this.zero && low >= 0) return [0, high > 0 ? high * 1.06 : 1];
     const room = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
-    return [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
+    const bottom = low >= 0 ? Math.max(0, low - room) : low - room;
+    // There is nothing above 100 %, only what a line there needs to be seen in full.
+    const top = this.percent && high <= 1 ? Math.min(high + room, 1 + 0.015 * (1 - bottom)) : high + room;
+    return [bottom, top];
   }
 
   logRange(low, high) {
@@ -167,12 +195,13 @@ class Chart {
     const font = "12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
     const axis = {stroke: ink, grid: {...grid, filter: (_, ticks) => ticks}, ticks: {show: false}, font};
     return {
-      width: this.width, height: HEIGHT, padding: [10, 12, 0, 0], legend: {show: false},
+      width: this.width, height: PRINTED.now ? PRINTED.height : HEIGHT, padding: [10, 12, 0, 0], legend: {show: false},
       pxAlign: 1,
       scales: {x: {time: false, range: () => this.range}, y: {distr: this.log ? 3 : 1, range: () => this.yRange}},
       axes: [{...axis, size: 26, space: 70, gap: 4, label: AXES[this.view.axis].label, labelSize: 18, labelFont: font, labelGap: 0,
               values: (_, ticks) => AXES[this.view.axis].ticks(ticks)},
-             {...axis, ...(this.log ? {splits: () => logTicks(...this.yRange), filter: (_, ticks) => ticks} : {}), size: 54, gap: 6, space: 34, values: (_, ticks) => this.yTicks(ticks)}],
+             {...axis, ...this.ownTicks(), size: (u, texts, at, cycle) => axisSize(u, texts, at, cycle, font), gap: 6,
+              values: (_, ticks) => this.yTicks(ticks)}],
       cursor: {y: false, points: {size: 7, width: 1.5}, drag: {x: true, y: false, setScale: false}, dataIdx: nearestDrawn,
                bind: {dblclick: () => () => (this.view.zoom(null), null)}},
       series: [{}, ...this.shown().map((series) => this.seriesOptions(series))],
@@ -180,16 +209,24 @@ class Chart {
     };
   }
 
+  // Of the scales for which uPlot has none, or not these. It draws none at all without an increment that it takes for good.
+  ownTicks() {
+    const [low, high] = this.yRange;
+    const own = {incrs: [Math.max(high - low, 5)], space: 1, filter: (_, ticks) => ticks};
+    if (this.log) return {...own, splits: () => logTicks(low, high)};
+    return high - low > 1e30 || high - low < 1e-30 ? {...own, splits: () => evenTicks(low, high)} : {space: 34};
+  }
+
   yTicks(ticks) {
     return this.percent ? tickTexts(ticks.map((tick) => (tick === null ? null : 100 * tick))).map((text) => text && text + " %") : tickTexts(ticks);
   }
 
   seriesOptions({color, style, xs}) {
-    const stroke = seriesPaint(color);
+    const stroke = seriesPaint(color), dash = DASHES[dashOf(color)];
     const few = xs.length <= 60;
     const points = style === "dots" && few ? {show: true, size: 5, fill: stroke, stroke} : {show: xs.length === 1, size: 5, fill: stroke, stroke};
     if (style === "area") return {stroke, width: 1, fill: faded(stroke, 0.85), points: {show: xs.length === 1}};
-    return {stroke: style === "faint" ? faded(stroke, 0.65) : stroke, width: style === "faint" ? 1 : 1.75, points};
+    return {stroke: style === "faint" ? faded(stroke, 0.65) : stroke, width: style === "faint" ? 1 : 1.75, dash, points};
   }
 
   toggleLog() {
@@ -234,15 +271,25 @@ class Chart {
     const xs = new Set(this.shown().map((series, i) => series.xs[places[i]]).filter((x) => x !== undefined));
     const items = this.shown().map((series, i) => {
       const at = places[i];
-      const swatch = element("span", {class: `swatch ${series.style}`, "aria-hidden": "true"});
-      swatch.style.color = seriesPaint(series.color);
       const value = at < 0 ? null : (series.own ?? series.ys)[at];
-      return element("li", {}, swatch, element("span", {class: "name", title: series.name}, series.name),
+      return element("li", {}, swatchOf(series.color, series.style), element("span", {class: "name", title: series.name}, series.name),
                      element("span", {class: "value"}, series.format(value)),
                      tellsPlace && at >= 0 && xs.size > 1 ? element("span", {class: "at"}, AXES[this.view.axis].at(series.xs[at])) : null);
     });
     if (tellsPlace && xs.size === 1) items.push(element("li", {class: "at"}, AXES[this.view.axis].at([...xs][0])));
     this.legend.replaceChildren(...items);
+    this.showMore();
+  }
+
+  openLegend() {
+    this.more.setAttribute("aria-expanded", String(this.legend.classList.toggle("open")));
+    this.showMore();
+  }
+
+  showMore() {
+    const rest = this.shown().length - LEGEND_ITEMS;
+    this.more.hidden = rest <= 0;
+    this.more.textContent = this.legend.classList.contains("open") ? "Fewer" : `${rest} more`;
   }
 
   // ---- keys -----------------------------------------------------------------------------------
@@ -287,9 +334,9 @@ class Chart {
   // Where it is open. It stays where the reader has scrolled it to.
   fillTable() {
     if (!this.details.open) return;
-    const table = this.table(), before = this.details.children[1];
-    if (before) before.replaceChildren(...table.children);
-    else this.details.append(table);
+    const made = this.table(), before = this.details.querySelector(".scroll");
+    if (before) before.replaceChildren(...made.querySelector(".scroll").children);
+    else this.details.append(made);
   }
 
   table() {
@@ -305,8 +352,7 @@ class Chart {
       })));
     const head = element("tr", {}, element("th", {scope: "col", class: "number"}, "step"), columns.map(({name}) => element("th", {scope: "col", class: "number"}, name)));
     const caption = steps.length < all.length ? `${this.title}: ${most} steps of the run; metrics.jsonl has all.` : this.title;
-    return element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": `${this.title}, table`},
-                   element("table", {}, element("caption", {}, caption), element("thead", {}, head), element("tbody", {}, rows)));
+    return scrolling(`${this.title}, table`, caption, element("table", {}, element("thead", {}, head), element("tbody", {}, rows)));
   }
 }
 

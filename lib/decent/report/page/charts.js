@@ -148,7 +148,7 @@ class ChartList {
     const parts = [["waiting for data", all, data, 4], ["waiting for workers", less(all, data), comm, 1],
                    ["computing", less(less(all, data), comm), less(less(all, data), comm), 0]];
     const series = parts.filter(([, , own]) => own.some((y) => y !== null)).map(([name, ys, own, color]) =>
-      ({name, color, style: "area", run, kind: "train", ys, own, format: (value) => numberText(value) + " ms"}));
+      ({name, color, style: "area", run, kind: "train", ys, own, format: (value) => (value === null ? "–" : numberText(value) + " ms")}));
     return {id: "step-time", title: "Time of an update", unit: "ms, on rank 0", zero: true, stacked: true, series};
   }
 

@@ -6,7 +6,7 @@ class Page {
     this.view = new View(this.runs);
     this.view.changed = () => this.showControls();
     this.parts = new Map();
-    this.curves = element("div", {id: "curves"});
+    this.curves = element("section", {id: "curves", "aria-labelledby": "curves-title"}, element("h2", {id: "curves-title", class: "unseen"}, "Curves"));
     this.fillHead();
     this.fillMain();
     this.makeControls();
@@ -49,7 +49,9 @@ class Page {
     this.view.charts = new ChartList(this.runs).specs().map((spec) => before.get(spec.id)?.renew(spec) ?? new Chart(spec, this.view));
     this.grid ??= element("div", {class: "charts"});
     arrange(this.grid, this.view.charts.map(({figure}) => figure));
-    arrange(this.curves, this.view.charts.length ? [this.grid] : [element("p", {}, "There are no figures yet.")]);
+    this.empty ??= element("p", {class: "empty"});
+    this.empty.textContent = this.runs.some((run) => run.status === "running") ? "There are no figures yet." : "There are no figures.";
+    arrange(this.curves, [this.curves.firstChild, this.view.charts.length ? this.grid : this.empty]);
     this.view.reload();
   }
 
@@ -61,8 +63,7 @@ class Page {
   }
 
   headOfMany() {
-    return [element("h1", {}, `${this.runs.length} runs`), ...resultTable(this.runs, this.view),
-            ...this.runs.filter((run) => run.problems.length).map((run) => element("div", {class: "notice"}, element("p", {}, `${run.label}: ${run.problems.join("; ")}`)))];
+    return [element("h1", {}, `${this.runs.length} runs`), resultTable(this.runs, this.view), noticesOf(this.runs)];
   }
 
   partsOfOne(run) {
@@ -147,12 +148,26 @@ window.decentReport = page;
 // What the page came with is compared with the first answer: most often nothing is new.
 if (document.body.dataset.origin === "served") follow(page, byId("data").textContent);
 
-// Canvases do not follow style sheets.
-const redraw = () => page.view.charts.forEach((chart) => chart.draw());
+// Canvases and computed colours do not follow style sheets.
+function redraw() {
+  page.view.charts.forEach((chart) => chart.draw());
+  colorShares(document);
+}
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+// Nobody can scroll on paper: what is too wide for it is made smaller.
+const PAPER_WIDTH = 704;
+function fitToPaper(prints) {
+  for (const table of document.querySelectorAll(".scroll > table")) {
+    table.style.zoom = "";
+    if (prints && table.offsetWidth > PAPER_WIDTH) table.style.zoom = String(PAPER_WIDTH / table.offsetWidth);
+  }
+}
+
 function print(begins) {
-  PRINTED_WIDTH.now = begins ? PRINTED_WIDTH.paper : null;
+  PRINTED.now = begins;
   document.documentElement.classList.toggle("printing", begins);
+  fitToPaper(begins);
   redraw();
 }
 addEventListener("beforeprint", () => print(true));
