@@ -11,6 +11,7 @@ from browser import Page
 from report_pages import made_by_hand, needs_chromium, report, show
 from runs import assert_says
 
+
 def with_classes(folder: Path, count: int, lines: list[dict] | None = None) -> Path:
     made_by_hand(folder, lines or [{"kind": "train", "step": 1, "loss": 1.0}])
     names = [f"species {number}" for number in range(count)]
