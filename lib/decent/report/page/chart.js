@@ -3,8 +3,8 @@
 const HEIGHT = 230;
 // Charts on paper are two in a row, and lower, so that pages are full.
 const PRINTED = {width: 340, height: 170, now: false};
-const LEAST_AXIS = 54;  // width of the numbers beside a chart, and more where they are longer
-const LEGEND_ITEMS = 8;  // of a longer legend are shown until it is opened
+const LEAST_AXIS = 54;  // pixels for the numbers beside a chart; long numbers get more
+const LEGEND_ITEMS = 8;  // of a legend are shown until it is opened; page.css has the same number
 const LEAST_POINTS = 4;  // in view, when zooming in by keys
 
 const seriesPaint = (color) => paint(`--c${color % 10}`);
@@ -209,7 +209,7 @@ class Chart {
     };
   }
 
-  // Of the scales for which uPlot has none, or not these. It draws none at all without an increment that it takes for good.
+  // Where uPlot's own ticks do not fit the scale. It only asks for `splits` where one of `incrs` suits it: this one always does.
   ownTicks() {
     const [low, high] = this.yRange;
     const own = {incrs: [Math.max(high - low, 5)], space: 1, filter: (_, ticks) => ticks};
@@ -331,7 +331,7 @@ class Chart {
     return this.details;
   }
 
-  // Where it is open. It stays where the reader has scrolled it to.
+  // Only an open table is filled. Its region stays, and so does how far the reader has scrolled in it.
   fillTable() {
     if (!this.details.open) return;
     const made = this.table(), before = this.details.querySelector(".scroll");

@@ -123,7 +123,7 @@ function classTable({classes}) {
       [each.precision, each.recall, each.f1].map((share) => element("td", {class: "number"}, percentText(share))))))));
 }
 
-// The file of the matrix does not say of what it is. The last evaluation is, if it had as many samples.
+// The file of the matrix does not say which evaluation made it. The last one did, if it had as many samples.
 function matrixOrigin(run) {
   const samples = run.confusion.counts.reduce((a, b) => a + b, 0);
   const last = run.later.at(-1);
