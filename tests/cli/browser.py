@@ -61,8 +61,12 @@ class Page:
         self.call("Page.navigate", url=address)
         while not self.loaded:
             self.note(json.loads(self.socket.recv(timeout=START_S)))
-        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+        self.drawn()
         return time.monotonic() - begin
+
+    def drawn(self) -> None:
+        """Returns once what has changed is drawn."""
+        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def run(self, script: str) -> Any:
         """The value of an expression, a promise awaited."""
@@ -72,7 +76,7 @@ class Page:
 
     def size(self, width: int, height: int = 900, scale: float = 1) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale, mobile=False)
-        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
+        self.drawn()
 
     def media(self, scheme: str = "light", media: str = "") -> None:
         self.call("Emulation.setEmulatedMedia", media=media, features=[{"name": "prefers-color-scheme", "value": scheme}])

@@ -15,7 +15,7 @@ import pytest
 
 from browser import Page
 from program import PROGRAM, environment, run_alone
-from report_pages import curve, made_by_hand, needs_chromium, report
+from report_pages import curve, made_by_hand, needs_chromium, report, show
 from runs import assert_says, error_message
 from started import Started
 
@@ -59,6 +59,10 @@ def ask(address: str, path: str, host: str | None = None, method: str = "GET") -
     return answer.status, answer.read().decode()
 
 
+def wait_until(page: Page, condition: str) -> None:
+    page.run(f"new Promise((done) => {{ const look = () => ({condition} ? done(1) : setTimeout(look, 50)); look(); }})")
+
+
 @needs_chromium
 def test_new_points_come_without_reloading(served: tuple[Path, str, subprocess.Popen], page: Page) -> None:
     folder, address, _ = served
@@ -69,11 +73,57 @@ def test_new_points_come_without_reloading(served: tuple[Path, str, subprocess.P
     assert curve(page, "loss")["ys"] == [1.0, 0.5]
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"kind":"train","step":3,"loss":0.25}\n{"kind":"train","st')  # the next line is being written
-    page.run("new Promise((done) => { const look = () => (document.getElementById('loss').chart.series[0].ys.length > 2 ? done(1) "
-             ": setTimeout(look, 50)); look(); })")
+    wait_until(page, "document.getElementById('loss').chart.series[0].ys.length > 2")
     assert curve(page, "loss")["ys"] == [1.0, 0.5, 0.25]
     assert page.run("window.same") and page.run("decentReport.view.range") == [1, 2]
     assert {request.removeprefix(address) for request in page.requests} <= {"", "stamp", "data"} and page.console == []
+
+
+@needs_chromium
+def test_what_the_reader_has_done_stays(served: tuple[Path, str, subprocess.Popen], page: Page) -> None:
+    """New points, a new chart and a new warning close nothing, and an open table gets the new lines."""
+    folder, address, _ = served
+    page.open(address)
+    page.run("window.before = byId('loss').chart; before.toggleLog(); document.querySelector('#loss summary').click(); "
+             "window.rest = document.querySelector('#recipe-title').parentNode.querySelector('details'); rest.open = true; 1")
+    rows = "document.querySelectorAll('#loss tbody tr').length"
+    wait_until(page, f"{rows} === 2")
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"kind":"train","step":3,"loss":0.25,"grad_norm":1.5}\n')
+    (folder / "run.log").write_text("2026-01-02 03:04:05.678 W something is odd\n")
+    wait_until(page, f"{rows} === 3 && document.getElementById('warnings')")
+    assert page.run("before === byId('loss').chart && before.log && rest.open && rest.isConnected")
+    assert page.run("document.querySelectorAll('.charts figure').length") == 2
+    assert page.console == []
+
+
+@needs_chromium
+def test_table_of_results_is_renewed_with_the_focus_in_it(page: Page, tmp_path: Path) -> None:
+    folders = [made_by_hand(tmp_path / name, [{"kind": "train", "step": 1, "loss": 1.0}], f"name: {name}\n") for name in ("one", "two")]
+    show(page, report(tmp_path / "page.html", *folders))
+    page.run("document.querySelector('#train-loss summary').click()")
+    page.run("window.box = document.querySelectorAll('#results input')[1]; box.focus(); box.click()")
+    assert page.run("[...document.querySelectorAll('#train-loss th[scope=col]')].map((cell) => cell.textContent)") == ["step", "one"]
+    page.run("(() => { const data = JSON.parse(byId('data').textContent); data.runs[0].train.step[0] = 7; decentReport.update(data); })()")
+    assert page.run("document.querySelector('#results tbody tr').cells[2].textContent") == "7"
+    assert page.run("document.activeElement === document.querySelectorAll('#results input')[1] && !document.activeElement.checked")
+    assert page.run("document.querySelector('#train-loss tbody th').textContent") == "7"
+
+
+@needs_chromium
+def test_an_error_of_the_page_is_not_taken_for_a_missing_server(served: tuple[Path, str, subprocess.Popen], page: Page) -> None:
+    folder, address, process = served
+    page.open(address)
+    page.run("window.updates = 0; Page.prototype.update = () => { ++window.updates; throw new Error('it is broken'); }; 1")
+    said = "document.getElementById('gone').checkVisibility() ? document.getElementById('gone').textContent : ''"
+    page.run("new Promise((done) => setTimeout(done, 2500))")
+    assert page.run("window.updates") == 0 and page.run(said) == ""  # nothing is new
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"kind":"train","step":3,"loss":0.25}\n')
+    wait_until(page, "window.updates === 1")
+    assert page.run(said) == "The new figures cannot be shown: it is broken."
+    process.kill()
+    wait_until(page, f"({said}).includes('does not answer')")
 
 
 def test_server_is_for_this_machine(served: tuple[Path, str, subprocess.Popen]) -> None:

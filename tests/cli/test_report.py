@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -17,7 +18,6 @@ from runs import Run, assert_says, error_message, merged, recipe, train
 SETTINGS = recipe(train={"steps": 40}, data={"batch_size": 8}, eval={"every_steps": 10}, log={"every_steps": 2},
                   parallel={"topology": "ring"})
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>\u2028'\"&"
-TICK = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,21 @@ def test_axes(runs: list[Run], page: Page) -> None:
     assert curve(page, "loss")["xs"] == pytest.approx(times)
     assert curve(page, "loss", 2)["xs"] == pytest.approx(times[4::5])
     assert page.console == []
+
+
+@needs_chromium
+def test_last_evaluation_of_many_samples_is_in_view(page: Page, tmp_path: Path) -> None:
+    lines: list[dict] = [{"kind": "train", "step": step, "loss": 2.3 - step / 1e6, "samples_per_s": 102400.0, "step_ms": 10.0}
+                         for step in range(1000, 50001, 1000)]
+    folder = made_by_hand(tmp_path / "run", [*lines, {"kind": "eval", "step": 50000, "loss": 2.7}])
+    show(page, report(tmp_path / "page.html", folder))
+    for axis in ("step", "samples", "time"):
+        page.run(f"document.querySelector('input[value={axis}]').click()")
+        low, high = page.run("document.getElementById('loss').chart.yRange")
+        assert low < 2.25 and high > 2.7, axis
+    page.run("document.querySelector('input[value=samples]').click(); document.querySelector('#loss .plot').focus()")
+    page.key("End")
+    assert_says(page.run("document.getElementById('spoken').textContent"), "2.7", "51,200,000 samples")
 
 
 @needs_chromium
@@ -137,6 +152,14 @@ def test_names_for_screen_readers(runs: list[Run], page: Page) -> None:
     assert {name for role, name in controls if role == "radio"} == {"Steps", "Samples", "Time"}
     assert [name for role, name in controls if role in ("button", "radio", "application", "region") and not name] == []
     assert page.run("document.documentElement.lang") == "en"
+    levels = page.run("[...document.querySelectorAll('h1, h2, h3')].map((heading) => Number(heading.tagName[1]))")
+    assert levels[0] == 1 and all(after <= before + 1 for before, after in itertools.pairwise(levels)), levels
+    page.size(400)
+    assert page.run("[...document.querySelectorAll('.scroll')].every((each) => each.tabIndex === 0 && each.getAttribute('role') === 'region' "
+                    "&& each.getAttribute('aria-label'))")
+    assert page.run("[...document.querySelectorAll('button, summary, .choice')].every((each) => each.tagName === 'SUMMARY' || "
+                    "each.hidden || each.getBoundingClientRect().height >= 24)")
+    assert page.run("[...document.querySelectorAll('#recipe td')].every((each) => each.getBoundingClientRect().right <= 400)")
 
 
 @needs_chromium
@@ -169,7 +192,7 @@ def test_print(runs: list[Run], page: Page) -> None:
     assert page.pdf().startswith(b"%PDF")
     printed = page.run("window.printed")
     assert printed and all(width == 340 and colour == "rgb(255, 255, 255)" for width, colour in printed)
-    page.run(TICK)
+    page.drawn()
     assert page.run("document.querySelector('#loss canvas').clientWidth") > 340 and page.console == []
 
 
@@ -275,6 +298,22 @@ def test_comparison(runs: list[Run], page: Page, tmp_path: Path) -> None:
     assert differ == [["optimizer.lr", "0.003", "3e-04"]]
     page.run("document.querySelector('#results input').click()")  # the first run out of sight
     assert page.run("document.getElementById('eval-loss').chart.uplot.data.length") == 2
+
+
+@needs_chromium
+def test_comparison_of_unlike_runs(page: Page, tmp_path: Path) -> None:
+    """Losses of one kind are beside one another, and rates are of all samples over all seconds."""
+    unlike = [{"kind": "train", "step": 1, "loss": 0.5, "samples_per_s": 1000.0, "step_ms": 1000.0},
+              {"kind": "train", "step": 10, "loss": 0.4, "samples_per_s": 250.0, "step_ms": 4000.0}]
+    folders = [made_by_hand(tmp_path / "trained", unlike), made_by_hand(tmp_path / "both", [*unlike, {"kind": "eval", "step": 10, "loss": 0.1}]),
+               made_by_hand(tmp_path / "evaluated", [{"kind": "eval", "step": 10, "loss": 0.2}])]
+    show(page, report(tmp_path / "page.html", *folders))
+    head, *rows = page.run("[...document.querySelectorAll('#results tr')].map((row) => [...row.cells].slice(2).map((cell) => cell.textContent))")
+    assert head == ["steps", "training time", "best training loss", "consensus distance", "samples/s"]
+    rate = 10000 / 37
+    assert rows == [["10", "37.0 s", "0.40", "–", f"{rate:.0f}"]] * 2 + [["10", "–", "–", "–", "–"]]
+    show(page, report(tmp_path / "one.html", folders[0]))
+    assert_says(page.run("document.querySelector('.tiles').innerText"), f"{rate:.0f} samples/s", "37.0 s")
 
 
 def test_ways_to_name_folders(runs: list[Run], tmp_path: Path) -> None:

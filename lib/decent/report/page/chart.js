@@ -1,15 +1,16 @@
 // One chart: a figure around uPlot. What is drawn has a few points for each pixel; what is read from it is the data itself.
 
 const HEIGHT = 230;
-// Of a chart on paper, two in a row; null while nothing is printed.
-const PRINTED_WIDTH = {paper: 340, now: null};
+// Charts on paper are two in a row, and lower, so that pages are full.
+const PRINTED = {width: 340, height: 170, now: false};
+const LEAST_AXIS = 54;  // pixels for the numbers beside a chart; long numbers get more
+const LEGEND_ITEMS = 8;  // of a legend are shown until it is opened; page.css has the same number
 const LEAST_POINTS = 4;  // in view, when zooming in by keys
 
-const paint = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const seriesPaint = (color) => paint(`--c${color % 10}`);
 
 function faded(color, share) {
-  const [r, g, b] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  const [r, g, b] = channels(color);
   return `rgba(${r}, ${g}, ${b}, ${share})`;
 }
 
@@ -44,13 +45,28 @@ function logTicks(low, high) {
   return found ?? [0, 1, 2, 3].map((part) => Number((low + (high - low) * (part + 0.5) / 4).toPrecision(3)));
 }
 
+// Of a linear scale: about five round values.
+function evenTicks(low, high) {
+  const power = Math.floor(Math.log10((high - low) / 5));
+  const step = [1, 2, 5, 10].map((factor) => Number(`${factor}e${power}`)).find((each) => (high - low) / each <= 6);
+  const first = Math.ceil(low / step);
+  return Array.from({length: Math.floor(high / step) - first + 1}, (_, i) => (first + i) * step);
+}
+
+// As wide as the longest text. uPlot asks again until nothing changes: it gets one answer.
+function axisSize(u, texts, at, cycle, font) {
+  if (cycle > 1) return u.axes[at]._size;
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = font;
+  return Math.max(LEAST_AXIS, ...(texts ?? []).map((text) => Math.ceil(context.measureText(text).width) + 10));
+}
+
 class Chart {
-  // spec: {id, title, unit, note, log, zero, wide, series: [{name, color, style, run, kind, ys, format}]}; style: line, faint,
+  // spec: {id, title, unit, note, log, zero, percent, stacked, series: [{name, color, style, run, kind, ys, format}]}; style: line, faint,
   // dots (each point shown) or area (drawn over the one before it).
   constructor(spec, view) {
     Object.assign(this, spec);
     this.view = view;
-    this.hidden = new Set();
     this.figure = this.makeFigure();
     this.figure.chart = this;
     new ResizeObserver(() => this.fit()).observe(this.plot);
@@ -61,6 +77,8 @@ class Chart {
     this.logButton = element("button", {type: "button", "aria-pressed": String(!!this.log), onclick: () => this.toggleLog()}, "log");
     this.logButton.title = "logarithmic scale";
     this.legend = element("ul", {class: "legend"});
+    this.more = element("button", {type: "button", class: "more", "aria-expanded": "false", onclick: () => this.openLegend()});
+    this.noteText = element("p", {class: "note"});
     this.plot = element("div", {class: "plot", tabindex: "0", role: "application", "aria-roledescription": "chart",
                                 "aria-labelledby": `${this.id}-title`, "aria-describedby": `${this.id}-says`,
                                 onkeydown: (event) => this.key(event)});
@@ -68,11 +86,11 @@ class Chart {
     return element("figure", {id: this.id},
       element("figcaption", {}, caption, element("span", {class: "unit"}, this.unit ?? ""),
               element("span", {class: "tools"}, this.stacked ? null : this.logButton)),
-      this.legend, this.plot,
-      element("div", {}, this.says, this.note ? element("p", {class: "note"}, this.note) : null, this.makeTable()));
+      element("div", {}, this.legend, this.more), this.plot,
+      element("div", {}, this.says, this.noteText, this.makeTable()));
   }
 
-  shown() { return this.series.filter((series) => !this.hidden.has(series.run)); }
+  shown() { return this.series.filter((series) => !this.view.hidden.has(series.run)); }
 
   summary() {
     const parts = this.series.map((series) => {
@@ -86,32 +104,35 @@ class Chart {
 
   // ---- drawing --------------------------------------------------------------------------------
 
-  // The axis or the data has changed.
+  // The axis, the data or what is hidden has changed.
   reload() {
     this.says.textContent = this.summary();
     for (const series of this.series) series.xs = series.run.axis(series.kind, this.view.axis);
     this.draw();
+    this.fillTable();
   }
 
-  // More figures of the same curves.
-  renew(series, hidden) {
-    this.series = series;
-    this.hidden = hidden;
-    this.reload();
+  // New figures. The scale stays what the reader has chosen.
+  renew(spec) {
+    const log = this.logChosen ? this.log : spec.log;
+    Object.assign(this, spec, {log});
+    this.logButton.setAttribute("aria-pressed", String(!!log));
+    return this;
   }
 
   draw() {
     this.uplot?.destroy();
     this.plot.replaceChildren();
-    this.width = PRINTED_WIDTH.now ?? this.plot.clientWidth;
+    this.width = PRINTED.now ? PRINTED.width : this.plot.clientWidth;
     if (this.width === 0) return;
     this.findRange();
+    this.noteText.textContent = this.noteNow();
     this.uplot = new uPlot(this.options(), this.joined(), this.plot);
     this.readLast();
   }
 
   fit() {
-    if (PRINTED_WIDTH.now === null && this.plot.clientWidth !== this.width) this.draw();
+    if (!PRINTED.now && this.plot.clientWidth !== this.width) this.draw();
   }
 
   // The part of the x axis in view has changed.
@@ -121,6 +142,11 @@ class Chart {
     this.uplot.setData(this.joined(), false);
     this.uplot.setScale("x", {min: this.range[0], max: this.range[1]});
     this.readLast();
+  }
+
+  noteNow() {
+    const lacks = this.log && this.shown().some(({ys}) => ys.some((y) => y !== null && y <= 0));
+    return [this.note, lacks ? "Values of 0 and below have no place on a logarithmic scale and are not drawn." : ""].filter(Boolean).join(" ");
   }
 
   visible(ys) { return this.log ? ys.map((y) => (y > 0 ? y : null)) : ys; }
@@ -137,7 +163,7 @@ class Chart {
     this.range = this.view.range ?? this.view.all();
     let low = Infinity, high = -Infinity;
     for (const {xs, ys} of this.shown()) {
-      const end = firstFrom(xs, this.range[1] + 1e-9);
+      const end = firstAfter(xs, this.range[1]);
       for (let i = firstFrom(xs, this.range[0]); i < end; ++i) {
         const y = ys[i];
         if (y === null || (this.log && y <= 0)) continue;
@@ -152,7 +178,10 @@ class Chart {
     if (low > high) return [0, 1];
     if (this.zero && low >= 0) return [0, high > 0 ? high * 1.06 : 1];
     const room = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
-    return [low >= 0 ? Math.max(0, low - room) : low - room, high + room];
+    const bottom = low >= 0 ? Math.max(0, low - room) : low - room;
+    // There is nothing above 100 %, only what a line there needs to be seen in full.
+    const top = this.percent && high <= 1 ? Math.min(high + room, 1 + 0.015 * (1 - bottom)) : high + room;
+    return [bottom, top];
   }
 
   logRange(low, high) {
@@ -166,12 +195,13 @@ class Chart {
     const font = "12px system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif";
     const axis = {stroke: ink, grid: {...grid, filter: (_, ticks) => ticks}, ticks: {show: false}, font};
     return {
-      width: this.width, height: HEIGHT, padding: [10, 12, 0, 0], legend: {show: false},
+      width: this.width, height: PRINTED.now ? PRINTED.height : HEIGHT, padding: [10, 12, 0, 0], legend: {show: false},
       pxAlign: 1,
       scales: {x: {time: false, range: () => this.range}, y: {distr: this.log ? 3 : 1, range: () => this.yRange}},
       axes: [{...axis, size: 26, space: 70, gap: 4, label: AXES[this.view.axis].label, labelSize: 18, labelFont: font, labelGap: 0,
               values: (_, ticks) => AXES[this.view.axis].ticks(ticks)},
-             {...axis, ...(this.log ? {splits: () => logTicks(...this.yRange), filter: (_, ticks) => ticks} : {}), size: 54, gap: 6, space: 34, values: (_, ticks) => this.yTicks(ticks)}],
+             {...axis, ...this.ownTicks(), size: (u, texts, at, cycle) => axisSize(u, texts, at, cycle, font), gap: 6,
+              values: (_, ticks) => this.yTicks(ticks)}],
       cursor: {y: false, points: {size: 7, width: 1.5}, drag: {x: true, y: false, setScale: false}, dataIdx: nearestDrawn,
                bind: {dblclick: () => () => (this.view.zoom(null), null)}},
       series: [{}, ...this.shown().map((series) => this.seriesOptions(series))],
@@ -179,20 +209,29 @@ class Chart {
     };
   }
 
+  // Where uPlot's own ticks do not fit the scale. It only asks for `splits` where one of `incrs` suits it: this one always does.
+  ownTicks() {
+    const [low, high] = this.yRange;
+    const own = {incrs: [Math.max(high - low, 5)], space: 1, filter: (_, ticks) => ticks};
+    if (this.log) return {...own, splits: () => logTicks(low, high)};
+    return high - low > 1e30 || high - low < 1e-30 ? {...own, splits: () => evenTicks(low, high)} : {space: 34};
+  }
+
   yTicks(ticks) {
     return this.percent ? tickTexts(ticks.map((tick) => (tick === null ? null : 100 * tick))).map((text) => text && text + " %") : tickTexts(ticks);
   }
 
   seriesOptions({color, style, xs}) {
-    const stroke = seriesPaint(color);
+    const stroke = seriesPaint(color), dash = DASHES[dashOf(color)];
     const few = xs.length <= 60;
     const points = style === "dots" && few ? {show: true, size: 5, fill: stroke, stroke} : {show: xs.length === 1, size: 5, fill: stroke, stroke};
     if (style === "area") return {stroke, width: 1, fill: faded(stroke, 0.85), points: {show: xs.length === 1}};
-    return {stroke: style === "faint" ? faded(stroke, 0.65) : stroke, width: style === "faint" ? 1 : 1.75, points};
+    return {stroke: style === "faint" ? faded(stroke, 0.65) : stroke, width: style === "faint" ? 1 : 1.75, dash, points};
   }
 
   toggleLog() {
     this.log = !this.log;
+    this.logChosen = true;
     this.logButton.setAttribute("aria-pressed", String(this.log));
     this.draw();
   }
@@ -232,15 +271,25 @@ class Chart {
     const xs = new Set(this.shown().map((series, i) => series.xs[places[i]]).filter((x) => x !== undefined));
     const items = this.shown().map((series, i) => {
       const at = places[i];
-      const swatch = element("span", {class: `swatch ${series.style}`, "aria-hidden": "true"});
-      swatch.style.color = seriesPaint(series.color);
       const value = at < 0 ? null : (series.own ?? series.ys)[at];
-      return element("li", {}, swatch, element("span", {class: "name", title: series.name}, series.name),
+      return element("li", {}, swatchOf(series.color, series.style), element("span", {class: "name", title: series.name}, series.name),
                      element("span", {class: "value"}, series.format(value)),
                      tellsPlace && at >= 0 && xs.size > 1 ? element("span", {class: "at"}, AXES[this.view.axis].at(series.xs[at])) : null);
     });
     if (tellsPlace && xs.size === 1) items.push(element("li", {class: "at"}, AXES[this.view.axis].at([...xs][0])));
     this.legend.replaceChildren(...items);
+    this.showMore();
+  }
+
+  openLegend() {
+    this.more.setAttribute("aria-expanded", String(this.legend.classList.toggle("open")));
+    this.showMore();
+  }
+
+  showMore() {
+    const rest = this.shown().length - LEGEND_ITEMS;
+    this.more.hidden = rest <= 0;
+    this.more.textContent = this.legend.classList.contains("open") ? "Fewer" : `${rest} more`;
   }
 
   // ---- keys -----------------------------------------------------------------------------------
@@ -259,7 +308,7 @@ class Chart {
   move(by) {
     const [main] = this.shown().toSorted((a, b) => b.xs.length - a.xs.length);
     if (!main || main.xs.length === 0) return;
-    const [first, last] = [firstFrom(main.xs, this.range[0]), firstFrom(main.xs, this.range[1] + 1e-9) - 1];
+    const [first, last] = [firstFrom(main.xs, this.range[0]), firstAfter(main.xs, this.range[1]) - 1];
     this.place = Math.min(Math.max((this.place ?? first - Math.sign(by)) + by, first), last);
     this.view.hover(main.xs[this.place], null);
     byId("spoken").textContent = [...this.legend.children].map((item) => [...item.children].map((part) => part.textContent).join(" ").trim() || item.textContent).join(", ");
@@ -278,11 +327,16 @@ class Chart {
   // ---- the same as a table --------------------------------------------------------------------
 
   makeTable() {
-    const details = element("details", {}, element("summary", {}, "Table"));
-    details.addEventListener("toggle", () => {
-      if (details.open) details.replaceChildren(details.firstChild, this.table());
-    });
-    return details;
+    this.details = element("details", {ontoggle: () => this.fillTable()}, element("summary", {}, "Table"));
+    return this.details;
+  }
+
+  // Only an open table is filled. Its region stays, and so does how far the reader has scrolled in it.
+  fillTable() {
+    if (!this.details.open) return;
+    const made = this.table(), before = this.details.querySelector(".scroll");
+    if (before) before.replaceChildren(...made.querySelector(".scroll").children);
+    else this.details.append(made);
   }
 
   table() {
@@ -298,8 +352,7 @@ class Chart {
       })));
     const head = element("tr", {}, element("th", {scope: "col", class: "number"}, "step"), columns.map(({name}) => element("th", {scope: "col", class: "number"}, name)));
     const caption = steps.length < all.length ? `${this.title}: ${most} steps of the run; metrics.jsonl has all.` : this.title;
-    return element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": `${this.title}, table`},
-                   element("table", {}, element("caption", {}, caption), element("thead", {}, head), element("tbody", {}, rows)));
+    return scrolling(`${this.title}, table`, caption, element("table", {}, element("thead", {}, head), element("tbody", {}, rows)));
   }
 }
 

@@ -17,13 +17,14 @@ class View {
     this.runs = runs;
     this.axis = "step";
     this.range = null;  // null: all
+    this.hidden = new Set();  // runs
     this.charts = [];
     this.changed = () => {};
   }
 
   // All runs from their beginning to the end of the longest.
   all() {
-    const shown = this.runs.filter((run) => !this.hidden?.has(run));
+    const shown = this.runs.filter((run) => !this.hidden.has(run));
     const ends = (shown.length ? shown : this.runs).map((run) => run.at(this.axis, run.lastStep()));
     return [0, Math.max(...ends) || 1];
   }
@@ -48,12 +49,10 @@ class View {
     this.charts.forEach((chart) => chart.follow(x, source));
   }
 
-  hide(hidden) {
-    this.hidden = hidden;
-    this.charts.forEach((chart) => {
-      chart.hidden = hidden;
-      chart.draw();
-    });
+  show(run, shown) {
+    if (shown) this.hidden.delete(run);
+    else this.hidden.add(run);
+    this.reload();
   }
 }
 
@@ -149,7 +148,7 @@ class ChartList {
     const parts = [["waiting for data", all, data, 4], ["waiting for workers", less(all, data), comm, 1],
                    ["computing", less(less(all, data), comm), less(less(all, data), comm), 0]];
     const series = parts.filter(([, , own]) => own.some((y) => y !== null)).map(([name, ys, own, color]) =>
-      ({name, color, style: "area", run, kind: "train", ys, own, format: (value) => numberText(value) + " ms"}));
+      ({name, color, style: "area", run, kind: "train", ys, own, format: (value) => (value === null ? "–" : numberText(value) + " ms")}));
     return {id: "step-time", title: "Time of an update", unit: "ms, on rank 0", zero: true, stacked: true, series};
   }
 

@@ -6,69 +6,90 @@ function labelRuns(runs) {
   runs.forEach((run) => { run.label = names.filter((name) => name === run.name).length > 1 ? run.folder : run.name; });
 }
 
-function runKey(run) {
-  const swatch = element("span", {class: "swatch", "aria-hidden": "true"});
-  swatch.style.color = `var(--c${run.index % 10})`;
-  return [swatch, run.label];
-}
+const runKey = (run) => [swatchOf(run.index), run.label];
 
-// The lowest loss that all runs have reached, and of what: evaluations, where all have some.
+// What the losses of runs are compared by: evaluations, where all have some.
+const lossKind = (runs) => (runs.every((run) => run.bestLoss("eval") !== null) ? "eval" : "train");
+
+// The lowest loss that all runs have reached, and of what.
 function commonLoss(runs) {
-  const kind = runs.every((run) => run.judgedBy() === "eval") ? "eval" : "train";
-  const bests = runs.map((run) => (run[kind].loss ?? []).reduce((best, loss) => (loss === null ? best : Math.min(best, loss)), Infinity));
-  const loss = Math.max(...bests);
-  return Number.isFinite(loss) ? {loss, kind} : null;
+  const kind = lossKind(runs);
+  const bests = runs.map((run) => run.bestLoss(kind));
+  return bests.includes(null) ? null : {loss: Math.max(...bests), kind};
 }
 
-function resultTable(runs, view, hidden) {
-  const common = commonLoss(runs);
+function resultTable(runs, view) {
+  const common = commonLoss(runs), kind = lossKind(runs);
   const share = [...new Set(runs.flatMap((run) => run.metrics()))].find((name) => SHARES.test(name));
-  const toggle = (run, shown) => {
-    if (shown) hidden.delete(run);
-    else hidden.add(run);
-    view.hide(hidden);
-  };
   const columns = [
     ["steps", (run) => run.lastStep(), numberText], ["training time", (run) => run.trainingSeconds(), secondsText],
-    ["best loss", (run) => run.bestLoss(), numberText, Math.min],
+    [kind === "eval" ? "best evaluation loss" : "best training loss", (run) => run.bestLoss(kind), numberText, Math.min],
     share ? [`best ${share}`, (run) => bestOf(run.eval[share]), percentText, Math.max] : null,
     ["consensus distance", (run) => run.last("eval", "consensus_distance"), numberText],
-    ["samples/s", (run) => meanOf(run.train.samples_per_s), (value) => numberText(value, 3), Math.max],
+    ["samples/s", (run) => run.throughput(), (value) => numberText(value, 3), Math.max],
     common ? [`step of loss ${numberText(common.loss)}`, (run) => run.reached(common.loss, common.kind)?.step, numberText, Math.min] : null,
-    common ? ["samples", (run) => run.reached(common.loss, common.kind)?.samples, (value) => numberText(Math.round(value)), Math.min] : null,
+    common ? ["samples", (run) => run.reached(common.loss, common.kind)?.samples, (value) => numberText(value === null ? null : Math.round(value)), Math.min] : null,
     common ? ["time", (run) => run.reached(common.loss, common.kind)?.time, secondsText, Math.min] : null,
   ].filter(Boolean).map(([name, value, format, better]) => ({name, values: runs.map((run) => value(run) ?? null), format, better}));
-  const head = element("tr", {}, element("th", {scope: "col"}, "run"), element("th", {scope: "col"}, ""),
+  const head = element("tr", {}, element("th", {scope: "col"}, "run"), element("th", {scope: "col"}, "status"),
                        columns.map(({name}) => element("th", {scope: "col", class: "number"}, name)));
   const rows = runs.map((run, i) => element("tr", {},
     element("th", {scope: "row"}, element("label", {class: "key"},
-      element("input", {type: "checkbox", checked: !hidden.has(run), onchange: (event) => toggle(run, event.target.checked)}), runKey(run))),
+      element("input", {type: "checkbox", checked: !view.hidden.has(run), onchange: (event) => view.show(run, event.target.checked)}), runKey(run))),
     element("td", {}, statusMark(run)),
     columns.map(({values, format, better}) => element("td", {class: "number"}, isBest(values, i, better) ? element("strong", {}, format(values[i])) : format(values[i])))));
   const said = common ? `The best common loss is ${numberText(common.loss)}, the lowest that all runs have reached in ` +
     `${common.kind === "eval" ? "an evaluation" : "training"}. The last three columns say where each run was first that low.` : "";
-  return [element("div", {class: "scroll"}, element("table", {id: "results"}, element("caption", {}, said), element("thead", {}, head), element("tbody", {}, rows)))];
+  return scrolling("What the runs came to", said, element("table", {id: "results"}, element("thead", {}, head), element("tbody", {}, rows)));
+}
+
+// What a reader should know of runs before their figures; of many runs it is folded.
+function noticesOf(runs) {
+  const said = runs.flatMap((run) => [failureOf(run), ...run.problems].filter(Boolean).map((problem) => `${run.label}: ${problem}`));
+  if (said.length === 0) return null;
+  const list = listOf(said);
+  if (said.length <= 3) return element("div", {class: "notice"}, list);
+  return element("details", {class: "notice"}, element("summary", {}, `${said.length} notes on what could not be read or has failed`), list);
+}
+
+// Runs that share a topology share its picture.
+function topologiesOf(runs) {
+  const groups = Map.groupBy(runs, ({topology, workers}) => JSON.stringify([topology, workers]));
+  const blocks = [...groups.values()].map((alike) => [alike, shownOrNotice(() => topologyBlock(alike[0]))]).filter(([, block]) => block)
+    .map(([alike, block]) => element("div", {}, element("h3", {class: "keys"}, alike.map((run) => element("span", {class: "key"}, runKey(run)))), block));
+  return blocks.length ? element("div", {class: "split"}, blocks) : null;
 }
 
 const finite = (values) => (values ?? []).filter((value) => value !== null);
 const bestOf = (values) => (finite(values).length ? finite(values).reduce((a, b) => Math.max(a, b)) : null);
-const meanOf = (values) => (finite(values).length ? finite(values).reduce((a, b) => a + b) / finite(values).length : null);
 
 function isBest(values, i, better) {
   const known = finite(values);
   return better !== undefined && known.length > 1 && values[i] !== null && values[i] === better(...known) && known.some((value) => value !== values[i]);
 }
 
-function differenceTable(runs) {
+const MOST_RUNS_ABREAST = 6;
+
+// What each run has of the keys in which they differ: [key, texts].
+function differencesOf(runs) {
   const values = runs.map((run) => new Map(run.recipe.map(({key, value}) => [key, value])));
-  const keys = [...new Set(values.flatMap((each) => [...each.keys()]))].filter((key) => key !== "output" && key !== "name")
-    .filter((key) => new Set(values.map((each) => each.get(key))).size > 1);
-  const rows = keys.map((key) => element("tr", {}, element("th", {scope: "row", class: "code"}, key),
-    values.map((each) => element("td", {class: "code"}, each.get(key) ?? "–"))));
-  const workers = new Set(runs.map((run) => run.workers));
-  if (workers.size > 1) rows.unshift(element("tr", {}, element("th", {scope: "row"}, "workers"), runs.map((run) => element("td", {}, run.workers ? String(run.workers) : "–"))));
-  if (rows.length === 0) return element("p", {}, "Nothing: all keys of their recipes are alike.");
-  return element("div", {class: "scroll"}, element("table", {id: "differences"},
-    element("thead", {}, element("tr", {}, element("th", {scope: "col"}, "key"), runs.map((run) => element("th", {scope: "col"}, element("span", {class: "key"}, runKey(run)))))),
-    element("tbody", {}, rows)));
+  const keys = [...new Set(values.flatMap((each) => [...each.keys()]))].filter((key) => key !== "output" && key !== "name");
+  return [["workers", runs.map((run) => (run.workers ? String(run.workers) : "–"))], ...keys.map((key) => [key, values.map((each) => each.get(key) ?? "–")])]
+    .filter(([, texts]) => new Set(texts).size > 1);
+}
+
+// A column for each run, or of many runs a row for each.
+function differenceTable(runs) {
+  const differences = differencesOf(runs);
+  if (differences.length === 0) return element("p", {}, "Nothing: all keys of their recipes are alike.");
+  const keyHead = (key, scope) => element("th", {scope, class: "code"}, key);
+  const runHead = (run, scope) => element("th", {scope}, element("span", {class: "key"}, runKey(run)));
+  const cell = (text) => element("td", {class: "code"}, text);
+  const upright = runs.length > MOST_RUNS_ABREAST;
+  const head = upright ? differences.map(([key]) => keyHead(key, "col")) : runs.map((run) => runHead(run, "col"));
+  const rows = upright ? runs.map((run, i) => [runHead(run, "row"), differences.map(([, texts]) => cell(texts[i]))])
+    : differences.map(([key, texts]) => [keyHead(key, "row"), texts.map(cell)]);
+  return scrolling("What differs between their recipes", null, element("table", {id: "differences"},
+    element("thead", {}, element("tr", {}, element("th", {scope: "col"}, upright ? "run" : "key"), head)),
+    element("tbody", {}, rows.map((row) => element("tr", {}, row.flat())))));
 }

@@ -1,14 +1,17 @@
 // The page: of one run, or of several.
 
-// What a run has besides its curves.
-const aside = ({topology, recipe, log, later, confusion}) => [topology, recipe, log, later, confusion];
-
 class Page {
   constructor(data) {
     this.load(data);
     this.view = new View(this.runs);
     this.view.changed = () => this.showControls();
-    this.build();
+    this.parts = new Map();
+    this.curves = element("section", {id: "curves", "aria-labelledby": "curves-title"}, element("h2", {id: "curves-title", class: "unseen"}, "Curves"));
+    this.fillHead();
+    this.fillMain();
+    this.makeControls();
+    this.fillCurves();
+    byId("foot").replaceChildren(`Written by ${this.program}. Charts: uPlot.`);
   }
 
   load({program, runs}) {
@@ -17,70 +20,66 @@ class Page {
     labelRuns(this.runs);
   }
 
-  build() {
-    this.fill();
-    this.makeControls();
-    this.buildCharts(new ChartList(this.runs).specs());
-  }
-
-  buildCharts(specs) {
-    const charts = element("div", {class: "charts"});
-    this.view.charts = specs.map((spec) => new Chart(spec, this.view));
-    charts.append(...this.view.charts.map(({figure}) => figure));
-    this.curves.replaceChildren(...(this.view.charts.length ? [charts] : [element("p", {}, "There are no figures yet.")]));
-    this.view.reload();
-  }
-
   // New figures of the same runs. What the reader has opened, zoomed or hidden stays so.
   update(data) {
-    const before = JSON.stringify(this.runs.map(aside));
+    const hidden = new Set([...this.view.hidden].map((run) => run.index));
     this.load(data);
-    const hidden = new Set(this.runs.filter((run) => [...(this.view.hidden ?? [])].some((old) => old.index === run.index)));
     this.view.runs = this.runs;
-    this.view.hidden = hidden;
-    if (JSON.stringify(this.runs.map(aside)) !== before) this.fillMain();
-    if (!byId("head").contains(document.activeElement)) this.fillHead(hidden);
-    const specs = new ChartList(this.runs).specs();
-    const same = specs.length === this.view.charts.length && specs.every((spec, i) => spec.id === this.view.charts[i].id);
-    if (!same) return this.buildCharts(specs);
-    this.view.charts.forEach((chart, i) => chart.renew(specs[i].series, hidden));
+    this.view.hidden = new Set(this.runs.filter((run) => hidden.has(run.index)));
+    this.fillHead();
+    this.fillMain();
+    this.fillCurves();
     if (typeof this.view.hovering === "number") this.view.hover(this.view.hovering, null);
   }
 
-  fill() {
-    this.fillHead(new Set());
-    this.curves = element("div", {id: "curves"});
-    this.fillMain();
-    byId("foot").replaceChildren(`Written by ${this.program}. Charts: uPlot.`);
-  }
-
-  fillHead(hidden) {
+  fillHead() {
     const many = this.runs.length > 1;
     document.title = many ? `${this.runs.length} runs – decent-train` : `${this.runs[0].name} – decent-train`;
-    byId("head").replaceChildren(...(many ? this.headOfMany(hidden) : runHead(this.runs[0])).filter(Boolean),
-      element("p", {class: "alert", id: "gone", hidden: true}, "The program that serves this page does not answer: there are no new figures."));
+    refill(byId("head"), (many ? this.headOfMany() : runHead(this.runs[0])).filter(Boolean));
   }
 
   fillMain() {
-    byId("main").replaceChildren(this.curves, ...(this.runs.length > 1 ? this.partsOfMany() : this.partsOfOne(this.runs[0])).filter(Boolean));
+    const parts = this.runs.length > 1 ? this.partsOfMany() : this.partsOfOne(this.runs[0]);
+    arrange(byId("main"), [this.curves, ...parts.filter(Boolean)]);
   }
 
-  headOfMany(hidden) {
-    return [element("h1", {}, `${this.runs.length} runs`), ...resultTable(this.runs, this.view, hidden),
-            ...this.runs.filter((run) => run.problems.length).map((run) => element("div", {class: "notice"}, element("p", {}, `${run.label}: ${run.problems.join("; ")}`)))];
+  // Charts that are there stay, with their scales and open tables.
+  fillCurves() {
+    const before = new Map(this.view.charts.map((chart) => [chart.id, chart]));
+    this.view.charts = new ChartList(this.runs).specs().map((spec) => before.get(spec.id)?.renew(spec) ?? new Chart(spec, this.view));
+    this.grid ??= element("div", {class: "charts"});
+    arrange(this.grid, this.view.charts.map(({figure}) => figure));
+    this.empty ??= element("p", {class: "empty"});
+    this.empty.textContent = this.runs.some((run) => run.status === "running") ? "There are no figures yet." : "There are no figures.";
+    arrange(this.curves, [this.curves.firstChild, this.view.charts.length ? this.grid : this.empty]);
+    this.view.reload();
+  }
+
+  // A section is made anew only where what it shows has changed.
+  part(title, id, facts, make) {
+    const shown = JSON.stringify(facts) ?? "";
+    if (this.parts.get(id)?.shown !== shown) this.parts.set(id, {shown, section: section(title, id, make)});
+    return this.parts.get(id).section;
+  }
+
+  headOfMany() {
+    return [element("h1", {}, `${this.runs.length} runs`), resultTable(this.runs, this.view), noticesOf(this.runs)];
   }
 
   partsOfOne(run) {
-    return [section("Topology", "topology", () => topologyBlock(run)), section("Classes", "per-class", () => classBlock(run)),
-            section("Warnings", "warned", () => warningsBlock(run)), section("Later evaluations", "later", () => laterBlock(run)),
-            section("Recipe", "recipe-title", () => recipeBlock(run)), section("Machine and program", "machine-title", () => machineBlock(run))];
+    const {topology, workers, confusion, later, log, recipe} = run;
+    return [this.part("Topology", "topology", [topology, workers], () => topologyBlock(run)),
+            this.part("Classes", "per-class", [confusion, later], () => classBlock(run)),
+            this.part("Warnings", "warned", log.warnings, () => warningsBlock(run)),
+            this.part("Later evaluations", "later", later, () => laterBlock(run)),
+            this.part("Recipe", "recipe-title", recipe, () => recipeBlock(run)),
+            this.part("Machine and program", "machine-title", log.start, () => machineBlock(run))];
   }
 
   partsOfMany() {
-    const topologies = this.runs.map((run) => [run, shownOrNotice(() => topologyBlock(run))]).filter(([, block]) => block)
-      .map(([run, block]) => element("div", {}, element("h3", {class: "key"}, runKey(run)), block));
-    return [section("What differs between their recipes", "differ", () => differenceTable(this.runs)),
-            section("Topologies", "topology", () => topologies.length ? element("div", {class: "split"}, topologies) : null)];
+    const facts = (names) => this.runs.map((run) => names.map((name) => run[name]));
+    return [this.part("What differs between their recipes", "differ", facts(["label", "recipe", "workers"]), () => differenceTable(this.runs)),
+            this.part("Topologies", "topology", facts(["label", "topology", "workers"]), () => topologiesOf(this.runs))];
   }
 
   // ---- controls -------------------------------------------------------------------------------
@@ -101,33 +100,74 @@ class Page {
 // A page that was served by the program looks for new figures as long as it is open, less often the longer they take.
 const LOOK_MS = 2000;
 
-async function follow(shown) {
+async function answerTo(path) {
+  try {
+    const answer = await fetch(path);
+    return answer.ok ? await answer.text() : null;
+  } catch {
+    return null;
+  }
+}
+
+const GONE = "The program that serves this page does not answer: there are no new figures.";
+
+function tell(problem) {
+  byId("gone").hidden = problem === "";
+  byId("gone").textContent = problem;
+}
+
+function updateOrTell(shown, data) {
+  try {
+    shown.update(JSON.parse(data));
+    tell("");
+  } catch (error) {
+    tell(`The new figures cannot be shown: ${error.message}.`);
+  }
+}
+
+async function follow(shown, drawn) {
   let seen = null, wait = LOOK_MS;
   while (true) {
     await new Promise((done) => setTimeout(done, wait));
-    try {
-      const stamp = await (await fetch("/stamp")).text();
-      const begin = performance.now();
-      if (stamp !== seen) shown.update(await (await fetch("/data")).json());
-      wait = Math.max(LOOK_MS, 20 * (performance.now() - begin));
-      seen = stamp;
-      byId("gone").hidden = true;
-    } catch {
-      byId("gone").hidden = false;
+    const begin = performance.now();
+    const stamp = await answerTo("/stamp");
+    const data = stamp === null || stamp === seen ? null : await answerTo("/data");
+    if (stamp === null || (stamp !== seen && data === null)) {
+      tell(GONE);
+      continue;
     }
+    if (byId("gone").textContent === GONE) tell("");
+    if (data !== null && data !== drawn) updateOrTell(shown, data);
+    if (data !== null) [seen, drawn] = [stamp, data];
+    wait = Math.max(LOOK_MS, 20 * (performance.now() - begin));
   }
 }
 
 const page = new Page(JSON.parse(byId("data").textContent));
 window.decentReport = page;
-if (document.body.dataset.origin === "served") follow(page);
+// What the page came with is compared with the first answer: most often nothing is new.
+if (document.body.dataset.origin === "served") follow(page, byId("data").textContent);
 
-// Canvases do not follow style sheets.
-const redraw = () => page.view.charts.forEach((chart) => chart.draw());
+// Canvases and computed colours do not follow style sheets.
+function redraw() {
+  page.view.charts.forEach((chart) => chart.draw());
+  colorShares(document);
+}
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+
+// Nobody can scroll on paper: what is too wide for it is made smaller.
+const PAPER_WIDTH = 704;
+function fitToPaper(prints) {
+  for (const table of document.querySelectorAll(".scroll > table")) {
+    table.style.zoom = "";
+    if (prints && table.offsetWidth > PAPER_WIDTH) table.style.zoom = String(PAPER_WIDTH / table.offsetWidth);
+  }
+}
+
 function print(begins) {
-  PRINTED_WIDTH.now = begins ? PRINTED_WIDTH.paper : null;
+  PRINTED.now = begins;
   document.documentElement.classList.toggle("printing", begins);
+  fitToPaper(begins);
   redraw();
 }
 addEventListener("beforeprint", () => print(true));

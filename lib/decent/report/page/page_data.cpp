@@ -102,8 +102,6 @@ Json confusion_json(const ConfusionMatrix& matrix) {
     const ClassScores& each = scores[i];
     classes.push_back({{"name", matrix.names[i]},
                        {"samples", each.samples},
-                       {"predicted", each.predicted},
-                       {"right", each.right},
                        {"precision", each.precision},
                        {"recall", each.recall},
                        {"f1", each.f1}});
@@ -210,7 +208,6 @@ class Gatherer {
       facts["end"] = {{"step", metrics.ends[0].step},
                       {"wall_s", metrics.ends[0].wall_s},
                       {"stopped_early", metrics.ends[0].stopped_early}};
-    if (const auto samples = update_samples(metrics.train)) facts["update_samples"] = *samples;
     if (matrix) facts["confusion"] = confusion_json(*matrix);
     facts["problems"] = problems_;
     std::string text = script_text(facts);

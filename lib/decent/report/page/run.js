@@ -35,6 +35,7 @@ class Run {
     if (axis === "step" || this.steps.length === 0) return axis === "step" ? step : 0;
     const values = axis === "samples" ? this.samples : this.seconds;
     const next = Math.min(firstFrom(this.steps, step), this.steps.length - 1);
+    if (this.steps[next] === step) return values[next];
     const from = next > 0 ? this.steps[next - 1] : 0;
     const begin = next > 0 ? values[next - 1] : 0;
     return begin + (values[next] - begin) * (step - from) / (this.steps[next] - from);
@@ -55,14 +56,22 @@ class Run {
 
   lastStep() { return Math.max(this.steps.at(-1) ?? 0, this.eval.step?.at(-1) ?? 0, this.end?.step ?? 0); }
   lastEpoch() { return Math.max(this.last("train", "epoch") ?? 0, this.last("eval", "epoch") ?? 0); }
-  trainingSeconds() { return this.at("time", this.lastStep()); }
+  trainingSeconds() { return this.spent("time", this.lastStep()); }
+
+  // Samples or seconds up to a step; null where its train lines tell none.
+  spent(axis, step) { return (axis === "samples" ? this.samples : this.seconds).at(-1) > 0 ? this.at(axis, step) : null; }
+
+  // Samples a second over the whole training.
+  throughput() {
+    const [samples, seconds] = [this.samples.at(-1), this.seconds.at(-1)];
+    return samples > 0 && seconds > 0 ? samples / seconds : null;
+  }
+
   last(kind, name) { return this[kind][name]?.at(-1) ?? null; }
 
-  // What its losses are compared by: evaluations where there are any.
-  judgedBy() { return this.eval.loss?.some((loss) => loss !== null) ? "eval" : "train"; }
-
-  bestLoss() {
-    const losses = (this[this.judgedBy()].loss ?? []).filter((loss) => loss !== null);
+  // Of its evaluations or its train lines; null where they have none.
+  bestLoss(kind) {
+    const losses = (this[kind].loss ?? []).filter((loss) => loss !== null);
     return losses.length ? losses.reduce((a, b) => Math.min(a, b)) : null;
   }
 
@@ -71,20 +80,23 @@ class Run {
     const found = (this[kind].loss ?? []).findIndex((each) => each !== null && each <= loss);
     if (found < 0) return null;
     const step = this[kind].step[found];
-    return {step, samples: this.at("samples", step), time: this.at("time", step)};
+    return {step, samples: this.spent("samples", step), time: this.spent("time", step)};
   }
 }
 
-// The index of the first value that is at least `wanted`.
-function firstFrom(values, wanted) {
+// The index of the first value that passes; those after it do, too.
+function firstThat(values, passes) {
   let low = 0, high = values.length;
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (values[middle] < wanted) low = middle + 1;
-    else high = middle;
+    if (passes(values[middle])) high = middle;
+    else low = middle + 1;
   }
   return low;
 }
+
+const firstFrom = (values, wanted) => firstThat(values, (value) => value >= wanted);
+const firstAfter = (values, wanted) => firstThat(values, (value) => value > wanted);
 
 // The index of the value nearest to `wanted`, of those with a number in `of`; -1 where there is none.
 function nearest(values, wanted, of) {

@@ -13,20 +13,28 @@ function tiles(pairs) {
                                          element("dd", {}, value, more ? element("small", {}, " " + more) : null))));
 }
 
+const listOf = (texts) => element("ul", {}, texts.map((text) => element("li", {}, element("p", {}, text))));
+
+// The error that ended a run is the last thing that its log says.
+function failureOf(run) {
+  const last = run.log.warnings.at(-1);
+  return run.status === "failed" && last ? `The run failed. Its log ends with: ${last.text}` : null;
+}
+
 function problemsOf(run) {
-  if (run.problems.length === 0) return null;
-  return element("div", {class: "notice"}, element("ul", {}, run.problems.map((problem) => element("li", {}, element("p", {}, problem)))));
+  const said = [failureOf(run), ...run.problems].filter(Boolean);
+  return said.length ? element("div", {class: "notice"}, listOf(said)) : null;
 }
 
 function runHead(run) {
   const evaluated = run.last("eval", "loss");
   const share = run.metrics().find((name) => SHARES.test(name));
-  const speed = run.last("train", "samples_per_s");
+  const speed = run.throughput();
   return [
     element("h1", {}, run.name, statusMark(run)),
     element("p", {class: "where"}, element("span", {class: "code"}, run.folder), run.log.began ? `, begun ${run.log.began}` : ""),
     tiles([["Steps", numberText(run.lastStep()), run.lastEpoch() ? `${numberText(run.lastEpoch(), 3)} epochs` : null],
-           ["Training time", run.steps.length ? secondsText(run.trainingSeconds()) : "–"],
+           ["Training time", secondsText(run.trainingSeconds())],
            ["Wall time", run.end && run.end.wall_s !== null ? secondsText(run.end.wall_s) : "–"],
            ["Workers", run.workers ? String(run.workers) : "–"],
            [evaluated === null ? "Training loss" : "Evaluation loss", numberText(evaluated ?? run.last("train", "loss"))],
@@ -52,6 +60,16 @@ function section(title, id, make) {
   return inside.length ? element("section", {"aria-labelledby": id}, element("h2", {id}, title), inside) : null;
 }
 
+// Each phase as a picture of its own, so that they wrap where the page is narrow.
+function phasesOf(picture) {
+  const svg = document.importNode(new DOMParser().parseFromString(picture, "image/svg+xml").documentElement, true);
+  return [...svg.querySelectorAll("svg")].map((phase) => {
+    for (const name of ["x", "y"]) phase.removeAttribute(name);
+    for (const name of ["font-family", "font-size", "text-anchor"]) phase.setAttribute(name, svg.getAttribute(name));
+    return phase;
+  });
+}
+
 function topologyBlock(run) {
   const topology = run.topology ?? {};
   if (topology.method && topology.method !== "gossip") {
@@ -60,10 +78,7 @@ function topologyBlock(run) {
   }
   if (!topology.phases) return null;
   const figure = element("figure", {class: "topology"});
-  if (topology.svg) {
-    const svg = new DOMParser().parseFromString(topology.svg, "image/svg+xml").documentElement;
-    figure.append(document.importNode(svg, true));
-  }
+  if (topology.svg) figure.append(element("div", {class: "phases"}, phasesOf(topology.svg)));
   const heard = topology.heard == null ? "Some workers never hear of others." : `Everyone has heard of everyone after ${counted(topology.heard, "step")}.`;
   const gap = topology.gap == null ? "" : ` Spectral gap ${topology.gap.toFixed(4)}: the share of their disagreement that one pass through all phases takes away at least.`;
   figure.append(element("figcaption", {}, element("p", {class: "note"},
@@ -80,60 +95,78 @@ function matrixTable({classes, counts}) {
   const row = (truth) => counts.slice(truth * count, (truth + 1) * count);
   const cells = (truth) => row(truth).map((value, predicted) => {
     const share = classes[truth].samples ? value / classes[truth].samples : 0;
-    const cell = element("td", {title: `${classes[truth].name} taken for ${classes[predicted].name}: ${value}`}, value ? numberText(value) : "");
-    if (value) cell.style.background = `rgba(var(--heat), ${(0.08 + 0.92 * share).toFixed(3)})`;
-    if (share > 0.55) cell.style.color = "var(--paper)";
-    return cell;
+    return element("td", {"data-share": value ? share : null, title: `${classes[truth].name} taken for ${classes[predicted].name}: ${value}`},
+                   value ? numberText(value) : "");
   });
-  return element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "Confusion matrix"},
-    element("table", {class: classes.some(({name}) => name.length > 3) ? "matrix upright" : "matrix", id: "confusion"},
-      element("caption", {}, "A row for each true class, a column for what it was taken for; the colour is the share of the row."),
-      element("thead", {}, element("tr", {}, element("th", {class: "axis", scope: "col"}, "true"), classes.map(({name}) => element("th", {scope: "col", title: name}, element("span", {}, name))))),
-      element("tbody", {}, classes.map(({name}, truth) => element("tr", {}, element("th", {scope: "row", title: name}, name), cells(truth))))));
+  const table = element("table", {class: classes.some(({name}) => name.length > 3) ? "matrix upright" : "matrix", id: "confusion"},
+    element("thead", {},
+      element("tr", {}, element("td", {}), element("th", {class: "axis", scope: "colgroup", colspan: count}, "predicted")),
+      element("tr", {}, element("th", {class: "axis", scope: "col"}, "true"), classes.map(({name}) => element("th", {scope: "col", title: name}, element("span", {}, name))))),
+    element("tbody", {}, classes.map(({name}, truth) => element("tr", {}, element("th", {scope: "row", title: name}, name), cells(truth)))));
+  colorShares(table);
+  return scrolling("Confusion matrix", "A row for each true class, a column for what it was taken for; the colour is the share of the row.", table);
+}
+
+// Again when the colours of the page change.
+function colorShares(inside) {
+  const cells = [...inside.querySelectorAll("[data-share]")];
+  const looks = cells.map((cell) => shareColors(Number(cell.dataset.share)));
+  cells.forEach((cell, i) => Object.assign(cell.style, looks[i]));
 }
 
 function classTable({classes}) {
   const head = ["class", "samples", "precision", "recall", "F1"];
-  return element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": "Classes"}, element("table", {id: "classes"},
-    element("caption", {}, "How well each class is told from the others."),
+  return scrolling("Classes", "How well each class is told from the others.", element("table", {id: "classes"},
     element("thead", {}, element("tr", {}, head.map((name, i) => element("th", {scope: "col", class: i ? "number" : null}, name)))),
     element("tbody", {}, classes.map((each) => element("tr", {}, element("th", {scope: "row"}, each.name),
       element("td", {class: "number"}, numberText(each.samples)),
       [each.precision, each.recall, each.f1].map((share) => element("td", {class: "number"}, percentText(share))))))));
 }
 
+// The file of the matrix does not say which evaluation made it. The last one did, if it had as many samples.
+function matrixOrigin(run) {
+  const samples = run.confusion.counts.reduce((a, b) => a + b, 0);
+  const last = run.later.at(-1);
+  if (!last || last.figures.samples !== samples) return `Of the last --eval-only, on ${counted(samples, "sample")}.`;
+  return `Of the last --eval-only: step ${numberText(last.figures.step)}, checkpoint: ${last.checkpoint || "the run's"}, data: ${last.source || "the run's"}, ` +
+    `${counted(samples, "sample")}.`;
+}
+
 function classBlock(run) {
   if (!run.confusion || run.confusion.classes.length === 0) return null;
-  const drawn = run.confusion.classes.length <= MOST_CLASSES_DRAWN ? matrixTable(run.confusion) : null;
-  const beside = run.confusion.classes.length <= 12;
-  return [element("p", {class: "note"}, "Of the last --eval-only."),
-          element("div", {class: beside ? "split" : "stack"}, drawn, classTable(run.confusion))];
+  const {length} = run.confusion.classes;
+  const drawn = length <= MOST_CLASSES_DRAWN ? matrixTable(run.confusion)
+    : element("p", {}, `The confusion matrix of ${length} classes is too large for a page: eval-confusion.csv in the folder of the run has it.`);
+  return [element("p", {class: "note"}, matrixOrigin(run)),
+          element("div", {class: length <= 12 ? "split" : "stack"}, drawn, classTable(run.confusion))];
 }
 
 function laterBlock(run) {
   if (run.later.length === 0) return null;
   const names = [...new Set(run.later.flatMap(({figures}) => Object.keys(figures)))].filter((name) => !["epoch"].includes(name));
-  return element("div", {class: "scroll"}, element("table", {},
-    element("thead", {}, element("tr", {}, names.map((name) => element("th", {scope: "col", class: "number"}, name)), element("th", {scope: "col"}, "data"), element("th", {scope: "col"}, "checkpoint"))),
+  const text = (name, value) => (SHARES.test(name) ? percentText : numberText)(value);
+  return scrolling("Later evaluations", null, element("table", {id: "evaluations"},
+    element("thead", {}, element("tr", {}, names.map((name) => element("th", {scope: "col", class: "number"}, name.replaceAll("_", " "))), element("th", {scope: "col"}, "data"), element("th", {scope: "col"}, "checkpoint"))),
     element("tbody", {}, run.later.map(({figures, source, checkpoint}) => element("tr", {},
-      names.map((name) => element("td", {class: "number"}, numberText(figures[name]))),
+      names.map((name) => element("td", {class: "number"}, text(name, figures[name]))),
       element("td", {class: "code"}, source || "the run's"), element("td", {class: "code"}, checkpoint || "the run's"))))));
 }
 
 // ---- recipe, warnings, machine ----------------------------------------------------------------
 
 function recipeRows(rows, marked) {
-  return element("table", {}, element("caption", {}, marked ? "What differs from the defaults." : "As by default."),
+  const table = element("table", {class: "stacks"},
     element("thead", {}, element("tr", {}, ["key", "value", marked ? "default" : null].filter(Boolean).map((name) => element("th", {scope: "col"}, name)))),
     element("tbody", {}, rows.map((row) => element("tr", {}, element("th", {scope: "row", class: "code"}, row.key), element("td", {class: "code"}, row.value),
-      marked ? element("td", {class: "code soft"}, row.default) : null))));
+      marked ? element("td", {class: "code soft default"}, row.default) : null))));
+  return marked ? scrolling("What differs from the defaults", "What differs from the defaults.", table) : scrolling("All other keys", "As by default.", table);
 }
 
 function recipeBlock(run) {
   if (run.recipe.length === 0) return null;
   const changed = run.recipe.filter((row) => row.differs), rest = run.recipe.filter((row) => !row.differs);
-  return [element("div", {class: "scroll", id: "recipe"}, recipeRows(changed, true)),
-          element("details", {}, element("summary", {}, `All other keys (${rest.length})`), element("div", {class: "scroll"}, recipeRows(rest, false)))];
+  return [element("div", {id: "recipe"}, changed.length ? recipeRows(changed, true) : element("p", {}, "Nothing differs from the defaults.")),
+          rest.length ? element("details", {}, element("summary", {}, `All other keys (${rest.length})`), recipeRows(rest, false)) : null];
 }
 
 function warningsBlock(run) {
@@ -143,6 +176,6 @@ function warningsBlock(run) {
 
 function machineBlock(run) {
   if (run.log.start.length === 0) return null;
-  return element("table", {id: "machine"}, element("tbody", {}, run.log.start.map(([word, text]) =>
+  return element("table", {id: "machine", class: "stacks"}, element("tbody", {}, run.log.start.map(([word, text]) =>
     element("tr", {}, element("th", {scope: "row"}, word), element("td", {class: "code"}, text)))));
 }

@@ -11,6 +11,26 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
+// The children of `parent` become these nodes. Those that stay are not taken out, which would close, scroll or unfocus them.
+function arrange(parent, nodes) {
+  const stay = new Set(nodes);
+  for (const child of [...parent.childNodes]) {
+    if (!stay.has(child)) child.remove();
+  }
+  nodes.forEach((node, i) => { if (parent.childNodes[i] !== node) parent.insertBefore(node, parent.childNodes[i] ?? null); });
+}
+
+// New nodes like the old ones: what has the focus, is open or is scrolled stays so, by its place among its like.
+function refill(parent, nodes) {
+  const all = (what) => [...parent.querySelectorAll(what)];
+  const focused = all("a, input, summary, [tabindex]").indexOf(document.activeElement);
+  const open = all("details").map((details) => details.open), lefts = all(".scroll").map((scroll) => scroll.scrollLeft);
+  parent.replaceChildren(...nodes);
+  all("details").forEach((details, i) => { details.open = open[i] ?? false; });
+  all(".scroll").forEach((scroll, i) => { scroll.scrollLeft = lefts[i] ?? 0; });
+  all("a, input, summary, [tabindex]")[focused]?.focus({preventScroll: true});
+}
+
 const byId = (id) => document.getElementById(id);
 
 // Four significant digits, with thousands apart; 1.2e-7 where a decimal would be long.
@@ -38,17 +58,59 @@ function secondsText(seconds) {
   return hours ? `${hours}:${pad(Math.floor(whole / 60) % 60)}:${pad(whole % 60)} h` : `${Math.floor(whole / 60)}:${pad(whole % 60)} min`;
 }
 
-// Ticks of an axis: short, and alike among themselves.
+// Ticks of an axis: short, and all in one unit and notation.
 function tickTexts(values) {
-  const largest = Math.max(...values.map((value) => Math.abs(value ?? 0)));
+  const sizes = values.map((value) => Math.abs(value ?? 0)).filter((size) => size > 0);
+  const largest = Math.max(...sizes), smallest = Math.min(...sizes);
+  const [unit, name] = largest >= 1e6 ? [1e6, "M"] : largest >= 1e4 ? [1e3, "k"] : [1, ""];
   return values.map((value) => {
     if (value === null) return "";
     if (value === 0) return "0";
-    if (largest >= 1e6) return numberText(value / 1e6, 3) + "M";
-    if (largest >= 1e4) return numberText(value / 1e3, 3) + "k";
-    if (largest < 1e-3 || Math.abs(value) < 1e-4) return Number(value.toPrecision(3)).toExponential();
-    return String(Number(value.toPrecision(6)));
+    if (largest >= 1e9 || smallest < 1e-4) return Number(value.toPrecision(3)).toExponential().replace("e+", "e");
+    return (value / unit).toLocaleString("en-US", {maximumSignificantDigits: 6}) + name;
   });
 }
 
 const counted = (count, one) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
+
+// ---- parts that several places have -------------------------------------------------------------
+
+// Curves have one of ten colours, and the eleventh is dashed.
+const DASHES = [[], [6, 3], [2, 3], [10, 3, 2, 3]];
+const dashOf = (color) => Math.floor(color / 10) % DASHES.length;
+
+function swatchOf(color, style = "line") {
+  const swatch = element("span", {class: `swatch ${style} dash${dashOf(color)}`, "aria-hidden": "true"});
+  swatch.style.color = `var(--c${color % 10})`;
+  return swatch;
+}
+
+// A table that scrolls where it is too wide, also by keys. Its caption does not scroll with it.
+function scrolling(name, caption, table) {
+  const region = element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": name}, table);
+  return element("div", {class: "scrolls"}, caption ? element("p", {class: "caption"}, caption) : null, region);
+}
+
+// ---- colours ----------------------------------------------------------------------------------
+
+const paint = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const channels = (color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+
+function luminance(color) {
+  const [r, g, b] = channels(color).map((value) => value / 255).map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+function contrast(one, other) {
+  const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+// For a cell that stands for a share: the more of it, the more heat. Black or white can be read on every colour.
+function shareColors(share) {
+  const [heat, paper] = [paint("--accent"), paint("--paper")].map(channels);
+  const mixed = heat.map((value, i) => Math.round(paper[i] + (value - paper[i]) * (0.08 + 0.92 * share)));
+  const background = "#" + mixed.map((value) => value.toString(16).padStart(2, "0")).join("");
+  const color = [paint("--ink"), paint("--paper"), "#000000", "#ffffff"].find((text) => contrast(text, background) >= 4.5);
+  return {background, color};
+}

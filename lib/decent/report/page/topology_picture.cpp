@@ -142,18 +142,28 @@ int height_of(const TopologyPicture& picture) {
   return row ? 2 * kBox + 20 : kHeight;
 }
 
+// Each phase is a picture of its own within the whole, so that a page can take them apart.
+std::string frame(const Phase& phase, std::size_t number, int height) {
+  return fmt::format(
+             R"(<svg x="{}" y="{}" width="{}" height="{}" viewBox="0 0 {} {}" overflow="visible" )"
+             R"(role="img"><title>)",
+             number % kColumns * kWidth, number / kColumns * static_cast<std::size_t>(height),
+             kWidth, height, kWidth, height) +
+         fmt::format("phase {}: {}</title>", number, phase_text(phase, 300));
+}
+
 std::string panel(const Phase& phase, std::size_t number, const TopologyPicture& picture) {
   const int height = height_of(picture);
-  const double left = static_cast<double>(number % kColumns) * kWidth;
-  const double top = static_cast<double>(number / kColumns) * (height + kCaption);
-  const Point centre{left + kWidth / 2.0, top + height / 2.0};
+  const Point centre{kWidth / 2.0, height / 2.0};
   const Panel drawn(picture, centre);
-  std::string text = drawn.averaging(phase);
+  std::string text = frame(phase, number, height + kCaption) + drawn.averaging(phase);
   for (const Edge& edge : phase) {
     for (int rank : edge.ranks) text += drawn.worker(rank, edge.ranks.size() == 1);
   }
-  return text + fmt::format(R"(<text x="{:.1f}" y="{:.1f}" fill="{}">phase {}</text>)", centre.x,
-                            top + height + 16, kText, number);
+  return text +
+         fmt::format(R"(<text class="phase" x="{:.1f}" y="{}" fill="{}">phase {}</text>)", centre.x,
+                     height + 16, kText, number) +
+         "</svg>";
 }
 
 std::string escaped(const std::string& text) {
