@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -39,17 +39,35 @@ def test_a_run_under_way_has_a_page(tmp_path: Path) -> None:
     assert status() == "stopped"
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Path, str, subprocess.Popen]]:
-    """A run that is under way, the address of its page, and the process that serves it."""
-    folder = made_by_hand(tmp_path / "living", [{"kind": "train", "step": step, "loss": 1 / step} for step in (1, 2)])
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[str, subprocess.Popen]]:
+    """The address of a run's page, and the process that serves it."""
     process = subprocess.Popen([PROGRAM, "--report", folder, "--serve", "0"], env=environment(), text=True, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
-        yield folder, process.stdout.readline().split()[0], process
+        yield process.stdout.readline().split()[0], process
     finally:
         process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, str, subprocess.Popen]]:
+    """A run that is under way."""
+    folder = made_by_hand(tmp_path / "living", [{"kind": "train", "step": step, "loss": 1 / step} for step in (1, 2)])
+    with serving(folder) as (address, process):
+        yield folder, address, process
+
+
+def test_a_run_that_was_killed_is_noticed(tmp_path: Path) -> None:
+    """It writes nothing more, not even that it has ended."""
+    with Started(1, tmp_path, False, "--set", "checkpoint.every_epochs=null") as run:
+        run.wait_until_it_trains()
+        with serving(tmp_path / "run") as (address, _):
+            assert ask(address, "/stamp")[1].endswith("held,") and '"status":"running"' in ask(address, "/data")[1]
+            run.processes[0].kill()
+            run.processes[0].wait()
+            assert ask(address, "/stamp")[1].endswith("free,") and '"status":"unknown"' in ask(address, "/data")[1]
 
 
 def ask(address: str, path: str, host: str | None = None, method: str = "GET") -> tuple[int, str]:
