@@ -51,6 +51,9 @@ class Flags(torch.nn.Module):
         chosen = ~torch.where(hidden > 0, True, False)
         columns = torch.full((16,), True).logical_and(torch.where(torch.arange(16) < 12, torch.tensor(True), False))
         hidden = hidden * chosen + hidden[:, columns].mean() + hidden * ~((hidden > 1) ^ True)
+        chosen = (hidden > 0) * True
+        chosen.mul_(True)
+        hidden = hidden + hidden * ~chosen + hidden[:, ~((hidden[0] > 9) + False)].mean()
         return self.second(hidden.masked_fill(torch.full((16,), False), 1.0))
 
 

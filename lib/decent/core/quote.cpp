@@ -30,9 +30,9 @@ bool is_control(unsigned char c) { return c < 0x20 || c == 0x7F; }
 
 }  // namespace
 
-std::string in_quotes(std::string_view text) {
+std::string on_one_line(std::string_view text) {
   constexpr std::size_t kShown = 80;
-  std::string shown = "'";
+  std::string shown;
   std::size_t i = 0;
   while (i < text.size()) {
     const std::size_t length = length_of_character(text, i);
@@ -44,7 +44,9 @@ std::string in_quotes(std::string_view text) {
     }
     i += std::max<std::size_t>(length, 1);
   }
-  return shown + (i < text.size() ? "..'" : "'");
+  return shown + (i < text.size() ? ".." : "");
 }
+
+std::string in_quotes(std::string_view text) { return "'" + on_one_line(text) + "'"; }
 
 }  // namespace decent

@@ -10,4 +10,7 @@ namespace decent {
 /// cut and ends with "..", control characters and broken UTF-8 are question marks.
 std::string in_quotes(std::string_view text);
 
+/// The same without the quotes, for names that stand in a sentence as they are.
+std::string on_one_line(std::string_view text);
+
 }  // namespace decent

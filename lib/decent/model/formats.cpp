@@ -1,6 +1,7 @@
 #include "decent/model/formats.h"
 
 #include <array>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -36,7 +37,7 @@ std::string enumerated(std::vector<std::string> parts, const std::string& before
   return parts.empty() ? last : join(parts) + " " + before_last + " " + last;
 }
 
-std::string enumerated_extensions(bool (*counts)(const ModelFormat&)) {
+std::string enumerated_extensions(const std::function<bool(const ModelFormat&)>& counts) {
   std::vector<std::string> extensions;
   for (const ModelFormat& format : kModelFormats)
     if (counts(format)) extensions.emplace_back(format.extension);
@@ -51,11 +52,15 @@ std::string file_with_article(const ModelFormat& format) {
 }
 
 [[noreturn]] void refuse_foreign_model(const Model& model, const ModelFormat& format) {
-  const auto writes_any = [](const ModelFormat& each) { return each.write != nullptr; };
+  const ModelFormat* own =
+      is_written_back(model.path()) ? find_model_format(model.path()) : nullptr;
+  const auto writes_this = [&](const ModelFormat& each) {
+    return each.write != nullptr || &each == own;
+  };
   throw UserError("model '" + model.path().string() + "' did not come from " +
                   file_with_article(format) +
                   ", so it cannot be exported in that format. --export writes it to " +
-                  enumerated_extensions(writes_any));
+                  enumerated_extensions(writes_this));
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ std::string list_of(const Outputs& outputs) {
     const std::string& name = outputs[i].first;
     texts.push_back(std::to_string(i) + (name.empty() ? "" : " ('" + name + "')"));
   }
-  return join(texts);
+  constexpr std::size_t kMostShown = 20;
+  return some_of(texts, kMostShown);
 }
 
 std::optional<std::size_t> find_output(const Outputs& outputs, const std::string& choice) {

@@ -34,8 +34,11 @@ void check_one(const std::string& name, const at::Tensor& tensor) {
     throw UserError(what + " is on " + tensor.device().str() + ", not on the CPU or a CUDA GPU");
   if (tensor.layout() != at::kStrided) throw UserError(what + " is not a dense tensor");
   if (tensor.scalar_type() != at::kFloat && tensor.scalar_type() != at::kDouble) {
+    const char* way_out = tensor.is_complex()
+                              ? "Keep its real and its imaginary part as two parameters"
+                              : "Export the model after model.float()";
     throw UserError(what + " is " + dtype_text(tensor.scalar_type()) +
-                    ": float32 and float64 can be trained. Export the model after model.float()");
+                    ": float32 and float64 can be trained. " + way_out);
   }
   if (!tensor.is_non_overlapping_and_dense()) {
     throw UserError(what + " has shape " + shape_text(tensor.sizes()) + " and strides " +

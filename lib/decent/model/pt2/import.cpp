@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/model/pt2/module.h"
 #include "decent/model/pt2/schemas.h"
@@ -19,7 +20,7 @@ pt2::Programs programs_of(const pt2::Archive& archive) {
   if (archive.programs.size() == 1) return {&archive.programs.front(), nullptr};
   if (archive.programs.size() == 2 && train != nullptr && eval != nullptr) return {train, eval};
   std::vector<std::string> names;
-  for (const pt2::ExportedProgram& each : archive.programs) names.push_back("'" + each.name + "'");
+  for (const pt2::ExportedProgram& each : archive.programs) names.push_back(in_quotes(each.name));
   throw UserError(archive.what() + " holds several programs (" + some_of(names, 5) +
                   "): one alone, or two called 'train' and 'eval' can be trained");
 }

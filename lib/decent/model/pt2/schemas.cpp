@@ -48,7 +48,8 @@ pt2::OperatorSchema converted(const c10::FunctionSchema& schema) {
     result.arguments.push_back({.name = argument.name(),
                                 .is_float = is_a(argument, c10::TypeKind::FloatType),
                                 .is_written = is_written(argument),
-                                .is_scalar = is_a(argument, c10::TypeKind::NumberType)});
+                                .is_scalar = is_a(argument, c10::TypeKind::NumberType),
+                                .is_tensor = is_a(argument, c10::TypeKind::TensorType)});
   }
   for (const c10::Argument& each : schema.returns()) {
     const auto source =

@@ -1,4 +1,5 @@
 #include "decent/pt2/analyse/arguments.h"
+#include "decent/core/quote.h"
 
 #include <string_view>
 #include <type_traits>
@@ -34,7 +35,7 @@ std::string called_at(const Node& node) {
     const std::string_view path = place.substr(0, line);
     const std::string_view number = place.substr(line + kLine.size());
     return ", called at line " +
-           std::string(number.substr(0, number.find_first_not_of("0123456789"))) + " of " +
+           on_one_line(number.substr(0, number.find_first_not_of("0123456789"))) + " of " +
            std::string(path.substr(path.rfind('/') + 1));
   }
   return "";
@@ -118,8 +119,8 @@ std::string module_of(const Node& node) {
 
 std::string description_of(const Node& node) {
   const std::string name =
-      node.name.empty() ? "number " + std::to_string(node.place) : "'" + node.name + "'";
-  return "node " + name + " (" + node.target + ")" + called_at(node);
+      node.name.empty() ? "number " + std::to_string(node.place) : in_quotes(node.name);
+  return "node " + name + " (" + on_one_line(node.target) + ")" + called_at(node);
 }
 
 }  // namespace decent::pt2

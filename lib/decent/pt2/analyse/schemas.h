@@ -16,6 +16,7 @@ struct SchemaArgument {
   bool is_float = false;    // takes a float only, where a file may say 0 for 0.0
   bool is_written = false;  // the operator writes into the tensor
   bool is_scalar = false;   // takes a number of any type (Scalar)
+  bool is_tensor = false;   // takes a tensor, where a file may give a number
 };
 
 struct OperatorSchema {

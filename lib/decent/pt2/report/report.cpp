@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/pt2/analyse/arguments.h"
 #include "decent/pt2/report/report_inputs.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr std::size_t kOperatorsInBrief = 12;
 
 std::string line_of(const NamedPayload& tensor) {
-  return "  " + tensor.name + " " + std::string(name_of(tensor.payload->dtype)) +
+  return "  " + on_one_line(tensor.name) + " " + std::string(name_of(tensor.payload->dtype)) +
          shape_text(tensor.payload->sizes);
 }
 
@@ -62,7 +63,7 @@ class Reporter {
     for_each_graph(program.graph, [&](const Graph& graph) { nodes += graph.nodes.size(); });
     lines_.push_back("torch.export: schema " + std::to_string(program.schema_version.major) + "." +
                      std::to_string(program.schema_version.minor) + ", written by PyTorch " +
-                     program.torch_version + "; " +
+                     on_one_line(program.torch_version) + "; " +
                      counted(static_cast<std::int64_t>(nodes), "node"));
   }
 
@@ -103,7 +104,7 @@ class Reporter {
   void add_constants() {
     std::vector<std::string> names;
     for (const auto& [name, payload] : module_.constants)
-      names.push_back(name + " " + std::string(name_of(payload->dtype)) +
+      names.push_back(on_one_line(name) + " " + std::string(name_of(payload->dtype)) +
                       shape_text(payload->sizes));
     if (!names.empty()) lines_.push_back("constant: " + some_of(names, most_names(detail_)));
   }
@@ -119,7 +120,7 @@ class Reporter {
     std::vector<std::string> texts;
     for (const NamedPayload& each : module_.parameters) {
       const NamedPayload* first = tied_to(each);
-      if (first != nullptr) texts.push_back("'" + each.name + "' to '" + first->name + "'");
+      if (first != nullptr) texts.push_back(in_quotes(each.name) + " to " + in_quotes(first->name));
     }
     if (!texts.empty())
       lines_.push_back("tied, and trained as one: " + some_of(texts, most_names(detail_)));

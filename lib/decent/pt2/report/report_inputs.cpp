@@ -4,6 +4,7 @@
 #include <span>
 
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/pt2/analyse/declared.h"
 #include "decent/pt2/archive/sample_inputs.h"
@@ -48,10 +49,10 @@ std::vector<std::string> input_lines(const ImportFacts& facts) {
     const auto* tensor = user == nullptr ? nullptr : std::get_if<TensorArgument>(&user->arg);
     if (tensor == nullptr) continue;
     const TensorMeta& meta = program.graph.tensor_values.at(tensor->name);
-    lines.push_back("input '" + tensor->name + "': " + std::string(name_of(meta.dtype)) +
+    lines.push_back("input " + in_quotes(tensor->name) + ": " + std::string(name_of(meta.dtype)) +
                     declared_text(meta) + example_text(examples, own));
     if (meta.sizes.empty() || !meta.sizes.front().value) continue;
-    lines.push_back("input '" + tensor->name + "' has a first dimension of " +
+    lines.push_back("input " + in_quotes(tensor->name) + " has a first dimension of " +
                     std::to_string(*meta.sizes.front().value) +
                     " in the file: where that is the batch, train at that size, or export with "
                     "dynamic_shapes");

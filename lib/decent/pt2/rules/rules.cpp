@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "decent/core/quote.h"
 #include "decent/pt2/translate/node_context.h"
 
 namespace decent::pt2 {
@@ -26,8 +27,8 @@ void refuse_region(NodeContext& /*context*/) {
 }
 
 void refuse_library(NodeContext& context) {
-  throw Unsupported("is an operator of '" + context.target().library +
-                    "', of which this program knows none: write what it computes with PyTorch's "
+  throw Unsupported("is an operator of " + in_quotes(context.target().library) +
+                    ", of which this program knows none: write what it computes with PyTorch's "
                     "own functions before the export");
 }
 

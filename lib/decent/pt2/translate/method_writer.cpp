@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "decent/core/quote.h"
 #include "decent/pt2/analyse/arguments.h"
 #include "decent/pt2/program/walk.h"
 #include "decent/pt2/translate/node_context.h"
@@ -47,7 +48,7 @@ std::vector<const Node*> needed_nodes(const Graph& graph) {
 const std::string& ValueScope::text(const std::string& name) const {
   const auto found = texts_.find(name);
   if (found != texts_.end()) return found->second;
-  throw Unsupported("reads '" + name + "', which nothing makes");
+  throw Unsupported("reads " + in_quotes(name) + ", which nothing makes");
 }
 
 // What a module does to its buffers in eval mode it does in both; an export of train mode does not

@@ -20,6 +20,10 @@ class NamesAtNode final : public NamesInSource {
   MethodWriter& method_;
 };
 
+bool is_bool(const Argument& value) {
+  return std::holds_alternative<bool>(value) || std::holds_alternative<SymBoolArgument>(value);
+}
+
 // An argument that the mode decides. `mode`: an expression that is true in training.
 std::string switched(const std::string& text, ModeSwitch::Kind kind, const std::string& mode) {
   if (kind == ModeSwitch::Kind::flag) return mode;
@@ -28,15 +32,20 @@ std::string switched(const std::string& text, ModeSwitch::Kind kind, const std::
 
 }  // namespace
 
-// A file has 0 for 0.0 where Python had; TorchScript tells an int from a float.
+// TorchScript tells an int from a float, where a file has 0 for Python's 0.0; and a bool that is
+// given for a tensor, as in mask * True, would become an int.
 std::string NodeContext::argument(const NamedArgument& input) const {
   const NamesAtNode names(scope_, method_);
+  const std::string text = argument_text(input.value, names);
   const auto* whole = std::get_if<std::int64_t>(&input.value);
-  if (whole == nullptr || !target_.is_aten()) return argument_text(input.value, names);
+  const bool is_number = whole != nullptr || is_bool(input.value);
+  if (!is_number || !target_.is_aten()) return text;
   const OperatorSchema* known = schema();
   const SchemaArgument* declared = known == nullptr ? nullptr : known->find(input.name);
-  const bool is_float = declared != nullptr && declared->is_float;
-  return argument_text(is_float ? Argument(static_cast<double>(*whole)) : input.value, names);
+  if (declared == nullptr) return text;
+  if (whole != nullptr)
+    return declared->is_float ? argument_text(static_cast<double>(*whole), names) : text;
+  return declared->is_tensor ? "torch.scalar_tensor(" + text + ", dtype=torch.bool)" : text;
 }
 
 std::string NodeContext::input(std::size_t place) const {
@@ -73,9 +82,7 @@ bool NodeContext::loses_bool() const {
       result == nullptr ? graph_.tensor_values.end() : graph_.tensor_values.find(result->name);
   if (meta == graph_.tensor_values.end() || meta->second.dtype != ScalarType::boolean) return false;
   return std::any_of(node_.inputs.begin(), node_.inputs.end(), [&](const NamedArgument& input) {
-    const bool is_bool = std::holds_alternative<bool>(input.value) ||
-                         std::holds_alternative<SymBoolArgument>(input.value);
-    const SchemaArgument* declared = is_bool ? known->find(input.name) : nullptr;
+    const SchemaArgument* declared = is_bool(input.value) ? known->find(input.name) : nullptr;
     return declared != nullptr && declared->is_scalar;
   });
 }

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
 #include "decent/core/script_text.h"
 #include "decent/core/text.h"
 #include "decent/pt2/analyse/arguments.h"
@@ -80,8 +81,8 @@ class ProgramWriter {
   void declare(const ConstantInput& /*input*/) {}
 
   void declare(const CustomObjInput& input) const {
-    refuse("holds an object of a class (ScriptObject '" + input.custom_obj_name +
-           "'), which only Python can make: keep it outside of the model");
+    refuse("holds an object of a class (ScriptObject " + in_quotes(input.custom_obj_name) +
+           "), which only Python can make: keep it outside of the model");
   }
   void declare(const TokenInput& /*input*/) const {
     refuse("orders effects by tokens, as printing operators need them: export it without those");
@@ -100,12 +101,13 @@ class ProgramWriter {
   void check_path(const std::string& path, const std::string& name) {
     const auto [place, is_new] = names_.emplace(path, name);
     if (!is_new && place->second != name) {
-      refuse("has tensors '" + place->second + "' and '" + name +
-             "', which are one name here: give one of their modules another name");
+      refuse("has tensors " + in_quotes(place->second) + " and " + in_quotes(name) +
+             ", which are one name here: give one of their modules another name");
     }
     const std::string step = path.substr(path.rfind('.') + 1);
     if (step == "training" || step == "forward")
-      refuse("has a tensor '" + name + "', whose name a module needs itself: give it another");
+      refuse("has a tensor " + in_quotes(name) +
+             ", whose name a module needs itself: give it another");
   }
 
   void declare_constant(const std::string& arg, const std::string& name) {
@@ -117,7 +119,7 @@ class ProgramWriter {
   const Payload& payload(const std::string& name, const ByName<Payload>& stored) const {
     const auto found = stored.find(name);
     if (found != stored.end()) return found->second;
-    refuse("has no tensor '" + name + "', which its program reads");
+    refuse("has no tensor " + in_quotes(name) + ", which its program reads");
   }
 
   // ---- what the export took for granted
@@ -174,7 +176,8 @@ class ProgramWriter {
   void check_length() const {
     if (method_.line_count() <= kMostLines) return;
     refuse("has a program of " + std::to_string(method_.line_count()) +
-           " steps; TorchScript runs up to " + std::to_string(kMostLines));
+           " steps; TorchScript runs up to " + std::to_string(kMostLines) +
+           ": export a smaller model, or one with fewer turns of its loops");
   }
 
   // ---- results

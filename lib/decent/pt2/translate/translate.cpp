@@ -100,7 +100,7 @@ void join_tensors(const std::vector<NamedPayload>& other, std::vector<NamedPaylo
     if (found == own.end()) {
       tensors.push_back(each);
     } else if (!hold_the_same(*found->second, *each.payload)) {
-      throw UserError(about + " holds two values of '" + each.name +
+      throw UserError(about + " holds two values of '" + on_one_line(each.name) +
                       "', one in each of its programs: export 'train' and 'eval' from the same "
                       "module, one after the other");
     }
