@@ -44,6 +44,7 @@ struct Answer {
   std::string status = "200 OK";
   std::string type = "text/plain; charset=utf-8";
   Body body;
+  std::string headers = {};  // more of them, each with its end of line
 };
 
 Body body_of(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
@@ -175,10 +176,12 @@ class Server {
     if (!is_for_us(request.host))
       return error("403 Forbidden", "This server is 127.0.0.1 and localhost only.\n");
     if (request.method != "GET")
-      return error("405 Method Not Allowed\r\nAllow: GET", "This server answers GET only.\n");
+      return {.status = "405 Method Not Allowed",
+              .body = body_of("This server answers GET only.\n"),
+              .headers = "Allow: GET\r\n"};
     if (request.path == "/")
       return {.type = "text/html; charset=utf-8",
-              .body = body_of(report_page(runs_, {.served = true}))};
+              .body = body_of(report_page(runs_, {.served = true, .data = *data()}))};
     if (request.path == "/stamp") return {.body = body_of(stamp_of(runs_))};
     if (request.path == "/data") return {.type = "application/json", .body = data()};
     return error("404 Not Found", "There is nothing here. The page is at /\n");
@@ -199,7 +202,8 @@ class Server {
     const std::string head = "HTTP/1.1 " + answer.status + "\r\nContent-Type: " + answer.type +
                              "\r\nContent-Length: " + std::to_string(answer.body->size()) +
                              "\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff" +
-                             "\r\nX-Frame-Options: DENY\r\nConnection: close\r\n\r\n";
+                             "\r\nX-Frame-Options: DENY\r\nConnection: close\r\n" + answer.headers +
+                             "\r\n";
     const auto deadline = steady_clock::now() + seconds(60);
     send_all(socket, head, deadline);
     send_all(socket, *answer.body, deadline);

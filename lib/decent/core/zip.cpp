@@ -292,9 +292,9 @@ std::vector<std::uint64_t> checksum_places(std::span<const std::byte> bytes, con
   return places;
 }
 
-std::uint32_t zip_checksum(std::span<const std::byte> content) {
+std::uint32_t zip_checksum(std::span<const std::byte> content, std::uint32_t before) {
   return static_cast<std::uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(content.data()), content.size()));
+      crc32_z(before, reinterpret_cast<const Bytef*>(content.data()), content.size()));
 }
 
 }  // namespace decent

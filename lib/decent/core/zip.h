@@ -49,7 +49,7 @@ void check_apart(std::span<const ZipEntry> entries, std::span<const std::byte> b
 std::vector<std::uint64_t> checksum_places(std::span<const std::byte> bytes, const ZipEntry& entry,
                                            const std::string& what);
 
-/// The CRC-32 of `content`.
-std::uint32_t zip_checksum(std::span<const std::byte> content);
+/// The CRC-32 of `content`, which follows on content whose CRC-32 is `before`.
+std::uint32_t zip_checksum(std::span<const std::byte> content, std::uint32_t before = 0);
 
 }  // namespace decent

@@ -27,7 +27,8 @@ std::string part(std::string_view name, std::span<const RunFolder> folders,
   if (name == "licence") return std::string(files.licence);
   if (name == "library") return std::string(files.library);
   if (name == "script") return std::string(files.script);
-  if (name == "data") return report_data(folders, options.running);
+  if (name == "data")
+    return options.data ? std::string(*options.data) : report_data(folders, options.running);
   return options.served ? "served" : "file";
 }
 

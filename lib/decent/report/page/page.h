@@ -1,8 +1,10 @@
 #pragma once
 // Pages that show runs: one HTML file that needs nothing else (docs/report.md).
 
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "decent/report/run_folder.h"
 
@@ -13,6 +15,8 @@ struct PageOptions {
   bool running = false;
   /// The page asks the server that it came from for new figures.
   bool served = false;
+  /// What report_data() says of the runs, for callers that have it.
+  std::optional<std::string_view> data = {};
 };
 
 /// A page of one run, or one that compares several. Folders of which nothing can be read are shown

@@ -3,13 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/text.h"
 
 namespace decent {
 namespace {
@@ -53,21 +51,11 @@ std::span<const std::byte> Spool::bytes() {
 PredictionArrays::PredictionArrays(const std::filesystem::path& path)
     : path_(path), output_(path), classes_(path), probability_(path) {}
 
-void PredictionArrays::check_shape(const std::vector<std::int64_t>& shape) {
-  if (extents_.empty()) {
-    extents_ = shape;
-    extents_.front() = 0;
-  }
-  if (std::equal(shape.begin() + 1, shape.end(), extents_.begin() + 1, extents_.end())) return;
-  throw UserError("--predict '" + path_.string() + "': outputs of samples have the shapes " +
-                  shape_text(std::span(extents_).subspan(1)) + " and " +
-                  shape_text(std::span(shape).subspan(1)) +
-                  ", which one array does not hold; a .jsonl file takes them");
-}
-
 void PredictionArrays::add(const PredictionBatch& batch) {
-  check_shape(batch.output.shape);
-  extents_.front() += batch.output.shape.front();
+  shape_.check(batch.output.shape, path_, "which one array does not hold");
+  const std::int64_t before = extents_.empty() ? 0 : extents_.front();
+  extents_ = batch.output.shape;
+  extents_.front() += before;
   output_.write(std::as_bytes(batch.output.values));
   if (batch.classes) {
     if (class_extents_.empty()) class_extents_ = batch.classes->shape;

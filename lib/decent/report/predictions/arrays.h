@@ -10,6 +10,7 @@
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"
 #include "decent/report/predictions/prediction_file.h"
+#include "decent/report/predictions/sample_shape.h"
 
 namespace decent {
 
@@ -49,12 +50,11 @@ class PredictionArrays {
   bool has_classes() const { return !class_extents_.empty(); }
 
  private:
-  void check_shape(const std::vector<std::int64_t>& shape);
-
   std::filesystem::path path_;
   Spool output_, classes_, probability_;
   std::vector<std::int64_t> rows_, file_rows_;
   std::vector<std::string> files_;
+  SampleShape shape_;
   std::vector<std::int64_t> extents_;        // of all outputs; the first counts the samples
   std::vector<std::int64_t> class_extents_;  // the same; empty: no classes
 };

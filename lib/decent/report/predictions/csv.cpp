@@ -4,11 +4,10 @@
 #include <cmath>
 #include <utility>
 
-#include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "decent/core/text.h"
 #include "decent/report/csv_cell.h"
 #include "decent/report/predictions/formats.h"
+#include "decent/report/predictions/sample_shape.h"
 
 namespace decent {
 namespace {
@@ -34,7 +33,7 @@ class CsvPredictions final : public PredictionFile {
       : path_(path), file_(path), names_(std::move(names)) {}
 
   void add(const PredictionBatch& batch) override {
-    check_shape(batch.output.shape);
+    shape_.check(batch.output.shape, path_, "and rows of a table are of one length");
     std::string text = begun_ ? "" : head(batch);
     begun_ = true;
     for (std::size_t i = 0; i < batch.rows.size(); ++i) text += line(batch, i);
@@ -45,15 +44,6 @@ class CsvPredictions final : public PredictionFile {
   void finish() override { file_.commit(); }
 
  private:
-  void check_shape(const std::vector<std::int64_t>& shape) {
-    const std::vector<std::int64_t> extents(shape.begin() + 1, shape.end());
-    if (!begun_) extents_ = extents;
-    if (extents == extents_) return;
-    throw UserError("--predict '" + path_.string() + "': outputs of samples have the shapes " +
-                    shape_text(extents_) + " and " + shape_text(extents) +
-                    ", and rows of a table are of one length; a .jsonl file takes them");
-  }
-
   // A single column has no number.
   static std::string columns(const std::string& name, std::size_t width, bool numbered) {
     if (!numbered) return "," + name;
@@ -99,7 +89,7 @@ class CsvPredictions final : public PredictionFile {
   std::filesystem::path path_;
   AtomicFile file_;
   std::vector<std::string> names_;
-  std::vector<std::int64_t> extents_;
+  SampleShape shape_;
   bool begun_ = false;
 };
 

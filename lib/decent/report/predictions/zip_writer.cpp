@@ -1,9 +1,9 @@
 #include "decent/report/predictions/zip_writer.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <concepts>
+
+#include "decent/core/zip.h"
 
 namespace decent {
 namespace {
@@ -46,12 +46,9 @@ constexpr std::uint32_t operator""_u32(unsigned long long value) {
 }
 
 std::uint32_t checksum_of(std::span<const std::span<const std::byte>> pieces) {
-  uLong checksum = ::crc32_z(0, nullptr, 0);
-  for (const auto& piece : pieces) {
-    checksum =
-        ::crc32_z(checksum, reinterpret_cast<const unsigned char*>(piece.data()), piece.size());
-  }
-  return static_cast<std::uint32_t>(checksum);
+  std::uint32_t checksum = 0;
+  for (const auto& piece : pieces) checksum = zip_checksum(piece, checksum);
+  return checksum;
 }
 
 }  // namespace
