@@ -2,9 +2,11 @@
 
 #include <functional>
 
+#include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/task/device.h"
+#include "decent/task/learned_in.h"
 #include "decent/task/metrics.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/kept_statistics.h"
@@ -39,16 +41,34 @@ Recipe recipe_of(const Program& program, const CommandFiles& files) {
   return of_a_run ? with_kept_statistics(recipe, files.checkpoint) : recipe;
 }
 
+// What that run has learned of its training data. A run that is resumed before its first checkpoint
+// begins again.
+std::optional<LearnedData> known_data(const Program& program, const CommandFiles& files,
+                                      const Recipe& recipe) {
+  const Flags& flags = program.flags;
+  if (files.trains ? !flags.resume.has_value() : flags.checkpoint == "none") return std::nullopt;
+  std::filesystem::path folder = recipe.output;
+  if (files.checkpoint) {
+    std::error_code failed;
+    const auto checkpoint = std::filesystem::canonical(*files.checkpoint, failed);
+    folder = failed ? std::filesystem::path() : checkpoint.parent_path().parent_path();
+  } else if (files.trains && CheckpointFolder(RunFolder(folder).checkpoints()).steps().empty()) {
+    return std::nullopt;
+  }
+  return learned_in(RunFolder(folder));
+}
+
 // `prepare` does what the recipe asks for and gives the model, whose own files must not be written
 // over either.
 void agree_on_setup(Program& program, Purpose purpose,
-                    const std::function<const Model&(const Recipe&)>& prepare) {
+                    const std::function<const Model&(const Recipe&, const LearnedData*)>& prepare) {
   use_plain_executor();
   program.world->agree("setup", [&] {
     const CommandFiles files = files_of(program, purpose);
     const Recipe recipe = recipe_of(program, files);
     check_outputs(files, recipe);
-    check_outputs(files, recipe, &prepare(recipe));
+    const std::optional<LearnedData> known = known_data(program, files, recipe);
+    check_outputs(files, recipe, &prepare(recipe, known ? &*known : nullptr));
   });
 }
 
@@ -101,25 +121,27 @@ std::shared_ptr<Communicator> connect(World& world, Task& task) {
 
 Run prepare_run_together(Program& program) {
   std::optional<Run> run;
-  agree_on_setup(program, Purpose::training, [&](const Recipe& recipe) -> const Model& {
-    if (!program.flags.dry_run) {
-      check_not_held(recipe.output);
-      if (!program.flags.resume) RunFolder(recipe.output).check_free();
-    }
-    run = prepare_run(recipe, program.launch, program.world->membership());
-    return *run->task.model;
-  });
+  agree_on_setup(program, Purpose::training,
+                 [&](const Recipe& recipe, const LearnedData* known) -> const Model& {
+                   if (!program.flags.dry_run) {
+                     check_not_held(recipe.output);
+                     if (!program.flags.resume) RunFolder(recipe.output).check_free();
+                   }
+                   run = prepare_run(recipe, program.launch, program.world->membership(), known);
+                   return *run->task.model;
+                 });
   compare_workers(*program.world, run->task, run->plan.topology);
   return std::move(*run);
 }
 
 TriedTask prepare_task_together(Program& program, Purpose purpose) {
   std::optional<TriedTask> tried;
-  agree_on_setup(program, purpose, [&](const Recipe& recipe) -> const Model& {
-    Task task = open_task(recipe, program.launch, purpose);
-    Trial trial = try_task(task, program.world->membership(), program.launch.rank, {});
-    return *tried.emplace(std::move(task), std::move(trial)).task.model;
-  });
+  agree_on_setup(
+      program, purpose, [&](const Recipe& recipe, const LearnedData* known) -> const Model& {
+        Task task = open_task(recipe, program.launch, purpose, known);
+        Trial trial = try_task(task, program.world->membership(), program.launch.rank, {});
+        return *tried.emplace(std::move(task), std::move(trial)).task.model;
+      });
   compare_workers(*program.world, tried->task, {});
   return std::move(*tried);
 }

@@ -16,6 +16,12 @@ void handle(int signal) {
   errno = saved;
 }
 
+// As nohup does, and the supervisor, which takes the terminal's signals itself.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 void stop_on_signals(Control& control) {
@@ -24,6 +30,7 @@ void stop_on_signals(Control& control) {
   action.sa_handler = handle;
   action.sa_flags = SA_RESTART;  // reads and writes under way go on as if nothing had happened
   for (int signal : {SIGTERM, SIGINT, SIGUSR1}) ::sigaction(signal, &action, nullptr);
+  if (!is_ignored(SIGHUP)) ::sigaction(SIGHUP, &action, nullptr);
 }
 
 }  // namespace decent

@@ -1,5 +1,5 @@
 #pragma once
-// SIGTERM, SIGINT and SIGUSR1 ask a run to stop.
+// SIGTERM, SIGINT, SIGUSR1 and, unless it is ignored (nohup), SIGHUP ask a run to stop.
 
 #include "decent/comm/control/control.h"
 

@@ -144,4 +144,4 @@ def test_mnist_images_trains(tmp_path: Path) -> None:
     assert ours.items() <= theirs.items()
     run = trained("mnist_images", tmp_path, **changes, **{"train.steps": 6, "log.every_steps": 1, "data.eval": "null"})
     assert run.losses[0] == pytest.approx(math.log(10), abs=0.8)
-    assert json.loads((run.folder / "classes.json").read_text()) == [str(digit) for digit in range(10)]
+    assert json.loads((run.folder / "data.json").read_text())["train"]["classes"] == [str(digit) for digit in range(10)]

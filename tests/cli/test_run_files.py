@@ -48,7 +48,7 @@ def three(tmp_path_factory) -> Run:
 
 def test_contents_of_the_folder(run: Run) -> None:
     names = {path.name.split(".tfevents.")[0] for path in run.folder.iterdir()}
-    assert names == {"recipe.yaml", "metrics.jsonl", "run.log", "report.html", "model.pt", "model.safetensors", "events.out"}
+    assert names == {"recipe.yaml", "metrics.jsonl", "run.log", "data.json", "report.html", "model.pt", "model.safetensors", "events.out"}
 
 
 def test_recipe_loads_again(run: Run, tmp_path: Path) -> None:

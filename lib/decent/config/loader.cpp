@@ -51,6 +51,8 @@ Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
   config::apply_overrides(root, overrides, mistakes);
   config::expand_environment(root, environment, mistakes);
 
+  config::inherit_source_keys(root, names);
+
   Recipe recipe;
   config::Context context{mistakes, names, file.parent_path(), key_names()};
   config::recipe_table().read(root, {}, "", context, recipe);

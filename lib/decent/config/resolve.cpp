@@ -147,7 +147,37 @@ void check_watchers(const Recipe& recipe, const Value& root, Mistakes& mistakes)
   }
 }
 
+const Value* source_in(const Value& root, const char* key) {
+  const Entry* data = root.find("data");
+  const Entry* source = data == nullptr ? nullptr : data->value.find(key);
+  const bool is_mapping = source != nullptr && source->value.kind == Value::Kind::mapping;
+  return is_mapping ? &source->value : nullptr;
+}
+
+std::string format_of(const Value& source) {
+  const Entry* format = source.find("format");
+  return format == nullptr ? std::string() : to_text(format->value).value_or("");
+}
+
 }  // namespace
+
+void inherit_source_keys(Value& root, const Names& names) {
+  const Value* train = source_in(root, "train");
+  const NamedOptions* format =
+      train == nullptr ? nullptr : find_named(names.formats, format_of(*train));
+  if (format == nullptr) return;
+  const Value trained = *train;
+  for (const char* key : {"eval", "predict"}) {
+    const Value* source = source_in(root, key);
+    if (source == nullptr || format_of(*source) != format->name) continue;
+    Value& own = root.find("data")->value.find(key)->value;
+    for (const OptionKey& option : format->keys) {
+      const Entry* given = trained.find(option.name);
+      if (given != nullptr && !option.is_place() && own.find(option.name) == nullptr)
+        own.entries.push_back(*given);
+    }
+  }
+}
 
 void check_together(const Recipe& recipe, const Value& root, const Names& names,
                     Mistakes& mistakes) {

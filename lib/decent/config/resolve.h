@@ -8,6 +8,10 @@
 
 namespace decent::config {
 
+/// Gives data.eval and data.predict the keys of data.train that they leave out, where they are of
+/// its format and OptionKey::is_place does not say that the key is each source's own.
+void inherit_source_keys(Value& root, const Names& names);
+
 /// Reports combinations of valid values that are not valid together. `root` gives the positions.
 void check_together(const Recipe& recipe, const Value& root, const Names& names,
                     Mistakes& mistakes);

@@ -26,6 +26,14 @@ using Paths = std::vector<std::filesystem::path>;
 /// What a recipe may write for a key. Where several values are taken, one without brackets is too.
 enum class OptionType { boolean, integer, number, text, path, integers, numbers, texts, paths };
 
+/// What the key of a data format says, and so what it is for data.eval and data.predict where these
+/// are of the format of data.train. Keys whose type is a path are always places.
+enum class OptionScope {
+  file,     // how files are written: as in data.train where it is left out, but may differ
+  place,    // which data: never taken from data.train
+  meaning,  // what a sample is: as in data.train where it is left out, and must not differ
+};
+
 /// A key that is taken.
 struct OptionKey {
   std::string name;
@@ -34,7 +42,12 @@ struct OptionKey {
   std::optional<OptionValue> fallback = {};  // none: the key is required; kNull: it takes null
   std::optional<double> at_least = {};       // of numbers, also of each in a list
   std::optional<double> at_most = {};
-  std::vector<std::string> names = {};  // the texts that are valid; empty: any
+  std::vector<std::string> names = {};    // the texts that are valid; empty: any
+  OptionScope scope = OptionScope::file;  // of data formats
+
+  bool is_place() const {
+    return scope == OptionScope::place || type == OptionType::path || type == OptionType::paths;
+  }
 };
 
 /// The values of the keys that a row takes, in its order.

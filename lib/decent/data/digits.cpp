@@ -91,7 +91,8 @@ DataFormat builtin_format() {
                    {.name = "split",
                     .type = OptionType::text,
                     .meaning = "Which part of the data set.",
-                    .names = {"train", "test"}}},
+                    .names = {"train", "test"},
+                    .scope = OptionScope::place}},
           .open = open_builtin};
 }
 

@@ -13,6 +13,18 @@
 
 namespace decent {
 
+/// How a run reads data that it evaluates or predicts, or its training data again after a resume:
+/// as it has read its training data.
+struct Reading {
+  bool needs_target = true;  // false: of data.predict
+  /// The names of the training data's classes; empty where it numbers them itself.
+  std::vector<std::string> classes = {};
+  std::string where = {};  // says so, for messages: "data.train", "'runs/x/data.json'"
+  /// Of training data of this format: the values of its keys, and Source::learned. Else null.
+  const Options* keys = nullptr;
+  const Options* learned = nullptr;
+};
+
 /// A row of the table.
 struct DataFormat {
   std::string name;             // as `format` of data.train and data.eval has it
@@ -24,6 +36,10 @@ struct DataFormat {
   /// `open` does it.
   std::function<std::unique_ptr<Source>(const Options& options, const Options* train)>
       open_without_target = {};
+  /// The same where a run knows its training data. Empty: what this format reads depends on its
+  /// keys alone.
+  std::function<std::unique_ptr<Source>(const Options& options, const Reading& reading)>
+      open_as_learned = {};
 };
 
 /// The key `path`: files and wildcards.

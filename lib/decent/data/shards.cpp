@@ -32,6 +32,8 @@ class ShardedSource final : public SourceOfRows {
   std::int64_t size() const override { return size_; }
   bool decodes() const override { return shards_.front()->decodes(); }
   std::vector<std::string> classes() const override { return shards_.front()->classes(); }
+  Options learned() const override { return shards_.front()->learned(); }
+  std::vector<std::string> notes() const override { return shards_.front()->notes(); }
   SampleOrigin origin_of(std::int64_t index) const override {
     const std::size_t shard = shard_of(index);
     return {.file = names_[shard], .row = index - begin_of(shard)};

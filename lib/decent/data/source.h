@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "decent/core/dtype.h"
+#include "decent/core/options.h"
 
 namespace decent {
 
@@ -88,6 +89,13 @@ class Source {
   /// The names of the classes that the numbers in field `y` stand for, from 0 on; none where the
   /// data names none.
   virtual std::vector<std::string> classes() const { return {}; }
+
+  /// What the format has learned of its files, which it needs to read other files alike: values of
+  /// names of its own, for DataFormat::open_as_learned. Empty where it learns nothing.
+  virtual Options learned() const { return {}; }
+
+  /// How the files are read, where a user may want to know; a line each.
+  virtual std::vector<std::string> notes() const { return {}; }
 
   virtual SampleOrigin origin_of(std::int64_t index) const { return {.row = index}; }
 

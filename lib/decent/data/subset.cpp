@@ -34,6 +34,8 @@ class Subset : public Source {
     source_->read_one(fields, place_of(index), sample);
   }
   std::vector<std::string> classes() const override { return source_->classes(); }
+  Options learned() const override { return source_->learned(); }
+  std::vector<std::string> notes() const override { return source_->notes(); }
   SampleOrigin origin_of(std::int64_t index) const override {
     return source_->origin_of(place_of(index));
   }

@@ -6,14 +6,6 @@
 #include "decent/core/file.h"
 
 namespace decent {
-namespace {
-
-std::string text_of(const std::vector<std::string>& classes) {
-  return nlohmann::json(classes).dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace
-
 void append_skipped(const std::filesystem::path& file, const std::string& data,
                     const std::map<std::int64_t, std::string>& samples) {
   using Json = nlohmann::ordered_json;
@@ -26,10 +18,6 @@ void append_skipped(const std::filesystem::path& file, const std::string& data,
   write_file(file, text);
 }
 
-void write_classes(const std::filesystem::path& file, const std::vector<std::string>& names) {
-  write_file(file, text_of(names) + "\n");
-}
-
 std::vector<std::string> read_classes(const std::filesystem::path& file) {
   if (!std::filesystem::exists(file)) return {};
   try {
@@ -37,10 +25,6 @@ std::vector<std::string> read_classes(const std::filesystem::path& file) {
   } catch (const nlohmann::json::exception&) {
     throw UserError("'" + file.string() + "': expected the names of classes, a list of strings");
   }
-}
-
-std::vector<std::string> written_classes(const std::vector<std::string>& names) {
-  return nlohmann::json::parse(text_of(names)).get<std::vector<std::string>>();
 }
 
 }  // namespace decent

@@ -36,6 +36,8 @@ class RunFolder {
   std::filesystem::path model(RunModel which, std::string_view extension) const;
   /// The files of models that a run may write, of whatever format.
   std::vector<std::filesystem::path> models() const;
+  /// What the run has learned of its training data; see data/learned.h.
+  std::filesystem::path data() const { return path_ / "data.json"; }
   std::filesystem::path classes() const { return path_ / "classes.json"; }
   std::filesystem::path class_scores() const { return path_ / "eval-classes.csv"; }
   std::filesystem::path confusion() const { return path_ / "eval-confusion.csv"; }

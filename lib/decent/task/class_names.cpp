@@ -4,8 +4,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
-#include "decent/report/data_files.h"
-#include "decent/report/run_folder.h"
+#include "decent/task/learned_in.h"
 
 namespace decent {
 
@@ -13,8 +12,8 @@ std::vector<std::string> names_of_classes(const std::vector<std::filesystem::pat
                                           const DataSet& data, std::size_t count) {
   std::vector<std::string> names;
   for (const std::filesystem::path& run : runs)
-    if (names.empty() && !run.empty()) names = read_classes(RunFolder(run).classes());
-  if (names.empty()) names = written_classes(data.samples->source().classes());
+    if (names.empty() && !run.empty()) names = learned_in(RunFolder(run)).classes;
+  if (names.empty()) names = written_names(data.samples->source().classes());
   if (names.empty()) return names;
   while (names.size() < count) names.push_back(std::to_string(names.size()));
   names.resize(count);
@@ -22,8 +21,8 @@ std::vector<std::string> names_of_classes(const std::vector<std::filesystem::pat
 }
 
 void check_classes(const DataSet& eval, const SourceRecipe& recipe, const KnownClasses& known) {
-  const std::vector<std::string> own = written_classes(eval.samples->source().classes());
-  const std::vector<std::string> names = written_classes(known.names);
+  const std::vector<std::string> own = written_names(eval.samples->source().classes());
+  const std::vector<std::string> names = written_names(known.names);
   const auto [first, other] = std::mismatch(names.begin(), names.end(), own.begin(), own.end());
   if (names.empty() || other == own.end()) return;
   const auto& keys = recipe.options.all();

@@ -4,7 +4,9 @@
 #include <span>
 
 #include "decent/checkpoint/checksum.h"
+#include "decent/config/option_keys.h"
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/data/formats.h"
 #include "decent/data/subset.h"
@@ -13,18 +15,68 @@
 namespace decent {
 namespace {
 
-// As its format opens it.
-std::unique_ptr<Source> open_whole(const SourceRecipe& recipe, const DataRecipe& data,
-                                   DataUse use) {
+// As its format opens it, where nothing is known of the training data.
+std::unique_ptr<Source> open_by_itself(const SourceRecipe& recipe, const DataRecipe& data,
+                                       DataUse use) {
   const DataFormat format = data_format(recipe.format);
   if (use != DataUse::prediction || !format.open_without_target) return format.open(recipe.options);
   const bool alike = data.train.format == recipe.format;
   return format.open_without_target(recipe.options, alike ? &data.train.options : nullptr);
 }
 
-std::unique_ptr<Source> open_source(const SourceRecipe& recipe, const DataRecipe& data,
-                                    DataUse use) {
-  std::unique_ptr<Source> source = open_whole(recipe, data, use);
+// What a sample means is the same in all data of a format. A key that an older version did not know
+// says nothing.
+void check_keys(const SourceRecipe& recipe, const DataFormat& format, const LearnedData& known) {
+  const auto& given = known.keys.all();
+  for (const OptionKey& key : format.keys) {
+    if (key.scope != OptionScope::meaning || key.is_place()) continue;
+    const auto trained = std::find_if(given.begin(), given.end(),
+                                      [&](const auto& each) { return each.first == key.name; });
+    const OptionValue& own = recipe.options.value(key.name);
+    if (trained == given.end() || trained->second == own) continue;
+    throw UserError(key.name + " is " + config::print_option(own) + ", in " + known.where +
+                    " it is " + config::print_option(trained->second) +
+                    "; leave it out: data of the format of data.train is read as that was");
+  }
+}
+
+// Numbers and names that are numbers would be taken for one another.
+void check_numbered(const SourceRecipe& recipe, const LearnedData& known) {
+  for (std::size_t number = 0; number < known.classes.size(); ++number) {
+    if (!number_in_label(known.classes[number])) return;
+  }
+  for (std::size_t number = 0; number < known.classes.size(); ++number) {
+    if (number_in_label(known.classes[number]) == static_cast<std::int64_t>(number)) continue;
+    throw UserError("format " + recipe.format + " numbers its classes, and in " + known.where +
+                    " class " + std::to_string(number) + " is called " +
+                    in_quotes(known.classes[number]) +
+                    ", so that it is not clear what a number means; data of the format of "
+                    "data.train names its classes");
+  }
+}
+
+std::unique_ptr<Source> open_whole(const SourceRecipe& recipe, const DataRecipe& data, DataUse use,
+                                   const LearnedData* known) {
+  const bool tells = known != nullptr && (known->is_whole() || !known->classes.empty());
+  if (!tells || (use == DataUse::prediction && !known->is_whole()))
+    return open_by_itself(recipe, data, use);
+  const DataFormat format = data_format(recipe.format);
+  const bool alike = known->format == recipe.format;
+  if (alike) check_keys(recipe, format, *known);
+  if (!format.open_as_learned) {
+    if (use == DataUse::evaluation) check_numbered(recipe, *known);
+    return open_by_itself(recipe, data, use);
+  }
+  return format.open_as_learned(recipe.options, {.needs_target = use != DataUse::prediction,
+                                                 .classes = known->classes,
+                                                 .where = known->where,
+                                                 .keys = alike ? &known->keys : nullptr,
+                                                 .learned = alike ? &known->learned : nullptr});
+}
+
+std::unique_ptr<Source> open_source(const SourceRecipe& recipe, const DataRecipe& data, DataUse use,
+                                    const LearnedData* known) {
+  std::unique_ptr<Source> source = open_whole(recipe, data, use, known);
   if (recipe.limit) source = limited(std::move(source), *recipe.limit);
   if (!recipe.holdout) return source;
   return held_out(std::move(source), {.fraction = recipe.holdout->fraction,
@@ -141,13 +193,14 @@ std::string content_of(const Source& source, bool leaves_out) {
 }
 
 Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
-                     std::shared_ptr<LeftOut> left_out) {
-  return Samples(open_source(source_of(key, recipe.data), recipe.data, use),
+                     std::shared_ptr<LeftOut> left_out, const LearnedData* known) {
+  return Samples(open_source(source_of(key, recipe.data), recipe.data, use, known),
                  transforms_of(recipe, use), static_cast<std::uint64_t>(recipe.seed),
                  std::move(left_out));
 }
 
-DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use) {
+DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use,
+                      const LearnedData* known) {
   DataSet data{.key = key,
                .samples = nullptr,
                .left_out = left_out_of(recipe.data, use),
@@ -155,9 +208,7 @@ DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use)
                .has_target = true,
                .content = {}};
   try {
-    data.samples = std::make_shared<Samples>(
-        open_source(source_of(key, recipe.data), recipe.data, use), transforms_of(recipe, use),
-        static_cast<std::uint64_t>(recipe.seed), data.left_out);
+    data.samples = std::make_shared<Samples>(open_samples(key, recipe, use, data.left_out, known));
     data.content = content_of(data.samples->source(), data.left_out != nullptr);
   } catch (const UserError& error) {
     throw UserError(key + ": " + error.what());

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decent/config/recipe.h"
+#include "decent/data/learned.h"
 #include "decent/data/samples.h"
 
 namespace decent {
@@ -46,12 +47,16 @@ enum class DataUse { training, evaluation, prediction };
 
 /// The samples of data.train, data.eval or data.predict, as `key` says, for a batch of any fields.
 /// Throws UserError where the source cannot be read or a transform does not fit it.
+/// `known`: what the run learned of its training data, by which the source is then read; null where
+/// nothing is known, as of the training data of a run that begins.
 Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
-                     std::shared_ptr<LeftOut> left_out = nullptr);
+                     std::shared_ptr<LeftOut> left_out = nullptr,
+                     const LearnedData* known = nullptr);
 
 /// Opens data.train, data.eval or data.predict, as `key` says. Throws UserError naming `key` where
 /// the source cannot be read, a transform does not fit it, or it lacks a field that the model
-/// needs.
-DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use);
+/// needs, and where `known` (see open_samples) and a key of the source contradict each other.
+DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use,
+                      const LearnedData* known = nullptr);
 
 }  // namespace decent

@@ -15,6 +15,7 @@
 #include "decent/parallel/storage.h"
 #include "decent/task/class_names.h"
 #include "decent/task/device.h"
+#include "decent/task/learned_in.h"
 #include "decent/task/metrics.h"
 #include "decent/task/param_groups.h"
 #include "decent/task/probabilities.h"
@@ -131,19 +132,24 @@ void check_cadences(const Recipe& recipe) {
         "checkpoint.every_steps and checkpoint.every_epochs are null");
 }
 
-std::optional<DataSet> open_train(const Recipe& recipe, Purpose purpose) {
-  if (purpose != Purpose::training) return std::nullopt;
-  return open_data_set("data.train", recipe, DataUse::training);
-}
-
-std::optional<DataSet> open_eval(const Recipe& recipe, Purpose purpose) {
-  if (!recipe.data.eval || !reads_eval(purpose)) return std::nullopt;
-  return open_data_set("data.eval", recipe, DataUse::evaluation);
-}
-
-std::optional<DataSet> open_predict(const Recipe& recipe, Purpose purpose) {
-  if (!predicts(purpose)) return std::nullopt;
-  return open_data_set("data.predict", recipe, DataUse::prediction);
+// Opens what `purpose` reads; what data.train teaches holds for the others.
+void open_data(Task& task, Purpose purpose, const LearnedData* known) {
+  const Recipe& recipe = task.recipe;
+  if (known != nullptr) task.learned = *known;
+  if (purpose == Purpose::training) {
+    task.train = open_data_set("data.train", recipe, DataUse::training, known);
+    if (known == nullptr) {
+      const SourceRecipe& train = recipe.data.train;
+      task.learned = learned_of(task.train->samples->source(), train.format, train.options);
+    } else if (!known->is_whole() && known->classes.empty()) {
+      task.learned.classes = task.train->samples->source().classes();
+      task.learned.where = "data.train";
+    }
+  }
+  if (recipe.data.eval && reads_eval(purpose))
+    task.eval = open_data_set("data.eval", recipe, DataUse::evaluation, &task.learned);
+  if (predicts(purpose))
+    task.predict = open_data_set("data.predict", recipe, DataUse::prediction, &task.learned);
 }
 
 void check_prediction(const Recipe& recipe, Purpose purpose) {
@@ -162,14 +168,15 @@ void check_prediction(const Recipe& recipe, Purpose purpose) {
 }
 
 void check_classes_of(const Task& task) {
-  if (!task.train || !task.eval) return;
+  if (!task.eval) return;
   check_classes(*task.eval, task.recipe.data.eval.value(),
-                {.names = task.train->samples->source().classes(), .where = "data.train"});
+                {.names = task.learned.classes, .where = task.learned.where});
 }
 
 }  // namespace
 
-Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
+Task open_task(const Recipe& given, const Launch& launch, Purpose purpose,
+               const LearnedData* known) {
   check_counts(given);
   check_metrics(given);
   check_prediction(given, purpose);
@@ -186,11 +193,11 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose) {
             .inputs = std::move(inputs),
             .model = std::move(opened.model),
             .criterion = Criterion(recipe.model),
-            .train = open_train(recipe, purpose),
-            .eval = open_eval(recipe, purpose),
-            .predict = open_predict(recipe, purpose),
+            .train = std::nullopt,
+            .eval = std::nullopt,
             .weights_left = std::move(opened.weights_left),
             .frozen_statistics = std::move(opened.frozen_statistics)};
+  open_data(task, purpose, known);
   check_classes_of(task);
   task.scaling = exported_scaling(task);
   return task;

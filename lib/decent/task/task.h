@@ -27,13 +27,16 @@ struct Task {
   std::optional<DataSet> train;
   std::optional<DataSet> eval;
   std::optional<DataSet> predict = {};              // without a target
+  LearnedData learned = {};                         // what data.train has taught, see open_task
   FileScaling scaling = {};                         // of written models: exported_scaling()
   std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps
   std::vector<std::string> frozen_statistics = {};  // modules; see Model::freeze_statistics
 };
 
-/// Chooses the device, then opens model and data for `purpose`. Throws UserError. Talks to no other
-/// worker.
-Task open_task(const Recipe& recipe, const Launch& launch, Purpose purpose);
+/// Chooses the device, then opens model and data for `purpose`. `known`: what the run that goes on
+/// or is looked at has learned of its training data, by which all data is read; null: data.train
+/// teaches it, where it is opened. Throws UserError. Talks to no other worker.
+Task open_task(const Recipe& recipe, const Launch& launch, Purpose purpose,
+               const LearnedData* known = nullptr);
 
 }  // namespace decent

@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <torch/version.h>
 
+#include <algorithm>
+
 #include "decent/core/machine_text.h"
 #include "decent/core/text.h"
 #include "decent/report/dry_run_text.h"
@@ -31,10 +33,24 @@ std::vector<std::string> notes_of_what_stays(const Task& task) {
   return notes;
 }
 
+// How the files are read. What holds for data.train, too, is not said again.
+void add_data_notes(const Task& task, std::vector<std::string>& notes) {
+  std::vector<std::string> said;
+  for (const std::optional<DataSet>* data : {&task.train, &task.eval, &task.predict}) {
+    if (!*data) continue;
+    for (const std::string& note : (*data)->samples->source().notes()) {
+      if (std::find(said.begin(), said.end(), note) != said.end()) continue;
+      notes.push_back((*data)->key + ": " + note);
+      said.push_back(note);
+    }
+  }
+}
+
 }  // namespace
 
 Notices notices_of_model(const Task& task, const Trial& trial) {
   Notices all{.notes = notes_of_what_stays(task), .warnings = layout_advice(task)};
+  add_data_notes(task, all.notes);
   const OutputAdvice output = output_advice(task, trial);
   if (!output.note.empty()) all.notes.push_back(output.note);
   if (!output.warning.empty()) all.warnings.insert(all.warnings.begin(), output.warning);

@@ -6,13 +6,11 @@
 #include "decent/checkpoint/facts.h"
 #include "decent/core/error.h"
 #include "decent/parallel/tensor_names.h"
-#include "decent/report/data_files.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/compatibility.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/resume/run_identity.h"
 #include "decent/resume/starting_point.h"
-#include "decent/task/class_names.h"
 #include "decent/train/fingerprint.h"
 
 namespace decent {
@@ -23,15 +21,6 @@ std::filesystem::path run_of(const FoundCheckpoint& found) {
   std::error_code failed;
   const auto folder = std::filesystem::canonical(found.folder, failed);
   return failed ? std::filesystem::path() : folder.parent_path().parent_path();
-}
-
-// Where the run of the checkpoint had names for its classes and data.eval has, they must agree.
-void check_classes_of(const FoundCheckpoint& found, const Task& task) {
-  const std::filesystem::path run = run_of(found);
-  if (run.empty()) return;
-  const auto file = RunFolder(run).classes();
-  check_classes(*task.eval, task.recipe.data.eval.value(),
-                {.names = read_classes(file), .where = "'" + file.string() + "'"});
 }
 
 // In place of the weights: of the parameters that were trained.
@@ -62,10 +51,7 @@ AveragedModel load_average(const ResumeContext& context, Task& task, Communicato
                           "'. --checkpoint DIR names one elsewhere, --checkpoint none takes the "
                           "model file as it is");
   }
-  context.world.agree("same model", [&] {
-    check_same_model(found->manifest, facts_of(task, {}));
-    if (task.eval) check_classes_of(*found, task);
-  });
+  context.world.agree("same model", [&] { check_same_model(found->manifest, facts_of(task, {})); });
   const double distance = average_replicas(
       *found, communicator, model_tensors(task.model->parameters(), task.model->buffers()),
       {.average_buffers = task.recipe.parallel.average_buffers});

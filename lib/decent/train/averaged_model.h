@@ -27,8 +27,7 @@ struct AveragedModel {
 /// Fills task.model with the average over all replicas of a checkpoint: of their moving averages
 /// (optimizer.ema) where recipe and checkpoint have them, else of their weights. `choice`: see
 /// find_checkpoint; "none" leaves the model as its file has it. Collective. Throws SharedError
-/// where there is no such checkpoint, where it is of another model, and where its run had other
-/// names for the classes of data.eval.
+/// where there is no such checkpoint, and where it is of another model.
 AveragedModel load_average(const ResumeContext& context, Task& task, Communicator& communicator,
                            const std::string& choice);
 

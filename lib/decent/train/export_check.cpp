@@ -75,8 +75,8 @@ std::string check_export(Task& task, const std::filesystem::path& file) {
   const Recipe& recipe = task.recipe;
   DataSet data;
   try {
-    data =
-        open_data_set(recipe.data.eval ? "data.eval" : "data.train", recipe, DataUse::evaluation);
+    data = open_data_set(recipe.data.eval ? "data.eval" : "data.train", recipe, DataUse::evaluation,
+                         &task.learned);
   } catch (const UserError& error) {
     return std::string("not checked on data: ") + error.what();
   }

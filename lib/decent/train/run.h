@@ -14,7 +14,8 @@ struct Run {
 };
 
 /// Opens the task of `recipe`, plans all of its run, and tries a batch of each source. Throws
-/// UserError. Talks to no other worker.
-Run prepare_run(const Recipe& recipe, const Launch& launch, const Membership& workers);
+/// UserError. Talks to no other worker. `known`: see open_task.
+Run prepare_run(const Recipe& recipe, const Launch& launch, const Membership& workers,
+                const LearnedData* known = nullptr);
 
 }  // namespace decent

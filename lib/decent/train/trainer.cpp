@@ -7,10 +7,10 @@
 
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
+#include "decent/core/file.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/parallel/tensor_names.h"
-#include "decent/report/data_files.h"
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
 #include "decent/task/metrics.h"
@@ -77,11 +77,11 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
           world_, [this](const TrainMetrics& metrics) { show(metrics); },
           needs_near_copies(run_.task.recipe.parallel)),
       left_out_list_(folder_.skipped(), log_) {
+  if (std::ranges::count(options.leaders, world_->rank()) > 0 && run_.task.learned.is_whole())
+    write_file(folder_.data(), print_learned(run_.task.learned));
   if (main_worker()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(run_, world_->size(), log_.quiet()));
-    const std::vector<std::string> classes = run_.task.train->samples->source().classes();
-    if (!classes.empty()) write_classes(folder_.classes(), classes);
     // Of a run that was resumed, what was logged before.
     for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }

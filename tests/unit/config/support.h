@@ -27,10 +27,12 @@ inline const config::Names kNames = {
     .exchanges = {{.name = "fp32"},
                   {.name = "bf16"},
                   {.name = "modulo2", .needs_near_copies = true}},
-    .formats = {{.name = "builtin",
-                 .keys = {{.name = "name"}, {.name = "split", .names = {"train", "test"}}}},
-                {.name = "safetensors", .keys = {{.name = "path", .type = OptionType::paths}}},
-                {.name = "npz", .keys = {{.name = "path", .type = OptionType::paths}}}},
+    .formats =
+        {{.name = "builtin",
+          .keys = {{.name = "name"},
+                   {.name = "split", .names = {"train", "test"}, .scope = OptionScope::place}}},
+         {.name = "safetensors", .keys = {{.name = "path", .type = OptionType::paths}}},
+         {.name = "npz", .keys = {{.name = "path", .type = OptionType::paths}}}},
     .transforms = {
         {.name = "crop",
          .keys = {{.name = "size", .type = OptionType::integers, .at_least = 1},

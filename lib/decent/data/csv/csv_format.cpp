@@ -81,7 +81,8 @@ std::vector<OptionKey> keys() {
        .type = text,
        .meaning = "What stands for a missing number of x: a number, or `mean`, that of the column "
                   "over all rows; error: such rows are refused.",
-       .fallback = std::string("error")},
+       .fallback = std::string("error"),
+       .scope = OptionScope::meaning},
       {.name = "one_hot",
        .type = texts,
        .meaning = "Columns of x that hold words: each is as many elements as there are different "
@@ -92,12 +93,36 @@ std::vector<OptionKey> keys() {
        .meaning = "Whether the target is numbers (float32) or the class (int64), an integer as it "
                   "stands or a word; auto: words are classes.",
        .fallback = std::string("auto"),
-       .names = {"auto", "number", "class"}},
+       .names = {"auto", "number", "class"},
+       .scope = OptionScope::meaning},
       {.name = "reference",
        .type = paths,
        .meaning = "The files whose classes, categories and means are used, mostly those of the "
                   "training data; null: the source's own.",
        .fallback = kNull}};
+}
+
+// Those keys of the training data that name columns; data.json may be damaged.
+CsvOptions column_keys(const Options& keys) {
+  const auto texts_of = [&](const char* key) -> std::optional<std::vector<std::string>> {
+    const auto* texts = std::get_if<std::vector<std::string>>(&keys.value(key));
+    return texts == nullptr ? std::nullopt : std::optional(*texts);
+  };
+  CsvOptions options;
+  options.x = texts_of("x");
+  options.y = texts_of("y");
+  options.drop = texts_of("drop").value_or(std::vector<std::string>{});
+  options.one_hot = texts_of("one_hot").value_or(std::vector<std::string>{});
+  return options;
+}
+
+std::unique_ptr<Source> open_as_learned(const Options& options, const Reading& reading) {
+  if (reading.learned == nullptr) {
+    return reading.needs_target ? open_with(options) : open_without_target(options, nullptr);
+  }
+  return open_csv_as(open_text_files(options.get<Paths>("path")), reference_of(options),
+                     csv_options(options), known_table_in(*reading.learned, reading.where),
+                     column_keys(*reading.keys), reading.needs_target);
 }
 
 }  // namespace
@@ -109,7 +134,8 @@ DataFormat csv_format() {
   return {.name = "csv",
           .keys = csv::keys(),
           .open = csv::open_with,
-          .open_without_target = csv::open_without_target};
+          .open_without_target = csv::open_without_target,
+          .open_as_learned = csv::open_as_learned};
 }
 
 }  // namespace decent

@@ -8,6 +8,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/data/csv/numbers.h"
 #include "decent/data/csv/table.h"
 #include "decent/data/shards.h"
@@ -25,13 +26,23 @@ struct Input {
 // How rows become samples, the same for all files.
 struct Plan {
   Learned learned;
-  std::vector<Input> inputs;  // by column of x
-  std::size_t width = 0;      // elements of x
+  KnownColumns columns;            // that it was made of
+  std::vector<std::string> notes;  // on the files
+  std::vector<Input> inputs;       // by column of x
+  std::size_t width = 0;           // elements of x
 };
 
-std::shared_ptr<const Plan> make_plan(Learned learned, const Layout& layout,
-                                      const Filling& filling) {
+KnownColumns columns_of(const Layout& layout) {
+  KnownColumns columns{
+      .names = layout.names, .columns = layout.columns, .x = layout.x, .y = layout.y};
+  for (std::size_t i = 0; i < layout.columns; ++i)
+    if (layout.roles[i].one_hot) columns.one_hot.push_back(i);
+  return columns;
+}
+
+std::shared_ptr<Plan> make_plan(Learned learned, const Layout& layout, const Filling& filling) {
   auto plan = std::make_shared<Plan>();
+  plan->columns = columns_of(layout);
   plan->learned = std::move(learned);
   for (std::size_t i = 0; i < layout.x.size(); ++i) {
     Input input{.at = plan->width, .filling = filling.number.value_or(plan->learned.means[i])};
@@ -62,6 +73,10 @@ class CsvSource final : public SourceOfRows {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return table_.rows.size(); }
   std::vector<std::string> classes() const override { return plan_->learned.classes; }
+  Options learned() const override {
+    return options_of({.columns = plan_->columns, .learned = plan_->learned});
+  }
+  std::vector<std::string> notes() const override { return plan_->notes; }
 
   void read_fields(std::span<const std::int64_t> indices,
                    std::span<std::byte* const> outs) const override {
@@ -195,11 +210,37 @@ Opened open_tables(const TextFiles& files, const CsvOptions& options, const Fill
   }
   opened.learned = known != nullptr ? *known : survey.learned(files.front()->name(), filling.mean);
   opened.learned.from = files.front()->name();
+  opened.learned.filled = 0;
+  for (const Table& table : opened.tables) opened.learned.filled += table.filled;
   return opened;
 }
 
+// Which columns are what, whether the first row was a header, and which columns are not used.
+std::vector<std::string> notes_on(const Layout& layout) {
+  constexpr std::size_t kShown = 8;
+  const auto names = [&](const auto& wanted) {
+    std::vector<std::string> list;
+    for (std::size_t i = 0; i < layout.columns; ++i)
+      if (wanted(layout.roles[i])) list.push_back(layout.column(i));
+    return list.empty() ? std::string("none") : some_of(list, kShown);
+  };
+  const bool header = !layout.names.empty();
+  std::string text = "x is " + names([](const Role& role) { return role.x >= 0; }) + "; y is " +
+                     names([](const Role& role) { return role.y >= 0; });
+  const std::string unused = names([](const Role& role) { return !role.used(); });
+  if (unused != "none") text += "; not used: " + unused;
+  return {text + (header ? "; the first row is a header" : "; the first row is no header")};
+}
+
 std::unique_ptr<Source> sources_of(Opened opened, const Filling& filling, const TextFiles& files) {
-  const auto plan = make_plan(std::move(opened.learned), opened.tables.front().layout, filling);
+  const Layout& layout = opened.tables.front().layout;
+  const auto plan = make_plan(std::move(opened.learned), layout, filling);
+  plan->notes = notes_on(layout);
+  if (plan->learned.filled > 0) {
+    plan->notes.push_back(counted(plan->learned.filled, "missing cell") + " of x " +
+                          (plan->learned.filled == 1 ? "is" : "are") + " filled" +
+                          (filling.mean ? " with the means of their columns" : ""));
+  }
   std::vector<std::unique_ptr<Source>> sources;
   std::vector<std::string> names;
   for (Table& table : opened.tables) {
@@ -207,6 +248,17 @@ std::unique_ptr<Source> sources_of(Opened opened, const Filling& filling, const 
     names.push_back(files[names.size()]->name());
   }
   return concatenated(std::move(sources), std::move(names));
+}
+
+void check_reference(const Learned& reference, const Learned& known, const Filling& filling,
+                     const std::string& where) {
+  const bool same = reference.categories == known.categories &&
+                    reference.classes == known.classes &&
+                    (!filling.mean || reference.means == known.means);
+  if (same) return;
+  throw UserError("reference: the categories, classes or means of '" + reference.from +
+                  "' are not those of " + where +
+                  ", by which the data is read; leave reference out");
 }
 
 }  // namespace
@@ -218,6 +270,27 @@ std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& refere
   if (!reference.empty()) known = open_tables(reference, options, filling, nullptr).learned;
   Opened own = open_tables(files, options, filling, known ? &*known : nullptr);
   return sources_of(std::move(own), filling, files);
+}
+
+std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& reference,
+                                    const CsvOptions& options, const KnownTable& known,
+                                    const CsvOptions& trained, bool needs_target) {
+  if (files.empty()) throw UserError("path: expected at least one file");
+  const Filling filling = filling_of(options.missing);
+  if (!reference.empty()) {
+    check_reference(open_tables(reference, options, filling, nullptr).learned, known.learned,
+                    filling, known.columns.where);
+  }
+  Opened opened{.tables = {}, .learned = known.learned};
+  opened.learned.from = known.columns.where;
+  opened.learned.filled = 0;
+  if (!needs_target) opened.learned.target = Target::none;  // the names of its classes are kept
+  for (const auto& file : files) {
+    const Layout layout = layout_as(*file, options, known.columns, trained, needs_target);
+    opened.tables.push_back(scan(file, layout, filling, &opened.learned, nullptr));
+    opened.learned.filled += opened.tables.back().filled;
+  }
+  return sources_of(std::move(opened), filling, files);
 }
 
 std::unique_ptr<Source> open_csv_inputs(const TextFiles& files, const TextFiles& reference,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "decent/data/csv/layout.h"
+#include "decent/data/csv/survey.h"
 #include "decent/data/csv/text_file.h"
 #include "decent/data/source.h"
 
@@ -16,10 +17,28 @@ namespace decent::csv {
 std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& reference,
                                  const CsvOptions& options);
 
+/// What a run has learned of its training data.
+struct KnownTable {
+  KnownColumns columns;
+  Learned learned;
+};
+
+/// Reads files as the training data was read; `trained` are its keys. Classes, categories and means
+/// are those of `known`: a word that is not among them is an error with its line. A `reference`
+/// must have the same.
+std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& reference,
+                                    const CsvOptions& options, const KnownTable& known,
+                                    const CsvOptions& trained, bool needs_target);
+
 /// The same without y: which columns x are, without_target() says, of the first reference or else
 /// of `like`.
 std::unique_ptr<Source> open_csv_inputs(const TextFiles& files, const TextFiles& reference,
                                         const std::optional<Layout>& like,
                                         const CsvOptions& options);
+
+/// KnownTable as values with names, and back. Throws UserError naming `where` for values that no
+/// table has given.
+Options options_of(const KnownTable& known);
+KnownTable known_table_in(const Options& learned, const std::string& where);
 
 }  // namespace decent::csv

@@ -33,17 +33,6 @@ FirstRow read_first_row(const TextFile& file, CellFormat format) {
   return row;
 }
 
-// Names are words: a table without a header has a number in its first row.
-bool looks_like_names(const std::vector<std::string>& cells) {
-  bool any = false;
-  for (const std::string& cell : cells) {
-    const Number::Kind kind = number_in(cell).kind;
-    if (kind == Number::Kind::number || kind == Number::Kind::too_large) return false;
-    any = any || kind == Number::Kind::other;
-  }
-  return any;
-}
-
 // The columns that keys name.
 class Finder {
  public:
@@ -177,14 +166,6 @@ Layout columns_of(const TextFile& file, const CsvOptions& options) {
   return read_layout(file, all);
 }
 
-bool has_column(const Layout& layout, const std::string& name) {
-  const auto number = integer_in(name);
-  const auto columns = static_cast<std::int64_t>(layout.columns);
-  return (number && *number >= -columns && *number < columns) ||
-         std::any_of(layout.names.begin(), layout.names.end(),
-                     [&](const std::string& each) { return glob_matches(name, each); });
-}
-
 // The columns of the target and of no input.
 std::size_t targets_of(const Layout& layout) {
   return static_cast<std::size_t>(
@@ -225,6 +206,35 @@ std::vector<std::string> inputs_like(const TextFile& file, const Layout& own, co
 }
 
 }  // namespace
+
+// Names are words: a table without a header has a number in its first row.
+bool looks_like_names(const std::vector<std::string>& cells) {
+  bool any = false;
+  for (const std::string& cell : cells) {
+    const Number::Kind kind = number_in(cell).kind;
+    if (kind == Number::Kind::number || kind == Number::Kind::too_large) return false;
+    any = any || kind == Number::Kind::other;
+  }
+  return any;
+}
+
+bool has_column(const Layout& layout, const std::string& name) {
+  const auto number = integer_in(name);
+  const auto columns = static_cast<std::int64_t>(layout.columns);
+  return (number && *number >= -columns && *number < columns) ||
+         std::any_of(layout.names.begin(), layout.names.end(),
+                     [&](const std::string& each) { return glob_matches(name, each); });
+}
+
+std::vector<std::size_t> columns_named(const TextFile& file, const Layout& layout,
+                                       const std::string& key,
+                                       const std::vector<std::string>& wanted) {
+  return Finder(file.name(), layout).find_all(key, wanted);
+}
+
+std::vector<std::string> first_row(const TextFile& file, CellFormat format) {
+  return read_first_row(file, format).cells;
+}
 
 bool has_column(const TextFile& file, CellFormat format, const CsvOptions& options,
                 const std::string& name) {

@@ -56,7 +56,18 @@ Layout read_layout(const TextFile& file, const CsvOptions& options);
 /// The same with a format of cells of its own, where options.separator is not looked at.
 Layout read_layout(const TextFile& file, CellFormat format, const CsvOptions& options);
 
-/// Whether the file has a column that `name` names, as keys do.
+/// The columns that a key's names, patterns or numbers name, in their order. Throws UserError for
+/// one that the file does not have, and for one that is named twice.
+std::vector<std::size_t> columns_named(const TextFile& file, const Layout& layout,
+                                       const std::string& key,
+                                       const std::vector<std::string>& wanted);
+
+/// The cells of the first row; whether they look like a header: words, and no number among them.
+std::vector<std::string> first_row(const TextFile& file, CellFormat format);
+bool looks_like_names(const std::vector<std::string>& cells);
+
+/// Whether there is a column that `name` names, as keys do.
+bool has_column(const Layout& layout, const std::string& name);
 bool has_column(const TextFile& file, CellFormat format, const CsvOptions& options,
                 const std::string& name);
 
@@ -66,6 +77,24 @@ bool has_column(const TextFile& file, CellFormat format, const CsvOptions& optio
 /// by their order. Null: x of `options`, or all columns but those that y and drop name, as far as
 /// the file has them. Throws UserError.
 CsvOptions without_target(const TextFile& file, const Layout* like, const CsvOptions& options);
+
+/// Which columns of the training data samples are made of.
+struct KnownColumns {
+  std::vector<std::string> names = {};  // of all columns; empty where it has no header
+  std::size_t columns = 0;              // their number
+  std::vector<std::size_t> x = {};      // in the order of x
+  std::vector<std::size_t> y = {};
+  std::vector<std::size_t> one_hot = {};  // in ascending order
+  std::string where = {};                 // who says so, for messages
+};
+
+/// The same columns in another file: by their names where both files have names, else by their
+/// order, with the target among them or, where that is not needed, without it. Other columns are
+/// passed over. `trained`: the keys of the training data. Throws UserError for a column that is
+/// missing or there twice, and where a key of `options` differs from that of `trained` and names
+/// other columns than those.
+Layout layout_as(const TextFile& file, const CsvOptions& options, const KnownColumns& known,
+                 const CsvOptions& trained, bool needs_target);
 
 /// The character that separates cells: `separator` is it, "tab", or "auto": the tab for a file
 /// whose name ends in .tsv, else whichever of comma, tab, semicolon and bar the first line has most

@@ -6,6 +6,7 @@
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
 #include "decent/data/csv/numbers.h"
+#include "decent/data/learned.h"
 
 namespace decent::csv {
 namespace {
@@ -37,6 +38,7 @@ void Survey::see(Seen& seen, const CellReader& row, const std::string& column,
 void Survey::target(const CellReader& row, const std::string& column, const Cell& cell) {
   const std::string_view word = word_in(cell);
   if (word.empty()) row.fail(column + ": the target is missing");
+  if (is_missing_label(word)) see(marker_, row, column, word);
   if (integer_in(word)) {
     see(integer_, row, column, word);
   } else if (number_in(word).kind == Number::Kind::number) {
@@ -72,6 +74,10 @@ Learned Survey::learned(const std::string& file, bool means) const {
 void Survey::learn_target(Learned& learned) const {
   if (layout_.y.empty()) return;
   const bool is_class = y_type_ == "class";
+  if (marker_.any() && integer_.any()) {
+    throw UserError(marker_.where + ": expected a class, an integer as in other rows, got " +
+                    marker_.text + ", which stands for a missing value");
+  }
   if (fraction_.any() && (word_.any() || is_class)) {
     const Seen& wrong = is_class ? fraction_ : word_;
     throw UserError(wrong.where + ": expected " +

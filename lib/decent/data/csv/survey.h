@@ -24,6 +24,7 @@ struct Learned {
   std::vector<std::string> classes;                  // of words, sorted bytewise
   std::vector<std::vector<std::string>> categories;  // by column of x; empty: numbers
   std::vector<float> means;                          // by column of x; of numbers
+  std::int64_t filled = 0;                           // cells of x that were missing
 };
 
 /// Different words, as many as may be classes.
@@ -84,6 +85,7 @@ class Survey {
   std::vector<Words> categories_;
   Words classes_;
   Seen integer_, fraction_, word_;
+  Seen marker_;  // of a missing value
 };
 
 }  // namespace decent::csv

@@ -12,6 +12,11 @@ namespace {
 
 constexpr std::size_t kShownClasses = 8;
 
+// The name of a file; what a run knows of its training data has its quotes already.
+std::string in_quotes_once(const std::string& from) {
+  return from.starts_with("'") || from == "data.train" ? from : "'" + from + "'";
+}
+
 class Scan {
  public:
   Scan(const Layout& layout, const Filling& filling, const Learned* known, Survey* survey)
@@ -26,6 +31,8 @@ class Scan {
     reader.finish_row();
     fail_ragged(reader, reader.columns());
   }
+
+  std::int64_t filled() const { return filled_; }
 
  private:
   void cell(CellReader& reader, std::size_t column) {
@@ -64,7 +71,8 @@ class Scan {
     }
   }
 
-  void missing(const CellReader& reader, std::size_t column, std::string_view text) const {
+  void missing(const CellReader& reader, std::size_t column, std::string_view text) {
+    ++filled_;
     if (filling_.any()) return;
     reader.fail(layout_.column(column) + ": expected a number, got " + in_quotes(text) +
                 "; `missing: mean` or a number fills such cells");
@@ -73,6 +81,7 @@ class Scan {
   void category(const CellReader& reader, std::size_t column, std::string_view word) {
     const auto x = static_cast<std::size_t>(layout_.roles[column].x);
     if (word.empty()) {
+      ++filled_;
       if (!filling_.any()) {
         reader.fail(layout_.column(column) +
                     ": expected a word, got ''; with `missing: 0` such cells are zeros");
@@ -113,10 +122,10 @@ class Scan {
     const std::size_t left = sorted.size() > kShownClasses ? sorted.size() - kShownClasses : 0;
     if (left > 0) shown.resize(kShownClasses);
     const auto nearest = nearest_name(word, sorted);
-    reader.fail(layout_.column(column) + ": expected one of the " + what + " of '" + known_->from +
-                "', " + join(shown) + (left > 0 ? " and " + std::to_string(left) + " more" : "") +
-                ", got " + in_quotes(word) +
-                (nearest ? "; did you mean " + in_quotes(*nearest) + "?" : ""));
+    reader.fail(layout_.column(column) + ": expected one of the " + what + " of " +
+                in_quotes_once(known_->from) + ", " + join(shown) +
+                (left > 0 ? " and " + std::to_string(left) + " more" : "") + ", got " +
+                in_quotes(word) + (nearest ? "; did you mean " + in_quotes(*nearest) + "?" : ""));
   }
 
   [[noreturn]] void fail_ragged(const CellReader& reader, std::size_t cells) const {
@@ -130,6 +139,7 @@ class Scan {
   const Filling& filling_;
   const Learned* known_;
   Survey* survey_;
+  std::int64_t filled_ = 0;
 };
 
 }  // namespace
@@ -140,7 +150,7 @@ Table scan(std::shared_ptr<const TextFile> file, Layout layout, const Filling& f
   Scan scanned(layout, filling, known, survey);
   rows.scan([&](CellReader& reader) { scanned.row(reader); });
   if (rows.size() == 0) throw UserError("'" + rows.file().name() + "': it has no rows of data");
-  return {.layout = std::move(layout), .rows = std::move(rows)};
+  return {.layout = std::move(layout), .rows = std::move(rows), .filled = scanned.filled()};
 }
 
 }  // namespace decent::csv

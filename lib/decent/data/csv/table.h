@@ -22,6 +22,7 @@ struct Filling {
 struct Table {
   Layout layout;
   RowIndex rows;
+  std::int64_t filled = 0;  // cells of x that were missing
 };
 
 /// Reads all rows. Each must have as many cells as the first, and what its columns must hold; the

@@ -41,13 +41,34 @@ TokenKind kind_of(const std::string& tokens) {
   return tokens == "bytes" ? TokenKind::bytes : TokenKind::ids;
 }
 
-std::unique_ptr<Source> open_as(const Options& options, bool needs_target) {
+[[noreturn]] void fail_damaged(const Reading& reading) {
+  throw UserError(reading.where + " is damaged: it has no words and columns of pairs");
+}
+
+std::string learned_name(const Reading& reading, const char* key) {
+  const auto* name = std::get_if<std::string>(&reading.learned->value(key));
+  if (name == nullptr) fail_damaged(reading);
+  return *name;
+}
+
+// The words and the columns that the run has learned. A key that names another column than that of
+// data.train is refused by those who compare keys.
+void take_learned(const Reading& reading, PairsOptions& pairs) {
+  if (reading.learned == nullptr) return;
+  pairs.source_name = learned_name(reading, "source");
+  pairs.target_name = learned_name(reading, "target");
+  const auto* words = std::get_if<std::vector<std::string>>(&reading.learned->value("words"));
+  if (words == nullptr) fail_damaged(reading);
+  if (pairs.tokens == TokenKind::words) pairs.vocabulary = *words;
+}
+
+std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) {
   const auto& lengths = options.get<std::vector<std::int64_t>>("length");
   if (lengths.size() > 2)
     throw UserError("length: expected one number, or those of the source and the target");
   PairsOptions pairs{.source = options.get<std::string>("source"),
                      .target = options.get<std::string>("target"),
-                     .needs_target = needs_target,
+                     .needs_target = reading.needs_target,
                      .header = options.get<bool>("header"),
                      .separator = options.get<std::string>("separator"),
                      .source_length = lengths.front(),
@@ -59,24 +80,25 @@ std::unique_ptr<Source> open_as(const Options& options, bool needs_target) {
                      .vocabulary_size = options.get_if<std::int64_t>("vocabulary_size"),
                      .special = special_of(options.get<std::vector<std::int64_t>>("special")),
                      .ignore_index = options.get<std::int64_t>("ignore_index")};
-  if (const auto path = options.get_if<std::filesystem::path>("vocabulary"))
-    pairs.vocabulary = read_vocabulary(*path);
+  const auto vocabulary = options.get_if<std::filesystem::path>("vocabulary");
+  if (vocabulary && reading.learned == nullptr) pairs.vocabulary = read_vocabulary(*vocabulary);
   const auto reference = options.get_if<Paths>("reference");
   const bool words = pairs.tokens == TokenKind::words;
-  if (!words && (pairs.vocabulary || pairs.vocabulary_size || reference)) {
+  if (!words && (vocabulary || pairs.vocabulary_size || reference)) {
     throw UserError("vocabulary, vocabulary_size and reference are for `tokens: words`, not for " +
                     options.get<std::string>("tokens"));
   }
-  if (pairs.vocabulary && (pairs.vocabulary_size || reference))
+  if (vocabulary && (pairs.vocabulary_size || reference))
     throw UserError("vocabulary: it says all words; leave out reference and vocabulary_size");
+  take_learned(reading, pairs);
   return open_pairs(csv::open_text_files(options.get<Paths>("path")),
                     reference ? csv::open_text_files(*reference) : csv::TextFiles{}, pairs);
 }
 
-std::unique_ptr<Source> open_with(const Options& options) { return open_as(options, true); }
+std::unique_ptr<Source> open_with(const Options& options) { return open_as(options, Reading{}); }
 
 std::unique_ptr<Source> open_without_target(const Options& options, const Options*) {
-  return open_as(options, false);
+  return open_as(options, Reading{.needs_target = false});
 }
 
 std::vector<OptionKey> keys() {
@@ -98,15 +120,18 @@ std::vector<OptionKey> keys() {
        .meaning = "What texts are made of: words (between blanks), bytes, or ids, numbers between "
                   "blanks that are taken as they stand.",
        .fallback = std::string("words"),
-       .names = {"words", "bytes", "ids"}},
+       .names = {"words", "bytes", "ids"},
+       .scope = OptionScope::meaning},
       {.name = "source",
        .type = text,
        .meaning = "Column of the source: its name or its number.",
-       .fallback = std::string("0")},
+       .fallback = std::string("0"),
+       .scope = OptionScope::meaning},
       {.name = "target",
        .type = text,
        .meaning = "Column of the target.",
-       .fallback = std::string("1")},
+       .fallback = std::string("1"),
+       .scope = OptionScope::meaning},
       {.name = "header",
        .type = boolean,
        .meaning = "Whether the first row has the names of the columns.",
@@ -135,18 +160,21 @@ std::vector<OptionKey> keys() {
        .meaning = "So many numbers of tokens, with the special ones: words that are less frequent "
                   "are unknown; null: all words.",
        .fallback = kNull,
-       .at_least = 1},
+       .at_least = 1,
+       .scope = OptionScope::meaning},
       {.name = "special",
        .type = integers,
        .meaning = "The numbers of padding, begin, end and unknown words. Other tokens come after "
                   "the largest.",
        .fallback = std::vector<std::int64_t>{0, 1, 2, 3},
        .at_least = 0,
-       .at_most = 1'000'000},
+       .at_most = 1'000'000,
+       .scope = OptionScope::meaning},
       {.name = "ignore_index",
        .type = integer,
        .meaning = "The padding of y: `model.ignore_index`.",
-       .fallback = std::int64_t{-100}}};
+       .fallback = std::int64_t{-100},
+       .scope = OptionScope::meaning}};
 }
 
 }  // namespace
@@ -155,7 +183,8 @@ DataFormat pairs_format() {
   return {.name = "pairs",
           .keys = keys(),
           .open = open_with,
-          .open_without_target = open_without_target};
+          .open_without_target = open_without_target,
+          .open_as_learned = open_as};
 }
 
 }  // namespace decent

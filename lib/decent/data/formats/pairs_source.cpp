@@ -33,11 +33,15 @@ struct PairLayout {
 PairLayout layout_of(const csv::TextFile& file, const PairsOptions& options) {
   const char separator = csv::separator_of(file, options.separator);
   const csv::CellFormat format{.separator = separator, .quoting = separator != '\t'};
+  const auto column = [&](const std::string& key, const std::string& name) {
+    return options.header && !name.empty() ? name : key;
+  };
+  const std::string target_column = column(options.target, options.target_name);
   csv::CsvOptions columns;
-  columns.x = {options.source};
-  columns.y = {options.target};
+  columns.x = {column(options.source, options.source_name)};
+  columns.y = {target_column};
   columns.header = options.header ? "true" : "false";
-  if (!options.needs_target && !csv::has_column(file, format, columns, options.target))
+  if (!options.needs_target && !csv::has_column(file, format, columns, target_column))
     columns.y = {"none"};
   Layout layout = csv::read_layout(file, format, columns);
   const std::size_t source = layout.x.front();
@@ -121,6 +125,15 @@ class PairsSource final : public SourceOfRows {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return rows_.size(); }
   std::vector<std::string> classes() const override { return tokenizer_->names(); }
+  Options learned() const override {
+    const auto name_of = [&](std::size_t column) {
+      const std::vector<std::string>& names = layout_.layout.names;
+      return column < names.size() ? names[column] : std::string();
+    };
+    return {{"source", name_of(layout_.source)},
+            {"target", name_of(layout_.target)},
+            {"words", tokenizer_->words()}};
+  }
 
   void read_fields(std::span<const std::int64_t> indices,
                    std::span<std::byte* const> outs) const override {
@@ -253,6 +266,10 @@ std::unique_ptr<Source> open_pairs(const csv::TextFiles& files, const csv::TextF
   if (options.tokens == TokenKind::words) {
     words = options.vocabulary ? *options.vocabulary
                                : words_of(reference.empty() ? files : reference, options);
+    if (options.vocabulary && !reference.empty() && words_of(reference, options) != words) {
+      throw UserError("reference: the words of '" + reference.front()->name() +
+                      "' are not those that the run has learned; leave reference out");
+    }
   }
   const auto tokenizer =
       std::make_shared<const Tokenizer>(options.tokens, options.special, std::move(words));

@@ -28,6 +28,10 @@ struct PairsOptions {
   std::optional<std::int64_t> vocabulary_size;         // with special tokens; none: all words
   SpecialTokens special;
   std::int64_t ignore_index = -100;
+  /// The names of the two columns in the training data, where that has any: files that have names
+  /// too are read by them.
+  std::string source_name = {};
+  std::string target_name = {};
 };
 
 /// Fields, with S and T the two lengths, or with pad_in_batch any extent that fits: x int64 [S],

@@ -54,6 +54,8 @@ class Tokenizer {
   /// Throws UserError for an id that is none; it does not say where.
   void read(std::string_view text, std::vector<std::int64_t>& tokens) const;
 
+  /// Of words: those that are known, in the order of their numbers.
+  const std::vector<std::string>& words() const { return vocabulary_; }
   const SpecialTokens& special() const { return special_; }
   /// What the numbers stand for, of words; special ones too. Empty for bytes and ids.
   std::vector<std::string> names() const;

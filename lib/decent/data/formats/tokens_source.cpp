@@ -12,15 +12,15 @@
 namespace decent {
 namespace {
 
-struct Reading {
+struct TokenReading {
   TokensHeader header = TokensHeader::automatic;
   std::optional<TokenType> type;
   Windows windows;
   std::optional<std::int64_t> vocabulary;
 };
 
-Reading reading_of(const Options& options) {
-  Reading reading;
+TokenReading reading_of(const Options& options) {
+  TokenReading reading;
   reading.windows = windows_of(options);
   reading.vocabulary = options.get_if<std::int64_t>("vocabulary");
   const auto& header = options.get<std::string>("header");
@@ -31,7 +31,8 @@ Reading reading_of(const Options& options) {
   return reading;
 }
 
-std::unique_ptr<Source> open_tokens(const std::filesystem::path& path, const Reading& reading) {
+std::unique_ptr<Source> open_tokens(const std::filesystem::path& path,
+                                    const TokenReading& reading) {
   auto file = std::make_shared<const MappedFile>(path);
   const TokensLayout layout =
       read_tokens_layout(file->bytes(), reading.header, reading.type, path.string());

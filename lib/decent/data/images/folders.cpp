@@ -10,7 +10,10 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/data/images/listing.h"
+#include "decent/data/learned.h"
 
 namespace decent {
 namespace {
@@ -20,6 +23,7 @@ constexpr std::array<std::string_view, 4> kRead = {".jpg", ".jpeg", ".png", ".we
 constexpr std::array<std::string_view, 12> kNotRead = {".avif", ".bmp", ".gif", ".heic",
                                                        ".heif", ".jp2", ".jxl", ".pbm",
                                                        ".pgm",  ".ppm", ".tif", ".tiff"};
+constexpr std::size_t kShownClasses = 8;
 constexpr int kMostDepth = 32;  // of folders in a class: links may go round in circles
 
 enum class Kind { other, folder, file };
@@ -121,21 +125,39 @@ std::vector<std::string> classes_in(const std::filesystem::path& folder) {
   return classes;
 }
 
+// The number of the class in a folder of that name.
+std::int64_t number_of(const std::filesystem::path& folder, const std::string& name,
+                       const std::vector<std::string>& classes, const ClassNumbers& numbers) {
+  if (const auto number = class_of(name, classes)) return *number;
+  const std::optional<std::int64_t> value =
+      numbers.known && numbers.known->empty() ? number_in_label(name) : std::nullopt;
+  if (value) return *value;
+  const auto nearest = nearest_name(name, classes);
+  throw UserError("'" + (folder / name).string() + "': class " + in_quotes(name) + " is not in " +
+                  numbers.where +
+                  (classes.empty() ? ", whose classes are numbers without names"
+                                   : ", whose classes are " + some_of(classes, kShownClasses)) +
+                  (nearest ? "; did you mean " + in_quotes(*nearest) + "?" : ""));
+}
+
 }  // namespace
 
-ImageListing list_folders(const std::filesystem::path& folder) {
+ImageListing list_folders(const std::filesystem::path& folder, const ClassNumbers& numbers) {
   ImageListing listing(folder);
-  std::vector<std::string> classes = classes_in(folder);
+  std::vector<std::string> names = classes_in(folder);
+  if (!numbers.known) sort_classes(names, numbers.bytewise);
+  std::vector<std::string> classes = numbers.known.value_or(names);
   std::vector<std::string> files;
-  for (std::size_t label = 0; label < classes.size(); ++label) {
+  for (const std::string& name : names) {
+    const std::int64_t label = number_of(folder, name, classes, numbers);
     files.clear();
-    collect(folder, classes[label], 1, files);
+    collect(folder, name, 1, files);
     if (files.empty()) {
-      throw UserError("'" + (folder / classes[label]).string() +
+      throw UserError("'" + (folder / name).string() +
                       "', the folder of a class, has no images (.jpg, .jpeg, .png, .webp)");
     }
     std::sort(files.begin(), files.end());
-    for (const std::string& file : files) listing.add(file, static_cast<std::int64_t>(label));
+    for (const std::string& file : files) listing.add(file, label);
   }
   listing.set_classes(std::move(classes));
   return listing;

@@ -15,6 +15,7 @@
 #include "decent/data/built_in.h"
 #include "decent/data/images/decode.h"
 #include "decent/data/images/listing.h"
+#include "decent/data/learned.h"
 #include "decent/data/transforms/resample.h"
 
 namespace decent {
@@ -102,6 +103,10 @@ class Images final : public Source {
   std::int64_t size() const override { return listing_.size(); }
   bool decodes() const override { return true; }
   std::vector<std::string> classes() const override { return listing_.classes(); }
+  std::vector<std::string> notes() const override {
+    const auto order = note_on_order(listing_.classes());
+    return order ? std::vector{*order} : std::vector<std::string>{};
+  }
   SampleOrigin origin_of(std::int64_t index) const override {
     return {.file = std::string(listing_.name(index))};
   }
@@ -172,7 +177,8 @@ class Images final : public Source {
   std::vector<Field> fields_;
 };
 
-std::unique_ptr<Source> open_as(const Options& options, bool labels) {
+std::unique_ptr<Source> open_as(const Options& options, bool labels, ClassNumbers numbers = {}) {
+  numbers.bytewise = options.get<std::string>("class_order") == "bytewise";
   const auto size = options.get_if<std::vector<std::int64_t>>("size");
   const auto channels = options.get<std::int64_t>("channels");
   if (channels != 1 && channels != 3)
@@ -181,13 +187,18 @@ std::unique_ptr<Source> open_as(const Options& options, bool labels) {
       {.path = options.get<std::filesystem::path>("path"),
        .channels = static_cast<int>(channels),
        .size = size ? std::optional(image_size(*size, "images")) : std::nullopt,
-       .labels = labels});
+       .labels = labels,
+       .numbers = std::move(numbers)});
 }
 
 std::unique_ptr<Source> open(const Options& options) { return open_as(options, true); }
 
 std::unique_ptr<Source> open_without_target(const Options& options, const Options*) {
   return open_as(options, false);
+}
+
+std::unique_ptr<Source> open_as_learned(const Options& options, const Reading& reading) {
+  return open_as(options, reading.needs_target, {.known = reading.classes, .where = reading.where});
 }
 
 }  // namespace
@@ -201,8 +212,9 @@ std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
                     ", or a list, .csv");
   }
   if (options.labels) {
-    return std::make_unique<Images>(
-        folder ? list_folders(options.path) : read_image_list(options.path), options);
+    return std::make_unique<Images>(folder ? list_folders(options.path, options.numbers)
+                                           : read_image_list(options.path, options.numbers),
+                                    options);
   }
   return std::make_unique<Images>(
       folder ? list_images(options.path) : read_image_names(options.path), options);
@@ -213,6 +225,7 @@ DataFormat images_format() {
       "n (a square) or [height, width]: all images are resized to it, bilinear with antialiasing; "
       "null: each keeps its size, and transforms make one of all.");
   size.fallback = kNull;
+  size.scope = OptionScope::meaning;
   return {.name = "images",
           .keys = {{.name = "path",
                     .type = OptionType::path,
@@ -223,10 +236,19 @@ DataFormat images_format() {
                     .meaning = "3 (red, green, blue) or 1 (gray).",
                     .fallback = std::int64_t{3},
                     .at_least = 1,
-                    .at_most = 3},
-                   std::move(size)},
+                    .at_most = 3,
+                    .scope = OptionScope::meaning},
+                   std::move(size),
+                   {.name = "class_order",
+                    .type = OptionType::text,
+                    .meaning = "The order of classes whose names are all whole numbers: by their "
+                               "values or, as that of other names, by their bytes.",
+                    .fallback = std::string("numeric"),
+                    .names = {"numeric", "bytewise"},
+                    .scope = OptionScope::meaning}},
           .open = open,
-          .open_without_target = open_without_target};
+          .open_without_target = open_without_target,
+          .open_as_learned = open_as_learned};
 }
 
 }  // namespace decent

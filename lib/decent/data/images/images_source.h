@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "decent/data/images/listing.h"
 #include "decent/data/source.h"
 #include "decent/data/transforms/image_size.h"
 
@@ -17,6 +18,7 @@ struct ImagesOptions {
   int channels = 3;               // 1 or 3
   std::optional<ImageSize> size;  // all images come to it; none: each has its own
   bool labels = true;             // false: any folder or list of images will do, without y
+  ClassNumbers numbers = {};
 };
 
 /// Throws UserError for no images and for a list with mistakes; what is wrong in an image, reading

@@ -5,7 +5,10 @@
 
 #include "decent/core/error.h"
 #include "decent/core/file.h"
+#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/data/images/listing.h"
+#include "decent/data/learned.h"
 
 namespace decent {
 namespace {
@@ -73,7 +76,14 @@ class Rows {
     const std::string_view plain = text_.substr(0, length);
     if (plain.find('\0') != std::string_view::npos) wrong(line_, "a zero byte: not a text");
     text_.remove_prefix(length);
-    return std::string(plain);
+    return std::string(without_blanks(plain));
+  }
+
+  static std::string_view without_blanks(std::string_view field) {
+    constexpr std::string_view kBlank = " \t";
+    const std::size_t begin = field.find_first_not_of(kBlank);
+    if (begin == std::string_view::npos) return {};
+    return field.substr(begin, field.find_last_not_of(kBlank) - begin + 1);
   }
 
   std::string quoted() {
@@ -137,8 +147,48 @@ bool all_numbers(const std::vector<Row>& rows, const Rows& list) {
     const auto broken = std::find_if_not(rows.begin(), rows.end(), is_whole);
     list.wrong(broken->line, "label " + broken->label + ": expected a whole number or a name");
   }
+  // A marker among numbers would be a class more, before or behind them in the order of bytes.
+  const auto is_marker = [](const Row& row) { return is_missing_label(row.label); };
+  const bool numbers = std::all_of(rows.begin(), rows.end(),
+                                   [&](const Row& row) { return is_whole(row) || is_marker(row); });
+  if (numbers) {
+    const auto marker = std::find_if(rows.begin(), rows.end(), is_marker);
+    list.wrong(marker->line, "label " + in_quotes(marker->label) +
+                                 ": expected a whole number, as in other lines; it stands for a "
+                                 "missing value");
+  }
   return false;
 }
+
+// The numbers of classes that are known.
+class KnownLabels {
+ public:
+  KnownLabels(const ClassNumbers& numbers, const Rows& list) : numbers_(numbers), list_(list) {}
+
+  std::int64_t operator()(const Row& row) {
+    const auto [place, is_new] = found_.emplace(row.label, 0);
+    if (is_new) place->second = number_of(row);
+    return place->second;
+  }
+
+ private:
+  std::int64_t number_of(const Row& row) const {
+    constexpr std::size_t kShown = 8;
+    const std::vector<std::string>& classes = *numbers_.known;
+    if (classes.empty()) {
+      if (const auto value = whole_number(row.label)) return *value;
+    } else if (const auto number = class_of(row.label, classes)) {
+      return *number;
+    }
+    list_.wrong(row.line, "label " + in_quotes(row.label) + " is no class of " + numbers_.where +
+                              (classes.empty() ? ", whose classes are numbers without names"
+                                               : ", which has " + some_of(classes, kShown)));
+  }
+
+  const ClassNumbers& numbers_;
+  const Rows& list_;
+  std::map<std::string, std::int64_t> found_;
+};
 
 std::map<std::string, std::int64_t> numbered(const std::vector<Row>& rows) {
   std::map<std::string, std::int64_t> names;
@@ -160,11 +210,18 @@ std::vector<Row> rows_of(Rows& list, const std::filesystem::path& path) {
 
 }  // namespace
 
-ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path) {
+ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path,
+                              const ClassNumbers& numbers) {
   const std::filesystem::path folder = folder_of(path);
   Rows list(text, path, Labels::needed);
   const std::vector<Row> rows = rows_of(list, path);
   ImageListing listing(folder);
+  if (numbers.known) {
+    KnownLabels label_of(numbers, list);
+    for (const Row& row : rows) listing.add(row.file, label_of(row));
+    listing.set_classes(*numbers.known);
+    return listing;
+  }
   if (all_numbers(rows, list)) {
     for (const Row& row : rows) listing.add(row.file, *whole_number(row.label));
     return listing;
@@ -177,8 +234,8 @@ ImageListing parse_image_list(std::string_view text, const std::filesystem::path
   return listing;
 }
 
-ImageListing read_image_list(const std::filesystem::path& path) {
-  return parse_image_list(read_text(path), path);
+ImageListing read_image_list(const std::filesystem::path& path, const ClassNumbers& numbers) {
+  return parse_image_list(read_text(path), path, numbers);
 }
 
 ImageListing read_image_names(const std::filesystem::path& path) {

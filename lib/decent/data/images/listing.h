@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,11 +36,21 @@ class ImageListing {
   std::vector<std::string> classes_;
 };
 
-/// Classes are the folders in `folder`, in the order of their names' bytes; the images of a class
+/// The numbers of classes.
+struct ClassNumbers {
+  /// The names of the classes of training, which give labels their numbers; empty where the
+  /// training data numbers them itself. nullopt: the data is that of training.
+  std::optional<std::vector<std::string>> known = std::nullopt;
+  std::string where = {};  // says so, for messages
+  bool bytewise = false;   // class_order
+};
+
+/// Classes are the folders in `folder`, sorted by sort_classes, or numbered as `numbers` knows
+/// them; the images of a class
 /// are the files in its folder and below that end in .jpg, .jpeg, .png or .webp, in the order of
 /// their paths. No file is opened. Throws UserError for a class without images, for images outside
 /// the folders, and for images of kinds that are not read.
-ImageListing list_folders(const std::filesystem::path& folder);
+ImageListing list_folders(const std::filesystem::path& folder, const ClassNumbers& numbers = {});
 
 /// All images in the folder and below it, without classes: first by what stands in the folder
 /// itself, then by their paths, so that the images of a folder for each class come in the order of
@@ -49,10 +60,14 @@ ImageListing list_images(const std::filesystem::path& folder);
 
 /// A text of two columns, image and class: `file,label`. Files are relative to the list's folder.
 /// Where all labels are whole numbers, they are the classes' numbers; else they are names, numbered
-/// in the order of their bytes. The first line may be a header. Throws UserError naming the line.
-ImageListing read_image_list(const std::filesystem::path& path);
+/// in the order of their bytes; labels that `numbers` knows have their numbers. Blanks around a
+/// field that is not in quotes do not count. The first line may be a header. Throws UserError
+/// naming the line, also for a label of no known class and for a marker of a missing value among
+/// numbers.
+ImageListing read_image_list(const std::filesystem::path& path, const ClassNumbers& numbers = {});
 /// The same of the text in a file of that name.
-ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path);
+ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path,
+                              const ClassNumbers& numbers = {});
 /// The same without classes: a second column may be absent, and is not looked at.
 ImageListing read_image_names(const std::filesystem::path& path);
 

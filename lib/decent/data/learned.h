@@ -1,0 +1,55 @@
+#pragma once
+// What a run learned of its training data: data.json. Files come from users, so every field is
+// distrusted. No torch.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decent/core/options.h"
+
+namespace decent {
+
+struct LearnedData {
+  std::string format = {};  // of data.train; empty: not known, as of runs without data.json
+  Options keys = {};        // of data.train, without places (OptionKey::is_place)
+  Options learned = {};     // Source::learned
+  std::vector<std::string> classes = {};  // their names; empty where the data numbers them
+  std::string where = {};                 // who says so, for messages; not part of the file
+
+  bool is_whole() const { return !format.empty(); }
+};
+
+/// data.json: JSON, with written_names.
+std::string print_learned(const LearnedData& data);
+
+/// Throws UserError naming `file` for a text that print_learned has not written.
+LearnedData parse_learned(std::string_view text, const std::string& file);
+
+/// The names as a file has them, in which all text is UTF-8: in names that are not, every byte that
+/// is no ASCII is written "\xe4", so that no two become the same.
+std::vector<std::string> written_names(const std::vector<std::string>& names);
+
+/// The number of the class that `label` names: by the name itself, without the blanks around it, or
+/// by the value where both are whole numbers. Nothing where no class has that name.
+std::optional<std::int64_t> class_of(std::string_view label,
+                                     const std::vector<std::string>& classes);
+
+/// The value of a label that is a whole number.
+std::optional<std::int64_t> number_in_label(std::string_view label);
+
+/// Sorts names of classes: by their values where all are whole numbers and not `bytewise`, else by
+/// their bytes. Throws UserError naming both where two are the same number (07 and 7).
+void sort_classes(std::vector<std::string>& classes, bool bytewise);
+
+/// The line that says that classes are in the order of their values; nothing where that is the
+/// order of their bytes.
+std::optional<std::string> note_on_order(const std::vector<std::string>& classes);
+
+/// Whether a label stands for a missing value rather than for a class: empty, NA, N/A, NaN, null,
+/// None (any case) or ?.
+bool is_missing_label(std::string_view label);
+
+}  // namespace decent
