@@ -102,7 +102,7 @@ def test_peer_that_never_comes(tmp_path: Path) -> None:
 # ---- signals --------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("workers", "rank", "name"), [(1, 0, "SIGINT"), (1, 0, "SIGTERM"), (3, 0, "SIGTERM"),
-                                                       (3, 2, "SIGINT"), (3, 1, "SIGUSR1")])
+                                                       (3, 2, "SIGINT"), (3, 1, "SIGUSR1"), (1, 0, "SIGHUP"), (3, 1, "SIGHUP")])
 def test_signal_stops_all_after_the_same_step(workers: int, rank: int, name: str, tmp_path: Path) -> None:
     with Started(workers, tmp_path) as run:
         run.wait_until_it_trains()
@@ -113,6 +113,22 @@ def test_signal_stops_all_after_the_same_step(workers: int, rank: int, name: str
         assert said and int(said.group(1)) == int(said.group(2)), run.said()
         assert (tmp_path / "run" / "checkpoints" / f"step-{said.group(2)}" / "manifest.json").exists()
         assert f'"kind":"end","status":"stopped","step":{said.group(1)},' in run.last_metrics_line()
+
+
+def test_nohup(tmp_path: Path) -> None:
+    """A run whose SIGHUP is ignored outlives its terminal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # children inherit it
+    try:
+        with Started(1, tmp_path) as run:
+            run.wait_until_it_trains()
+            os.kill(run.processes[0].pid, signal.SIGHUP)
+            time.sleep(0.5)
+            assert run.processes[0].poll() is None, run.said()
+            os.kill(run.processes[0].pid, signal.SIGTERM)
+            assert run.wait(10) == [75]
+            assert "by SIGTERM to worker 0" in run.said()
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_signal_to_torchrun(tmp_path: Path) -> None:
