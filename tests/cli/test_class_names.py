@@ -49,7 +49,7 @@ def test_the_same_numbers(classes: list[str], trained: Run, tmp_path: Path) -> N
     ended, = evaluate(tmp_path, trained.checkpoint(3), classes)
     assert (ended.code, ended.err) == (0, "")
     assert_says(ended.out, f"on {12 * len(classes)} samples")
-    counts = {words[0].strip("'"): words[-1] for words in (line.split() for line in ended.out.splitlines()) if words and words[0].strip("'") in CLASSES}
+    counts = {words[0].strip("'"): words[1] for words in (line.split() for line in ended.out.splitlines()) if words and words[0].strip("'") in CLASSES}
     assert counts == {name: "12" if name in classes else "0" for name in CLASSES}, ended.out
 
 

@@ -144,7 +144,7 @@ def test_behind_the_firewall(machines: Machines) -> None:
     assert last(machines.output(0), "eval")["accuracy"] > 0.96
     assert (machines.output(0) / "model.pt").exists()
     for number in (1, 2, 3):
-        assert [path.name for path in machines.output(number).iterdir()] == ["checkpoints"]
+        assert {path.name for path in machines.output(number).iterdir()} == {"checkpoints", "data.json"}
 
 
 def test_closed_port(machines: Machines) -> None:
