@@ -106,7 +106,8 @@ def test_what_a_killed_run_left_is_removed_when_it_is_resumed(tmp_path: Path) ->
 
 
 # Pages of the disk -> the files that may be the first that cannot be written. Every file takes a page or more.
-FULL = {2: ["run.log", "metrics.jsonl", "events.out.tfevents."], 3: ["run.log", "metrics.jsonl", "events.out.tfevents."],
+FULL = {2: ["run.log", "data.json", "metrics.jsonl", "events.out.tfevents."],
+        3: ["run.log", "data.json", "metrics.jsonl", "events.out.tfevents."],
         13: ["model.pt"], 31: ["model.safetensors"]}
 
 
