@@ -49,9 +49,7 @@ std::optional<LearnedData> known_data(const Program& program, const CommandFiles
   if (files.trains ? !flags.resume.has_value() : flags.checkpoint == "none") return std::nullopt;
   std::filesystem::path folder = recipe.output;
   if (files.checkpoint) {
-    std::error_code failed;
-    const auto checkpoint = std::filesystem::canonical(*files.checkpoint, failed);
-    folder = failed ? std::filesystem::path() : checkpoint.parent_path().parent_path();
+    folder = run_of_checkpoint(*files.checkpoint);
   } else if (files.trains && CheckpointFolder(RunFolder(folder).checkpoints()).steps().empty()) {
     return std::nullopt;
   }

@@ -14,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
+from learned_runs import Bright
 from predictions import predict, read_predictions
 from runs import attempt, error_message, merged, recipe, train
 
@@ -139,17 +140,6 @@ def texts(folder: Path, random: np.random.Generator) -> Case:
 
 
 # ---- images and arrays ----------------------------------------------------------------------------------------------
-
-class Bright(torch.nn.Module):
-    """Scores that are highest for the class whose pixel is bright."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.tensor(9.0))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.flatten(1) * self.scale
-
 
 def images(folder: Path, random: np.random.Generator) -> Case:
     """Folders or a list, of words or numbers; the class of an image is that of its name in training."""

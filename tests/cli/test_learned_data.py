@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from learned_runs import Bright
 from predictions import predict, predicted
 from program import run_alone
 from runs import Run, assert_same_run, assert_says, attempt, error_message, merged, recipe, refused, train
@@ -240,17 +241,6 @@ def images(folder: Path, classes: list[str]) -> dict:
         for number in range(2):
             Image.fromarray(np.full((1, 12), 0, np.uint8) + 255 * (np.arange(12) == int(name)).astype(np.uint8)).save(place / f"{number}.png")
     return {"format": "images", "path": str(folder), "channels": 1}
-
-
-class Bright(torch.nn.Module):
-    """The class is the place of the bright pixel."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scale = torch.nn.Parameter(torch.tensor(9.0))
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x.flatten(1) * self.scale
 
 
 @pytest.fixture

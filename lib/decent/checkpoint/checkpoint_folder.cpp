@@ -172,4 +172,10 @@ void CheckpointFolder::clear_leftovers() const {
   }
 }
 
+std::filesystem::path run_of_checkpoint(const std::filesystem::path& checkpoint) {
+  std::error_code failed;
+  const auto folder = std::filesystem::canonical(checkpoint, failed);
+  return failed ? std::filesystem::path() : folder.parent_path().parent_path();
+}
+
 }  // namespace decent

@@ -68,6 +68,10 @@ class CheckpointFolder {
   std::filesystem::path path_;
 };
 
+/// The output folder of the run that a checkpoint lies in; empty where the checkpoint is not there,
+/// as on the machine of another worker.
+std::filesystem::path run_of_checkpoint(const std::filesystem::path& checkpoint);
+
 /// "step-00000500", and the step in such a name; -1 in any other.
 std::string checkpoint_name(std::int64_t step);
 std::int64_t step_in_name(std::string_view name);

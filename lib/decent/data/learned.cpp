@@ -85,13 +85,6 @@ std::vector<std::string> texts_in(const Json& object, const char* key, const std
   return list_in<std::string>(*found);
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
-
 bool is_utf8(const std::string& text) {
   try {
     return !Json(text).dump().empty();
@@ -150,6 +143,13 @@ std::vector<std::string> written_names(const std::vector<std::string>& names) {
   std::vector<std::string> written;
   for (const std::string& name : names) written.push_back(written_name(name));
   return written;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
 std::optional<std::int64_t> number_in_label(std::string_view label) {

@@ -37,6 +37,9 @@ std::vector<std::string> written_names(const std::vector<std::string>& names);
 std::optional<std::int64_t> class_of(std::string_view label,
                                      const std::vector<std::string>& classes);
 
+/// Without the spaces and tabs around it.
+std::string_view trimmed(std::string_view text);
+
 /// The value of a label that is a whole number.
 std::optional<std::int64_t> number_in_label(std::string_view label);
 

@@ -1,8 +1,8 @@
 #include "decent/train/averaged_model.h"
 
 #include <filesystem>
-#include <system_error>
 
+#include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/checkpoint/facts.h"
 #include "decent/core/error.h"
 #include "decent/parallel/tensor_names.h"
@@ -15,13 +15,6 @@
 
 namespace decent {
 namespace {
-
-// Empty where it is on the machines of other workers.
-std::filesystem::path run_of(const FoundCheckpoint& found) {
-  std::error_code failed;
-  const auto folder = std::filesystem::canonical(found.folder, failed);
-  return failed ? std::filesystem::path() : folder.parent_path().parent_path();
-}
 
 // In place of the weights: of the parameters that were trained.
 void load_ema(const ResumeContext& context, const FoundCheckpoint& found, const Task& task,
@@ -68,7 +61,7 @@ AveragedModel load_average(const ResumeContext& context, Task& task, Communicato
           .distance = distance,
           .metrics = found->manifest.metrics,
           .foreign = is_of_run(*found, folder) ? "" : found->folder,
-          .run = run_of(*found)};
+          .run = run_of_checkpoint(found->folder)};
 }
 
 }  // namespace decent

@@ -121,8 +121,8 @@ std::unique_ptr<Source> open_as_learned(const Options& options, const Reading& r
     return reading.needs_target ? open_with(options) : open_without_target(options, nullptr);
   }
   return open_csv_as(open_text_files(options.get<Paths>("path")), reference_of(options),
-                     csv_options(options), known_table_in(*reading.learned, reading.where),
-                     column_keys(*reading.keys), reading.needs_target);
+                     csv_options(options), known_table_in(reading), column_keys(*reading.keys),
+                     reading.needs_target);
 }
 
 }  // namespace

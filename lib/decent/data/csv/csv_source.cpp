@@ -32,7 +32,7 @@ struct Plan {
   std::size_t width = 0;           // elements of x
 };
 
-KnownColumns columns_of(const Layout& layout) {
+KnownColumns known_columns(const Layout& layout) {
   KnownColumns columns{
       .names = layout.names, .columns = layout.columns, .x = layout.x, .y = layout.y};
   for (std::size_t i = 0; i < layout.columns; ++i)
@@ -42,7 +42,7 @@ KnownColumns columns_of(const Layout& layout) {
 
 std::shared_ptr<Plan> make_plan(Learned learned, const Layout& layout, const Filling& filling) {
   auto plan = std::make_shared<Plan>();
-  plan->columns = columns_of(layout);
+  plan->columns = known_columns(layout);
   plan->learned = std::move(learned);
   for (std::size_t i = 0; i < layout.x.size(); ++i) {
     Input input{.at = plan->width, .filling = filling.number.value_or(plan->learned.means[i])};
@@ -199,8 +199,8 @@ Opened open_tables(const TextFiles& files, const CsvOptions& options, const Fill
   if (first.y.size() > 1 && options.y_type == "class")
     throw UserError("y_type: a class is one column, y names " + std::to_string(first.y.size()));
   if (known != nullptr && first.text() != known->columns) {
-    throw UserError("'" + files.front()->name() + "' has other columns than the reference '" +
-                    known->from + "': expected " + known->columns + "; got " + first.text());
+    throw UserError("'" + files.front()->name() + "' has other columns than the reference " +
+                    known->from + ": expected " + known->columns + "; got " + first.text());
   }
   Survey survey(first, options.y_type);
   Opened opened;
@@ -209,7 +209,7 @@ Opened open_tables(const TextFiles& files, const CsvOptions& options, const Fill
                                  known, known == nullptr ? &survey : nullptr));
   }
   opened.learned = known != nullptr ? *known : survey.learned(files.front()->name(), filling.mean);
-  opened.learned.from = files.front()->name();
+  opened.learned.from = "'" + files.front()->name() + "'";
   opened.learned.filled = 0;
   for (const Table& table : opened.tables) opened.learned.filled += table.filled;
   return opened;
@@ -250,14 +250,13 @@ std::unique_ptr<Source> sources_of(Opened opened, const Filling& filling, const 
   return concatenated(std::move(sources), std::move(names));
 }
 
-void check_reference(const Learned& reference, const Learned& known, const Filling& filling,
-                     const std::string& where) {
+void check_reference(const Learned& reference, const Learned& known, const Filling& filling) {
   const bool same = reference.categories == known.categories &&
                     reference.classes == known.classes &&
                     (!filling.mean || reference.means == known.means);
   if (same) return;
-  throw UserError("reference: the categories, classes or means of '" + reference.from +
-                  "' are not those of " + where +
+  throw UserError("reference: the categories, classes or means of " + reference.from +
+                  " are not those of " + known.from +
                   ", by which the data is read; leave reference out");
 }
 
@@ -279,10 +278,9 @@ std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& ref
   const Filling filling = filling_of(options.missing);
   if (!reference.empty()) {
     check_reference(open_tables(reference, options, filling, nullptr).learned, known.learned,
-                    filling, known.columns.where);
+                    filling);
   }
   Opened opened{.tables = {}, .learned = known.learned};
-  opened.learned.from = known.columns.where;
   opened.learned.filled = 0;
   if (!needs_target) opened.learned.target = Target::none;  // the names of its classes are kept
   for (const auto& file : files) {

@@ -7,6 +7,7 @@
 #include "decent/data/csv/layout.h"
 #include "decent/data/csv/survey.h"
 #include "decent/data/csv/text_file.h"
+#include "decent/data/formats.h"
 #include "decent/data/source.h"
 
 namespace decent::csv {
@@ -36,9 +37,10 @@ std::unique_ptr<Source> open_csv_inputs(const TextFiles& files, const TextFiles&
                                         const std::optional<Layout>& like,
                                         const CsvOptions& options);
 
-/// KnownTable as values with names, and back. Throws UserError naming `where` for values that no
+/// KnownTable as values with names, but for the classes, which stand beside them; and back, from a
+/// reading that has learned something. Throws UserError naming reading.where for values that no
 /// table has given.
 Options options_of(const KnownTable& known);
-KnownTable known_table_in(const Options& learned, const std::string& where);
+KnownTable known_table_in(const Reading& reading);
 
 }  // namespace decent::csv

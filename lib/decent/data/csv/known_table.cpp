@@ -61,9 +61,9 @@ class Reader {
   const std::string& where_;
 };
 
-// The words of a column in their order, which look-ups rely on.
-std::vector<std::string> sorted_words(const Reader& reader, const std::string& name) {
-  std::vector<std::string> words = reader.list<std::string>(name);
+// Words in their order, which look-ups rely on.
+std::vector<std::string> sorted(const Reader& reader, const std::string& name,
+                                std::vector<std::string> words) {
   if (!std::is_sorted(words.begin(), words.end())) reader.fail(name);
   return words;
 }
@@ -90,12 +90,12 @@ Options options_of(const KnownTable& known) {
   options.set("means", std::vector<double>(known.learned.means.begin(), known.learned.means.end()));
   for (const auto& [target, name] : kTargets)
     if (target == known.learned.target) options.set("target", std::string(name));
-  options.set("words_of_y", known.learned.classes);
   return options;
 }
 
-KnownTable known_table_in(const Options& learned, const std::string& where) {
-  const Reader reader(learned, where);
+KnownTable known_table_in(const Reading& reading) {
+  const Options& learned = *reading.learned;
+  const Reader reader(learned, reading.where);
   KnownTable known;
   KnownColumns& columns = known.columns;
   columns.names = reader.list<std::string>("columns");
@@ -106,19 +106,21 @@ KnownTable known_table_in(const Options& learned, const std::string& where) {
   columns.x = reader.columns("x", columns.columns);
   columns.y = reader.columns("y", columns.columns);
   columns.one_hot = reader.columns("one_hot", columns.columns);
-  columns.where = where;
+  columns.where = reading.where;
   if (columns.x.empty()) reader.fail("x");
   for (std::size_t i = 0; i < columns.x.size(); ++i) {
     const bool has = std::count(columns.one_hot.begin(), columns.one_hot.end(), columns.x[i]) > 0;
-    known.learned.categories.push_back(has && !learned.is_null(categories_name(i))
-                                           ? sorted_words(reader, categories_name(i))
+    const std::string name = categories_name(i);
+    known.learned.categories.push_back(has && !learned.is_null(name)
+                                           ? sorted(reader, name, reader.list<std::string>(name))
                                            : std::vector<std::string>{});
   }
   for (const double mean : reader.list<double>("means"))
     known.learned.means.push_back(static_cast<float>(mean));
   if (known.learned.means.size() != columns.x.size()) reader.fail("means");
   known.learned.target = target_in(reader);
-  known.learned.classes = reader.list<std::string>("words_of_y");
+  known.learned.classes = sorted(reader, "classes", reading.classes);
+  known.learned.from = reading.where;
   const bool has_target = known.learned.target != Target::none;
   if (has_target == columns.y.empty()) reader.fail("target");
   return known;

@@ -157,15 +157,6 @@ void find_roles(const TextFile& file, const CsvOptions& options, Layout& layout)
   }
 }
 
-// The columns of a file, whatever they are used for.
-Layout columns_of(const TextFile& file, const CsvOptions& options) {
-  CsvOptions all;
-  all.y = {"none"};
-  all.header = options.header;
-  all.separator = options.separator;
-  return read_layout(file, all);
-}
-
 // The columns of the target and of no input.
 std::size_t targets_of(const Layout& layout) {
   return static_cast<std::size_t>(
@@ -206,6 +197,14 @@ std::vector<std::string> inputs_like(const TextFile& file, const Layout& own, co
 }
 
 }  // namespace
+
+Layout columns_of(const TextFile& file, const CsvOptions& options) {
+  CsvOptions all;
+  all.y = {"none"};
+  all.header = options.header;
+  all.separator = options.separator;
+  return read_layout(file, all);
+}
 
 // Names are words: a table without a header has a number in its first row.
 bool looks_like_names(const std::vector<std::string>& cells) {

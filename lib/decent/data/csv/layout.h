@@ -62,6 +62,9 @@ std::vector<std::size_t> columns_named(const TextFile& file, const Layout& layou
                                        const std::string& key,
                                        const std::vector<std::string>& wanted);
 
+/// All columns of a file, whatever they are used for.
+Layout columns_of(const TextFile& file, const CsvOptions& options);
+
 /// The cells of the first row; whether they look like a header: words, and no number among them.
 std::vector<std::string> first_row(const TextFile& file, CellFormat format);
 bool looks_like_names(const std::vector<std::string>& cells);

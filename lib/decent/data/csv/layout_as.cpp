@@ -154,17 +154,14 @@ void check_keys(const TextFile& file, const CsvOptions& options, const CsvOption
 
 Layout layout_as(const TextFile& file, const CsvOptions& options, const KnownColumns& known,
                  const CsvOptions& trained, bool needs_target) {
-  CsvOptions all;
-  all.y = {"none"};
-  all.separator = options.separator;
-  all.header = options.header;
+  CsvOptions own = options;
   if (options.header == "auto") {
     const std::vector<std::string> cells =
         first_row(file, {.separator = separator_of(file, options.separator)});
     const bool names = has_all_names(cells, known) || looks_like_names(cells);
-    all.header = names ? "true" : "false";
+    own.header = names ? "true" : "false";
   }
-  Layout layout = read_layout(file, all);
+  Layout layout = columns_of(file, own);
   const Matching matching(file, layout, known, needs_target);
   layout.x = matching.find(known.x);
   layout.y = needs_target ? matching.find(known.y) : std::vector<std::size_t>{};

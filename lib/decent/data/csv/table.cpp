@@ -12,11 +12,6 @@ namespace {
 
 constexpr std::size_t kShownClasses = 8;
 
-// The name of a file; what a run knows of its training data has its quotes already.
-std::string in_quotes_once(const std::string& from) {
-  return from.starts_with("'") || from == "data.train" ? from : "'" + from + "'";
-}
-
 class Scan {
  public:
   Scan(const Layout& layout, const Filling& filling, const Learned* known, Survey* survey)
@@ -122,10 +117,10 @@ class Scan {
     const std::size_t left = sorted.size() > kShownClasses ? sorted.size() - kShownClasses : 0;
     if (left > 0) shown.resize(kShownClasses);
     const auto nearest = nearest_name(word, sorted);
-    reader.fail(layout_.column(column) + ": expected one of the " + what + " of " +
-                in_quotes_once(known_->from) + ", " + join(shown) +
-                (left > 0 ? " and " + std::to_string(left) + " more" : "") + ", got " +
-                in_quotes(word) + (nearest ? "; did you mean " + in_quotes(*nearest) + "?" : ""));
+    reader.fail(layout_.column(column) + ": expected one of the " + what + " of " + known_->from +
+                ", " + join(shown) + (left > 0 ? " and " + std::to_string(left) + " more" : "") +
+                ", got " + in_quotes(word) +
+                (nearest ? "; did you mean " + in_quotes(*nearest) + "?" : ""));
   }
 
   [[noreturn]] void fail_ragged(const CellReader& reader, std::size_t cells) const {

@@ -76,14 +76,7 @@ class Rows {
     const std::string_view plain = text_.substr(0, length);
     if (plain.find('\0') != std::string_view::npos) wrong(line_, "a zero byte: not a text");
     text_.remove_prefix(length);
-    return std::string(without_blanks(plain));
-  }
-
-  static std::string_view without_blanks(std::string_view field) {
-    constexpr std::string_view kBlank = " \t";
-    const std::size_t begin = field.find_first_not_of(kBlank);
-    if (begin == std::string_view::npos) return {};
-    return field.substr(begin, field.find_last_not_of(kBlank) - begin + 1);
+    return std::string(trimmed(plain));
   }
 
   std::string quoted() {
