@@ -18,7 +18,7 @@
 #include "decent/train/announcements.h"
 #include "decent/train/averaged_model.h"
 #include "decent/train/class_report.h"
-#include "decent/train/evaluator.h"
+#include "decent/train/evaluation/evaluator.h"
 #include "decent/train/left_out_list.h"
 #include "decent/train/model_files.h"
 #include "decent/train/recipe_names.h"
@@ -47,7 +47,8 @@ void evaluate(Program& program, TriedTask& tried, const AveragedModel& model,
   Evaluator evaluator(
       task, communicator, *program.world,
       has_class_report(task) ? EvaluationDetail::confusion : EvaluationDetail::scores);
-  const Evaluation evaluation = evaluator.evaluate(model.step);
+  // Signals are not caught here: one ends the program.
+  const Evaluation evaluation = evaluator.evaluate(model.step).value();
   const EvalMetrics metrics{.step = model.step,
                             .epoch = model.epochs_done,
                             .loss = evaluation.loss,

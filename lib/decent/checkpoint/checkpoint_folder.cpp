@@ -140,6 +140,16 @@ void CheckpointFolder::publish(const Manifest& manifest) const {
   sync_folder(path_ / "..");  // which has the name of this folder, perhaps a new one
 }
 
+void CheckpointFolder::note_evaluation(std::int64_t step, const Numbers& metrics,
+                                       const Numbers& evaluations) const {
+  const std::filesystem::path file = path_of(step) / kManifestName;
+  Manifest manifest = parse_manifest(read_text(file), file.string());
+  manifest.metrics = metrics;
+  manifest.evaluations = evaluations;
+  manifest.evaluation_pending = false;
+  write_file(file, print_manifest(manifest));
+}
+
 void CheckpointFolder::discard(std::int64_t step) const noexcept {
   std::error_code ignored;
   std::filesystem::remove_all(temporary(step, kWriting), ignored);

@@ -49,6 +49,10 @@ class CheckpointFolder {
   /// name. Replaces an existing checkpoint of the same step. Throws WriteError.
   void publish(const Manifest& manifest) const;
 
+  /// Adds the evaluation of that step to a published checkpoint, of which it was pending: the
+  /// manifest is replaced at once. Throws WriteError, CheckpointDamaged.
+  void note_evaluation(std::int64_t step, const Numbers& metrics, const Numbers& evaluations) const;
+
   /// Removes the folder of begin(). Never throws, because the disk may be full.
   void discard(std::int64_t step) const noexcept;
 

@@ -64,6 +64,12 @@ class ManifestReader {
     return value.get<double>();
   }
 
+  bool flag(const char* key) const {
+    const Json& value = field(key);
+    if (!value.is_boolean()) fail(std::string(key) + " is neither true nor false");
+    return value.get<bool>();
+  }
+
   const Json& list(const char* key) const {
     const Json& value = field(key);
     if (!value.is_array()) fail(std::string(key) + " is not a list");
@@ -192,20 +198,21 @@ std::string print_manifest(const Manifest& manifest) {
   for (const auto& [topic, value] : manifest.facts) facts[topic] = value;
   Json files = Json::array();
   for (const CheckpointFile& file : manifest.files) files.push_back(json_of(file));
-  const Json json = {{"format", kFormat},
-                     {"version", manifest.copies_alike() ? kSharedVersion : kVersion},
-                     {"run", manifest.run},
-                     {"program", manifest.program},
-                     {"step", manifest.step},
-                     {"epoch", manifest.epoch},
-                     {"consumed", manifest.consumed},
-                     {"epochs_done", manifest.epochs_done},
-                     {"world_size", manifest.world_size},
-                     {"metrics", json_of(manifest.metrics)},
-                     {"evaluations", json_of(manifest.evaluations)},
-                     {"files", files},
-                     {"recipe", manifest.recipe},
-                     {"facts", facts}};
+  Json json = {{"format", kFormat},
+               {"version", manifest.copies_alike() ? kSharedVersion : kVersion},
+               {"run", manifest.run},
+               {"program", manifest.program},
+               {"step", manifest.step},
+               {"epoch", manifest.epoch},
+               {"consumed", manifest.consumed},
+               {"epochs_done", manifest.epochs_done},
+               {"world_size", manifest.world_size},
+               {"metrics", json_of(manifest.metrics)},
+               {"evaluations", json_of(manifest.evaluations)},
+               {"files", files},
+               {"recipe", manifest.recipe},
+               {"facts", facts}};
+  if (manifest.evaluation_pending) json["evaluation_pending"] = true;
   // Values come from recipes and names of tensors, which need not be UTF-8.
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
   const std::string body = text.substr(text.find('\n') + 1) + "\n";  // without the brace
@@ -232,6 +239,8 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
                     .world_size = reader.count("world_size", 1),
                     .recipe = reader.text("recipe")};
   manifest.metrics = read_numbers(reader, "metrics");
+  manifest.evaluation_pending =
+      reader.has("evaluation_pending") && reader.flag("evaluation_pending");
   if (reader.has("evaluations")) manifest.evaluations = read_numbers(reader, "evaluations");
   read_facts(reader, manifest);
   read_files(reader, file, version == kSharedVersion, manifest);

@@ -39,6 +39,8 @@ struct Manifest {
   std::int64_t world_size = 1;
   /// The evaluation of this step, {"loss", 0.1}, ..; empty if there was none.
   Numbers metrics = {};
+  /// Whether that evaluation is still to come: the checkpoint was saved before it.
+  bool evaluation_pending = false;
   /// What the run remembers of all its evaluations: {"stop.best", 0.1}, ..; empty where nothing
   /// looks at them.
   Numbers evaluations = {};

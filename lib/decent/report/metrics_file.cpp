@@ -24,6 +24,7 @@ struct Line {
   double loss = 0;  // NaN where it is none
   double wall_s = 0;
   bool stopped_early = false;
+  bool is_added = false;  // an evaluation of other data or of another run's checkpoint
 };
 
 std::string text_in(const Json& object, const char* key) {
@@ -48,7 +49,8 @@ std::optional<Line> read_line(const std::string& text) {
               .step = step->get<std::int64_t>(),
               .loss = number_in(object, "loss"),
               .wall_s = number_in(object, "wall_s"),
-              .stopped_early = object.value("stopped_early", Json()) == Json(true)};
+              .stopped_early = object.value("stopped_early", Json()) == Json(true),
+              .is_added = object.contains("source") || object.contains("checkpoint")};
 }
 
 // Names of files need not be UTF-8.
@@ -120,14 +122,21 @@ void MetricsFile::write_line(const std::string& line) {
   if (!written) throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
 }
 
-void cut_metrics(const std::filesystem::path& path, std::int64_t step, std::int64_t log_every) {
+void cut_metrics(const std::filesystem::path& path, const MetricsCut& cut) {
   if (!std::filesystem::exists(path)) return;
   const auto completion = completion_in(path);
-  const bool ended_between = completion && completion->step == step && step % log_every != 0;
+  // Whether the train line that comes next is one of a last step.
+  bool ended_between = completion && completion->step == cut.step && cut.step % cut.log_every != 0;
   std::string kept;
   for_each_line(path, [&](const Line& line, const std::string& text) {
-    const bool is_last = ended_between && line.kind == "train" && line.step == step;
-    if (line.kind != "end" && line.step <= step && !is_last) kept += text + "\n";
+    if (line.kind == "end" || line.step > cut.step) return;
+    const bool is_here = line.step == cut.step;
+    const bool evaluates = line.kind == "eval" && is_here && !line.is_added;
+    if (cut.evaluation_pending && evaluates) {
+      ended_between = true;
+    } else if (!(ended_between && is_here && line.kind == "train")) {
+      kept += text + "\n";
+    }
   });
   write_file(path, kept);
 }

@@ -78,11 +78,18 @@ class MetricsFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// Keeps the lines of steps up to `step`, without end lines, as if the run had just done that step
-/// and had train lines every `log_every` steps: that of a run's last step, which may come between,
-/// goes too where the run completed with `step`. Also removes an incomplete last line (the program
-/// was killed while it wrote). Throws WriteError.
-void cut_metrics(const std::filesystem::path& path, std::int64_t step, std::int64_t log_every);
+/// Where a run goes on.
+struct MetricsCut {
+  std::int64_t step = 0;
+  std::int64_t log_every = 1;       // train lines come every so many steps
+  bool evaluation_pending = false;  // the run goes on with the evaluation of that step
+};
+
+/// Keeps the lines of steps up to `cut.step`, without end lines, as if the run had just done that
+/// step: the train line of a run's last step, which may come between, goes too where the run
+/// completed with that step. Where the evaluation is pending, its line goes and what followed it.
+/// Also removes an incomplete last line (the program was killed while it wrote). Throws WriteError.
+void cut_metrics(const std::filesystem::path& path, const MetricsCut& cut);
 
 /// The highest step of all lines except end lines; 0 if there is none, or no such file.
 std::int64_t last_step_in(const std::filesystem::path& path);

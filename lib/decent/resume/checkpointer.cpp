@@ -42,12 +42,30 @@ void Checkpointer::save(const Progress& progress, const NamedTensors& state, boo
   wait();
   const auto begin = Clock::now();
   image_.copy(options_.copies_alike && !leads() ? parts_of(state).own : state);
-  ++saves_;
   last_step_ = progress.step;
+  start(in_background, [this, progress, begin] { write(progress, begin); });
+}
+
+void Checkpointer::note_evaluation(const Numbers& metrics, const Numbers& evaluations,
+                                   bool in_background) {
+  wait();
+  start(in_background,
+        [this, step = last_step_, metrics, evaluations] { amend(step, metrics, evaluations); });
+}
+
+void Checkpointer::start(bool in_background, const std::function<void()>& work) {
+  ++saves_;
+  const auto keeping = [this, work] {
+    try {
+      work();
+    } catch (...) {
+      keep_failure();
+    }
+  };
   if (options_.recipe.background && in_background) {
-    thread_ = std::thread([this, progress, begin] { write(progress, begin); });
+    thread_ = std::thread(keeping);
   } else {
-    write(progress, begin);
+    keeping();
     check();
   }
 }
@@ -55,23 +73,23 @@ void Checkpointer::save(const Progress& progress, const NamedTensors& state, boo
 // ---- the writing thread ---------------------------------------------------------------------
 
 // Only this worker's own failures are kept: another one's ends the run by itself.
-void Checkpointer::write(const Progress& progress, Clock::time_point begin) noexcept {
-  try {
-    const auto manifest = write_replicas(progress);
-    const bool published = manifest && publish(*manifest);
-    {
-      const std::lock_guard lock(mutex_);
-      seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
-    }
-    if (!leads()) return;
-    if (published) {
-      prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
-    } else {
-      options_.folder.discard(progress.step);  // makes room on a full disk
-    }
-  } catch (...) {
+void Checkpointer::keep_failure() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (!failure_) failure_ = std::current_exception();
+}
+
+void Checkpointer::write(const Progress& progress, Clock::time_point begin) {
+  const auto manifest = write_replicas(progress);
+  const bool published = manifest && publish(*manifest);
+  {
     const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = std::current_exception();
+    seconds_ = std::chrono::duration<double>(Clock::now() - begin).count();
+  }
+  if (!leads()) return;
+  if (!published) {
+    options_.folder.discard(progress.step);  // makes room on a full disk
+  } else if (!progress.evaluation_pending) {
+    prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
   }
 }
 
@@ -86,8 +104,7 @@ auto Checkpointer::keeping_failure(Stage stage) {
     try {
       return stage();
     } catch (...) {
-      const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
+      keep_failure();
       throw;
     }
   };
@@ -105,6 +122,7 @@ std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   manifest.consumed = progress.consumed;
   manifest.epochs_done = progress.epochs_done;
   manifest.metrics = progress.metrics;
+  manifest.evaluation_pending = progress.evaluation_pending;
   manifest.evaluations = progress.evaluations;
   for (const int rank : progress.workers.ranks) {
     CheckpointFile file = written[static_cast<std::size_t>(rank)].value.value();
@@ -131,6 +149,21 @@ bool Checkpointer::publish(const Manifest& manifest) {
   return all_done(options_.world.attempt(stage_name("published"), keeping_failure([&] {
                                            if (leads()) options_.folder.publish(manifest);
                                          })));
+}
+
+// The lines of an evaluation are durable before any manifest says that there was one, so that a
+// run never resumes behind an evaluation without them.
+void Checkpointer::amend(std::int64_t step, const Numbers& metrics, const Numbers& evaluations) {
+  World& world = options_.world;
+  const auto lines =
+      world.attempt(stage_name("lines"), keeping_failure([this] { options_.before_publishing(); }));
+  if (!all_done(lines)) return;
+  const auto amended = world.attempt(stage_name("evaluated"), keeping_failure([&] {
+                                       if (!leads()) return;
+                                       options_.folder.note_evaluation(step, metrics, evaluations);
+                                     }));
+  if (all_done(amended) && leads())
+    prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
 }
 
 }  // namespace decent

@@ -6,7 +6,9 @@
 // which may go on in a thread beside training:
 //   1. every worker makes its file durable in a temporary folder, and tells the others its checksum
 //   2. of the workers that share a folder, the lowest rank writes the manifest and renames
-//   3. once that is done everywhere, the same ones remove what need not be kept
+//   3. once that is done everywhere, the same ones remove what need not be kept; where an
+//   evaluation
+//      of the step follows, once its figures are in the manifests
 // A checkpoint is thus never seen on one machine before all replicas are durable on theirs, and
 // none is removed before a newer one is.
 //
@@ -62,7 +64,8 @@ class Checkpointer {
     std::int64_t consumed = 0;
     double epochs_done = 0;
     Numbers metrics = {};
-    Numbers evaluations = {};  // what the run remembers of all of them
+    bool evaluation_pending = false;  // see Manifest
+    Numbers evaluations = {};         // what the run remembers of all of them
   };
 
   /// Saves `state`, once the save before is done; in the background where the recipe says so and
@@ -71,6 +74,11 @@ class Checkpointer {
   /// parameter that is not finite. What went wrong with another worker's part is for that one to
   /// throw.
   void save(const Progress& progress, const NamedTensors& state, bool in_background = true);
+
+  /// Adds the evaluation of its step to the last checkpoint, which was saved without; in the
+  /// background as save() is. Collective. Throws as save() does.
+  void note_evaluation(const Numbers& metrics, const Numbers& evaluations,
+                       bool in_background = true);
 
   /// Throws what went wrong with this worker's part of the last save, where that is known already.
   void check();
@@ -90,7 +98,10 @@ class Checkpointer {
   using Clock = std::chrono::steady_clock;
   int leader_of(int rank) const { return options_.leaders.at(static_cast<std::size_t>(rank)); }
   bool leads() const;
-  void write(const Progress& progress, Clock::time_point begin) noexcept;
+  void start(bool in_background, const std::function<void()>& work);
+  void keep_failure() noexcept;
+  void write(const Progress& progress, Clock::time_point begin);
+  void amend(std::int64_t step, const Numbers& metrics, const Numbers& evaluations);
   std::optional<Manifest> write_replicas(const Progress& progress);
   CheckpointFile write_own(const Progress& progress);
   bool publish(const Manifest& manifest);

@@ -15,7 +15,7 @@
 namespace decent {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalCheckpoint, step, digest, error, unreadable, replicas,
-                                   metrics, measure)
+                                   metrics, measure, pending)
 
 namespace {
 
@@ -64,6 +64,7 @@ LocalCheckpoint examine(const std::filesystem::path& folder, std::int64_t step) 
     local.digest = identity_of(manifest);
     local.metrics = manifest.metrics;
     local.measure = measure_of(manifest.facts);
+    local.pending = manifest.evaluation_pending;
   } catch (const CheckpointDamaged& error) {
     local.error = error.what();
   } catch (const UserError& error) {  // also a file that cannot be read
@@ -77,6 +78,16 @@ void add_holders(Candidate& candidate, const LocalCheckpoint& local, std::size_t
   for (int replica : local.replicas) {
     candidate.holders[replica].push_back(static_cast<int>(rank));
   }
+}
+
+void add_manifest(Candidate& candidate, const LocalCheckpoint& local, int rank) {
+  std::vector<int>& workers = candidate.with_manifest;
+  const bool counts = workers.empty() || (candidate.pending && !local.pending);
+  workers.insert(counts ? workers.begin() : workers.end(), rank);
+  if (!counts) return;
+  candidate.metrics = local.metrics;
+  candidate.measure = local.measure;
+  candidate.pending = local.pending;
 }
 
 }  // namespace
@@ -114,9 +125,7 @@ std::vector<Candidate> candidates_in(const CheckpointsByRank& by_rank) {
       Candidate& candidate = found[{local.step, local.digest}];
       candidate.step = local.step;
       candidate.digest = local.digest;
-      candidate.metrics = local.metrics;
-      candidate.measure = local.measure;
-      candidate.with_manifest.push_back(static_cast<int>(rank));
+      add_manifest(candidate, local, static_cast<int>(rank));
       add_holders(candidate, local, rank);
     }
   }

@@ -21,6 +21,7 @@ struct LocalCheckpoint {
   std::vector<int> replicas = {};  // whose files are there
   Numbers metrics = {};            // of its evaluation, where it was evaluated
   Facts measure = {};              // what these mean: see measure_of
+  bool pending = false;            // that evaluation is still to come; see Manifest
 };
 
 using CheckpointsByRank = std::vector<std::vector<LocalCheckpoint>>;
@@ -35,13 +36,15 @@ std::vector<LocalCheckpoint> local_checkpoint_at(const std::filesystem::path& fo
 /// Everybody's, by rank. Collective.
 CheckpointsByRank share_local_checkpoints(World& world, const std::vector<LocalCheckpoint>& own);
 
-/// A checkpoint as all workers together have it.
+/// A checkpoint as all workers together have it. Where it was evaluated on some machines only, the
+/// program was killed before it had written that down on the others: it counts as evaluated.
 struct Candidate {
   std::int64_t step = 0;
   std::string digest;
   Numbers metrics = {};
   Facts measure = {};
-  std::vector<int> with_manifest = {};           // workers
+  bool pending = true;
+  std::vector<int> with_manifest = {};           // workers, first those whose manifest counts
   std::map<int, std::vector<int>> holders = {};  // replica -> workers
 };
 

@@ -19,6 +19,10 @@ namespace {
 
 std::int64_t step_of(const FoundCheckpoint* start) { return start ? start->manifest.step : 0; }
 
+bool is_pending(const FoundCheckpoint* start) {
+  return start && start->manifest.evaluation_pending;
+}
+
 // After a crash nobody misses the lines that come again. A user who goes back may.
 bool leaves_something_behind(const RunOutputOptions& options, const RunFolder& folder) {
   if (!options.start) return std::filesystem::exists(folder.metrics());
@@ -33,8 +37,9 @@ void open_run_files(const ResumeContext& context, const RunOutputOptions& option
                      folder.set_aside().string() + "'");
   }
   // All lines of a run that starts afresh are of step 0 or later.
-  cut_metrics(folder.metrics(), options.start ? step_of(options.start) : -1,
-              context.recipe.log.every_steps);
+  cut_metrics(folder.metrics(), {.step = options.start ? step_of(options.start) : -1,
+                                 .log_every = context.recipe.log.every_steps,
+                                 .evaluation_pending = is_pending(options.start)});
   write_file(folder.recipe(), print_recipe(context.recipe));
   context.log.open_file(folder.log());
 }
@@ -47,14 +52,25 @@ bool holds_start(const CheckpointFolder& checkpoints, const FoundCheckpoint* sta
                                      failed);
 }
 
+// The other machine of a run had noted the evaluation, and this one was killed before it did.
+void finish_evaluation(const CheckpointFolder& checkpoints, const Manifest& manifest) {
+  if (manifest.evaluation_pending) return;
+  checkpoints.visit_manifests([&](std::int64_t step, const Manifest& own) {
+    if (step == manifest.step && own.evaluation_pending)
+      checkpoints.note_evaluation(step, manifest.metrics, manifest.evaluations);
+  });
+}
+
 // The other machine of a run was killed after this one was ready to give the checkpoint its name,
 // and had done so itself.
 void finish_start(const CheckpointFolder& checkpoints, const FoundCheckpoint* start) {
   if (!start) return;
   const std::int64_t step = start->manifest.step;
   const bool here = start->folder == checkpoints.path_of(step);
-  if (!here || std::filesystem::exists(start->folder)) return;
-  if (std::filesystem::exists(checkpoints.writing_path_of(step))) {
+  if (!here) return;
+  if (std::filesystem::exists(start->folder)) {
+    finish_evaluation(checkpoints, start->manifest);
+  } else if (std::filesystem::exists(checkpoints.writing_path_of(step))) {
     checkpoints.publish(start->manifest);
   }
 }
@@ -83,6 +99,7 @@ bool is_leftover(const RunFolder& folder, const std::string& name) {
 
 // A checkpoint's evaluations tell whether a run that ended early ends there still.
 bool reaches(const EndMetrics& end, const FoundCheckpoint* start, const PlannedEnd& planned) {
+  if (is_pending(start)) return false;
   if (start) return end.step >= planned.step && step_of(start) >= planned.step;
   return end.step >= planned.step || (end.stopped_early && planned.same_stop);
 }

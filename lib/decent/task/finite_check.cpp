@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "decent/core/error.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -77,6 +78,16 @@ std::optional<std::string> FiniteCheck::find_lost(const Model& model) const {
   }
   if (named.empty()) return std::nullopt;
   return some_of(named, kMax);
+}
+
+void FiniteCheck::check_trained(const Model& model, std::int64_t step) const {
+  const auto lost = find_lost(model);
+  if (!lost) return;
+  throw Error(ExitCode::diverged,
+              "training diverged: after step " + std::to_string(step) +
+                  " the averaged model is not finite in " + *lost +
+                  ", so that it was not exported.\nA smaller optimizer.lr or a longer "
+                  "schedule.warmup_steps may help.");
 }
 
 }  // namespace decent

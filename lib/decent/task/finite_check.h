@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -22,6 +23,10 @@ class FiniteCheck {
   /// of its 512 values), buffer 'norm.running_var' (1 of its 10 values)"; nothing where all is
   /// well. Names at most three.
   std::optional<std::string> find_lost(const Model& model) const;
+
+  /// Throws Error, ExitCode::diverged, where the model after training, at that step, has lost
+  /// numbers: the last update may have lost some that no loss has shown.
+  void check_trained(const Model& model, std::int64_t step) const;
 
  private:
   std::map<std::string, at::Tensor>

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "decent/config/recipe.h"
 #include "decent/train/plan.h"
 
 namespace decent {
@@ -12,6 +13,16 @@ struct Cadence {
   std::optional<std::int64_t> every_steps = {};
   std::optional<std::int64_t> every_epochs = {};
   bool at_end = false;  // after the last update even where the others are not given
+
+  /// When a recipe evaluates and saves. eval.at_start alone also asks for an evaluation at the end.
+  static Cadence of(const EvalRecipe& recipe) {
+    return {.every_steps = recipe.every_steps,
+            .every_epochs = recipe.every_epochs,
+            .at_end = recipe.at_start};
+  }
+  static Cadence of(const CheckpointRecipe& recipe) {
+    return {.every_steps = recipe.every_steps, .every_epochs = recipe.every_epochs};
+  }
 
   /// Whether it ever is due.
   bool is_on() const { return every_steps || every_epochs || at_end; }

@@ -2,6 +2,7 @@
 // From a checkpoint to the state of a run that resumes from it.
 
 #include "decent/comm/communicator.h"
+#include "decent/parallel/named_tensors.h"
 #include "decent/resume/checkpoint_search.h"
 #include "decent/task/task.h"
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include <array>
 #include <utility>
 
 namespace decent {
@@ -11,7 +12,8 @@ StepMeter::StepMeter(std::shared_ptr<Communicator> world, Show show, bool wrap_s
     : world_(std::move(world)),
       show_(std::move(show)),
       wrap_shares_(wrap_shares),
-      losses_(at::zeros({2}, at::kDouble)) {}
+      losses_(at::zeros({2}, at::kDouble)),
+      last_step_(at::zeros({2, 4}, at::kDouble)) {}
 
 void StepMeter::add_step(double loss, double seconds) {
   double* losses = losses_.mutable_data_ptr<double>();
@@ -19,6 +21,28 @@ void StepMeter::add_step(double loss, double seconds) {
   losses[1] += 1;
   interval_.step_s += seconds;
   ++interval_.steps;
+}
+
+void StepMeter::keep(const StepFacts& facts) {
+  const std::array<std::optional<double>, 4> kept = {facts.loss, facts.grad_norm, facts.loss_scale,
+                                                     facts.wrap_share};
+  double* last = last_step_.mutable_data_ptr<double>();
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    last[i] = kept[i].value_or(0);
+    last[kept.size() + i] = kept[i] ? 1 : 0;
+  }
+}
+
+StepFacts StepMeter::kept(StepFacts facts) const {
+  const double* last = last_step_.const_data_ptr<double>();
+  const auto fact = [last](std::size_t i) {
+    return last[4 + i] == 0 ? std::nullopt : std::optional(last[i]);
+  };
+  facts.loss = fact(0).value_or(facts.loss);
+  facts.grad_norm = fact(1);
+  facts.loss_scale = fact(2);
+  facts.wrap_share = fact(3);
+  return facts;
 }
 
 // Loss, mean loss and gradient norm; the wrap share and whether there is one.

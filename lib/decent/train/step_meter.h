@@ -55,6 +55,14 @@ class StepMeter {
   /// run that goes on beyond its last step has the same next line as one that never ended there.
   at::Tensor losses() const { return losses_; }
 
+  /// Puts the facts that a line says of its step and no one else remembers into last_step().
+  void keep(const StepFacts& facts);
+  /// `facts` with those that were kept in the place of its own.
+  StepFacts kept(StepFacts facts) const;
+  /// [2, 4] of float64: loss, gradient norm, loss scale and wrap share, and whether there is one.
+  /// A view likewise: an evaluation that follows a checkpoint may make its step the run's last.
+  at::Tensor last_step() const { return last_step_; }
+
  private:
   // What went by since the last line was begun.
   struct Interval {
@@ -75,6 +83,7 @@ class StepMeter {
   bool wrap_shares_;
   Interval interval_;
   at::Tensor losses_;
+  at::Tensor last_step_;
   std::optional<Line> line_;
 };
 

@@ -18,6 +18,7 @@
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
 #include "decent/train/buffer_backup.h"
+#include "decent/train/evaluation/evaluated_average.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/load_state.h"
 #include "decent/train/methods.h"
@@ -25,32 +26,13 @@
 #include "decent/train/reporter_options.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/tensor_bytes.h"
+#include "decent/train/training_batches.h"
 #include "decent/train/updates.h"
 
 namespace decent {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Batches of the whole run; more than can be counted are never reached either.
-std::int64_t batch_count(const Run& run) {
-  std::int64_t count = 0;
-  const bool too_many =
-      __builtin_mul_overflow(run.plan.total_steps, run.task.recipe.train.grad_accumulation, &count);
-  return too_many ? Prefetcher::kEndless : count;
-}
-
-// eval.at_start alone also asks for an evaluation at the end.
-Cadence evaluations_of(const Task& task) {
-  const EvalRecipe& eval = task.recipe.eval;
-  if (!task.eval) return {};
-  return {
-      .every_steps = eval.every_steps, .every_epochs = eval.every_epochs, .at_end = eval.at_start};
-}
-
-Cadence saves_of(const CheckpointRecipe& recipe) {
-  return {.every_steps = recipe.every_steps, .every_epochs = recipe.every_epochs};
-}
 
 bool copies_alike(const Run& run) { return method_of(run).copies_alike; }
 
@@ -69,8 +51,8 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       log_(log),
       folder_(run_.task.recipe.output),
       trace_(make_trace(run_, folder_, world_->rank())),
-      evaluations_(evaluations_of(run_.task)),
-      saves_(saves_of(run_.task.recipe.checkpoint)),
+      evaluations_(run_.task.eval ? Cadence::of(run_.task.recipe.eval) : Cadence{}),
+      saves_(Cadence::of(run_.task.recipe.checkpoint)),
       rules_(run_.task.recipe, run_.plan.rates.plateau),
       loss_watch_(run_.trial.untrained_loss),
       meter_(
@@ -90,27 +72,10 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
   finite_.emplace(*run_.task.model);
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
-  batches_ = make_prefetcher();
+  batches_ = training_batches(run_, trace_);
   checkpointer_ = make_checkpointer(options);
   stop_time_ =
       StopTime(checkpoint_bytes(state(), workers_.launch().local_world_size, copies_alike(run_)));
-}
-
-std::unique_ptr<Prefetcher> Trainer::make_prefetcher() {
-  const Task& task = run_.task;
-  const std::int64_t accumulation = task.recipe.train.grad_accumulation;
-  return std::make_unique<Prefetcher>(
-      [this, &task, accumulation](std::int64_t number) {
-        const TraceSpan span(trace_.get(), kDataLane, "batch of",
-                             {.step = number / accumulation + 1});
-        const std::int64_t update = number / accumulation;
-        return task.train->read(run_.plan.sampler->micro_batch(update, number % accumulation),
-                                run_.plan.sampler->position(update).epoch,
-                                host_memory_for(task.device.device));
-      },
-      run_.plan.first_step * accumulation, batch_count(run_),
-      static_cast<std::size_t>(task.recipe.data.prefetch),
-      static_cast<std::size_t>(task.recipe.data.threads));
 }
 
 std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& options) {
@@ -134,6 +99,7 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
 NamedTensors Trainer::state() const {
   NamedTensors state = parallel_->training_state();
   state.emplace_back(tensor_name(kLogPrefix, "losses"), meter_.losses());
+  state.emplace_back(tensor_name(kLogPrefix, "last_step"), meter_.last_step());
   return state;
 }
 
@@ -151,6 +117,7 @@ void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) 
   parallel_->resume_from(found.manifest.step, targets);
   control_.resume_from(found.manifest.step);
   if (options.in_output) checkpointer_->note_existing(found.manifest.step);
+  is_evaluated_first_ = found.manifest.evaluation_pending;
   if (!options.averages) return;
   control_.report(Operation::averaging);
   parallel_->global_avg(/*will_revert=*/false);
@@ -160,8 +127,9 @@ TrainingEnd Trainer::train() {
   run_.task.model->train();
   if (const auto limit = run_.task.recipe.parallel.stall_s)
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
-  if (evaluator_ && run_.task.recipe.eval.at_start && !run_.plan.resumes) evaluate();
-  while (step() < run_.plan.total_steps && !rules_.stops()) {
+  // A stop that ended an evaluation is one before the next step, even where there would be none.
+  bool stops = !evaluate_first();
+  while (stops || (step() < run_.plan.total_steps && !rules_.stops())) {
     checkpointer_->check();
     if (!control_.begin_step(step() + 1)) {
       meter_.finish_line(/*wait=*/true);
@@ -174,9 +142,7 @@ TrainingEnd Trainer::train() {
     if (reporter_) reporter_->step(step(), epoch());
     if (has_train_line()) begin_train_line();
     meter_.finish_line(/*wait=*/false);
-    if (evaluations_.is_due(step(), run_.plan)) evaluate();
-    if (saves_.is_due(step(), run_.plan) || (is_last_step() && saves_.is_on()))
-      save(/*in_background=*/true);
+    stops = !save_and_evaluate();
     if (workers_.launch().torchrun) warn_of_late_stop();
   }
   meter_.finish_line(/*wait=*/true);
@@ -195,9 +161,8 @@ void Trainer::train_step() {
   seed_generator(static_cast<std::uint64_t>(run_.task.recipe.seed), world_->rank(), step() + 1,
                  RandomStream::training, run_.task.device.device);
   last_loss_ = 0;
-  last_lr_ = run_.plan.rates.schedule(step() + 1);
   step_loss_scale_ = parallel_->loss_scale();
-  const BufferBackup backup(run_.task.model->buffers(), parallel_->scales_loss());
+  const BufferBackup backup(parallel_->scales_loss() ? run_.task.model->buffers() : NamedTensors{});
   for (std::int64_t a = 1; a <= accumulation; ++a) {
     parallel_->set_accumulate_grad(a < accumulation);
     last_loss_ += micro_step(a - 1) / static_cast<double>(accumulation);
@@ -214,8 +179,8 @@ void Trainer::train_step() {
 double Trainer::micro_step(std::int64_t micro_batch) {
   const HeldBatch batch(next_batch(), run_.task.device.device);
   const MeanLoss loss = forward_and_loss(*batch, micro_batch);
-  const std::int64_t accumulation = run_.task.recipe.train.grad_accumulation;
-  const double share = parallel_->loss_scale() / static_cast<double>(accumulation);
+  const auto accumulation = static_cast<double>(run_.task.recipe.train.grad_accumulation);
+  const double share = parallel_->loss_scale() / accumulation;
   backward(share == 1 ? loss.tensor : loss.tensor.mul(share));
   return loss.value;
 }
@@ -275,18 +240,25 @@ bool Trainer::has_train_line() const {
 
 bool Trainer::is_last_step() const { return step() == run_.plan.total_steps || rules_.stops(); }
 
+StepFacts Trainer::facts_of_step() const {
+  const StepFacts facts{
+      .step = step(),
+      .epoch = epoch(),
+      .lr = run_.plan.rates.schedule(step()),
+      .loss = last_loss_,
+      .grad_norm = parallel_->grad_norm(),
+      .loss_scale = parallel_->scales_loss() ? std::optional(step_loss_scale_) : std::nullopt,
+      .wrap_share = parallel_->wrap_share(),
+      .update_samples = run_.plan.sampler->update_samples(),
+      .between = step() % run_.task.recipe.log.every_steps != 0};
+  const bool is_resumed = run_.plan.resumes && step() == run_.plan.first_step;
+  return is_resumed ? meter_.kept(facts) : facts;
+}
+
 void Trainer::begin_train_line() {
-  meter_.begin_line(
-      {.step = step(),
-       .epoch = epoch(),
-       .lr = last_lr_,
-       .loss = last_loss_,
-       .grad_norm = parallel_->grad_norm(),
-       .loss_scale = parallel_->scales_loss() ? std::optional(step_loss_scale_) : std::nullopt,
-       .wrap_share = parallel_->wrap_share(),
-       .update_samples = run_.plan.sampler->update_samples(),
-       .comm_wait_s = parallel_->take_wait_seconds(),
-       .between = step() % run_.task.recipe.log.every_steps != 0});
+  StepFacts facts = facts_of_step();
+  facts.comm_wait_s = parallel_->take_wait_seconds();
+  meter_.begin_line(facts);
 }
 
 // A line of the metrics, on rank 0.
@@ -308,11 +280,12 @@ void Trainer::save(bool in_background) {
                                   .consumed = position.consumed,
                                   .epochs_done = epoch(),
                                   .evaluations = rules_.state()};
-  if (last_evaluation_ && last_evaluation_->step == step()) {
-    progress.metrics.emplace_back("loss", last_evaluation_->loss);
-    for (const Score& score : last_evaluation_->scores)
-      progress.metrics.emplace_back(score.name, score.value);
+  if (is_evaluated()) {
+    progress.metrics = figures_of(*last_evaluation_);
+  } else {
+    progress.evaluation_pending = is_evaluation_due();
   }
+  meter_.keep(facts_of_step());
   checkpointer_->save(progress, state(), in_background);
 }
 
@@ -323,34 +296,71 @@ void Trainer::warn_of_late_stop() {
 
 std::filesystem::path Trainer::save_stopped() {
   checkpointer_->wait();
-  if (checkpointer_->last_step() != step()) save(/*in_background=*/false);
+  if (!is_saved()) save(/*in_background=*/false);
   if (trace_) trace_->finish();
   list_left_out();
   return CheckpointFolder(folder_.checkpoints()).path_of(step());
 }
 
-void Trainer::evaluate() {
+bool Trainer::is_evaluation_due() const {
+  if (!evaluator_) return false;
+  return step() == 0 ? run_.task.recipe.eval.at_start : evaluations_.is_due(step(), run_.plan);
+}
+
+// Before the first step of this run or of what is left of it. Whether nobody asked to stop.
+bool Trainer::evaluate_first() {
+  if (!run_.plan.resumes) return !is_evaluation_due() || evaluate();
+  if (!is_evaluated_first_) return true;
+  if (evaluator_) return evaluate();
+  if (is_saved()) checkpointer_->note_evaluation({}, rules_.state());  // data.eval is gone
+  return true;
+}
+
+// The save comes first, so that whatever happens to the evaluation costs no training. Whether
+// nobody asked to stop during the evaluation.
+bool Trainer::save_and_evaluate() {
+  if (saves_.is_due(step(), run_.plan)) save(/*in_background=*/true);
+  if (is_evaluation_due() && !evaluate()) return false;
+  if (rules_.stops() && saves_.is_on() && !is_saved()) save(/*in_background=*/true);
+  return true;
+}
+
+// Whether nobody asked to stop meanwhile.
+bool Trainer::evaluate() {
   const TraceSpan span(trace_.get(), kTrainingLane, "evaluation");
   meter_.finish_line(/*wait=*/true);
   control_.report(Operation::averaging);
-  const std::optional<double> distance =
-      parallel_->global_avg(/*will_revert=*/true, /*return_distance=*/true);
-  if (parallel_->has_ema()) parallel_->use_ema();
-  const Evaluation evaluation = evaluator_->evaluate(step());
-  parallel_->revert_global_avg();
-  last_evaluation_ = EvalMetrics{.step = step(),
-                                 .epoch = epoch(),
-                                 .loss = evaluation.loss,
-                                 .scores = evaluation.scores,
-                                 .samples = evaluation.samples,
-                                 .consensus_distance = distance.value()};
-  if (reporter_) reporter_->evaluation(*last_evaluation_);
+  std::optional<EvalMetrics> evaluation;
+  try {
+    evaluation = evaluate_average(*parallel_, *evaluator_, epoch());
+  } catch (const SharedError& error) {
+    save_unevaluated(error);
+  }
+  if (evaluation) note(*evaluation);
+  return evaluation.has_value();
+}
+
+// All workers know of the error.
+void Trainer::save_unevaluated(const SharedError& error) {
+  if (step() == run_.plan.first_step) throw error;  // nothing was trained
+  const std::string saved = save_stopped().string();
+  throw SharedError(error.code(), std::string(error.what()) + "\nAll steps until then are in '" +
+                                      saved + "': --resume auto begins with the evaluation");
+}
+
+void Trainer::note(const EvalMetrics& evaluation) {
+  last_evaluation_ = evaluation;
+  if (reporter_) reporter_->evaluation(evaluation);
   const bool had_line = has_train_line();
   // A longer run has no evaluation where this one happens to end.
-  if (evaluations_.recurs(step(), run_.plan)) rules_.saw(*last_evaluation_);
+  if (evaluations_.recurs(step(), run_.plan)) rules_.saw(evaluation);
   if (const std::string news = rules_.take_news(); !news.empty()) log_.info(news);
   if (rules_.stops() && !had_line && has_train_line()) begin_train_line();
   list_left_out();
+  if (!is_saved()) return;
+  meter_.finish_line(/*wait=*/true);  // on disk before the checkpoint counts as evaluated
+  control_.report(Operation::saving);
+  checkpointer_->note_evaluation(figures_of(*last_evaluation_), rules_.state());
 }
 
 void Trainer::list_left_out() {
@@ -359,21 +369,10 @@ void Trainer::list_left_out() {
   if (task.eval && task.eval->left_out) left_out_list_.add(workers_, *task.eval);
 }
 
-// The last update may have lost numbers that no loss has shown.
-void Trainer::check_finite() const {
-  const auto lost = finite_->find_lost(*run_.task.model);
-  if (!lost) return;
-  throw Error(ExitCode::diverged,
-              "training diverged: after step " + std::to_string(step()) +
-                  " the averaged model is not finite in " + *lost +
-                  ", so that it was not exported.\nA smaller optimizer.lr or a longer "
-                  "schedule.warmup_steps may help.");
-}
-
 void Trainer::finish() {
   checkpointer_->wait();
   control_.report(Operation::exporting);
-  workers_.agree("finite", [this] { check_finite(); });
+  workers_.agree("finite", [this] { finite_->check_trained(*run_.task.model, step()); });
   const RunEnd end{
       .step = step(),
       .stopped_early = rules_.stops() ? rules_.stop_text() : "",

@@ -13,6 +13,7 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/comm/world.h"
+#include "decent/core/error.h"
 #include "decent/core/trace.h"
 #include "decent/data/prefetcher.h"
 #include "decent/parallel/trained_parameters.h"
@@ -28,7 +29,7 @@
 #include "decent/train/announcements.h"
 #include "decent/train/cadence.h"
 #include "decent/train/evaluation/evaluation_rules.h"
-#include "decent/train/evaluator.h"
+#include "decent/train/evaluation/evaluator.h"
 #include "decent/train/left_out_list.h"
 #include "decent/train/run.h"
 #include "decent/train/step_meter.h"
@@ -88,6 +89,8 @@ class Trainer {
  private:
   std::int64_t step() const { return parallel_->step(); }
   double epoch() const { return run_.plan.sampler->epochs_done(step()); }
+  bool is_saved() const { return checkpointer_->last_step() == step(); }
+  bool is_evaluated() const { return last_evaluation_ && last_evaluation_->step == step(); }
   bool main_worker() const { return world_->rank() == 0; }
 
   void train_step();
@@ -98,16 +101,20 @@ class Trainer {
   bool may_be_overflow() const;
   void show(const TrainMetrics& metrics);
   NamedTensors state() const;
-  void check_finite() const;
   bool has_train_line() const;
   bool is_last_step() const;
+  StepFacts facts_of_step() const;
   void begin_train_line();
   void complete(const RunEnd& end);
-  void evaluate();
+  bool is_evaluation_due() const;
+  bool evaluate_first();
+  bool save_and_evaluate();
+  bool evaluate();
+  void note(const EvalMetrics& evaluation);
+  [[noreturn]] void save_unevaluated(const SharedError& error);
   void list_left_out();
   void save(bool in_background);
   void warn_of_late_stop();
-  std::unique_ptr<Prefetcher> make_prefetcher();
   std::unique_ptr<Checkpointer> make_checkpointer(const TrainerOptions& options);
 
   Run run_;
@@ -131,9 +138,9 @@ class Trainer {
   std::unique_ptr<Prefetcher> batches_;
   StepMeter meter_;
   double last_loss_ = 0;        // of this worker, mean over micro-batches
-  double last_lr_ = 0;          // of the last step
   double step_loss_scale_ = 1;  // what the last step's loss was multiplied with
   std::optional<EvalMetrics> last_evaluation_;
+  bool is_evaluated_first_ = false;  // the checkpoint was saved before its evaluation
   LeftOutList left_out_list_;
 };
 

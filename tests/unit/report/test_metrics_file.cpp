@@ -137,17 +137,17 @@ constexpr const char* kLines =
 TEST(CutMetrics, LeavesWhatWasThereAtThatStep) {
   const testing::TemporaryFolder folder;
   write_file(folder / "metrics.jsonl", kLines);
-  cut_metrics(folder / "metrics.jsonl", 11, 1);
+  cut_metrics(folder / "metrics.jsonl", {.step = 11, .log_every = 1});
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), R"({"kind":"train","step":10,"loss":1.0}
 {"kind":"eval","step":10,"loss":2.0}
 {"kind":"train","step":11,"loss":3.0}
 {"kind":"eval","step":11,"loss":4.0}
 )");
-  cut_metrics(folder / "metrics.jsonl", 10, 1);
+  cut_metrics(folder / "metrics.jsonl", {.step = 10, .log_every = 1});
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), R"({"kind":"train","step":10,"loss":1.0}
 {"kind":"eval","step":10,"loss":2.0}
 )");
-  cut_metrics(folder / "metrics.jsonl", 9, 1);
+  cut_metrics(folder / "metrics.jsonl", {.step = 9, .log_every = 1});
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), "");
 }
 
@@ -155,13 +155,13 @@ TEST(CutMetrics, DropsALineThatWasNotWrittenToItsEnd) {
   const testing::TemporaryFolder folder;
   write_file(folder / "metrics.jsonl",
              "{\"kind\":\"train\",\"step\":10}\n{\"kind\":\"train\",\"st");
-  cut_metrics(folder / "metrics.jsonl", 20, 1);
+  cut_metrics(folder / "metrics.jsonl", {.step = 20, .log_every = 1});
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), "{\"kind\":\"train\",\"step\":10}\n");
 }
 
 TEST(CutMetrics, NeedsNoFile) {
   const testing::TemporaryFolder folder;
-  cut_metrics(folder / "metrics.jsonl", 20, 1);
+  cut_metrics(folder / "metrics.jsonl", {.step = 20, .log_every = 1});
   EXPECT_FALSE(std::filesystem::exists(folder / "metrics.jsonl"));
 }
 
@@ -185,10 +185,10 @@ TEST(CutMetrics, DropsTheLastLineOfARunThatEndedBetweenTwo) {
   const std::string evaluation = "{\"kind\":\"eval\",\"step\":13,\"loss\":1.0}\n";
   const std::string end = "{\"kind\":\"end\",\"status\":\"completed\",\"step\":13}\n";
   write_file(file, first + last + evaluation + end);
-  cut_metrics(file, 13, 10);
+  cut_metrics(file, {.step = 13, .log_every = 10});
   EXPECT_EQ(read_text(file), first + evaluation);
   write_file(file, first + last + evaluation);  // stopped before its end
-  cut_metrics(file, 13, 10);
+  cut_metrics(file, {.step = 13, .log_every = 10});
   EXPECT_EQ(read_text(file), first + last + evaluation);
 }
 
@@ -200,7 +200,7 @@ TEST(Completion, IsThatOfARunThatCameToItsEnd) {
   ASSERT_TRUE(completion_in(file));
   EXPECT_EQ(completion_in(file)->step, 11);
   EXPECT_FALSE(completion_in(file)->stopped_early);
-  cut_metrics(file, 11, 1);
+  cut_metrics(file, {.step = 11, .log_every = 1});
   EXPECT_FALSE(completion_in(file));
   write_file(file, "{\"kind\":\"end\",\"status\":\"stopped\",\"step\":10,\"wall_s\":1.0}\n");
   EXPECT_FALSE(completion_in(file));

@@ -74,6 +74,11 @@ bool Control::begin_step(std::int64_t t) {
   return true;
 }
 
+bool Control::stop_asked() const {
+  const std::lock_guard lock(mutex_);
+  return stop_.is_open();
+}
+
 Stop Control::stop() const {
   const std::lock_guard lock(mutex_);
   Stop stop = stop_.stop();

@@ -78,6 +78,9 @@ class Control {
   /// Call it before step t = 1, 2, ..; returns whether to do that step. If a stop was asked for and
   /// the last step is not agreed on yet, it waits for the other workers' control threads.
   bool begin_step(std::int64_t t);
+  /// Whether a stop was asked for. What this worker sends after that, the others receive after the
+  /// request: once they have it, their begin_step() knows of the stop.
+  bool stop_asked() const;
   /// The agreed stop, once begin_step has returned false.
   Stop stop() const;
 

@@ -33,12 +33,15 @@ class Evaluator {
   Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers,
             EvaluationDetail detail = EvaluationDetail::scores);
 
-  /// Evaluates in eval mode without gradients, and leaves the model in train mode. Collective; the
-  /// same result on every worker. Buffers that the model itself changes while it runs stay changed.
-  Evaluation evaluate(std::int64_t step);
+  /// Evaluates in eval mode without gradients, and leaves the model in train mode and all its
+  /// tensors as they were. Collective; the same result on every worker. Nothing where the workers
+  /// were asked to stop meanwhile: it ends after the batch that each of them is in, and no other
+  /// step begins. Throws SharedError for what went wrong on any worker.
+  std::optional<Evaluation> evaluate(std::int64_t step);
 
  private:
-  EvaluationSums evaluate_own_part();
+  bool evaluate_parts(EvaluationSums& sums);
+  bool evaluate_own_part(EvaluationSums& sums);
   void evaluate(Batch read, EvaluationSums& sums);
   std::vector<Score> scores_of_rank_0(EvaluationSums& sums);
   std::int64_t count_of_all();

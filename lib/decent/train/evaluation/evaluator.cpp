@@ -1,9 +1,14 @@
-#include "decent/train/evaluator.h"
+#include "decent/train/evaluation/evaluator.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
@@ -11,10 +16,23 @@
 #include "decent/task/device.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
+#include "decent/train/buffer_backup.h"
 
 namespace decent {
 
 namespace {
+
+/// Calls a function at the end of a scope, however that is left.
+class AtEnd {
+ public:
+  explicit AtEnd(std::function<void()> function) : function_(std::move(function)) {}
+  ~AtEnd() { function_(); }
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+
+ private:
+  std::function<void()> function_;
+};
 
 std::vector<Metric> metrics_of_detail(const Recipe& recipe, bool confusion) {
   std::vector<Metric> metrics = measured_metrics(recipe);
@@ -37,23 +55,39 @@ Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& wor
       world_(std::move(world)),
       workers_(workers) {}
 
-Evaluation Evaluator::evaluate(std::int64_t step) {
+std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
   seed_generator(static_cast<std::uint64_t>(recipe_.seed), world_->rank(), step,
                  RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
   model_.eval();
-  workers_.control().report(Operation::evaluating);
-  EvaluationSums sums = evaluate_own_part();
-  model_.train();
-
-  workers_.control().report(Operation::sharing_scores);
+  EvaluationSums sums(metrics_);
+  if (!evaluate_parts(sums)) return std::nullopt;
   sums.add_up_over(*world_);
   const std::vector<Score> scores = scores_of_rank_0(sums);
   const auto end = has_confusion_ ? scores.end() - 1 : scores.end();
-  return {.loss = scores.front().value,
-          .scores = {scores.begin() + 1, end},
-          .samples = count_of_all(),
-          .confusion = has_confusion_ ? sums.sums_of(metrics_.size() - 1) : std::vector<double>()};
+  return Evaluation{
+      .loss = scores.front().value,
+      .scores = {scores.begin() + 1, end},
+      .samples = count_of_all(),
+      .confusion = has_confusion_ ? sums.sums_of(metrics_.size() - 1) : std::vector<double>()};
+}
+
+// Whether all workers evaluated their parts to the end.
+bool Evaluator::evaluate_parts(EvaluationSums& sums) {
+  Control& control = workers_.control();
+  Model::NamedTensors written = model_.buffers();
+  const Model::NamedTensors& parameters = model_.written_parameters();
+  written.insert(written.end(), parameters.begin(), parameters.end());
+  const BufferBackup before(std::move(written));
+  const auto parts = workers_.attempt("evaluation", [&] {
+    control.report(Operation::evaluating);
+    const AtEnd shares([&] { control.report(Operation::sharing_scores); });
+    return evaluate_own_part(sums);
+  });
+  model_.train();
+  before.restore();
+  throw_if_failed(outcomes_of(parts));
+  return std::ranges::all_of(parts, [](const auto& part) { return part.value.value(); });
 }
 
 // The sums are the same everywhere, but exp and log may not be on machines of different types, and
@@ -73,11 +107,13 @@ std::int64_t Evaluator::count_of_all() {
   const at::Tensor count = at::full({1}, evaluated_, at::kLong);
   world_->all_reduce_sum(count)->wait();
   const auto all = count.item<std::int64_t>();
-  if (all == 0) throw UserError(data_.key + ": none of its samples can be read");
+  if (all == 0)
+    throw SharedError(ExitCode::user_error, data_.key + ": none of its samples can be read");
   return all;
 }
 
-EvaluationSums Evaluator::evaluate_own_part() {
+// Whether no stop was asked for before the end.
+bool Evaluator::evaluate_own_part(EvaluationSums& sums) {
   evaluated_ = 0;
   const std::int64_t samples = data_.size();
   const std::int64_t batch_size = recipe_.data.eval_batch_size;
@@ -92,8 +128,8 @@ EvaluationSums Evaluator::evaluate_own_part() {
       },
       0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch),
       static_cast<std::size_t>(recipe_.data.threads));
-  EvaluationSums sums(metrics_);
   while (!batches.done()) {
+    if (workers_.control().stop_asked()) return false;
     workers_.control().progress();
     Batch batch = batches.next();
     if (batch.empty()) continue;
@@ -101,7 +137,7 @@ EvaluationSums Evaluator::evaluate_own_part() {
     evaluate(std::move(batch), sums);
   }
   sums.read();
-  return sums;
+  return true;
 }
 
 void Evaluator::evaluate(Batch read, EvaluationSums& sums) {
