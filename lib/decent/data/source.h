@@ -97,6 +97,9 @@ class Source {
   /// How the files are read, where a user may want to know; a line each.
   virtual std::vector<std::string> notes() const { return {}; }
 
+  /// Throws UserError where the file of a sample is not there. Reads nothing of it.
+  virtual void check_there(std::int64_t /*index*/) const {}
+
   virtual SampleOrigin origin_of(std::int64_t index) const { return {.row = index}; }
 
   /// Whether a sample takes long to read: an image that has to be decoded. Whoever would look at

@@ -36,6 +36,7 @@ class Subset : public Source {
   std::vector<std::string> classes() const override { return source_->classes(); }
   Options learned() const override { return source_->learned(); }
   std::vector<std::string> notes() const override { return source_->notes(); }
+  void check_there(std::int64_t index) const override { source_->check_there(place_of(index)); }
   SampleOrigin origin_of(std::int64_t index) const override {
     return source_->origin_of(place_of(index));
   }

@@ -31,9 +31,10 @@ std::optional<std::int64_t> find_wrong_class(const at::Tensor& classes, std::int
 }
 
 [[noreturn]] void refuse_class(std::int64_t wrong, std::int64_t count) {
-  throw UserError("the target has class " + std::to_string(wrong) + ", the model's output has " +
-                  counted(count, "class", "classes") + ": 0" +
-                  (count > 1 ? " to " + std::to_string(count - 1) : ""));
+  throw WrongClass("the target has class " + std::to_string(wrong) + ", the model's output has " +
+                       counted(count, "class", "classes") + ": 0" +
+                       (count > 1 ? " to " + std::to_string(count - 1) : ""),
+                   count);
 }
 
 }  // namespace
@@ -227,8 +228,16 @@ EvaluatedBatch Criterion::evaluate(const at::Tensor& output, const at::Tensor& t
 }
 
 void Criterion::check_classes(const at::Tensor& output, const at::Tensor& target) const {
-  if (!has_classes() || are_probabilities(output, target)) return;
-  const std::int64_t count = output.size(fitting_class_dim(output, target));
+  if (const auto count = class_count(output, target)) check_classes(target, *count);
+}
+
+std::optional<std::int64_t> Criterion::class_count(const at::Tensor& output,
+                                                   const at::Tensor& target) const {
+  if (!has_classes() || are_probabilities(output, target)) return std::nullopt;
+  return output.size(fitting_class_dim(output, target));
+}
+
+void Criterion::check_classes(const at::Tensor& target, std::int64_t count) const {
   const auto wrong = find_wrong_class(target.to(at::kLong), options_.ignore_index, count);
   if (wrong) refuse_class(*wrong, count);
 }

@@ -5,14 +5,26 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "decent/config/recipe.h"
+#include "decent/core/error.h"
 #include "decent/task/evaluated_batch.h"
 #include "decent/task/losses.h"
 
 namespace decent {
+
+/// A target that is none of the model's classes.
+class WrongClass : public UserError {
+ public:
+  WrongClass(const std::string& message, std::int64_t count) : UserError(message), count_(count) {}
+  std::int64_t count() const { return count_; }  // of classes that there are
+
+ private:
+  std::int64_t count_;
+};
 
 /// A scalar with gradient, and its value.
 struct MeanLoss {
@@ -51,7 +63,13 @@ class Criterion {
   EvaluatedBatch evaluate(const at::Tensor& output, const at::Tensor& target,
                           std::int64_t samples) const;
 
-  /// Throws UserError where `target` has a class that `output` does not have, as mean_loss and
+  /// How many classes a target of classes is one of; nothing where targets are no classes, or
+  /// probabilities of all of them.
+  std::optional<std::int64_t> class_count(const at::Tensor& output, const at::Tensor& target) const;
+  /// Throws WrongClass where `target`, of integers, has a class that is neither ignored nor one of
+  /// `count`.
+  void check_classes(const at::Tensor& target, std::int64_t count) const;
+  /// Throws WrongClass where `target` has a class that `output` does not have, as mean_loss and
   /// evaluate do on the CPU. Reads the target alone, of the output only its shape.
   void check_classes(const at::Tensor& output, const at::Tensor& target) const;
 

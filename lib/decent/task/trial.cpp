@@ -24,31 +24,12 @@
 #include "decent/task/predicted.h"
 #include "decent/task/probabilities.h"
 #include "decent/task/random.h"
+#include "decent/task/state_before.h"
+#include "decent/task/target_check.h"
 #include "decent/task/untrained_loss.h"
 
 namespace decent {
 namespace {
-
-// What forward writes of the model as it was, whatever a trial does to it: buffers, and those
-// parameters that forward may write into, too. A copy of all parameters would double the memory of
-// a large model. A trial that fails leaves no model; nothing may be asked of a GPU then, which the
-// failure may have made useless.
-class StateBefore {
- public:
-  explicit StateBefore(const Model& model) {
-    for (const auto* tensors : {&model.buffers(), &model.written_parameters()}) {
-      for (const auto& [name, tensor] : *tensors)
-        saved_.emplace_back(tensor, tensor.detach().clone());
-    }
-  }
-  void restore() const {
-    const at::NoGradGuard no_grad;
-    for (const auto& [tensor, before] : saved_) tensor.copy_(before);
-  }
-
- private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> saved_;
-};
 
 // A batch and what came of it.
 struct TriedBatch {
@@ -57,10 +38,20 @@ struct TriedBatch {
   MeanLoss loss;
 };
 
-Prediction run_batch(Task& task, const DataSet& data, const Batch& batch, Trial& found) {
+// Names the sample, unless a transform has made the class.
+[[noreturn]] void refuse_class(const Task& task, const DataSet& data,
+                               std::span<const std::int64_t> samples, const WrongClass& error) {
+  check_classes(data, task.criterion, error.count(), samples);
+  throw UserError(data.key + ": " + error.what());
+}
+
+Prediction run_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
+                     const Batch& batch, Trial& found) {
   Prediction prediction;
   try {
     prediction = predict(*task.model, task.inputs, task.criterion, data, batch);
+  } catch (const WrongClass& error) {
+    refuse_class(task, data, samples, error);
   } catch (const UserError& error) {
     throw UserError(data.key + ": " + error.what());
   }
@@ -71,10 +62,17 @@ Prediction run_batch(Task& task, const DataSet& data, const Batch& batch, Trial&
   return prediction;
 }
 
-TriedBatch try_batch(Task& task, const DataSet& data, const Batch& batch, Trial& found) {
-  const Prediction prediction = run_batch(task, data, batch, found);
+// `batch` are the samples `samples` of `data`.
+TriedBatch try_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
+                     const Batch& batch, Trial& found) {
+  const Prediction prediction = run_batch(task, data, samples, batch, found);
   try {
-    return {batch, prediction, task.criterion.mean_loss(prediction.output, prediction.target)};
+    const MeanLoss loss = task.criterion.mean_loss(prediction.output, prediction.target);
+    if (const auto classes = task.criterion.class_count(prediction.output, prediction.target))
+      found.target_classes = classes;
+    return {batch, prediction, loss};
+  } catch (const WrongClass& error) {
+    refuse_class(task, data, samples, error);
   } catch (const UserError& error) {
     std::vector<std::string> lines = layout_advice(task);
     lines.insert(lines.begin(), data.key + ": " + error.what());
@@ -121,7 +119,7 @@ class TrainingTrial {
       throw UserError(task_.train->key +
                       ": no sample of a whole batch can be read (data.on_error: skip)");
     }
-    TriedBatch tried = try_batch(task_, *task_.train, batch, found_);
+    TriedBatch tried = try_batch(task_, *task_.train, samples_, batch, found_);
     note_loss(tried);
     tried.prediction = {};  // memory that a step of training does not hold on to either
     const at::Tensor& loss = tried.loss.tensor;
@@ -184,9 +182,10 @@ void try_evaluation(Task& task, const Membership& workers, int rank, Trial& foun
   const std::int64_t full = std::min(own, task.recipe.data.eval_batch_size);
   if (own == 0) return;
   for (std::int64_t first : std::set<std::int64_t>{0, (own - 1) / full * full}) {
-    const Batch batch = task.eval->read(evaluation_indices(samples, workers, rank, first, full));
+    const auto indices = evaluation_indices(samples, workers, rank, first, full);
+    const Batch batch = task.eval->read(indices);
     if (batch.empty()) continue;
-    try_batch(task, *task.eval, batch, found);
+    try_batch(task, *task.eval, indices, batch, found);
     task.model->settle_buffers();
   }
 }
@@ -202,9 +201,10 @@ std::vector<std::int64_t> batch_to_predict(const Task& task, std::int64_t first)
 
 // False where all samples of the batch are left out.
 bool try_to_predict(Task& task, std::int64_t first, Trial& found) {
-  const Batch batch = task.predict->read(batch_to_predict(task, first));
+  const std::vector<std::int64_t> samples = batch_to_predict(task, first);
+  const Batch batch = task.predict->read(samples);
   if (batch.empty()) return false;
-  const Prediction prediction = run_batch(task, *task.predict, batch, found);
+  const Prediction prediction = run_batch(task, *task.predict, samples, batch, found);
   try {
     const OutputReader reader(task, /*are_probabilities=*/false);
     reader.read(prediction.output, batch.samples());
@@ -254,6 +254,7 @@ Trial try_task(Task& task, const Membership& workers, int rank,
   if (task.train) TrainingTrial(task, first_batch, found).run();
   if (task.model->gives_logits()) choose_logits(task);
   before.restore();
+  if (task.train) found.notes = check_samples(task, found.target_classes, workers, rank);
   return found;
 }
 

@@ -51,6 +51,7 @@ void add_data_notes(const Task& task, std::vector<std::string>& notes) {
 Notices notices_of_model(const Task& task, const Trial& trial) {
   Notices all{.notes = notes_of_what_stays(task), .warnings = layout_advice(task)};
   add_data_notes(task, all.notes);
+  all.notes.insert(all.notes.end(), trial.notes.begin(), trial.notes.end());
   const OutputAdvice output = output_advice(task, trial);
   if (!output.note.empty()) all.notes.push_back(output.note);
   if (!output.warning.empty()) all.warnings.insert(all.warnings.begin(), output.warning);

@@ -1,6 +1,6 @@
 #pragma once
-// What tensors of a model were before it ran: a forward whose values leave float16 puts infinities
-// into running means, for good, and an evaluation must leave nothing behind at all.
+// What a model's buffers were before a step that may overflow: a forward whose values leave float16
+// puts infinities into running means, for good.
 
 #include "decent/parallel/named_tensors.h"
 
@@ -8,15 +8,14 @@ namespace decent {
 
 class BufferBackup {
  public:
-  explicit BufferBackup(NamedTensors tensors);
+  /// Copies the floating-point buffers, unless nothing may overflow.
+  BufferBackup(const NamedTensors& buffers, bool may_overflow);
 
-  /// Gives all of them their values back.
-  void restore() const;
   /// Gives those that are not finite now their values back.
   void restore_non_finite() const;
 
  private:
-  NamedTensors tensors_;
+  NamedTensors buffers_;
   NamedTensors copies_;
 };
 

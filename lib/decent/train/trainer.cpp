@@ -162,7 +162,7 @@ void Trainer::train_step() {
                  RandomStream::training, run_.task.device.device);
   last_loss_ = 0;
   step_loss_scale_ = parallel_->loss_scale();
-  const BufferBackup backup(parallel_->scales_loss() ? run_.task.model->buffers() : NamedTensors{});
+  const BufferBackup backup(run_.task.model->buffers(), parallel_->scales_loss());
   for (std::int64_t a = 1; a <= accumulation; ++a) {
     parallel_->set_accumulate_grad(a < accumulation);
     last_loss_ += micro_step(a - 1) / static_cast<double>(accumulation);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "decent/core/error.h"
@@ -106,6 +107,12 @@ class Images final : public Source {
   std::vector<std::string> notes() const override {
     const auto order = note_on_order(listing_.classes());
     return order ? std::vector{*order} : std::vector<std::string>{};
+  }
+  void check_there(std::int64_t index) const override {
+    const std::filesystem::path file = listing_.file(index);
+    std::error_code failed;
+    if (std::filesystem::exists(file, failed)) return;
+    throw UserError("cannot read '" + file.string() + "': No such file or directory");
   }
   SampleOrigin origin_of(std::int64_t index) const override {
     return {.file = std::string(listing_.name(index))};

@@ -16,7 +16,7 @@
 #include "decent/task/device.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
-#include "decent/train/buffer_backup.h"
+#include "decent/task/state_before.h"
 
 namespace decent {
 
@@ -75,10 +75,7 @@ std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
 // Whether all workers evaluated their parts to the end.
 bool Evaluator::evaluate_parts(EvaluationSums& sums) {
   Control& control = workers_.control();
-  Model::NamedTensors written = model_.buffers();
-  const Model::NamedTensors& parameters = model_.written_parameters();
-  written.insert(written.end(), parameters.begin(), parameters.end());
-  const BufferBackup before(std::move(written));
+  const StateBefore before(model_);
   const auto parts = workers_.attempt("evaluation", [&] {
     control.report(Operation::evaluating);
     const AtEnd shares([&] { control.report(Operation::sharing_scores); });

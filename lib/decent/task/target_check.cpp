@@ -1,0 +1,178 @@
+#include "decent/task/target_check.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/core/torch_dtype.h"
+
+namespace decent {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of a data set: for its samples in their order, then for a few that are spread over the rest.
+constexpr auto kTime = std::chrono::seconds(2);
+constexpr auto kTimeOfRest = std::chrono::seconds(1);
+constexpr std::int64_t kAtOnce = 1024;
+constexpr std::int64_t kSpread = 1024;
+
+bool is_integer(DType dtype) {
+  return at::isIntegralType(scalar_type(dtype), /*includeBool=*/false);
+}
+
+class SampleCheck {
+ public:
+  SampleCheck(const DataSet& data, const Criterion& criterion, std::optional<std::int64_t> classes)
+      : data_(data), source_(data.samples->source()), criterion_(criterion), classes_(classes) {
+    if (!data.has_target || !classes) return;
+    const std::size_t target = data.fields.back();
+    // Transforms of batches may have made probabilities of it.
+    if (target < source_.fields().size() && is_integer(source_.fields()[target].dtype))
+      target_ = target;
+  }
+
+  /// Whether there is anything to look at.
+  bool is_on() const { return target_ || source_.decodes(); }
+
+  /// Looks at those; stops where something is wrong.
+  void check(const std::vector<std::int64_t>& samples) {
+    const bool targets_pass = !target_ || pass(samples);
+    if (targets_pass && !source_.decodes()) return;
+    for (const std::int64_t sample : samples) {
+      if (is_there(sample) && !targets_pass) check_target_of(sample);
+    }
+  }
+
+ private:
+  // Whether their targets, read at once, are known to be good.
+  bool pass(const std::vector<std::int64_t>& samples) {
+    if (data_.left_out || !source_.fields()[*target_].fixed()) return false;
+    try {
+      check_targets(samples);
+      return true;
+    } catch (const UserError&) {
+      return false;
+    }
+  }
+
+  // False of one that is left out.
+  bool is_there(std::int64_t sample) const {
+    try {
+      source_.check_there(sample);
+      return true;
+    } catch (const UserError& error) {
+      if (data_.left_out) return false;
+      throw UserError(data_.key + ": " + error.what());
+    }
+  }
+
+  void check_target_of(std::int64_t sample) const {
+    const std::optional<HostArray> target = target_of(sample);
+    if (!target) return;
+    try {
+      check_target(target->bytes.data(), target->shape);
+    } catch (const UserError& error) {
+      throw UserError(data_.key + ": " + name_of(sample) + ": " + error.what());
+    }
+  }
+
+  // Nothing of one that is left out.
+  std::optional<HostArray> target_of(std::int64_t sample) const {
+    try {
+      return source_.read_one(*target_, sample);
+    } catch (const UserError& error) {
+      if (data_.left_out) return std::nullopt;
+      throw UserError(data_.key + ": " + error.what());
+    }
+  }
+
+  void check_targets(const std::vector<std::int64_t>& samples) {
+    const Field& field = source_.fields()[*target_];
+    bytes_.resize(samples.size() * field.sample_bytes());
+    source_.read(*target_, samples, bytes_.data());
+    std::vector<std::int64_t> shape = field.shape;
+    shape.insert(shape.begin(), std::ssize(samples));
+    check_target(bytes_.data(), shape);
+  }
+
+  void check_target(const std::byte* bytes, const std::vector<std::int64_t>& shape) const {
+    const at::ScalarType dtype = scalar_type(source_.fields()[*target_].dtype);
+    criterion_.check_classes(at::from_blob(const_cast<std::byte*>(bytes), shape, dtype), *classes_);
+  }
+
+  std::string name_of(std::int64_t sample) const {
+    const SampleOrigin origin = source_.origin_of(sample);
+    std::vector<std::string> place;
+    if (!origin.file.empty()) place.push_back("'" + origin.file + "'");
+    if (origin.row && origin.row != sample) place.push_back("row " + std::to_string(*origin.row));
+    return "sample " + std::to_string(sample) + (place.empty() ? "" : " (" + join(place) + ")") +
+           ", counted from 0";
+  }
+
+  const DataSet& data_;
+  const Source& source_;
+  const Criterion& criterion_;
+  std::optional<std::int64_t> classes_;
+  std::optional<std::size_t> target_;  // the field of the source; nothing where it is not looked at
+  std::vector<std::byte> bytes_;
+};
+
+// Samples `first` to `end`; returns the first that there was no time for.
+std::int64_t check_in_order(SampleCheck& check, std::int64_t first, std::int64_t end) {
+  const auto deadline = Clock::now() + kTime;
+  while (first < end && Clock::now() < deadline) {
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(kAtOnce, end - first)));
+    std::iota(samples.begin(), samples.end(), first);
+    check.check(samples);
+    first += std::ssize(samples);
+  }
+  return first;
+}
+
+void check_spread(SampleCheck& check, std::int64_t first, std::int64_t end) {
+  const auto deadline = Clock::now() + kTimeOfRest;
+  const std::int64_t stride = std::max<std::int64_t>(1, (end - first) / kSpread);
+  for (; first < end && Clock::now() < deadline; first += stride) check.check({first});
+}
+
+std::optional<std::string> check_share(const DataSet& data, SampleCheck check,
+                                       const Membership& workers, int rank) {
+  if (!check.is_on()) return std::nullopt;
+  const std::int64_t share = data.size() / workers.size() + 1;
+  const std::int64_t begin = std::min(data.size(), share * workers.place_of(rank));
+  const std::int64_t end = std::min(data.size(), begin + share);
+  const std::int64_t reached = check_in_order(check, begin, end);
+  if (reached == end) return std::nullopt;
+  check_spread(check, reached, end);
+  return data.key + ": " + std::to_string(reached - begin) + " of " +
+         counted(end - begin, "sample") +
+         " and a few of the others were looked at for missing files and classes that the model "
+         "does "
+         "not have; there are too many to look at all of them before the first step";
+}
+
+}  // namespace
+
+void check_classes(const DataSet& data, const Criterion& criterion, std::int64_t classes,
+                   std::span<const std::int64_t> samples) {
+  SampleCheck(data, criterion, classes).check({samples.begin(), samples.end()});
+}
+
+std::vector<std::string> check_samples(const Task& task, std::optional<std::int64_t> classes,
+                                       const Membership& workers, int rank) {
+  std::vector<std::string> notes;
+  for (const std::optional<DataSet>* data : {&task.train, &task.eval}) {
+    if (!*data) continue;
+    const auto note =
+        check_share(**data, SampleCheck(**data, task.criterion, classes), workers, rank);
+    if (note) notes.push_back(*note);
+  }
+  return notes;
+}
+
+}  // namespace decent
