@@ -158,6 +158,20 @@ TEST_F(CheckpointFolderTest, ReplacesACheckpointOfTheSameStep) {
   EXPECT_EQ(text("step-00000008/rank-0000.safetensors"), "later");
 }
 
+TEST_F(CheckpointFolderTest, AddsAnEvaluationToAManifest) {
+  Manifest manifest = example();
+  manifest.metrics = {};
+  manifest.evaluation_pending = true;
+  checkpoints_.begin(manifest.step);
+  checkpoints_.publish(manifest);
+  checkpoints_.note_evaluation(manifest.step, {{"loss", 0.5}}, {{"stop.loss.best", 0.5}});
+  manifest.metrics = {{"loss", 0.5}};
+  manifest.evaluations = {{"stop.loss.best", 0.5}};
+  manifest.evaluation_pending = false;
+  const std::filesystem::path file = checkpoints_.path_of(manifest.step) / kManifestName;
+  EXPECT_EQ(parse_manifest(read_text(file), "manifest"), manifest);
+}
+
 TEST_F(CheckpointFolderTest, PublishesNothingThatWasNotBegun) {
   make("step-00000004", "old");
   EXPECT_THROW(checkpoints_.publish(example(4)), WriteError);

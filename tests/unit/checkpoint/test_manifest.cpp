@@ -70,6 +70,13 @@ TEST(Manifest, ForgetsMetricsThatAreNotFinite) {
   EXPECT_EQ(again(manifest), expected);
 }
 
+TEST(Manifest, SaysThatAnEvaluationIsPendingOnlyWhereItIs) {
+  Manifest manifest = example();
+  EXPECT_EQ(print_manifest(manifest).find("evaluation_pending"), std::string::npos);
+  manifest.evaluation_pending = true;
+  EXPECT_EQ(again(manifest), manifest);
+}
+
 // Paths in recipes and names of tensors need not be UTF-8; a checkpoint must be readable all the
 // same.
 TEST(Manifest, ReplacesWhatIsNotUtf8) {

@@ -67,6 +67,11 @@ TEST(DamagedManifest, IsFoundWhicheverBitFlips) {
   }
 }
 
+TEST(DamagedManifest, IsOneWhosePendingEvaluationIsNoTruthValue) {
+  EXPECT_THAT(damage_of(edited("\"epoch\": 2", "\"epoch\": 2, \"evaluation_pending\": 1")),
+              HasSubstr("evaluation_pending is neither true nor false"));
+}
+
 TEST(DamagedManifest, IsOneWithMoreBehind) {
   const std::string text = print_manifest(example());
   for (std::string_view more : {"\n", " ", "{}", "x"}) {

@@ -192,6 +192,24 @@ TEST(CutMetrics, DropsTheLastLineOfARunThatEndedBetweenTwo) {
   EXPECT_EQ(read_text(file), first + last + evaluation);
 }
 
+// An evaluation that comes again, and what it led to: the last line of a run that it ended.
+TEST(CutMetrics, DropsAnEvaluationThatIsPendingAndWhatFollowed) {
+  const testing::TemporaryFolder folder;
+  const std::filesystem::path file = folder / "metrics.jsonl";
+  const std::string line = "{\"kind\":\"train\",\"step\":3,\"loss\":1.0}\n";
+  const std::string evaluation = "{\"kind\":\"eval\",\"step\":3,\"loss\":1.0}\n";
+  const std::string earlier = "{\"kind\":\"eval\",\"step\":2,\"loss\":1.0}\n";
+  const std::string added = "{\"kind\":\"eval\",\"step\":3,\"loss\":1.0,\"source\":\"other\"}\n";
+  write_file(file, earlier + evaluation + line + added);
+  cut_metrics(file, {.step = 3, .log_every = 10});
+  EXPECT_EQ(read_text(file), earlier + evaluation + line + added);
+  cut_metrics(file, {.step = 3, .log_every = 10, .evaluation_pending = true});
+  EXPECT_EQ(read_text(file), earlier + added);
+  write_file(file, line + evaluation.substr(0, 20));  // half written; the line came before
+  cut_metrics(file, {.step = 3, .log_every = 3, .evaluation_pending = true});
+  EXPECT_EQ(read_text(file), line);
+}
+
 TEST(Completion, IsThatOfARunThatCameToItsEnd) {
   const testing::TemporaryFolder folder;
   const std::filesystem::path file = folder / "metrics.jsonl";

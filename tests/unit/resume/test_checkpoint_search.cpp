@@ -126,6 +126,22 @@ TEST(LocalCheckpoints, OfOneStepTheOneThatMoreWorkersHaveComesFirst) {
   EXPECT_EQ(candidates[0].digest, "b");
 }
 
+// Whichever of the machines it is.
+TEST(LocalCheckpoints, CountAsEvaluatedWhereOneMachineHasTheEvaluation) {
+  const LocalCheckpoint pending{.step = 10, .digest = "a", .pending = true};
+  const LocalCheckpoint evaluated{.step = 10, .digest = "a", .metrics = {{"loss", 0.5}}};
+  for (const int machine : {0, 1, 2}) {
+    CheckpointsByRank by_rank(3, {pending});
+    by_rank[static_cast<std::size_t>(machine)] = {evaluated};
+    const auto candidates = candidates_in(by_rank);
+    ASSERT_EQ(candidates.size(), 1U);
+    EXPECT_FALSE(candidates[0].pending);
+    EXPECT_EQ(candidates[0].metrics, evaluated.metrics);
+    EXPECT_EQ(candidates[0].with_manifest.front(), machine);
+    EXPECT_EQ(candidates[0].with_manifest.size(), 3U);
+  }
+}
+
 // A file whose machine was killed before the manifest came belongs to the manifest of the others.
 TEST(LocalCheckpoints, CountReplicasWithoutAManifest) {
   const LocalCheckpoint named{.step = 10, .digest = "a", .replicas = {0}};

@@ -85,6 +85,33 @@ TEST(Checkpointer, GivesEachWorkerTheReplicaOfItsPlace) {
   EXPECT_NE(manifest.files[0].checksum, manifest.files[1].checksum);
 }
 
+// The last one stays until the evaluation of the new one is known.
+TEST(Checkpointer, RemovesNothingBeforeAnEvaluation) {
+  const TemporaryFolder run;
+  const CheckpointFolder folder(run / "checkpoints");
+  testing::run_worlds(2, [&](World& world) {
+    Checkpointer checkpointer({.world = world,
+                               .leaders = {0, 0},
+                               .folder = folder,
+                               .recipe = keep_one(/*background=*/true)});
+    Checkpointer::Progress progress = progress_of(world, 10);
+    checkpointer.save(progress, state_of(1));
+    progress.step = 20;
+    progress.evaluation_pending = true;
+    checkpointer.save(progress, state_of(2));
+    checkpointer.wait();
+    EXPECT_EQ(folder.steps(), (std::vector<std::int64_t>{20, 10}));
+    EXPECT_TRUE(manifest_in(folder, 20).evaluation_pending);
+    checkpointer.note_evaluation({{"loss", 0.5}}, {{"stop.loss.best", 0.25}});
+    checkpointer.wait();
+  });
+  EXPECT_EQ(folder.steps(), (std::vector<std::int64_t>{20}));
+  const Manifest manifest = manifest_in(folder, 20);
+  EXPECT_FALSE(manifest.evaluation_pending);
+  EXPECT_EQ(manifest.metrics, (Numbers{{"loss", 0.5}}));
+  EXPECT_EQ(manifest.evaluations, (Numbers{{"stop.loss.best", 0.25}}));
+}
+
 // The failure is thrown where it happened, the other worker goes on; nothing is left of the
 // attempt.
 TEST(Checkpointer, ThrowsAFailureOnTheWorkerWhosePartItWas) {

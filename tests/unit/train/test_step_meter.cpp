@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "../comm/workers.h"
@@ -42,6 +43,23 @@ TEST(StepMeter, AveragesWrapSharesOverTheWorkersThatHaveOne) {
     EXPECT_EQ(lines.at(0).loss, 2);
     EXPECT_EQ(lines.at(1).wrap_share, std::nullopt);
     EXPECT_EQ(lines.at(1).loss, 4);
+    return testing::Nothing{};
+  });
+}
+
+// What there is not stays so, and a norm may be no number.
+TEST(StepMeter, KeepsTheFactsOfAStepForACheckpoint) {
+  testing::run_workers(1, [](const std::shared_ptr<Communicator>& world) {
+    StepMeter saved(world, [](const TrainMetrics&) {});
+    saved.keep({.step = 7, .loss = 0.1, .grad_norm = std::nan(""), .wrap_share = 0.5});
+    StepMeter resumed(world, [](const TrainMetrics&) {});
+    resumed.last_step().copy_(saved.last_step());
+    const StepFacts facts = resumed.kept({.step = 7, .lr = 2, .loss_scale = 4});
+    EXPECT_EQ(facts.lr, 2);
+    EXPECT_EQ(facts.loss, 0.1);
+    EXPECT_TRUE(facts.grad_norm && std::isnan(*facts.grad_norm));
+    EXPECT_EQ(facts.loss_scale, std::nullopt);
+    EXPECT_EQ(facts.wrap_share, 0.5);
     return testing::Nothing{};
   });
 }
