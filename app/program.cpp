@@ -49,6 +49,7 @@ std::optional<LearnedData> known_data(const Program& program, const CommandFiles
   if (files.trains ? !flags.resume.has_value() : flags.checkpoint == "none") return std::nullopt;
   std::filesystem::path folder = recipe.output;
   if (files.checkpoint) {
+    if (auto known = learned_in_checkpoint(*files.checkpoint)) return known;
     folder = run_of_checkpoint(*files.checkpoint);
   } else if (files.trains && CheckpointFolder(RunFolder(folder).checkpoints()).steps().empty()) {
     return std::nullopt;

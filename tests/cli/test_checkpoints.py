@@ -82,7 +82,8 @@ def test_contents(tmp_path: Path) -> None:
     assert saved["recipe"] == (run.folder / "recipe.yaml").read_text()
     names = [entry["name"] for entry in saved["files"]]
     assert names == [f"rank-{rank:04}.safetensors" for rank in range(3)]
-    assert {path.name for path in run.checkpoint(8).iterdir()} == {*names, "manifest.json"}
+    assert {path.name for path in run.checkpoint(8).iterdir()} == {*names, "manifest.json", "data.json"}
+    assert (run.checkpoint(8) / "data.json").read_bytes() == (run.folder / "data.json").read_bytes()
     replicas = [read_safetensors(run.checkpoint(8) / name) for name in names]
     kinds = {re.sub(r"^(\w+)\..*?(\.(exp_avg|exp_avg_sq|accum_grad|step))?$", r"\1\2", name) for name in replicas[0]}
     assert kinds == {"model", "buffer", "optimizer.exp_avg", "optimizer.exp_avg_sq", "optimizer.accum_grad",

@@ -108,7 +108,7 @@ def test_missing_manifest(copy: Run, undisturbed: Run) -> None:
     resumed = resume(copy, "auto")
     assert_says(" ".join(passed_over(resumed.ended)), folder, MANIFEST)
     assert_same_run(resumed, undisturbed)
-    assert sorted(contents(set_aside(resumed, folder.name))) == ["rank-0000.safetensors", REPLICA]
+    assert sorted(contents(set_aside(resumed, folder.name))) == ["data.json", "rank-0000.safetensors", REPLICA]
 
 
 def test_empty_folder(copy: Run, undisturbed: Run) -> None:
@@ -182,7 +182,7 @@ def wrong_manifests(good: bytes) -> list[bytes]:
                       {"xxh3_128": None}, {"xxh3_128": 7}))],
     }
     changed = [with_fields(good, **{name: value}) for name, values in bad_fields.items() for value in values]
-    for name in fields.keys() - {"run", "evaluations"}:  # which older ones do not have
+    for name in fields.keys() - {"run", "evaluations", "data"}:  # which older ones do not have
         rest = {key: value for key, value in fields.items() if key != name}
         changed.append(sealed(json.dumps(rest, indent=1).partition("\n")[2].encode()))
     body = good.partition(b"\n")[2]

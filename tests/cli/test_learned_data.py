@@ -152,6 +152,29 @@ def test_resume_reads_by_data_json(colours: dict, tmp_path: Path) -> None:
     assert_says(message, "data.train: ", "got 'pink'", str(parts.folder / "data.json"))
 
 
+def test_a_checkpoint_that_was_moved(colours: dict, tmp_path: Path) -> None:
+    """It has what its run has learned; damage of that is found."""
+    fewer = {"format": "csv", "path": write(tmp_path / "fewer.csv", "c,n,kind", "red,6,red", "green,,green")}
+    own = merged(colours, {"data": {"eval": fewer, "predict": fewer}})
+    run = train(tmp_path, own)
+    moved = tmp_path / "moved"
+    shutil.move(run.checkpoint(1), moved)
+    shutil.rmtree(run.folder)
+    found = predicted(tmp_path / "p", own, "out.npz", "--checkpoint", moved)
+    assert found["class_names"].tolist() == COLOURS and found["output"].tolist() == [[3, 3, 12], [2, 11, 2]]
+    ended, = attempt(tmp_path / "e", own, "--eval-only", "--checkpoint", moved)
+    assert ended.code == 0 and "accuracy 100.00%" in ended.out, ended.out + ended.err
+    resumed = train(tmp_path / "r", own, "--resume", moved, "--set", "train.steps=2")
+    assert json.loads((resumed.folder / "data.json").read_text()) == json.loads((moved / "data.json").read_text())
+    text = (moved / "data.json").read_text()
+    for damaged in (text.replace("blue", "pink"), ""):
+        (moved / "data.json").write_text(damaged)
+        message = error_message(attempt(tmp_path / "d", own, "--eval-only", "--checkpoint", moved), code=4)
+        assert_says(message, moved / "data.json", "is damaged")
+    (moved / "data.json").unlink()
+    assert_says(error_message(attempt(tmp_path / "d", own, "--eval-only", "--checkpoint", moved), code=4), "has no data.json")
+
+
 def test_old_runs_have_no_data_json(colours: dict, tmp_path: Path) -> None:
     """They evaluate by `reference`, predict by data.train, and resume, as ever."""
     source = {"format": "csv", "path": colours["data"]["train"]["path"]}

@@ -10,6 +10,7 @@
 #include <optional>
 #include <system_error>
 
+#include "decent/checkpoint/checksum.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 
@@ -180,6 +181,23 @@ void CheckpointFolder::clear_leftovers() const {
         step_in_temporary_name(name, kWriting) >= 0 || step_in_temporary_name(name, kRemoving) >= 0;
     if (leftover) remove_tree(path_ / name);
   }
+}
+
+std::optional<std::string> data_in_checkpoint(const std::filesystem::path& folder) {
+  std::optional<CheckpointFile> expected;
+  try {
+    expected = parse_manifest(read_text(folder / kManifestName), kManifestName).data;
+  } catch (const Error&) {  // whoever needs the checkpoint says what is wrong with it
+  }
+  if (!expected) return std::nullopt;
+  const std::filesystem::path file = folder / expected->name;
+  std::error_code failed;
+  if (!std::filesystem::exists(file, failed))
+    throw CheckpointDamaged("'" + folder.string() + "' is damaged: it has no " + expected->name);
+  std::string text = read_text(file);
+  if (checksum_of(text) == expected->checksum) return text;
+  throw CheckpointDamaged("'" + file.string() +
+                          "' is damaged: its checksum is not that of manifest.json");
 }
 
 std::filesystem::path run_of_checkpoint(const std::filesystem::path& checkpoint) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,10 @@ class CheckpointFolder {
 
   std::filesystem::path path_;
 };
+
+/// The text of data.json in the checkpoint in `folder`; nothing where there is none, or no
+/// checkpoint that can be read. Throws CheckpointDamaged where it is not what was saved.
+std::optional<std::string> data_in_checkpoint(const std::filesystem::path& folder);
 
 /// The output folder of the run that a checkpoint lies in; empty where the checkpoint is not there,
 /// as on the machine of another worker.

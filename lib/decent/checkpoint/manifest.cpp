@@ -119,16 +119,25 @@ void read_facts(const ManifestReader& reader, Manifest& manifest) {
   }
 }
 
+CheckpointFile read_file(const ManifestReader& fields) {
+  return {.name = fields.text("name"),
+          .bytes = static_cast<std::uint64_t>(fields.count("bytes")),
+          .checksum = fields.text("xxh3_128")};
+}
+
+void read_data(const ManifestReader& reader, std::string_view file, Manifest& manifest) {
+  if (!reader.has("data")) return;
+  manifest.data = read_file(ManifestReader(reader.field("data"), file));
+  if (manifest.data->name != kDataName) reader.fail("data is not " + std::string(kDataName));
+}
+
 // `shared`: files tell which of them hold parameters and optimizer state.
 void read_files(const ManifestReader& reader, std::string_view file, bool shared,
                 Manifest& manifest) {
   for (const Json& entry : reader.list("files")) {
     const ManifestReader fields(entry, file);
-    const CheckpointFile listed{
-        .name = fields.text("name"),
-        .bytes = static_cast<std::uint64_t>(fields.count("bytes")),
-        .checksum = fields.text("xxh3_128"),
-        .shared_in = shared ? std::optional(fields.count("shared_in")) : std::nullopt};
+    CheckpointFile listed = read_file(fields);
+    if (shared) listed.shared_in = fields.count("shared_in");
     // A name from a file never becomes a path of its own making.
     if (listed.name != replica_file_name(static_cast<std::int64_t>(manifest.files.size()))) {
       reader.fail("files are not those of the ranks in their order");
@@ -213,6 +222,7 @@ std::string print_manifest(const Manifest& manifest) {
                {"recipe", manifest.recipe},
                {"facts", facts}};
   if (manifest.evaluation_pending) json["evaluation_pending"] = true;
+  if (manifest.data) json["data"] = json_of(*manifest.data);
   // Values come from recipes and names of tensors, which need not be UTF-8.
   const std::string text = json.dump(1, ' ', false, Json::error_handler_t::replace);
   const std::string body = text.substr(text.find('\n') + 1) + "\n";  // without the brace
@@ -244,6 +254,7 @@ Manifest parse_manifest(std::string_view text, std::string_view file) {
   if (reader.has("evaluations")) manifest.evaluations = read_numbers(reader, "evaluations");
   read_facts(reader, manifest);
   read_files(reader, file, version == kSharedVersion, manifest);
+  read_data(reader, file, manifest);
   return manifest;
 }
 

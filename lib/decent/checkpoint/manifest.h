@@ -18,9 +18,9 @@ namespace decent {
 using Numbers = std::vector<std::pair<std::string, double>>;
 std::optional<double> find_number(const Numbers& numbers, std::string_view name);
 
-/// One replica's file in the folder of the checkpoint.
+/// A file in the folder of the checkpoint, of a replica but for Manifest::data.
 struct CheckpointFile {
-  std::string name;         // rank-0000.safetensors
+  std::string name;         // rank-0000.safetensors, data.json
   std::uint64_t bytes = 0;  // its size
   std::string checksum;     // see Checksum::hex
   /// Where all workers had the same parameters and optimizer states: the replica whose file holds
@@ -47,6 +47,8 @@ struct Manifest {
   std::string recipe = {};                 // resolved, YAML
   Facts facts = {};                        // compared on resuming
   std::vector<CheckpointFile> files = {};  // by rank
+  /// What the run has learned of its training data; nothing where an older program saved it.
+  std::optional<CheckpointFile> data = {};
 
   /// Whether all workers had the same parameters and optimizer states, bit for bit, which then are
   /// not in every file.
@@ -64,6 +66,7 @@ std::string print_manifest(const Manifest& manifest);
 Manifest parse_manifest(std::string_view text, std::string_view file);
 
 constexpr const char* kManifestName = "manifest.json";
+constexpr const char* kDataName = "data.json";
 
 /// "rank-0003.safetensors", and the rank in such a name; -1 in any other.
 std::string replica_file_name(std::int64_t rank);

@@ -121,6 +121,10 @@ std::string print_learned(const LearnedData& data) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string print_if_whole(const LearnedData& data) {
+  return data.is_whole() ? print_learned(data) : std::string();
+}
+
 LearnedData parse_learned(std::string_view text, const std::string& file) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) fail(file, "it is no JSON object");

@@ -24,6 +24,8 @@ struct LearnedData {
 
 /// data.json: JSON, with written_names.
 std::string print_learned(const LearnedData& data);
+/// The same; empty where it is not whole.
+std::string print_if_whole(const LearnedData& data);
 
 /// Throws UserError naming `file` for a text that print_learned has not written.
 LearnedData parse_learned(std::string_view text, const std::string& file);

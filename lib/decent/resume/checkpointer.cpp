@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "decent/checkpoint/checksum.h"
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
@@ -12,7 +13,12 @@ namespace decent {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CheckpointFile, name, bytes, checksum)
 
-Checkpointer::Checkpointer(CheckpointerOptions options) : options_(std::move(options)) {}
+Checkpointer::Checkpointer(CheckpointerOptions options) : options_(std::move(options)) {
+  const std::string& data = options_.data;
+  if (data.empty()) return;
+  options_.manifest.data =
+      CheckpointFile{.name = kDataName, .bytes = data.size(), .checksum = checksum_of(data)};
+}
 
 Checkpointer::~Checkpointer() {
   if (thread_.joinable()) thread_.join();
@@ -141,6 +147,7 @@ CheckpointFile Checkpointer::write_own(const Progress& progress) {
   const int replica = progress.workers.place_of(options_.world.launch().rank);
   const std::filesystem::path folder = options_.folder.begin(progress.step);
   const CheckpointFile file = write_replica(folder, replica, image_.bytes());
+  if (leads() && !options_.data.empty()) write_file(folder / kDataName, options_.data);
   options_.before_publishing();
   return file;
 }

@@ -43,6 +43,7 @@ struct CheckpointerOptions {
   CheckpointRecipe recipe = {};
   bool higher_is_better = false;  // of recipe.keep_best
   Manifest manifest = {};         // what all checkpoints of the run have in common
+  std::string data = {};          // what data.json of each of them says; empty: there is none
   /// Makes durable what must be before a checkpoint appears; called by the writing thread.
   std::function<void()> before_publishing = [] {};
 };

@@ -1,5 +1,6 @@
 #include "decent/task/learned_in.h"
 
+#include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/core/file.h"
 #include "decent/data/formats.h"
 #include "decent/report/data_files.h"
@@ -21,6 +22,12 @@ LearnedData learned_in(const RunFolder& run) {
   if (std::filesystem::exists(run.data(), failed))
     return parse_learned(read_text(run.data()), run.data().string());
   return {.classes = read_classes(run.classes()), .where = "'" + run.classes().string() + "'"};
+}
+
+std::optional<LearnedData> learned_in_checkpoint(const std::filesystem::path& folder) {
+  const std::optional<std::string> text = data_in_checkpoint(folder);
+  if (!text) return std::nullopt;
+  return parse_learned(*text, (folder / kDataName).string());
 }
 
 }  // namespace decent

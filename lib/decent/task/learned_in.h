@@ -1,6 +1,9 @@
 #pragma once
 // What a run has learned of its training data, wherever it keeps it.
 
+#include <filesystem>
+#include <optional>
+
 #include "decent/data/learned.h"
 #include "decent/data/source.h"
 #include "decent/report/run_folder.h"
@@ -14,5 +17,9 @@ LearnedData learned_of(const Source& source, const std::string& format, const Op
 /// data.json of the run in that folder. Of a run of an older version, which has none, the names in
 /// classes.json; nothing is known of a folder without either. Throws UserError for a damaged file.
 LearnedData learned_in(const RunFolder& run);
+
+/// The same of the checkpoint in that folder; nothing of one that an older program saved, or that
+/// is not there. Throws CheckpointDamaged.
+std::optional<LearnedData> learned_in_checkpoint(const std::filesystem::path& folder);
 
 }  // namespace decent

@@ -90,6 +90,7 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
                    .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
                    .recipe = print_recipe(run_.task.recipe),
                    .facts = facts_of(run_)},
+      .data = print_if_whole(run_.task.learned),
       .before_publishing = [this] {
         if (reporter_) reporter_->sync();
       }});

@@ -70,6 +70,13 @@ TEST(Manifest, ForgetsMetricsThatAreNotFinite) {
   EXPECT_EQ(again(manifest), expected);
 }
 
+TEST(Manifest, MayNameAFileOfWhatWasLearned) {
+  Manifest manifest = example();
+  EXPECT_EQ(print_manifest(manifest).find("data.json"), std::string::npos);
+  manifest.data = CheckpointFile{"data.json", 17, std::string(32, 'c')};
+  EXPECT_EQ(again(manifest), manifest);
+}
+
 TEST(Manifest, SaysThatAnEvaluationIsPendingOnlyWhereItIs) {
   Manifest manifest = example();
   EXPECT_EQ(print_manifest(manifest).find("evaluation_pending"), std::string::npos);

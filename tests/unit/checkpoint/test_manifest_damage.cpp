@@ -72,6 +72,13 @@ TEST(DamagedManifest, IsOneWhosePendingEvaluationIsNoTruthValue) {
               HasSubstr("evaluation_pending is neither true nor false"));
 }
 
+TEST(DamagedManifest, IsOneThatNamesAnotherFileOfData) {
+  EXPECT_THAT(damage_of(edited("\"epoch\": 2",
+                               "\"epoch\": 2, \"data\": {\"name\": \"../data.json\", "
+                               "\"bytes\": 1, \"xxh3_128\": \"0\"}")),
+              HasSubstr("data is not data.json"));
+}
+
 TEST(DamagedManifest, IsOneWithMoreBehind) {
   const std::string text = print_manifest(example());
   for (std::string_view more : {"\n", " ", "{}", "x"}) {
