@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from damaged import MANIFEST, fields_of, sealed
 from program import Ended
 from runs import Run, assert_says, attempt, merged, recipe, refused, train
 
@@ -68,23 +69,33 @@ def test_other_classes(name: str, trained: Run, tmp_path: Path) -> None:
     says = f"{new}': class '{new}' is not in {{}}, whose classes are ant, bee, cat"
     alone = settings(own, data={"eval": own})
     message = refused(tmp_path / "alone", alone, "--eval-only", "--checkpoint", trained.checkpoint(3), workers=2)
-    assert_says(message, "data.eval: ", says.format(f"'{trained.folder / 'data.json'}'"))
+    assert_says(message, "data.eval: ", says.format(f"'{trained.checkpoint(3) / 'data.json'}'"))
     both = settings(images(tmp_path / "train", CLASSES), data={"eval": own})
     assert_says(refused(tmp_path / "run", both), "data.eval: ", says.format("data.train"))
 
 
 def test_names_that_are_not_known(trained: Run, tmp_path: Path) -> None:
-    """A model file as it is, or a checkpoint away from its run, has nothing to compare with."""
+    """A model file as it is, or a checkpoint of an old version away from its run, has nothing to compare with."""
     moved = tmp_path / "moved" / "step-00000003"
     shutil.copytree(trained.checkpoint(3), moved)
+    make_old(moved)
     for checkpoint in ("none", moved):
         ended, = evaluate(tmp_path / Path(checkpoint).name, checkpoint, ["bee", "cat"])
         assert (ended.code, ended.err) == (0, "")
 
 
+def make_old(checkpoint: Path) -> None:
+    """As a version saved it whose checkpoints had no data.json."""
+    (checkpoint / "data.json").unlink()
+    fields = fields_of((checkpoint / MANIFEST).read_bytes())
+    assert fields.pop("data")
+    (checkpoint / MANIFEST).write_bytes(sealed(json.dumps(fields, indent=1).partition("\n")[2].encode()))
+
+
 def test_a_damaged_list(trained: Run, tmp_path: Path) -> None:
     shutil.copytree(trained.folder, tmp_path / "run")
     (tmp_path / "run" / "data.json").unlink()
+    make_old(tmp_path / "run" / "checkpoints" / "step-00000003")
     (tmp_path / "run" / "classes.json").write_text('["ant", 7]')
     own = images(tmp_path / "eval", CLASSES)
     message = refused(tmp_path / "eval-only", settings(own, data={"eval": own}), "--eval-only", "--checkpoint",
