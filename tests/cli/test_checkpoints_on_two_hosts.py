@@ -88,8 +88,8 @@ def test_stop_resume_export(two_hosts, tmp_path: Path) -> None:
     folder.mkdir()
     step = stop_on_the_way(two_hosts, folder)
     a, b = Run(folder / "a", []), Run(folder / "b", [])
-    assert files_of(a.checkpoint(step)) == {"manifest.json", "rank-0000.safetensors", "rank-0001.safetensors"}
-    assert files_of(b.checkpoint(step)) == {"manifest.json", "rank-0002.safetensors", "rank-0003.safetensors"}
+    assert files_of(a.checkpoint(step)) == {"data.json", "manifest.json", "rank-0000.safetensors", "rank-0001.safetensors"}
+    assert files_of(b.checkpoint(step)) == {"data.json", "manifest.json", "rank-0002.safetensors", "rank-0003.safetensors"}
     assert files_of(b.folder) == {"checkpoints", "data.json"}
 
     check_well(run_on(two_hosts, folder, SETTINGS, "--resume", "auto"))
