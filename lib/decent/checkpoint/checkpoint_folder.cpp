@@ -13,6 +13,7 @@
 #include "decent/checkpoint/checksum.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {
@@ -183,6 +184,17 @@ void CheckpointFolder::clear_leftovers() const {
   }
 }
 
+void check_saved(std::string_view bytes, const CheckpointFile& expected, const std::string& file) {
+  if (bytes.size() != expected.bytes) {
+    throw CheckpointDamaged("'" + file + "' is damaged: it has " +
+                            counted(std::ssize(bytes), "byte") + ", not " +
+                            std::to_string(expected.bytes));
+  }
+  if (checksum_of(bytes) != expected.checksum) {
+    throw CheckpointDamaged("'" + file + "' is damaged: its checksum is not that of manifest.json");
+  }
+}
+
 std::optional<std::string> data_in_checkpoint(const std::filesystem::path& folder) {
   std::optional<CheckpointFile> expected;
   try {
@@ -195,9 +207,8 @@ std::optional<std::string> data_in_checkpoint(const std::filesystem::path& folde
   if (!std::filesystem::exists(file, failed))
     throw CheckpointDamaged("'" + folder.string() + "' is damaged: it has no " + expected->name);
   std::string text = read_text(file);
-  if (checksum_of(text) == expected->checksum) return text;
-  throw CheckpointDamaged("'" + file.string() +
-                          "' is damaged: its checksum is not that of manifest.json");
+  check_saved(text, *expected, file.string());
+  return text;
 }
 
 std::filesystem::path run_of_checkpoint(const std::filesystem::path& checkpoint) {

@@ -73,6 +73,9 @@ class CheckpointFolder {
   std::filesystem::path path_;
 };
 
+/// Throws CheckpointDamaged naming `file` where `bytes` are not those that were saved.
+void check_saved(std::string_view bytes, const CheckpointFile& expected, const std::string& file);
+
 /// The text of data.json in the checkpoint in `folder`; nothing where there is none, or no
 /// checkpoint that can be read. Throws CheckpointDamaged where it is not what was saved.
 std::optional<std::string> data_in_checkpoint(const std::filesystem::path& folder);

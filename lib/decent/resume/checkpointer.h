@@ -6,9 +6,8 @@
 // which may go on in a thread beside training:
 //   1. every worker makes its file durable in a temporary folder, and tells the others its checksum
 //   2. of the workers that share a folder, the lowest rank writes the manifest and renames
-//   3. once that is done everywhere, the same ones remove what need not be kept; where an
-//   evaluation
-//      of the step follows, once its figures are in the manifests
+//   3. once that is done everywhere, the same ones remove what need not be kept
+//      (where an evaluation of the step follows: once its figures are in the manifests)
 // A checkpoint is thus never seen on one machine before all replicas are durable on theirs, and
 // none is removed before a newer one is.
 //

@@ -3,9 +3,8 @@
 #include <span>
 #include <utility>
 
-#include "decent/checkpoint/checksum.h"
+#include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/core/error.h"
-#include "decent/core/text.h"
 
 namespace decent {
 
@@ -30,14 +29,7 @@ std::string_view ReplicaFile::bytes() const {
 }
 
 void ReplicaFile::read(const CheckpointFile& expected, const std::string& name) {
-  if (bytes().size() != expected.bytes) {
-    throw CheckpointDamaged("'" + name + "' is damaged: it has " +
-                            counted(std::ssize(bytes()), "byte") + ", not " +
-                            std::to_string(expected.bytes));
-  }
-  if (checksum_of(bytes()) != expected.checksum) {
-    throw CheckpointDamaged("'" + name + "' is damaged: its checksum is not that of manifest.json");
-  }
+  check_saved(bytes(), expected, name);
   try {
     tensors_ = parse_safetensors(std::as_bytes(std::span(bytes())), name);
   } catch (const UserError& error) {
