@@ -8,6 +8,7 @@
 #include "decent/task/device.h"
 #include "decent/task/learned_in.h"
 #include "decent/task/metrics.h"
+#include "decent/task/statistics.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/kept_statistics.h"
 #include "decent/train/methods.h"
@@ -33,20 +34,17 @@ CommandFiles files_of(const Program& program, Purpose purpose) {
   return files;
 }
 
-// What the run that is gone on with or looked at has measured stays as it was.
-Recipe recipe_of(const Program& program, const CommandFiles& files) {
-  const Flags& flags = program.flags;
-  const bool of_a_run = files.trains ? flags.resume.has_value() : flags.checkpoint != "none";
-  const Recipe& recipe = program.recipe.get();
-  return of_a_run ? with_kept_statistics(recipe, files.checkpoint) : recipe;
+// Whether there is a run that is gone on with or looked at.
+bool is_of_a_run(const Flags& flags, const CommandFiles& files) {
+  return files.trains ? flags.resume.has_value() : flags.checkpoint != "none";
 }
 
-// What that run has learned of its training data. A run that is resumed before its first checkpoint
-// begins again.
-std::optional<LearnedData> known_data(const Program& program, const CommandFiles& files,
-                                      const Recipe& recipe) {
-  const Flags& flags = program.flags;
-  if (files.trains ? !flags.resume.has_value() : flags.checkpoint == "none") return std::nullopt;
+// What that run has learned of its training data or, where only a model is looked at, the run that
+// made it. A run that is resumed before its first checkpoint begins again.
+std::optional<LearnedData> known_data(const Program& program, const CommandFiles& files) {
+  const Recipe& recipe = program.recipe.get();
+  if (!is_of_a_run(program.flags, files))
+    return files.trains ? std::nullopt : learned_in_model(recipe.model);
   std::filesystem::path folder = recipe.output;
   if (files.checkpoint) {
     if (auto known = learned_in_checkpoint(*files.checkpoint)) return known;
@@ -57,6 +55,15 @@ std::optional<LearnedData> known_data(const Program& program, const CommandFiles
   return learned_in(RunFolder(folder));
 }
 
+// What was measured of the training data stays as it was.
+Recipe recipe_of(const Program& program, const CommandFiles& files,
+                 const std::optional<LearnedData>& known) {
+  Recipe recipe = program.recipe.get();
+  if (known) recipe = with_statistics_of(known->transforms, std::move(recipe));
+  if (!is_of_a_run(program.flags, files)) return recipe;
+  return with_kept_statistics(std::move(recipe), files.checkpoint);
+}
+
 // `prepare` does what the recipe asks for and gives the model, whose own files must not be written
 // over either.
 void agree_on_setup(Program& program, Purpose purpose,
@@ -64,9 +71,9 @@ void agree_on_setup(Program& program, Purpose purpose,
   use_plain_executor();
   program.world->agree("setup", [&] {
     const CommandFiles files = files_of(program, purpose);
-    const Recipe recipe = recipe_of(program, files);
-    check_outputs(files, recipe);
-    const std::optional<LearnedData> known = known_data(program, files, recipe);
+    check_outputs(files, program.recipe.get());
+    const std::optional<LearnedData> known = known_data(program, files);
+    const Recipe recipe = recipe_of(program, files, known);
     check_outputs(files, recipe, &prepare(recipe, known ? &*known : nullptr));
   });
 }

@@ -17,6 +17,7 @@
 #include "../unit/pt2/programs.h"
 #include "decent/core/error.h"
 #include "decent/pt2/archive/read.h"
+#include "decent/pt2/archive/records.h"
 #include "decent/pt2/archive/sample_inputs.h"
 #include "decent/pt2/report/report.h"
 #include "decent/pt2/translate/translation.h"
@@ -142,8 +143,13 @@ void write_back(const pt2::Archive& archive) {
   }
   const decent::MappedFile same(path);
   if (!std::ranges::equal(same.bytes(), archive.file->bytes())) __builtin_trap();
-  pt2::write_archive(archive, path, turn_round);
-  pt2::read_archive(path);  // still an archive
+  for (const char* content : {"text", "another"}) {  // still an archive, and again
+    const pt2::ExtraFile extra{"new.txt", content};
+    pt2::write_archive(archive, path, turn_round, &extra);
+    const pt2::Archive written = pt2::read_archive(path);
+    const pt2::Records records(written.file->bytes(), written.what());
+    if (records.content("extra/new.txt") != content) __builtin_trap();
+  }
 }
 
 }  // namespace

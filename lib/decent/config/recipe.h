@@ -84,12 +84,8 @@ struct SourceRecipe {
   bool operator==(const SourceRecipe&) const = default;
 };
 
-/// An element of data.transforms.
-struct TransformRecipe {
-  std::string name;  // one of Names::transforms
-  Options options;   // the keys that it takes
-  bool operator==(const TransformRecipe&) const = default;
-};
+/// An element of data.transforms; its name is one of Names::transforms.
+using TransformRecipe = NamedValues;
 
 enum class OnError { fail, skip };
 

@@ -85,6 +85,13 @@ class Options {
   std::vector<std::pair<std::string, OptionValue>> values_;
 };
 
+/// A row of a table with values of the keys that it takes.
+struct NamedValues {
+  std::string name;
+  Options options;
+  bool operator==(const NamedValues&) const = default;
+};
+
 /// The defaults of those keys, with `given` in place of some. For programs without a recipe. Throws
 /// std::logic_error for a required key that is not given, and for one that is not taken.
 Options with_defaults(const std::vector<OptionKey>& keys, const Options& given);

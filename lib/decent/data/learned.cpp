@@ -46,6 +46,13 @@ std::vector<T> list_in(const Json& value) {
   return value.get<std::vector<T>>();
 }
 
+Json json_of(const std::vector<NamedValues>& transforms) {
+  Json list = Json::array();
+  for (const NamedValues& each : transforms)
+    list.push_back({{"name", each.name}, {"keys", json_of(each.options)}});
+  return list;
+}
+
 OptionValue value_of(const Json& value, const std::string& file) {
   const auto all = [&](const auto& is) { return std::all_of(value.begin(), value.end(), is); };
   if (value.is_null()) return kNull;
@@ -74,6 +81,19 @@ std::string text_in(const Json& object, const char* key, const std::string& file
   const auto found = object.find(key);
   if (found == object.end() || !found->is_string()) fail(file, std::string(key) + " is no text");
   return found->get<std::string>();
+}
+
+// An older version kept none.
+std::vector<NamedValues> transforms_in(const Json& object, const std::string& file) {
+  std::vector<NamedValues> transforms;
+  const auto found = object.find("transforms");
+  if (found == object.end()) return transforms;
+  if (!found->is_array()) fail(file, "transforms is no list");
+  for (const Json& each : *found) {
+    if (!each.is_object()) fail(file, "a transform is no object");
+    transforms.push_back({text_in(each, "name", file), options_in(each, "keys", file)});
+  }
+  return transforms;
 }
 
 std::vector<std::string> texts_in(const Json& object, const char* key, const std::string& file) {
@@ -117,6 +137,7 @@ std::string print_learned(const LearnedData& data) {
                       {{"format", data.format},
                        {"keys", json_of(data.keys)},
                        {"learned", json_of(data.learned)},
+                       {"transforms", json_of(data.transforms)},
                        {"classes", written_names(data.classes)}}}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -139,6 +160,7 @@ LearnedData parse_learned(std::string_view text, const std::string& file) {
   return {.format = text_in(*train, "format", file),
           .keys = options_in(*train, "keys", file),
           .learned = options_in(*train, "learned", file),
+          .transforms = transforms_in(*train, file),
           .classes = texts_in(*train, "classes", file),
           .where = "'" + file + "'"};
 }

@@ -16,8 +16,9 @@ struct LearnedData {
   std::string format = {};  // of data.train; empty: not known, as of runs without data.json
   Options keys = {};        // of data.train, without places (OptionKey::is_place)
   Options learned = {};     // Source::learned
-  std::vector<std::string> classes = {};  // their names; empty where the data numbers them
-  std::string where = {};                 // who says so, for messages; not part of the file
+  std::vector<NamedValues> transforms = {};  // data.transforms, with numbers in place of `auto`
+  std::vector<std::string> classes = {};     // their names; empty where the data numbers them
+  std::string where = {};                    // who says so, for messages; not part of the file
 
   bool is_whole() const { return !format.empty(); }
 };

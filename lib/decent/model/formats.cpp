@@ -7,7 +7,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/model/file_scaling.h"
+#include "decent/model/file_extras.h"
 #include "decent/model/model.h"
 #include "decent/model/onnx/open.h"
 #include "decent/model/pt2/open.h"
@@ -20,15 +20,22 @@ namespace {
 
 // In the order in which messages name them.
 constexpr std::array kModelFormats = std::to_array<ModelFormat>({
-    {"TorchScript", ".pt", open_torchscript, save_torchscript, /*holds_scaling=*/true},
+    {"TorchScript", ".pt", open_torchscript, save_torchscript, data_in_archive,
+     /*holds_scaling=*/true},
     {"safetensors", ".safetensors", nullptr,
-     [](Model& model, const std::filesystem::path& path, const FileScaling&) {
-       save_safetensors(model, path);
-     }},
-    {"ONNX", ".onnx", open_onnx, nullptr},
-    {"torch.export", ".pt2", open_pt2, nullptr},
+     [](Model& model, const std::filesystem::path& path, const FileExtras& extras) {
+       save_safetensors(model, path, extras);
+     },
+     data_in_safetensors},
+    {"ONNX", ".onnx", open_onnx, nullptr, data_in_onnx},
+    {"torch.export", ".pt2", open_pt2, nullptr, data_in_archive},
 });
 constexpr const ModelFormat& kFormatOfOtherNames = kModelFormats.front();
+
+const ModelFormat& format_of(const std::filesystem::path& path) {
+  const ModelFormat* named = find_model_format(path);
+  return named != nullptr ? *named : kFormatOfOtherNames;
+}
 
 // "a, b or c".
 std::string enumerated(std::vector<std::string> parts, const std::string& before_last) {
@@ -86,8 +93,7 @@ std::string written_extensions() {
 }
 
 Model open_model(const std::filesystem::path& path, const ImportOptions& options) {
-  const ModelFormat* named = find_model_format(path);
-  const ModelFormat& format = named != nullptr ? *named : kFormatOfOtherNames;
+  const ModelFormat& format = format_of(path);
   if (format.open == nullptr) {
     check_is_file(path);
     refuse_model_file(path, "holds weights only, not a model");
@@ -96,17 +102,21 @@ Model open_model(const std::filesystem::path& path, const ImportOptions& options
 }
 
 void write_model(Model& model, const std::filesystem::path& path) {
-  write_model(model, path, FileScaling{});
+  write_model(model, path, FileExtras{});
 }
 
-void write_model(Model& model, const std::filesystem::path& path, const FileScaling& scaling) {
+void write_model(Model& model, const std::filesystem::path& path, const FileExtras& extras) {
   const ModelFormat* format = find_model_format(path);
   if (format == nullptr) {
     throw UserError("'" + path.string() + "': the file's name must end in " + written_extensions());
   }
-  if (format->write != nullptr) return format->write(model, path, scaling);
+  if (format->write != nullptr) return format->write(model, path, extras);
   if (find_model_format(model.path()) != format) refuse_foreign_model(model, *format);
-  model.origin().write_back(model, path);
+  model.origin().write_back(model, path, extras);
+}
+
+std::string data_in_file(const std::filesystem::path& path) {
+  return format_of(path).data_in(path);
 }
 
 bool holds_scaling(const std::filesystem::path& path) {

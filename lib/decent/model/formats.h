@@ -11,7 +11,7 @@
 namespace decent {
 
 class Model;
-struct FileScaling;
+struct FileExtras;
 struct OpenedModel;
 
 struct ModelFormat {
@@ -22,7 +22,10 @@ struct ModelFormat {
   OpenedModel (*open)(const std::filesystem::path& path, const ImportOptions& options);
   /// Writes any model, whatever file it came from. Throws WriteError. Null: a file of this format
   /// is the model's own with other weights, see ModelOrigin::write_back.
-  void (*write)(Model& model, const std::filesystem::path& path, const FileScaling& scaling);
+  void (*write)(Model& model, const std::filesystem::path& path, const FileExtras& extras);
+  /// FileExtras::data of a file; empty where it has none or cannot be read. Throws UserError where
+  /// that is damaged.
+  std::string (*data_in)(const std::filesystem::path& path);
   /// Whether `write` puts the scalings into the file; they are left out otherwise.
   bool holds_scaling = false;
 };
@@ -42,8 +45,12 @@ Model open_model(const std::filesystem::path& path, const ImportOptions& options
 /// Writes a trained model in the format that the file's name says. Throws UserError where it says
 /// none, or one that only holds models which came from it; WriteError.
 void write_model(Model& model, const std::filesystem::path& path);
-/// The same with scalings, where the format holds them.
-void write_model(Model& model, const std::filesystem::path& path, const FileScaling& scaling);
+/// The same with what the file holds beside the model; scalings only where the format holds them.
+void write_model(Model& model, const std::filesystem::path& path, const FileExtras& extras);
+
+/// What the run that a file of a model or of weights came from learned of its training data, see
+/// ModelFormat::data_in.
+std::string data_in_file(const std::filesystem::path& path);
 
 /// Whether scalings are part of a file of this name.
 bool holds_scaling(const std::filesystem::path& path);

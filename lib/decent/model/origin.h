@@ -14,6 +14,7 @@
 namespace decent {
 
 class Model;
+struct FileExtras;
 
 /// A data field that feeds an input of the model.
 struct FedInput {
@@ -94,9 +95,10 @@ class ModelOrigin {
   // ---- writing; for formats that only hold models which came from them (ModelFormat::write)
 
   /// Writes the original file with the parameters and buffers of `model`, which was opened from it,
-  /// in the types of the file. Throws UserError where one is beyond what its type can hold;
-  /// WriteError.
-  virtual void write_back(const Model& /*model*/, const std::filesystem::path& /*path*/) const {
+  /// in the types of the file, and with FileExtras::data. Throws UserError where one is beyond what
+  /// its type can hold; WriteError.
+  virtual void write_back(const Model& /*model*/, const std::filesystem::path& /*path*/,
+                          const FileExtras& /*extras*/) const {
     throw std::logic_error("files of this format are not written back");
   }
 

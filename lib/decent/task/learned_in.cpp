@@ -3,18 +3,20 @@
 #include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/core/file.h"
 #include "decent/data/formats.h"
+#include "decent/model/formats.h"
 #include "decent/report/data_files.h"
 
 namespace decent {
 
-LearnedData learned_of(const Source& source, const std::string& format, const Options& keys) {
-  LearnedData data{.format = format,
-                   .learned = source.learned(),
-                   .classes = source.classes(),
-                   .where = "data.train"};
-  for (const OptionKey& key : data_format(format).keys)
-    if (!key.is_place()) data.keys.set(key.name, keys.value(key.name));
-  return data;
+LearnedData learned_of(const Source& source, const DataRecipe& data) {
+  LearnedData learned{.format = data.train.format,
+                      .learned = source.learned(),
+                      .transforms = data.transforms,
+                      .classes = source.classes(),
+                      .where = "data.train"};
+  for (const OptionKey& key : data_format(data.train.format).keys)
+    if (!key.is_place()) learned.keys.set(key.name, data.train.options.value(key.name));
+  return learned;
 }
 
 LearnedData learned_in(const RunFolder& run) {
@@ -28,6 +30,16 @@ std::optional<LearnedData> learned_in_checkpoint(const std::filesystem::path& fo
   const std::optional<std::string> text = data_in_checkpoint(folder);
   if (!text) return std::nullopt;
   return parse_learned(*text, (folder / kDataName).string());
+}
+
+std::optional<LearnedData> learned_in_model(const ModelRecipe& model) {
+  std::vector<std::filesystem::path> files = {model.path};
+  if (model.weights) files.insert(files.begin(), *model.weights);
+  for (const std::filesystem::path& file : files) {
+    const std::string text = data_in_file(file);
+    if (!text.empty()) return parse_learned(text, file.string());
+  }
+  return std::nullopt;
 }
 
 }  // namespace decent

@@ -4,15 +4,16 @@
 #include <filesystem>
 #include <optional>
 
+#include "decent/config/recipe.h"
 #include "decent/data/learned.h"
 #include "decent/data/source.h"
 #include "decent/report/run_folder.h"
 
 namespace decent {
 
-/// What `source`, of that format with the values `keys`, has learned. Throws UserError for an
-/// unknown format.
-LearnedData learned_of(const Source& source, const std::string& format, const Options& keys);
+/// What `source`, opened as data.train says, has learned, and the transforms behind it. Throws
+/// UserError for an unknown format.
+LearnedData learned_of(const Source& source, const DataRecipe& data);
 
 /// data.json of the run in that folder. Of a run of an older version, which has none, the names in
 /// classes.json; nothing is known of a folder without either. Throws UserError for a damaged file.
@@ -21,5 +22,9 @@ LearnedData learned_in(const RunFolder& run);
 /// The same of the checkpoint in that folder; nothing of one that an older program saved, or that
 /// is not there. Throws CheckpointDamaged.
 std::optional<LearnedData> learned_in_checkpoint(const std::filesystem::path& folder);
+
+/// The same of the run from which the file of model.weights came or, where that tells nothing, the
+/// file of model.path. Throws UserError where what the file carries is damaged.
+std::optional<LearnedData> learned_in_model(const ModelRecipe& model);
 
 }  // namespace decent

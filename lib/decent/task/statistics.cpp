@@ -150,8 +150,7 @@ bool needs_statistics(const Recipe& recipe) {
   return std::any_of(recipe.data.transforms.begin(), recipe.data.transforms.end(), is_auto);
 }
 
-Recipe with_statistics_of(const Recipe& measured, Recipe recipe) {
-  const std::vector<TransformRecipe>& theirs = measured.data.transforms;
+Recipe with_statistics_of(const std::vector<TransformRecipe>& theirs, Recipe recipe) {
   std::vector<TransformRecipe> own = recipe.data.transforms;
   if (own.size() != theirs.size()) return recipe;
   for (std::size_t i = 0; i < own.size(); ++i) own[i].options = with_numbers_of(theirs[i], own[i]);

@@ -1,6 +1,8 @@
 #pragma once
 // `normalize: auto`: mean and standard deviation of the training data.
 
+#include <vector>
+
 #include "decent/config/recipe.h"
 
 namespace decent {
@@ -16,8 +18,8 @@ Recipe with_statistics(Recipe recipe);
 /// Whether there is a `normalize: auto` without numbers.
 bool needs_statistics(const Recipe& recipe);
 
-/// The same with the numbers of a recipe that has them already, where its transforms are alike
-/// apart from them; else `recipe` as it is.
-Recipe with_statistics_of(const Recipe& measured, Recipe recipe);
+/// The same with the numbers of transforms that have them already, where these are alike apart from
+/// the numbers; else `recipe` as it is.
+Recipe with_statistics_of(const std::vector<TransformRecipe>& theirs, Recipe recipe);
 
 }  // namespace decent

@@ -139,8 +139,7 @@ void open_data(Task& task, Purpose purpose, const LearnedData* known) {
   if (purpose == Purpose::training) {
     task.train = open_data_set("data.train", recipe, DataUse::training, known);
     if (known == nullptr) {
-      const SourceRecipe& train = recipe.data.train;
-      task.learned = learned_of(task.train->samples->source(), train.format, train.options);
+      task.learned = learned_of(task.train->samples->source(), recipe.data);
     } else if (!known->is_whole() && known->classes.empty()) {
       task.learned.classes = task.train->samples->source().classes();
       task.learned.where = "data.train";

@@ -32,7 +32,7 @@ Recipe with_kept_statistics(Recipe recipe, const std::optional<fs::path>& checkp
     const Recipe run = checkpoint ? recipe_in(*checkpoint)
                                   : load_recipe(RunFolder(recipe.output).recipe(), {},
                                                 recipe_names(), no_variables);
-    return with_statistics_of(run, std::move(recipe));
+    return with_statistics_of(run.data.transforms, std::move(recipe));
   } catch (const Error&) {
     return recipe;  // whoever needs the checkpoint says what is wrong with it
   }

@@ -4,6 +4,7 @@
 
 #include "decent/config/scalars.h"
 #include "decent/core/error.h"
+#include "decent/model/file_extras.h"
 #include "decent/model/formats.h"
 #include "decent/train/averaged_model.h"
 #include "decent/train/export_check.h"
@@ -58,7 +59,7 @@ std::optional<std::string> export_best(const ResumeContext& context, Task& task,
 }  // namespace
 
 std::string write_checked(Task& task, const std::filesystem::path& path) {
-  write_model(*task.model, path, task.scaling);
+  write_model(*task.model, path, {task.scaling, print_if_whole(task.learned)});
   return is_written_back(path) ? check_export(task, path) : "";
 }
 

@@ -5,6 +5,7 @@
 
 #include "../support/refusal.h"
 #include "decent/core/error.h"
+#include "decent/core/zip_edit.h"
 #include "safetensors_bytes.h"
 #include "zip_bytes.h"
 
@@ -149,6 +150,41 @@ TEST(Zip, EntriesLieApart) {
   for (const std::size_t size : {20, 24}) beyond.replace(second + size, 4, number_bytes(60, 4));
   beyond[second + 10] = 0;  // stored, so that both sizes are those of the data
   EXPECT_EQ(apart(beyond), "'x': damaged: entry 'w/second' lies over the directory");
+}
+
+// The archive with the entry; every entry of it can be taken out.
+std::string with_entry(const std::string& bytes, std::string_view name, std::string_view content) {
+  std::string edited;
+  std::uint64_t copied = 0;
+  for (const ZipEdit& edit : edits_to_add(as_bytes(bytes), name, content, "'x'")) {
+    edited += bytes.substr(copied, edit.begin - copied) + edit.bytes;
+    copied = edit.end;
+  }
+  EXPECT_EQ(copied, bytes.size());
+  EXPECT_EQ(outcome(edited), "read");
+  return edited;
+}
+
+TEST(Zip, AnotherEntryIsAddedOrTakesThePlaceOfOne) {
+  for (const bool is_long : {false, true}) {
+    const std::string bytes = zip_bytes(two(), is_long);
+    const std::string more = with_entry(bytes, "w/third", "xyz");
+    const std::string replaced = with_entry(more, "w/first", "another");
+    for (const auto& [archive, first] : {std::pair(more, "abc"), std::pair(replaced, "another")}) {
+      const auto entries = read_zip(as_bytes(archive), "'x'");
+      ASSERT_EQ(entries.size(), 3u);
+      EXPECT_NO_THROW(check_apart(entries, as_bytes(archive), "'x'"));
+      for (const ZipEntry& entry : entries) {
+        const std::string expected = entry.name == "w/third"   ? "xyz"
+                                     : entry.name == "w/first" ? first
+                                                               : "abc";
+        EXPECT_EQ(text(zip_content(entry, "'x'")), expected) << entry.name;
+      }
+    }
+    EXPECT_EQ(with_entry(more, "w/third", "zyx").size(), more.size()) << "nothing of the old one";
+  }
+  EXPECT_EQ(refusal([] { edits_to_add(as_bytes(zip_bytes({})), "w", "", "'x'"); }),
+            "'x': it has no entries");
 }
 
 TEST(Zip, ChecksumsAreFoundWhereTheyAre) {

@@ -32,7 +32,8 @@ class MadeUpOrigin final : public ModelOrigin {
   std::string batch_advice(std::int64_t samples) const override {
     return "\nnot for " + std::to_string(samples) + " samples";
   }
-  void write_back(const Model& model, const std::filesystem::path& path) const override {
+  void write_back(const Model& model, const std::filesystem::path& path,
+                  const FileExtras& /*extras*/) const override {
     write_file(path, model.state().front().first);
   }
 };

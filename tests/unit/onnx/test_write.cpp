@@ -108,6 +108,25 @@ TEST_F(WriteModel, PutsElementsIntoTheListOfFloatsOfAConstantNode) {
   }
 }
 
+TEST_F(WriteModel, MetadataComesInPlaceOfThatOfItsKey) {
+  const auto file = [](const std::string& before, const std::string& behind) {
+    return model_bytes(relu(), 17, before) + behind;
+  };
+  const std::string other = bytes(14, entry("a", "b"));
+  const auto with = [&](const std::string& original, const char* value) {
+    Changes changes;
+    changes.metadata["k"] = value;
+    write_model(read(original), changes, folder / "out.onnx");
+    return get("out.onnx");
+  };
+  const std::string first = with(file(other, ""), "v");
+  EXPECT_EQ(first, file(other, bytes(14, entry("k", "v"))));
+  EXPECT_EQ(with(first, "v"), first) << "the same value is no change";
+  EXPECT_EQ(with(first, "longer"), file(other, bytes(14, entry("k", "longer"))));
+  const std::string twice = file(bytes(14, entry("k", "1")) + other, bytes(14, entry("k", "2")));
+  EXPECT_EQ(with(twice, "v"), first);
+}
+
 TEST_F(WriteModel, EqualElementsKeepAnEncodingOfTheirOwn) {
   // A negative int32 in 32 bits, as protobuf does not write it.
   const std::string original = with_tensor(6, {1}, varint(5 << 3) + varint(0xFFFFFFFF));

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "archive_files.h"
+#include "decent/pt2/archive/records.h"
 
 namespace decent::pt2 {
 namespace {
@@ -110,6 +111,42 @@ TEST_F(Writing, EveryProgramOfAPackageGetsItsElements) {
   };
   EXPECT_THAT(bias("train"), ElementsAre(1, 2));
   EXPECT_THAT(bias("eval"), ElementsAre(5, 6));
+}
+
+TEST_F(Writing, AnExtraFileComesInPlaceOfOneOfItsName) {
+  for (const bool is_long : {false, true}) {
+    const std::string original =
+        decent::testing::zip_bytes(testing::zip_parts(small_records()), is_long);
+    std::string sizes;
+    for (const char* content : {"first", "longer than the first", "first"}) {
+      const ExtraFile extra{"note.txt", content};
+      write_archive(sizes.empty() ? read(original) : read_archive(out()), out(), keep, &extra);
+      const Archive written = read_archive(out());
+      EXPECT_EQ(Records(written.file->bytes(), "'x'").content("extra/note.txt"), content);
+      sizes += " " + std::to_string(written.file->bytes().size());
+    }
+    EXPECT_EQ(sizes.substr(0, sizes.find(' ', 1)), sizes.substr(sizes.rfind(' ')));
+    check_whole(out());
+    const std::string before = get("out.pt2");
+    const ExtraFile same{"note.txt", "first"};
+    write_archive(read_archive(out()), out(), keep, &same);
+    EXPECT_EQ(get("out.pt2"), before) << "the same content is no change";
+    EXPECT_TRUE(before.starts_with(original.substr(0, original.find("PK\x01\x02"))));
+  }
+}
+
+TEST_F(Writing, AnExtraFileAndNewElements) {
+  const ExtraFile extra{"note.txt", "text"};
+  write_archive(
+      read(small_records()), out(),
+      [](const ExportedProgram&, const std::string& name, const Payload&,
+         std::span<std::byte> elements) {
+        if (name == "w") put_numbers(elements, 1.0f);
+        return name == "w";
+      },
+      &extra);
+  check_whole(out());
+  EXPECT_EQ(numbers_in(read_archive(out()).programs[0].weights.at("w").storage).front(), 1.0f);
 }
 
 TEST_F(Writing, OntoTheFileThatWasRead) {

@@ -97,10 +97,12 @@ void add_own_initializer(const KeptTensor& kept, onnx::Changes& changes) {
 
 }  // namespace
 
-void export_onnx(const OnnxImport& import, const Model& model, const std::filesystem::path& path) {
+void export_onnx(const OnnxImport& import, const Model& model, const std::filesystem::path& path,
+                 const FileExtras& extras) {
   const onnx::Model& file = *import.file;
   const TensorsByPlace in_file = tensors_by_place(file);
   onnx::Changes changes;
+  if (!extras.data.empty()) changes.metadata[kDataInFile] = extras.data;
   for (const KeptTensor& kept : kept_tensors(import.classification, model)) {
     if (kept.identity != nullptr) {
       add_own_initializer(kept, changes);

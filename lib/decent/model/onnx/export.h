@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "decent/model/file_extras.h"
 #include "decent/model/model.h"
 #include "decent/model/onnx/import.h"
 
@@ -11,7 +12,8 @@ namespace decent {
 /// Writes the original file with the parameters and running statistics of `model`, which was made
 /// by `import`, in the types of the file; see onnx/write.h. Throws UserError where a weight is
 /// beyond what its type in the file can hold; WriteError.
-void export_onnx(const OnnxImport& import, const Model& model, const std::filesystem::path& path);
+void export_onnx(const OnnxImport& import, const Model& model, const std::filesystem::path& path,
+                 const FileExtras& extras);
 
 /// Puts what the file's element types make of the weights (float16, bfloat16) into the model, which
 /// then computes what the written file holds.

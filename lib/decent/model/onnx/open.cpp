@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/model/file_extras.h"
 #include "decent/model/onnx/export.h"
 #include "decent/model/onnx/import.h"
+#include "decent/onnx/format/read.h"
 #include "decent/onnx/report/batch_layout.h"
 #include "decent/onnx/report/gradient_paths.h"
 #include "decent/onnx/report/report.h"
@@ -61,8 +64,9 @@ class OnnxOrigin final : public ModelOrigin {
   std::string batch_advice(std::int64_t samples) const override;
   std::optional<std::int64_t> fixed_batch() const override;
   std::optional<ProbabilityOutput> probabilities() const override;
-  void write_back(const Model& model, const std::filesystem::path& path) const override {
-    export_onnx(import_, model, path);
+  void write_back(const Model& model, const std::filesystem::path& path,
+                  const FileExtras& extras) const override {
+    export_onnx(import_, model, path, extras);
   }
   void round_to_file_types(Model& model) const override {
     decent::round_to_file_types(import_, model);
@@ -178,6 +182,16 @@ std::optional<std::string> output_in_module(const OnnxImport& import,
 }
 
 }  // namespace
+
+std::string data_in_onnx(const std::filesystem::path& path) {
+  try {
+    const auto metadata = onnx::read_model(path).metadata;
+    const auto found = metadata.find(kDataInFile);
+    return found == metadata.end() ? "" : found->second;
+  } catch (const UserError&) {
+    return "";
+  }
+}
 
 OpenedModel open_onnx(const std::filesystem::path& path, const ImportOptions& options) {
   OnnxImport import = import_onnx(path, options);

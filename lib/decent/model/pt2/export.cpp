@@ -21,7 +21,8 @@ std::map<const pt2::Payload*, at::Tensor> tensors_of(const Pt2Import& import, co
 
 }  // namespace
 
-void export_pt2(const Pt2Import& import, const Model& model, const std::filesystem::path& path) {
+void export_pt2(const Pt2Import& import, const Model& model, const std::filesystem::path& path,
+                const FileExtras& extras) {
   const auto tensors = tensors_of(import, model);
   const auto new_elements = [&](const pt2::ExportedProgram& /*program*/,
                                 const std::string& /*name*/, const pt2::Payload& payload,
@@ -32,7 +33,8 @@ void export_pt2(const Pt2Import& import, const Model& model, const std::filesyst
     if (!elements.empty()) std::memcpy(elements.data(), now.const_data_ptr(), elements.size());
     return true;
   };
-  pt2::write_archive(import.archive, path, new_elements);
+  const pt2::ExtraFile data{kDataInFile, extras.data};
+  pt2::write_archive(import.archive, path, new_elements, extras.data.empty() ? nullptr : &data);
 }
 
 }  // namespace decent

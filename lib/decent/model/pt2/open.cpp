@@ -30,8 +30,9 @@ class Pt2Origin final : public ModelOrigin {
   std::optional<std::int64_t> fixed_batch() const override {
     return pt2_fixed_batch(*import_.programs.train);
   }
-  void write_back(const Model& model, const std::filesystem::path& path) const override {
-    export_pt2(import_, model, path);
+  void write_back(const Model& model, const std::filesystem::path& path,
+                  const FileExtras& extras) const override {
+    export_pt2(import_, model, path, extras);
   }
 
  private:

@@ -1,5 +1,6 @@
 #include "decent/model/safetensors/save.h"
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,7 +11,10 @@
 
 namespace decent {
 
-void save_safetensors(const Model& model, const std::filesystem::path& path) {
+void save_safetensors(const Model& model, const std::filesystem::path& path,
+                      const FileExtras& extras) {
+  std::map<std::string, std::string> metadata;
+  if (!extras.data.empty()) metadata[kDataInFile] = extras.data;
   std::vector<at::Tensor> contiguous;  // keeps the data alive
   std::vector<TensorView> views;
   for (const auto& [name, tensor] : model.state()) {
@@ -21,7 +25,7 @@ void save_safetensors(const Model& model, const std::filesystem::path& path) {
                      .data = {static_cast<const std::byte*>(contiguous.back().const_data_ptr()),
                               tensor.nbytes()}});
   }
-  const std::string header = safetensors_header(views);
+  const std::string header = safetensors_header(views, metadata);
   std::vector<std::string_view> pieces = {header};
   for (const TensorView& view : views) {
     pieces.emplace_back(reinterpret_cast<const char*>(view.data.data()), view.data.size());

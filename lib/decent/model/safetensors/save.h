@@ -3,12 +3,14 @@
 
 #include <filesystem>
 
+#include "decent/model/file_extras.h"
 #include "decent/model/model.h"
 
 namespace decent {
 
 /// Every parameter and buffer under its state_dict name (tied ones under each of theirs),
-/// row-major. The file is whole or absent; throws WriteError.
-void save_safetensors(const Model& model, const std::filesystem::path& path);
+/// row-major; FileExtras::data in the metadata. The file is whole or absent; throws WriteError.
+void save_safetensors(const Model& model, const std::filesystem::path& path,
+                      const FileExtras& extras = {});
 
 }  // namespace decent

@@ -74,17 +74,20 @@ torch::jit::Module with_scaling(const torch::jit::Module& module, const FileScal
 
 }  // namespace
 
-void save_torchscript(Model& model, const std::filesystem::path& path, const FileScaling& scaling) {
+void save_torchscript(Model& model, const std::filesystem::path& path, const FileExtras& extras) {
   const CompactStorage compact(model);
   const EvalMode eval(model.module());
   const torch::jit::Module written =
-      scaling.empty() ? model.module() : with_scaling(model.module(), scaling);
+      extras.scaling.empty() ? model.module() : with_scaling(model.module(), extras.scaling);
+  torch::jit::ExtraFilesMap files;
+  if (!extras.data.empty()) files[kDataInFile] = extras.data;
   AtomicFile file(path);
   // A writer of our own: LibTorch's throws where the disk is full, from a destructor.
-  torch::jit::ExportModule(written, [&file](const void* data, std::size_t size) {
+  const auto write = [&file](const void* data, std::size_t size) {
     file.write({static_cast<const char*>(data), size});
     return size;
-  });
+  };
+  torch::jit::ExportModule(written, write, files);
   file.commit();
 }
 

@@ -3,15 +3,15 @@
 
 #include <filesystem>
 
-#include "decent/model/file_scaling.h"
+#include "decent/model/file_extras.h"
 #include "decent/model/model.h"
 
 namespace decent {
 
 /// A TorchScript file in eval mode that torch.jit.load reads, each tensor with storage of its own
-/// size. The model is in the same mode and state as before, without the scalings that the file
-/// has. The file is whole or absent; throws WriteError.
+/// size, and FileExtras. The model is in the same mode and state as before, without the scalings
+/// that the file has. The file is whole or absent; throws WriteError.
 void save_torchscript(Model& model, const std::filesystem::path& path,
-                      const FileScaling& scaling = {});
+                      const FileExtras& extras = {});
 
 }  // namespace decent

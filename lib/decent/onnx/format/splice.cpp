@@ -43,8 +43,8 @@ class Splicer {
     const Edit& edit = edits_[next_++];
     assert(edit.field.end == field.range.end && "an edit is of a whole field");
     static_cast<void>(field);
-    append(bytes_of(edit.begin));
-    append(edit.rest);
+    result_.append(bytes_of(edit.begin));
+    result_.append(edit.rest);
   }
 
   // The tag and length are only known, and put in their place, when the message behind them is.
@@ -67,13 +67,7 @@ class Splicer {
     result_.size += result_.pieces[header].size();
   }
 
-  void copy(ByteRange range) { append(file_.bytes.subspan(range.begin, range.size())); }
-
-  void append(std::span<const std::byte> bytes) {
-    if (bytes.empty()) return;
-    result_.pieces.push_back(bytes);
-    result_.size += bytes.size();
-  }
+  void copy(ByteRange range) { result_.append(file_.bytes.subspan(range.begin, range.size())); }
 
   Input& file_;
   std::span<const Edit> edits_;
@@ -82,6 +76,12 @@ class Splicer {
 };
 
 }  // namespace
+
+void Spliced::append(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  pieces.push_back(bytes);
+  size += bytes.size();
+}
 
 void sort_edits(std::vector<Edit>& edits) {
   std::sort(edits.begin(), edits.end(),

@@ -30,6 +30,9 @@ struct Spliced {
   std::vector<std::span<const std::byte>> pieces;
   std::deque<std::string> lengths;  // that pieces refer to
   std::uint64_t size = 0;
+
+  /// More bytes, which outlive it.
+  void append(std::span<const std::byte> bytes);
 };
 
 /// The bytes of `file`, a message, with `edits`, which are sorted, of whole fields at any depth,

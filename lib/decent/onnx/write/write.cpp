@@ -8,6 +8,7 @@
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/onnx/format/element_types.h"
+#include "decent/onnx/format/parse.h"
 #include "decent/onnx/format/splice.h"
 #include "decent/onnx/format/typed_data.h"
 #include "decent/onnx/format/wire.h"
@@ -17,6 +18,8 @@
 
 namespace decent::onnx {
 namespace {
+
+constexpr std::uint32_t kMetadataField = 14;  // metadata_props of ModelProto
 
 // Elements that are those of the file are no change.
 Changed changed_elements(const std::vector<NewElements>& elements) {
@@ -91,6 +94,35 @@ Edit own_initializer(const Model& model, const OwnInitializer& own) {
           .rest = own.tensor.elements()};
 }
 
+std::string metadata_field(const std::string& key, const std::string& value) {
+  std::string entry;
+  append_bytes(entry, 1, key);
+  append_bytes(entry, 2, value);
+  std::string field;
+  append_bytes(field, kMetadataField, entry);
+  return field;
+}
+
+// The fields of entries that are new, for the end of the file. Those that they replace go.
+std::string change_metadata(Input& file, const Model& model, const Changes& changes,
+                            std::vector<Edit>& edits) {
+  std::map<std::string, std::string> changed;
+  for (const auto& [key, value] : changes.metadata) {
+    const auto now = model.metadata.find(key);
+    if (now == model.metadata.end() || now->second != value) changed.emplace(key, value);
+  }
+  const Message message(file, {0, file.bytes.size()}, "ModelProto");
+  for (Fields fields(message); const Field* field = fields.next();) {
+    if (field->number != kMetadataField) continue;
+    std::map<std::string, std::string> entry;
+    parse_entry(message.open(*field, "StringStringEntryProto"), entry);
+    if (changed.contains(entry.begin()->first)) edits.push_back({.field = field->range});
+  }
+  std::string added;
+  for (const auto& [key, value] : changed) added += metadata_field(key, value);
+  return added;
+}
+
 void refuse_overwriting(const Model& model, const std::filesystem::path& path) {
   for (const auto& file : model.files) {
     std::error_code missing;
@@ -138,9 +170,11 @@ void write_model(const Model& model, const Changes& changes, const std::filesyst
   for (const auto& [tensor, elements] : changed) edit_elements(file, *tensor, elements, edits);
   for (const OwnInitializer& own : changes.own) edits.push_back(own_initializer(model, own));
   const std::vector<std::filesystem::path> superseded = superseded_data(path, model);
+  const std::string added = change_metadata(file, model, changes, edits);
   ExternalWriter external(model, changed, path, edits);
   sort_edits(edits);
-  const Spliced spliced = splice(file, edits);
+  Spliced spliced = splice(file, edits);
+  spliced.append(std::as_bytes(std::span(added)));
   if (spliced.size > kMaxFileBytes) {
     throw WriteError("cannot write '" + path.string() + "': it would have " +
                      std::to_string(spliced.size) + " bytes, and an ONNX file has at most 2 GiB");

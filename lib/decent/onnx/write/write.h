@@ -2,6 +2,7 @@
 // Writing a model back: the original file with new elements in some of its tensors.
 
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct OwnInitializer {
 struct Changes {
   std::vector<NewElements> elements;
   std::vector<OwnInitializer> own;
+  /// Entries of the model's metadata_props, in place of those of their keys.
+  std::map<std::string, std::string> metadata = {};
 };
 
 /// Writes `model` with `changes` to `path`, in its inference form: training_mode of

@@ -42,9 +42,9 @@ Records::Records(std::span<const std::byte> bytes, std::string what) : what_(std
   const std::vector<ZipEntry> entries = read_zip(bytes, what_);
   check_apart(entries, bytes, what_);
   const std::string_view first = entries.empty() ? "" : entries.front().name;
-  const std::string_view folder = first.substr(0, first.find('/') + 1);
+  folder_ = first.substr(0, first.find('/') + 1);
   for (const ZipEntry& entry : entries) {
-    if (entry.name.starts_with(folder)) entries_[entry.name.substr(folder.size())] = entry;
+    if (entry.name.starts_with(folder_)) entries_[entry.name.substr(folder_.size())] = entry;
   }
   check_format();
   check_programs();

@@ -30,6 +30,9 @@ class Records {
   /// The same for messages about a record.
   std::string what_of(std::string_view record) const;
 
+  /// The one folder that all records lie in, with a slash at its end.
+  const std::string& folder() const { return folder_; }
+
   /// nullptr where there is none.
   const ZipEntry* find(std::string_view name) const;
   /// Throws UserError where there is none.
@@ -46,6 +49,7 @@ class Records {
   void check_programs() const;
 
   std::string what_;
+  std::string folder_;
   std::map<std::string_view, ZipEntry> entries_;
 };
 

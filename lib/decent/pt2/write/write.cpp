@@ -1,5 +1,6 @@
 #include "decent/pt2/write/write.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -7,6 +8,7 @@
 #include <vector>
 
 #include "decent/core/zip.h"
+#include "decent/core/zip_edit.h"
 #include "decent/pt2/archive/records.h"
 
 namespace decent::pt2 {
@@ -34,7 +36,7 @@ TensorsByPlace tensors_by_place(const Archive& archive) {
   return tensors;
 }
 
-// The file as it is written: the original, with pieces that are replaced by others of their size.
+// The file as it is written: the original, with pieces that are replaced.
 class Output {
  public:
   Output(const std::filesystem::path& path, std::span<const std::byte> original)
@@ -51,9 +53,15 @@ class Output {
     }
     write(original_.subspan(written_, end - written_));
   }
+  /// In place of as many bytes of the original.
   void write(std::span<const std::byte> bytes) {
     file_.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     written_ += bytes.size();
+  }
+  void replace(const ZipEdit& edit) {
+    copy_to(edit.begin);
+    file_.write(edit.bytes);
+    written_ = edit.end;
   }
   void commit() {
     copy_to(original_.size());
@@ -116,10 +124,21 @@ void write_record(const Archive& archive, const ZipEntry& entry, std::uint64_t o
   output.write(storage);
 }
 
+void add(const ExtraFile& extra, const Archive& archive, const Records& records, Output& output) {
+  const std::string name = "extra/" + extra.name;
+  const auto content = std::as_bytes(std::span(extra.content));
+  const ZipEntry* old = records.find(name);
+  if (old != nullptr && !old->deflated && std::ranges::equal(old->data, content)) return;
+  for (const ZipEdit& edit : edits_to_add(archive.file->bytes(), records.folder() + name,
+                                          extra.content, archive.what())) {
+    output.replace(edit);
+  }
+}
+
 }  // namespace
 
 void write_archive(const Archive& archive, const std::filesystem::path& path,
-                   const NewElements& new_elements) {
+                   const NewElements& new_elements, const ExtraFile* extra) {
   const std::span<const std::byte> original = archive.file->bytes();
   const Records records(original, archive.what());
   Output output(path, original);
@@ -127,6 +146,7 @@ void write_archive(const Archive& archive, const std::filesystem::path& path,
     const ZipEntry& entry = records.at(tensors.front().payload->record);
     write_record(archive, entry, offset, tensors, new_elements, output);
   }
+  if (extra != nullptr) add(*extra, archive, records, output);
   output.commit();
 }
 

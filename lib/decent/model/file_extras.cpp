@@ -1,0 +1,58 @@
+#include "decent/model/file_extras.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/core/quote.h"
+#include "decent/core/safetensors.h"
+#include "decent/core/zip.h"
+
+namespace decent {
+namespace {
+
+// All records of such an archive lie in one folder, whatever it is called.
+bool is_data(const ZipEntry& entry) {
+  const std::size_t folder = entry.name.find('/');
+  return folder != std::string_view::npos &&
+         entry.name.substr(folder + 1) == std::string("extra/") + kDataInFile;
+}
+
+std::vector<ZipEntry> entries_of(const MappedFile& file, const std::string& what) {
+  try {
+    return read_zip(file.bytes(), what);
+  } catch (const UserError&) {
+    return {};
+  }
+}
+
+std::string data_in(const MappedFile& file, const std::string& what) {
+  const std::vector<ZipEntry> entries = entries_of(file, what);
+  const auto found = std::find_if(entries.begin(), entries.end(), is_data);
+  if (found == entries.end()) return "";
+  const std::vector<std::byte> content =
+      zip_content(*found, what + ": record " + in_quotes(found->name));
+  return {reinterpret_cast<const char*>(content.data()), content.size()};
+}
+
+}  // namespace
+
+std::string data_in_archive(const std::filesystem::path& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return "";
+  return data_in(MappedFile(path), "'" + path.string() + "'");
+}
+
+std::string data_in_safetensors(const std::filesystem::path& path) {
+  try {
+    const MappedFile file(path);
+    const auto metadata = parse_safetensors(file.bytes(), path.string()).metadata;
+    const auto found = metadata.find(kDataInFile);
+    return found == metadata.end() ? "" : found->second;
+  } catch (const UserError&) {
+    return "";
+  }
+}
+
+}  // namespace decent

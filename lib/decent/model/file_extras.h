@@ -1,0 +1,28 @@
+#pragma once
+// What a written model's file holds beside the model.
+
+#include <filesystem>
+#include <string>
+
+#include "decent/model/file_scaling.h"
+
+namespace decent {
+
+/// Under this name a model's file carries what its run learned of the training data: an extra file
+/// of TorchScript and torch.export, an entry of the metadata of ONNX and safetensors.
+inline constexpr const char* kDataInFile = "decent_train.data.json";
+
+struct FileExtras {
+  FileScaling scaling = {};  // only formats that hold it, see ModelFormat::holds_scaling
+  std::string data = {};     // text for kDataInFile; empty: the file gets none
+};
+
+/// The text that an archive of torch.jit.save or torch.export.save carries; empty where it has
+/// none, and where the file cannot be read or is no archive, as whoever opens it says. Throws
+/// UserError where the text is damaged.
+std::string data_in_archive(const std::filesystem::path& path);
+
+/// The same of a safetensors file.
+std::string data_in_safetensors(const std::filesystem::path& path);
+
+}  // namespace decent
