@@ -124,7 +124,9 @@ void use_checkpoint(Program& program) {
   const auto lost = finite.find_lost(*task.model);
   if ((evaluates || predicts) && lost) program.log->warn(model.text + " is not finite in " + *lost);
   if (evaluates) evaluate(program, tried, model, communicator);
-  if (predicts) write_predictions(program, tried, model.run, communicator);
+  if (predicts && !evaluates)
+    announce(*program.log, {.notes = notes_of_data(task), .warnings = {}});
+  if (predicts) write_predictions(program, tried, communicator);
   if (program.flags.export_file) export_model(program, task, model, lost);
 }
 

@@ -42,7 +42,7 @@ std::string classes_text(const PredictionCounts& counts, const std::vector<std::
 
 }  // namespace
 
-void write_predictions(Program& program, TriedTask& tried, const std::filesystem::path& run,
+void write_predictions(Program& program, TriedTask& tried,
                        const std::shared_ptr<Communicator>& communicator) {
   Task& task = tried.task;
   World& world = *program.world;
@@ -51,7 +51,7 @@ void write_predictions(Program& program, TriedTask& tried, const std::filesystem
   std::unique_ptr<PredictionFile> file;
   world.agree("prediction file", [&] {
     if (!program.main_worker()) return;
-    names = names_of_classes({run, task.recipe.output}, *task.predict,
+    names = names_of_classes(task.learned, *task.predict,
                              static_cast<std::size_t>(tried.trial.classes));
     file = open_file(path, names);
   });

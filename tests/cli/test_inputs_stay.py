@@ -164,7 +164,7 @@ def test_output_beside_the_model_spelled_otherwise(output: str, project: Path) -
 
 
 @pytest.mark.parametrize("kind", ["symlink_to", "hardlink_to"])
-@pytest.mark.parametrize("name", ["metrics.jsonl", "run.log", "model.safetensors", "trace-rank-0000.json"])
+@pytest.mark.parametrize("name", ["metrics.jsonl", "data.json", "run.log", "model.safetensors", "trace-rank-0000.json"])
 def test_link_in_the_output_folder(name: str, kind: str, project: Path) -> None:
     """The log is added to through a symbolic link."""
     (project / "out").mkdir()

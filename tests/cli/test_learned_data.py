@@ -91,6 +91,14 @@ def test_columns_of_predictions(keys: dict, header: str, regression: dict, tmp_p
     assert predicted(tmp_path / "p", own)["output"].tolist() == [[-7.0]]
 
 
+def test_predictions_say_what_is_not_used(regression: dict, tmp_path: Path) -> None:
+    run = train(tmp_path, regression)
+    source = {"format": "csv", "path": write(tmp_path / "new.csv", "b,other,a", "1,5,3")}
+    ended, = predict(tmp_path / "p", merged(regression, {"output": str(run.folder), "data": {"predict": source}}))
+    assert ended.code == 0
+    assert_says(ended.out, "note     data.predict: ", "not used: column 'other'")
+
+
 def test_predictions_without_a_header(regression: dict, tmp_path: Path) -> None:
     run = train(tmp_path, regression)
     own = {"output": str(run.folder)}

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,16 +14,20 @@
 
 namespace decent {
 
-/// How a run reads data that it evaluates or predicts, or its training data again after a resume:
-/// as it has read its training data.
+/// How data is read that is evaluated or predicted, or the training data again after a resume: as
+/// the training data was read.
 struct Reading {
   bool needs_target = true;  // false: of data.predict
-  /// The names of the training data's classes; empty where it numbers them itself.
-  std::vector<std::string> classes = {};
+  /// The names of the training data's classes, none where it numbers them itself. nullopt: nothing
+  /// is known of it.
+  std::optional<std::vector<std::string>> classes = std::nullopt;
   std::string where = {};  // says so, for messages: "data.train", "'runs/x/data.json'"
   /// Of training data of this format: the values of its keys, and Source::learned. Else null.
   const Options* keys = nullptr;
   const Options* learned = nullptr;
+  /// Of data.predict where nothing was learned: the keys of data.train if that is of this format,
+  /// whose files may be there. Else null.
+  const Options* train = nullptr;
 };
 
 /// A row of the table.
@@ -31,15 +36,9 @@ struct DataFormat {
   std::vector<OptionKey> keys;  // that it takes
   /// Throws UserError for data that cannot be read.
   std::function<std::unique_ptr<Source>(const Options& options)> open;
-  /// The same for data.predict, whose samples need no target: the fields of the target may be
-  /// absent. `train`: the options of data.train where that is of this format, else null. Empty:
-  /// `open` does it.
-  std::function<std::unique_ptr<Source>(const Options& options, const Options* train)>
-      open_without_target = {};
-  /// The same where a run knows its training data. Empty: what this format reads depends on its
-  /// keys alone.
-  std::function<std::unique_ptr<Source>(const Options& options, const Reading& reading)>
-      open_as_learned = {};
+  /// The same as a reading says. Empty: what this format reads depends on its keys alone.
+  std::function<std::unique_ptr<Source>(const Options& options, const Reading& reading)> open_as =
+      {};
 };
 
 /// The key `path`: files and wildcards.

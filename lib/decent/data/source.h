@@ -91,7 +91,7 @@ class Source {
   virtual std::vector<std::string> classes() const { return {}; }
 
   /// What the format has learned of its files, which it needs to read other files alike: values of
-  /// names of its own, for DataFormat::open_as_learned. Empty where it learns nothing.
+  /// names of its own, for DataFormat::open_as. Empty where it learns nothing.
   virtual Options learned() const { return {}; }
 
   /// How the files are read, where a user may want to know; a line each.

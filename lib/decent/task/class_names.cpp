@@ -4,16 +4,13 @@
 
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
-#include "decent/task/learned_in.h"
 
 namespace decent {
 
-std::vector<std::string> names_of_classes(const std::vector<std::filesystem::path>& runs,
-                                          const DataSet& data, std::size_t count) {
-  std::vector<std::string> names;
-  for (const std::filesystem::path& run : runs)
-    if (names.empty() && !run.empty()) names = learned_in(RunFolder(run)).classes;
-  if (names.empty()) names = written_names(data.samples->source().classes());
+std::vector<std::string> names_of_classes(const LearnedData& learned, const DataSet& data,
+                                          std::size_t count) {
+  std::vector<std::string> names =
+      written_names(learned.classes.empty() ? data.samples->source().classes() : learned.classes);
   if (names.empty()) return names;
   while (names.size() < count) names.push_back(std::to_string(names.size()));
   names.resize(count);

@@ -2,7 +2,6 @@
 // The numbers of classes in evaluation, which must be those of training.
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,10 +17,10 @@ struct KnownClasses {
   std::string where;
 };
 
-/// The names of `count` classes: those that the first of the output folders `runs` with such has
-/// kept, or else those of `data`, numbers where these are too few; empty where nothing names any.
-std::vector<std::string> names_of_classes(const std::vector<std::filesystem::path>& runs,
-                                          const DataSet& data, std::size_t count);
+/// The names of `count` classes: those of the training data, or else those of `data`, numbers where
+/// these are too few; empty where nothing names any.
+std::vector<std::string> names_of_classes(const LearnedData& learned, const DataSet& data,
+                                          std::size_t count);
 
 /// Throws UserError where a class of data.eval has another name than the class of that number in
 /// training: one that the data of evaluation does not have moves the numbers of those after it.

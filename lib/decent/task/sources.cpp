@@ -19,9 +19,14 @@ namespace {
 std::unique_ptr<Source> open_by_itself(const SourceRecipe& recipe, const DataRecipe& data,
                                        DataUse use) {
   const DataFormat format = data_format(recipe.format);
-  if (use != DataUse::prediction || !format.open_without_target) return format.open(recipe.options);
+  if (use != DataUse::prediction || !format.open_as) return format.open(recipe.options);
   const bool alike = data.train.format == recipe.format;
-  return format.open_without_target(recipe.options, alike ? &data.train.options : nullptr);
+  return format.open_as(recipe.options, {.needs_target = false,
+                                         .classes = std::nullopt,
+                                         .where = {},
+                                         .keys = nullptr,
+                                         .learned = nullptr,
+                                         .train = alike ? &data.train.options : nullptr});
 }
 
 // What a sample means is the same in all data of a format. A key that an older version did not know
@@ -63,15 +68,16 @@ std::unique_ptr<Source> open_whole(const SourceRecipe& recipe, const DataRecipe&
   const DataFormat format = data_format(recipe.format);
   const bool alike = known->format == recipe.format;
   if (alike) check_keys(recipe, format, *known);
-  if (!format.open_as_learned) {
+  if (!format.open_as) {
     if (use == DataUse::evaluation) check_numbered(recipe, *known);
     return open_by_itself(recipe, data, use);
   }
-  return format.open_as_learned(recipe.options, {.needs_target = use != DataUse::prediction,
-                                                 .classes = known->classes,
-                                                 .where = known->where,
-                                                 .keys = alike ? &known->keys : nullptr,
-                                                 .learned = alike ? &known->learned : nullptr});
+  return format.open_as(recipe.options, {.needs_target = use != DataUse::prediction,
+                                         .classes = known->classes,
+                                         .where = known->where,
+                                         .keys = alike ? &known->keys : nullptr,
+                                         .learned = alike ? &known->learned : nullptr,
+                                         .train = nullptr});
 }
 
 std::unique_ptr<Source> open_source(const SourceRecipe& recipe, const DataRecipe& data, DataUse use,

@@ -33,8 +33,10 @@ std::vector<std::string> notes_of_what_stays(const Task& task) {
   return notes;
 }
 
-// How the files are read. What holds for data.train, too, is not said again.
-void add_data_notes(const Task& task, std::vector<std::string>& notes) {
+}  // namespace
+
+std::vector<std::string> notes_of_data(const Task& task) {
+  std::vector<std::string> notes;
   std::vector<std::string> said;
   for (const std::optional<DataSet>* data : {&task.train, &task.eval, &task.predict}) {
     if (!*data) continue;
@@ -44,13 +46,13 @@ void add_data_notes(const Task& task, std::vector<std::string>& notes) {
       said.push_back(note);
     }
   }
+  return notes;
 }
-
-}  // namespace
 
 Notices notices_of_model(const Task& task, const Trial& trial) {
   Notices all{.notes = notes_of_what_stays(task), .warnings = layout_advice(task)};
-  add_data_notes(task, all.notes);
+  const std::vector<std::string> data = notes_of_data(task);
+  all.notes.insert(all.notes.end(), data.begin(), data.end());
   all.notes.insert(all.notes.end(), trial.notes.begin(), trial.notes.end());
   const OutputAdvice output = output_advice(task, trial);
   if (!output.note.empty()) all.notes.push_back(output.note);

@@ -23,6 +23,9 @@ struct Notices {
 };
 Notices notices_of(const Run& run, int workers);
 
+/// How the files of the data are read, each line once.
+std::vector<std::string> notes_of_data(const Task& task);
+
 /// Those on the model and the data that it is given, which an evaluation says, too.
 Notices notices_of_model(const Task& task, const Trial& trial);
 

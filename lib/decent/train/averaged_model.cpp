@@ -60,8 +60,7 @@ AveragedModel load_average(const ResumeContext& context, Task& task, Communicato
           .replicas = static_cast<int>(found->manifest.world_size),
           .distance = distance,
           .metrics = found->manifest.metrics,
-          .foreign = is_of_run(*found, folder) ? "" : found->folder,
-          .run = run_of_checkpoint(found->folder)};
+          .foreign = is_of_run(*found, folder) ? "" : found->folder};
 }
 
 }  // namespace decent

@@ -21,7 +21,6 @@ struct AveragedModel {
   double distance = 0;       // of the replicas; see average_replicas
   Numbers metrics = {};      // of its evaluation, where there was one
   std::string foreign = {};  // the checkpoint, where it is not of the run in the output folder
-  std::filesystem::path run = {};  // the folder of the checkpoint's run, where it is known
 };
 
 /// Fills task.model with the average over all replicas of a checkpoint: of their moving averages

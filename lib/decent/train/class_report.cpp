@@ -10,9 +10,8 @@
 namespace decent {
 namespace {
 
-std::vector<std::string> names_or_numbers(const Task& task, const AveragedModel& model,
-                                          std::size_t classes) {
-  auto names = names_of_classes({model.run, task.recipe.output}, *task.eval, classes);
+std::vector<std::string> names_or_numbers(const Task& task, std::size_t classes) {
+  auto names = names_of_classes(task.learned, *task.eval, classes);
   while (names.size() < classes) names.push_back(std::to_string(names.size()));
   return names;
 }
@@ -31,7 +30,7 @@ std::vector<std::string> report_classes(const Task& task, const AveragedModel& m
   constexpr std::size_t kMostLines = 40;
   if (confusion.empty()) return {};
   const auto classes = static_cast<std::size_t>(std::llround(std::sqrt(confusion.size())));
-  const ConfusionMatrix matrix{.names = names_or_numbers(task, model, classes),
+  const ConfusionMatrix matrix{.names = names_or_numbers(task, classes),
                                .counts = {confusion.begin(), confusion.end()}};
   const RunFolder folder(task.recipe.output);
   if (model.foreign.empty() && std::filesystem::exists(folder.metrics())) {

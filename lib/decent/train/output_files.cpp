@@ -146,8 +146,8 @@ void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
   outputs.push_back({where, folder.recipe(),
                      "copy the recipe to another place for --config, or choose another folder "
                      "with --set output=DIR"});
-  for (const fs::path& file :
-       {folder.metrics(), folder.log(), folder.report(), folder.lock(), folder.trace(rank)})
+  for (const fs::path& file : {folder.metrics(), folder.data(), folder.log(), folder.report(),
+                               folder.lock(), folder.trace(rank)})
     outputs.push_back({where, file, other_folder});
   for (const RunModel which : {RunModel::last, RunModel::best}) {
     if (which == RunModel::best && !recipe.checkpoint.keep_best) continue;
@@ -184,6 +184,7 @@ void check_predictions(const CommandFiles& command, const RunFolder& run) {
   std::vector<InputFile> others = {{"the run's model", run.model(RunModel::last, ".safetensors")},
                                    {"the run's model", run.model(RunModel::best, ".safetensors")},
                                    {"the run's metrics", run.metrics()},
+                                   {"the run's data.json", run.data()},
                                    {"the run's list of samples", run.skipped()},
                                    {"the run's table of classes", run.class_scores()},
                                    {"the run's table of classes", run.confusion()}};

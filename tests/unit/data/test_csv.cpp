@@ -179,7 +179,8 @@ TEST(Csv, TakesClassesCategoriesAndMeansFromTheReference) {
   EXPECT_EQ(told("a,w,y\n1,uu,yes\n"),
             "t.csv:2: column 'w': expected one of the categories of 'train.csv', 'u', 'v', got "
             "'uu'; did you mean 'u'?");
-  EXPECT_THAT(told("b,w,y\n1,u,yes\n"), HasSubstr("other columns than the reference 'train.csv'"));
+  EXPECT_THAT(told("b,w,y\n1,u,yes\n"),
+              HasSubstr("'t.csv' has no column 'a', which 'train.csv' has"));
 }
 
 TEST(Csv, ReadsSeveralFilesAsOne) {

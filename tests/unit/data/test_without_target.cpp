@@ -24,10 +24,15 @@ TextFiles table(const std::string& content, const char* name = "t.csv") {
 }
 
 std::unique_ptr<Source> inputs(const std::string& content, const CsvOptions& options = {},
-                               const std::string& like = "", const CsvOptions& like_options = {}) {
-  std::optional<csv::Layout> layout;
-  if (!like.empty()) layout = csv::read_layout(*table(like)[0], like_options);
-  return csv::open_csv_inputs(table(content), {}, layout, options);
+                               const TextFiles& reference = {}) {
+  return csv::open_csv(table(content), reference, options, /*needs_target=*/false);
+}
+
+// As training data of those options is read.
+std::unique_ptr<Source> inputs_as(const std::string& content, const std::string& train,
+                                  const CsvOptions& options) {
+  const csv::KnownTable known = csv::learn_table(table(train, "train.csv"), options);
+  return csv::open_csv_as(table(content), {}, {}, known, options, /*needs_target=*/false);
 }
 
 // x of the one row.
@@ -49,36 +54,31 @@ TEST(CsvInputs, AreAllButTheLastColumnWhereNothingSaysMore) {
 TEST(CsvInputs, AreFoundByTheNamesOfOtherFiles) {
   const CsvOptions by_name{.y = {{"y"}}};
   for (const char* content : {"a,b\n1,2\n", "b,a\n2,1\n", "b,y,id,a\n2,?,x7,1\n"})
-    EXPECT_THAT(row_of(*inputs(content, {}, "a,y,b\n3,4,5\n", by_name)), ElementsAre(1, 2));
-  EXPECT_THAT(refusal([&] { inputs("a,c\n1,2\n", {}, "a,y,b\n3,4,5\n", by_name); }),
-              HasSubstr("'t.csv': x names a column 'b', which it does not have"));
+    EXPECT_THAT(row_of(*inputs_as(content, "a,y,b\n3,4,5\n", by_name)), ElementsAre(1, 2));
+  EXPECT_THAT(refusal([&] { inputs_as("a,c\n1,2\n", "a,y,b\n3,4,5\n", by_name); }),
+              HasSubstr("'t.csv' has no column 'b', which 'train.csv' has"));
 }
 
 TEST(CsvInputs, AreFoundByTheirOrderWhereAFileHasNoNames) {
   const CsvOptions second{.y = {{"1"}}};
-  EXPECT_THAT(row_of(*inputs("1,2\n", {}, "3,4,5\n", second)), ElementsAre(1, 2));
-  EXPECT_THAT(row_of(*inputs("1,?,2\n", {}, "3,4,5\n", second)), ElementsAre(1, 2));
-  EXPECT_THAT(row_of(*inputs("1,2\n", {}, "a,y,b\n3,4,5\n", {.y = {{"y"}}})), ElementsAre(1, 2));
-  EXPECT_EQ(refusal([&] { inputs("1,2,3,4\n", {}, "3,4,5\n", second); }),
-            "'t.csv' has 4 columns; expected 3, as the data that the model was trained on, or 2 "
-            "without the target");
+  EXPECT_THAT(row_of(*inputs_as("1,2\n", "3,4,5\n", second)), ElementsAre(1, 2));
+  EXPECT_THAT(row_of(*inputs_as("1,?,2\n", "3,4,5\n", second)), ElementsAre(1, 2));
+  EXPECT_THAT(row_of(*inputs_as("1,2\n", "a,y,b\n3,4,5\n", {.y = {{"y"}}})), ElementsAre(1, 2));
+  EXPECT_EQ(refusal([&] { inputs_as("1,2,3,4\n", "3,4,5\n", second); }),
+            "'t.csv' has 4 columns; expected 3, as 'train.csv' has, or 2 without the target");
 }
 
 TEST(CsvInputs, AreThoseThatAreNamed) {
-  EXPECT_THAT(row_of(*inputs("a,b,c\n1,2,3\n", {.x = {{"c", "a"}}}, "a,b\n1,2\n")),
-              ElementsAre(3, 1));
+  EXPECT_THAT(row_of(*inputs("a,b,c\n1,2,3\n", {.x = {{"c", "a"}}})), ElementsAre(3, 1));
 }
 
 TEST(CsvInputs, TakeCategoriesMeansAndClassesOfAReference) {
   const TextFiles reference = table("word,n,y\nant,1,no\ncow,3,yes\n", "r.csv");
   const CsvOptions options{.one_hot = {"word"}, .missing = "mean"};
-  const auto source =
-      csv::open_csv_inputs(table("word,n\ncow,\n"), reference, std::nullopt, options);
+  const auto source = inputs("word,n\ncow,\n", options, reference);
   EXPECT_THAT(row_of(*source), ElementsAre(0, 1, 2));
   EXPECT_THAT(source->classes(), ElementsAre("no", "yes"));
-  EXPECT_THAT(refusal([&] {
-                csv::open_csv_inputs(table("word,n\nape,1\n"), reference, std::nullopt, options);
-              }),
+  EXPECT_THAT(refusal([&] { inputs("word,n\nape,1\n", options, reference); }),
               HasSubstr("expected one of the categories of 'r.csv', 'ant', 'cow', got 'ape'"));
 }
 

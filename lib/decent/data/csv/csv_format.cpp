@@ -27,28 +27,6 @@ TextFiles reference_of(const Options& options) {
   return reference ? open_text_files(*reference) : TextFiles{};
 }
 
-std::unique_ptr<Source> open_with(const Options& options) {
-  return open_csv(open_text_files(options.get<Paths>("path")), reference_of(options),
-                  csv_options(options));
-}
-
-// Training data may be gone by the time that a model predicts.
-std::optional<Layout> layout_of_train(const Options& train) {
-  try {
-    return read_layout(*open_text_files(train.get<Paths>("path")).at(0), csv_options(train));
-  } catch (const UserError&) {
-    return std::nullopt;
-  }
-}
-
-std::unique_ptr<Source> open_without_target(const Options& options, const Options* train) {
-  const CsvOptions csv = csv_options(options);
-  std::optional<Layout> like;
-  if (train != nullptr && !csv.x && csv.drop.empty()) like = layout_of_train(*train);
-  return open_csv_inputs(open_text_files(options.get<Paths>("path")), reference_of(options), like,
-                         csv);
-}
-
 std::vector<OptionKey> keys() {
   using enum OptionType;
   return {
@@ -116,14 +94,32 @@ CsvOptions column_keys(const Options& keys) {
   return options;
 }
 
-std::unique_ptr<Source> open_as_learned(const Options& options, const Reading& reading) {
-  if (reading.learned == nullptr) {
-    return reading.needs_target ? open_with(options) : open_without_target(options, nullptr);
+// Training data may be gone by the time that a model predicts.
+std::optional<KnownTable> table_of_train(const Options& train) {
+  try {
+    return learn_table(open_text_files(train.get<Paths>("path")), csv_options(train));
+  } catch (const UserError&) {
+    return std::nullopt;
   }
-  return open_csv_as(open_text_files(options.get<Paths>("path")), reference_of(options),
-                     csv_options(options), known_table_in(reading), column_keys(*reading.keys),
-                     reading.needs_target);
 }
+
+std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) {
+  const TextFiles files = open_text_files(options.get<Paths>("path"));
+  const TextFiles reference = reference_of(options);
+  const CsvOptions csv = csv_options(options);
+  if (reading.learned != nullptr) {
+    return open_csv_as(files, reference, csv, known_table_in(reading), column_keys(*reading.keys),
+                       reading.needs_target);
+  }
+  const bool says_itself = csv.x || !csv.drop.empty() || !reference.empty();
+  if (reading.train != nullptr && !says_itself) {
+    if (const auto known = table_of_train(*reading.train))
+      return open_csv_as(files, {}, csv, *known, csv_options(*reading.train), false);
+  }
+  return open_csv(files, reference, csv, reading.needs_target);
+}
+
+std::unique_ptr<Source> open_with(const Options& options) { return open_as(options, {}); }
 
 }  // namespace
 }  // namespace decent::csv
@@ -131,11 +127,7 @@ std::unique_ptr<Source> open_as_learned(const Options& options, const Reading& r
 namespace decent {
 
 DataFormat csv_format() {
-  return {.name = "csv",
-          .keys = csv::keys(),
-          .open = csv::open_with,
-          .open_without_target = csv::open_without_target,
-          .open_as_learned = csv::open_as_learned};
+  return {.name = "csv", .keys = csv::keys(), .open = csv::open_with, .open_as = csv::open_as};
 }
 
 }  // namespace decent

@@ -191,26 +191,20 @@ struct Opened {
   Learned learned;
 };
 
-// Scans the files, and learns of them where `known` is null.
-Opened open_tables(const TextFiles& files, const CsvOptions& options, const Filling& filling,
-                   const Learned* known) {
+// Scans the files, and learns of them.
+Opened learn(const TextFiles& files, const CsvOptions& options, const Filling& filling) {
   if (files.empty()) throw UserError("path: expected at least one file");
   const Layout first = read_layout(*files.front(), options);
   if (first.y.size() > 1 && options.y_type == "class")
     throw UserError("y_type: a class is one column, y names " + std::to_string(first.y.size()));
-  if (known != nullptr && first.text() != known->columns) {
-    throw UserError("'" + files.front()->name() + "' has other columns than the reference " +
-                    known->from + ": expected " + known->columns + "; got " + first.text());
-  }
   Survey survey(first, options.y_type);
   Opened opened;
   for (const auto& file : files) {
-    opened.tables.push_back(scan(file, layout_like(first, *files.front(), *file, options), filling,
-                                 known, known == nullptr ? &survey : nullptr));
+    const Layout layout = layout_like(first, *files.front(), *file, options);
+    opened.tables.push_back(scan(file, layout, filling, nullptr, &survey));
   }
-  opened.learned = known != nullptr ? *known : survey.learned(files.front()->name(), filling.mean);
+  opened.learned = survey.learned(files.front()->name(), filling.mean);
   opened.learned.from = "'" + files.front()->name() + "'";
-  opened.learned.filled = 0;
   for (const Table& table : opened.tables) opened.learned.filled += table.filled;
   return opened;
 }
@@ -262,13 +256,22 @@ void check_reference(const Learned& reference, const Learned& known, const Filli
 
 }  // namespace
 
+KnownTable learn_table(const TextFiles& files, const CsvOptions& options) {
+  Opened opened = learn(files, options, filling_of(options.missing));
+  KnownTable known{.columns = known_columns(opened.tables.front().layout),
+                   .learned = std::move(opened.learned)};
+  known.columns.where = known.learned.from;
+  return known;
+}
+
 std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& reference,
-                                 const CsvOptions& options) {
+                                 const CsvOptions& options, bool needs_target) {
+  if (!reference.empty())
+    return open_csv_as(files, {}, options, learn_table(reference, options), options, needs_target);
+  if (files.empty()) throw UserError("path: expected at least one file");
+  const CsvOptions own = needs_target ? options : without_target(*files.front(), options);
   const Filling filling = filling_of(options.missing);
-  std::optional<Learned> known;
-  if (!reference.empty()) known = open_tables(reference, options, filling, nullptr).learned;
-  Opened own = open_tables(files, options, filling, known ? &*known : nullptr);
-  return sources_of(std::move(own), filling, files);
+  return sources_of(learn(files, own, filling), filling, files);
 }
 
 std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& reference,
@@ -276,10 +279,8 @@ std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& ref
                                     const CsvOptions& trained, bool needs_target) {
   if (files.empty()) throw UserError("path: expected at least one file");
   const Filling filling = filling_of(options.missing);
-  if (!reference.empty()) {
-    check_reference(open_tables(reference, options, filling, nullptr).learned, known.learned,
-                    filling);
-  }
+  if (!reference.empty())
+    check_reference(learn_table(reference, options).learned, known.learned, filling);
   Opened opened{.tables = {}, .learned = known.learned};
   opened.learned.filled = 0;
   if (!needs_target) opened.learned.target = Target::none;  // the names of its classes are kept
@@ -289,26 +290,6 @@ std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& ref
     opened.learned.filled += opened.tables.back().filled;
   }
   return sources_of(std::move(opened), filling, files);
-}
-
-std::unique_ptr<Source> open_csv_inputs(const TextFiles& files, const TextFiles& reference,
-                                        const std::optional<Layout>& like,
-                                        const CsvOptions& options) {
-  if (files.empty()) throw UserError("path: expected at least one file");
-  const Filling filling = filling_of(options.missing);
-  std::optional<Learned> known;
-  std::optional<Layout> columns = like;
-  if (!reference.empty()) {
-    Opened opened = open_tables(reference, options, filling, nullptr);
-    columns = opened.tables.front().layout;
-    known = std::move(opened.learned);
-  }
-  const CsvOptions inputs = without_target(*files.front(), columns ? &*columns : nullptr, options);
-  if (known) {
-    known->target = Target::none;  // the names of its classes are kept
-    known->columns = read_layout(*files.front(), inputs).text();
-  }
-  return sources_of(open_tables(files, inputs, filling, known ? &*known : nullptr), filling, files);
 }
 
 }  // namespace decent::csv

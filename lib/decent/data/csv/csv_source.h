@@ -2,7 +2,6 @@
 // Tables of separated text (CSV) as a data source. No torch.
 
 #include <memory>
-#include <optional>
 
 #include "decent/data/csv/layout.h"
 #include "decent/data/csv/survey.h"
@@ -12,17 +11,21 @@
 
 namespace decent::csv {
 
-/// Fields x float32 [columns], and y: float32 [columns] or int64, the class. Classes, categories
-/// and means come from `reference`, or from the files themselves where that is empty. Throws
-/// UserError, with the line and the column of what is wrong.
+/// Fields x float32 [columns], and y: float32 [columns] or int64, the class. The files are read as
+/// those of `reference`, see open_csv_as, or by themselves where that is empty; then y need not be
+/// there where it is not needed, see without_target. Throws UserError, with the line and the column
+/// of what is wrong.
 std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& reference,
-                                 const CsvOptions& options);
+                                 const CsvOptions& options, bool needs_target = true);
 
-/// What a run has learned of its training data.
+/// What was learned of training data.
 struct KnownTable {
   KnownColumns columns;
   Learned learned;
 };
+
+/// What training data of those files teaches. Throws UserError.
+KnownTable learn_table(const TextFiles& files, const CsvOptions& options);
 
 /// Reads files as the training data was read; `trained` are its keys. Classes, categories and means
 /// are those of `known`: a word that is not among them is an error with its line. A `reference`
@@ -30,12 +33,6 @@ struct KnownTable {
 std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& reference,
                                     const CsvOptions& options, const KnownTable& known,
                                     const CsvOptions& trained, bool needs_target);
-
-/// The same without y: which columns x are, without_target() says, of the first reference or else
-/// of `like`.
-std::unique_ptr<Source> open_csv_inputs(const TextFiles& files, const TextFiles& reference,
-                                        const std::optional<Layout>& like,
-                                        const CsvOptions& options);
 
 /// KnownTable as values with names, but for the classes, which stand beside them; and back, from a
 /// reading that has learned something. Throws UserError naming reading.where for values that no

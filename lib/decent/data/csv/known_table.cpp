@@ -119,7 +119,7 @@ KnownTable known_table_in(const Reading& reading) {
     known.learned.means.push_back(static_cast<float>(mean));
   if (known.learned.means.size() != columns.x.size()) reader.fail("means");
   known.learned.target = target_in(reader);
-  known.learned.classes = sorted(reader, "classes", reading.classes);
+  known.learned.classes = sorted(reader, "classes", reading.classes.value());
   known.learned.from = reading.where;
   const bool has_target = known.learned.target != Target::none;
   if (has_target == columns.y.empty()) reader.fail("target");

@@ -157,45 +157,6 @@ void find_roles(const TextFile& file, const CsvOptions& options, Layout& layout)
   }
 }
 
-// The columns of the target and of no input.
-std::size_t targets_of(const Layout& layout) {
-  return static_cast<std::size_t>(
-      std::count_if(layout.roles.begin(), layout.roles.end(),
-                    [](const Role& role) { return role.y >= 0 && role.x < 0; }));
-}
-
-// The inputs of `like` in a file of these columns, of which one of the two has no names.
-std::vector<std::string> inputs_by_order(const TextFile& file, const Layout& own,
-                                         const Layout& like) {
-  const std::size_t without = like.columns - targets_of(like);
-  if (own.columns != like.columns && own.columns != without) {
-    throw UserError("'" + file.name() + "' has " +
-                    counted(static_cast<std::int64_t>(own.columns), "column") + "; expected " +
-                    std::to_string(like.columns) + ", as the data that the model was trained on, " +
-                    "or " + std::to_string(without) + " without the target");
-  }
-  std::vector<std::string> x;
-  for (const std::size_t column : like.x) {
-    std::size_t place = column;
-    for (std::size_t i = 0; own.columns == without && i < column; ++i) {
-      const Role& role = like.roles[i];
-      if (role.y >= 0 && role.x < 0) --place;
-    }
-    x.push_back(std::to_string(place));
-  }
-  return x;
-}
-
-std::vector<std::string> inputs_like(const TextFile& file, const Layout& own, const Layout& like) {
-  std::vector<std::string> names;
-  for (const std::size_t column : like.x) {
-    if (own.names.empty() || column >= like.names.size() || like.names[column].empty())
-      return inputs_by_order(file, own, like);
-    names.push_back(like.names[column]);
-  }
-  return names;
-}
-
 }  // namespace
 
 Layout columns_of(const TextFile& file, const CsvOptions& options) {
@@ -242,15 +203,11 @@ bool has_column(const TextFile& file, CellFormat format, const CsvOptions& optio
   return has_column(read_layout(file, format, all), name);
 }
 
-CsvOptions without_target(const TextFile& file, const Layout* like, const CsvOptions& options) {
+CsvOptions without_target(const TextFile& file, const CsvOptions& options) {
   CsvOptions inputs = options;
   inputs.y = {"none"};
   if (options.x) return inputs;
   const Layout own = columns_of(file, options);
-  if (like != nullptr) {
-    inputs.x = inputs_like(file, own, *like);
-    return inputs;
-  }
   for (const std::string& name : options.y.value_or(std::vector<std::string>{"-1"})) {
     const bool dropped =
         std::find(inputs.drop.begin(), inputs.drop.end(), name) != inputs.drop.end();

@@ -74,12 +74,9 @@ bool has_column(const Layout& layout, const std::string& name);
 bool has_column(const TextFile& file, CellFormat format, const CsvOptions& options,
                 const std::string& name);
 
-/// What samples without a target are made of: options whose x are the columns of the inputs, and
-/// whose y is `none`. `like` is the layout of files with the same columns, with the target among
-/// them or not: the inputs are those of it, found by their names where both files have names, else
-/// by their order. Null: x of `options`, or all columns but those that y and drop name, as far as
-/// the file has them. Throws UserError.
-CsvOptions without_target(const TextFile& file, const Layout* like, const CsvOptions& options);
+/// What samples without a target are made of: options whose y is `none` and whose inputs are x of
+/// `options`, or all columns but those that y and drop name, as far as the file has them.
+CsvOptions without_target(const TextFile& file, const CsvOptions& options);
 
 /// Which columns of the training data samples are made of.
 struct KnownColumns {

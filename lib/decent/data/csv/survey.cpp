@@ -54,7 +54,6 @@ void Survey::target(const CellReader& row, const std::string& column, const Cell
 
 Learned Survey::learned(const std::string& file, bool means) const {
   Learned learned;
-  learned.columns = layout_.text();
   for (std::size_t i = 0; i < layout_.x.size(); ++i) {
     const std::size_t column = layout_.x[i];
     const bool one_hot = layout_.roles[column].one_hot;

@@ -18,8 +18,7 @@ namespace decent::csv {
 enum class Target { none, numbers, integers, words };
 
 struct Learned {
-  std::string columns;  // Layout::text
-  std::string from;     // whose they are, for messages: a file's name in quotes, "data.train"
+  std::string from;  // whose they are, for messages: a file's name in quotes, "data.train"
   Target target = Target::none;
   std::vector<std::string> classes;                  // of words, sorted bytewise
   std::vector<std::vector<std::string>> categories;  // by column of x; empty: numbers

@@ -97,10 +97,6 @@ std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) 
 
 std::unique_ptr<Source> open_with(const Options& options) { return open_as(options, Reading{}); }
 
-std::unique_ptr<Source> open_without_target(const Options& options, const Options*) {
-  return open_as(options, Reading{.needs_target = false});
-}
-
 std::vector<OptionKey> keys() {
   using enum OptionType;
   return {
@@ -180,11 +176,7 @@ std::vector<OptionKey> keys() {
 }  // namespace
 
 DataFormat pairs_format() {
-  return {.name = "pairs",
-          .keys = keys(),
-          .open = open_with,
-          .open_without_target = open_without_target,
-          .open_as_learned = open_as};
+  return {.name = "pairs", .keys = keys(), .open = open_with, .open_as = open_as};
 }
 
 }  // namespace decent

@@ -184,8 +184,7 @@ class Images final : public Source {
   std::vector<Field> fields_;
 };
 
-std::unique_ptr<Source> open_as(const Options& options, bool labels, ClassNumbers numbers = {}) {
-  numbers.bytewise = options.get<std::string>("class_order") == "bytewise";
+std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) {
   const auto size = options.get_if<std::vector<std::int64_t>>("size");
   const auto channels = options.get<std::int64_t>("channels");
   if (channels != 1 && channels != 3)
@@ -194,19 +193,13 @@ std::unique_ptr<Source> open_as(const Options& options, bool labels, ClassNumber
       {.path = options.get<std::filesystem::path>("path"),
        .channels = static_cast<int>(channels),
        .size = size ? std::optional(image_size(*size, "images")) : std::nullopt,
-       .labels = labels,
-       .numbers = std::move(numbers)});
+       .labels = reading.needs_target,
+       .numbers = {.known = reading.classes,
+                   .where = reading.where,
+                   .bytewise = options.get<std::string>("class_order") == "bytewise"}});
 }
 
-std::unique_ptr<Source> open(const Options& options) { return open_as(options, true); }
-
-std::unique_ptr<Source> open_without_target(const Options& options, const Options*) {
-  return open_as(options, false);
-}
-
-std::unique_ptr<Source> open_as_learned(const Options& options, const Reading& reading) {
-  return open_as(options, reading.needs_target, {.known = reading.classes, .where = reading.where});
-}
+std::unique_ptr<Source> open(const Options& options) { return open_as(options, {}); }
 
 }  // namespace
 
@@ -254,8 +247,7 @@ DataFormat images_format() {
                     .names = {"numeric", "bytewise"},
                     .scope = OptionScope::meaning}},
           .open = open,
-          .open_without_target = open_without_target,
-          .open_as_learned = open_as_learned};
+          .open_as = open_as};
 }
 
 }  // namespace decent
