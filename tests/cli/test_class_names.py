@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from damaged import MANIFEST, fields_of, sealed
+from learned_runs import make_old, make_old_run
 from program import Ended
 from runs import Run, assert_says, attempt, merged, recipe, refused, train
 
@@ -84,18 +84,9 @@ def test_names_that_are_not_known(trained: Run, tmp_path: Path) -> None:
         assert (ended.code, ended.err) == (0, "")
 
 
-def make_old(checkpoint: Path) -> None:
-    """As a version saved it whose checkpoints had no data.json."""
-    (checkpoint / "data.json").unlink()
-    fields = fields_of((checkpoint / MANIFEST).read_bytes())
-    assert fields.pop("data")
-    (checkpoint / MANIFEST).write_bytes(sealed(json.dumps(fields, indent=1).partition("\n")[2].encode()))
-
-
 def test_a_damaged_list(trained: Run, tmp_path: Path) -> None:
     shutil.copytree(trained.folder, tmp_path / "run")
-    (tmp_path / "run" / "data.json").unlink()
-    make_old(tmp_path / "run" / "checkpoints" / "step-00000003")
+    make_old_run(tmp_path / "run")
     (tmp_path / "run" / "classes.json").write_text('["ant", 7]')
     own = images(tmp_path / "eval", CLASSES)
     message = refused(tmp_path / "eval-only", settings(own, data={"eval": own}), "--eval-only", "--checkpoint",

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from learned_runs import Bright
+from learned_runs import Bright, make_old_run
 from predictions import predict, predicted
 from program import run_alone
 from runs import Run, assert_same_run, assert_says, attempt, error_message, merged, recipe, refused, train
@@ -183,15 +183,27 @@ def test_a_checkpoint_that_was_moved(colours: dict, tmp_path: Path) -> None:
     assert_says(error_message(attempt(tmp_path / "d", own, "--eval-only", "--checkpoint", moved), code=4), "has no data.json")
 
 
+def test_data_json_that_is_lost(colours: dict, tmp_path: Path) -> None:
+    """The run's newest checkpoint that is whole has it, too."""
+    fewer = {"format": "csv", "path": write(tmp_path / "fewer.csv", "n,kind,c", "6,red,red", ",green,green")}
+    own = merged(colours, {"data": {"eval": fewer}, "train": {"steps": 3}})
+    run = train(tmp_path, own, "--set", "train.steps=2")
+    text = (run.folder / "data.json").read_text()
+    (run.folder / "data.json").unlink()
+    (run.checkpoint(2) / "data.json").write_text("{}")
+    ended, = attempt(tmp_path, own, "--eval-only", "--checkpoint", run.checkpoint(1))
+    assert ended.code == 0 and "accuracy 100.00%" in ended.out, ended.out + ended.err
+    resumed = train(tmp_path, own, "--resume", "auto")
+    assert (resumed.folder / "data.json").read_text() == text
+
+
 def test_old_runs_have_no_data_json(colours: dict, tmp_path: Path) -> None:
     """They evaluate by `reference`, predict by data.train, and resume, as ever."""
     source = {"format": "csv", "path": colours["data"]["train"]["path"]}
     own = merged(colours, {"data": {"eval": {**source, "reference": source["path"]}, "predict": source}, "train": {"steps": 2}})
     whole = train(tmp_path / "whole", own)
     run = train(tmp_path / "run", own, "--set", "train.steps=1")
-    data = json.loads((run.folder / "data.json").read_text())
-    (run.folder / "data.json").unlink()
-    (run.folder / "classes.json").write_text(json.dumps(data["train"]["classes"]))
+    make_old_run(run.folder)
     ended, = attempt(tmp_path / "run", own, "--eval-only")
     assert (ended.code, ended.err) == (0, "")
     assert predicted(tmp_path / "p", {**own, "output": str(run.folder)})["class_names"].tolist() == COLOURS
@@ -299,10 +311,8 @@ def test_folders_that_are_numbers_are_in_their_order(numbered: dict, tmp_path: P
 def test_a_resume_keeps_the_order_of_an_old_run(numbered: dict, tmp_path: Path) -> None:
     old = merged(numbered, {"data": {"train": {"class_order": "bytewise"}}})
     run = train(tmp_path / "run", old)
-    names = json.loads((run.folder / "data.json").read_text())["train"]["classes"]
+    names = make_old_run(run.folder)
     assert names == sorted(names) and names[2] == "10"
-    (run.folder / "data.json").unlink()
-    (run.folder / "classes.json").write_text(json.dumps(names))
     resumed = train(tmp_path / "run", numbered, "--resume", "auto", "--set", "train.steps=2")
     whole = train(tmp_path / "whole", old, "--set", "train.steps=2")
     assert resumed.losses.tolist() == whole.losses.tolist()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from ports import free_port
 from program import PROGRAM, environment, launcher_variables, run_commands, run_each
@@ -53,6 +54,20 @@ def test_topology(tmp_path: Path) -> None:
     assert_says(message, "rank 1", "parallel.topology is ring, on rank 0 complete")
 
 
+def test_what_the_data_teaches(tmp_path: Path) -> None:
+    """A mean that stands for a missing number: neither is in the 64 samples that are compared by themselves."""
+    files = {}
+    for name, odd in (("common", 1), ("other", 2)):
+        rows = [f"{'' if i == 1 else odd if i == 2 else 1},{i % 2}" for i in range(192)]
+        files[name] = tmp_path / f"{name}.csv"
+        files[name].write_text("\n".join(["a,y", *rows]) + "\n")
+    torch.jit.script(torch.nn.Linear(1, 1)).save(str(tmp_path / "net.pt"))
+    own = recipe(tmp_path / "net.pt", model={"loss": "mse"},
+                 data={"train": {"format": "csv", "path": str(files["common"]), "missing": "mean"}, "eval": None})
+    message = differing(tmp_path, own, merged(own, {"data": {"train": {**own["data"]["train"], "path": str(files["other"])}}}))
+    assert_says(message, "rank 1 would not train", "the checksum of data.json is ")
+
+
 def test_model_structure(tmp_path: Path, model) -> None:
     message = differing(tmp_path, recipe(), recipe(DIGITS_CNN))
     assert_says(message, "rank 1", "parameter ", "more")
@@ -61,8 +76,6 @@ def test_model_structure(tmp_path: Path, model) -> None:
 
 def test_model_code(tmp_path: Path) -> None:
     """The same tensors, another function."""
-    import torch
-
     class Net(torch.nn.Module):
         def __init__(self, scale: float, square: bool) -> None:
             super().__init__()

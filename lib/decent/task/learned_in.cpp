@@ -1,5 +1,7 @@
 #include "decent/task/learned_in.h"
 
+#include <algorithm>
+
 #include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/core/file.h"
 #include "decent/data/formats.h"
@@ -7,6 +9,22 @@
 #include "decent/report/data_files.h"
 
 namespace decent {
+namespace {
+
+std::optional<LearnedData> learned_in_checkpoints(const CheckpointFolder& checkpoints) {
+  std::vector<std::int64_t> steps = checkpoints.steps();
+  std::sort(steps.rbegin(), steps.rend());
+  for (const std::int64_t step : steps) {
+    try {
+      if (auto learned = learned_in_checkpoint(checkpoints.path_of(step))) return learned;
+    } catch (const CheckpointDamaged&) {
+      continue;  // an older one may be whole
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 LearnedData learned_of(const Source& source, const DataRecipe& data) {
   LearnedData learned{.format = data.train.format,
@@ -23,6 +41,7 @@ LearnedData learned_in(const RunFolder& run) {
   std::error_code failed;
   if (std::filesystem::exists(run.data(), failed))
     return parse_learned(read_text(run.data()), run.data().string());
+  if (auto learned = learned_in_checkpoints(CheckpointFolder(run.checkpoints()))) return *learned;
   return {.classes = read_classes(run.classes()), .where = "'" + run.classes().string() + "'"};
 }
 

@@ -15,8 +15,9 @@ namespace decent {
 /// UserError for an unknown format.
 LearnedData learned_of(const Source& source, const DataRecipe& data);
 
-/// data.json of the run in that folder. Of a run of an older version, which has none, the names in
-/// classes.json; nothing is known of a folder without either. Throws UserError for a damaged file.
+/// data.json of the run in that folder or, where it is lost, of the run's newest checkpoint that
+/// has it whole. Of a run of an older version, which has none, the names in classes.json; nothing
+/// is known of a folder without either. Throws UserError for a damaged file.
 LearnedData learned_in(const RunFolder& run);
 
 /// The same of the checkpoint in that folder; nothing of one that an older program saved, or that

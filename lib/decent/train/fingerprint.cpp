@@ -84,6 +84,8 @@ std::vector<std::string> difference_lines(const Facts& own, const Facts& common,
 
 Facts fingerprint_of(const Task& task, const std::vector<Phase>& topology) {
   Facts facts = facts_of(task, topology);
+  const std::string learned = print_if_whole(task.learned);
+  if (!learned.empty()) facts.emplace_back("the checksum of data.json", checksum_of(learned));
   for (const config::KeyInfo& key : config::recipe_keys()) {
     if (key.may_differ)
       std::erase_if(facts, [&](const auto& fact) { return fact.first == key.name; });
