@@ -5,6 +5,9 @@ Python has it from the rows, or is refused; nothing is silently wrong. DECENT_DA
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import struct
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Callable
@@ -16,9 +19,10 @@ from PIL import Image
 
 from learned_runs import Bright
 from predictions import predict, read_predictions
-from runs import attempt, error_message, merged, recipe, train
+from program import Ended
+from runs import Run, attempt, error_message, merged, recipe, train
 
-PAIRS = int(os.environ.get("DECENT_DATA_PAIRS", "20"))
+PAIRS = int(os.environ.get("DECENT_DATA_PAIRS", "24"))
 WORDS = ["ape", "bee", "cat", "dog"]
 
 
@@ -184,27 +188,93 @@ def arrays(folder: Path, random: np.random.Generator) -> Case:
     return Case(own, 1.0, True, evaluates=True, said=["npz"])
 
 
-KINDS: list[Callable[[Path, np.random.Generator], Case]] = [table, texts, table, images, table, arrays]
+def idx(folder: Path, random: np.random.Generator) -> Case:
+    """Images and labels of their own files; evaluation names its two, or one of another count."""
+    def write(name: str, count: int) -> tuple[str, str]:
+        y = random.integers(0, 12, count).astype(np.uint8)
+        x = (255 * (np.arange(12) == y[:, None])).astype(np.uint8)[:, None]
+        paths = folder / f"{name}-images", folder / f"{name}-labels"
+        for path, array in zip(paths, (x, y)):
+            path.write_bytes(struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes())
+        return str(paths[0]), str(paths[1])
+
+    of_train, of_eval, short = write("train", 8), write("eval", 5), write("short", 4)
+    wrong = not random.integers(4)
+    own = settings(save(folder / "net.pt", Bright()), {"format": "idx", "images": of_train[0], "labels": of_train[1]},
+                   {"format": "idx", "images": of_eval[0], "labels": (short if wrong else of_eval)[1]}, "eval")
+    return Case(own, None if wrong else 1.0, not wrong, evaluates=True, said=["idx"])
+
+
+class Bytes(Ids):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(256, 256)
+        with torch.no_grad():
+            self.table.weight.copy_(torch.eye(256))
+
+
+def bytes_of_text(folder: Path, random: np.random.Generator) -> Case:
+    """Windows as training has them, unless the source says otherwise where it may."""
+    length, stride = int(random.integers(2, 6)), int(random.integers(1, 4))
+    (folder / "train.txt").write_bytes(random.bytes(40))
+    new = random.bytes(int(random.integers(12, 30)))
+    (folder / "new.txt").write_bytes(new)
+    source = {"format": "text", "path": str(folder / "train.txt"), "length": length, "stride": stride}
+    other = {"format": "text", "path": str(folder / "new.txt")}
+    must_work = True
+    if random.integers(2):
+        other["length"] = length + int(random.integers(2))
+        must_work = other["length"] == length
+    length = other.get("length", length)
+    wanted = [list(new[at:at + length]) for at in range(0, len(new) - length, stride)]
+    return Case(settings(save(folder / "net.pt", Bytes()), source, other, "predict"), wanted, must_work, said=["text"])
+
+
+KINDS: list[Callable[[Path, np.random.Generator], Case]] = [table, texts, table, images, idx, table, arrays, bytes_of_text]
+
+
+def look_at(run: Run, case: Case, by_model: bool) -> tuple[list[str], dict]:
+    """Flags and recipe that take the run's averaged model: of its checkpoint, or of the exported file with the run gone."""
+    if not by_model:
+        return [], merged(case.settings, {"output": str(run.folder)})
+    model = run.folder.parent / "alone.pt"
+    (run.folder / "model.pt").rename(model)
+    shutil.rmtree(run.folder)
+    return ["--checkpoint", "none"], merged(case.settings, {"model": {"path": str(model)}})
+
+
+def evaluated(folder: Path, case: Case, random: np.random.Generator) -> tuple[list[Ended], float | None]:
+    """While it trains, or later."""
+    if random.integers(3) == 0:
+        ended = attempt(folder, case.settings)
+        return ended, Run(folder / "run", ended).evaluation["accuracy"] if ended[0].code == 0 else None
+    source = case.settings["data"].pop("eval")
+    run = train(folder, merged(case.settings, {"data": {"eval": None}, "eval": {"every_steps": None}}))
+    flags, own = look_at(run, case, bool(random.integers(2)))
+    ended = attempt(folder / "later", merged(own, {"data": {"eval": source}}), "--eval-only", *flags)
+    said = re.search(r"accuracy ([\d.]+)%", ended[0].out)
+    return ended, float(said[1]) / 100 if said else None
+
+
+def predictions(folder: Path, case: Case, random: np.random.Generator) -> tuple[list[Ended], list | None]:
+    source = case.settings["data"].pop("predict")
+    run = train(folder, case.settings)
+    flags, own = look_at(run, case, bool(random.integers(2)))
+    ended = predict(folder / "p", merged(own, {"data": {"predict": source}}), "out.npz", *flags)
+    if ended[0].code != 0:
+        return ended, None
+    found = read_predictions(folder / "p" / "out.npz")
+    return ended, found["class" if "class" in found else "output"].tolist()
 
 
 @pytest.mark.parametrize("number", range(PAIRS))
 def test_pair(number: int, tmp_path: Path) -> None:
-    case = KINDS[number % len(KINDS)](tmp_path, np.random.default_rng(number))
-    if case.evaluates:
-        ended = attempt(tmp_path / "run", case.settings)
-        if ended[0].code == 0:
-            assert case.wanted is not None, f"{case.said}: silently wrong"
-            found = train(tmp_path / "again", case.settings).evaluation["accuracy"]
-            assert found == case.wanted, case.said
+    random = np.random.default_rng(number)
+    case = KINDS[number % len(KINDS)](tmp_path, random)
+    ended, found = (evaluated if case.evaluates else predictions)(tmp_path, case, random)
+    if ended[0].code == 0:
+        assert case.wanted is not None, f"{case.said}: silently wrong"
+        assert found == case.wanted, case.said
     else:
-        predicts = case.settings["data"].pop("predict")
-        run = train(tmp_path, case.settings)
-        ended = predict(tmp_path / "p", merged(case.settings, {"output": str(run.folder), "data": {"predict": predicts}}))
-        if ended[0].code == 0:
-            assert case.wanted is not None, f"{case.said}: silently wrong"
-            found = read_predictions(tmp_path / "p" / "out.npz")
-            key = "class" if "class" in found else "output"
-            assert found[key].tolist() == case.wanted, case.said
-    if ended[0].code != 0:
         assert not case.must_work, ended[0].err
         error_message(ended)
