@@ -181,6 +181,9 @@ void CheckpointFolder::clear_leftovers() const {
     const bool leftover =
         step_in_temporary_name(name, kWriting) >= 0 || step_in_temporary_name(name, kRemoving) >= 0;
     if (leftover) remove_tree(path_ / name);
+    if (step_in_name(name) < 0) continue;
+    for (const std::string& file : names_in(path_ / name))  // of a manifest that was being replaced
+      if (is_temporary_of(file, kManifestName)) remove_tree(path_ / name / file);
   }
 }
 

@@ -90,8 +90,8 @@ std::vector<std::string> set_later_aside(const CheckpointFolder& checkpoints, st
 bool is_leftover(const RunFolder& folder, const std::string& name) {
   if (name.starts_with(kMarkerPrefix)) return true;
   std::vector<std::filesystem::path> files = folder.models();
-  files.push_back(folder.recipe());
-  files.push_back(folder.metrics());
+  files.insert(files.end(), {folder.recipe(), folder.metrics(), folder.data(), folder.report(),
+                             folder.class_scores(), folder.confusion()});
   return std::any_of(files.begin(), files.end(), [&](const auto& file) {
     return is_temporary_of(name, file.filename().string());
   });

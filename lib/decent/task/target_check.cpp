@@ -152,8 +152,7 @@ std::optional<std::string> check_share(const DataSet& data, SampleCheck check,
   return data.key + ": " + std::to_string(reached - begin) + " of " +
          counted(end - begin, "sample") +
          " and a few of the others were looked at for missing files and classes that the model "
-         "does "
-         "not have; there are too many to look at all of them before the first step";
+         "does not have; there are too many to look at all of them before the first step";
 }
 
 }  // namespace

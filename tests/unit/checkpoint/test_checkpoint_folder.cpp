@@ -250,9 +250,12 @@ TEST_F(CheckpointFolderTest, ClearsLeftoversAndTouchesNothingElse) {
   make(".step-00000004.writing");
   make(".step-00000008.removing/deep");
   make(".step-123456789.writing");
+  const std::filesystem::path manifest = folder_ / "step-00000004/manifest.json.0123abcd.tmp";
+  write_file(manifest, "a part");
   write_file(folder_ / ".step-00000012.writing", "a file");
   checkpoints_.clear_leftovers();
   EXPECT_EQ(names(), before);
+  EXPECT_FALSE(std::filesystem::exists(manifest));
   for (const std::string& name : others) EXPECT_EQ(text(name + "/file"), "x");
   checkpoints_.clear_leftovers();
   EXPECT_EQ(names(), before);
