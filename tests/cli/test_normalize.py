@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -136,6 +137,33 @@ def test_evaluation_and_export_without_the_training_data(tmp_path: Path) -> None
         assert torch.equal(torch.jit.load(str(exported))(x), torch.jit.load(str(run.folder / "model.pt"))(x))
     message = error_message(attempt(tmp_path / "other", own, "--eval-only", "--checkpoint", "none"))
     assert "train.safetensors" in message  # no run has measured anything
+
+
+def test_a_model_that_normalizes_is_not_normalized_twice(tmp_path: Path) -> None:
+    """Its file says so, also one that was exported from it; weights do not normalize."""
+    write_data(tmp_path)
+    own = settings(tmp_path, data={"transforms": [{"normalize": "auto"}, {"normalize": {"statistics": "auto", "field": "y"}}],
+                                   "export_transforms": True})
+    run = train(tmp_path / "run", own)
+    again = tmp_path / "again.pt"
+    for path in (run.folder / "model.pt", again):
+        alone = merged(own, {"model": {"path": str(path)}})
+        message = refused(tmp_path / path.stem, alone, "--eval-only", "--checkpoint", "none")
+        assert_says(message, f"data.transforms: '{path}' normalizes by itself", "leave normalize and export_transforms out")
+        plain = merged(alone, {"data": {"transforms": [], "export_transforms": False}})
+        flags = ("--export", again) if path != again else ()
+        ended, = attempt(tmp_path / f"plain-{path.stem}", plain, "--eval-only", *flags, "--checkpoint", "none")
+        assert ended.code == 0, ended.err
+        # The file computes in float32, with values of 1000.
+        assert mse_in(ended.out) == pytest.approx(run.evaluation["mse"], rel=1e-4)
+    weights = merged(own, {"model": {"weights": str(run.folder / "model.safetensors")}})
+    ended, = attempt(tmp_path / "weights", weights, "--eval-only", "--checkpoint", "none")
+    assert ended.code == 0, ended.err
+    assert mse_in(ended.out) == pytest.approx(run.evaluation["mse"], abs=1e-4)  # as it is printed
+
+
+def mse_in(out: str) -> float:
+    return float(re.search(r"mse ([\d.]+)", out)[1])
 
 
 def test_a_resumed_run_keeps_its_numbers(tmp_path: Path) -> None:

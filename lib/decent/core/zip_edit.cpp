@@ -70,14 +70,14 @@ std::string directory_entry(const NewEntry& entry) {
   return record.take();
 }
 
-struct Directory {
+struct NewDirectory {
   std::uint64_t begin = 0;
   std::uint64_t size = 0;
   std::uint64_t entries = 0;
 };
 
 // Always with 64 bits, as PyTorch writes it.
-std::string end_of_archive(const Directory& directory) {
+std::string end_of_archive(const NewDirectory& directory) {
   const std::uint32_t first_disk = 0;
   Record record;
   record.add(std::uint32_t{0x06064b50}, std::uint64_t{44}, kVersionOf64, kVersionOf64, first_disk,
@@ -122,9 +122,9 @@ std::vector<ZipEdit> edits_to_add(std::span<const std::byte> archive, std::strin
   std::vector<ZipEdit> edits = {{entry.header, begin, local_entry(entry)}};
   if (replaces) edits.push_back({old->directory, old->directory + removed});
   std::string last = directory_entry(entry);
-  const Directory directory{.begin = entry.header + edits.front().bytes.size(),
-                            .size = end - begin - removed + last.size(),
-                            .entries = entries.size() + (replaces ? 0 : 1)};
+  const NewDirectory directory{.begin = entry.header + edits.front().bytes.size(),
+                               .size = end - begin - removed + last.size(),
+                               .entries = entries.size() + (replaces ? 0 : 1)};
   edits.push_back({end, archive.size(), last + end_of_archive(directory)});
   return edits;
 }

@@ -131,14 +131,15 @@ std::string written_name(const std::string& name) {
 }  // namespace
 
 std::string print_learned(const LearnedData& data) {
-  const Json json = {{"format", kFormat},
-                     {"version", kVersion},
-                     {"train",
-                      {{"format", data.format},
-                       {"keys", json_of(data.keys)},
-                       {"learned", json_of(data.learned)},
-                       {"transforms", json_of(data.transforms)},
-                       {"classes", written_names(data.classes)}}}};
+  Json json = {{"format", kFormat},
+               {"version", kVersion},
+               {"train",
+                {{"format", data.format},
+                 {"keys", json_of(data.keys)},
+                 {"learned", json_of(data.learned)},
+                 {"transforms", json_of(data.transforms)},
+                 {"classes", written_names(data.classes)}}}};
+  if (data.normalizes) json["normalizes"] = true;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -162,6 +163,7 @@ LearnedData parse_learned(std::string_view text, const std::string& file) {
           .learned = options_in(*train, "learned", file),
           .transforms = transforms_in(*train, file),
           .classes = texts_in(*train, "classes", file),
+          .normalizes = json.value("normalizes", Json()) == true,
           .where = "'" + file + "'"};
 }
 

@@ -18,7 +18,8 @@ struct LearnedData {
   Options learned = {};     // Source::learned
   std::vector<NamedValues> transforms = {};  // data.transforms, with numbers in place of `auto`
   std::vector<std::string> classes = {};     // their names; empty where the data numbers them
-  std::string where = {};                    // who says so, for messages; not part of the file
+  bool normalizes = false;  // the model file that carries this text does `normalize` by itself
+  std::string where = {};   // who says so, for messages; not part of the file
 
   bool is_whole() const { return !format.empty(); }
 };

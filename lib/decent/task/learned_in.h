@@ -25,7 +25,8 @@ LearnedData learned_in(const RunFolder& run);
 std::optional<LearnedData> learned_in_checkpoint(const std::filesystem::path& folder);
 
 /// The same of the run from which the file of model.weights came or, where that tells nothing, the
-/// file of model.path. Throws UserError where what the file carries is damaged.
-std::optional<LearnedData> learned_in_model(const ModelRecipe& model);
+/// file of model.path. Throws UserError where what the file carries is damaged, and where both the
+/// model and data.transforms would normalize.
+std::optional<LearnedData> learned_in_model(const Recipe& recipe);
 
 }  // namespace decent

@@ -59,7 +59,9 @@ std::optional<std::string> export_best(const ResumeContext& context, Task& task,
 }  // namespace
 
 std::string write_checked(Task& task, const std::filesystem::path& path) {
-  write_model(*task.model, path, {task.scaling, print_if_whole(task.learned)});
+  LearnedData data = task.learned;
+  data.normalizes = holds_scaling(path) && (data.normalizes || !task.scaling.empty());
+  write_model(*task.model, path, {task.scaling, print_if_whole(data)});
   return is_written_back(path) ? check_export(task, path) : "";
 }
 
