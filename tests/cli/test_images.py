@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, PngImagePlugin
 from torchvision.transforms.v2 import functional as F
 
 from image_runs import array, photo, run
@@ -127,6 +127,39 @@ def test_orientation(orientation: int, kind: str, tmp_path: Path) -> None:
     assert np.array_equal(decoded(file, 3), of_pillow(file, 3))
 
 
+def exif_of(type_code: int, order: str, value: int) -> bytes:
+    """A TIFF structure that says the orientation as a number of that type, in that order of bytes."""
+    number = struct.pack(order + {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i"}[type_code], value).ljust(4, b"\0")
+    return b"Exif\0\0" + struct.pack(order + "2sHIHHHI", b"II" if order == "<" else b"MM", 42, 8, 1, 0x0112, type_code, 1) + number + bytes(4)
+
+
+@pytest.mark.parametrize("kind", ["jpg", "png", "webp"])
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("type_code", [1, 3, 4, 6, 8, 9])
+def test_orientation_of_other_types(type_code: int, order: str, kind: str, tmp_path: Path) -> None:
+    for orientation in (6, 9):
+        file = save(photo(13, 21), tmp_path / f"{orientation}.{kind}", exif=exif_of(type_code, order, orientation))
+        assert np.array_equal(decoded(file, 3), of_pillow(file, 3))
+    turned = decoded(tmp_path / f"6.{kind}", 3).shape != decoded(tmp_path / f"9.{kind}", 3).shape
+    assert turned == (type_code != 1), "Pillow reads bytes as bytes"
+
+
+@pytest.mark.parametrize("kind", ["jpg", "png", "webp"])
+@pytest.mark.parametrize("form", ['<rdf:Description tiff:Orientation="{}"/>', "<tiff:Orientation>{}</tiff:Orientation>"])
+@pytest.mark.parametrize("exif", [None, 1], ids=["alone", "beside EXIF"])
+def test_orientation_in_xmp(exif: int | None, form: str, kind: str, tmp_path: Path) -> None:
+    """As Pillow: only where EXIF says nothing of it."""
+    text = f"<x:xmpmeta>{form.format(8)}</x:xmpmeta>"
+    options = {"exif": exif_of(3, "<", exif)} if exif else {}
+    if kind == "png":
+        options["pnginfo"] = PngImagePlugin.PngInfo()
+        options["pnginfo"].add_itxt("XML:com.adobe.xmp", text)
+    else:
+        options["xmp"] = text.encode()
+    file = save(photo(13, 21), tmp_path / f"a.{kind}", **options)
+    assert np.array_equal(decoded(file, 3), of_pillow(file, 3))
+
+
 def test_kind_is_told_by_the_content(tmp_path: Path) -> None:
     file = save(photo(), tmp_path / "a.jpg", format="PNG")
     assert np.array_equal(decoded(file, 3), of_pillow(file, 3))
@@ -190,6 +223,27 @@ def test_size(size: tuple[int, int], tmp_path: Path) -> None:
     torch.testing.assert_close(x, F.resize(to_tensor(file), list(size), antialias=True), rtol=0, atol=1e-6)
 
 
+def test_endings_and_folders_of_systems(tmp_path: Path) -> None:
+    names = ("a/1.jfif", "a/2.JPE", "a/3.jif", "b/1.apng", "b/deep/2.jpg")
+    others = ("@eaDir/a/1.png", "a/@eaDir/2.jpg", "#recycle/1.png", "lost+found/1.png", ".AppleDouble/1.png",
+              "System Volume Information/1.png", "b/__MACOSX/1.png", "a/LICENSE", "b/notes.txt", "b/img.png.part")
+    for name in names + others:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("words")
+    assert run("list", tmp_path).stdout.decode().splitlines() == ["a, b", "0", "0", "0", "1", "1"]
+
+
+@pytest.mark.parametrize("name", ["1.tga", "1.PSD", "1.dib", "1.gif", "1.tiff", "1.exr", "1"])
+def test_images_that_are_not_read_are_refused(name: str, tmp_path: Path) -> None:
+    """Without an ending, too."""
+    (tmp_path / "a").mkdir()
+    save(photo(), tmp_path / "a" / "0.png")
+    (tmp_path / "a" / name).write_bytes(shown("JPEG"))
+    ended = run("list", tmp_path)
+    assert ended.returncode == 2
+    assert ended.stderr.decode() == f"'{tmp_path / 'a' / name}': images are read from files that end in .jpg, .jpeg, .png or .webp\n"
+
+
 def test_classes_are_in_the_order_of_bytes(tmp_path: Path) -> None:
     for name in ("b/2.png", "b/10.png", "a/x/1.PNG", "a/.hidden.png", "é/1.jpeg", "Z/1.webp"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -201,7 +255,7 @@ def test_classes_are_in_the_order_of_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("files", "said"), [
     (["1.png"], "'{}/1.png' is in none of the folders of classes: expected a folder for each class, or path: a .csv list"),
     (["a/1.png", "b/notes.txt"], "'{}/b', the folder of a class, has no images (.jpg, .jpeg, .png, .webp)"),
-    (["a/1.png", "a/2.tif"], "'{}/a/2.tif': images are read from .jpg, .jpeg, .png and .webp"),
+    (["a/1.png", "a/2.tif"], "'{}/a/2.tif': images are read from files that end in .jpg, .jpeg, .png or .webp"),
     ([], "'{}' has no folders: expected one for each class, with its images"),
 ])
 def test_folders_that_are_none(files: list[str], said: str, tmp_path: Path) -> None:

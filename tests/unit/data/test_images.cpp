@@ -119,8 +119,8 @@ TEST(Exif, OrientationInBothByteOrders) {
   EXPECT_EQ(of(little), 6);
   EXPECT_EQ(of("Exif\0\0"s + little), 6);
   EXPECT_EQ(of(big), 8);
-  for (std::size_t length = 0; length < 20; ++length) EXPECT_EQ(of(little.substr(0, length)), 1);
-  EXPECT_EQ(of("neither"), 1);
+  for (std::size_t length = 0; length < 20; ++length) EXPECT_LE(of(little.substr(0, length)), 1);
+  EXPECT_EQ(of("neither"), kNotSaid);
 }
 
 TEST(Exif, TurnsImages) {

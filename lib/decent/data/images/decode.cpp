@@ -67,14 +67,17 @@ void ImageFile::begin(Pixels& out, std::int64_t height, std::int64_t width,
   out.bytes.resize(static_cast<std::size_t>(height * width * channels));
 }
 
+bool is_image(std::span<const std::byte> file) { return decoder_of(file) != nullptr; }
+
 void decode_image(std::span<const std::byte> file, const std::string& name, int channels,
                   Pixels& out, std::int64_t most_pixels) {
   const ImageFile image{file, name, most_pixels};
   const Decoder decode = decoder_of(file);
   if (file.empty()) image.wrong("the file is empty; expected a JPEG, PNG or WebP image");
   if (decode == nullptr) image.wrong("not an image: expected JPEG, PNG or WebP");
-  int orientation = 1;
+  int orientation = kNotSaid;
   decode(image, out, orientation);
+  if (orientation == kNotSaid) orientation = xmp_orientation(file);
   if (channels == 1 && out.channels == 3) make_gray(out);
   thread_local std::vector<std::uint8_t> spare;
   apply_orientation(out, orientation, spare);

@@ -27,6 +27,9 @@ struct Pixels {
 /// takes a file for a decompression bomb.
 inline constexpr std::int64_t kMostPixels = 178'956'970;
 
+/// Whether a file begins as those that decode_image reads.
+bool is_image(std::span<const std::byte> file);
+
 /// `channels` is 1 (gray) or 3 (red, green, blue); alpha is dropped. `out` keeps its memory from
 /// call to call. Throws UserError naming `name` for other files, damaged ones and those of too many
 /// pixels. Any thread.

@@ -21,7 +21,7 @@ struct ImageFile {
 };
 
 /// What a decoder gives: RGB where the file has colours, gray where it has none, and how the image
-/// is to be turned (1 to 8, as EXIF counts; 1: not at all).
+/// is to be turned by its EXIF data (exif.h).
 void decode_jpeg(const ImageFile& file, Pixels& out, int& orientation);
 void decode_png(const ImageFile& file, Pixels& out, int& orientation);
 void decode_webp(const ImageFile& file, Pixels& out, int& orientation);

@@ -30,6 +30,23 @@ class Tiff {
   bool big_;
 };
 
+// Bytes of a whole number of that type; 0 of types that Pillow does not take for one.
+std::size_t width_of(std::size_t type) {
+  switch (type) {
+    case 6:  // SBYTE
+      return 1;
+    case 3:  // SHORT
+    case 8:  // SSHORT
+      return 2;
+    case 4:   // LONG
+    case 9:   // SLONG
+    case 13:  // IFD
+      return 4;
+    default:
+      return 0;
+  }
+}
+
 bool begins_with(std::span<const std::byte> bytes, std::string_view text) {
   return bytes.size() >= text.size() && std::memcmp(bytes.data(), text.data(), text.size()) == 0;
 }
@@ -40,23 +57,33 @@ int exif_orientation(std::span<const std::byte> exif) {
   using namespace std::string_view_literals;
   while (begins_with(exif, "Exif\0\0"sv)) exif = exif.subspan(6);
   const bool big = begins_with(exif, "MM\0*"sv);
-  if (!big && !begins_with(exif, "II*\0"sv)) return kUpright;
-  constexpr std::size_t kTag = 0x0112, kShort = 3, kEntry = 12;
+  if (!big && !begins_with(exif, "II*\0"sv)) return kNotSaid;
+  constexpr std::size_t kTag = 0x0112, kEntry = 12;
   const Tiff tiff(exif, big);
   const std::size_t folder = tiff.number(4, 4);
   const std::size_t entries = tiff.number(folder, 2);
   for (std::size_t i = 0; i < entries; ++i) {
     const std::size_t entry = folder + 2 + i * kEntry;
     if (tiff.number(entry, 2) != kTag) continue;
-    const std::size_t value = tiff.number(entry + 8, 2);
-    const bool valid = tiff.number(entry + 2, 2) == kShort && value >= 1 && value <= 8;
-    return valid ? static_cast<int>(value) : kUpright;
+    const std::size_t value = tiff.number(entry + 8, width_of(tiff.number(entry + 2, 2)));
+    return value >= 1 && value <= 8 ? static_cast<int>(value) : kUpright;
   }
-  return kUpright;
+  return kNotSaid;
+}
+
+int xmp_orientation(std::span<const std::byte> file) {
+  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+  for (const std::string_view name : {"tiff:Orientation=\"", "tiff:Orientation>"}) {
+    const std::size_t found = text.find(name);
+    if (found == std::string_view::npos || found + name.size() >= text.size()) continue;
+    const int value = text[found + name.size()] - '0';
+    return value >= 1 && value <= 8 ? value : kUpright;
+  }
+  return kNotSaid;
 }
 
 void apply_orientation(Pixels& image, int orientation, std::vector<std::uint8_t>& spare) {
-  if (orientation == kUpright) return;
+  if (orientation == kUpright || orientation == kNotSaid) return;
   // Where the first pixel of the turned image lies, and how far its neighbours to the right and
   // below are, in pixels of the image as it is stored.
   const std::int64_t w = image.width, h = image.height;

@@ -8,8 +8,15 @@
 
 namespace decent {
 
-/// Of a TIFF structure, with or without "Exif\0\0" in front. 1 where it says nothing that is valid.
+/// Where nothing says how an image is to be turned.
+inline constexpr int kNotSaid = 0;
+
+/// Of a TIFF structure, with or without "Exif\0\0" in front: 1 to 8. 1 where what it says is not
+/// valid.
 int exif_orientation(std::span<const std::byte> exif);
+
+/// Of an image file with XMP, which says it as text (`tiff:Orientation`).
+int xmp_orientation(std::span<const std::byte> file);
 
 /// Turns and mirrors the image as `orientation` (1 to 8) says. `spare` is memory to use.
 void apply_orientation(Pixels& image, int orientation, std::vector<std::uint8_t>& spare);

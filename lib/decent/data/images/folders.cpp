@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -12,17 +13,23 @@
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
 #include "decent/core/text.h"
+#include "decent/data/images/decode.h"
 #include "decent/data/images/listing.h"
 #include "decent/data/learned.h"
 
 namespace decent {
 namespace {
 
-constexpr std::array<std::string_view, 4> kRead = {".jpg", ".jpeg", ".png", ".webp"};
 // Images of other kinds: to pass over them would leave out data without a word.
-constexpr std::array<std::string_view, 12> kNotRead = {".avif", ".bmp", ".gif", ".heic",
-                                                       ".heif", ".jp2", ".jxl", ".pbm",
-                                                       ".pgm",  ".ppm", ".tif", ".tiff"};
+constexpr std::array<std::string_view, 51> kNotRead = {
+    ".arw", ".avif", ".avifs", ".blp", ".bmp",  ".cr2", ".cr3", ".cur", ".dcm",  ".dds",  ".dib",
+    ".dng", ".emf",  ".eps",   ".exr", ".fits", ".gif", ".hdr", ".hif", ".heic", ".heif", ".icns",
+    ".ico", ".j2c",  ".j2k",   ".jls", ".jp2",  ".jpf", ".jpx", ".jxl", ".jxr",  ".nef",  ".orf",
+    ".pam", ".pbm",  ".pcx",   ".pfm", ".pgm",  ".pnm", ".ppm", ".psd", ".qoi",  ".raf",  ".rw2",
+    ".sgi", ".svg",  ".tga",   ".tif", ".tiff", ".wmf", ".xcf"};
+// Folders that systems make beside a user's; so are those whose names begin with a dot.
+constexpr std::array<std::string_view, 6> kOfSystems = {
+    "@eaDir", "#recycle", "lost+found", "System Volume Information", "$RECYCLE.BIN", "__MACOSX"};
 constexpr std::size_t kShownClasses = 8;
 constexpr int kMostDepth = 32;  // of folders in a class: links may go round in circles
 
@@ -45,7 +52,12 @@ Kind kind_of(const dirent& entry, int folder) {
                                    : Kind::other;
 }
 
-// Without those whose names begin with a dot.
+bool is_of_a_system(const std::string& name) {
+  return name.front() == '.' ||
+         std::find(kOfSystems.begin(), kOfSystems.end(), name) != kOfSystems.end();
+}
+
+// Without those that a system has made.
 std::vector<Entry> entries_of(const std::filesystem::path& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
   const auto fail = [&] {
@@ -57,30 +69,25 @@ std::vector<Entry> entries_of(const std::filesystem::path& folder) {
     errno = 0;
     const dirent* entry = ::readdir(open.get());
     if (entry == nullptr) break;
-    if (entry->d_name[0] == '.') continue;
+    if (is_of_a_system(entry->d_name)) continue;
     entries.push_back({entry->d_name, kind_of(*entry, ::dirfd(open.get()))});
   }
   if (errno != 0) fail();
   return entries;
 }
 
-bool ends_in(std::string_view name, std::string_view ending) {
-  return name.size() > ending.size() &&
-         std::equal(
-             ending.begin(), ending.end(), name.end() - static_cast<std::ptrdiff_t>(ending.size()),
-             [](char wanted, char c) { return wanted == (c >= 'A' && c <= 'Z' ? c | 0x20 : c); });
-}
-
-template <std::size_t n>
-bool ends_in_any(std::string_view name, const std::array<std::string_view, n>& endings) {
-  return std::any_of(endings.begin(), endings.end(),
-                     [&](std::string_view ending) { return ends_in(name, ending); });
+// Of files whose names have no ending: such an image is none that is read.
+bool begins_as_image(const std::filesystem::path& file) {
+  std::array<char, 12> begin{};
+  std::ifstream(file, std::ios::binary).read(begin.data(), begin.size());
+  return is_image(std::as_bytes(std::span(begin)));
 }
 
 void refuse_other_kinds(const std::filesystem::path& folder, const std::string& name) {
-  if (!ends_in_any(name, kNotRead)) return;
+  const bool has_ending = name.find('.') != std::string::npos;
+  if (has_ending ? !ends_in_any(name, kNotRead) : !begins_as_image(folder / name)) return;
   throw UserError("'" + (folder / name).string() +
-                  "': images are read from .jpg, .jpeg, .png and .webp");
+                  "': images are read from files that end in .jpg, .jpeg, .png or .webp");
 }
 
 std::string below(const std::string& folder, const std::string& name) {
@@ -98,7 +105,7 @@ void collect(const std::filesystem::path& root, const std::string& folder, int d
     if (entry.kind == Kind::folder) {
       collect(root, below(folder, entry.name), depth + 1, files);
     } else if (entry.kind == Kind::file) {
-      if (ends_in_any(entry.name, kRead)) files.push_back(below(folder, entry.name));
+      if (is_image_name(entry.name)) files.push_back(below(folder, entry.name));
       refuse_other_kinds(root / folder, entry.name);
     }
   }
@@ -110,7 +117,7 @@ std::vector<std::string> classes_in(const std::filesystem::path& folder) {
     if (entry.kind == Kind::folder) classes.push_back(entry.name);
     if (entry.kind != Kind::file) continue;
     refuse_other_kinds(folder, entry.name);
-    if (ends_in_any(entry.name, kRead)) {
+    if (is_image_name(entry.name)) {
       throw UserError(
           "'" + (folder / entry.name).string() +
           "' is in none of the folders of classes: expected a folder for each class, or "

@@ -60,7 +60,7 @@ int orientation_of(const jpeg_decompress_struct& jpeg) {
     return exif_orientation(
         {reinterpret_cast<const std::byte*>(marker->data), marker->data_length});
   }
-  return 1;
+  return kNotSaid;
 }
 
 // Pillow takes all four-channel files for Adobe's, which are inverted.

@@ -118,16 +118,9 @@ bool is_number(const std::string& text) {
   return read.ec == std::errc() && read.ptr == end;
 }
 
-bool looks_like_image(const std::string& file) {
-  const std::string ending = std::filesystem::path(file).extension().string();
-  std::string lower;
-  for (const char c : ending) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
-  return lower == ".jpg" || lower == ".jpeg" || lower == ".png" || lower == ".webp";
-}
-
 // Names of columns, not an image: neither ends so nor is there.
 bool is_header(const Row& row, const std::filesystem::path& folder) {
-  if (looks_like_image(row.file) || whole_number(row.label)) return false;
+  if (is_image_name(row.file) || whole_number(row.label)) return false;
   std::error_code none;
   return !std::filesystem::exists(folder / row.file, none);
 }

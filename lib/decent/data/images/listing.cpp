@@ -1,8 +1,25 @@
 #include "decent/data/images/listing.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 namespace decent {
+
+bool ends_in_any(std::string_view name, std::span<const std::string_view> endings) {
+  return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
+    return name.size() > ending.size() &&
+           std::equal(
+               ending.begin(), ending.end(), name.end() - std::ssize(ending),
+               [](char wanted, char c) { return wanted == (c >= 'A' && c <= 'Z' ? c | 0x20 : c); });
+  });
+}
+
+bool is_image_name(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kRead = {".jpg", ".jpeg", ".jpe",  ".jfif",
+                                                     ".jif", ".png",  ".apng", ".webp"};
+  return ends_in_any(name, kRead);
+}
 
 void ImageListing::add(std::string_view file, std::int64_t label) {
   names_ += file;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,11 +46,17 @@ struct ClassNumbers {
   bool bytewise = false;   // class_order
 };
 
+/// Whether a name has one of those endings, in capitals or not.
+bool ends_in_any(std::string_view name, std::span<const std::string_view> endings);
+/// The same of the endings of images that are read.
+bool is_image_name(std::string_view name);
+
 /// Classes are the folders in `folder`, sorted by sort_classes, or numbered as `numbers` knows
-/// them; the images of a class
-/// are the files in its folder and below that end in .jpg, .jpeg, .png or .webp, in the order of
-/// their paths. No file is opened. Throws UserError for a class without images, for images outside
-/// the folders, and for images of kinds that are not read.
+/// them; the images of a class are the files in its folder and below that end as images, in the
+/// order of their paths. Folders that a system has made (a name with a dot in front, @eaDir,
+/// lost+found) are passed over. No file is opened, but for those whose name has no ending. Throws
+/// UserError for a class without images, for images outside the folders, and for images of kinds
+/// that are not read.
 ImageListing list_folders(const std::filesystem::path& folder, const ClassNumbers& numbers = {});
 
 /// All images in the folder and below it, without classes: first by what stands in the folder

@@ -36,7 +36,7 @@ int orientation_of(std::span<const std::byte> file) {
       return exif_orientation(file.subspan(at + 8, length));
     at += length + kAround;
   }
-  return 1;
+  return kNotSaid;
 }
 
 class PngDecoder {

@@ -26,7 +26,7 @@ int orientation_of(std::span<const std::byte> file) {
       return exif_orientation(file.subspan(at + kHeader, length));
     at += kHeader + length + length % 2;
   }
-  return 1;
+  return kNotSaid;
 }
 
 const char* text_of(VP8StatusCode status) {
