@@ -49,6 +49,11 @@ def metadata_of(path: Path) -> dict[str, str]:
     return json.loads(raw[8:8 + int.from_bytes(raw[:8], "little")]).get("__metadata__", {})
 
 
+def text_in_cell(cell: str) -> str:
+    """Without the mark of a text that spreadsheets would take for a formula."""
+    return cell[1:] if cell[:1] == "'" and cell[1:2] in "=+-@\t\r'" else cell
+
+
 def read_csv(path: Path) -> dict[str, np.ndarray]:
     """Numbered columns as [rows, columns]."""
     with path.open(newline="") as text:
@@ -57,7 +62,7 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
     for key in ("output", "class", "probability"):
         several = [name for name in rows[0] if name.startswith(key + "_")]
         names = several or ([key] if key in rows[0] else [])
-        cells = np.array([[row[name] for name in names] for row in rows])
+        cells = np.array([[text_in_cell(row[name]) if key == "class" else row[name] for name in names] for row in rows])
         if names:
             arrays[key] = cells if several else cells[:, 0]
     for key in ("output", "probability"):
@@ -69,7 +74,7 @@ def read_csv(path: Path) -> dict[str, np.ndarray]:
         if key in rows[0]:
             arrays[key] = np.array([int(row[key]) for row in rows])
     if "file" in rows[0]:
-        arrays["file"] = np.array([row["file"] for row in rows])
+        arrays["file"] = np.array([text_in_cell(row["file"]) for row in rows])
     return arrays
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from predictions import read_predictions
 from program import Ended
 from runs import NO_CHECKPOINTS, attempt, merged, recipe, train
 from tensors import write_safetensors
@@ -149,3 +150,24 @@ def test_inputs_are_not_written_over(own: tuple[Path, dict, np.ndarray]) -> None
     ended = attempt(folder, merged(settings, {"data": {"eval": source}}), "--eval-only")
     assert [each.code for each in ended] == [2] and "eval-classes.csv" in ended[0].err
     assert copy.read_bytes() == before
+
+
+def test_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    """Texts get the mark of a text, numbers do not; whoever reads the tables takes it away again."""
+    names = ["=cmd()", "-5", "-a", "'b", "@c", "+d", "plain"]
+    (tmp_path / "table.csv").write_text("a,b,what\n" + "".join(f"{i},{i % 3},{names[i % 7]}\n" for i in range(28)))
+    torch.jit.script(nn.Linear(2, 7)).save(str(tmp_path / "net.pt"))
+    source = {"format": "csv", "path": str(tmp_path / "table.csv"), "y": "what", "y_type": "class"}
+    own = recipe(tmp_path / "net.pt", data={"train": source, "eval": source, "predict": source}, checkpoint={"every_steps": 12})
+    run = train(tmp_path, own)
+    evaluated(tmp_path, own)
+    marked = [name if name in ("-5", "plain") else "'" + name for name in sorted(names)]
+    for file in ("eval-classes.csv", "eval-confusion.csv"):
+        assert [row[0] for row in read_csv(run.folder / file)[1:]] == marked
+    assert read_csv(run.folder / "eval-confusion.csv")[0][1:] == marked
+    attempt(tmp_path, own, "--predict", "p.csv")
+    with (tmp_path / "p.csv").open(newline="") as table:
+        assert {row["class"] for row in csv.DictReader(table)} <= set(marked)
+    assert set(read_predictions(tmp_path / "p.csv")["class"]) <= set(names)
+    page = (run.folder / "report.html").read_text()
+    assert "=cmd()" in page and "'=cmd()" not in page

@@ -131,7 +131,7 @@ std::optional<ConfusionMatrix> read_confusion(const std::filesystem::path& file)
   for (std::size_t i = 1; i < rows.size(); ++i) {
     if (rows[i].size() != rows.size())
       throw UserError("row " + std::to_string(i) + " has not as many columns as there are rows");
-    matrix.names.push_back(rows[i][0]);
+    matrix.names.push_back(text_in_cell(rows[i][0]));
     for (std::size_t j = 1; j < rows[i].size(); ++j) matrix.counts.push_back(count_in(rows[i][j]));
   }
   return matrix;
