@@ -117,11 +117,16 @@ def test_missing_recipe(tmp_path: Path) -> None:
     ("model: {path: a.pt\ndata:\n", ["recipe.yaml:2:"]),
     ("model:\n\tpath: a.pt\n", ["recipe.yaml:2:1: not valid YAML: a tab indents this line"]),
     ("model:\n  path: a.pt\n \tloss: mse\n", ["recipe.yaml:3:2: not valid YAML: a tab indents this line"]),
+    ("model:\n  loss: mse\n\xa0 path: a.pt\n", ["recipe.yaml:3:1: not valid YAML: a non-breaking space (U+00A0) indents this line"]),
+    ("train:\n  epochs: 3\n  stop:null\noutput: a\n", ["recipe.yaml:3:3: not valid YAML: a blank is missing after 'stop:'"]),
+    ("train:\n  steps:3\n", ["recipe.yaml:2:3: train: expected a mapping", "got 'steps:3'; a blank is missing after the colon"]),
+    ("base: &b\n  path: a.pt\nmodel:\n  <<: *b\n", ["recipe.yaml:4:3: YAML's merge key << is not used in recipes", "model: *name"]),
+    ("model: {path: \"C:\\data\\a.pt\"}\n", ["recipe.yaml:1:", "in double quotes a backslash begins an escape", "single quotes"]),
     ("name: \xff", ["recipe.yaml:1:"]),
     ("name: no model\n", ["model", "data"]),
-], ids=["empty", "list", "open brace", "tab", "tab and space", "not UTF-8", "sections missing"])
+], ids=["empty", "list", "open brace", "tab", "tab and space", "other space", "glued", "glued alone", "merge", "escape", "not UTF-8", "sections missing"])
 def test_text_that_is_no_recipe(text: str, texts: list[str], tmp_path: Path) -> None:
-    (tmp_path / "recipe.yaml").write_bytes(text.encode("latin-1"))
+    (tmp_path / "recipe.yaml").write_bytes(text.encode("latin-1" if "\xff" in text else "utf-8"))
     assert_says(flag_error("--config", tmp_path / "recipe.yaml"), *texts)
 
 

@@ -3,8 +3,11 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace decent::config {
@@ -158,6 +161,11 @@ class Builder final : public YAML::EventHandler {
       if (value.kind != Value::Kind::scalar && value.kind != Value::Kind::null) {
         throw SyntaxMistake(value.where, "a key must be a name, not a list or a mapping");
       }
+      if (value.text == "<<" && !value.quoted) {
+        throw SyntaxMistake(value.where,
+                            "YAML's merge key << is not used in recipes; write the keys out, or "
+                            "an alias in place of the whole mapping (model: *name)");
+      }
       open.key = value.kind == Value::Kind::null ? "null" : value.text;
       open.key_where = value.where;
       open.has_key = true;
@@ -194,27 +202,77 @@ Value parse_stream(const std::string& text, int origin) {
   return builder.take();
 }
 
-// Where a tab indents the `line`-th line (from 1) of a text: its column, or 0.
-int tab_in_indentation(const std::string& text, int line) {
-  std::istringstream lines(text);
-  std::string found;
-  for (int i = 0; i < line; ++i) {
-    if (!std::getline(lines, found)) return 0;
-  }
-  const std::size_t tab = found.find_first_not_of(' ');
-  return tab != std::string::npos && found[tab] == '\t' ? static_cast<int>(tab) + 1 : 0;
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
 }
 
-// What the parser says of a tab in the indentation depends on where it gets stuck after it.
+// What looks like a space and is none to YAML, in UTF-8.
+struct OtherSpace {
+  std::string_view bytes;
+  const char* name;
+};
+constexpr OtherSpace kOtherSpaces[] = {{"\t", "a tab"},
+                                       {"\xc2\xa0", "a non-breaking space (U+00A0)"},
+                                       {"\xe2\x80\x83", "an em space (U+2003)"},
+                                       {"\xe2\x80\x82", "an en space (U+2002)"},
+                                       {"\xe2\x80\x89", "a thin space (U+2009)"},
+                                       {"\xe2\x80\xaf", "a narrow non-breaking space (U+202F)"},
+                                       {"\xe2\x80\x8b", "a zero-width space (U+200B)"},
+                                       {"\xe3\x80\x80", "an ideographic space (U+3000)"}};
+
+// The first of them that indents a line; tabs only in `tabs_in`, as they may stand elsewhere.
+std::optional<SyntaxMistake> other_indentation(const std::vector<std::string>& lines, int origin,
+                                               std::optional<int> tabs_in) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::size_t begin = lines[i].find_first_not_of(' ');
+    if (begin == std::string::npos) continue;
+    const std::string_view rest = std::string_view(lines[i]).substr(begin);
+    for (const OtherSpace& space : kOtherSpaces) {
+      const bool counts = space.bytes != "\t" || tabs_in == static_cast<int>(i) + 1;
+      if (!counts || !rest.starts_with(space.bytes)) continue;
+      return SyntaxMistake({origin, static_cast<int>(i) + 1, static_cast<int>(begin) + 1},
+                           std::string("not valid YAML: ") + space.name +
+                               " indents this line; YAML indents with spaces only");
+    }
+  }
+  return std::nullopt;
+}
+
+// A key with its value right behind the colon, which YAML takes for one word, in the line where the
+// parser got stuck or the last one like it above.
+std::optional<SyntaxMistake> glued_value(const std::vector<std::string>& lines, Where where) {
+  for (int line = std::min(where.line, static_cast<int>(lines.size())); line > 0; --line) {
+    const std::string& text = lines[static_cast<std::size_t>(line) - 1];
+    const std::size_t begin = text.find_first_not_of(" -");
+    const std::size_t colon = text.find_first_not_of(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.", begin);
+    if (begin == std::string::npos || colon == std::string::npos || colon == begin) continue;
+    const bool is_glued = text[colon] == ':' && colon + 1 < text.size() &&
+                          std::string_view(" /\\").find(text[colon + 1]) == std::string_view::npos;
+    if (is_glued)
+      return SyntaxMistake({where.origin, line, static_cast<int>(begin) + 1},
+                           "not valid YAML: a blank is missing after '" +
+                               abbreviate(text.substr(begin, colon - begin + 1)) + "'");
+  }
+  return std::nullopt;
+}
+
+// What the parser says depends on where it gets stuck.
 SyntaxMistake not_yaml(const YAML::Exception& error, const std::string& text, int origin) {
   const bool known = !error.mark.is_null();
-  Where where =
+  const Where where =
       known ? Where{origin, error.mark.line + 1, error.mark.column + 1} : Where{origin, 1, 1};
-  if (const int tab = tab_in_indentation(text, where.line)) {
-    where.column = tab;
-    return {where, "not valid YAML: a tab indents this line; YAML indents with spaces only"};
-  }
-  return {where, "not valid YAML: " + abbreviate(error.msg, 200)};
+  const std::vector<std::string> lines = lines_of(text);
+  if (const auto mistake = other_indentation(lines, origin, where.line)) return *mistake;
+  if (const auto mistake = glued_value(lines, where)) return *mistake;
+  const bool is_escape = error.msg.find("escape character") != std::string::npos;
+  return {where, "not valid YAML: " + abbreviate(error.msg, 200) +
+                     (is_escape ? "; in double quotes a backslash begins an escape, in single "
+                                  "quotes it is a character"
+                                : "")};
 }
 
 template <class Entries>
@@ -234,6 +292,7 @@ Value parse_document(const std::string& text, int origin) {
   if (text.size() > kMaxBytes) {
     throw SyntaxMistake({origin, 1, 1}, "larger than 1 MiB, so not a recipe");
   }
+  if (const auto mistake = other_indentation(lines_of(text), origin, std::nullopt)) throw *mistake;
   try {
     return parse_stream(text, origin);
   } catch (const YAML::Exception& error) {

@@ -1,5 +1,6 @@
 #include "decent/config/table.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -34,6 +35,13 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
   const std::vector<std::string> elsewhere = keys_elsewhere(key, known_keys);
   if (!elsewhere.empty()) return "unknown key here; did you mean " + join(elsewhere, " or ") + "?";
   return "unknown key; valid: " + join(valid);
+}
+
+std::string advice_on_blank(const Value& value, const std::vector<std::string>& names) {
+  const bool is_key = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return value.text.starts_with(name + ":");
+  });
+  return value.kind == Value::Kind::scalar && is_key ? "; a blank is missing after the colon" : "";
 }
 
 void report_duplicates(const Value& mapping, const std::string& path, Context& context) {

@@ -167,6 +167,13 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
 /// Reports every key that the mapping has given before.
 void report_duplicates(const Value& mapping, const std::string& path, Context& context);
 
+/// What to do about a text in place of a mapping of `names`, where it begins as one of them and a
+/// colon; else nothing.
+std::string advice_on_blank(const Value& value, const std::vector<std::string>& names);
+
+/// So many unknown keys of a mapping are told with the nearest name, which costs a look at all.
+inline constexpr std::size_t kMostUnknownKeys = 100;
+
 /// "path.name", or "name" at the top.
 std::string dotted(const std::string& path, const std::string& name);
 
@@ -194,7 +201,9 @@ class Table {
     out = S{};
     if (value.kind == Value::Kind::broken) return;
     if (value.kind != Value::Kind::mapping) {
-      context.mistakes.add(value.where, path, "expected " + type() + ", got " + shown(value));
+      context.mistakes.add(
+          value.where, path,
+          "expected " + type() + ", got " + shown(value) + advice_on_blank(value, names()));
       return;
     }
     report_unknown_keys(value, path, context);
@@ -250,11 +259,13 @@ class Table {
 
   void report_unknown_keys(const Value& mapping, const std::string& path, Context& context) const {
     const std::vector<std::string> valid = names();
+    std::size_t unknown = 0;
     for (const Entry& entry : mapping.entries) {
-      if (std::find(valid.begin(), valid.end(), entry.key) == valid.end()) {
-        context.mistakes.add(entry.where, dotted(path, entry.key),
-                             unknown_key(entry.key, valid, context.known_keys));
-      }
+      if (std::find(valid.begin(), valid.end(), entry.key) != valid.end()) continue;
+      context.mistakes.add(entry.where, dotted(path, entry.key),
+                           ++unknown > kMostUnknownKeys
+                               ? "unknown key"
+                               : unknown_key(entry.key, valid, context.known_keys));
     }
     report_duplicates(mapping, path, context);
   }

@@ -85,8 +85,9 @@ TEST(Mistakes, ASectionThatIsNoMapping) {
   EXPECT_EQ(refusal(kSmallest + "train:\nseed: 1\n"), "run.yaml:3:1: " + expected + "null");
 }
 
-TEST(Mistakes, MergeKeysAreUnknown) {
-  EXPECT_THAT(refusal(kSmallest + "train: {<<: {steps: 3}}\n"), HasSubstr("<<: unknown key"));
+TEST(Mistakes, MergeKeysAreRefused) {
+  EXPECT_THAT(refusal(kSmallest + "train: {<<: {steps: 3}}\n"),
+              HasSubstr("3:9: YAML's merge key << is not used in recipes"));
 }
 
 TEST(Mistakes, IntegersAreStrict) {
