@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 import struct
 import zipfile
 from pathlib import Path
@@ -59,6 +60,41 @@ def test_shards(kind: str, wanted, tmp_path: Path) -> None:
     message = refused(tmp_path / "none", settings(str(tmp_path / f"pert-*.{kind}")))
     assert_says(message, "data.train", "pert-*", "matches no file")
     assert_says(refused(tmp_path / "empty", recipe(data={"train": {"format": kind, "path": []}})), "path")
+
+
+@pytest.mark.parametrize("name", ["data [v2]", "set[12]", "a*b", "what?", "back\\slash"])
+def test_the_folder_of_a_recipe_is_no_pattern(name: str, tmp_path: Path) -> None:
+    """Only what the recipe writes; set1 beside set[12] is another folder."""
+    data = arrays()
+    for folder, shift in ((name, 0), ("set1", 1), ("axb", 1)):
+        (tmp_path / folder / "x[1]").mkdir(parents=True)
+        np.savez(tmp_path / folder / "part-1.npz", x=data["x"] + shift, y=data["y"])
+        np.savez(tmp_path / folder / "x[1]" / "part-1.npz", x=data["x"] + shift, y=data["y"])
+    wanted = train(tmp_path / "wanted", settings(str(tmp_path / name / "part-1.npz")))
+    for path in ("part-*.npz", "x[1]/part-?.npz", "*/part-1.npz"):
+        run = train(tmp_path / name, settings(path))
+        assert list(run.losses) == list(wanted.losses), path
+        shutil.rmtree(run.folder)
+
+
+def test_entries_that_lie_over_one_another(tmp_path: Path) -> None:
+    """A small archive that would be inflated without bound."""
+    np.savez_compressed(tmp_path / "a.npz", x=np.zeros((64, 1, 8, 8), np.float32), y=np.zeros(64, np.int64))
+    raw = (tmp_path / "a.npz").read_bytes()
+    begin = raw.index(b"PK\x01\x02")
+    entry = raw[begin:raw.index(b"PK\x01\x02", begin + 1)]
+    many = [entry.replace(b"x.npy", b"%05d" % number) for number in range(5000)]
+    end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, len(many), len(many), len(entry) * len(many), begin, 0)
+    (tmp_path / "many.npz").write_bytes(raw[:begin] + b"".join(many) + end)
+    message = refused(tmp_path / "run", settings(str(tmp_path / "many.npz")))
+    assert_says(message, "many.npz': not a .npz archive: damaged: entries '0", "lie over one another")
+
+
+def test_many_arrays_make_a_short_message(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", **{f"a{number}": np.zeros(2, np.float32) for number in range(3000)})
+    message = refused(tmp_path / "run", settings(str(tmp_path / "a.npz")))
+    assert_says(message, "data.train has no field 'x'", "and 2980 more")
+    assert len(message) < 500
 
 
 def test_shards_that_differ(tmp_path: Path) -> None:
@@ -148,4 +184,4 @@ def test_duplicate_names(tmp_path: Path) -> None:
     with pytest.warns(UserWarning), zipfile.ZipFile(tmp_path / "bad.npz", "w") as file:
         for _ in range(2):
             file.writestr("x.npy", npy_of(np.ones(4)))
-    assert_says(refused(tmp_path / "run", settings(str(tmp_path / "bad.npz"))), "array 'x'", "twice")
+    assert_says(refused(tmp_path / "run", settings(str(tmp_path / "bad.npz"))), "entries 'x.npy' and 'x.npy' have one name")

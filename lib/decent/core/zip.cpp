@@ -223,33 +223,7 @@ Number number_at(std::span<const std::byte> bytes, std::uint64_t place, const st
   return reader.number<Number>();
 }
 
-}  // namespace
-
-std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::string& what) {
-  return Reader(bytes, what).read();
-}
-
-std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& what) {
-  if (entry.size / kMaxDeflateRatio > entry.data.size()) {
-    throw UserError(what + ": damaged: it cannot hold as much as it says");
-  }
-  std::vector<std::byte> content;
-  if (entry.deflated) {
-    content.resize(entry.size);
-    if (!inflate_into(entry.data, content)) {
-      throw UserError(what + ": damaged: its compressed data is broken");
-    }
-  } else {
-    content.assign(entry.data.begin(), entry.data.end());
-  }
-  check_sum(content, entry, what);
-  return content;
-}
-
-void check_stored(const ZipEntry& entry, const std::string& what) {
-  check_sum(entry.data, entry, what);
-}
-
+// An entry that lies over another would let a small archive hold any amount of content.
 void check_apart(std::span<const ZipEntry> entries, std::span<const std::byte> bytes,
                  const std::string& what) {
   std::vector<const ZipEntry*> sorted;
@@ -271,6 +245,35 @@ void check_apart(std::span<const ZipEntry> entries, std::span<const std::byte> b
   std::ranges::sort(sorted, {}, &ZipEntry::name);
   pair_with([](const ZipEntry* a, const ZipEntry* b) { return a->name == b->name; },
             " have one name");
+}
+
+}  // namespace
+
+std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::string& what) {
+  std::vector<ZipEntry> entries = Reader(bytes, what).read();
+  check_apart(entries, bytes, what);
+  return entries;
+}
+
+std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& what) {
+  if (entry.size / kMaxDeflateRatio > entry.data.size()) {
+    throw UserError(what + ": damaged: it cannot hold as much as it says");
+  }
+  std::vector<std::byte> content;
+  if (entry.deflated) {
+    content.resize(entry.size);
+    if (!inflate_into(entry.data, content)) {
+      throw UserError(what + ": damaged: its compressed data is broken");
+    }
+  } else {
+    content.assign(entry.data.begin(), entry.data.end());
+  }
+  check_sum(content, entry, what);
+  return content;
+}
+
+void check_stored(const ZipEntry& entry, const std::string& what) {
+  check_sum(entry.data, entry, what);
 }
 
 std::vector<std::uint64_t> checksum_places(std::span<const std::byte> bytes, const ZipEntry& entry,

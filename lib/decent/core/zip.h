@@ -28,7 +28,8 @@ struct ZipEntry {
 /// The entries in the order of the archive's directory, with 64-bit sizes where it has them.
 /// Throws UserError, which begins with `what` and a colon, for bytes that are no whole archive, for
 /// entries that lie outside of it, are encrypted or are compressed by anything but deflate, and for
-/// archives in several parts. Contents and checksums are not looked at, and names may repeat.
+/// archives in several parts; where two entries lie over one another, or one over the directory,
+/// and where two have one name. Contents and checksums are not looked at.
 std::vector<ZipEntry> read_zip(std::span<const std::byte> bytes, const std::string& what);
 
 /// The content of an entry, inflated where it is deflated. Throws UserError, which begins with
@@ -38,11 +39,6 @@ std::vector<std::byte> zip_content(const ZipEntry& entry, const std::string& wha
 
 /// Reads a stored entry once, where it lies. Throws UserError as zip_content does.
 void check_stored(const ZipEntry& entry, const std::string& what);
-
-/// Throws UserError, which begins with `what`, where two entries of the archive `bytes` lie over
-/// one another or one over the directory, and where two have one name.
-void check_apart(std::span<const ZipEntry> entries, std::span<const std::byte> bytes,
-                 const std::string& what);
 
 /// Where the archive `bytes` says the checksum of an entry: whoever changes the content, but not
 /// its size, changes these. Throws UserError, which begins with `what`, where it is not there.

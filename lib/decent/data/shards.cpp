@@ -12,13 +12,13 @@
 namespace decent {
 namespace {
 
-std::string described(const Source& source) {
+std::vector<std::string> described(const Source& source) {
   std::vector<std::string> fields;
   for (const Field& field : source.fields()) {
     fields.push_back(field.name + " " + std::string(name_of(field.dtype)) +
                      shape_text(field.shape));
   }
-  return join(fields);
+  return fields;
 }
 
 class ShardedSource final : public SourceOfRows {
@@ -76,6 +76,28 @@ class ShardedSource final : public SourceOfRows {
   std::int64_t size_ = 0;
 };
 
+std::string escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (std::string_view("*?[]\\").find(c) != std::string_view::npos) text += '\\';
+    text += c;
+  }
+  return text;
+}
+
+// What glob() is asked for: folders that are there under the very name are no patterns, such as
+// that of the recipe.
+std::string pattern_of(const std::filesystem::path& path) {
+  std::filesystem::path pattern;
+  std::filesystem::path there;
+  for (const std::filesystem::path& part : path) {
+    there /= part;
+    std::error_code failed;
+    pattern /= std::filesystem::exists(there, failed) ? escaped(part.string()) : part.string();
+  }
+  return pattern.string();
+}
+
 }  // namespace
 
 std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem::path> paths) {
@@ -87,7 +109,7 @@ std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem:
       continue;
     }
     glob_t found{};
-    if (::glob(path.c_str(), 0, nullptr, &found) == 0) {
+    if (::glob(pattern_of(path).c_str(), 0, nullptr, &found) == 0) {
       files.insert(files.end(), found.gl_pathv, found.gl_pathv + found.gl_pathc);
     }
     const bool any = found.gl_pathc > 0;
@@ -100,17 +122,18 @@ std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem:
 std::unique_ptr<Source> open_shards(
     std::span<const std::filesystem::path> files,
     const std::function<std::unique_ptr<Source>(const std::filesystem::path&)>& open) {
+  constexpr std::size_t kShown = 20;
   if (files.empty()) throw UserError("path: expected at least one file");
   std::vector<std::unique_ptr<Source>> shards;
   std::vector<std::string> names;
   for (const std::filesystem::path& file : files) {
     names.push_back(file.string());
     shards.push_back(open(file));
-    const std::string own = described(*shards.back());
-    const std::string first = described(*shards.front());
+    const std::vector<std::string> own = described(*shards.back());
+    const std::vector<std::string> first = described(*shards.front());
     if (own != first) {
-      throw UserError("'" + file.string() + "' has the fields " + own + ", '" +
-                      files.front().string() + "' has " + first);
+      throw UserError("'" + file.string() + "' has the fields " + some_of(own, kShown) + ", '" +
+                      files.front().string() + "' has " + some_of(first, kShown));
     }
   }
   return concatenated(std::move(shards), std::move(names));

@@ -13,7 +13,8 @@
 namespace decent {
 
 /// The files that paths and wildcards (*, ?, [..]) name: paths in the given order, the matches of a
-/// wildcard in the order of names. Throws UserError if a wildcard matches nothing.
+/// wildcard in the order of names. A folder or file that is there under the very name is no
+/// wildcard. Throws UserError if a wildcard matches nothing.
 std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem::path> paths);
 
 /// A source of the samples of all files, one file after another. Throws UserError naming the files

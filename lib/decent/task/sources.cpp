@@ -135,6 +135,7 @@ std::shared_ptr<LeftOut> left_out_of(const DataRecipe& data, DataUse use) {
 }
 
 std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {
+  constexpr std::size_t kShownNames = 20;
   const std::vector<Field>& fields = data.samples->fields();
   std::vector<std::string> names;
   for (const Field& field : fields) {
@@ -143,7 +144,7 @@ std::size_t find_field(const DataSet& data, const std::string& name, const std::
   }
   const auto nearest = nearest_name(name, names);
   throw UserError(data.key + " has no field '" + name + "', which " + wanted_by +
-                  " asks for; it has " + join(names) +
+                  " asks for; it has " + some_of(names, kShownNames) +
                   (nearest ? "; did you mean '" + *nearest + "'?" : ""));
 }
 

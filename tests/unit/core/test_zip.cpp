@@ -131,7 +131,7 @@ TEST(Zip, MemoryIsOnlyAskedForWhereItCanBeFilled) {
 
 // What is said of entries that share bytes or names.
 std::string apart(const std::string& bytes) {
-  return refusal([&] { check_apart(read_zip(as_bytes(bytes), "'x'"), as_bytes(bytes), "'x'"); });
+  return refusal([&] { read_zip(as_bytes(bytes), "'x'"); });
 }
 
 TEST(Zip, EntriesLieApart) {
@@ -173,7 +173,6 @@ TEST(Zip, AnotherEntryIsAddedOrTakesThePlaceOfOne) {
     for (const auto& [archive, first] : {std::pair(more, "abc"), std::pair(replaced, "another")}) {
       const auto entries = read_zip(as_bytes(archive), "'x'");
       ASSERT_EQ(entries.size(), 3u);
-      EXPECT_NO_THROW(check_apart(entries, as_bytes(archive), "'x'"));
       for (const ZipEntry& entry : entries) {
         const std::string expected = entry.name == "w/third"   ? "xyz"
                                      : entry.name == "w/first" ? first

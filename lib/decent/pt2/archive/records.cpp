@@ -40,7 +40,6 @@ std::string_view without_line_end(std::string_view text) {
 
 Records::Records(std::span<const std::byte> bytes, std::string what) : what_(std::move(what)) {
   const std::vector<ZipEntry> entries = read_zip(bytes, what_);
-  check_apart(entries, bytes, what_);
   const std::string_view first = entries.empty() ? "" : entries.front().name;
   folder_ = first.substr(0, first.find('/') + 1);
   for (const ZipEntry& entry : entries) {
