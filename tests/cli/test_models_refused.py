@@ -316,3 +316,46 @@ def test_constant_that_was_saved_on_a_gpu_comes_to_the_cpu(saved, data, tmp_path
         traced = torch.jit.trace(Net(), torch.zeros(2, 6))
     path = changed_archive(saved(traced), constants)
     assert train(tmp_path, recipe(path, data("blob"))).lines("train")
+
+
+# ---- what a model says itself --------------------------------------------------------------------------------------
+
+def raising(saved, statement: str) -> Path:
+    """A model whose forward raises in every batch: made of a file, as TorchScript wants the source."""
+    import torch
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    source = saved(f"""
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if x.size(0) > 0:
+            {statement}
+        return self.fc(x)
+""".encode(), "net.py")
+    spec = spec_from_file_location("net", source)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return saved(torch.jit.script(module.Net()))
+
+
+@pytest.mark.parametrize(("statement", "said"), [
+    ('raise ValueError("a batch of " + str(x.size(1)))', "ValueError: a batch of 6"), ('raise NotImplementedError("not yet")', "NotImplementedError: not yet"),
+    ('raise Exception("no")', "Exception: no"), ('raise RuntimeError("why")', "RuntimeError: why"), ("assert x.size(1) == 7, 'seven'", "AssertionError: seven"),
+    ("assert x.size(1) == 7", "AssertionError: assert x.size(1) == 7"), ("raise KeyError", "raise KeyError")])
+def test_what_a_model_raises(statement: str, said: str, saved, data, tmp_path: Path) -> None:
+    message = refused(tmp_path, recipe(raising(saved, statement), data("blob")))
+    assert_says(message, "fails on a batch of x ", said)
+
+
+def test_batch_norm_of_one_sample(saved, data, tmp_path: Path) -> None:
+    import torch
+
+    net = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 3))
+    own = recipe(saved(torch.jit.script(net)), data("blob"), data={"batch_size": 1})
+    assert_says(refused(tmp_path, own), "ValueError: Expected more than 1 value per channel when training, got input size [1, 4]")

@@ -7,9 +7,44 @@
 namespace decent {
 namespace {
 
-// What stands before the reason in the text that TorchScript's interpreter makes.
-constexpr std::string_view kTraceback = "Traceback of TorchScript";
-constexpr std::string_view kReason = "\nRuntimeError: ";
+// What stands before the reason in the text that TorchScript's interpreter makes: lines of code,
+// indented.
+constexpr std::string_view kTraceback = "\nTraceback of TorchScript";
+constexpr std::string_view kHere = "<--- HERE";
+
+// The line above the last mark: the statement that raised.
+std::string raising_line(const std::string& text) {
+  const std::size_t mark = text.rfind('\n', text.rfind(kHere));
+  if (mark == std::string::npos || mark == 0) return "";
+  const std::size_t begin = text.find_first_not_of(' ', text.rfind('\n', mark - 1) + 1);
+  return text.substr(begin, mark - begin);
+}
+
+// Whether a line is "builtins.ValueError: why": the name of a class and a colon. Lines of code,
+// which may begin at the margin too, are not like that.
+bool names_exception(std::string_view line) {
+  const std::size_t end =
+      line.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+  if (end == std::string_view::npos || line.substr(end, 2) != ": ") return false;
+  const char first = line[line.substr(0, end).rfind('.') + 1];  // of the last part
+  return first >= 'A' && first <= 'Z';
+}
+
+// The line behind the tracebacks; the statement, too, where the exception says no more than its
+// kind.
+std::string raised(const std::string& text) {
+  const std::size_t here = text.rfind(kHere);
+  const std::size_t traceback = text.rfind(kTraceback) + 1;
+  std::size_t line = text.find('\n', here == std::string::npos ? traceback : here);
+  for (; line != std::string::npos; line = text.find('\n', line + 1)) {
+    std::string reason = text.substr(line + 1, text.find('\n', line + 1) - line - 1);
+    if (!names_exception(reason)) continue;
+    constexpr std::string_view kModule = "builtins.";
+    if (reason.starts_with(kModule)) reason.erase(0, kModule.size());
+    return reason.ends_with(": ") ? reason + raising_line(text) : reason;
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -21,9 +56,8 @@ std::string reason_of(const std::exception& error) {
   if (const std::size_t cuda = text.find("CUDA error: "); cuda != std::string::npos)
     return text.substr(cuda, text.find('\n', cuda) - cuda);
   // The reason may go on for many lines, of which the first says it.
-  if (const std::size_t trace = text.find(kTraceback); trace != std::string::npos) {
-    const std::size_t reason = text.find(kReason, trace);
-    if (reason != std::string::npos) text.erase(0, reason);
+  if (text.find(kTraceback) != std::string::npos) {
+    if (const std::string reason = raised(text); !reason.empty()) return reason;
   }
   text.erase(0, text.find_first_not_of(" \n"));  // complaints about code begin with an empty line
   return text.substr(0, text.find('\n'));
