@@ -18,8 +18,8 @@
 #include "decent/train/announcements.h"
 #include "decent/train/averaged_model.h"
 #include "decent/train/class_report.h"
+#include "decent/train/data_warnings.h"
 #include "decent/train/evaluation/evaluator.h"
-#include "decent/train/left_out_list.h"
 #include "decent/train/model_files.h"
 #include "decent/train/recipe_names.h"
 #include "predict_command.h"
@@ -42,7 +42,7 @@ std::string foreign_source(const Recipe& recipe) {
 }
 
 void evaluate(Program& program, TriedTask& tried, const AveragedModel& model,
-              const std::shared_ptr<Communicator>& communicator) {
+              const std::shared_ptr<Communicator>& communicator, DataWarnings& warnings) {
   Task& task = tried.task;
   Evaluator evaluator(
       task, communicator, *program.world,
@@ -62,7 +62,7 @@ void evaluate(Program& program, TriedTask& tried, const AveragedModel& model,
     const std::filesystem::path file = RunFolder(task.recipe.output).metrics();
     if (std::filesystem::exists(file)) MetricsFile(file).write(metrics);
   });
-  if (task.eval->left_out) LeftOutList({}, *program.log).add(*program.world, *task.eval);
+  warnings.tell(*program.world, task);
   announce(*program.log, notices_of_model(task, tried.trial));
   program.log->info(evaluation_line(metrics, model.replicas));
   program.world->agree("classes", [&] {
@@ -123,10 +123,11 @@ void use_checkpoint(Program& program) {
       load_average(resume_context(program, task), task, *communicator, program.flags.checkpoint);
   const auto lost = finite.find_lost(*task.model);
   if ((evaluates || predicts) && lost) program.log->warn(model.text + " is not finite in " + *lost);
-  if (evaluates) evaluate(program, tried, model, communicator);
+  DataWarnings warnings({}, *program.log);
+  if (evaluates) evaluate(program, tried, model, communicator, warnings);
   if (predicts && !evaluates)
     announce(*program.log, {.notes = notes_of_data(task), .warnings = {}});
-  if (predicts) write_predictions(program, tried, communicator);
+  if (predicts) write_predictions(program, tried, communicator, warnings);
   if (program.flags.export_file) export_model(program, task, model, lost);
 }
 

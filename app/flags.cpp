@@ -8,11 +8,14 @@
 #include <filesystem>
 #include <span>
 
+#include "decent/checkpoint/checkpoint_folder.h"
+#include "decent/checkpoint/manifest.h"
 #include "decent/config/foreign_names.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/model/formats.h"
 #include "decent/report/predictions/formats.h"
+#include "decent/report/run_folder.h"
 
 namespace decent {
 namespace {
@@ -30,9 +33,9 @@ cxxopts::Options make_options() {
       ("max-restarts", "with --workers: how often to go on by --resume auto after a worker was lost", cxxopts::value<std::string>(), "R")
       ("set", "override one key of the recipe; VALUE is YAML; may repeat",
        cxxopts::value<std::vector<std::string>>(), "a.b=VALUE")
-      ("resume", "continue from a checkpoint: the newest whole one of the output folder, or this one", cxxopts::value<std::string>(), "auto|DIR")
+      ("resume", "continue from a checkpoint: the newest whole one of the output folder, this one, or the newest of this run", cxxopts::value<std::string>(), "auto|DIR")
       ("eval-only", "evaluate the average of a checkpoint's replicas and exit")
-      ("checkpoint", "which checkpoint --eval-only, --predict and --export read: the newest, the best by checkpoint.keep_best, this one, or the model file as it is", cxxopts::value<std::string>(), "auto|best|DIR|none")
+      ("checkpoint", "which checkpoint --eval-only, --predict and --export read: the newest, the best by checkpoint.keep_best, this one or the newest of this run, or the model file as it is", cxxopts::value<std::string>(), "auto|best|DIR|none")
       ("predict", "write the averaged model's predictions for data.predict, " + prediction_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
       ("export", "write the averaged model, " + written_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
       ("dry-run", "check everything without training, print a summary and exit")
@@ -167,6 +170,20 @@ void read_report(const cxxopts::ParseResult& given, std::span<char*> arguments, 
     throw UserError("--out '" + flags.out + "': the file's name must end in .html");
 }
 
+// The folder of a run, or of its checkpoints, stands for the newest of them.
+std::string newest_in(const std::string& folder) {
+  std::error_code failed;
+  if (std::filesystem::exists(std::filesystem::path(folder) / kManifestName, failed)) return folder;
+  for (const std::filesystem::path& place :
+       {RunFolder(folder).checkpoints(), std::filesystem::path(folder)}) {
+    const CheckpointFolder checkpoints(place);
+    const std::vector<std::int64_t> steps = checkpoints.steps();
+    const auto newest = std::max_element(steps.begin(), steps.end());
+    if (newest != steps.end()) return checkpoints.path_of(*newest).string();
+  }
+  return folder;
+}
+
 void check_together(const Flags& flags, bool has_checkpoint) {
   const bool reads = flags.reads_checkpoint();
   if (flags.resume && reads) {
@@ -237,7 +254,9 @@ Flags parse_flags(int argc, char** argv) {
       throw UserError("--" + std::string(once) + " is given more than once");
   }
   if (given.count("resume") > 0) flags.resume = given["resume"].as<std::string>();
+  if (flags.resume && *flags.resume != "auto") flags.resume = newest_in(*flags.resume);
   if (given.count("checkpoint") > 0) flags.checkpoint = given["checkpoint"].as<std::string>();
+  if (names_folder(flags.checkpoint)) flags.checkpoint = newest_in(flags.checkpoint);
   if (given.count("predict") > 0) flags.predict_file = given["predict"].as<std::string>();
   if (given.count("export") > 0) flags.export_file = given["export"].as<std::string>();
   if (given.count("workers") > 0) flags.workers = number_in(given, "workers", 1, kMostWorkers);

@@ -12,7 +12,6 @@
 #include "decent/report/predictions/formats.h"
 #include "decent/task/class_names.h"
 #include "decent/task/predicted.h"
-#include "decent/train/left_out_list.h"
 #include "decent/train/predictions/predictor.h"
 
 namespace decent {
@@ -43,7 +42,7 @@ std::string classes_text(const PredictionCounts& counts, const std::vector<std::
 }  // namespace
 
 void write_predictions(Program& program, TriedTask& tried,
-                       const std::shared_ptr<Communicator>& communicator) {
+                       const std::shared_ptr<Communicator>& communicator, DataWarnings& warnings) {
   Task& task = tried.task;
   World& world = *program.world;
   const std::filesystem::path path = program.flags.predict_file.value();
@@ -59,7 +58,7 @@ void write_predictions(Program& program, TriedTask& tried,
   // Rank 0's, as workers that evaluated too have tried other batches.
   const bool agreed = world.gather("gives probabilities", probabilities).front();
   const PredictionCounts counts = Predictor(task, communicator, world, agreed).run(file.get());
-  if (task.predict->left_out) LeftOutList({}, *program.log).add(world, *task.predict);
+  warnings.tell(world, task);
   program.log->info("predicted " + counted(counts.samples, "sample") + " of data.predict: '" +
                     path.string() + "'");
   if (counts.not_finite > 0) {

@@ -51,7 +51,10 @@ void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
   TrainerOptions options{.run_id = start ? start->run_id : program.session,
-                         .leaders = output.leaders};
+                         .leaders = output.leaders,
+                         .check_folder = [&program] {
+                           if (program.lock) program.lock->check();
+                         }};
   program.trainer = std::make_unique<Trainer>(std::move(run), std::move(communicator),
                                               *program.world, log, std::move(options));
   program.training = program.trainer.get();

@@ -78,6 +78,33 @@ def test_tokens_and_text_are_the_same_as_arrays(tmp_path: Path) -> None:
         assert list(run.losses) == list(wanted.losses)
 
 
+@pytest.mark.parametrize(("stored", "dtype", "said"), [
+    ("<u4", None, "ids of 32 bits are; dtype: uint32 reads them"), ("<i8", None, "ids of 64 bits are; numpy.fromfile"),
+    ("<u4", "uint16", "ids of 32 bits are"), ("<u8", "uint32", "ids of 64 bits are")])
+def test_ids_that_are_wider_than_they_are_read(stored: str, dtype: str | None, said: str, tmp_path: Path) -> None:
+    """Refused where nobody gave a type, else said."""
+    (np.arange(400) % 97).astype(stored).tofile(tmp_path / "ids.bin")
+    source = {"format": "tokens", "path": str(tmp_path / "ids.bin"), "length": 8, **({"dtype": dtype} if dtype else {})}
+    settings = recipe(CHAR_GPT, data={"train": source, "eval": None, "batch_size": 2}, train={"steps": 1})
+    if dtype is None:
+        assert_says(refused(tmp_path / "run", settings), "ids.bin': read as uint16, its first ids are followed by zeros, as ", said)
+    else:
+        assert_says(train(tmp_path / "run", settings).ended[0].out, "note     data.train: '", f"ids.bin': read as {dtype}", said)
+
+
+def test_an_id_beyond_the_table(tmp_path: Path) -> None:
+    """In the first batch, and later: the sample is named."""
+    ids = (np.arange(400) % 97).astype("<u2")
+    ids[8 * 20 + 3] = 300
+    (tmp_path / "ids.bin").write_bytes(ids.tobytes())
+    source = {"format": "tokens", "path": str(tmp_path / "ids.bin"), "length": 8}
+    own = recipe(CHAR_GPT, data={"train": source, "eval": None, "batch_size": 4, "shuffle": False}, train={"steps": 10})
+    assert_says(refused(tmp_path / "run", own), "data.train: sample 20, counted from 0: the target has class 300")
+    ids[:] = 300
+    (tmp_path / "ids.bin").write_bytes(ids.tobytes())
+    assert_says(refused(tmp_path / "all", own), "index out of range", "The largest number in field 'x' of the batch is 300: sample 0")
+
+
 @pytest.mark.parametrize("key", ["images", "labels"])
 def test_an_idx_file_is_no_output(key: str, tmp_path: Path) -> None:
     """As any file that is read."""

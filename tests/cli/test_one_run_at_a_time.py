@@ -6,6 +6,7 @@ import fcntl
 import os
 import random
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -56,6 +57,27 @@ def test_second_run_says_who_holds_the_folder(flags: list[str], workers: int, tm
                     time.strftime("since %Y-%m-%d", time.gmtime()), "--set output=DIR")
         assert process.poll() is None
         assert files_of(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize("harm", ["moved", "deleted", "lock", "metrics", "another lock"])
+def test_a_folder_that_is_the_run_s_no_more(harm: str, tmp_path: Path) -> None:
+    """The run ends at its next line, with 6, rather than write where nobody looks."""
+    settings = recipe(train={"steps": 100_000}, log={"every_steps": 100})
+    folder = tmp_path / "run"
+    with living_run(tmp_path, settings) as process:
+        if harm == "moved":
+            folder.rename(tmp_path / "elsewhere")
+        elif harm == "deleted":
+            shutil.rmtree(folder, ignore_errors=True)
+        elif harm == "another lock":
+            (tmp_path / "lock").touch()
+            (tmp_path / "lock").rename(folder / ".lock")
+        else:
+            (folder / (".lock" if harm == "lock" else "metrics.jsonl")).unlink()
+        assert process.wait(timeout=60) == 6, (tmp_path / "living.out").read_text()
+    said = (tmp_path / "living.out").read_text()
+    assert_says(said, "decent-train: error: '", "was the output folder moved or deleted?")
+    assert harm != "another lock" or (folder / ".lock").exists(), "it is not this run's"
 
 
 def test_reading_needs_no_lock(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from program import PROGRAM, run_alone
-from runs import assert_says, attempt, error_message, recipe, train
+from runs import assert_says, attempt, error_message, merged, recipe, train
 
 # ---- folders that hold something -----------------------------------------------------------------------------------
 
@@ -143,3 +143,20 @@ def test_closed_pipe_is_an_error_not_a_death(tmp_path: Path) -> None:
     os.close(writer)
     assert ended.returncode == 6, ended.stderr
     assert "cannot write to stdout" in ended.stderr
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "run.log"])
+@pytest.mark.parametrize("flags", [(), ("--resume", "auto")], ids=["new", "resume"])
+def test_a_pipe_in_place_of_a_file(name: str, flags: tuple, tmp_path: Path) -> None:
+    """Its opening would wait for another program."""
+    own = recipe(train={"steps": 2})
+    if flags:
+        train(tmp_path, merged(own, {"checkpoint": {"every_steps": 1}}))
+    (tmp_path / "run").mkdir(exist_ok=True)
+    (tmp_path / "run" / name).unlink(missing_ok=True)
+    os.mkfifo(tmp_path / "run" / name)
+    ended = attempt(tmp_path, own, *flags, "--set", "train.steps=3")
+    if name == "metrics.jsonl":  # it is a sign of a run, or read first
+        assert_says(error_message(ended), "metrics.jsonl")
+    else:
+        assert_says(error_message(ended, code=6), f"cannot write '{tmp_path / 'run' / name}': it is a pipe, not a file")

@@ -282,3 +282,14 @@ def test_parameters_that_are_frozen_now_are_the_same_everywhere(tmp_path: Path) 
     for name in weights:
         assert all(np.array_equal(replicas[0][name], other[name]) for other in replicas[1:])
         assert np.array_equal(replicas[0][name], run.weights[name.removeprefix("model.")])
+
+
+def test_a_run_s_folder_stands_for_its_newest_checkpoint(tmp_path: Path) -> None:
+    own = recipe(train={"steps": 6}, checkpoint={"every_steps": 2})
+    whole = train(tmp_path / "whole", own)
+    run = train(tmp_path / "part", own, "--set", "train.steps=4")
+    for number, folder in enumerate((run.folder, f"{run.folder}/", run.folder / "checkpoints")):
+        resumed = train(tmp_path / str(number), own, "--resume", folder)
+        assert_same_weights(resumed, whole)
+        ended, = attempt(tmp_path / "eval", own, "--eval-only", "--checkpoint", folder)
+        assert ended.code == 0 and "step-00000004" in ended.out, ended.err

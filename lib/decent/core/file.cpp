@@ -80,6 +80,19 @@ bool is_temporary_of(std::string_view name, std::string_view final_name) {
          name.substr(1, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+void check_is_no_pipe(const std::filesystem::path& path) {
+  struct stat there {};
+  if (::stat(path.c_str(), &there) != 0 || !S_ISFIFO(there.st_mode)) return;
+  throw WriteError("cannot write '" + path.string() + "': it is a pipe, not a file");
+}
+
+bool stands_at(int fd, const std::filesystem::path& path) {
+  struct stat open {};
+  struct stat there {};
+  return ::fstat(fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         open.st_ino == there.st_ino && open.st_dev == there.st_dev;
+}
+
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const Descriptor file(open_to_read(path));
   map(file.get());

@@ -86,6 +86,13 @@ class AtomicFile {
 /// Whether `name` is one that AtomicFile gives its temporary file while it writes `final_name`.
 bool is_temporary_of(std::string_view name, std::string_view final_name);
 
+/// Throws WriteError where a pipe stands at `path`, whose opening would wait for another program.
+void check_is_no_pipe(const std::filesystem::path& path);
+
+/// Whether the file that is open as `fd` is the one that stands at `path`: neither is gone nor was
+/// another put in its place.
+bool stands_at(int fd, const std::filesystem::path& path);
+
 /// Writes a file in one go, as AtomicFile does. Throws WriteError.
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> pieces);
 void write_file(const std::filesystem::path& path, std::string_view content);

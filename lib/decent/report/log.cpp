@@ -5,6 +5,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 
 #include "decent/core/error.h"
+#include "decent/core/file.h"
 
 namespace decent {
 namespace {
@@ -54,6 +55,7 @@ spdlog::level::level_enum level_of(int rank, Verbosity verbosity) {
 std::unique_ptr<spdlog::logger> file_logger(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::unique_ptr<spdlog::logger> logger;
+  check_is_no_pipe(path);
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_st>(name);
     sink->set_pattern("%Y-%m-%d %H:%M:%S.%e %L %v");

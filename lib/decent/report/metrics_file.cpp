@@ -69,8 +69,9 @@ void for_each_line(const std::filesystem::path& path, const Visit& visit) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(const std::filesystem::path& path)
-    : path_(path), file_(std::fopen(path.c_str(), "ae")) {
+MetricsFile::MetricsFile(const std::filesystem::path& path) : path_(path) {
+  check_is_no_pipe(path);
+  file_.reset(std::fopen(path.c_str(), "ae"));
   if (!file_) throw WriteError("cannot write '" + path.string() + "': " + std::strerror(errno));
 }
 
@@ -116,7 +117,13 @@ void MetricsFile::sync() {
   throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
 }
 
+// Lines of a file that has no name any more would be lost with its last word.
 void MetricsFile::write_line(const std::string& line) {
+  if (!stands_at(::fileno(file_.get()), path_)) {
+    throw WriteError("'" + path_.string() +
+                     "' is gone, or another file than the one that this run began to write: was "
+                     "the output folder moved or deleted?");
+  }
   const bool written =
       std::fprintf(file_.get(), "%s\n", line.c_str()) >= 0 && std::fflush(file_.get()) == 0;
   if (!written) throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));

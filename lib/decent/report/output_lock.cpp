@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -37,6 +36,8 @@ std::string now_text() {
 }
 
 LockHolder read_holder(const std::filesystem::path& file) {
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(file, failed)) return {};
   std::ifstream stream(file);
   LockHolder holder;
   for (std::string* field : {&holder.session, &holder.host, &holder.process, &holder.since}) {
@@ -66,7 +67,7 @@ std::string text_of(const LockHolder& holder) {
 }
 
 std::optional<LockHolder> find_holder(const std::filesystem::path& folder) {
-  const int fd = ::open(RunFolder(folder).lock().c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = ::open(RunFolder(folder).lock().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
   // Shared, so that those who only look do not see one another.
   const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -90,7 +91,7 @@ std::filesystem::path OutputLock::file() const { return RunFolder(folder_).lock(
 
 // While the lock is held: nobody else's file can be there.
 void OutputLock::remove_file() const noexcept {
-  if (fd_ >= 0) ::unlink(file().c_str());
+  if (fd_ >= 0 && stands_at(fd_, file())) ::unlink(file().c_str());
 }
 
 OutputLock::~OutputLock() {
@@ -118,6 +119,7 @@ bool OutputLock::open_file() {
   const bool there = std::filesystem::exists(folder_, failed);
   create_folders(folder_);
   made_folder_ = made_folder_ || !there;
+  check_is_no_pipe(file());
   fd_ = ::open(file().c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd_ >= 0) return true;
   if (errno == ENOENT) return false;
@@ -130,14 +132,17 @@ bool OutputLock::try_once() {
   if (!open_file()) return false;
   const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
   if (!locked) supported_ = !means_unsupported(errno);
-  struct stat mine {};
-  struct stat theirs {};
-  const bool same = ::fstat(fd_, &mine) == 0 && ::stat(file().c_str(), &theirs) == 0 &&
-                    mine.st_ino == theirs.st_ino && mine.st_dev == theirs.st_dev;
-  if (locked && same) return true;
+  if (locked && stands_at(fd_, file())) return true;
   ::close(fd_);
   fd_ = -1;
   return false;
+}
+
+void OutputLock::check() const {
+  if (fd_ < 0 || stands_at(fd_, file())) return;
+  throw WriteError("'" + file().string() +
+                   "', the lock of this run, is gone or another's: was the output folder moved or "
+                   "deleted? A run whose folder others may take does not go on");
 }
 
 // Only for messages: on a full disk the first file that matters is the one to complain of.

@@ -30,6 +30,22 @@ std::optional<std::int64_t> find_wrong_class(const at::Tensor& classes, std::int
   return most >= count ? std::optional(most) : std::nullopt;
 }
 
+// What to do about targets that are classes but for their type or a dimension of 1 too many.
+std::string advice_on_classes(const at::Tensor& target, const std::vector<std::int64_t>& wanted) {
+  std::vector<std::int64_t> shape = target.sizes().vec();
+  const bool has_one_more = shape.size() == wanted.size() + 1 && shape.back() == 1;
+  if (has_one_more) shape.pop_back();
+  if (shape != wanted || target.is_complex()) return "";
+  const bool integers = at::isIntegralType(target.scalar_type(), /*includeBool=*/false);
+  const bool whole =
+      integers || target.scalar_type() == at::kBool || target.eq(target.round()).all().item<bool>();
+  if (!whole) return "";
+  const std::string numpy =
+      std::string("y") + (has_one_more ? "[..., 0]" : "") + (integers ? "" : ".astype('int64')");
+  return ".\nThe targets are whole numbers: " + numpy + " in NumPy" +
+         (integers ? "" : " or, of a csv source, y_type: class") + " makes classes of them";
+}
+
 [[noreturn]] void refuse_class(std::int64_t wrong, std::int64_t count) {
   throw WrongClass("the target has class " + std::to_string(wrong) + ", the model's output has " +
                        counted(count, "class", "classes") + ": 0" +
@@ -101,7 +117,8 @@ std::int64_t Criterion::fitting_class_dim(const at::Tensor& output,
         "it wants floating-point scores with the classes in dimension " +
             std::to_string(options_.class_dim) +
             " (model.class_dim) and integer classes of the same shape without it" +
-            (loss_->takes_probabilities ? ", or their probabilities, of the same shape" : ""));
+            (loss_->takes_probabilities ? ", or their probabilities, of the same shape" : "") +
+            (has_dim ? advice_on_classes(target, without_classes) : ""));
   }
   return dim;
 }
@@ -178,6 +195,14 @@ at::Tensor Criterion::reduced(const Fitted& fitted, std::int64_t reduction) cons
   }
 }
 
+// Whether a target is neither ignored nor of a class whose weight is 0.
+bool Criterion::any_counts(const at::Tensor& target) const {
+  if (!has_classes() || target.is_floating_point()) return true;
+  const at::Tensor counted = target.masked_select(target.ne(options_.ignore_index));
+  if (!options_.weights.defined()) return counted.numel() > 0;
+  return options_.weights.index_select(0, counted).sum().item<double>() > 0;
+}
+
 MeanLoss Criterion::mean_loss(const at::Tensor& output, const at::Tensor& target) const {
   const Fitted fitted = fit(output, target);
   const auto read = [&](std::int64_t reduction) {
@@ -185,11 +210,8 @@ MeanLoss Criterion::mean_loss(const at::Tensor& output, const at::Tensor& target
     return MeanLoss{loss, loss.item<double>()};
   };
   const MeanLoss loss = read(at::Reduction::Mean);
-  // PyTorch divides 0 by 0 where all targets are ignored.
-  const bool nothing_counts = std::isnan(loss.value) && has_classes() &&
-                              !fitted.target.is_floating_point() &&
-                              fitted.target.eq(options_.ignore_index).all().item<bool>();
-  return nothing_counts ? read(at::Reduction::Sum) : loss;
+  // PyTorch divides 0 by 0 where no target counts.
+  return std::isnan(loss.value) && !any_counts(fitted.target) ? read(at::Reduction::Sum) : loss;
 }
 
 EvaluatedBatch Criterion::evaluate(const at::Tensor& output, const at::Tensor& target,
@@ -225,6 +247,12 @@ EvaluatedBatch Criterion::evaluate(const at::Tensor& output, const at::Tensor& t
     batch.loss_weight = options_.weights.to(at::kDouble).index_select(0, counted).sum();
   }
   return batch;
+}
+
+std::string Criterion::doubt(const at::Tensor& output, const at::Tensor& target) const {
+  if (!may_doubt()) return "";
+  const Fitted fitted = fit(output, target);
+  return loss_->doubt(fitted.output, fitted.target);
 }
 
 void Criterion::check_classes(const at::Tensor& output, const at::Tensor& target) const {

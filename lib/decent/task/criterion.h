@@ -50,9 +50,10 @@ class Criterion {
   /// and target do not fit together.
   ///
   ///   classes   output floating [.., C, ..] with C in dimension class_dim; target integer classes,
-  ///             the same shape without C. Where all targets are ignored there is nothing to learn:
-  ///             0, with gradient 0. Or, where the loss takes them, probabilities floating of the
-  ///             output's shape, of which none is ignored.
+  ///             the same shape without C. Where all targets are ignored, or of classes whose
+  ///             weight is 0, there is nothing to learn: 0, with gradient 0. Or, where the loss
+  ///             takes them, probabilities floating of the output's shape, of which none is
+  ///             ignored.
   ///   numbers   output floating [..], target numbers of the same shape
   ///   events    the same; targets are probabilities, 0 to 1, and may be bool
   ///   none      the model's output is the loss, one number; target is not looked at
@@ -62,6 +63,10 @@ class Criterion {
   /// loss that the model gives itself.
   EvaluatedBatch evaluate(const at::Tensor& output, const at::Tensor& target,
                           std::int64_t samples) const;
+
+  /// LossFunction::doubt of a batch that fits.
+  std::string doubt(const at::Tensor& output, const at::Tensor& target) const;
+  bool may_doubt() const { return loss_->doubt != nullptr; }
 
   /// How many classes a target of classes is one of; nothing where targets are no classes, or
   /// probabilities of all of them.
@@ -87,6 +92,7 @@ class Criterion {
   std::int64_t class_dim_of(const at::Tensor& output) const;
   std::int64_t fitting_class_dim(const at::Tensor& output, const at::Tensor& target) const;
   const LossOptions& options_for(const at::Tensor& output) const;
+  bool any_counts(const at::Tensor& target) const;
   at::Tensor reduced(const Fitted& fitted, std::int64_t reduction) const;
   [[noreturn]] void explain_failure(const Fitted& fitted, const std::exception& error) const;
   [[noreturn]] void refuse_mismatch(const at::Tensor& output, const at::Tensor& target,

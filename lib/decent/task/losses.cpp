@@ -5,6 +5,8 @@
 #include <ATen/core/Reduction.h>
 
 #include <array>
+#include <sstream>
+#include <utility>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
@@ -66,6 +68,57 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& probabilities, std::i
                                               /*pos_weight=*/{}, reduction);
 }
 
+// Least and largest, as float64.
+std::pair<double, double> range_of(const Tensor& values) {
+  const auto [least, most] = values.detach().to(at::kFloat).aminmax();
+  return {least.item<double>(), most.item<double>()};
+}
+
+std::string range_text(const std::pair<double, double>& range) {
+  const auto number = [](double value) {
+    std::ostringstream text;
+    text << value;
+    return text.str();
+  };
+  return number(range.first) + " to " + number(range.second);
+}
+
+std::string no_events(const Tensor&, const Tensor& target) {
+  if (target.numel() == 0) return "";
+  const auto range = range_of(target);
+  if (range.first >= 0 && range.second <= 1) return "";
+  std::string text = "the targets go from " + range_text(range) +
+                     ", and bce_with_logits means probabilities, 0 to 1";
+  if (range.first >= 0 && range.second == 255)
+    text +=
+        ".\nA transform makes 0 and 255 to 0 and 1: to_float: {field: y} of uint8, normalize: "
+        "{field: y, mean: 0, std: 255} of float32";
+  if (range.first == -1 && range.second == 1)
+    text += ".\nThe transform normalize: {field: y, mean: -1, std: 2} makes -1 and 1 to 0 and 1";
+  return text;
+}
+
+// The log-softmax of float16 may round to a little more than 0.
+std::string no_log_probabilities(const Tensor& output, const Tensor&) {
+  constexpr double kRounding = 1e-2;
+  if (output.numel() == 0) return "";
+  const auto range = range_of(output);
+  if (!(range.second > kRounding)) return "";
+  return "the model's output goes from " + range_text(range) +
+         ", and nll means log-probabilities, which are at most 0; for scores there is the loss "
+         "cross_entropy";
+}
+
+std::string no_probabilities(const Tensor&, const Tensor& target) {
+  constexpr double kRounding = 1e-2;  // of sums of bfloat16
+  if (!target.is_floating_point() || target.numel() == 0) return "";
+  const auto sums = range_of(target.sum(-1, /*keepdim=*/false, at::kFloat));
+  const bool adds_up = sums.first >= 1 - kRounding && sums.second <= 1 + kRounding;
+  if (adds_up && range_of(target).first >= 0) return "";
+  return "the targets go from " + range_text(range_of(target)) + " and sum to " + range_text(sums) +
+         " over the classes, and kl means probabilities, which sum to 1";
+}
+
 Tensor own(const Tensor& output, const Tensor&, std::int64_t, const LossOptions&) { return output; }
 
 constexpr auto kLosses = std::to_array<LossFunction>({
@@ -79,6 +132,7 @@ constexpr auto kLosses = std::to_array<LossFunction>({
      .target = TargetKind::classes,
      .zeros_know_nothing = false,
      .takes_weights = true,
+     .doubt = no_log_probabilities,
      .reduced = nll},
     {.name = "focal",
      .target = TargetKind::classes,
@@ -89,6 +143,7 @@ constexpr auto kLosses = std::to_array<LossFunction>({
      .target = TargetKind::classes,
      .activation = LossActivation::softmax,
      .takes_probabilities = true,
+     .doubt = no_probabilities,
      .reduced = kl},
     {.name = "mse", .target = TargetKind::numbers, .reduced = mse},
     {.name = "l1", .target = TargetKind::numbers, .reduced = l1},
@@ -96,6 +151,7 @@ constexpr auto kLosses = std::to_array<LossFunction>({
     {.name = "bce_with_logits",
      .target = TargetKind::events,
      .activation = LossActivation::sigmoid,
+     .doubt = no_events,
      .reduced = bce_with_logits},
     {.name = "output", .target = TargetKind::none, .zeros_know_nothing = false, .reduced = own},
 });

@@ -47,6 +47,9 @@ struct LossFunction {
   /// Of classes: whether each may have a weight.
   bool takes_weights = false;
 
+  /// What makes the loss of this batch mean nothing, though PyTorch computes it: a sentence; empty
+  /// where all is well. Null: nothing does.
+  std::string (*doubt)(const at::Tensor& output, const at::Tensor& target) = nullptr;
   /// The loss as a scalar with gradient. `reduction` is one of at::Reduction: Mean, or Sum, which
   /// is the mean times the number of elements that count: targets that are not ignored, numbers of
   /// the target, 1 where there is none; of classes with weights, times the sum of the weights of

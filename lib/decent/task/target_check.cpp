@@ -25,6 +25,34 @@ bool is_integer(DType dtype) {
   return at::isIntegralType(scalar_type(dtype), /*includeBool=*/false);
 }
 
+std::string name_of(const Source& source, std::int64_t sample) {
+  const SampleOrigin origin = source.origin_of(sample);
+  std::vector<std::string> place;
+  if (!origin.file.empty()) place.push_back("'" + origin.file + "'");
+  if (origin.row && origin.row != sample) place.push_back("row " + std::to_string(*origin.row));
+  return "sample " + std::to_string(sample) + (place.empty() ? "" : " (" + join(place) + ")") +
+         ", counted from 0";
+}
+
+// Which sample has the largest number of those that a table of embeddings may not have.
+std::string largest_numbers(const Task& task, const DataSet& data,
+                            std::span<const std::int64_t> samples, const Batch& batch) {
+  std::string text;
+  for (std::size_t i = 0; i < task.inputs.size(); ++i) {
+    const at::Tensor& field = batch.fields.at(i);
+    if (!at::isIntegralType(field.scalar_type(), /*includeBool=*/false) || field.numel() == 0)
+      continue;
+    const at::Tensor largest = field.reshape({field.size(0), -1}).amax(1);
+    const auto row = largest.argmax().item<std::int64_t>();
+    text += ".\nThe largest number in field '" + task.inputs[i].field + "' of the batch is " +
+            std::to_string(largest[row].item<std::int64_t>());
+    const bool is_known = std::ssize(samples) == batch.samples();  // none is left out
+    if (is_known)
+      text += ": " + name_of(data.samples->source(), samples[static_cast<std::size_t>(row)]);
+  }
+  return text;
+}
+
 class SampleCheck {
  public:
   SampleCheck(const DataSet& data, const Criterion& criterion, std::optional<std::int64_t> classes)
@@ -77,7 +105,7 @@ class SampleCheck {
     try {
       check_target(target->bytes.data(), target->shape);
     } catch (const UserError& error) {
-      throw UserError(data_.key + ": " + name_of(sample) + ": " + error.what());
+      throw UserError(data_.key + ": " + name_of(source_, sample) + ": " + error.what());
     }
   }
 
@@ -103,15 +131,6 @@ class SampleCheck {
   void check_target(const std::byte* bytes, const std::vector<std::int64_t>& shape) const {
     const at::ScalarType dtype = scalar_type(source_.fields()[*target_].dtype);
     criterion_.check_classes(at::from_blob(const_cast<std::byte*>(bytes), shape, dtype), *classes_);
-  }
-
-  std::string name_of(std::int64_t sample) const {
-    const SampleOrigin origin = source_.origin_of(sample);
-    std::vector<std::string> place;
-    if (!origin.file.empty()) place.push_back("'" + origin.file + "'");
-    if (origin.row && origin.row != sample) place.push_back("row " + std::to_string(*origin.row));
-    return "sample " + std::to_string(sample) + (place.empty() ? "" : " (" + join(place) + ")") +
-           ", counted from 0";
   }
 
   const DataSet& data_;
@@ -160,6 +179,24 @@ std::optional<std::string> check_share(const DataSet& data, SampleCheck check,
 void check_classes(const DataSet& data, const Criterion& criterion, std::int64_t classes,
                    std::span<const std::int64_t> samples) {
   SampleCheck(data, criterion, classes).check({samples.begin(), samples.end()});
+}
+
+void throw_for_batch(const Task& task, const DataSet& data, std::span<const std::int64_t> samples,
+                     const Batch& batch, const UserError& error, std::optional<std::int64_t> step) {
+  constexpr std::size_t kShown = 8;
+  if (const auto* wrong = dynamic_cast<const WrongClass*>(&error))
+    check_classes(data, task.criterion, wrong->count(), samples);
+  const std::string text = error.what();
+  const bool is_index = text.find("index out of range") != std::string::npos;
+  const std::string where = step ? "step " + std::to_string(*step) + ": " : "";
+  std::string samples_text = is_index ? largest_numbers(task, data, samples, batch) : "";
+  if (step && samples_text.empty()) {
+    std::vector<std::string> numbers;
+    for (const std::int64_t sample : samples) numbers.push_back(std::to_string(sample));
+    samples_text =
+        ".\nThe batch is of the samples " + some_of(numbers, kShown) + ", counted from 0";
+  }
+  throw UserError(where + data.key + ": " + text + samples_text);
 }
 
 std::vector<std::string> check_samples(const Task& task, std::optional<std::int64_t> classes,

@@ -11,6 +11,7 @@
 #include "decent/model/file_scaling.h"
 #include "decent/model/model.h"
 #include "decent/task/criterion.h"
+#include "decent/task/loss_doubts.h"
 #include "decent/task/purpose.h"
 #include "decent/task/sources.h"
 
@@ -31,6 +32,7 @@ struct Task {
   FileScaling scaling = {};                         // of written models: exported_scaling()
   std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps
   std::vector<std::string> frozen_statistics = {};  // modules; see Model::freeze_statistics
+  LossDoubts doubts = {};                           // of batches behind the first ones
 };
 
 /// Chooses the device, then opens model and data for `purpose`. `known`: what the run that goes on

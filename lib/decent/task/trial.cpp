@@ -38,22 +38,13 @@ struct TriedBatch {
   MeanLoss loss;
 };
 
-// Names the sample, unless a transform has made the class.
-[[noreturn]] void refuse_class(const Task& task, const DataSet& data,
-                               std::span<const std::int64_t> samples, const WrongClass& error) {
-  check_classes(data, task.criterion, error.count(), samples);
-  throw UserError(data.key + ": " + error.what());
-}
-
 Prediction run_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
                      const Batch& batch, Trial& found) {
   Prediction prediction;
   try {
     prediction = predict(*task.model, task.inputs, task.criterion, data, batch);
-  } catch (const WrongClass& error) {
-    refuse_class(task, data, samples, error);
   } catch (const UserError& error) {
-    throw UserError(data.key + ": " + error.what());
+    throw_for_batch(task, data, samples, batch, error);
   }
   if (found.gives_probabilities != false) {
     const auto gives = looks_like_probabilities(prediction.output, task.recipe);
@@ -70,9 +61,11 @@ TriedBatch try_batch(Task& task, const DataSet& data, std::span<const std::int64
     const MeanLoss loss = task.criterion.mean_loss(prediction.output, prediction.target);
     if (const auto classes = task.criterion.class_count(prediction.output, prediction.target))
       found.target_classes = classes;
+    const std::string doubt = task.criterion.doubt(prediction.output, prediction.target);
+    if (!doubt.empty()) throw UserError(doubt);
     return {batch, prediction, loss};
   } catch (const WrongClass& error) {
-    refuse_class(task, data, samples, error);
+    throw_for_batch(task, data, samples, batch, error);
   } catch (const UserError& error) {
     std::vector<std::string> lines = layout_advice(task);
     lines.insert(lines.begin(), data.key + ": " + error.what());

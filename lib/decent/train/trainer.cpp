@@ -17,6 +17,7 @@
 #include "decent/task/non_finite.h"
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
+#include "decent/task/target_check.h"
 #include "decent/train/buffer_backup.h"
 #include "decent/train/evaluation/evaluated_average.h"
 #include "decent/train/fingerprint.h"
@@ -51,6 +52,7 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       log_(log),
       folder_(run_.task.recipe.output),
       trace_(make_trace(run_, folder_, world_->rank())),
+      check_folder_(options.check_folder),
       evaluations_(run_.task.eval ? Cadence::of(run_.task.recipe.eval) : Cadence{}),
       saves_(Cadence::of(run_.task.recipe.checkpoint)),
       rules_(run_.task.recipe, run_.plan.rates.plateau),
@@ -58,7 +60,7 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
       meter_(
           world_, [this](const TrainMetrics& metrics) { show(metrics); },
           needs_near_copies(run_.task.recipe.parallel)),
-      left_out_list_(folder_.skipped(), log_) {
+      data_warnings_(folder_.skipped(), log_) {
   if (std::ranges::count(options.leaders, world_->rank()) > 0 && run_.task.learned.is_whole())
     write_file(folder_.data(), print_learned(run_.task.learned));
   if (main_worker()) {
@@ -151,7 +153,7 @@ TrainingEnd Trainer::train() {
   parallel_->global_avg(/*will_revert=*/false);  // waits for all exchanges
   if (parallel_->has_ema()) parallel_->use_ema();
   if (trace_) trace_->finish();
-  list_left_out();
+  data_warnings_.tell(workers_, run_.task);
   return TrainingEnd::completed;
 }
 
@@ -199,19 +201,22 @@ MeanLoss Trainer::forward_and_loss(const Batch& batch, std::int64_t micro_batch)
   const TraceSpan span(trace_.get(), kTrainingLane, "forward");
   control_.report(Operation::forward);
   Task& task = run_.task;
-  const auto [output, target] =
-      predict(*task.model, task.inputs, task.criterion, *task.train, batch);
-  const MeanLoss loss = task.criterion.mean_loss(output, target);
-  // Before the update of this step, which would make all parameters alike.
-  if (!std::isfinite(loss.value) && !may_be_overflow()) {
-    const auto samples = run_.plan.sampler->micro_batch(step(), micro_batch);
+  const auto samples = [&] { return run_.plan.sampler->micro_batch(step(), micro_batch); };
+  try {
+    const auto [output, target] =
+        predict(*task.model, task.inputs, task.criterion, *task.train, batch);
+    const MeanLoss loss = task.criterion.mean_loss(output, target);
+    task.doubts.saw(task.criterion, task.train->key, output, target);
+    // Before the update of this step, which would make all parameters alike.
+    if (std::isfinite(loss.value) || may_be_overflow()) return loss;
     throw Error(ExitCode::diverged, divergence_text(task, {.step = step() + 1,
-                                                           .samples = samples,
+                                                           .samples = samples(),
                                                            .read = batch,
                                                            .output = output,
                                                            .loss = loss.value}));
+  } catch (const UserError& error) {
+    throw_for_batch(task, *task.train, samples(), batch, error, step() + 1);
   }
-  return loss;
 }
 
 // With a loss scaler a loss that is not finite is an overflow of float16 like any other: the step
@@ -239,8 +244,6 @@ bool Trainer::has_train_line() const {
   return step() % every == 0 || (step() < every && is_last_step());
 }
 
-bool Trainer::is_last_step() const { return step() == run_.plan.total_steps || rules_.stops(); }
-
 StepFacts Trainer::facts_of_step() const {
   const StepFacts facts{
       .step = step(),
@@ -265,6 +268,7 @@ void Trainer::begin_train_line() {
 // A line of the metrics, on rank 0.
 void Trainer::show(const TrainMetrics& metrics) {
   if (!reporter_) return;
+  check_folder_();
   reporter_->train(metrics);
   if (!metrics.wrap_share) return;
   if (const auto warning = wrap_watch_.saw(metrics.step, *metrics.wrap_share)) log_.warn(*warning);
@@ -274,6 +278,7 @@ void Trainer::save(bool in_background) {
   const TraceSpan span(trace_.get(), kTrainingLane, "saving");
   meter_.finish_line(/*wait=*/true);  // lines up to this step are on disk before its checkpoint
   control_.report(Operation::saving);
+  check_folder_();
   const DataPosition position = run_.plan.sampler->position(step());
   Checkpointer::Progress progress{.workers = workers_.membership(),
                                   .step = step(),
@@ -299,7 +304,7 @@ std::filesystem::path Trainer::save_stopped() {
   checkpointer_->wait();
   if (!is_saved()) save(/*in_background=*/false);
   if (trace_) trace_->finish();
-  list_left_out();
+  data_warnings_.tell(workers_, run_.task);
   return CheckpointFolder(folder_.checkpoints()).path_of(step());
 }
 
@@ -357,17 +362,11 @@ void Trainer::note(const EvalMetrics& evaluation) {
   if (evaluations_.recurs(step(), run_.plan)) rules_.saw(evaluation);
   if (const std::string news = rules_.take_news(); !news.empty()) log_.info(news);
   if (rules_.stops() && !had_line && has_train_line()) begin_train_line();
-  list_left_out();
+  data_warnings_.tell(workers_, run_.task);
   if (!is_saved()) return;
   meter_.finish_line(/*wait=*/true);  // on disk before the checkpoint counts as evaluated
   control_.report(Operation::saving);
   checkpointer_->note_evaluation(figures_of(*last_evaluation_), rules_.state());
-}
-
-void Trainer::list_left_out() {
-  const Task& task = run_.task;
-  if (task.train->left_out) left_out_list_.add(workers_, *task.train);
-  if (task.eval && task.eval->left_out) left_out_list_.add(workers_, *task.eval);
 }
 
 void Trainer::finish() {

@@ -6,6 +6,7 @@
 // destroying the trainer, whose peers may be gone.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,9 +29,9 @@
 #include "decent/task/finite_check.h"
 #include "decent/train/announcements.h"
 #include "decent/train/cadence.h"
+#include "decent/train/data_warnings.h"
 #include "decent/train/evaluation/evaluation_rules.h"
 #include "decent/train/evaluation/evaluator.h"
-#include "decent/train/left_out_list.h"
 #include "decent/train/run.h"
 #include "decent/train/step_meter.h"
 
@@ -42,6 +43,9 @@ struct TrainerOptions {
   std::string run_id;  // of the run that this is a part of, in its checkpoints
   /// By rank: the lowest of those that share its folder, which puts the checkpoints there in order.
   std::vector<int> leaders = {0};
+  /// Called at each line of the metrics and each save; throws where the output folder is the run's
+  /// no more.
+  std::function<void()> check_folder = [] {};
 };
 
 struct ResumeOptions {
@@ -102,7 +106,7 @@ class Trainer {
   void show(const TrainMetrics& metrics);
   NamedTensors state() const;
   bool has_train_line() const;
-  bool is_last_step() const;
+  bool is_last_step() const { return step() == run_.plan.total_steps || rules_.stops(); }
   StepFacts facts_of_step() const;
   void begin_train_line();
   void complete(const RunEnd& end);
@@ -112,7 +116,6 @@ class Trainer {
   bool evaluate();
   void note(const EvalMetrics& evaluation);
   [[noreturn]] void save_unevaluated(const SharedError& error);
-  void list_left_out();
   void save(bool in_background);
   void warn_of_late_stop();
   std::unique_ptr<Checkpointer> make_checkpointer(const TrainerOptions& options);
@@ -128,6 +131,7 @@ class Trainer {
   std::unique_ptr<TrainedParameters> parallel_;
   std::optional<FiniteCheck> finite_;
   std::unique_ptr<Evaluator> evaluator_;  // null where nothing is evaluated
+  std::function<void()> check_folder_;
   Cadence evaluations_;
   Cadence saves_;
   std::unique_ptr<Checkpointer> checkpointer_;
@@ -141,7 +145,7 @@ class Trainer {
   double step_loss_scale_ = 1;  // what the last step's loss was multiplied with
   std::optional<EvalMetrics> last_evaluation_;
   bool is_evaluated_first_ = false;  // the checkpoint was saved before its evaluation
-  LeftOutList left_out_list_;
+  DataWarnings data_warnings_;
 };
 
 }  // namespace decent

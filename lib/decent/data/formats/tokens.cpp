@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <numeric>
 #include <string_view>
 
 #include "decent/core/byte_reader.h"
@@ -41,7 +43,13 @@ class LayoutReader {
       if (kind == kKinds.end()) refuse_other_files(magic);
       header = kind == kKinds.end() ? TokensHeader::none : TokensHeader::llm_c;
     }
-    if (header == TokensHeader::none) return read_bare(type.value_or(TokenType::uint16));
+    if (header == TokensHeader::none) {
+      TokensLayout layout = read_bare(type.value_or(TokenType::uint16));
+      layout.doubt = doubt(layout.type);
+      if (!type && !layout.doubt.empty())
+        fail(layout.doubt + " (dtype: uint16 reads them all the same)");
+      return layout;
+    }
     if (kind == kKinds.end()) {
       fail(
           "byte 0: no header of llm.c, which begins with the number 20240520 (ids of uint16) or "
@@ -87,6 +95,36 @@ class LayoutReader {
     return {.type = type,
             .begin = 0,
             .count = static_cast<std::int64_t>(bytes_.size() / width_of(type))};
+  }
+
+  // Whether the first ids may be wider ones, whose upper bytes are 0.
+  bool may_be_wider(std::size_t wider, TokenType type) const {
+    constexpr std::size_t kLeast = 16;
+    constexpr std::size_t kMost = 1000;
+    const std::size_t count = std::min(kMost, bytes_.size() / wider);
+    if (wider <= width_of(type) || bytes_.size() % wider != 0 || count < kLeast) return false;
+    std::size_t above_zero = 0;
+    for (std::size_t id = 0; id < count; ++id) {
+      const auto sum = [&](std::size_t begin, std::size_t end) {
+        const auto bytes = bytes_.subspan(id * wider + begin, end - begin);
+        return std::accumulate(bytes.begin(), bytes.end(), std::byte{0}, std::bit_or());
+      };
+      if (sum(width_of(type), wider) != std::byte{0}) return false;
+      above_zero += sum(0, width_of(type)) != std::byte{0};
+    }
+    return above_zero > count / 2;
+  }
+
+  std::string doubt(TokenType type) const {
+    const auto text = [&](const std::string& bits, const std::string& way_out) {
+      return "read as " + name_of(type) + ", its first ids are followed by zeros, as ids of " +
+             bits + " bits are; " + way_out;
+    };
+    if (may_be_wider(8, type))
+      return text("64",
+                  "numpy.fromfile(FILE, 'uint64').astype('uint32').tofile(..) writes ids "
+                  "that are read with dtype: uint32");
+    return may_be_wider(4, type) ? text("32", "dtype: uint32 reads them") : "";
   }
 
   TokensLayout read_with_header(const Kind& kind, std::optional<TokenType> type) const {

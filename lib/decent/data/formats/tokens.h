@@ -25,12 +25,14 @@ struct TokensLayout {
   TokenType type = TokenType::uint16;
   std::size_t begin = 0;  // byte of the first
   std::int64_t count = 0;
+  std::string doubt = {};  // that the ids may be wider than `type`, which the user gave; or empty
 };
 
 /// `bytes` are the whole file; only its front is looked at. Without a type it is the header's, or
 /// uint16. Throws UserError naming `file` and the offset for a header that is missing, unknown,
 /// disagrees with the size of the file or has another type, for sizes that are no whole number of
-/// ids, and for files of .npy and gzip.
+/// ids, for ids that are wider than those that nobody gave a type, as far as the first thousand
+/// tell, and for files of .npy and gzip.
 TokensLayout read_tokens_layout(std::span<const std::byte> bytes, TokensHeader header,
                                 std::optional<TokenType> type, const std::string& file);
 

@@ -39,7 +39,8 @@ std::unique_ptr<Source> open_tokens(const std::filesystem::path& path,
   return make_windows_source({.file = std::move(file),
                               .begin = layout.begin,
                               .width = static_cast<std::size_t>(layout.type),
-                              .count = layout.count},
+                              .count = layout.count,
+                              .note = layout.doubt},
                              reading.windows, reading.vocabulary);
 }
 

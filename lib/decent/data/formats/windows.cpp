@@ -38,6 +38,11 @@ class WindowsSource final : public Source {
   const std::vector<Field>& fields() const override { return fields_; }
   std::int64_t size() const override { return size_; }
 
+  std::vector<std::string> notes() const override {
+    if (sequence_.note.empty()) return {};
+    return {"'" + sequence_.file->path().string() + "': " + sequence_.note};
+  }
+
   void read(std::size_t field, std::span<const std::int64_t> indices,
             std::byte* out) const override {
     assert(field < fields_.size());

@@ -18,6 +18,7 @@ struct Sequence {
   std::size_t begin = 0;  // byte of the first
   std::size_t width = 1;  // bytes of each: 1, 2 or 4, unsigned and little-endian
   std::int64_t count = 0;
+  std::string note = {};  // on how they are read; or empty
 };
 
 struct Windows {

@@ -17,6 +17,7 @@
 #include "decent/task/predict.h"
 #include "decent/task/random.h"
 #include "decent/task/state_before.h"
+#include "decent/task/target_check.h"
 
 namespace decent {
 
@@ -44,7 +45,8 @@ std::vector<Metric> metrics_of_detail(const Recipe& recipe, bool confusion) {
 
 Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers,
                      EvaluationDetail detail)
-    : recipe_(task.recipe),
+    : task_(task),
+      recipe_(task.recipe),
       model_(*task.model),
       data_(*task.eval),
       inputs_(task.inputs),
@@ -56,6 +58,7 @@ Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& wor
       workers_(workers) {}
 
 std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
+  step_ = step;
   seed_generator(static_cast<std::uint64_t>(recipe_.seed), world_->rank(), step,
                  RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
@@ -117,30 +120,36 @@ bool Evaluator::evaluate_own_part(EvaluationSums& sums) {
   const Membership& members = workers_.membership();
   const int rank = workers_.launch().rank;
   const std::int64_t own = evaluation_size(samples, members, rank);
+  const auto samples_of = [&](std::int64_t number) {
+    return evaluation_indices(samples, members, rank, number * batch_size, batch_size);
+  };
   Prefetcher batches(
       [&](std::int64_t number) {
-        return data_.read(
-            evaluation_indices(samples, members, rank, number * batch_size, batch_size),
-            /*epoch=*/0, host_memory_for(model_.device()));
+        return data_.read(samples_of(number), /*epoch=*/0, host_memory_for(model_.device()));
       },
       0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch),
       static_cast<std::size_t>(recipe_.data.threads));
-  while (!batches.done()) {
+  for (std::int64_t number = 0; !batches.done(); ++number) {
     if (workers_.control().stop_asked()) return false;
     workers_.control().progress();
-    Batch batch = batches.next();
+    const Batch batch = batches.next();
     if (batch.empty()) continue;
     evaluated_ += batch.samples();
-    evaluate(std::move(batch), sums);
+    try {
+      evaluate(batch, sums);
+    } catch (const UserError& error) {
+      throw_for_batch(task_, data_, samples_of(number), batch, error, step_);
+    }
   }
   sums.read();
   return true;
 }
 
-void Evaluator::evaluate(Batch read, EvaluationSums& sums) {
-  const HeldBatch held(std::move(read), model_.device());
+void Evaluator::evaluate(const Batch& read, EvaluationSums& sums) {
+  const HeldBatch held(read, model_.device());
   const Batch& batch = *held;
   const auto [output, target] = predict(model_, inputs_, criterion_, data_, batch);
+  task_.doubts.saw(criterion_, data_.key, output, target);
   EvaluatedBatch evaluated = criterion_.evaluate(output, target, batch.samples());
   if (evaluated.kind == TargetKind::numbers && !target_scalings_.empty()) {
     evaluated.output = in_original_units(evaluated.output, target_scalings_);

@@ -42,10 +42,11 @@ class Evaluator {
  private:
   bool evaluate_parts(EvaluationSums& sums);
   bool evaluate_own_part(EvaluationSums& sums);
-  void evaluate(Batch read, EvaluationSums& sums);
+  void evaluate(const Batch& read, EvaluationSums& sums);
   std::vector<Score> scores_of_rank_0(EvaluationSums& sums);
   std::int64_t count_of_all();
 
+  Task& task_;
   const Recipe& recipe_;
   Model& model_;
   const DataSet& data_;
@@ -57,6 +58,7 @@ class Evaluator {
   std::shared_ptr<Communicator> world_;
   World& workers_;
   std::int64_t evaluated_ = 0;  // samples of this worker's part
+  std::int64_t step_ = 0;       // of the evaluation under way
 };
 
 }  // namespace decent
