@@ -44,7 +44,7 @@ bool is_of_a_run(const Flags& flags, const CommandFiles& files) {
 std::optional<LearnedData> known_data(const Program& program, const CommandFiles& files) {
   const Recipe& recipe = program.recipe.get();
   if (!is_of_a_run(program.flags, files))
-    return files.trains ? std::nullopt : learned_in_model(recipe);
+    return files.trains ? std::nullopt : learned_in_model(recipe.model);
   std::filesystem::path folder = recipe.output;
   if (files.checkpoint) {
     if (auto known = learned_in_checkpoint(*files.checkpoint)) return known;

@@ -135,6 +135,26 @@ def test_damage_is_found(kind: str, trained: Run, tmp_path: Path) -> None:
     assert_says(error_message(attempt(tmp_path / "e", alone, "--eval-only", *NONE)), path, "damaged")
 
 
+def test_a_bomb_and_numbers_that_are_none(tmp_path: Path) -> None:
+    """What a file carries may come from anywhere."""
+    own = settings(tmp_path, ".pt")
+    run = train(tmp_path, merged(own, {"data": {"transforms": [{"normalize": {"mean": 0, "std": 1}}]}}))
+    own = merged(own, {"data": {"eval": own["data"]["train"], "transforms": [{"normalize": "auto"}]}})
+    with zipfile.ZipFile(run.folder / "model.pt") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    entry = next(name for name in parts if name.endswith(ENTRY))
+    learned = json.loads(parts[entry])
+    for kind, said in (("bomb", "bytes"), ("words", "what is kept of normalize: auto is damaged: mean is no list of numbers")):
+        numbers = learned["train"]["transforms"][0]["keys"]
+        numbers["mean"] = "0"
+        parts[entry] = bytes(65 << 20) if kind == "bomb" else json.dumps(learned).encode()
+        with zipfile.ZipFile(tmp_path / f"{kind}.pt", "w") as archive:
+            for name, content in parts.items():
+                archive.writestr(name, content, zipfile.ZIP_DEFLATED if name == entry else zipfile.ZIP_STORED)
+        alone = merged(own, {"model": {"path": str(tmp_path / f"{kind}.pt")}})
+        assert_says(error_message(attempt(tmp_path / "e", alone, "--eval-only", *NONE)), said)
+
+
 def test_numbers_of_normalize(tmp_path: Path) -> None:
     """A model alone is evaluated by the mean and deviation of its training data, which is gone."""
     rows = [f"{a},{b},{'yes' if a > b else 'no'}" for a, b in [(1, 2), (4, 3), (7, 1), (2, 9), (5, 5)]]

@@ -122,7 +122,7 @@ def test_empty_folder(copy: Run, undisturbed: Run) -> None:
     assert contents(set_aside(resumed, folder.name)) == {}
 
 
-@pytest.mark.parametrize(("name", "workers"), [("missing", 1), ("missing", 2), (".", 2), ("metrics.jsonl", 1)])
+@pytest.mark.parametrize(("name", "workers"), [("missing", 1), ("missing", 2), ("run.log", 2), ("metrics.jsonl", 1)])
 def test_no_checkpoint_at_all(name: str, workers: int, copy: Run) -> None:
     """Something that the user can fix."""
     folder = copy.folder / name

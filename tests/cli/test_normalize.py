@@ -156,10 +156,17 @@ def test_a_model_that_normalizes_is_not_normalized_twice(tmp_path: Path) -> None
         assert ended.code == 0, ended.err
         # The file computes in float32, with values of 1000.
         assert mse_in(ended.out) == pytest.approx(run.evaluation["mse"], rel=1e-4)
-    weights = merged(own, {"model": {"weights": str(run.folder / "model.safetensors")}})
-    ended, = attempt(tmp_path / "weights", weights, "--eval-only", "--checkpoint", "none")
-    assert ended.code == 0, ended.err
-    assert mse_in(ended.out) == pytest.approx(run.evaluation["mse"], abs=1e-4)  # as it is printed
+    for file in ("model.safetensors", "model.pt"):  # weights alone
+        weights = merged(own, {"model": {"weights": str(run.folder / file)}})
+        ended, = attempt(tmp_path / "weights", weights, "--eval-only", "--checkpoint", "none")
+        assert ended.code == 0, ended.err
+        assert mse_in(ended.out) == pytest.approx(run.evaluation["mse"], abs=1e-4)  # as it is printed
+    both = merged(own, {"model": {"path": str(run.folder / "model.pt"), "weights": str(run.folder / "model.safetensors")}})
+    assert_says(refused(tmp_path / "both", both, "--eval-only", "--checkpoint", "none"), "normalizes by itself")
+    assert_says(refused(tmp_path / "tuned", both), "normalizes by itself")
+    tuned = train(tmp_path / "on", merged(both, {"data": {"transforms": [], "export_transforms": False}}))
+    alone = merged(own, {"model": {"path": str(tuned.folder / "model.pt")}})
+    assert_says(refused(tmp_path / "again", alone, "--eval-only", "--checkpoint", "none"), "normalizes by itself")
 
 
 def mse_in(out: str) -> float:

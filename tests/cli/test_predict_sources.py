@@ -336,3 +336,26 @@ def test_safetensors_keeps_short_texts(tmp_path: Path) -> None:
     made = settings(tmp_path, Means(1), {"format": "images", "path": str(tmp_path / "new"), "channels": 1})
     as_it_is(tmp_path, made, "out.safetensors")
     assert metadata_of(tmp_path / "out.safetensors") == {"file": '["1.png"]'}
+
+
+@pytest.mark.parametrize("keys", [{"drop": "id"}, {"x": ["c", "n"]}], ids=["drop", "x"])
+@pytest.mark.parametrize("reference", [False, True])
+def test_a_table_without_a_run_is_read_as_the_training_data(reference: bool, keys: dict, tmp_path: Path) -> None:
+    """Its categories and means are those of data.train, or of that one's reference, whatever keys it takes from there."""
+    def write(name: str, *rows: str) -> str:
+        (tmp_path / name).write_text("\n".join(["c,n,id,kind", *rows]) + "\n")
+        return str(tmp_path / name)
+
+    whole = write("whole.csv", "red,2,1,a", "blue,6,2,b", "green,4,3,c")
+    part = write("part.csv", "red,2,1,a", "blue,6,2,b")
+    train_source = {"format": "csv", "path": part if reference else whole, "one_hot": "c", "missing": "mean", "y": "kind", **keys,
+                    **({"reference": whole} if reference else {})}
+    made = settings(tmp_path, Means(4), {"format": "csv", "path": write("new.csv", "red,,4,a", "pink,1,5,a")}, train_source)
+    ended = predict(tmp_path, made, "out.npz", "--checkpoint", "none")
+    assert_says(error_message(ended), "new.csv:3: column 'c'", "'blue', 'green', 'red', got 'pink'")
+    write("new.csv", "red,,4,a")
+    x = np.array([[0, 0, 1, 4]], np.float32)
+    assert same_bits(as_it_is(tmp_path, made)["output"], outputs_of(tmp_path / "net.pt", x))
+    Path(whole).write_text("c,n,id,kind\nred,2\n")
+    message = error_message(predict(tmp_path, made, "out.npz", "--checkpoint", "none"))
+    assert_says(message, "data.predict: data.train, by which it is read: ", "whole.csv:2")

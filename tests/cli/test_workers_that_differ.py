@@ -65,7 +65,7 @@ def test_what_the_data_teaches(tmp_path: Path) -> None:
     own = recipe(tmp_path / "net.pt", model={"loss": "mse"},
                  data={"train": {"format": "csv", "path": str(files["common"]), "missing": "mean"}, "eval": None})
     message = differing(tmp_path, own, merged(own, {"data": {"train": {**own["data"]["train"], "path": str(files["other"])}}}))
-    assert_says(message, "rank 1 would not train", "the checksum of data.json is ")
+    assert_says(message, "rank 1 would not train", "what data.train teaches: means is ")
 
 
 def test_model_structure(tmp_path: Path, model) -> None:

@@ -25,17 +25,6 @@ std::optional<LearnedData> learned_in_checkpoints(const CheckpointFolder& checkp
   return std::nullopt;
 }
 
-void check_normalizes_once(const Recipe& recipe, const std::filesystem::path& model) {
-  const auto& transforms = recipe.data.transforms;
-  const bool again =
-      std::any_of(transforms.begin(), transforms.end(),
-                  [](const TransformRecipe& each) { return each.name == "normalize"; });
-  if (!again) return;
-  throw UserError("data.transforms: '" + model.string() +
-                  "' normalizes by itself, as it was written with data.export_transforms; leave "
-                  "normalize and export_transforms out");
-}
-
 }  // namespace
 
 LearnedData learned_of(const Source& source, const DataRecipe& data) {
@@ -63,17 +52,19 @@ std::optional<LearnedData> learned_in_checkpoint(const std::filesystem::path& fo
   return parse_learned(*text, (folder / kDataName).string());
 }
 
-std::optional<LearnedData> learned_in_model(const Recipe& recipe) {
-  std::vector<std::filesystem::path> files = {recipe.model.path};
-  if (recipe.model.weights) files.insert(files.begin(), *recipe.model.weights);
+std::optional<LearnedData> learned_in_model(const ModelRecipe& model) {
+  std::vector<std::filesystem::path> files = {model.path};
+  if (model.weights) files.insert(files.begin(), *model.weights);
   for (const std::filesystem::path& file : files) {
     const std::string text = data_in_file(file);
-    if (text.empty()) continue;
-    LearnedData learned = parse_learned(text, file.string());
-    if (learned.normalizes) check_normalizes_once(recipe, file);
-    return learned;
+    if (!text.empty()) return parse_learned(text, file.string());
   }
   return std::nullopt;
+}
+
+bool normalizes_by_itself(const std::filesystem::path& model) {
+  const std::string text = holds_scaling(model) ? data_in_file(model) : "";
+  return !text.empty() && parse_learned(text, model.string()).normalizes;
 }
 
 }  // namespace decent

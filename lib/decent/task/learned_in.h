@@ -25,8 +25,11 @@ LearnedData learned_in(const RunFolder& run);
 std::optional<LearnedData> learned_in_checkpoint(const std::filesystem::path& folder);
 
 /// The same of the run from which the file of model.weights came or, where that tells nothing, the
-/// file of model.path. Throws UserError where what the file carries is damaged, and where both the
-/// model and data.transforms would normalize.
-std::optional<LearnedData> learned_in_model(const Recipe& recipe);
+/// file of model.path. Throws UserError where what the file carries is damaged.
+std::optional<LearnedData> learned_in_model(const ModelRecipe& model);
+
+/// Whether the program in a model's file normalizes by itself, as a run has written it. Weights do
+/// not, wherever they come from. Throws UserError where what the file carries is damaged.
+bool normalizes_by_itself(const std::filesystem::path& model);
 
 }  // namespace decent

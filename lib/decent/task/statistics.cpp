@@ -138,9 +138,15 @@ void measure(Recipe& recipe, std::size_t place) {
 // Of one transform, with the numbers in place of `auto`.
 Options with_numbers_of(const TransformRecipe& measured, const TransformRecipe& transform) {
   Options options = transform.options;
-  if (!is_auto(transform)) return options;
-  for (const char* key : {"statistics", "mean", "std"})
-    options.set(key, measured.options.value(key));
+  if (!is_auto(transform) || measured.name != transform.name) return options;
+  for (const char* key : {"mean", "std"}) {
+    const OptionValue& numbers = measured.options.value(key);
+    if (!std::holds_alternative<std::vector<double>>(numbers))
+      throw UserError(std::string("what is kept of normalize: auto is damaged: ") + key +
+                      " is no list of numbers");
+    options.set(key, numbers);
+  }
+  options.set("statistics", kNull);
   return options;
 }
 

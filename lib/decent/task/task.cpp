@@ -166,6 +166,17 @@ void check_prediction(const Recipe& recipe, Purpose purpose) {
       "that goes with it");
 }
 
+void check_normalizes_once(const Recipe& recipe) {
+  const auto& transforms = recipe.data.transforms;
+  const bool again =
+      std::any_of(transforms.begin(), transforms.end(),
+                  [](const TransformRecipe& each) { return each.name == "normalize"; });
+  if (!again) return;
+  throw UserError("data.transforms: '" + recipe.model.path.string() +
+                  "' normalizes by itself, as it was written with data.export_transforms; leave "
+                  "normalize and export_transforms out");
+}
+
 void check_classes_of(const Task& task) {
   if (!task.eval) return;
   check_classes(*task.eval, task.recipe.data.eval.value(),
@@ -181,6 +192,8 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose,
   check_prediction(given, purpose);
   if (purpose == Purpose::training) check_cadences(given);
   const bool reads_data = purpose != Purpose::model || given.data.export_transforms;
+  const bool model_normalizes = normalizes_by_itself(given.model.path);
+  if (model_normalizes && reads_data) check_normalizes_once(given);
   const Recipe recipe = reads_data ? with_statistics(given) : given;
   // Before the first backward: autograd starts a thread for each device that it then knows of.
   const DeviceChoice device = device_for(recipe, launch, purpose);
@@ -195,7 +208,8 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose,
             .train = std::nullopt,
             .eval = std::nullopt,
             .weights_left = std::move(opened.weights_left),
-            .frozen_statistics = std::move(opened.frozen_statistics)};
+            .frozen_statistics = std::move(opened.frozen_statistics),
+            .model_normalizes = model_normalizes};
   open_data(task, purpose, known);
   check_classes_of(task);
   task.scaling = exported_scaling(task);

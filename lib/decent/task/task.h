@@ -32,6 +32,7 @@ struct Task {
   FileScaling scaling = {};                         // of written models: exported_scaling()
   std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps
   std::vector<std::string> frozen_statistics = {};  // modules; see Model::freeze_statistics
+  bool model_normalizes = false;                    // its file does, see normalizes_by_itself
   LossDoubts doubts = {};                           // of batches behind the first ones
 };
 

@@ -6,6 +6,7 @@
 #include "decent/comm/gather.h"
 #include "decent/config/keys.h"
 #include "decent/config/loader.h"
+#include "decent/config/option_keys.h"
 #include "decent/core/dtype.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
@@ -30,6 +31,18 @@ void add_data(const DataSet& data, Facts& lines) {
   lines.emplace_back("the fields of " + data.key, join(fields));
   lines.emplace_back("the number of samples of " + data.key, std::to_string(data.size()));
   lines.emplace_back(kContentTopic + data.key, data.content);
+}
+
+// What data.json would hold; each machine keeps one.
+void add_learned(const LearnedData& data, Facts& lines) {
+  if (!data.is_whole()) return;
+  const std::string about = "what data.train teaches: ";
+  lines.emplace_back(about + "format", data.format);
+  for (const auto& [name, value] : data.keys.all())
+    lines.emplace_back(about + "key " + name, config::print_option(value));
+  for (const auto& [name, value] : data.learned.all())
+    lines.emplace_back(about + name, config::print_option(value));
+  lines.emplace_back(about + "classes", join(data.classes));
 }
 
 std::string topology_text(const std::vector<Phase>& phases) {
@@ -84,8 +97,7 @@ std::vector<std::string> difference_lines(const Facts& own, const Facts& common,
 
 Facts fingerprint_of(const Task& task, const std::vector<Phase>& topology) {
   Facts facts = facts_of(task, topology);
-  const std::string learned = print_if_whole(task.learned);
-  if (!learned.empty()) facts.emplace_back("the checksum of data.json", checksum_of(learned));
+  add_learned(task.learned, facts);
   for (const config::KeyInfo& key : config::recipe_keys()) {
     if (key.may_differ)
       std::erase_if(facts, [&](const auto& fact) { return fact.first == key.name; });

@@ -60,7 +60,7 @@ std::optional<std::string> export_best(const ResumeContext& context, Task& task,
 
 std::string write_checked(Task& task, const std::filesystem::path& path) {
   LearnedData data = task.learned;
-  data.normalizes = holds_scaling(path) && (data.normalizes || !task.scaling.empty());
+  data.normalizes = holds_scaling(path) && (task.model_normalizes || !task.scaling.empty());
   write_model(*task.model, path, {task.scaling, print_if_whole(data)});
   return is_written_back(path) ? check_export(task, path) : "";
 }

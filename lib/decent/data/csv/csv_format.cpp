@@ -96,11 +96,23 @@ CsvOptions column_keys(const Options& keys) {
 
 // Training data may be gone by the time that a model predicts.
 std::optional<KnownTable> table_of_train(const Options& train) {
+  TextFiles files;
   try {
-    return learn_table(open_text_files(train.get<Paths>("path")), csv_options(train));
+    files = reference_of(train);
+    if (files.empty()) files = open_text_files(train.get<Paths>("path"));
   } catch (const UserError&) {
     return std::nullopt;
   }
+  try {
+    return learn_table(files, csv_options(train));
+  } catch (const UserError& error) {
+    throw UserError("data.train, by which it is read: " + std::string(error.what()));
+  }
+}
+
+// Whether keys that say which columns are the inputs are other than those of the training data.
+bool says_itself(const CsvOptions& csv, const CsvOptions& train) {
+  return (csv.x && csv.x != train.x) || (!csv.drop.empty() && csv.drop != train.drop);
 }
 
 std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) {
@@ -111,10 +123,10 @@ std::unique_ptr<Source> open_as(const Options& options, const Reading& reading) 
     return open_csv_as(files, reference, csv, known_table_in(reading), column_keys(*reading.keys),
                        reading.needs_target);
   }
-  const bool says_itself = csv.x || !csv.drop.empty() || !reference.empty();
-  if (reading.train != nullptr && !says_itself) {
-    if (const auto known = table_of_train(*reading.train))
-      return open_csv_as(files, {}, csv, *known, csv_options(*reading.train), false);
+  if (reading.train != nullptr && reference.empty()) {
+    const CsvOptions train = csv_options(*reading.train);
+    const auto known = says_itself(csv, train) ? std::nullopt : table_of_train(*reading.train);
+    if (known) return open_csv_as(files, {}, csv, *known, train, false);
   }
   return open_csv(files, reference, csv, reading.needs_target);
 }

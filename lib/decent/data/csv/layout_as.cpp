@@ -27,7 +27,7 @@ class Matching {
   Matching(const TextFile& file, const Layout& own, const KnownColumns& known, bool needs_target)
       : file_(file), own_(own), known_(known), needs_target_(needs_target) {
     const auto named = [&](std::size_t column) { return !known.names[column].empty(); };
-    by_name_ = !own.names.empty() && !known.names.empty() &&
+    by_name_ = !own.names.empty() && !known.names.empty() && own.names != known.names &&
                std::all_of(known.x.begin(), known.x.end(), named) &&
                (!needs_target || std::all_of(known.y.begin(), known.y.end(), named));
     if (!by_name_) check_number();

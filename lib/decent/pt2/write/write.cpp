@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "decent/core/error.h"
 #include "decent/core/zip.h"
 #include "decent/core/zip_edit.h"
 #include "decent/pt2/archive/records.h"
@@ -48,6 +49,8 @@ class Output {
   void copy_to(std::uint64_t end) {
     for (auto patch = patches_.lower_bound(written_); patch != patches_.end() && patch->first < end;
          ++patch) {
+      if (end - patch->first < sizeof patch->second)
+        throw UserError("the archive is damaged: a checksum lies where its directory begins");
       write(original_.subspan(written_, patch->first - written_));
       write(std::as_bytes(std::span(&patch->second, 1)));
     }
