@@ -72,7 +72,6 @@ def test_sigmoid(tmp_path: Path) -> None:
     ("cross_entropy", []),
     ("cross_entropy", ["LogSoftmax"]),
     ("cross_entropy", ["Sigmoid"]),
-    ("nll", ["Softmax"]),
     ("nll", ["LogSoftmax"]),
     ("bce_with_logits", []),  # between 0 and 1, but out of no sigmoid
     ("mse", ["Softmax"]),
