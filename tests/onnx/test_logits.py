@@ -166,7 +166,6 @@ def test_warning_where_there_are_no_logits(name: str, tmp_path: Path) -> None:
     ([node("LogSoftmax", ["z"], "y")], "cross_entropy"),
     ([node("LogSoftmax", ["z"], "y")], "nll"),
     ([node("Softmax", ["z"], "p"), node("Log", ["p"], "y")], "cross_entropy"),
-    ([node("Softmax", ["z"], "y")], "nll"),
     ([node("Identity", ["z"], "y")], "cross_entropy"),
 ])
 def test_nothing_changes_otherwise(end: list[NodeProto], loss: str, tmp_path: Path) -> None:
