@@ -178,8 +178,7 @@ std::string newest_in(const std::string& folder) {
        {RunFolder(folder).checkpoints(), std::filesystem::path(folder)}) {
     const CheckpointFolder checkpoints(place);
     const std::vector<std::int64_t> steps = checkpoints.steps();
-    const auto newest = std::max_element(steps.begin(), steps.end());
-    if (newest != steps.end()) return checkpoints.path_of(*newest).string();
+    if (!steps.empty()) return checkpoints.path_of(steps.front()).string();
   }
   return folder;
 }

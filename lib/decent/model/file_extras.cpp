@@ -31,8 +31,8 @@ std::string data_in(const MappedFile& file, const std::string& what) {
   const std::vector<ZipEntry> entries = entries_of(file, what);
   const auto found = std::find_if(entries.begin(), entries.end(), is_data);
   if (found == entries.end()) return "";
-  constexpr std::uint64_t kMost = std::uint64_t{64}
-                                  << 20;  // what deflated bytes can be made to hold
+  // Deflated bytes can be made to hold a thousand times as many.
+  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
   const std::string record = what + ": record " + in_quotes(found->name);
   if (found->size > kMost)
     throw UserError(record + " is damaged: it has " + std::to_string(found->size) + " bytes");

@@ -17,16 +17,16 @@ std::vector<std::string> names_of_classes(const LearnedData& learned, const Data
   return names;
 }
 
-void check_classes(const DataSet& eval, const SourceRecipe& recipe, const KnownClasses& known) {
+void check_classes(const DataSet& eval, const SourceRecipe& recipe, const LearnedData& learned) {
   const std::vector<std::string> own = written_names(eval.samples->source().classes());
-  const std::vector<std::string> names = written_names(known.names);
+  const std::vector<std::string> names = written_names(learned.classes);
   const auto [first, other] = std::mismatch(names.begin(), names.end(), own.begin(), own.end());
   if (names.empty() || other == own.end()) return;
   const auto& keys = recipe.options.all();
   const bool has_reference = std::any_of(keys.begin(), keys.end(),
                                          [](const auto& key) { return key.first == "reference"; });
   throw UserError("data.eval: class " + std::to_string(other - own.begin()) + " is " +
-                  in_quotes(*other) + ", in " + known.where + " " +
+                  in_quotes(*other) + ", in " + learned.where + " " +
                   (first == names.end() ? "there is none" : "it is " + in_quotes(*first)) +
                   (has_reference ? "; `reference: <path of data.train>` takes the classes of that"
                                  : "; both must have the same classes"));

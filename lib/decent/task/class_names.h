@@ -10,13 +10,6 @@
 
 namespace decent {
 
-/// The names of classes 0, 1, .. of training; none where they are not known. `where` says whose
-/// they are, for messages: "data.train", or a file.
-struct KnownClasses {
-  std::vector<std::string> names;
-  std::string where;
-};
-
 /// The names of `count` classes: those of the training data, or else those of `data`, numbers where
 /// these are too few; empty where nothing names any.
 std::vector<std::string> names_of_classes(const LearnedData& learned, const DataSet& data,
@@ -25,6 +18,6 @@ std::vector<std::string> names_of_classes(const LearnedData& learned, const Data
 /// Throws UserError where a class of data.eval has another name than the class of that number in
 /// training: one that the data of evaluation does not have moves the numbers of those after it.
 /// `recipe` is that of data.eval.
-void check_classes(const DataSet& eval, const SourceRecipe& recipe, const KnownClasses& known);
+void check_classes(const DataSet& eval, const SourceRecipe& recipe, const LearnedData& learned);
 
 }  // namespace decent

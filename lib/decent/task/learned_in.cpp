@@ -1,7 +1,5 @@
 #include "decent/task/learned_in.h"
 
-#include <algorithm>
-
 #include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
@@ -13,9 +11,7 @@ namespace decent {
 namespace {
 
 std::optional<LearnedData> learned_in_checkpoints(const CheckpointFolder& checkpoints) {
-  std::vector<std::int64_t> steps = checkpoints.steps();
-  std::sort(steps.rbegin(), steps.rend());
-  for (const std::int64_t step : steps) {
+  for (const std::int64_t step : checkpoints.steps()) {
     try {
       if (auto learned = learned_in_checkpoint(checkpoints.path_of(step))) return learned;
     } catch (const CheckpointDamaged&) {

@@ -179,8 +179,7 @@ void check_normalizes_once(const Recipe& recipe) {
 
 void check_classes_of(const Task& task) {
   if (!task.eval) return;
-  check_classes(*task.eval, task.recipe.data.eval.value(),
-                {.names = task.learned.classes, .where = task.learned.where});
+  check_classes(*task.eval, task.recipe.data.eval.value(), task.learned);
 }
 
 }  // namespace

@@ -10,9 +10,8 @@ namespace decent {
 
 /// The recipe with the numbers that a run of an older version, which kept none in data.json,
 /// measured for its `normalize: auto`: those of the recipe in `checkpoint`, or without one in the
-/// output folder. So they stay what they were, whatever has
-/// become of the training data since. Where nothing can be read there, or the run's transforms were
-/// others, the recipe as it is.
+/// output folder. So they stay what they were, whatever has become of the training data since.
+/// Where nothing can be read there, or the run's transforms were others, the recipe as it is.
 Recipe with_kept_statistics(Recipe recipe, const std::optional<std::filesystem::path>& checkpoint);
 
 }  // namespace decent

@@ -26,9 +26,9 @@ struct ExtraFile {
 /// Writes `archive` to `path`, whole or not at all. `new_elements` is asked once for each weight
 /// and each constant of each program, in the order in which they lie in the file; of tied weights
 /// the last counts. Everything else, records that are not known here included, is copied byte for
-/// byte: without new elements the written file is the original one. `extra` comes
-/// in place of one of its name. Memory is asked for one record
-/// at a time. Throws WriteError; UserError where the original was truncated meanwhile.
+/// byte: without new elements the written file is the original one. `extra` comes in place of one
+/// of its name. Memory is asked for one record at a time. Throws WriteError; UserError where the
+/// original was truncated meanwhile.
 void write_archive(const Archive& archive, const std::filesystem::path& path,
                    const NewElements& new_elements, const ExtraFile* extra = nullptr);
 
