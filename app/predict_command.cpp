@@ -50,8 +50,7 @@ void write_predictions(Program& program, TriedTask& tried,
   std::unique_ptr<PredictionFile> file;
   world.agree("prediction file", [&] {
     if (!program.main_worker()) return;
-    names = names_of_classes(task.learned, *task.predict,
-                             static_cast<std::size_t>(tried.trial.classes));
+    names = names_of_classes(task, *task.predict, static_cast<std::size_t>(tried.trial.classes));
     file = open_file(path, names);
   });
   const bool probabilities = task.model->gives_logits() || gives_probabilities(task, tried.trial);

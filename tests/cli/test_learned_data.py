@@ -197,6 +197,11 @@ def test_data_json_that_is_lost(colours: dict, tmp_path: Path) -> None:
     assert (resumed.folder / "data.json").read_text() == text
 
 
+def arrays_of(folder: Path) -> dict:
+    np.savez(folder / "arrays.npz", x=np.eye(4, dtype=np.float32))
+    return {"format": "npz", "path": str(folder / "arrays.npz")}
+
+
 def test_old_runs_have_no_data_json(colours: dict, tmp_path: Path) -> None:
     """They evaluate by `reference`, predict by data.train, and resume, as ever."""
     source = {"format": "csv", "path": colours["data"]["train"]["path"]}
@@ -207,6 +212,9 @@ def test_old_runs_have_no_data_json(colours: dict, tmp_path: Path) -> None:
     ended, = attempt(tmp_path / "run", own, "--eval-only")
     assert (ended.code, ended.err) == (0, "")
     assert predicted(tmp_path / "p", {**own, "output": str(run.folder)})["class_names"].tolist() == COLOURS
+    shutil.copytree(run.checkpoint(1), tmp_path / "away")
+    moved = {**own, "output": str(run.folder), "data": {**own["data"], "predict": arrays_of(tmp_path)}}
+    assert predicted(tmp_path / "m", moved, "out.npz", "--checkpoint", tmp_path / "away")["class_names"].tolist() == COLOURS
     assert run.metrics.pop()["kind"] == "eval"
     resumed = train(tmp_path / "run", own, "--resume", "auto")
     assert not (run.folder / "data.json").exists()

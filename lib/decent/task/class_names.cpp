@@ -4,13 +4,16 @@
 
 #include "decent/core/error.h"
 #include "decent/core/quote.h"
+#include "decent/task/learned_in.h"
 
 namespace decent {
 
-std::vector<std::string> names_of_classes(const LearnedData& learned, const DataSet& data,
+std::vector<std::string> names_of_classes(const Task& task, const DataSet& data,
                                           std::size_t count) {
-  std::vector<std::string> names =
-      written_names(learned.classes.empty() ? data.samples->source().classes() : learned.classes);
+  std::vector<std::string> names = task.learned.classes;
+  // A checkpoint that an older version saved, away from its run.
+  if (names.empty()) names = learned_in(RunFolder(task.recipe.output)).classes;
+  names = written_names(names.empty() ? data.samples->source().classes() : names);
   if (names.empty()) return names;
   while (names.size() < count) names.push_back(std::to_string(names.size()));
   names.resize(count);

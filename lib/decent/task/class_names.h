@@ -7,13 +7,14 @@
 
 #include "decent/config/recipe.h"
 #include "decent/task/sources.h"
+#include "decent/task/task.h"
 
 namespace decent {
 
-/// The names of `count` classes: those of the training data, or else those of `data`, numbers where
-/// these are too few; empty where nothing names any.
-std::vector<std::string> names_of_classes(const LearnedData& learned, const DataSet& data,
-                                          std::size_t count);
+/// The names of `count` classes: those of the task's training data or, where these are not known,
+/// of the run in the output folder, or else those of `data`; numbers where these are too few; empty
+/// where nothing names any.
+std::vector<std::string> names_of_classes(const Task& task, const DataSet& data, std::size_t count);
 
 /// Throws UserError where a class of data.eval has another name than the class of that number in
 /// training: one that the data of evaluation does not have moves the numbers of those after it.

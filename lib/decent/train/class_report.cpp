@@ -11,7 +11,7 @@ namespace decent {
 namespace {
 
 std::vector<std::string> names_or_numbers(const Task& task, std::size_t classes) {
-  auto names = names_of_classes(task.learned, *task.eval, classes);
+  auto names = names_of_classes(task, *task.eval, classes);
   while (names.size() < classes) names.push_back(std::to_string(names.size()));
   return names;
 }
