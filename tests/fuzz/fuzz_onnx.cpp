@@ -13,6 +13,7 @@
 #include "decent/onnx/classify/classify.h"
 #include "decent/onnx/format/read.h"
 #include "decent/onnx/format/splice.h"
+#include "decent/onnx/graph/hoist_constants.h"
 #include "decent/onnx/graph/inline_functions.h"
 #include "decent/onnx/patterns/patterns.h"
 #include "decent/onnx/translate/translation.h"
@@ -32,11 +33,23 @@ std::optional<onnx::Model> read(std::string_view bytes) {
   }
 }
 
+std::vector<onnx::RandomMask> masks_of(const onnx::Model& file) {
+  std::vector<onnx::RandomMask> masks;
+  try {
+    onnx::Model model = onnx::inline_functions(file);
+    onnx::hoist_constants(model);
+    onnx::recognise_patterns(model.graph, model.opset(), &masks);
+  } catch (const decent::UserError&) {
+  }
+  return masks;
+}
+
 std::optional<std::string> in_inference_form(const onnx::Model& model) {
+  const std::vector<onnx::RandomMask> masks = masks_of(model);
   onnx::Input file(model.files.front()->bytes(), model.path);
   std::vector<onnx::Edit> edits;
   try {
-    edits = onnx::inference_form(file, model);
+    edits = onnx::inference_form(file, model, masks);
   } catch (const decent::UserError&) {
     return std::nullopt;  // it has none
   }

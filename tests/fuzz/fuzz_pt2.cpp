@@ -21,6 +21,7 @@
 #include "decent/pt2/archive/sample_inputs.h"
 #include "decent/pt2/report/report.h"
 #include "decent/pt2/translate/translation.h"
+#include "decent/pt2/write/inference_form.h"
 #include "decent/pt2/write/write.h"
 #include "input_files.h"
 
@@ -109,6 +110,24 @@ void read_samples(const pt2::Archive& archive) {
   }
 }
 
+bool keep(const pt2::ExportedProgram&, const std::string&, const pt2::Payload&,
+          std::span<std::byte>) {
+  return false;
+}
+
+// Of keys that stand twice a reader takes the first, a writer the last: that may be refused.
+void write_for_inference(const pt2::Archive& archive, const pt2::ExportedProgram& program,
+                         const pt2::Translation& translation) {
+  static const decent::fuzzing::Folder folder;
+  const std::string record = std::string(pt2::kModelsFolder) + program.name + ".json";
+  const pt2::Records records(archive.file->bytes(), archive.what());
+  const auto form =
+      pt2::inference_form(program, translation.modes, translation.writes, records.content(record));
+  if (!form) return;
+  pt2::write_archive(archive, folder.path() / "inference.pt2", {keep, {{record, *form}}});
+  pt2::read_archive(folder.path() / "inference.pt2");
+}
+
 void translate(const pt2::Archive& archive) {
   static const pt2::testing::Schemas schemas;
   for (const pt2::ExportedProgram& program : archive.programs) {
@@ -117,6 +136,7 @@ void translate(const pt2::Archive& archive) {
       const pt2::Translation translation = pt2::translate(programs, schemas, archive.what());
       for (const auto detail : {pt2::Detail::brief, pt2::Detail::full})
         pt2::import_report({archive, programs, translation}, detail);
+      write_for_inference(archive, program, translation);
     } catch (const decent::UserError&) {
     }
   }
@@ -128,24 +148,18 @@ bool turn_round(const pt2::ExportedProgram&, const std::string&, const pt2::Payl
   return true;
 }
 
-bool keep(const pt2::ExportedProgram&, const std::string&, const pt2::Payload&,
-          std::span<std::byte>) {
-  return false;
-}
-
 void write_back(const pt2::Archive& archive) {
   static const decent::fuzzing::Folder folder;
   const std::filesystem::path path = folder.path() / "output.pt2";
   try {
-    pt2::write_archive(archive, path, keep);
+    pt2::write_archive(archive, path, {keep});
   } catch (const decent::UserError&) {
     return;  // a checksum is not where it should be
   }
   const decent::MappedFile same(path);
   if (!std::ranges::equal(same.bytes(), archive.file->bytes())) __builtin_trap();
   for (const char* content : {"text", "another"}) {  // still an archive, and again
-    const pt2::ExtraFile extra{"new.txt", content};
-    pt2::write_archive(archive, path, turn_round, &extra);
+    pt2::write_archive(archive, path, {turn_round, {{"extra/new.txt", content}}});
     const pt2::Archive written = pt2::read_archive(path);
     const pt2::Records records(written.file->bytes(), written.what());
     if (records.content("extra/new.txt") != content) __builtin_trap();

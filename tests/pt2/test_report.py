@@ -64,7 +64,7 @@ def test_noise_that_nothing_switches_off(tmp_path: Path) -> None:
 
     data = vectors()
     assert_says(report(export(Noisy().train(), data, tmp_path), data),
-                "random in evaluation, too, as nothing says that these are of training alone: randn_like 1")
+                "random in evaluation, too: randn_like 1")
 
 
 def test_parameters_that_forward_writes(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ constexpr auto choices(MemoryFormat) {
       {{E::contiguous, "contiguous"}, {E::channels_last, "channels_last"}});
 }
 
+constexpr auto choices(ExportMode) {
+  using E = ExportMode;
+  return std::to_array<Choice<E>>({{E::eval, "eval"}, {E::train, "train"}});
+}
+
 constexpr auto choices(OnError) {
   using E = OnError;
   return std::to_array<Choice<E>>({{E::fail, "fail"}, {E::skip, "skip"}});

@@ -16,6 +16,7 @@
 namespace decent {
 
 enum class MemoryFormat { contiguous, channels_last };
+enum class ExportMode { eval, train };
 enum class DeviceName { automatic, cpu, cuda };  // recipe: auto
 enum class LrScaling { none, sqrt };
 enum class AnnealStrategy { cos, linear };
@@ -61,6 +62,7 @@ struct ModelRecipe {
   std::vector<std::string> freeze;
   std::vector<std::string> unfreeze;
   bool freeze_statistics = false;
+  ExportMode export_mode = ExportMode::eval;
   DeviceName device = DeviceName::automatic;
   bool operator==(const ModelRecipe&) const = default;
 };

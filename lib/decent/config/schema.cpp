@@ -66,6 +66,11 @@ Table<ModelRecipe> make_model_table() {
           "constants.");
   table.key("freeze_statistics", &R::freeze_statistics)
       .doc("Batch norm whose parameters do not train keeps its running statistics, and uses them.");
+  table.key("export_mode", &R::export_mode)
+      .on_resume(silent)
+      .doc(
+          "How an `.onnx` or `.pt2` file is written: `eval` for inference, without dropout, noise "
+          "and updates of statistics; `train` to be trained again.");
   table.key("device", &R::device)
       .may_differ()
       .on_resume(silent)

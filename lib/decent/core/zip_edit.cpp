@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
+#include <functional>
 #include <type_traits>
 
 #include "decent/core/byte_reader.h"
@@ -35,38 +36,35 @@ class Record {
   std::string bytes_;
 };
 
-struct NewEntry {
-  std::string_view name;
-  std::string_view content;
-  std::uint64_t header = 0;  // where its local header goes
-
-  std::uint16_t name_bytes() const { return static_cast<std::uint16_t>(name.size()); }
-};
+std::uint16_t name_bytes(const ZipAddition& entry) {
+  return static_cast<std::uint16_t>(entry.name.size());
+}
 
 // From "flags" to "uncompressed size", which both headers have.
-void add_common(const NewEntry& entry, Record& record) {
+void add_common(const ZipAddition& entry, Record& record) {
   const std::uint32_t checksum = zip_checksum(std::as_bytes(std::span(entry.content)));
   const auto size = static_cast<std::uint32_t>(entry.content.size());
   const std::uint16_t none = 0;  // flags, method (stored), time
   record.add(none, none, none, kFirstDay, checksum, size, size);
 }
 
-std::string local_entry(const NewEntry& entry) {
+std::string local_entry(const ZipAddition& entry) {
   Record record;
   record.add(std::uint32_t{0x04034b50}, kVersionOf64);
   add_common(entry, record);
-  record.add(entry.name_bytes(), std::uint16_t{0});
+  record.add(name_bytes(entry), std::uint16_t{0});
   return record.text(entry.name).text(entry.content).take();
 }
 
-std::string directory_entry(const NewEntry& entry) {
+// `header`: where its local header goes.
+std::string directory_entry(const ZipAddition& entry, std::uint64_t header) {
   const std::uint16_t none = 0;
   Record record;
   record.add(std::uint32_t{0x02014b50}, kVersionOf64, kVersionOf64);
   add_common(entry, record);
-  record.add(entry.name_bytes(), std::uint16_t{2 + 2 + 8}, none);  // no comment
-  record.add(none, none, std::uint32_t{0}, kNumberOf64);           // disk, attributes, header
-  record.text(entry.name).add(std::uint16_t{1}, std::uint16_t{8}, entry.header);
+  record.add(name_bytes(entry), std::uint16_t{2 + 2 + 8}, none);  // no comment
+  record.add(none, none, std::uint32_t{0}, kNumberOf64);          // disk, attributes, header
+  record.text(entry.name).add(std::uint16_t{1}, std::uint16_t{8}, header);
   return record.take();
 }
 
@@ -102,29 +100,46 @@ std::uint64_t directory_bytes(std::span<const std::byte> archive, const ZipEntry
   return bytes;
 }
 
+bool is_replaced(const ZipEntry& entry, std::span<const ZipAddition> added) {
+  return std::ranges::find(added, entry.name, &ZipAddition::name) != added.end();
+}
+
+// Where the last entries end, those that are replaced not counted.
+std::uint64_t end_of_kept(std::vector<ZipEntry> entries, std::span<const ZipAddition> added) {
+  std::uint64_t end = entries.front().directory;
+  std::ranges::sort(entries, std::greater<>(), &ZipEntry::header);
+  for (const ZipEntry& entry : entries) {
+    if (!is_replaced(entry, added)) break;
+    end = entry.header;
+  }
+  return end;
+}
+
 }  // namespace
 
-std::vector<ZipEdit> edits_to_add(std::span<const std::byte> archive, std::string_view name,
-                                  std::string_view content, const std::string& what) {
+std::vector<ZipEdit> edits_to_add(std::span<const std::byte> archive,
+                                  std::span<const ZipAddition> added, const std::string& what) {
   const std::vector<ZipEntry> entries = read_zip(archive, what);
   if (entries.empty()) throw UserError(what + ": it has no entries");
   const std::uint64_t begin = entries.front().directory;
   const std::uint64_t end =
       entries.back().directory + directory_bytes(archive, entries.back(), what);
-  const auto old = std::find_if(entries.begin(), entries.end(),
-                                [&](const ZipEntry& each) { return each.name == name; });
-  const bool replaces = old != entries.end();
-  const bool is_last =
-      replaces && std::all_of(entries.begin(), entries.end(),
-                              [&](const auto& each) { return each.header <= old->header; });
-  const NewEntry entry{name, content, is_last ? old->header : begin};
-  const std::uint64_t removed = replaces ? directory_bytes(archive, *old, what) : 0;
-  std::vector<ZipEdit> edits = {{entry.header, begin, local_entry(entry)}};
-  if (replaces) edits.push_back({old->directory, old->directory + removed});
-  std::string last = directory_entry(entry);
-  const NewDirectory directory{.begin = entry.header + edits.front().bytes.size(),
-                               .size = end - begin - removed + last.size(),
-                               .entries = entries.size() + (replaces ? 0 : 1)};
+  std::vector<ZipEdit> edits = {{end_of_kept(entries, added), begin}};
+  std::string last;
+  for (const ZipAddition& entry : added) {
+    last += directory_entry(entry, edits.front().begin + edits.front().bytes.size());
+    edits.front().bytes += local_entry(entry);
+  }
+  NewDirectory directory{.begin = edits.front().begin + edits.front().bytes.size(),
+                         .size = end - begin + last.size(),
+                         .entries = entries.size() + added.size()};
+  for (const ZipEntry& entry : entries) {
+    if (!is_replaced(entry, added)) continue;
+    const std::uint64_t removed = directory_bytes(archive, entry, what);
+    edits.push_back({entry.directory, entry.directory + removed});
+    directory.size -= removed;
+    --directory.entries;
+  }
   edits.push_back({end, archive.size(), last + end_of_archive(directory)});
   return edits;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Another entry in a zip archive that is there already. No torch.
+// More entries in a zip archive that is there already. No torch.
 
 #include <cstddef>
 #include <cstdint>
@@ -17,10 +17,17 @@ struct ZipEdit {
   std::string bytes = {};
 };
 
-/// What gives `archive` the stored entry `name` with `content`, in place of one of that name: in
-/// the order of the archive, and apart from one another. No other entry moves or changes. Throws
-/// UserError, which begins with `what`, for bytes that are no archive with entries.
-std::vector<ZipEdit> edits_to_add(std::span<const std::byte> archive, std::string_view name,
-                                  std::string_view content, const std::string& what);
+/// An entry to add: stored, in place of one of its name. Both outlive what refers to them.
+struct ZipAddition {
+  std::string_view name;
+  std::string_view content;
+};
+
+/// What gives `archive` the entries `added`, of different names, in the order of the archive and
+/// apart from one another. No other entry moves or changes; the content of one that is replaced
+/// stays as bytes that the directory no longer names, unless nothing follows it. Throws UserError,
+/// which begins with `what`, for bytes that are no archive with entries.
+std::vector<ZipEdit> edits_to_add(std::span<const std::byte> archive,
+                                  std::span<const ZipAddition> added, const std::string& what);
 
 }  // namespace decent

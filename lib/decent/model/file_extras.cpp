@@ -13,10 +13,9 @@ namespace decent {
 namespace {
 
 // All records of such an archive lie in one folder, whatever it is called.
-bool is_data(const ZipEntry& entry) {
+bool is_extra(const ZipEntry& entry, const std::string& name) {
   const std::size_t folder = entry.name.find('/');
-  return folder != std::string_view::npos &&
-         entry.name.substr(folder + 1) == std::string("extra/") + kDataInFile;
+  return folder != std::string_view::npos && entry.name.substr(folder + 1) == "extra/" + name;
 }
 
 std::vector<ZipEntry> entries_of(const MappedFile& file, const std::string& what) {
@@ -27,9 +26,10 @@ std::vector<ZipEntry> entries_of(const MappedFile& file, const std::string& what
   }
 }
 
-std::string data_in(const MappedFile& file, const std::string& what) {
+std::string text_in(const MappedFile& file, const std::string& name, const std::string& what) {
   const std::vector<ZipEntry> entries = entries_of(file, what);
-  const auto found = std::find_if(entries.begin(), entries.end(), is_data);
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const ZipEntry& entry) { return is_extra(entry, name); });
   if (found == entries.end()) return "";
   // Deflated bytes can be made to hold a thousand times as many.
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
@@ -42,10 +42,14 @@ std::string data_in(const MappedFile& file, const std::string& what) {
 
 }  // namespace
 
-std::string data_in_archive(const std::filesystem::path& path) {
+std::string text_in_archive(const std::filesystem::path& path, const char* name) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed)) return "";
-  return data_in(MappedFile(path), "'" + path.string() + "'");
+  return text_in(MappedFile(path), name, "'" + path.string() + "'");
+}
+
+std::string data_in_archive(const std::filesystem::path& path) {
+  return text_in_archive(path, kDataInFile);
 }
 
 std::string data_in_safetensors(const std::filesystem::path& path) {

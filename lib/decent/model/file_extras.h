@@ -12,14 +12,23 @@ namespace decent {
 /// of TorchScript and torch.export, an entry of the metadata of ONNX and safetensors.
 inline constexpr const char* kDataInFile = "decent_train.data.json";
 
+/// The same for what a file that was written for inference no longer tells of training: text for
+/// people.
+inline constexpr const char* kLostInFile = "decent_train.lost_for_inference";
+
 struct FileExtras {
   FileScaling scaling = {};  // only formats that hold it, see ModelFormat::holds_scaling
   std::string data = {};     // text for kDataInFile; empty: the file gets none
+  /// Of formats whose files hold the mode as constants: they are written as training has them, not
+  /// as evaluation does.
+  bool for_training = false;
 };
 
-/// The text that an archive of torch.jit.save or torch.export.save carries; empty where it has
-/// none, and where the file cannot be read or is no archive, as whoever opens it says. Throws
-/// UserError where the text is damaged.
+/// The text that an archive of torch.jit.save or torch.export.save carries under a name; empty
+/// where it has none, and where the file cannot be read or is no archive, as whoever opens it says.
+/// Throws UserError where the text is damaged.
+std::string text_in_archive(const std::filesystem::path& path, const char* name);
+/// That of kDataInFile.
 std::string data_in_archive(const std::filesystem::path& path);
 
 /// The same of a safetensors file.

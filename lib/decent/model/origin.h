@@ -56,6 +56,13 @@ class ModelOrigin {
   /// (Model::fixed_mode_operators) are meant so, as the file tells of the others.
   virtual bool fixes_modes_on_purpose() const { return false; }
 
+  /// Operators that draw random numbers in evaluation, too, as nothing in the file says that they
+  /// are of training alone: "rand_like 2", and what to do about it. Empty where there is none.
+  virtual std::string random_in_evaluation() const { return ""; }
+
+  /// What a file that was written for inference has lost of training, see kLostInFile.
+  virtual std::string lost_for_inference() const { return ""; }
+
   // ---- weights
 
   /// Why none of the `parameters` can be trained and what to do, as it follows on "model 'x' ".

@@ -49,8 +49,21 @@ std::vector<std::string> notes_of_data(const Task& task) {
   return notes;
 }
 
+std::vector<std::string> mode_warnings(const Task& task) {
+  const Model& model = *task.model;
+  const std::string about = "model '" + task.recipe.model.path.string() + "'";
+  std::vector<std::string> warnings;
+  if (!model.fixed_mode_operators().empty() && !model.origin().fixes_modes_on_purpose())
+    warnings.push_back(
+        fixed_mode_warning(task.recipe.model.path.string(), model.fixed_mode_operators()));
+  if (const std::string random = model.origin().random_in_evaluation(); !random.empty())
+    warnings.push_back(about + " is random in evaluation, too: " + random);
+  return warnings;
+}
+
 Notices notices_of_model(const Task& task, const Trial& trial) {
   Notices all{.notes = notes_of_what_stays(task), .warnings = layout_advice(task)};
+  for (std::string& warning : mode_warnings(task)) all.warnings.push_back(std::move(warning));
   const std::vector<std::string> data = notes_of_data(task);
   all.notes.insert(all.notes.end(), data.begin(), data.end());
   all.notes.insert(all.notes.end(), trial.notes.begin(), trial.notes.end());
@@ -91,10 +104,12 @@ Notices notices_of(const Run& run, int workers) {
   if (const auto warning = lr_warning(recipe.schedule, run.plan.rates, run.plan.total_steps))
     all.warnings.push_back(*warning);
   all.warnings.insert(all.warnings.end(), model.warnings.begin(), model.warnings.end());
-  const auto& fixed = run.task.model->fixed_mode_operators();
-  const bool is_meant = run.task.model->origin().fixes_modes_on_purpose();
-  if (!fixed.empty() && !is_meant)
-    all.warnings.push_back(fixed_mode_warning(recipe.model.path.string(), fixed));
+  const std::string lost = run.task.model->origin().lost_for_inference();
+  if (!lost.empty())
+    all.warnings.push_back(
+        "model '" + recipe.model.path.string() +
+        "' was written for inference, and trains without what that took away: " + lost +
+        ". The run that wrote it keeps all of this by model.export_mode: train");
   return all;
 }
 

@@ -26,6 +26,10 @@ Notices notices_of(const Run& run, int workers);
 /// How the files of the data are read, each line once.
 std::vector<std::string> notes_of_data(const Task& task);
 
+/// What of the model does not follow train and eval mode: its evaluations are what its file
+/// computes in training, or come out otherwise each time.
+std::vector<std::string> mode_warnings(const Task& task);
+
 /// Those on the model and the data that it is given, which an evaluation says, too.
 Notices notices_of_model(const Task& task, const Trial& trial);
 

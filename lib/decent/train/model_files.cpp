@@ -6,6 +6,7 @@
 #include "decent/core/error.h"
 #include "decent/model/file_extras.h"
 #include "decent/model/formats.h"
+#include "decent/train/announcements.h"
 #include "decent/train/averaged_model.h"
 #include "decent/train/export_check.h"
 
@@ -61,7 +62,10 @@ std::optional<std::string> export_best(const ResumeContext& context, Task& task,
 std::string write_checked(Task& task, const std::filesystem::path& path) {
   LearnedData data = task.learned;
   data.normalizes = holds_scaling(path) && (task.model_normalizes || !task.scaling.empty());
-  write_model(*task.model, path, {task.scaling, print_if_whole(data)});
+  write_model(*task.model, path,
+              {.scaling = task.scaling,
+               .data = print_if_whole(data),
+               .for_training = task.recipe.model.export_mode == ExportMode::train});
   return is_written_back(path) ? check_export(task, path) : "";
 }
 
@@ -79,6 +83,7 @@ std::vector<std::pair<std::string, std::string>> export_models(const ResumeConte
                                                                Task& task,
                                                                Communicator& communicator) {
   write(context, task, RunModel::last);
+  for (const std::string& warning : mode_warnings(task)) context.log.warn(warning);
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& [what, file] : model_files(task.recipe, RunModel::last))
     texts.emplace_back(what, file.string());

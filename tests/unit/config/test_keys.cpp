@@ -46,6 +46,7 @@ const std::vector<KeyCase>& key_cases() {
       {"model.freeze", "['layer.*']", "a", "['']"},
       {"model.unfreeze", "['bias.*']", "null", "[null]"},
       {"model.freeze_statistics", "true", "1", ""},
+      {"model.export_mode", "train", "true", ""},
       {"model.device", "cuda", "0", ""},
       {"data.train", "{format: builtin, name: d, split: test}", "digits", "{}"},
       {"data.eval", "null", "digits", "[]"},

@@ -152,11 +152,11 @@ TEST(Zip, EntriesLieApart) {
   EXPECT_EQ(apart(beyond), "'x': damaged: entry 'w/second' lies over the directory");
 }
 
-// The archive with the entry; every entry of it can be taken out.
-std::string with_entry(const std::string& bytes, std::string_view name, std::string_view content) {
+// The archive with the entries; every entry of it can be taken out.
+std::string with_entries(const std::string& bytes, const std::vector<ZipAddition>& added) {
   std::string edited;
   std::uint64_t copied = 0;
-  for (const ZipEdit& edit : edits_to_add(as_bytes(bytes), name, content, "'x'")) {
+  for (const ZipEdit& edit : edits_to_add(as_bytes(bytes), added, "'x'")) {
     edited += bytes.substr(copied, edit.begin - copied) + edit.bytes;
     copied = edit.end;
   }
@@ -168,8 +168,8 @@ std::string with_entry(const std::string& bytes, std::string_view name, std::str
 TEST(Zip, AnotherEntryIsAddedOrTakesThePlaceOfOne) {
   for (const bool is_long : {false, true}) {
     const std::string bytes = zip_bytes(two(), is_long);
-    const std::string more = with_entry(bytes, "w/third", "xyz");
-    const std::string replaced = with_entry(more, "w/first", "another");
+    const std::string more = with_entries(bytes, {{"w/third", "xyz"}});
+    const std::string replaced = with_entries(more, {{"w/first", "another"}});
     for (const auto& [archive, first] : {std::pair(more, "abc"), std::pair(replaced, "another")}) {
       const auto entries = read_zip(as_bytes(archive), "'x'");
       ASSERT_EQ(entries.size(), 3u);
@@ -180,9 +180,15 @@ TEST(Zip, AnotherEntryIsAddedOrTakesThePlaceOfOne) {
         EXPECT_EQ(text(zip_content(entry, "'x'")), expected) << entry.name;
       }
     }
-    EXPECT_EQ(with_entry(more, "w/third", "zyx").size(), more.size()) << "nothing of the old one";
+    EXPECT_EQ(with_entries(more, {{"w/third", "zyx"}}).size(), more.size())
+        << "nothing of the old one";
+    const std::vector<ZipAddition> both = {{"w/first", "1"}, {"w/second", "12"}};
+    const std::string rewritten = with_entries(with_entries(bytes, both), both);
+    EXPECT_EQ(rewritten, with_entries(bytes, both)) << "both lie behind all others";
+    for (const ZipEntry& entry : read_zip(as_bytes(rewritten), "'x'"))
+      EXPECT_EQ(text(zip_content(entry, "'x'")), entry.name == "w/first" ? "1" : "12");
   }
-  EXPECT_EQ(refusal([] { edits_to_add(as_bytes(zip_bytes({})), "w", "", "'x'"); }),
+  EXPECT_EQ(refusal([] { edits_to_add(as_bytes(zip_bytes({})), {}, "'x'"); }),
             "'x': it has no entries");
 }
 

@@ -51,11 +51,11 @@ TEST_F(Writing, WithoutNewElementsTheFileIsTheSame) {
   for (const bool is_long : {false, true}) {
     const std::string bytes =
         decent::testing::zip_bytes(testing::zip_parts(small_records()), is_long);
-    write_archive(read(bytes), out(), keep);
+    write_archive(read(bytes), out(), {keep});
     EXPECT_EQ(get("out.pt2"), bytes);
   }
   for (const char* name : {"assorted_2_11.pt2", "package_2_15.pt2"}) {
-    write_archive(read_archive(fixture(name)), out(), keep);
+    write_archive(read_archive(fixture(name)), out(), {keep});
     EXPECT_EQ(get("out.pt2"), read_text(fixture(name)));
   }
 }
@@ -63,12 +63,12 @@ TEST_F(Writing, WithoutNewElementsTheFileIsTheSame) {
 TEST_F(Writing, ViewsOfOneRecordAreWrittenToIt) {
   std::vector<std::string> asked;
   write_archive(read(small_records()), out(),
-                [&](const ExportedProgram&, const std::string& name, const Payload&,
-                    std::span<std::byte> elements) {
+                {[&](const ExportedProgram&, const std::string& name, const Payload&,
+                     std::span<std::byte> elements) {
                   asked.push_back(name);
                   if (name != "c") put_numbers(elements, name == "w" ? 1.0f : 10.0f);
                   return name != "c";
-                });
+                }});
   EXPECT_THAT(asked, ElementsAre("b", "w", "c"));
   check_whole(out());
   const Archive written = read_archive(out());
@@ -80,11 +80,11 @@ TEST_F(Writing, ViewsOfOneRecordAreWrittenToIt) {
 
 TEST_F(Writing, NewElementsKeepTheOrderOfTheStrides) {
   write_archive(read_archive(fixture("assorted_2_15.pt2")), out(),
-                [](const ExportedProgram&, const std::string& name, const Payload&,
-                   std::span<std::byte> elements) {
+                {[](const ExportedProgram&, const std::string& name, const Payload&,
+                    std::span<std::byte> elements) {
                   if (name == "rows") put_numbers(elements, 100.0f);
                   return name == "rows";
-                });
+                }});
   check_whole(out());
   const Archive written = read_archive(out());
   const Payload& rows = written.programs[0].weights.at("rows");  // 4 x 2, strides 1 and 4
@@ -99,11 +99,11 @@ TEST_F(Writing, NewElementsKeepTheOrderOfTheStrides) {
 
 TEST_F(Writing, EveryProgramOfAPackageGetsItsElements) {
   write_archive(read_archive(fixture("package_2_11.pt2")), out(),
-                [](const ExportedProgram& program, const std::string& name, const Payload&,
-                   std::span<std::byte> elements) {
+                {[](const ExportedProgram& program, const std::string& name, const Payload&,
+                    std::span<std::byte> elements) {
                   if (name == "linear.bias") put_numbers(elements, program.name == "train" ? 1 : 5);
                   return name == "linear.bias";
-                });
+                }});
   check_whole(out());
   const Archive written = read_archive(out());
   const auto bias = [&](const char* program) {
@@ -119,8 +119,8 @@ TEST_F(Writing, AnExtraFileComesInPlaceOfOneOfItsName) {
         decent::testing::zip_bytes(testing::zip_parts(small_records()), is_long);
     std::string sizes;
     for (const char* content : {"first", "longer than the first", "first"}) {
-      const ExtraFile extra{"note.txt", content};
-      write_archive(sizes.empty() ? read(original) : read_archive(out()), out(), keep, &extra);
+      write_archive(sizes.empty() ? read(original) : read_archive(out()), out(),
+                    {keep, {{"extra/note.txt", content}}});
       const Archive written = read_archive(out());
       EXPECT_EQ(Records(written.file->bytes(), "'x'").content("extra/note.txt"), content);
       sizes += " " + std::to_string(written.file->bytes().size());
@@ -128,23 +128,20 @@ TEST_F(Writing, AnExtraFileComesInPlaceOfOneOfItsName) {
     EXPECT_EQ(sizes.substr(0, sizes.find(' ', 1)), sizes.substr(sizes.rfind(' ')));
     check_whole(out());
     const std::string before = get("out.pt2");
-    const ExtraFile same{"note.txt", "first"};
-    write_archive(read_archive(out()), out(), keep, &same);
+    write_archive(read_archive(out()), out(), {keep, {{"extra/note.txt", "first"}}});
     EXPECT_EQ(get("out.pt2"), before) << "the same content is no change";
     EXPECT_TRUE(before.starts_with(original.substr(0, original.find("PK\x01\x02"))));
   }
 }
 
 TEST_F(Writing, AnExtraFileAndNewElements) {
-  const ExtraFile extra{"note.txt", "text"};
-  write_archive(
-      read(small_records()), out(),
-      [](const ExportedProgram&, const std::string& name, const Payload&,
-         std::span<std::byte> elements) {
-        if (name == "w") put_numbers(elements, 1.0f);
-        return name == "w";
-      },
-      &extra);
+  write_archive(read(small_records()), out(),
+                {[](const ExportedProgram&, const std::string& name, const Payload&,
+                    std::span<std::byte> elements) {
+                   if (name == "w") put_numbers(elements, 1.0f);
+                   return name == "w";
+                 },
+                 {{"extra/note.txt", "text"}}});
   check_whole(out());
   EXPECT_EQ(numbers_in(read_archive(out()).programs[0].weights.at("w").storage).front(), 1.0f);
 }
@@ -152,11 +149,11 @@ TEST_F(Writing, AnExtraFileAndNewElements) {
 TEST_F(Writing, OntoTheFileThatWasRead) {
   const Archive archive = read(small_records());
   write_archive(archive, folder.path() / "m.pt2",
-                [](const ExportedProgram&, const std::string& name, const Payload&,
-                   std::span<std::byte> elements) {
+                {[](const ExportedProgram&, const std::string& name, const Payload&,
+                    std::span<std::byte> elements) {
                   if (name == "w") put_numbers(elements, 1.0f);
                   return name == "w";
-                });
+                }});
   check_whole(folder.path() / "m.pt2");
   const std::string before(32, '\1');  // what was read stays as it was
   EXPECT_EQ(std::memcmp(archive.programs[0].weights.at("w").storage.data(), before.data(), 32), 0);
@@ -164,10 +161,10 @@ TEST_F(Writing, OntoTheFileThatWasRead) {
 
 TEST_F(Writing, WhatFailsLeavesNothing) {
   const Archive archive = read(small_records());
-  EXPECT_THROW(write_archive(archive, folder.path() / "none" / "out.pt2", keep), WriteError);
+  EXPECT_THROW(write_archive(archive, folder.path() / "none" / "out.pt2", {keep}), WriteError);
   const auto failing = [](const ExportedProgram&, const std::string&, const Payload&,
                           std::span<std::byte>) -> bool { throw UserError("no"); };
-  EXPECT_THROW(write_archive(archive, out(), failing), UserError);
+  EXPECT_THROW(write_archive(archive, out(), {failing}), UserError);
   EXPECT_FALSE(std::filesystem::exists(out()));
 }
 

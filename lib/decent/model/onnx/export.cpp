@@ -7,6 +7,7 @@
 #include <map>
 
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/model/onnx/module.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/walk.h"
@@ -103,6 +104,11 @@ void export_onnx(const OnnxImport& import, const Model& model, const std::filesy
   const TensorsByPlace in_file = tensors_by_place(file);
   onnx::Changes changes;
   if (!extras.data.empty()) changes.metadata[kDataInFile] = extras.data;
+  changes.for_training = extras.for_training;
+  changes.masks = import.masks;
+  if (!extras.for_training && !import.masks.empty())
+    changes.metadata[kLostInFile] = "off: " + counted(std::ssize(import.masks), "dropout") +
+                                    " or stochastic depth, which random numbers made";
   for (const KeptTensor& kept : kept_tensors(import.classification, model)) {
     if (kept.identity != nullptr) {
       add_own_initializer(kept, changes);

@@ -11,7 +11,6 @@
 #include "decent/onnx/format/read.h"
 #include "decent/onnx/graph/hoist_constants.h"
 #include "decent/onnx/graph/inline_functions.h"
-#include "decent/onnx/patterns/patterns.h"
 #include "decent/onnx/translate/keep_outputs.h"
 
 namespace decent {
@@ -84,7 +83,7 @@ OnnxImport import_onnx(const std::filesystem::path& path, const ImportOptions& o
   result.output = output_name(result.file->graph, options.output);
   auto model = std::make_shared<onnx::Model>(onnx::inline_functions(*result.file));
   onnx::hoist_constants(*model);
-  result.patterns = onnx::recognise_patterns(model->graph, model->opset());
+  result.patterns = onnx::recognise_patterns(model->graph, model->opset(), &result.masks);
   result.probabilities = unwanted_probabilities(model->graph, result.output, options.activation);
   result.model = std::move(model);
   classify_and_translate(result, options.unfreeze);

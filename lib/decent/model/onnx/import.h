@@ -10,6 +10,7 @@
 #include <string>
 
 #include "decent/model/import_options.h"
+#include "decent/onnx/patterns/patterns.h"
 #include "decent/onnx/translate/logits.h"
 #include "decent/onnx/translate/translation.h"
 
@@ -21,6 +22,7 @@ struct OnnxImport {
   std::shared_ptr<const onnx::Model>
       model;  // functions inlined, constants hoisted, patterns replaced; what the rest refers to
   std::map<std::string, std::size_t> patterns;  // recognised in `model`, with how often
+  std::vector<onnx::RandomMask> masks;          // of `file`
   /// ImportOptions::output as the name that the file gives it; null where there is none such.
   std::optional<std::string> output;
   /// Outputs that are left out of the module, and why.

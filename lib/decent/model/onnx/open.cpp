@@ -64,6 +64,13 @@ class OnnxOrigin final : public ModelOrigin {
   std::string batch_advice(std::int64_t samples) const override;
   std::optional<std::int64_t> fixed_batch() const override;
   std::optional<ProbabilityOutput> probabilities() const override;
+  std::string random_in_evaluation() const override {
+    return onnx::random_in_evaluation(import_.translation);
+  }
+  std::string lost_for_inference() const override {
+    const auto found = import_.file->metadata.find(kLostInFile);
+    return found == import_.file->metadata.end() ? "" : found->second;
+  }
   void write_back(const Model& model, const std::filesystem::path& path,
                   const FileExtras& extras) const override {
     export_onnx(import_, model, path, extras);

@@ -7,13 +7,15 @@
 #include "decent/model/pt2/import.h"
 #include "decent/model/pt2/layout.h"
 #include "decent/pt2/report/report.h"
+#include "decent/pt2/report/report_modes.h"
 
 namespace decent {
 namespace {
 
 class Pt2Origin final : public ModelOrigin {
  public:
-  explicit Pt2Origin(Pt2Import import) : import_(std::move(import)) {}
+  explicit Pt2Origin(Pt2Import import)
+      : import_(std::move(import)), lost_(text_in_archive(import_.archive.path(), kLostInFile)) {}
 
   std::vector<std::string> report(bool full) const override {
     return pt2::import_report({import_.archive, import_.programs, import_.translation},
@@ -21,6 +23,10 @@ class Pt2Origin final : public ModelOrigin {
   }
   // The report names those that stay as they were exported.
   bool fixes_modes_on_purpose() const override { return true; }
+  std::string random_in_evaluation() const override {
+    return pt2::random_in_evaluation(import_.translation);
+  }
+  std::string lost_for_inference() const override { return lost_; }
   std::string nothing_trainable(std::size_t parameters) const override;
   std::string argument_of(const std::string& name) const override;
   std::optional<LayoutMismatch> input_mismatch(const FedInput& input) const override;
@@ -37,6 +43,7 @@ class Pt2Origin final : public ModelOrigin {
 
  private:
   const Pt2Import import_;
+  const std::string lost_;
 };
 
 std::string Pt2Origin::nothing_trainable(std::size_t parameters) const {

@@ -9,23 +9,32 @@
 
 namespace decent::onnx {
 
-/// Calls `visit(node)` with every node, then those of the graphs in its attributes.
+/// Calls `visit(nodes)` with the nodes of a graph or function, then with those of each graph in
+/// their attributes.
 template <typename Visit>
-void for_each_node(const std::vector<Node>& nodes, const Visit& visit) {
+void for_each_node_list(const std::vector<Node>& nodes, const Visit& visit) {
+  visit(nodes);
   for (const Node& node : nodes) {
-    visit(node);
     for (const Attribute& attribute : node.attributes) {
       const auto* graph = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
-      if (graph != nullptr) for_each_node((*graph)->nodes, visit);
+      if (graph != nullptr) for_each_node_list((*graph)->nodes, visit);
     }
   }
 }
 
 /// The same for the model's graph and its functions.
 template <typename Visit>
-void for_each_node(const Model& model, const Visit& visit) {
-  for_each_node(model.graph.nodes, visit);
-  for (const Function& function : model.functions) for_each_node(function.nodes, visit);
+void for_each_node_list(const Model& model, const Visit& visit) {
+  for_each_node_list(model.graph.nodes, visit);
+  for (const Function& function : model.functions) for_each_node_list(function.nodes, visit);
+}
+
+/// Calls `visit(node)` with every node of a model or of a list, at any depth.
+template <typename Nodes, typename Visit>
+void for_each_node(const Nodes& from, const Visit& visit) {
+  for_each_node_list(from, [&](const std::vector<Node>& nodes) {
+    for (const Node& node : nodes) visit(node);
+  });
 }
 
 /// Calls `visit(tensor)` with the tensors that an attribute holds.

@@ -3,6 +3,7 @@
 
 #include "decent/onnx/format/decimals.h"
 #include "decent/onnx/translate/operators.h"
+#include "decent/onnx/translate/translation.h"
 
 namespace decent::onnx {
 namespace {
@@ -24,9 +25,7 @@ void dropout(NodeContext& c) {
   c.assign(std::vector{output, mask}, call("torch.native_dropout", arguments));
 }
 
-void note_randomness(NodeContext& c) {
-  c.note("draws random numbers when the model is evaluated, too");
-}
+void note_randomness(NodeContext& c) { c.note(kDrawsInEvaluation); }
 
 ElementType drawn_type(NodeContext& c, ElementType otherwise) {
   const ElementType type = c.type_attribute("dtype", otherwise);

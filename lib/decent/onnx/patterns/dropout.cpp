@@ -14,6 +14,7 @@ struct Mask {
   std::string shaped_like;  // a tensor that has the mask's shape
   double keep = 0;
   std::vector<const Node*> inner;
+  RandomMask in_file;
 };
 
 const Node* producer_of_cast(const PatternGraph& graph, const std::string& name) {
@@ -34,11 +35,16 @@ std::optional<Mask> match_mask(const PatternGraph& graph, const std::string& nam
   if (float_attribute(*random, "low", 0) != 0 || float_attribute(*random, "high", 1) != 1)
     return std::nullopt;
   if (!(*keep > 0 && *keep < 1)) return std::nullopt;
-  Mask mask{random->inputs.front(), *keep, {division, cast, less, random}};
+  Mask mask{random->inputs.front(),
+            *keep,
+            {division, cast, less, random},
+            {division->field, cast->field, random->field, {less->field}}};
   // dynamo's exporter converts the probability to the type of the random numbers.
   const Node* converted = producer_of_cast(graph, less->inputs[1]);
-  if (converted != nullptr && converted->inputs.back() == less->inputs[0])
+  if (converted != nullptr && converted->inputs.back() == less->inputs[0]) {
     mask.inner.push_back(converted);
+    mask.in_file.others.push_back(converted->field);
+  }
   return mask;
 }
 
@@ -77,7 +83,7 @@ std::optional<Match> match_dropout(const PatternGraph& graph, const Node& root) 
     auto mask = match_mask(graph, root.inputs[place]);
     if (!mask) continue;
     const std::string& x = root.inputs[1 - place];
-    Match match{std::move(mask->inner), {}};
+    Match match{std::move(mask->inner), {}, std::move(mask->in_file)};
     std::vector<Node>& nodes = match.replacement;
     nodes.push_back(
         constant(root, "ratio", static_cast<float>(ratio_of(mask->keep)), "value_float"));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "decent/onnx/patterns/pattern_graph.h"
+#include "decent/onnx/patterns/patterns.h"
 
 namespace decent::onnx {
 
@@ -16,6 +17,7 @@ struct Match {
   std::vector<const Node*> inner;
   /// In order; the last has the root's outputs.
   std::vector<Node> replacement;
+  std::optional<RandomMask> mask = {};
 };
 
 using Matcher = std::optional<Match> (*)(const PatternGraph& graph, const Node& root);

@@ -66,7 +66,8 @@ constexpr std::array kPatterns = {
 /// One pattern, wherever it is in one graph.
 class Rewriting {
  public:
-  Rewriting(Graph& graph, std::int64_t opset) : graph_(graph), view_(graph, opset) {
+  Rewriting(Graph& graph, std::int64_t opset, std::vector<RandomMask>* masks)
+      : graph_(graph), view_(graph, opset), masks_(masks) {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) index_[&graph.nodes[i]] = i;
   }
 
@@ -107,6 +108,7 @@ class Rewriting {
   void accept(Match match, std::size_t root) {
     taken_.insert(root);
     for (const Node* node : match.inner) taken_.insert(index_.at(node));
+    if (match.mask && masks_ != nullptr) masks_->push_back(std::move(*match.mask));
     replacements_[root] = std::move(match.replacement);
   }
 
@@ -164,29 +166,32 @@ class Rewriting {
 
   Graph& graph_;
   PatternGraph view_;
+  std::vector<RandomMask>* masks_;
   std::map<const Node*, std::size_t> index_;
   std::set<std::size_t> taken_;
   std::map<std::size_t, std::vector<Node>> replacements_;
 };
 
-void recognise(Graph& graph, std::int64_t opset, std::map<std::string, std::size_t>& found) {
+void recognise(Graph& graph, std::int64_t opset, std::map<std::string, std::size_t>& found,
+               std::vector<RandomMask>* masks) {
   for (const Pattern& pattern : kPatterns) {
-    const std::size_t places = Rewriting(graph, opset).run(pattern.match);
+    const std::size_t places = Rewriting(graph, opset, masks).run(pattern.match);
     if (places != 0) found[std::string(pattern.name)] += places;
   }
   for (Node& node : graph.nodes) {
     for (Attribute& attribute : node.attributes) {
       auto* nested = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
-      if (nested != nullptr && *nested) recognise(**nested, opset, found);
+      if (nested != nullptr && *nested) recognise(**nested, opset, found, masks);
     }
   }
 }
 
 }  // namespace
 
-std::map<std::string, std::size_t> recognise_patterns(Graph& graph, std::int64_t opset) {
+std::map<std::string, std::size_t> recognise_patterns(Graph& graph, std::int64_t opset,
+                                                      std::vector<RandomMask>* masks) {
   std::map<std::string, std::size_t> found;
-  recognise(graph, opset, found);
+  recognise(graph, opset, found, masks);
   return found;
 }
 

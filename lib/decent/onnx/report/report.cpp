@@ -289,6 +289,18 @@ std::vector<std::string> missing_parameters(const Model& file) {
   return missing;
 }
 
+std::string random_in_evaluation(const Translation& translation) {
+  std::vector<std::string> nodes;
+  for (const std::string& note : translation.notes) {
+    if (note.ends_with(kDrawsInEvaluation))
+      nodes.push_back(note.substr(0, note.size() - kDrawsInEvaluation.size() - 1));
+  }
+  if (nodes.empty()) return "";
+  return some_of(nodes, kNotesInBrief) +
+         ", as nothing in the file says that it is of training alone; a .pt2 package of two "
+         "programs, 'train' and 'eval', tells them apart (docs/models.md)";
+}
+
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail) {
   return Reporter(facts, detail).run();
 }

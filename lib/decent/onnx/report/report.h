@@ -24,6 +24,10 @@ enum class Detail {
   full,   // a line for each tensor
 };
 
+/// Nodes that draw random numbers in evaluation, too, and what to do about it; empty where there is
+/// none.
+std::string random_in_evaluation(const Translation& translation);
+
 /// Lines: where the file comes from, operators, patterns, what trains and what does not and why,
 /// what the export has lost or merged, and what follows from it for training.
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail);

@@ -197,7 +197,9 @@ std::string NodeContext::dtype(ElementType type) const {
   return *name;
 }
 
-void NodeContext::note(const std::string& text) { graph_.note(describe(node_) + " " + text); }
+void NodeContext::note(std::string_view text) {
+  graph_.note(describe(node_) + " " + std::string(text));
+}
 
 bool NodeContext::wants(std::size_t output) const {
   return output < node_.outputs.size() && !node_.outputs[output].empty();

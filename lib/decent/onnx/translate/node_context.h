@@ -100,7 +100,7 @@ class NodeContext {
   /// "torch.float32", and Unsupported for strings.
   std::string dtype(ElementType type) const;
   /// A line for the report.
-  void note(const std::string& text);
+  void note(std::string_view text);
 
   // Outputs.
 

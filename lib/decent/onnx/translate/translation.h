@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "decent/onnx/classify/classify.h"
@@ -61,6 +62,10 @@ struct Translation {
   std::vector<GradientStep> steps;
   std::vector<std::string> notes;  // for the report
 };
+
+/// How the note on a node ends whose random numbers no mode switches off.
+inline constexpr std::string_view kDrawsInEvaluation =
+    "draws random numbers when the model is evaluated, too";
 
 /// Runs forward() of a module without inputs and gives the tensors it returns: for parts of the
 /// graph that are the same in every run. Throws where it fails.

@@ -7,6 +7,7 @@
 #include "decent/onnx/format/parse.h"
 #include "decent/onnx/format/walk.h"
 #include "decent/onnx/format/wire_write.h"
+#include "decent/onnx/write/constant_masks.h"
 
 namespace decent::onnx {
 namespace {
@@ -107,11 +108,13 @@ class UseChecker {
 
 }  // namespace
 
-std::vector<Edit> inference_form(Input& file, const Model& model) {
+std::vector<Edit> inference_form(Input& file, const Model& model,
+                                 std::span<const RandomMask> masks) {
   UseChecker(file).check(model.graph);
   for (const Function& function : model.functions) UseChecker(file).check(function);
   std::vector<Edit> edits;
   for_each_node(model, [&](const Node& node) { edit_node(file, node, edits); });
+  add_constant_masks(file, model, masks, edits);
   sort_edits(edits);  // a node's attributes may stand before its outputs
   return edits;
 }

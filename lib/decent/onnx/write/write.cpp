@@ -166,7 +166,8 @@ void write_model(const Model& model, const Changes& changes, const std::filesyst
   refuse_overwriting(model, path);
   Input file(model.files.front()->bytes(), model.path);
   const Changed changed = changed_elements(changes.elements);
-  std::vector<Edit> edits = inference_form(file, model);
+  std::vector<Edit> edits;
+  if (!changes.for_training) edits = inference_form(file, model, changes.masks);
   for (const auto& [tensor, elements] : changed) edit_elements(file, *tensor, elements, edits);
   for (const OwnInitializer& own : changes.own) edits.push_back(own_initializer(model, own));
   const std::vector<std::filesystem::path> superseded = superseded_data(path, model);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decent/onnx/format/ir.h"
+#include "decent/onnx/patterns/patterns.h"
 
 namespace decent::onnx {
 
@@ -26,6 +27,9 @@ struct OwnInitializer {
 };
 
 struct Changes {
+  /// Whether the model is written as it was exported, not in its inference form.
+  bool for_training = false;
+  std::vector<RandomMask> masks = {};  // of the model
   std::vector<NewElements> elements;
   std::vector<OwnInitializer> own;
   /// Entries of the model's metadata_props, in place of those of their keys.
@@ -34,10 +38,10 @@ struct Changes {
 
 /// Writes `model` with `changes` to `path`, in its inference form: training_mode of
 /// BatchNormalization is 0 and its outputs of training are gone, Dropout has no training_mode
-/// input. All else is copied byte for byte: a model that is in that form already and has no changes
-/// gives the same file, where it has no external data. External data goes to one new file beside
-/// `path`, named after it (ExternalWriter). What nothing uses any more, such as an initializer that
-/// was Dropout's training_mode, stays.
+/// input, and `changes.masks` are ones. All else is copied byte for byte: a model that is in that
+/// form already and has no changes gives the same file, where it has no external data. External
+/// data goes to one new file beside `path`, named after it (ExternalWriter). What nothing uses any
+/// more, such as an initializer that was Dropout's training_mode, stays.
 ///
 /// However this ends, also with the process or the machine, what is found at `path` is whole: what
 /// stood there before with its data, or the new model with its own. When all is done, the data of a

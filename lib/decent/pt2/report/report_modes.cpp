@@ -26,6 +26,17 @@ std::string counted_switches(const ModeSurvey& modes, bool follows, Detail detai
   return some_of(counted_names(counts), most_names(detail));
 }
 
+// Of those that a flag does not bring back.
+std::string counted_lost(const ModeSurvey& modes) {
+  std::map<std::string, std::size_t> counts;
+  for (const ModeSwitch& each : modes.switches) {
+    const bool comes_back = each.kind == ModeSwitch::Kind::flag;
+    if (each.follows && !comes_back && each.kind != ModeSwitch::Kind::divisor)
+      ++counts[name_of(each)];
+  }
+  return some_of(counted_names(counts), most_names(Detail::brief));
+}
+
 std::vector<std::string> modules_of_frozen(const ModeSurvey& modes) {
   std::vector<std::string> names;
   for (const ModeSwitch& each : modes.switches) {
@@ -69,6 +80,28 @@ void add_eval_lines(const ModeSurvey& modes, Detail detail, std::vector<std::str
 
 }  // namespace
 
+std::string random_in_evaluation(const Translation& translation) {
+  if (translation.random.empty()) return "";
+  return counted_operators(translation.random, Detail::brief) +
+         ", as nothing in the program says that it is of training alone; a package of two "
+         "programs, 'train' and 'eval', tells them apart (docs/models.md)";
+}
+
+std::string lost_for_inference(const Translation& translation) {
+  const ModeSurvey& modes = translation.modes;
+  if (modes.mode == ExportedMode::eval) return "";
+  std::vector<std::string> parts;
+  const auto add = [&parts](const char* what, const std::string& which) {
+    if (!which.empty()) parts.push_back(what + which);
+  };
+  add("off: ", counted_lost(modes));
+  add("no longer written by forward: ", written_tensors(translation.writes, Detail::brief));
+  if (modes.mode == ExportedMode::train)
+    add("no longer frozen in eval mode: ",
+        counted_switches(modes, /*follows=*/false, Detail::brief));
+  return join(parts, "; ");
+}
+
 std::vector<std::string> mode_lines(const ImportFacts& facts, Detail detail) {
   const Translation& translation = facts.translation;
   if (facts.programs.are_two())
@@ -88,11 +121,8 @@ std::vector<std::string> mode_lines(const ImportFacts& facts, Detail detail) {
     lines.push_back("buffers and parameters that forward writes, in " +
                     std::string(is_always ? "both modes: " : "training alone: ") +
                     written_tensors(translation.writes, detail));
-  if (!translation.random.empty())
-    lines.push_back(
-        "random in evaluation, too, as nothing says that these are of training alone: " +
-        counted_operators(translation.random, detail) +
-        "; a package of two programs, 'train' and 'eval', tells them apart");
+  if (const std::string random = random_in_evaluation(translation); !random.empty())
+    lines.push_back("random in evaluation, too: " + random);
   return lines;
 }
 

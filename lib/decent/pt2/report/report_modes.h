@@ -12,4 +12,13 @@ namespace decent::pt2 {
 /// as it was, and what an export in eval mode has lost.
 std::vector<std::string> mode_lines(const ImportFacts& facts, Detail detail);
 
+/// Operators that draw random numbers in evaluation, too, and what to do about it; empty where
+/// there is none.
+std::string random_in_evaluation(const Translation& translation);
+
+/// What of training the inference form of the program (write/inference_form.h) cannot tell any
+/// more, for people: "off: stochastic depth 2; as they are: buffers mean". Empty where that is
+/// nothing.
+std::string lost_for_inference(const Translation& translation);
+
 }  // namespace decent::pt2

@@ -127,29 +127,34 @@ void write_record(const Archive& archive, const ZipEntry& entry, std::uint64_t o
   output.write(storage);
 }
 
-void add(const ExtraFile& extra, const Archive& archive, const Records& records, Output& output) {
-  const std::string name = "extra/" + extra.name;
-  const auto content = std::as_bytes(std::span(extra.content));
-  const ZipEntry* old = records.find(name);
-  if (old != nullptr && !old->deflated && std::ranges::equal(old->data, content)) return;
-  for (const ZipEdit& edit : edits_to_add(archive.file->bytes(), records.folder() + name,
-                                          extra.content, archive.what())) {
-    output.replace(edit);
+void add_records(const Archive& archive, const Records& records,
+                 const std::map<std::string, std::string>& added, Output& output) {
+  std::map<std::string, std::string_view> changed;  // by their names in the zip archive
+  for (const auto& [name, content] : added) {
+    const ZipEntry* old = records.find(name);
+    const auto bytes = std::as_bytes(std::span(content));
+    if (old == nullptr || old->deflated || !std::ranges::equal(old->data, bytes))
+      changed.emplace(records.folder() + name, content);
   }
+  if (changed.empty()) return;
+  std::vector<ZipAddition> additions;
+  for (const auto& [name, content] : changed) additions.push_back({name, content});
+  for (const ZipEdit& edit : edits_to_add(archive.file->bytes(), additions, archive.what()))
+    output.replace(edit);
 }
 
 }  // namespace
 
 void write_archive(const Archive& archive, const std::filesystem::path& path,
-                   const NewElements& new_elements, const ExtraFile* extra) {
+                   const Changes& changes) {
   const std::span<const std::byte> original = archive.file->bytes();
   const Records records(original, archive.what());
   Output output(path, original);
   for (const auto& [offset, tensors] : tensors_by_place(archive)) {
     const ZipEntry& entry = records.at(tensors.front().payload->record);
-    write_record(archive, entry, offset, tensors, new_elements, output);
+    write_record(archive, entry, offset, tensors, changes.elements, output);
   }
-  if (extra != nullptr) add(*extra, archive, records, output);
+  add_records(archive, records, changes.records, output);
   output.commit();
 }
 

@@ -1,0 +1,106 @@
+#include "decent/pt2/write/inference_form.h"
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
+
+#include "decent/core/error.h"
+#include "decent/pt2/analyse/target.h"
+
+namespace decent::pt2 {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+// NamedArgument of torch/_export/serde/schema.py.
+OrderedJson argument_of(const char* name, OrderedJson value) {
+  OrderedJson argument;
+  argument["name"] = name;
+  argument["arg"] = std::move(value);
+  argument["kind"] = static_cast<int>(NamedArgument::Kind::positional);
+  return argument;
+}
+
+OrderedJson real(double number) { return {{"as_float", number}}; }
+
+// The graph and the text of it side by side.
+class InferenceForm {
+ public:
+  InferenceForm(const ModeSurvey& modes, const BufferWrites& writes)
+      : modes_(modes), writes_(writes) {}
+
+  /// Whether anything has changed.
+  bool edit(const Graph& graph, OrderedJson& json) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
+      edit(graph.nodes[i], json.at("nodes").at(i));
+    return is_changed_;
+  }
+
+ private:
+  void edit(const Node& node, OrderedJson& json) {
+    OrderedJson& inputs = json.at("inputs");
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const auto* region = std::get_if<GraphArgument>(&node.inputs[i].value);
+      if (region != nullptr)
+        edit(*region->graph, inputs.at(i).at("arg").at("as_graph").at("graph"));
+    }
+    if (const ModeSwitch* found = modes_.following(node); found != nullptr && found->is_on)
+      turn_off(node, *found, json);
+    // Its numbers go into noise that is off alone.
+    if (modes_.noise_sources.contains(&node) && parse_target(node.target).name == "rand")
+      call(json, "zeros.default", inputs);
+    const auto write = writes_.find(&node);
+    if (write != writes_.end())
+      call(json, "alias.default",
+           OrderedJson::array({argument_of("self", inputs.at(write->second.input).at("arg"))}));
+  }
+
+  void turn_off(const Node& node, const ModeSwitch& found, OrderedJson& json) {
+    if (found.kind == ModeSwitch::Kind::noise) return fill(node, found.in_evaluation, json);
+    OrderedJson off = {{"as_bool", false}};
+    if (found.kind == ModeSwitch::Kind::probability) off = real(0);
+    if (found.kind == ModeSwitch::Kind::divisor) off = real(1);
+    for (OrderedJson& input : json.at("inputs")) {
+      if (input.at("name") == found.argument) input["arg"] = off;
+    }
+    is_changed_ = true;
+  }
+
+  // Noise that is the same number everywhere.
+  void fill(const Node& node, double number, OrderedJson& json) {
+    const bool is_in_place = parse_target(node.target).name.ends_with('_');
+    OrderedJson self = argument_of("self", json.at("inputs").at(0).at("arg"));
+    call(json, is_in_place ? "fill_.Scalar" : "full_like.default",
+         OrderedJson::array(
+             {std::move(self), argument_of(is_in_place ? "value" : "fill_value", real(number))}));
+  }
+
+  // Another operator, with the same result.
+  void call(OrderedJson& json, const char* target, OrderedJson inputs) {
+    json["target"] = std::string("torch.ops.aten.") + target;
+    json["inputs"] = std::move(inputs);
+    is_changed_ = true;
+  }
+
+  const ModeSurvey& modes_;
+  const BufferWrites& writes_;
+  bool is_changed_ = false;
+};
+
+}  // namespace
+
+std::optional<std::string> inference_form(const ExportedProgram& program, const ModeSurvey& modes,
+                                          const BufferWrites& writes, std::string_view json) {
+  if (modes.mode == ExportedMode::eval) return std::nullopt;  // what it writes it writes in both
+  try {
+    OrderedJson text = OrderedJson::parse(json);
+    InferenceForm form(modes, writes);
+    if (!form.edit(program.graph, text.at("graph_module").at("graph"))) return std::nullopt;
+    return text.dump();
+  } catch (const OrderedJson::exception&) {
+    throw UserError("program '" + program.name + "' has keys twice, and cannot be written");
+  }
+}
+
+}  // namespace decent::pt2

@@ -1,0 +1,62 @@
+"""Reads a written model as its users do, without decent-train: the mean loss of some samples, three times.
+
+    python read_export.py MODEL DATA.npz
+
+The model is a .pt2 file (of two programs: "eval"), an .onnx file or TorchScript; prints a JSON object with "losses" and
+"random", the operators in the file that draw random numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+Forward = Callable[[np.ndarray], torch.Tensor]
+
+
+def exported(path: str) -> tuple[Forward, list[str]]:
+    from torch.export.pt2_archive._package import load_pt2
+
+    programs = load_pt2(path).exported_programs
+    program = programs["eval"] if "eval" in programs else torch.export.load(path)
+    targets = [node.target for module in program.graph_module.modules() if hasattr(module, "graph") for node in module.graph.nodes]
+    random = [str(each) for each in targets if str(each).startswith(("aten.rand", "aten.bernoulli"))]
+    module = program.module()
+    return lambda x: module(torch.from_numpy(x)), random
+
+
+def onnx(path: str) -> tuple[Forward, list[str]]:
+    import onnx as package
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    model = package.load(path)
+    package.checker.check_model(model, full_check=True)
+    operators = [node.op_type for nodes in (model.graph.node, *(each.node for each in model.functions)) for node in nodes]
+    random = [each for each in operators if each.startswith("Random") or each == "Bernoulli"]
+    return lambda x: torch.from_numpy(session.run(None, {name: x})[0]), random
+
+
+def torchscript(path: str) -> tuple[Forward, list[str]]:
+    module = torch.jit.load(path)
+    return lambda x: module(torch.from_numpy(x)), []
+
+
+def main(path: str, data: str) -> None:
+    torch.set_num_threads(1)
+    forward, random = {"pt2": exported, "onnx": onnx, "pt": torchscript}[path.rsplit(".", 1)[1]](path)
+    with np.load(data) as fields, torch.no_grad():
+        x, y = fields["x"], torch.from_numpy(fields["y"])
+        outputs = [forward(x) for _ in range(3)]
+    losses = [F.cross_entropy(each.flatten(0, -2), y.flatten()).item() for each in outputs]
+    print(json.dumps({"losses": losses, "random": random}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
