@@ -302,6 +302,69 @@ def test_a_traced_dropout_that_stays_on_is_said_at_the_export_too(tmp_path: Path
     assert run.ended[0].err.count("1 x dropout") == 2, run.ended[0].err
 
 
+def nodes_of_dropout(x: str, y: str) -> list:
+    """As PyTorch's legacy exporter writes a dropout in place."""
+    import onnx
+    from onnx import helper
+
+    keep = helper.make_tensor("keep", onnx.TensorProto.FLOAT, [], [0.7])
+    return [helper.make_node("Constant", [], [f"{y}_keep"], value=keep),
+            helper.make_node("RandomUniformLike", [x], [f"{y}_random"]),
+            helper.make_node("Less", [f"{y}_random", f"{y}_keep"], [f"{y}_less"]),
+            helper.make_node("Cast", [f"{y}_less"], [f"{y}_cast"], to=onnx.TensorProto.FLOAT),
+            helper.make_node("Div", [f"{y}_cast", f"{y}_keep"], [f"{y}_mask"]),
+            helper.make_node("Mul", [x, f"{y}_mask"], [y])]
+
+
+def onnx_of_functions(folder: Path, inside: slice) -> Path:
+    """Two layers, each with a dropout, of which the nodes `inside` are a function that both call."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    rng = np.random.default_rng(1)
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
+    nodes = nodes_of_dropout("x", "y")[inside]
+    inputs = [name for name in nodes[0].input] if len(nodes) == 1 else ["x"]
+    function = helper.make_function("local", "drop", inputs, [nodes[-1].output[0]], nodes, opsets)
+    graph, values = [], "x"
+    for layer, (rows, columns) in enumerate([(8, 16), (16, 4)]):
+        graph.append(helper.make_node("MatMul", [values, f"w{layer}"], [f"h{layer}"]))
+        calls = nodes_of_dropout(f"h{layer}", f"d{layer}")
+        replaced = calls[inside]
+        read = [replaced[0].input[0]] if len(replaced) == 1 else [f"h{layer}"]
+        calls[inside] = [helper.make_node("drop", read, [replaced[-1].output[0]], domain="local")]
+        graph += calls
+        values = f"d{layer}"
+    shapes = {"x": ["n", 8], values: ["n", 4]}
+    infos = {name: helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in shapes.items()}
+    weights = [numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32) * 0.3, f"w{index}")
+               for index, shape in enumerate([(8, 16), (16, 4)])]
+    made = helper.make_graph(graph, "g", [infos["x"]], [infos[values]], weights)
+    folder.mkdir(parents=True, exist_ok=True)
+    model = helper.make_model(made, functions=[function], opset_imports=opsets, ir_version=9)
+    onnx.save(model, str(folder / "model.onnx"))
+    return folder / "model.onnx"
+
+
+def test_random_masks_in_a_function_that_is_called_twice(tmp_path: Path) -> None:
+    data = vectors()
+    run = train(tmp_path, settings(onnx_of_functions(tmp_path, slice(0, 6)), data, steps=STEPS))
+    found = read(run.folder / "model.onnx", data)
+    np.testing.assert_allclose(found.losses, run.evaluation["loss"], rtol=1e-5)
+    assert not found.random
+
+
+def test_random_masks_over_several_functions_have_no_form_for_inference(tmp_path: Path) -> None:
+    """The run keeps its other files, and says why it has no model.onnx and what to do."""
+    data = vectors()
+    file = onnx_of_functions(tmp_path, slice(1, 2))
+    run = train(tmp_path, settings(file, data, steps=STEPS))
+    assert not (run.folder / "model.onnx").exists() and (run.folder / "model.pt").exists()
+    assert_says(run.ended[0].err, "model.onnx", "is not written", "no form for inference", "model.export_mode: train")
+    again = train(tmp_path / "again", settings(file, data, steps=STEPS, model={"export_mode": "train"}))
+    assert (again.folder / "model.onnx").exists()
+
+
 def test_one_entry_of_the_archive_changes(tmp_path: Path) -> None:
     """The program, which stays the text that torch.export.load reads; an eval export is copied as it is."""
     _, file, data = trained("cnn", "pt2", tmp_path / "first")

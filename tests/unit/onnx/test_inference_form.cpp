@@ -115,8 +115,10 @@ TEST_F(InferenceForm, DoesNotExistWhereTrainingsOutputsAreUsed) {
   EXPECT_THAT(
       refusal_to_write(model_bytes(norm({"z", "rm"}, int_attribute("training_mode", 1)) +
                                    node_field(node("Add", {"z", "rm"}, {"y"}, bytes(3, "sum"))))),
-      HasSubstr("node that makes 'z' (BatchNormalization) makes 'rm' in training only, and node "
-                "'sum' (Add) uses it: the model has no form for inference"));
+      HasSubstr(
+          "node that makes 'z' (BatchNormalization) makes 'rm' in training only, and node "
+          "'sum' (Add) uses it: the model has no form for inference; model.export_mode: train "
+          "writes it as it is"));
   EXPECT_THAT(refusal_to_write(model_bytes(norm({"y", "rm"}, "") + output("rm"))),
               HasSubstr("makes 'rm' in training only, and an output of the graph uses it"));
   const std::string inner = output("rm");

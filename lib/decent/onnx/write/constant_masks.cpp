@@ -87,8 +87,8 @@ class ConstantMask {
     if (found != nodes.end()) return *found;
     file_.fail(
         "a dropout or stochastic depth that is written as random numbers has nodes in several "
-        "functions: the model has no form for inference; model.export_mode: train writes it as it "
-        "is");
+        "functions: the model has no form for inference; " +
+        std::string(kWrittenAsItIs));
   }
 
   // A graph and a function have their nodes in different fields.

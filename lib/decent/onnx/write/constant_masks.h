@@ -9,6 +9,9 @@
 
 namespace decent::onnx {
 
+/// What to do where a model has no form for inference.
+inline constexpr const char* kWrittenAsItIs = "model.export_mode: train writes it as it is";
+
 /// Edits that make each mask of random numbers one of ones of its shape and type. Throws UserError
 /// where one has nodes in several functions of the model.
 void add_constant_masks(Input& file, const Model& model, std::span<const RandomMask> masks,

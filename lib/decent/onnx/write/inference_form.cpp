@@ -98,7 +98,8 @@ class UseChecker {
     const auto found = gone_.find(name);
     if (found == gone_.end() || name.empty()) return;
     file_.fail(name_in_messages(*found->second) + " makes " + in_quotes(name) +
-               " in training only, and " + user + " uses it: the model has no form for inference");
+               " in training only, and " + user +
+               " uses it: the model has no form for inference; " + kWrittenAsItIs);
   }
 
   const Input& file_;
