@@ -119,6 +119,35 @@ def test_signal_to_one_worker(tmp_path: Path) -> None:
         assert_stopped(run.said(), run.run, "SIGTERM to worker 1")
 
 
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1"])
+def test_signal_to_one_worker_at_any_moment_of_the_start(name: str, tmp_path: Path) -> None:
+    """Nobody was lost: a restart would go on with what somebody asked to end."""
+    ended = set()
+    for i in range(2 * MOMENTS):
+        with Supervised(tmp_path / str(i), ENDLESS, 2, "--max-restarts", 1) as run:
+            run.wait_for_workers()
+            time.sleep(0.6 * i / (2 * MOMENTS))
+            os.kill(run.living()[i % 2], getattr(signal, name))
+            code = run.wait(ENDS_S)
+            ended.add(code)
+            assert "starting all workers again" not in run.said()
+            if code == 75:
+                assert_stopped(run.said(), run.run, f"{name} to worker {i % 2}")
+            else:
+                assert code == 128 + getattr(signal, name), f"{i}: {code}\n{run.said()}"
+                assert f"ended before there was anything to save ({name} to worker {i % 2})" in run.said()
+                assert run.run.checkpoints == []
+    assert 128 + getattr(signal, name) in ended
+
+
+def test_signal_to_one_worker_that_only_reads(tmp_path: Path) -> None:
+    train_supervised(tmp_path, merged(SETTINGS, {"train": {"steps": 20}}), 2)
+    with Supervised(tmp_path, SETTINGS, 2, "--eval-only", "--set", "data.eval_batch_size=1") as run:
+        run.wait_for_workers()
+        os.kill(run.living()[1], signal.SIGTERM)
+        assert run.wait(AT_ONCE_S) == 128 + signal.SIGTERM, run.said()
+
+
 def test_second_signal_to_the_parent(tmp_path: Path) -> None:
     with Supervised(tmp_path, merged(ENDLESS, {"parallel": {"timeout_s": 60}}), 2) as run:
         run.wait_until_it_trains()

@@ -19,11 +19,17 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kSameRequest = 200ms;
 constexpr auto kLookAgain = 500ms;
 constexpr std::chrono::duration<double> kAtStart = 2s;
+constexpr auto kNothingSaved = "before there was anything to save";
 
 // SIGHUP is left alone where nohup has said so.
 bool is_ignored(int signal) {
   struct sigaction now {};
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+// A worker without a handler for one of these is ended by it: there is nothing to save yet.
+bool asks_to_stop(int signal) {
+  return signal == SIGTERM || signal == SIGINT || signal == SIGUSR1 || signal == SIGHUP;
 }
 
 // Signals are taken by wait() alone, so that none interrupts anything.
@@ -79,6 +85,8 @@ class Supervisor {
     while (group.running() > 0) {
       if (const auto signal = signals_.wait()) take(*signal, group);
       for (const WorkerEnd& end : group.take_ended()) {
+        if (!asked_by_ && asks_to_stop(end.signal))
+          kill(end.signal, group, kNothingSaved, " to worker " + std::to_string(end.rank));
         if (!end.failed() || first) continue;
         first = end;
         failed = Clock::now();
@@ -102,17 +110,17 @@ class Supervisor {
       asked_by_ = signal;
       asked_ = Clock::now();
       if (group.saves_on_signals()) return group.signal(signal == SIGHUP ? SIGTERM : signal);
-      return kill(signal, group, "before there was anything to save");
+      return kill(signal, group, kNothingSaved);
     }
     if (from_terminal || Clock::now() > asked_ + kSameRequest)
       kill(signal, group, "at once by a second signal");
   }
 
-  void kill(int signal, WorkerGroup& group, const std::string& how) {
+  void kill(int signal, WorkerGroup& group, const std::string& how, const std::string& to = "") {
     if (killed_by_) return;
     killed_by_ = signal;
     group.signal(SIGKILL);
-    options_.say("ended " + how + " (" + signal_name(signal) + ")");
+    options_.say("ended " + how + " (" + signal_name(signal) + to + ")");
   }
 
   void say_signal(const WorkerEnd& end) const {

@@ -28,8 +28,9 @@ struct SupervisorOptions {
 /// Returns when no worker is left: the exit code of the first one that failed, 3 if a signal ended
 /// it, 0 if none failed. The first SIGINT, SIGTERM, SIGUSR1 or SIGHUP is passed on, so that the
 /// workers save and stop (exit code 75). A second one, or a first one while there is nothing to
-/// save, kills the workers: 128 and the signal's number. SIGHUP that this process ignores is not
-/// taken. Only for a process with one thread. Throws UserError if workers cannot be started.
+/// save, kills the workers: 128 and the signal's number. The same holds for a signal to one worker
+/// while there is nothing to save. SIGHUP that this process ignores is not taken. Only for a
+/// process with one thread. Throws UserError if workers cannot be started.
 int supervise(const SupervisorOptions& options);
 
 }  // namespace decent
