@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ports import free_port
 from program import PROGRAM, run_commands
 from runs import DIGITS_MLP, Run, assert_same_run, assert_says, error_message, merged, recipe, train, write_recipe
 from supervised import ENDLESS, SETTINGS, Supervised, surroundings, train_supervised
@@ -98,13 +99,31 @@ def test_output_of_other_commands_that_cannot_be_written(tmp_path: Path) -> None
 
 # ---- limits --------------------------------------------------------------------------------------------------------
 
-def test_few_descriptors(tmp_path: Path) -> None:
-    """Enough for a run of two; of very few it says so."""
-    code, _, err = in_shell('ulimit -n 40 && "$@"', tmp_path / "enough")
-    assert code == 0, err
-    code, _, err = in_shell('ulimit -n 5 && "$@"', tmp_path / "few")
-    assert code == 2 and err.count("decent-train: error:") == 1, err
-    assert_says(err, "cannot start 2 workers", "Too many open files")
+@pytest.mark.parametrize("limit", ["-n 40", "-Sn 16"], ids=["enough", "soft"])
+def test_enough_descriptors(limit: str, tmp_path: Path) -> None:
+    """A soft limit is the program's own to raise."""
+    code, _, err = in_shell(f'ulimit {limit} && "$@"', tmp_path)
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.parametrize("limit", [5, 10, 14, 16, 18, 20, 22, 24])
+def test_few_descriptors(limit: int, tmp_path: Path) -> None:
+    """Before anything is tried: each of these ran out of them at another place."""
+    code, _, err = in_shell(f'ulimit -n {limit} && "$@"', tmp_path)
+    assert code == 2 and err.count("decent-train: error:") == 1 and "MASTER_PORT" not in err, err
+    assert_says(err, "too few open files", "2 workers", f"the limit is {limit}.", "ulimit -n 1024")
+    assert not (tmp_path / "run").exists()
+
+
+def test_few_descriptors_without_a_supervisor(tmp_path: Path) -> None:
+    config = write_recipe(tmp_path, SHORT)
+    limited = ["bash", "-c", 'ulimit -n 16 && exec "$@"', "bash", PROGRAM, config]
+    port = free_port()
+    places = [{"RANK": rank, "WORLD_SIZE": 2, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1",
+               "MASTER_PORT": port} for rank in range(2)]
+    for ended in run_commands([limited] * 2, [surroundings(**place) for place in places], tmp_path):
+        assert ended.code == 2, ended
+        assert_says(ended.err, "too few open files", "the limit is 16.")
 
 
 def test_no_more_processes(open_folder: Path) -> None:

@@ -15,6 +15,7 @@
 #include "decent/comm/gloo.h"
 #include "decent/comm/meeting.h"
 #include "decent/comm/mesh.h"
+#include "decent/comm/open_files.h"
 #include "decent/comm/shared_memory/shared_communicator.h"
 #include "decent/core/host.h"
 #include "decent/core/random_name.h"
@@ -139,6 +140,7 @@ World::World(const Launch& launch, WorldOptions options)
     start_control({host_name()}, std::vector<Socket>(1), std::move(options));
     return;
   }
+  allow_open_files(launch.world_size);
   meeting_ =
       std::make_unique<Meeting>(launch_, to_milliseconds(options.timeout), options.timeout_setting);
   meet(std::move(options));

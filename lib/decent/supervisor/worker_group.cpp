@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "decent/comm/open_files.h"
 #include "decent/core/error.h"
 #include "decent/supervisor/processors.h"
 #include "decent/supervisor/worker_environment.h"
@@ -83,6 +84,7 @@ WorkerEnd end_of(int rank, pid_t process, int status) {
 WorkerGroup::WorkerGroup(const WorkerCommand& command, int workers)
     : workers_(static_cast<std::size_t>(workers)) {
   check_can_start(command.program);
+  if (workers > 1) allow_open_files(workers);
   const Socket store = listen_on("127.0.0.1");
   try {
     for (int rank = 0; rank < workers; ++rank) start(command, rank, store);
