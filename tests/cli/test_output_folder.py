@@ -160,3 +160,27 @@ def test_a_pipe_in_place_of_a_file(name: str, flags: tuple, tmp_path: Path) -> N
         assert_says(error_message(ended), "metrics.jsonl")
     else:
         assert_says(error_message(ended, code=6), f"cannot write '{tmp_path / 'run' / name}': it is a pipe, not a file")
+
+
+@pytest.mark.parametrize("name", ["model.pt", "model.safetensors", "model-best.pt", "data.json", "run.log", "report.html"])
+@pytest.mark.parametrize("flags", [(), ("--resume", "auto")], ids=["new", "resume"])
+def test_a_folder_in_place_of_a_file(name: str, flags: tuple, tmp_path: Path) -> None:
+    """Before training, not when the file is written at last."""
+    own = recipe(train={"steps": 2}, checkpoint={"every_steps": 1, "keep_best": "loss"}, eval={"every_steps": 1})
+    if flags:
+        train(tmp_path, own)
+    (tmp_path / "run" / name).unlink(missing_ok=True)
+    (tmp_path / "run" / name).mkdir(parents=True)
+    before = snapshot(tmp_path / "run")
+    for workers in (1, 2):
+        ended = attempt(tmp_path, own, *flags, "--set", "train.steps=3", workers=workers)
+        assert_says(error_message(ended), f"'{tmp_path / 'run' / name}' is a folder", "--set output=DIR")
+    assert snapshot(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize(("flag", "name"), [("--export", "x.pt"), ("--export", "x.safetensors"), ("--predict", "x.csv")])
+def test_a_folder_in_place_of_an_exported_file(flag: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    own = recipe(data={"predict": {"format": "builtin", "name": "digits", "split": "test"}})
+    ended = attempt(tmp_path, own, "--checkpoint", "none", flag, tmp_path / name)
+    assert_says(error_message(ended), flag, f"'{tmp_path / name}' is a folder", "choose another name or folder")

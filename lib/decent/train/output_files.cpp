@@ -147,7 +147,7 @@ void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
                      "copy the recipe to another place for --config, or choose another folder "
                      "with --set output=DIR"});
   for (const fs::path& file : {folder.metrics(), folder.data(), folder.log(), folder.report(),
-                               folder.lock(), folder.trace(rank)})
+                               folder.skipped(), folder.lock(), folder.trace(rank)})
     outputs.push_back({where, file, other_folder});
   for (const RunModel which : {RunModel::last, RunModel::best}) {
     if (which == RunModel::best && !recipe.checkpoint.keep_best) continue;
@@ -177,6 +177,18 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
     outputs.push_back({"--export", *command.export_file, "choose another name or folder"});
   }
   return outputs;
+}
+
+// Only renaming the finished file would fail, at the end of a training.
+void refuse_folders(std::span<const OutputFile> outputs) {
+  for (const OutputFile& output : outputs) {
+    std::error_code absent;
+    if (output.folder || !fs::is_directory(output.path, absent)) continue;
+    throw UserError(
+        output.where + ": '" + output.path.string() +
+        "' is a folder, and a file of this name is to be written: move the folder away, or " +
+        output.way_out);
+  }
 }
 
 // Other files that this command, or the run, writes.
@@ -213,7 +225,9 @@ void check_outputs(const CommandFiles& command, const Recipe& recipe, const Mode
   if (command.predict_file) check_predictions(command, RunFolder(recipe.output));
   std::vector<InputFile> inputs = inputs_of(command, recipe);
   if (model != nullptr) add_external_data(*model, inputs);
-  refuse_to_replace(inputs, outputs_of(command, recipe));
+  const std::vector<OutputFile> outputs = outputs_of(command, recipe);
+  refuse_to_replace(inputs, outputs);
+  refuse_folders(outputs);
 }
 
 }  // namespace decent

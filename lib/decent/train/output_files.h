@@ -45,8 +45,9 @@ struct CommandFiles {
   int rank = 0;
 };
 
-/// Throws UserError where the command would write over a file that it or the recipe names. The
-/// external data of a model is only known with the model. Nothing is written.
+/// Throws UserError where the command would write over a file that it or the recipe names, or where
+/// a folder stands in the place of a file to be written. The external data of a model is only known
+/// with the model. Nothing is written.
 void check_outputs(const CommandFiles& command, const Recipe& recipe, const Model* model = nullptr);
 
 }  // namespace decent
