@@ -33,8 +33,8 @@ def test_a_class_that_the_model_does_not_have(wrong: int, which: str, workers: i
     bad = arrays(tmp_path / "bad.npz", labels(late=wrong))
     data = {"train": good, "eval": good, which: bad}
     message = refused(tmp_path / "run", recipe(DIGITS_MLP, data=data), workers=workers)
-    assert_says(message, f"data.{which}: sample {LATE}, counted from 0: the target has class {wrong}, the model's output has "
-                         "10 classes: 0 to 9")
+    assert_says(message, f"data.{which}: sample {LATE} ('{tmp_path / 'bad.npz'}'), counted from 0: the target has class {wrong}, "
+                         "the model's output has 10 classes: 0 to 9")
 
 
 def test_a_row_of_a_file(tmp_path: Path) -> None:

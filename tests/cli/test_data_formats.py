@@ -99,7 +99,7 @@ def test_an_id_beyond_the_table(tmp_path: Path) -> None:
     (tmp_path / "ids.bin").write_bytes(ids.tobytes())
     source = {"format": "tokens", "path": str(tmp_path / "ids.bin"), "length": 8}
     own = recipe(CHAR_GPT, data={"train": source, "eval": None, "batch_size": 4, "shuffle": False}, train={"steps": 10})
-    assert_says(refused(tmp_path / "run", own), "data.train: sample 20, counted from 0: the target has class 300")
+    assert_says(refused(tmp_path / "run", own), f"data.train: sample 20 ('{tmp_path / 'ids.bin'}'), counted from 0: the target has class 300")
     ids[:] = 300
     (tmp_path / "ids.bin").write_bytes(ids.tobytes())
     assert_says(refused(tmp_path / "all", own), "index out of range", "The largest number in field 'x' of the batch is 300: sample 0")

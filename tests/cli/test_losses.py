@@ -174,7 +174,7 @@ def test_field_that_is_not_finite(workers: int, field: str, named: str, tmp_path
     step, rank = 50 // (8 * workers) + 1, 50 % workers
     assert text.count("error:") == 1
     assert_says(text, f"the loss of step {step} is nan", f"{named} is the first that is not finite (1 of its",
-                ": sample 50 of data.train, counted from 0.", "np.isfinite")
+                f": sample 50 ('{tmp_path / 'data.safetensors'}') of data.train, counted from 0.", "np.isfinite")
     assert "optimizer.lr" not in text  # is not to blame
     if workers > 1:
         assert f"error: rank {rank}: " in text

@@ -216,7 +216,7 @@ def test_class_out_of_range_in_a_later_step(model, fields, tmp_path: Path) -> No
     y = np.zeros(200, np.int64)
     y[90] = 7
     message = refused(tmp_path, recipe(model("mlp"), fields(y=y), data={"shuffle": False, "eval": None}))
-    assert_says(message, "data.train: sample 90, counted from 0: ", "class 7", "3 classes")
+    assert_says(message, "data.train: sample 90 ('", "'), counted from 0: ", "class 7", "3 classes")
 
 
 def test_refused_alike_by_three_workers(model, data, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ std::optional<std::string> bad_field(const Task& task, const TrainedBatch& batch
     const std::string name =
         "field '" + data.field(i).name + "' of the batch" + (is_target ? " (model.target)" : "");
     const auto row = static_cast<std::size_t>(first_bad_row(field));
-    return first_bad(name, field, bad) + ": sample " + std::to_string(batch.samples[row]) + " of " +
+    return first_bad(name, field, bad) + ": " + data.text_of(batch.samples[row]) + " of " +
            data.key +
            ", counted from 0.\nWhere such values are not meant, replace them in the data or leave "
            "out "

@@ -134,6 +134,21 @@ std::shared_ptr<LeftOut> left_out_of(const DataRecipe& data, DataUse use) {
                                                             : LeftOut::Instead::nothing);
 }
 
+// Of all formats: whatever is a path among their keys is read.
+std::string files_text(const SourceRecipe& source) {
+  constexpr std::size_t kShown = 3;
+  std::vector<std::string> files;
+  const auto add = [&](const std::filesystem::path& file) {
+    files.push_back("'" + file.string() + "'");
+  };
+  for (const auto& [name, value] : source.options.all()) {
+    if (const auto* one = std::get_if<std::filesystem::path>(&value)) add(*one);
+    if (const auto* several = std::get_if<Paths>(&value))
+      std::for_each(several->begin(), several->end(), add);
+  }
+  return some_of(files, kShown);
+}
+
 std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {
   constexpr std::size_t kShownNames = 20;
   const std::vector<Field>& fields = data.samples->fields();
@@ -157,6 +172,16 @@ Batch DataSet::read(std::span<const std::int64_t> indices, std::int64_t epoch,
   } catch (const UserError& error) {
     throw UserError(key + ": " + error.what());
   }
+}
+
+// A source of one file does not say with each sample which one that is.
+std::string DataSet::text_of(std::int64_t sample) const {
+  const SampleOrigin origin = samples->source().origin_of(sample);
+  std::vector<std::string> place;
+  if (!origin.file.empty() || !files.empty())
+    place.push_back(origin.file.empty() ? files : "'" + origin.file + "'");
+  if (origin.row && origin.row != sample) place.push_back("row " + std::to_string(*origin.row));
+  return "sample " + std::to_string(sample) + (place.empty() ? "" : " (" + join(place) + ")");
 }
 
 std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most) {
@@ -213,7 +238,8 @@ DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use,
                .left_out = left_out_of(recipe.data, use),
                .fields = {},
                .has_target = true,
-               .content = {}};
+               .content = {},
+               .files = files_text(source_of(key, recipe.data))};
   try {
     data.samples = std::make_shared<Samples>(open_samples(key, recipe, use, data.left_out, known));
     data.content = content_of(data.samples->source(), data.left_out != nullptr);

@@ -22,12 +22,15 @@ struct DataSet {
       fields;  // the model's inputs in the order of model.inputs, then the target if there is one
   bool has_target = true;
   std::string content;  // see content_of
+  std::string files;    // as the recipe names them, in quotes; empty for builtin data
 
   const Field& field(std::size_t number) const { return samples->fields()[fields[number]]; }
   std::int64_t size() const { return samples->size(); }
   /// A batch of `fields`; see Samples::read. Errors name `key`.
   Batch read(std::span<const std::int64_t> indices, std::int64_t epoch = 0,
              HostMemory memory = HostMemory::pageable) const;
+  /// "sample 7 ('d.npz')", with its row where that is another number.
+  std::string text_of(std::int64_t sample) const;
   /// The target among the fields of a batch; undefined where the model gives its loss itself.
   at::Tensor target_in(const std::vector<at::Tensor>& batch) const {
     return has_target ? batch.back() : at::Tensor();

@@ -25,15 +25,6 @@ bool is_integer(DType dtype) {
   return at::isIntegralType(scalar_type(dtype), /*includeBool=*/false);
 }
 
-std::string name_of(const Source& source, std::int64_t sample) {
-  const SampleOrigin origin = source.origin_of(sample);
-  std::vector<std::string> place;
-  if (!origin.file.empty()) place.push_back("'" + origin.file + "'");
-  if (origin.row && origin.row != sample) place.push_back("row " + std::to_string(*origin.row));
-  return "sample " + std::to_string(sample) + (place.empty() ? "" : " (" + join(place) + ")") +
-         ", counted from 0";
-}
-
 // Which sample has the largest number of those that a table of embeddings may not have.
 std::string largest_numbers(const Task& task, const DataSet& data,
                             std::span<const std::int64_t> samples, const Batch& batch) {
@@ -48,7 +39,7 @@ std::string largest_numbers(const Task& task, const DataSet& data,
             std::to_string(largest[row].item<std::int64_t>());
     const bool is_known = std::ssize(samples) == batch.samples();  // none is left out
     if (is_known)
-      text += ": " + name_of(data.samples->source(), samples[static_cast<std::size_t>(row)]);
+      text += ": " + data.text_of(samples[static_cast<std::size_t>(row)]) + ", counted from 0";
   }
   return text;
 }
@@ -105,7 +96,8 @@ class SampleCheck {
     try {
       check_target(target->bytes.data(), target->shape);
     } catch (const UserError& error) {
-      throw UserError(data_.key + ": " + name_of(source_, sample) + ": " + error.what());
+      throw UserError(data_.key + ": " + data_.text_of(sample) +
+                      ", counted from 0: " + error.what());
     }
   }
 
@@ -193,8 +185,8 @@ void throw_for_batch(const Task& task, const DataSet& data, std::span<const std:
   if (step && samples_text.empty()) {
     std::vector<std::string> numbers;
     for (const std::int64_t sample : samples) numbers.push_back(std::to_string(sample));
-    samples_text =
-        ".\nThe batch is of the samples " + some_of(numbers, kShown) + ", counted from 0";
+    samples_text = ".\nThe batch is of the samples " + some_of(numbers, kShown) +
+                   (data.files.empty() ? "" : " of " + data.files) + ", counted from 0";
   }
   throw UserError(where + data.key + ": " + text + samples_text);
 }
