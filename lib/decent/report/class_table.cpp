@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "decent/core/csv_cell.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/text.h"
-#include "decent/report/csv_cell.h"
 
 namespace decent {
 namespace {
@@ -131,7 +131,7 @@ std::optional<ConfusionMatrix> read_confusion(const std::filesystem::path& file)
   for (std::size_t i = 1; i < rows.size(); ++i) {
     if (rows[i].size() != rows.size())
       throw UserError("row " + std::to_string(i) + " has not as many columns as there are rows");
-    matrix.names.push_back(text_in_cell(rows[i][0]));
+    matrix.names.emplace_back(without_mark(rows[i][0]));
     for (std::size_t j = 1; j < rows[i].size(); ++j) matrix.counts.push_back(count_in(rows[i][j]));
   }
   return matrix;

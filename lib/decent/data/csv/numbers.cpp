@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "decent/core/csv_cell.h"
 #include "decent/data/learned.h"
 
 namespace decent::csv {
@@ -58,7 +59,9 @@ std::optional<std::int64_t> integer_in(std::string_view text) {
   return value;
 }
 
-std::string_view word_in(const Cell& cell) { return cell.quoted ? cell.text : trimmed(cell.text); }
+std::string_view word_in(const Cell& cell) {
+  return without_mark(cell.quoted ? cell.text : trimmed(cell.text));
+}
 
 std::optional<std::size_t> place_of(std::string_view word, const std::vector<std::string>& sorted) {
   const auto found = std::lower_bound(sorted.begin(), sorted.end(), word);

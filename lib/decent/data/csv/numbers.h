@@ -26,8 +26,9 @@ Number number_in(std::string_view text);
 /// A whole number that fits into int64.
 std::optional<std::int64_t> integer_in(std::string_view text);
 
-/// A cell as a word: without the blanks around it, unless it is in quotes. A word may be empty,
-/// which means that it is missing.
+/// A cell as a word: without the blanks around it, unless it is in quotes, and without the mark
+/// that tables for spreadsheets put in front (csv_cell.h). A word may be empty, which means that it
+/// is missing.
 std::string_view word_in(const Cell& cell);
 
 /// The number of `word` in `sorted`, which is sorted bytewise.

@@ -3,6 +3,7 @@
 #include <map>
 #include <optional>
 
+#include "decent/core/csv_cell.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/quote.h"
@@ -35,11 +36,11 @@ class Rows {
     while (at_end_of_line() && !text_.empty()) end_line();
     if (text_.empty()) return std::nullopt;
     Row row{.file = {}, .label = {}, .line = line_};
-    row.file = field();
+    row.file = without_mark(field());
     const bool has_label = text_.starts_with(',');
     if (has_label) {
       text_.remove_prefix(1);
-      row.label = field();
+      row.label = without_mark(field());
     }
     if (text_.starts_with(',')) wrong(row.line, "more than two fields; quote those with commas");
     if (row.file.empty()) wrong(row.line, "the name of the file is empty");

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "decent/core/csv_cell.h"
 #include "decent/core/file.h"
-#include "decent/report/csv_cell.h"
 #include "decent/report/predictions/formats.h"
 #include "decent/report/predictions/sample_shape.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Texts in CSV files that are written.
+// Texts in CSV files: a mark in front of those that spreadsheets would take for formulas.
 
 #include <charconv>
 #include <string>
@@ -28,9 +28,9 @@ inline std::string csv_cell(const std::string& given) {
 }
 
 /// The text of a cell that csv_cell has written, out of its quotes.
-inline std::string text_in_cell(const std::string& cell) {
-  const bool is_marked = cell.starts_with('\'') && begins_as_formula(cell.substr(1));
-  return is_marked ? cell.substr(1) : cell;
+inline std::string_view without_mark(std::string_view text) {
+  const bool is_marked = text.starts_with('\'') && begins_as_formula(text.substr(1));
+  return is_marked ? text.substr(1) : text;
 }
 
 }  // namespace decent
