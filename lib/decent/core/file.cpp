@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -33,6 +34,9 @@ class Descriptor {
 
 std::string reason(int error) { return std::strerror(error); }
 
+constexpr std::size_t kMostText = std::size_t{1} << 30;
+constexpr std::size_t kMostLine = std::size_t{16} << 20;
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // that is copied at once
 constexpr std::string_view kTemporaryEnd = ".tmp";
 constexpr std::size_t kDigits = 8;  // between the name and that
 
@@ -137,9 +141,39 @@ void MappedFile::copy(std::size_t offset, std::span<std::byte> out) const {
 
 std::string read_text(const std::filesystem::path& path) {
   const MappedFile file(path);
+  if (file.bytes().size() > kMostText) {
+    throw UserError("'" + path.string() + "' has " + std::to_string(file.bytes().size()) +
+                    " bytes, and a file of its kind is read up to 1 GiB. It is damaged or another "
+                    "file: restore it, or move it away");
+  }
   std::string text(file.bytes().size(), '\0');
   file.copy(0, std::as_writable_bytes(std::span(text)));
   return text;
+}
+
+void for_each_line(const std::filesystem::path& path,
+                   const std::function<void(std::string_view line, bool ended)>& act) {
+  const MappedFile file(path);
+  std::string held;  // begins with a line
+  for (std::size_t offset = 0; offset < file.bytes().size();) {
+    const std::size_t old = held.size();
+    held.resize(old + std::min(kPiece, file.bytes().size() - offset));
+    file.copy(offset, std::as_writable_bytes(std::span(held).subspan(old)));
+    offset += held.size() - old;
+    std::size_t begin = 0;
+    for (std::size_t end = held.find('\n', old); end != std::string::npos;
+         end = held.find('\n', begin)) {
+      act(std::string_view(held).substr(begin, end - begin), true);
+      begin = end + 1;
+    }
+    held.erase(0, begin);
+    if (held.size() > kMostLine) {
+      throw UserError("'" + path.string() + "' has a line of more than 16 MiB, around byte " +
+                      std::to_string(offset) +
+                      ". It is damaged or another file: restore it, or move it away");
+    }
+  }
+  if (!held.empty()) act(held, false);
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,8 +39,15 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-/// The content of a text file. Throws UserError as MappedFile does.
+/// The content of a text file. Throws UserError as MappedFile does, and where the file has more
+/// than 1 GiB, as a sparse one may have that takes no space on the disk.
 std::string read_text(const std::filesystem::path& path);
+
+/// Calls `act` with each line of a text file, in the memory of a line. The end of the line is no
+/// part of it; `ended`: it has one. Throws UserError as MappedFile does, and where a line has more
+/// than 16 MiB.
+void for_each_line(const std::filesystem::path& path,
+                   const std::function<void(std::string_view line, bool ended)>& act);
 
 /// A file that is written piece by piece and appears under its name whole or not at all: it is
 /// written to a temporary file beside it, followed by fsync, rename and fsync of the folder.

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <string_view>
 
 #include "decent/core/error.h"
 #include "decent/core/file.h"
@@ -39,7 +39,7 @@ double number_in(const Json& object, const char* key) {
 }
 
 // Nothing where it is no line of this file.
-std::optional<Line> read_line(const std::string& text) {
+std::optional<Line> read_line(std::string_view text) {
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return std::nullopt;
   const auto step = object.find("step");
@@ -59,12 +59,11 @@ std::string text_of(const Json& line) {
 }
 
 template <typename Visit>
-void for_each_line(const std::filesystem::path& path, const Visit& visit) {
+void for_each_figure(const std::filesystem::path& path, const Visit& visit) {
   if (!std::filesystem::exists(path)) return;
-  std::istringstream all(read_text(path));
-  for (std::string text; std::getline(all, text);) {
+  for_each_line(path, [&](std::string_view text, bool) {
     if (const auto line = read_line(text)) visit(*line, text);
-  }
+  });
 }
 
 }  // namespace
@@ -135,14 +134,15 @@ void cut_metrics(const std::filesystem::path& path, const MetricsCut& cut) {
   // Whether the train line that comes next is one of a last step.
   bool ended_between = completion && completion->step == cut.step && cut.step % cut.log_every != 0;
   std::string kept;
-  for_each_line(path, [&](const Line& line, const std::string& text) {
+  for_each_figure(path, [&](const Line& line, std::string_view text) {
     if (line.kind == "end" || line.step > cut.step) return;
     const bool is_here = line.step == cut.step;
     const bool evaluates = line.kind == "eval" && is_here && !line.is_added;
     if (cut.evaluation_pending && evaluates) {
       ended_between = true;
     } else if (!(ended_between && is_here && line.kind == "train")) {
-      kept += text + "\n";
+      kept += text;
+      kept += '\n';
     }
   });
   write_file(path, kept);
@@ -150,7 +150,7 @@ void cut_metrics(const std::filesystem::path& path, const MetricsCut& cut) {
 
 std::int64_t last_step_in(const std::filesystem::path& path) {
   std::int64_t last = 0;
-  for_each_line(path, [&](const Line& line, const std::string&) {
+  for_each_figure(path, [&](const Line& line, std::string_view) {
     if (line.kind != "end") last = std::max(last, line.step);
   });
   return last;
@@ -158,7 +158,7 @@ std::int64_t last_step_in(const std::filesystem::path& path) {
 
 std::vector<double> train_losses_in(const std::filesystem::path& path) {
   std::vector<double> losses;
-  for_each_line(path, [&](const Line& line, const std::string&) {
+  for_each_figure(path, [&](const Line& line, std::string_view) {
     if (line.kind == "train") losses.push_back(line.loss);
   });
   return losses;
@@ -166,7 +166,7 @@ std::vector<double> train_losses_in(const std::filesystem::path& path) {
 
 std::optional<EndMetrics> completion_in(const std::filesystem::path& path) {
   std::optional<EndMetrics> completion;
-  for_each_line(path, [&](const Line& line, const std::string&) {
+  for_each_figure(path, [&](const Line& line, std::string_view) {
     // Evaluations of a run that is over may follow its end.
     if (line.kind == "eval") return;
     completion.reset();

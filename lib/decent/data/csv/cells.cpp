@@ -11,14 +11,21 @@ std::string CellReader::where() const { return file_ + ":" + std::to_string(row_
 
 void CellReader::fail(const std::string& text) const { throw UserError(where() + text); }
 
+// A sparse file has 30 GB of zeros in no time.
+void CellReader::fail_long() const {
+  fail("column " + std::to_string(columns_) +
+       ": the cell has more than 16 MiB: is this file damaged, or another separator's?");
+}
+
 Cell CellReader::take_quoted() {
   quotes_ = true;
   unquoted_.clear();
   const char* begin = at_ + 1;
   const std::int64_t opened = line_;
   while (true) {
-    const auto left = static_cast<std::size_t>(end_ - begin);
+    const auto left = static_cast<std::size_t>(std::min(end_ - begin, kMostCell));
     const auto* quote = static_cast<const char*>(std::memchr(begin, '"', left));
+    if (quote == nullptr && begin + left != end_) fail_long();
     if (quote == nullptr) {
       throw UserError(file_ + ":" + std::to_string(opened) + ": column " +
                       std::to_string(columns_) + ": expected a closing quote before the file ends");

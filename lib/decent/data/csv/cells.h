@@ -71,12 +71,14 @@ class CellReader {
     return true;
   }
 
-  /// Reads the next cell. Throws UserError where a quote is not closed, or where text follows one
-  /// that is.
+  /// Reads the next cell. Throws UserError where a quote is not closed, where text follows one that
+  /// is, or where a cell has more than 16 MiB.
   Cell take() {
     if (quoting_ && at_ != end_ && *at_ == '"') return take_quoted();
+    const char* const most = end_ - at_ > kMostCell ? at_ + kMostCell : end_;
     const char* end = at_;
-    while (end != end_ && *end != separator_ && *end != '\n') ++end;
+    while (end != most && *end != separator_ && *end != '\n') ++end;
+    if (end == most && end != end_) fail_long();
     const char* stop = end;
     if (stop != at_ && stop[-1] == '\r' && (end == end_ || *end == '\n')) --stop;
     const std::string_view text(at_, static_cast<std::size_t>(stop - at_));
@@ -136,6 +138,9 @@ class CellReader {
   }
 
   Cell take_quoted();
+  [[noreturn]] void fail_long() const;
+
+  static constexpr std::ptrdiff_t kMostCell = std::ptrdiff_t{16} << 20;
 
   const char* begin_;
   const char* at_;

@@ -134,13 +134,9 @@ const std::vector<double>* MetricsColumns::find(const std::string& name) const {
 MetricsTable read_metrics(const std::filesystem::path& path) {
   Reader reader;
   if (!std::filesystem::exists(path)) return reader.take();
-  const std::string all = read_text(path);
-  for (std::size_t begin = 0; begin < all.size();) {
-    const std::size_t end = std::min(all.find('\n', begin), all.size());
-    if (end > begin)
-      reader.line(std::string_view(all).substr(begin, end - begin), end < all.size());
-    begin = end + 1;
-  }
+  for_each_line(path, [&](std::string_view text, bool ended) {
+    if (!text.empty()) reader.line(text, ended);
+  });
   return reader.take();
 }
 

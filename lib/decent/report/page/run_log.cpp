@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <sstream>
 #include <string_view>
 
 #include "decent/core/file.h"
@@ -113,8 +112,7 @@ class Reader {
 RunLog read_run_log(const std::filesystem::path& path) {
   Reader reader;
   if (!std::filesystem::exists(path)) return reader.take();
-  std::istringstream all(read_text(path));
-  for (std::string text; std::getline(all, text);) reader.line(text);
+  for_each_line(path, [&](std::string_view text, bool) { reader.line(text); });
   return reader.take();
 }
 
