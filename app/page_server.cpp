@@ -1,12 +1,16 @@
 #include "page_server.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,9 +32,15 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kMostHead = 16384;  // bytes of a request
-constexpr int kMostConnections = 32;
-// A browser opens connections ahead of its requests. Those that stay silent make room for others.
+constexpr std::size_t kMostConnections = 32;
+// A browser opens connections ahead of its requests.
 constexpr seconds kHeadTime{3};
+
+struct Connection {
+  Socket socket;
+  std::atomic<bool> computes = false;  // its answer: it waits for nobody
+  bool is_cut = false;
+};
 
 struct Request {
   std::string method;
@@ -120,10 +130,8 @@ class Server {
     while (true) {
       try {
         Socket socket = accept_from(listener_, steady_clock::now() + std::chrono::hours(1));
-        // A browser keeps connections open on which it asks nothing: nobody waits for those.
-        if (connections_ >= kMostConnections) continue;
-        ++connections_;
-        start_answer(std::move(socket));
+        make_room();
+        start_answer(std::make_shared<Connection>(std::move(socket)));
       } catch (const std::system_error&) {
         // Nobody came for an hour, or one who came was gone at once.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -141,24 +149,55 @@ class Server {
     }
   }
 
-  void start_answer(Socket socket) {
+  // Who asks nothing, or does not read its answer, makes room for who comes later.
+  void make_room() {
+    std::unique_lock lock(connections_mutex_);
+    while (connections_.size() >= kMostConnections) {
+      const auto oldest =
+          std::find_if(connections_.begin(), connections_.end(),
+                       [](const auto& each) { return !each->computes && !each->is_cut; });
+      if (oldest != connections_.end()) {
+        (*oldest)->is_cut = true;
+        ::shutdown((*oldest)->socket.descriptor(), SHUT_RDWR);
+      }
+      one_left_.wait_for(lock, std::chrono::milliseconds(100));
+    }
+  }
+
+  void start_answer(const std::shared_ptr<Connection>& connection) {
+    // Left to itself the system keeps megabytes of an answer that nobody reads.
+    const int bytes = 1 << 17;
+    ::setsockopt(connection->socket.descriptor(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+    {
+      const std::lock_guard lock(connections_mutex_);
+      connections_.push_back(connection);
+    }
     try {
-      std::thread([this, s = std::move(socket)] { answer(s); }).detach();
+      std::thread([this, connection] { answer(connection); }).detach();
     } catch (const std::system_error&) {
-      --connections_;
+      leave(connection);
       throw;
     }
   }
 
-  void answer(const Socket& socket) {
+  void leave(const std::shared_ptr<Connection>& connection) {
+    const std::lock_guard lock(connections_mutex_);
+    connections_.remove(connection);
+    one_left_.notify_one();
+  }
+
+  void answer(const std::shared_ptr<Connection>& connection) {
     try {
-      const auto request = parse(receive_head(socket));
-      send(socket,
-           request ? answer_to(*request) : error("400 Bad Request", "This is no request.\n"));
+      const auto request = parse(receive_head(connection->socket));
+      connection->computes = true;
+      const Answer made =
+          request ? answer_to(*request) : error("400 Bad Request", "This is no request.\n");
+      connection->computes = false;
+      send(connection->socket, made);
     } catch (const std::exception&) {
       // The browser has gone, or there is no memory: it asks again.
     }
-    --connections_;
+    leave(connection);
   }
 
   // A page of another site whose name leads here (DNS rebinding) has that name as its host.
@@ -212,7 +251,9 @@ class Server {
   std::vector<RunFolder> runs_;
   Socket listener_;
   int port_;
-  std::atomic<int> connections_ = 0;
+  std::mutex connections_mutex_;
+  std::condition_variable one_left_;
+  std::list<std::shared_ptr<Connection>> connections_;  // the oldest first
   std::mutex data_mutex_;
   std::string data_stamp_;
   Body data_;

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -168,3 +168,37 @@ def test_server_is_for_this_machine(served: tuple[Path, str, subprocess.Popen]) 
     assert_says(error_message([ended], 2), f"--serve {port}: cannot listen on this port", "Address already in use")
     process.send_signal(signal.SIGINT)
     assert process.wait(10) == 0
+
+
+def held(address: str, request: bytes, stack: ExitStack, count: int) -> list[socket.socket]:
+    """Connections that begin so and then do nothing; few bytes of an answer fit into them."""
+    made = []
+    for _ in range(count):
+        connection = stack.enter_context(socket.socket())
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", int(address.rstrip("/").rpartition(":")[2])))
+        with suppress(OSError):  # it has made room for a later one already
+            connection.sendall(request)
+        made.append(connection)
+    return made
+
+
+@pytest.mark.parametrize("request_of", ["", "GET /data HT", "GET /data HTTP/1.1\r\nHost: {host}\r\n\r\n"],
+                         ids=["silent", "half a request", "reads no answer"])
+def test_others_are_answered_beside_held_connections(request_of: str, tmp_path: Path) -> None:
+    """Whoever holds many connections holds them against himself only; they end by themselves."""
+    lines = [{"kind": "train", "step": step, "loss": 1 / step} for step in range(1, 200_000)]
+    folder = made_by_hand(tmp_path / "long", lines)  # more than the system keeps for a connection
+    with serving(folder) as (address, process), ExitStack() as stack:
+        assert len(ask(address, "/data")[1]) > 5_000_000
+        host = address.removeprefix("http://").rstrip("/")
+        connections = held(address, request_of.format(host=host).encode(), stack, 207)
+        for _ in range(5):
+            begin = time.monotonic()
+            assert ask(address, "/stamp")[0] == 200
+            assert time.monotonic() - begin < 1
+        threads = len(list(Path(f"/proc/{process.pid}/task").iterdir()))
+        assert threads <= 40, threads  # 32 and the one that listens, and some that are just ending
+        if "\r\n\r\n" not in request_of:
+            connections[-1].settimeout(10)
+            assert connections[-1].recv(10) in (b"", b"HTTP/1.1 4")  # a time-out of 3 s
