@@ -1,6 +1,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "decent/checkpoint/facts.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
@@ -47,6 +48,10 @@ void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator
   std::vector<std::string> lines;
   if (start) {
     lines = resume_lines(*start, run.plan.total_steps, program.launch.world_size);
+    const Manifest& manifest = start->checkpoint.manifest;
+    if (auto line = changed_rates(value_of(manifest.facts, kRatesTopic), run.plan.rates,
+                                  manifest.step, run.plan.total_steps))
+      lines.push_back(*line);
   } else if (resumes) {
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -258,6 +259,36 @@ def test_what_changes_is_said(saved: Run, tmp_path: Path) -> None:
     said = [line.removeprefix("changed since: ") for line in out.splitlines() if line.startswith("changed since")]
     assert said == ["train.steps was 10, is 20", "optimizer.lr was 0.001, is 0.5", "optimizer.accum_iter was 4, is 7",
                     "checkpoint.every_steps was 5, is null"]
+
+
+FALLING = {"schedule": {"name": "cosine_warmup", "warmup_steps": 2}, "log": {"every_steps": 1}}
+
+
+@pytest.fixture(scope="module")
+def falling(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(tmp_path_factory.mktemp("falling"), recipe(train={"steps": 20}, checkpoint={"every_steps": 10}, **FALLING), workers=2)
+
+
+@pytest.mark.parametrize(("changes", "workers"), [({"train": {"steps": 30}}, 2), ({"optimizer": {"lr": 0.5}}, 2),
+                                                  ({"optimizer": {"lr_scaling": "sqrt"}}, 3), ({"schedule": {"name": "linear"}}, 2)])
+def test_what_the_schedule_makes_of_it_is_said(changes: dict, workers: int, falling: Run, tmp_path: Path) -> None:
+    """The rates in the line are those of the steps, as metrics.jsonl has them."""
+    other = recipe(**merged({"train": {"steps": 20}, **FALLING}, changes))
+    run = train(tmp_path, other, "--resume", falling.checkpoint(10), workers=workers)
+    said, = re.findall(r"the learning rate goes on as the schedule has it in a run of (\d+) steps: (\S+) in step 11, (\S+) in step (\d+) "
+                       r"\((.*); before: (.*)\)", run.ended[0].out)
+    rates = {line["step"]: line["lr"] for line in run.lines("train")}
+    steps = int(said[0])
+    assert said[3] == said[0] and steps == max(rates)
+    assert (said[1], said[2]) == (f"{rates[11]:.3g}", f"{rates[steps]:.3g}")
+    assert said[5].startswith("cosine_warmup, lr 0.001, ") and said[4] != said[5]
+
+
+@pytest.mark.parametrize(("kept", "steps"), [(FALLING, 20), ({"schedule": {"name": "constant"}}, 40)])
+def test_nothing_is_said_of_a_schedule_that_stays(kept: dict, steps: int, falling: Run, tmp_path: Path) -> None:
+    start = falling if kept is FALLING else train(tmp_path, recipe(train={"steps": 10}, checkpoint={"every_steps": 10}, **kept))
+    again = train(tmp_path / "again", recipe(train={"steps": steps}, **kept), "--resume", start.checkpoint(10), workers=2)
+    assert "the learning rate goes on" not in again.ended[0].out
 
 
 def test_frozen_parameters_may_change(tmp_path: Path) -> None:

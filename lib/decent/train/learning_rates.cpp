@@ -71,6 +71,12 @@ std::string text_of(const std::string& name, const ScheduleOptions& options) {
   return text;
 }
 
+std::string rate_at(const LearningRates& rates, std::int64_t step) {
+  std::array<char, 16> text = {};
+  std::snprintf(text.data(), text.size(), "%.3g", rates.schedule(step));
+  return text.data();
+}
+
 }  // namespace
 
 LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps) {
@@ -88,10 +94,18 @@ std::optional<std::string> lr_warning(const ScheduleRecipe& schedule, const Lear
                                       std::int64_t steps) {
   const std::int64_t end = schedule.total_steps.value_or(steps);
   if (schedule.name != "one_cycle" || end >= steps) return std::nullopt;
-  std::array<char, 16> rate = {};
-  std::snprintf(rate.data(), rate.size(), "%.3g", rates.schedule(end));
   return "schedule.total_steps: the cycle ends at step " + std::to_string(end) + " of " +
-         std::to_string(steps) + ", and the learning rate stays at " + rate.data() + " from there";
+         std::to_string(steps) + ", and the learning rate stays at " + rate_at(rates, end) +
+         " from there";
+}
+
+std::optional<std::string> changed_rates(const std::string& before, const LearningRates& rates,
+                                         std::int64_t step, std::int64_t steps) {
+  if (before.empty() || before == rates.text || rates.plateau) return std::nullopt;
+  return "the learning rate goes on as the schedule has it in a run of " + std::to_string(steps) +
+         " steps: " + rate_at(rates, step + 1) + " in step " + std::to_string(step + 1) + ", " +
+         rate_at(rates, steps) + " in step " + std::to_string(steps) + " (" + rates.text +
+         "; before: " + before + ")";
 }
 
 }  // namespace decent

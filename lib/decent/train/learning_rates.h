@@ -28,4 +28,10 @@ LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t 
 std::optional<std::string> lr_warning(const ScheduleRecipe& schedule, const LearningRates& rates,
                                       std::int64_t steps);
 
+/// What to say where a run goes on after `step` with other learning rates than its checkpoint's,
+/// whose text was `before` (empty: unknown). They are those that the schedule has for a run of all
+/// `steps` from its beginning.
+std::optional<std::string> changed_rates(const std::string& before, const LearningRates& rates,
+                                         std::int64_t step, std::int64_t steps);
+
 }  // namespace decent
