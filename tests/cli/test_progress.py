@@ -105,6 +105,32 @@ def test_time_left(seconds: float, left: str) -> None:
     assert reader.text(now) == f"61 of 209{left}"
 
 
+def test_units_that_cost_more_count_more() -> None:
+    """Early in a build, when the small units are done, most of the time is still to come."""
+    reader = progress.Ninja(Namespace())
+    reader.planned = [*["c++ -c -o lib/decent/core/CMakeFiles/a.cpp.o -c a.cpp"] * 60, *["c++ -o app/CMakeFiles/b.cpp.o -c b.cpp"] * 20]
+    for done in range(1, 61):
+        assert reader.take(f"[[{done}/80]] Building CXX object lib/decent/core/CMakeFiles/a.cpp.o")
+    assert reader.text(reader.progress.since + 120) == "60 of 80, about 11 min left"  # 60 of 80 would be 40 s
+
+
+def test_a_plan_is_asked_for(tmp_path: Path) -> None:
+    """Nothing is built for it."""
+    write_build(tmp_path, "touch a", "touch b")
+    reader = progress.Ninja(Namespace())
+    reader.plan(["ninja", "-C", str(tmp_path)])
+    assert sorted(command for command in reader.planned if command.startswith("touch")) == ["touch a", "touch b"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["build.ninja"]
+    reader.plan(["cmake", "--build", str(tmp_path / "none")])
+    assert reader.planned == [] and reader.take("[[1/4]] x") and reader.progress.total == 4
+
+
+def test_folders_that_cost_most_are_there() -> None:
+    """A room of another name would be taken for a cheap one."""
+    rooms = {path.name for path in (ROOT / "lib" / "decent").iterdir() if path.is_dir()}
+    assert set(progress.SECONDS) <= rooms | {"app", "tests"}
+
+
 def test_apt() -> None:
     reader = progress.Apt(Namespace())
     assert reader.text(0.0) == "" and not reader.take("Reading package lists...")
