@@ -120,7 +120,9 @@ Table<DataRecipe> make_data_table() {
   table.key("transforms", &R::transforms)
       .doc("What happens to each sample before it is put into a batch, in this order.");
   table.key("export_transforms", &R::export_transforms)
-      .doc("Put `normalize` into model.pt: the first operation, and of the target the last.");
+      .doc(
+          "Store `normalize` in model.pt: inputs are normalized first, and outputs are brought "
+          "back to the target's units last.");
   return table;
 }
 
@@ -257,10 +259,10 @@ Table<EvalRecipe> make_eval_table() {
   Table<R> table;
   table.key("every_steps", &R::every_steps)
       .range(at_least(1))
-      .doc("Evaluate after every so many updates; null: never for this reason.");
+      .doc("Evaluate every N updates; null turns this off.");
   table.key("every_epochs", &R::every_epochs)
       .range(at_least(1))
-      .doc("Evaluate after every so many epochs; null: never for this reason.");
+      .doc("Evaluate every N epochs; null turns this off.");
   table.key("at_start", &R::at_start).doc("Evaluate before the first update.");
   table.key("metrics", &R::metrics)
       .one_of(&Names::metrics)
@@ -273,10 +275,10 @@ Table<CheckpointRecipe> make_checkpoint_table() {
   Table<R> table;
   table.key("every_steps", &R::every_steps)
       .range(at_least(1))
-      .doc("Save after every so many updates; null: never for this reason.");
+      .doc("Save a checkpoint every N updates; null turns this off.");
   table.key("every_epochs", &R::every_epochs)
       .range(at_least(1))
-      .doc("Save after every so many epochs; null: never for this reason.");
+      .doc("Save a checkpoint every N epochs; null turns this off.");
   table.key("keep", &R::keep).range(at_least(1)).doc("How many are kept.");
   table.key("keep_best", &R::keep_best)
       .one_of(&Names::metrics)
@@ -295,7 +297,7 @@ Table<LogRecipe> make_log_table() {
       .range(at_least(1))
       .may_differ()
       .on_resume(silent)
-      .doc("Log after every so many updates.");
+      .doc("Log every N updates.");
   table.key("progress", &R::progress)
       .may_differ()
       .on_resume(silent)

@@ -18,7 +18,7 @@ Table<HoldoutRecipe> make_holdout_table() {
       .doc("Share of the samples that is kept for evaluation.");
   table.key("seed", &HoldoutRecipe::seed)
       .range(at_least(0))
-      .doc("Which samples that are; not the recipe's seed.");
+      .doc("Seed that selects the held-out samples, independent of the recipe's `seed`.");
   table.required("part", &HoldoutRecipe::part)
       .doc("The samples of this source: those that are left for training, or those that are kept.");
   return table;

@@ -89,7 +89,7 @@ Table<ParallelRecipe> make_parallel_table() {
       .range(above(0))
       .may_differ()
       .on_resume(silent)
-      .doc("Seconds of a peer's silence that end the run.");
+      .doc("End the run after a peer has been silent for this many seconds.");
   table.key("stall_s", &R::stall_s)
       .range(above(0))
       .may_differ()

@@ -72,7 +72,7 @@ Transform cutout_transform() {
                     .fallback = 0.0},
                    {.name = "p",
                     .type = OptionType::number,
-                    .meaning = "The share of images that get one.",
+                    .meaning = "Fraction of images to cut a hole into.",
                     .fallback = 1.0,
                     .at_least = 0,
                     .at_most = 1},

@@ -56,7 +56,7 @@ Transform flip_transform() {
           .meaning = "Some images mirrored.",
           .keys = {{.name = "p",
                     .type = OptionType::number,
-                    .meaning = "The share of images that are.",
+                    .meaning = "Fraction of images to mirror.",
                     .fallback = 0.5,
                     .at_least = 0,
                     .at_most = 1},
