@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "decent/comm/gather.h"
-#include "decent/core/error.h"
 #include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/report/predictions/formats.h"
@@ -16,14 +15,6 @@
 
 namespace decent {
 namespace {
-
-std::unique_ptr<PredictionFile> open_file(const std::filesystem::path& path,
-                                          std::vector<std::string> names) {
-  std::error_code failed;
-  if (std::filesystem::is_directory(path, failed))
-    throw WriteError("cannot write '" + path.string() + "': it is a folder");
-  return find_prediction_format(path)->open(path, std::move(names));
-}
 
 // "0 3, 1 12": how many samples of each class; empty where there are none, or many classes.
 std::string classes_text(const PredictionCounts& counts, const std::vector<std::string>& names) {
@@ -51,7 +42,7 @@ void write_predictions(Program& program, TriedTask& tried,
   world.agree("prediction file", [&] {
     if (!program.main_worker()) return;
     names = names_of_classes(task, *task.predict, static_cast<std::size_t>(tried.trial.classes));
-    file = open_file(path, names);
+    file = find_prediction_format(path)->open(path, names);
   });
   const bool probabilities = task.model->gives_logits() || gives_probabilities(task, tried.trial);
   // Rank 0's, as workers that evaluated too have tried other batches.

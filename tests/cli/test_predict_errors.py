@@ -98,7 +98,7 @@ def test_a_folder_that_is_not_there(suffix: str, settings: dict, tmp_path: Path)
 
 def test_a_name_that_is_a_folder(settings: dict, tmp_path: Path) -> None:
     (tmp_path / "out.csv").mkdir()
-    assert_says(refused(tmp_path, settings, "out.csv", *AS_IT_IS, code=6), "'out.csv'", "it is a folder")
+    assert_says(refused(tmp_path, settings, "out.csv", *AS_IT_IS), "--predict: 'out.csv' is a folder")
 
 
 @pytest.mark.parametrize("key", ["train", "eval", "predict"])
