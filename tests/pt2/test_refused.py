@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
+import torchvision
 from torch import Tensor, nn
 from torch._higher_order_ops.map import map as torch_map
 from torch.export import Dim
@@ -55,6 +57,66 @@ def test_operators_of_other_libraries(tmp_path: Path) -> None:
     program = program_of(Applied(twice), torch.ones(2, 8))
     assert_says(message_for(program, tmp_path), "(torch.ops.decent_test.twice.default)",
                 "is an operator of 'decent_test'", "write what it computes with PyTorch's own functions")
+
+
+@torch.library.custom_op("transformers::grouped_mm_fallback", mutates_args=())
+def grouped_product(x: Tensor) -> Tensor:
+    """By the name of the operator in transformers' mixtures of experts."""
+    return x.clone()
+
+
+@grouped_product.register_fake
+def _(x: Tensor) -> Tensor:
+    return torch.empty_like(x)
+
+
+def regions(y: Tensor) -> Tensor:
+    return torchvision.ops.roi_align(y.reshape(1, 1, -1, 4), [torch.tensor([[0.0, 0.0, 1.0, 1.0]])], 2)
+
+
+def boxes(y: Tensor) -> Tensor:
+    return y[torchvision.ops.nms(y, y[:, 0], 0.5)]
+
+
+def deformed(y: Tensor) -> Tensor:
+    image = y.reshape(1, 1, -1, 4)
+    return torchvision.ops.deform_conv2d(image, torch.zeros(1, 2, image.shape[2], 4), torch.ones(1, 1, 1, 1))
+
+
+# What an operator of another library is used in, its name and the way out.
+WAYS_OUT = {"experts": (grouped_product, "transformers.grouped_mm_fallback", 'model.set_experts_implementation("batched_mm")'),
+            "regions": (regions, "torchvision.roi_align", "torch.nn.functional.grid_sample"),
+            "boxes": (boxes, "torchvision.nms", "leave the choice of boxes out of the exported forward"),
+            "deformed": (deformed, "torchvision.deform_conv2d", "torch.nn.functional.grid_sample")}
+
+
+@pytest.mark.parametrize("name", WAYS_OUT)
+def test_operators_of_other_libraries_with_a_way_out(name: str, tmp_path: Path) -> None:
+    function, operator, way_out = WAYS_OUT[name]
+    program = torch.export.export(Applied(function), (torch.ones(8, 8),))
+    assert_says(message_for(program, tmp_path), f"(torch.ops.{operator}.default)", way_out)
+
+
+def test_regions_and_deformed_convolutions_by_grid_sample() -> None:
+    """The way out of these messages computes the same."""
+    torch.manual_seed(0)
+    image, (height, width) = torch.randn(1, 3, 12, 16), (12, 16)
+
+    def sampled(xs: Tensor, ys: Tensor, padding: str) -> Tensor:
+        grid = torch.stack([(2 * xs + 1) / width - 1, (2 * ys + 1) / height - 1], -1)
+        return F.grid_sample(image, grid, padding_mode=padding, align_corners=False)
+
+    left, top, right, bottom = 2.3, 3.1, 9.7, 10.2
+    steps = (torch.arange(8) + 0.5) / 8  # two samples for each of four cells
+    ys, xs = torch.meshgrid(top - 0.5 + steps * (bottom - top), left - 0.5 + steps * (right - left), indexing="ij")
+    expected = torchvision.ops.roi_align(image, [torch.tensor([[left, top, right, bottom]])], 4, sampling_ratio=2, aligned=True)
+    torch.testing.assert_close(F.avg_pool2d(sampled(xs[None], ys[None], "border"), 2), expected)
+
+    weight, offsets = torch.randn(5, 3, 3, 3), torch.randn(1, 18, height, width)
+    ys, xs = torch.meshgrid(torch.arange(height) - 1.0, torch.arange(width) - 1.0, indexing="ij")
+    shifted = [sampled(xs + k % 3 + offsets[:, 2 * k + 1], ys + k // 3 + offsets[:, 2 * k], "zeros") for k in range(9)]
+    ours = torch.einsum("nckhw,ock->nohw", torch.stack(shifted, 2), weight.flatten(2))
+    torch.testing.assert_close(ours, torchvision.ops.deform_conv2d(image, offsets, weight, padding=1), rtol=1e-4, atol=1e-4)
 
 
 def changed(folder: Path, change: Callable[[dict], None]) -> Path:

@@ -136,7 +136,9 @@ TEST(BufferWrites, AreFoundThroughViews) {
   const BufferWrites writes = find_buffer_writes(own, Schemas());
   ASSERT_EQ(writes.size(), 1u);
   EXPECT_EQ(writes.begin()->first, &own.graph.nodes[1]);
-  EXPECT_EQ(writes.begin()->second.buffer, "bn.mean");
+  ASSERT_EQ(writes.begin()->second.tensors.size(), 1u);
+  EXPECT_EQ(writes.begin()->second.tensors[0].buffer, "bn.mean");
+  EXPECT_TRUE(writes.begin()->second.gives_written);
 }
 
 TEST(BufferWrites, AreFoundInGraphsInside) {
@@ -161,10 +163,10 @@ TEST(BufferWrites, OfParametersAndConstantsAreFound) {
   own.input_specs.emplace_back(TensorConstantInput{"c_c", "count"});
   const BufferWrites writes = find_buffer_writes(own, Schemas());
   ASSERT_EQ(writes.size(), 2u);
-  const BufferWrite& first = writes.at(&own.graph.nodes[0]);
+  const BufferWrite& first = writes.at(&own.graph.nodes[0]).tensors.at(0);
   EXPECT_EQ(first.buffer, "fc.weight");
   EXPECT_EQ(first.kind, OwnTensor::Kind::parameter);
-  const BufferWrite& second = writes.at(&own.graph.nodes[1]);
+  const BufferWrite& second = writes.at(&own.graph.nodes[1]).tensors.at(0);
   EXPECT_EQ(second.buffer, "count");
   EXPECT_EQ(second.kind, OwnTensor::Kind::constant);
 }

@@ -100,6 +100,14 @@ bool writes(const Node& node, const OperatorSchema& schema, const NamedArgument&
   return argument != nullptr && argument->is_written && parse_target(node.target).name != "detach_";
 }
 
+// Whether the only result of a node is what it writes into, of which it has one.
+bool gives_written(const Node& node, const OperatorSchema& schema, const NodeWrites& writes) {
+  if (writes.tensors.size() != 1 || node.outputs.size() != 1 || schema.results_in.size() != 1)
+    return false;
+  const std::optional<std::size_t> source = schema.results_in.front();
+  return source && schema.arguments[*source].name == node.inputs[writes.tensors[0].input].name;
+}
+
 // Nodes of norms that update their statistics, always or in training.
 std::set<const Node*> updating_norms(const ModeSurvey& modes) {
   std::set<const Node*> nodes;
@@ -122,11 +130,15 @@ BufferWrites find_buffer_writes(const ExportedProgram& program, const OperatorSc
   visit_nodes(program, schemas, [&](const Node& node, const OwnTensors& tensors) {
     const OperatorSchema* schema = schemas.find(parse_target(node.target));
     if (schema == nullptr) return;
+    NodeWrites all;
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const OwnTensor* tensor = own_tensor(node.inputs[i].value, tensors);
       if (tensor != nullptr && writes(node, *schema, node.inputs[i]))
-        found.insert({&node, {tensor->name, i, tensor->kind}});
+        all.tensors.push_back({tensor->name, i, tensor->kind});
     }
+    if (all.tensors.empty()) return;
+    all.gives_written = gives_written(node, *schema, all);
+    found.emplace(&node, std::move(all));
   });
   return found;
 }

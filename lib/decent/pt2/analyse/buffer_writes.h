@@ -27,7 +27,15 @@ struct BufferWrite {
   OwnTensor::Kind kind = OwnTensor::Kind::buffer;
 };
 
-using BufferWrites = std::map<const Node*, BufferWrite>;
+/// What a node writes of the module's own tensors.
+struct NodeWrites {
+  std::vector<BufferWrite> tensors;  // in the order of the node's inputs; at least one
+  /// The node writes one tensor, and its only result is that tensor, as with add_. An operator such
+  /// as fused_moving_avg_obs_fake_quant writes several and returns something else.
+  bool gives_written = false;
+};
+
+using BufferWrites = std::map<const Node*, NodeWrites>;
 
 /// "bn1": the module that a buffer belongs to; "" for the whole.
 std::string module_of_buffer(const std::string& buffer);

@@ -48,7 +48,9 @@ std::vector<std::string> modules_of_frozen(const ModeSurvey& modes) {
 
 std::string written_tensors(const BufferWrites& writes, Detail detail) {
   std::set<std::string> names;
-  for (const auto& [node, write] : writes) names.insert(write.buffer);
+  for (const auto& [node, written] : writes) {
+    for (const BufferWrite& each : written.tensors) names.insert(each.buffer);
+  }
   return some_of(std::vector<std::string>(names.begin(), names.end()), most_names(detail));
 }
 
@@ -71,11 +73,7 @@ void add_train_lines(const ModeSurvey& modes, Detail detail, std::vector<std::st
 void add_eval_lines(const ModeSurvey& modes, Detail detail, std::vector<std::string>& lines) {
   lines.push_back("exported in eval mode; these are on in training all the same: " +
                   counted_switches(modes, /*follows=*/true, detail));
-  lines.push_back(
-      std::string("an export in eval mode has lost what runs in training alone: dropout of "
-                  "scaled_dot_product_attention, stochastic depth, counters of batches "
-                  "(num_batches_tracked); ") +
-      kExportInTrainMode + " keeps them");
+  lines.push_back(lost_by_eval_mode());
 }
 
 }  // namespace
@@ -100,6 +98,14 @@ std::string lost_for_inference(const Translation& translation) {
     add("no longer frozen in eval mode: ",
         counted_switches(modes, /*follows=*/false, Detail::brief));
   return join(parts, "; ");
+}
+
+std::string lost_by_eval_mode() {
+  return std::string(
+             "an export in eval mode has lost what runs in training alone: dropout of "
+             "scaled_dot_product_attention, stochastic depth, counters of batches "
+             "(num_batches_tracked); ") +
+         kExportInTrainMode + " keeps them";
 }
 
 std::vector<std::string> mode_lines(const ImportFacts& facts, Detail detail) {

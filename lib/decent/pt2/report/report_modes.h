@@ -21,4 +21,7 @@ std::string random_in_evaluation(const Translation& translation);
 /// nothing.
 std::string lost_for_inference(const Translation& translation);
 
+/// What an export in eval mode may have lost.
+std::string lost_by_eval_mode();
+
 }  // namespace decent::pt2

@@ -1,5 +1,7 @@
 #include "decent/pt2/translate/rules.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <variant>
@@ -26,10 +28,36 @@ void refuse_region(NodeContext& /*context*/) {
       "number");
 }
 
+/// What to do about an operator of another library than PyTorch.
+struct WayOut {
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr std::array kWaysOut = {
+    WayOut{"transformers.grouped_mm_fallback",
+           "model.set_experts_implementation(\"batched_mm\") before the export computes the same "
+           "with PyTorch's own functions"},
+    WayOut{"torchvision.deform_conv2d",
+           "sample at the shifted positions with torch.nn.functional.grid_sample, and multiply by "
+           "the weight"},
+    WayOut{"torchvision.roi_align",
+           "sample the regions with torch.nn.functional.grid_sample, or export to ONNX, whose "
+           "RoiAlign is known"},
+    WayOut{"torchvision.nms",
+           "no gradient passes it: leave the choice of boxes out of the exported forward, and do "
+           "it after the model"},
+};
+
 void refuse_library(NodeContext& context) {
+  const std::string name = context.target().operator_name();
+  const auto* known = std::find_if(kWaysOut.begin(), kWaysOut.end(),
+                                   [&](const WayOut& each) { return each.name == name; });
   throw Unsupported("is an operator of " + in_quotes(context.target().library) +
-                    ", of which this program knows none: write what it computes with PyTorch's "
-                    "own functions before the export");
+                    ", of which this program knows none: " +
+                    (known == kWaysOut.end() ? "write what it computes with PyTorch's own "
+                                               "functions before the export"
+                                             : std::string(known->text)));
 }
 
 // What only autograd and compilers call, and what they may: its indices are not checked.
@@ -82,10 +110,11 @@ void call_operator(NodeContext& context) {
   }
   refuse_written_lists(context);
   const std::string call = context.call("torch." + target.name);
-  const BufferWrite* write = context.training_write();
-  if (write == nullptr) return context.assign(call);
-  context.assign(call + " if " + context.training(module_of_buffer(write->buffer)) + " else " +
-                 context.input(write->input));
+  const NodeWrites* writes = context.training_writes();
+  if (writes == nullptr || !writes->gives_written) return context.assign(call);
+  const BufferWrite& write = writes->tensors.front();
+  context.assign(call + " if " + context.training(module_of_buffer(write.buffer)) + " else " +
+                 context.input(write.input));
 }
 
 }  // namespace decent::pt2

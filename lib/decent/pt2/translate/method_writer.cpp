@@ -53,7 +53,7 @@ const std::string& ValueScope::text(const std::string& name) const {
 
 // What a module does to its buffers in eval mode it does in both; an export of train mode does not
 // say what evaluation would do, which in PyTorch's own modules is nothing.
-const BufferWrite* MethodWriter::training_write(const Node& node) const {
+const NodeWrites* MethodWriter::training_writes(const Node& node) const {
   const auto found = analysis_.writes.find(&node);
   const bool is_always = !analysis_.is_for_both_modes || analysis_.modes.mode == ExportedMode::eval;
   return found == analysis_.writes.end() || is_always ? nullptr : &found->second;

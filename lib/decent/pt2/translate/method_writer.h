@@ -69,7 +69,7 @@ class MethodWriter {
 
   const OperatorSchemas& schemas() const { return analysis_.schemas; }
   const ModeSurvey& modes() const { return analysis_.modes; }
-  const BufferWrite* training_write(const Node& node) const;
+  const NodeWrites* training_writes(const Node& node) const;
 
  private:
   void add_node(const Node& node, const Graph& graph, ValueScope& scope);

@@ -87,11 +87,23 @@ bool NodeContext::loses_bool() const {
   });
 }
 
+// What an operator computes besides its writes is needed in evaluation, too.
+std::string NodeContext::copied_in_evaluation(std::string text, std::size_t place) const {
+  const NodeWrites* writes = training_writes();
+  if (writes == nullptr || writes->gives_written) return text;
+  for (const BufferWrite& each : writes->tensors) {
+    if (each.input != place) continue;
+    return text + " if " + training(module_of_buffer(each.buffer)) + " else " + text + ".clone()";
+  }
+  return text;
+}
+
 std::string NodeContext::call(const std::string& function) const {
   const ModeSwitch* found = mode_switch();
   std::vector<std::string> arguments;
-  for (const NamedArgument& each : node_.inputs) {
-    std::string text = argument(each);
+  for (std::size_t i = 0; i < node_.inputs.size(); ++i) {
+    const NamedArgument& each = node_.inputs[i];
+    std::string text = copied_in_evaluation(argument(each), i);
     if (found != nullptr && found->argument == each.name) {
       text = switched(text, found->kind, training(found->module));
     }

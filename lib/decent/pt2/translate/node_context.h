@@ -42,7 +42,8 @@ class NodeContext {
                       " that is not as PyTorch writes it");
   }
   /// "torch.conv2d(x, weight, stride=[2, 2])": a call with all inputs, which the trainer's mode
-  /// takes part in where the node has a switch that follows it.
+  /// takes part in where the node has a switch that follows it. An operator that writes into a
+  /// buffer and gives something else is given a copy of the buffer in evaluation.
   std::string call(const std::string& function) const;
 
   // ---- what it becomes
@@ -69,8 +70,8 @@ class NodeContext {
   const ModeSwitch* mode_switch() const { return method_.modes().following(node_); }
   /// "self.layer1.bn.training": the mode of a module; of the whole without one.
   std::string training(const std::string& module = "") const;
-  /// The write into a buffer that the node does, and that belongs to training alone; or nullptr.
-  const BufferWrite* training_write() const { return method_.training_write(node_); }
+  /// The writes into buffers that the node does, and that belong to training alone; or nullptr.
+  const NodeWrites* training_writes() const { return method_.training_writes(node_); }
 
   const OperatorSchema* schema() const { return method_.schemas().find(target_); }
   const OperatorSchemas& schemas() const { return method_.schemas(); }
@@ -78,6 +79,7 @@ class NodeContext {
  private:
   std::string argument(const NamedArgument& input) const;
   const std::string& keyword(const std::string& name) const;
+  std::string copied_in_evaluation(std::string text, std::size_t place) const;
   bool loses_bool() const;
 
   const Node& node_;

@@ -51,7 +51,9 @@ std::string definition(const std::string& name, const ProgramMethod& method) {
 std::set<std::string> written_by(const ExportedProgram& program, const Analysis& analysis,
                                  const std::string& about) {
   std::vector<OwnTensor> tensors = find_statistics(program, analysis.schemas, analysis.modes);
-  for (const auto& [node, write] : analysis.writes) tensors.push_back({write.buffer, write.kind});
+  for (const auto& [node, writes] : analysis.writes) {
+    for (const BufferWrite& each : writes.tensors) tensors.push_back({each.buffer, each.kind});
+  }
   std::set<std::string> names;
   for (const OwnTensor& each : tensors) {
     if (each.kind == OwnTensor::Kind::constant) refuse_constant(each.name, about);

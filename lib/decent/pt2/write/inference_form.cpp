@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -50,10 +51,38 @@ class InferenceForm {
     // Its numbers go into noise that is off alone.
     if (modes_.noise_sources.contains(&node) && parse_target(node.target).name == "rand")
       call(json, "zeros.default", inputs);
-    const auto write = writes_.find(&node);
-    if (write != writes_.end())
+  }
+
+  void edit_writes(const NodeWrites& writes, OrderedJson& json, OrderedJson& graph,
+                   OrderedJson& nodes) {
+    OrderedJson& inputs = json.at("inputs");
+    if (writes.gives_written) {
+      const std::size_t input = writes.tensors.front().input;
       call(json, "alias.default",
-           OrderedJson::array({argument_of("self", inputs.at(write->second.input).at("arg"))}));
+           OrderedJson::array({argument_of("self", inputs.at(input).at("arg"))}));
+      return;
+    }
+    for (const BufferWrite& each : writes.tensors) {
+      OrderedJson& tensor = inputs.at(each.input).at("arg");
+      nodes.push_back(copy_of(tensor, json, graph));
+      tensor = nodes.back().at("outputs").at(0);
+    }
+  }
+
+  // A node before `reader` that copies what it would write into.
+  OrderedJson copy_of(const OrderedJson& tensor, const OrderedJson& reader, OrderedJson& graph) {
+    const std::string& original = tensor.at("as_tensor").at("name").get_ref<const std::string&>();
+    OrderedJson& values = graph.at("tensor_values");
+    std::string name;
+    do {
+      name = original + "_copy_" + std::to_string(copies_++);
+    } while (values.contains(name));
+    values[name] = values.at(original);
+    OrderedJson node = reader;
+    node["name"] = name;
+    node["outputs"] = OrderedJson::array({{{"as_tensor", {{"name", name}}}}});
+    call(node, "clone.default", OrderedJson::array({argument_of("self", tensor)}));
+    return node;
   }
 
   void turn_off(const Node& node, const ModeSwitch& found, OrderedJson& json) {
@@ -85,6 +114,7 @@ class InferenceForm {
 
   const ModeSurvey& modes_;
   const BufferWrites& writes_;
+  std::size_t copies_ = 0;
   bool is_changed_ = false;
 };
 
