@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import torch
 from onnx import TensorProto, helper
 from onnx.utils import extract_model
 
@@ -152,6 +153,37 @@ def test_scan_over_stacked_weights(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
     check_gradients(tmp_path / "run", file, (4,), "logits")
+
+
+# ---- tf2onnx: an operator of TensorFlow's that it leaves in the file -------------------------------------------------
+
+def test_erfc_of_tf2onnx(tmp_path: Path) -> None:
+    """The GELU of Keras is 0.5 * x * erfc(-x * sqrt(0.5)); onnxruntime has no Erfc, PyTorch has."""
+    rng = np.random.default_rng(2)
+    first, second = (rng.uniform(-1, 1, shape).astype(np.float32) for shape in ((4, 6), (6, 3)))
+    nodes = [helper.make_node("MatMul", ["x", "first"], ["h"]), helper.make_node("Mul", ["h", "half"], ["halved"]),
+             helper.make_node("Neg", ["h"], ["minus"]), helper.make_node("Mul", ["minus", "root"], ["scaled"]),
+             helper.make_node("Erfc", ["scaled"], ["tail"]), helper.make_node("Mul", ["halved", "tail"], ["gelu"]),
+             helper.make_node("MatMul", ["gelu", "second"], ["logits"])]
+    tensors = {"first": first, "second": second, "half": np.float32(0.5), "root": np.float32(np.sqrt(0.5))}
+    graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
+                              [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", 3])],
+                              [onnx.numpy_helper.from_array(np.asarray(value), name) for name, value in tensors.items()])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)], ir_version=8,
+                                producer_name="tf2onnx"), tmp_path / "m.onnx")
+    data, x, y = make_data(tmp_path, (4,))
+    run = train(tmp_path, settings(tmp_path / "m.onnx", data, train={"steps": 4}, optimizer={**SGD, "lr": 0.2}))
+
+    weights = [torch.from_numpy(value).requires_grad_() for value in (first, second)]
+    optimizer, losses = torch.optim.SGD(weights, lr=0.2), []
+    for _ in range(4):
+        optimizer.zero_grad()
+        logits = torch.nn.functional.gelu(torch.from_numpy(x) @ weights[0]) @ weights[1]
+        loss = torch.nn.functional.cross_entropy(logits, torch.from_numpy(y))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    np.testing.assert_allclose(run.losses, losses, rtol=1e-5)  # float32, the factors in another order
 
 
 # ---- scikit-learn: a Softmax at the end, and operators of ai.onnx.ml that make the label -----------------------------

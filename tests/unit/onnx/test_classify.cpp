@@ -248,6 +248,17 @@ TEST(Classify, GivesUniqueNamesAndNoTensorsThatAreFolders) {
   EXPECT_EQ(classes.of("d/e").name, "d_e_1");
 }
 
+TEST(Classify, TakesMembersOfASequentialByTheirNames) {
+  const Classes classes(testing::graph(
+      {weight("0.bw", {2, 3}), weight("1.0.gain", {2, 3}), weight("0.5", {2, 3})},
+      {node("Mul", {"x", "0.bw"}, {"a"}, "/0/Mul"), node("Mul", {"a", "1.0.gain"}, {"b"}, "/1/Mul"),
+       node("Mul", {"b", "0.5"}, {"y"}, "/2/Mul")}));
+  EXPECT_EQ(classes.of("0.bw").name, "0.bw");
+  EXPECT_EQ(classes.role("0.bw"), Role::trainable);
+  EXPECT_EQ(classes.of("1.0.gain").name, "1.0.gain");
+  EXPECT_EQ(classes.role("0.5"), Role::ambiguous);  // a number of the exporter
+}
+
 Graph with_frozen_table() {
   return testing::graph({weight("onnx::Add_5", {2, 3}), testing::integers("shape", {2, 3})},
                         {node("Add", {"x", "onnx::Add_5"}, {"h"}, "/pos/Add"),

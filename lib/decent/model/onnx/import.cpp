@@ -84,6 +84,10 @@ OnnxImport import_onnx(const std::filesystem::path& path, const ImportOptions& o
   auto model = std::make_shared<onnx::Model>(onnx::inline_functions(*result.file));
   onnx::hoist_constants(*model);
   result.patterns = onnx::recognise_patterns(model->graph, model->opset(), &result.masks);
+  if (model->producer_name == "tf2onnx") {
+    const std::size_t layers = onnx::pad_recurrent_biases(model->graph);
+    if (layers != 0) result.patterns["recurrent layer of one bias"] = layers;
+  }
   result.probabilities = unwanted_probabilities(model->graph, result.output, options.activation);
   result.model = std::move(model);
   classify_and_translate(result, options.unfreeze);

@@ -7,6 +7,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
+#include "decent/onnx/classify/inference_norms.h"
 #include "decent/onnx/classify/weight_names.h"
 #include "decent/onnx/classify/weight_slots.h"
 #include "decent/onnx/format/elements.h"
@@ -34,6 +35,7 @@ struct Evidence {
   std::optional<Use> statistics;
   std::optional<Use> arithmetic;
   std::optional<Use> scaling;
+  std::string_view of_norm;  // what it is of a batch norm in pieces; see InferenceNorms
   std::set<std::string> functions;
   std::set<std::string> others;
   bool is_read = false;
@@ -110,7 +112,7 @@ std::map<std::string, std::string> kinds_of(const Graph& graph) {
 
 class Classifier {
  public:
-  explicit Classifier(const Graph& graph) : uses_(graph), kinds_(kinds_of(graph)) {
+  explicit Classifier(const Graph& graph) : uses_(graph), norms_(uses_), kinds_(kinds_of(graph)) {
     for (const Tensor* tensor : uses_.initializers())
       candidates_.push_back({tensor, nullptr, tensor->name, uses_.of(*tensor)});
     for (const Node& node : graph.nodes) add_own(node);
@@ -134,6 +136,7 @@ class Classifier {
   [[noreturn]] void refuse(const std::string& glob, const std::vector<Classified>& all) const;
 
   Uses uses_;
+  InferenceNorms norms_;
   std::map<std::string, std::string> kinds_;
   std::vector<Candidate> candidates_;
   std::vector<Evidence> evidence_;
@@ -189,6 +192,11 @@ void Classifier::add(const Use& use, bool joined, Evidence& evidence,
                      std::vector<Passed>& reached) const {
   if (use.node != nullptr && own_.count(use.node) != 0) return;  // a tensor by itself
   const Slot slot = use.node == nullptr ? Slot::other : slot_of(*use.node, use.input);
+  if (const std::string_view role = norms_.role_of(use); !role.empty() && !joined) {
+    evidence.is_read = true;
+    evidence.of_norm = role;
+    return;
+  }
   const auto first = [&](std::optional<Use>& place) {
     evidence.is_read = true;
     if (!place) place = use;
@@ -235,6 +243,14 @@ Verdict Classifier::judge(const Candidate& candidate, const Evidence& evidence) 
   if (kind != kinds_.end()) {
     if (kind->second == "PARAMETER") return {Role::trainable, std::string(kParameterReason)};
     return {Role::constant, "a buffer of the exported model"};
+  }
+  if (!evidence.of_norm.empty()) {
+    // The eps that is added to the variance.
+    if (tensor.count() <= 1) return {Role::constant, "one element"};
+    const bool is_merged = evidence.weight || evidence.arithmetic;
+    return {evidence.of_norm == kUnderRoot ? Role::ambiguous : Role::constant,
+            std::string(evidence.of_norm) +
+                (is_merged ? ", and a weight that the export merged with it" : "")};
   }
   if (evidence.weight && is_single_number(candidate, *evidence.weight))
     return {Role::constant, "one number"};

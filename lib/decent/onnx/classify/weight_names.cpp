@@ -24,6 +24,17 @@ bool is_numbered(std::string_view name) {
   return std::find(kStems.begin(), kStems.end(), stem) != kStems.end();
 }
 
+// The members of an nn.Sequential at the root have numbers for names: "0.weight", "1.0.gamma".
+std::string_view without_numbers_first(std::string_view name) {
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
+    if (dot == 0 ||
+        !std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(dot), is_digit))
+      break;
+    name.remove_prefix(dot + 1);
+  }
+  return name;
+}
+
 // "['', 'encoder', 'encoder.fc', 'linear']": the last module, before the operator.
 std::string last_module(std::string_view scopes) {
   std::vector<std::string_view> parts;
@@ -63,6 +74,8 @@ bool is_reserved(std::string_view first_step) {
 
 bool is_module_name(std::string_view name) {
   if (name.empty() || is_numbered(name)) return false;
+  name = without_numbers_first(name);
+  if (name.empty()) return false;
   if (name.front() != '_' && !std::isalpha(static_cast<unsigned char>(name.front()))) return false;
   return std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return c < 0x80 && (std::isalnum(c) || c == '_' || c == '.');

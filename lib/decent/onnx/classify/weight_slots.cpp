@@ -76,6 +76,7 @@ constexpr std::array kEntries = {
     Entry{"Softmax", 0, Slot::function, ""},
     Entry{"Softplus", 0, Slot::function, ""},
     Entry{"Tanh", 0, Slot::function, ""},
+    Entry{"RecurrentBias", 0, Slot::view, ""},
     Entry{"Identity", 0, Slot::view, ""},
     Entry{"Transpose", 0, Slot::view, ""},
     Entry{"Reshape", 0, Slot::view, ""},

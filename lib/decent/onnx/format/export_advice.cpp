@@ -38,7 +38,9 @@ constexpr std::array kTools = {
         .free_sizes = "convert with None for these dimensions in input_signature",
         .batch_first = "convert a model that takes the batch first, or put tf.transpose at its "
                        "start and its end",
-        .no_custom_operators = kNoCustomOperators},
+        .no_custom_operators = kNoCustomOperators,
+        .keeps_dropout = "a model that has it trains without it, as tf2onnx writes what a model "
+                         "does in inference"},
     ExportAdvice{.producer = "jax2onnx",
                  .free_batch = "convert with a name for it: to_onnx(f, [(\"batch\", ..)])",
                  .free_sizes = "convert with names for these dimensions in to_onnx(f, [(..)])",

@@ -115,7 +115,7 @@ std::optional<double> arithmetic(const std::string& op, double a, double b, bool
   return op == "Div" ? std::optional(a / b) : std::nullopt;
 }
 
-Outcome binary(const Node& node, const Inputs& inputs) {
+Outcome of_two(const Node& node, const Inputs& inputs) {
   const SmallConstant& a = *inputs[0];
   const SmallConstant& b = *inputs[1];
   if (a.dims != b.dims && !a.dims.empty() && !b.dims.empty()) return std::nullopt;
@@ -130,7 +130,7 @@ Outcome binary(const Node& node, const Inputs& inputs) {
   return result;
 }
 
-Outcome unary(const std::string& op, const SmallConstant& input) {
+Outcome of_one(const std::string& op, const SmallConstant& input) {
   SmallConstant result = input;
   for (double& value : result.values) {
     if (op == "Sqrt") value = std::sqrt(value);
@@ -151,8 +151,8 @@ Outcome evaluate(const Node& node, const Inputs& inputs) {
   if (op == "Concat" && !inputs.empty()) return concat(inputs);
   if (op == "Expand" && has(2)) return filled(*inputs[0], *inputs[1]);
   if (op == "Range" && has(3)) return range(inputs);
-  if ((op == "Sqrt" || op == "Reciprocal" || op == "Neg") && has(1)) return unary(op, *inputs[0]);
-  if (has(2)) return binary(node, inputs);
+  if ((op == "Sqrt" || op == "Reciprocal" || op == "Neg") && has(1)) return of_one(op, *inputs[0]);
+  if (has(2)) return of_two(node, inputs);
   return std::nullopt;
 }
 

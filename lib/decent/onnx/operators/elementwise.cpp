@@ -120,6 +120,12 @@ void erf(NodeContext& c) {
   set_like_input(c, method(call("torch.erf", computable(c, 0)), "to", c.dtype(c.type(0))));
 }
 
+// No operator of ONNX: tf2onnx leaves TensorFlow's in the file, as for the GELU of Keras.
+void erfc(NodeContext& c) {
+  if (!is_floating(c.type(0))) throw Unsupported("takes elements that are not floating-point");
+  function_of_name(c);
+}
+
 constexpr Operator kElementwiseOperators[] = {
     {"Abs", 6, abs, Folding::broadcast},
     {"Acos", 7, function_of_name, Folding::broadcast},
@@ -134,6 +140,7 @@ constexpr Operator kElementwiseOperators[] = {
     {"Cosh", 9, function_of_name, Folding::broadcast},
     {"Div", 7, div, Folding::broadcast},
     {"Erf", 9, erf, Folding::broadcast},
+    {"Erfc", 9, erfc, Folding::broadcast},
     {"Exp", 6, function_of_name, Folding::broadcast},
     {"Floor", 6, function_of_name, Folding::broadcast, Gradient::stops},
     {"Identity", 1, identity},

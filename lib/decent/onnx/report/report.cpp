@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "decent/core/text.h"
+#include "decent/onnx/classify/inference_norms.h"
 #include "decent/onnx/classify/weight_names.h"
 #include "decent/onnx/classify/weight_slots.h"
 #include "decent/onnx/format/export_advice.h"
@@ -25,14 +26,14 @@ std::string and_advice(std::string_view advice) {
 
 // Names in lines such as "p_conv1_weight: PARAMETER target='conv1.weight'", dynamo's list of what
 // the exported model had.
-std::vector<std::string> listed_parameters(const Model& file) {
-  static constexpr std::string_view kMark = "PARAMETER target='";
+std::vector<std::string> listed(const Model& file, const std::string& kind) {
+  const std::string mark = ": " + kind + " target='";
   const auto signature = file.graph.metadata.find(std::string(kTorchSignature));
   if (signature == file.graph.metadata.end()) return {};
   const std::string& text = signature->second;
   std::vector<std::string> names;
-  for (std::size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at + 1)) {
-    const std::size_t begin = at + kMark.size();
+  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
+    const std::size_t begin = at + mark.size();
     const std::size_t end = text.find('\'', begin);
     if (end == std::string::npos) break;
     names.push_back(text.substr(begin, end - begin));
@@ -47,6 +48,7 @@ class Reporter {
         detail_(detail),
         advice_(export_advice(facts.file)),
         uses_(facts.model.graph) {
+    for (std::string& name : listed(facts.file, "PARAMETER")) parameters_.insert(std::move(name));
     collect();
   }
 
@@ -61,11 +63,23 @@ class Reporter {
     add_shared();
     add_merged();
     add_missing();
+    add_lost_state();
     add_folded();
+    add_folded_norms();
+    add_inference_norms();
     add_dropout();
     add_batch();
     add_nan();
     add_notes();
+    return std::move(lines_);
+  }
+
+  std::vector<std::string> training_notes() {
+    std::string frozen = frozen_note(all_, uses_);
+    if (!frozen.empty()) lines_.push_back(std::move(frozen));
+    add_folded_norms();
+    add_inference_norms();
+    if (!trains_norms()) add_dropout();
     return std::move(lines_);
   }
 
@@ -220,22 +234,94 @@ class Reporter {
         some_of(missing, most(kNamesInBrief)) + and_advice(advice_.keeps_parameters));
   }
 
+  bool has_statistics(const std::string& name) const {
+    return std::any_of(all_.begin(), all_.end(), [&](const ReportedTensor& line) {
+      return line.classified->role == Role::buffer && line.classified->name == name;
+    });
+  }
+
+  // Buffers that forward changes in PyTorch. Norms of instances do so without saying it.
+  void add_lost_state() {
+    std::vector<std::string> names = listed(facts_.file, "BUFFER_MUTATION");
+    for (std::string& name : listed(facts_.file, "BUFFER")) {
+      if (name.ends_with("running_mean") || name.ends_with("running_var"))
+        names.push_back(std::move(name));
+    }
+    std::erase_if(names, [&](const std::string& name) {
+      return name.ends_with("num_batches_tracked") || has_statistics(name);
+    });
+    if (names.empty()) return;
+    lines_.push_back(counted(std::ssize(names), "buffer") +
+                     " that the exported model changes in training, which the file cannot say: " +
+                     some_of(names, most(kNamesInBrief)) + "; a .pt2 file keeps them");
+  }
+
   // PyTorch's exporters: what constant folding computed has a number for a name; or, where a batch
   // norm went into the weight before it, the weight's name without dynamo's mark of parameters.
+  bool is_computed(const ReportedTensor& line) const {
+    if (advice_.keeps_folded.empty()) return false;
+    const bool is_unmarked =
+        parameters_.contains(line.tensor->name) && line.classified->reason != kParameterReason;
+    return is_unmarked || !is_module_name(line.tensor->name);
+  }
+
   void add_folded() {
-    if (advice_.keeps_folded.empty()) return;
     std::vector<std::string> names;
-    const std::vector<std::string> listed = listed_parameters(facts_.file);
-    const std::set<std::string> parameters(listed.begin(), listed.end());
     for (const ReportedTensor& line : of(Role::trainable)) {
-      const bool is_unmarked =
-          parameters.count(line.tensor->name) != 0 && line.classified->reason != kParameterReason;
-      if (is_unmarked || !is_module_name(line.tensor->name)) names.push_back(line.classified->name);
+      if (is_computed(line) && !holds_norm(line)) names.push_back(line.classified->name);
     }
     if (names.empty()) return;
     lines_.push_back(counted(std::ssize(names), "weight") +
                      " that the export computed (transposed, or with a batch norm folded in): " +
                      some_of(names, most(kNamesInBrief)) + and_advice(advice_.keeps_folded));
+  }
+
+  // Exporters fold a batch norm into the convolution before it; tf2onnx gives the weight a name of
+  // its own. After other layers TensorFlow leaves a product and a sum, in the scope of the norm.
+  bool holds_norm(const ReportedTensor& line) const {
+    const std::string& name = line.tensor->name;
+    if (facts_.file.producer_name == "tf2onnx") {
+      if (name.ends_with("_fused_bn")) return true;
+      const auto& readers = uses_.readers(uses_.of(*line.tensor));
+      return !is_variable_of_tensorflow(name) &&
+             std::any_of(readers.begin(), readers.end(), [](const Use& use) {
+               return use.node != nullptr &&
+                      use.node->name.find("/batchnorm/") != std::string::npos;
+             });
+    }
+    return is_computed(line) && line.classified->reason.starts_with("weight of Conv");
+  }
+
+  void add_folded_norms() {
+    std::vector<std::string> names;
+    for (const ReportedTensor& line : of(Role::trainable)) {
+      if (holds_norm(line)) names.push_back(line.classified->name);
+    }
+    if (names.empty()) return;
+    lines_.push_back(counted(std::ssize(names), "weight") +
+                     " with a batch norm that the export folded in, which train as one with it "
+                     "and without the statistics of a batch: " +
+                     some_of(names, most(kNamesInBrief)) + and_advice(advice_.keeps_folded));
+  }
+
+  // A file with batch norms in training mode was exported after model.train().
+  bool trains_norms() const {
+    const std::vector<const Node*>& nodes = uses_.nodes();
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node* node) {
+      const Attribute* mode = node->find("training_mode");
+      const auto* value = mode == nullptr ? nullptr : std::get_if<std::int64_t>(&mode->value);
+      return value != nullptr && *value != 0;
+    });
+  }
+
+  void add_inference_norms() {
+    const auto norms = std::count_if(all_.begin(), all_.end(), [](const ReportedTensor& line) {
+      return line.classified->reason.starts_with(kNormVariance);
+    });
+    if (norms == 0) return;
+    lines_.push_back(counted(norms, "batch norm") +
+                     " in inference form: mean and variance stay as they are in the file, and "
+                     "training normalizes by them, not by the batch");
   }
 
   void add_dropout() {
@@ -274,7 +360,8 @@ class Reporter {
   Detail detail_;
   const ExportAdvice& advice_;
   Uses uses_;
-  std::vector<ReportedTensor> all_;  // in the order of the file
+  std::set<std::string> parameters_;  // of the exported model, by dynamo's list
+  std::vector<ReportedTensor> all_;   // in the order of the file
   std::vector<std::string> own_;
   std::vector<std::string> lines_;
 };
@@ -284,7 +371,7 @@ class Reporter {
 std::vector<std::string> missing_parameters(const Model& file) {
   std::set<std::string> there;
   for (const Tensor& tensor : file.graph.initializers) there.insert(tensor.name);
-  std::vector<std::string> missing = listed_parameters(file);
+  std::vector<std::string> missing = listed(file, "PARAMETER");
   std::erase_if(missing, [&](const std::string& name) { return there.count(name) != 0; });
   return missing;
 }
@@ -303,6 +390,10 @@ std::string random_in_evaluation(const Translation& translation) {
 
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail) {
   return Reporter(facts, detail).run();
+}
+
+std::vector<std::string> training_notes(const ImportFacts& facts) {
+  return Reporter(facts, Detail::brief).training_notes();
 }
 
 }  // namespace decent::onnx

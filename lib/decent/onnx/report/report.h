@@ -32,6 +32,10 @@ std::string random_in_evaluation(const Translation& translation);
 /// what the export has lost or merged, and what follows from it for training.
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail);
 
+/// Those of these lines that matter before a run: weights that stay frozen, batch norms that became
+/// other operators, dropout that is not in the file.
+std::vector<std::string> training_notes(const ImportFacts& facts);
+
 /// Parameters of the exported model that its file does not hold, by dynamo's own list; empty where
 /// the file has none. Batch norms folded into convolutions go so, and tensors merged with equals.
 std::vector<std::string> missing_parameters(const Model& file);

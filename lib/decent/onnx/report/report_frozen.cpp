@@ -93,23 +93,33 @@ void add_others(std::vector<ReportedTensor> others, Detail detail,
                   " smaller: " + some_of(names_of(left), kNamesInBrief) + "; " + kWhereAll);
 }
 
-}  // namespace
-
-std::vector<std::string> frozen_lines(const std::vector<ReportedTensor>& all, const Uses& uses,
-                                      Detail detail) {
+/// Tensors that do not train and may be weights.
+struct Frozen {
   std::vector<ReportedTensor> weights;
   std::vector<ReportedTensor> others;
+};
+
+Frozen find_frozen(const std::vector<ReportedTensor>& all, const Uses& uses) {
+  Frozen frozen;
   for (const ReportedTensor& each : all) {
     const Role role = each.classified->role;
     const bool may_be =
         role == Role::ambiguous || (role == Role::constant && is_floating(each.tensor->type));
     const auto weight = may_be ? as_weight(each, uses) : std::nullopt;
     if (weight) {
-      weights.push_back(*weight);
+      frozen.weights.push_back(*weight);
     } else if (role == Role::ambiguous) {
-      others.push_back(each);
+      frozen.others.push_back(each);
     }
   }
+  return frozen;
+}
+
+}  // namespace
+
+std::vector<std::string> frozen_lines(const std::vector<ReportedTensor>& all, const Uses& uses,
+                                      Detail detail) {
+  auto [weights, others] = find_frozen(all, uses);
   if (weights.empty() && others.empty()) return {};
   std::vector<std::string> lines = {"frozen, though " +
                                     counted(std::ssize(weights) + std::ssize(others), "tensor") +
@@ -117,6 +127,16 @@ std::vector<std::string> frozen_lines(const std::vector<ReportedTensor>& all, co
   add_weights(weights, detail, lines);
   add_others(std::move(others), detail, lines);
   return lines;
+}
+
+std::string frozen_note(const std::vector<ReportedTensor>& all, const Uses& uses) {
+  auto [weights, others] = find_frozen(all, uses);
+  weights.insert(weights.end(), others.begin(), others.end());
+  if (weights.empty()) return "";
+  return counted(std::ssize(weights), "tensor") +
+         " of the model file that may be weights stay as they are: " +
+         some_of(names_of(weights), kNamesInBrief) +
+         "; --dry-run says why, and model.unfreeze: [name, ..] trains them";
 }
 
 }  // namespace decent::onnx

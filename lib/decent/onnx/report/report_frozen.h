@@ -18,4 +18,7 @@ namespace decent::onnx {
 std::vector<std::string> frozen_lines(const std::vector<ReportedTensor>& all, const Uses& uses,
                                       Detail detail);
 
+/// One line for the start of a run, with some of their names; "" where there are none.
+std::string frozen_note(const std::vector<ReportedTensor>& all, const Uses& uses);
+
 }  // namespace decent::onnx
