@@ -52,6 +52,10 @@ class ModelOrigin {
   /// for each tensor too.
   virtual std::vector<std::string> report(bool /*full*/) const { return {}; }
 
+  /// What the file says, or has lost, that makes training another than that of the model's own
+  /// program: a line each, for the start of a run.
+  virtual std::vector<std::string> training_notes() const { return {}; }
+
   /// Whether operators whose train or eval mode the file holds as a constant
   /// (Model::fixed_mode_operators) are meant so, as the file tells of the others.
   virtual bool fixes_modes_on_purpose() const { return false; }

@@ -96,6 +96,8 @@ Notices notices_of(const Run& run, int workers) {
   if (const auto edge = large_edge(run)) all.notes.push_back(large_edge_note(*edge));
   const Notices model = notices_of_model(run.task, run.trial);
   all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
+  for (std::string& note : run.task.model->origin().training_notes())
+    all.notes.push_back(std::move(note));
   const ParallelMethod& method = method_of(run);
   const auto parts = connected_parts(run.plan.topology, workers);
   if (method.averages_weights && parts.size() > 1)

@@ -55,6 +55,7 @@ class OnnxOrigin final : public ModelOrigin {
 
   std::vector<std::filesystem::path> other_files() const override;
   std::vector<std::string> report(bool full) const override;
+  std::vector<std::string> training_notes() const override { return onnx::training_notes(facts()); }
   std::string nothing_trainable(std::size_t parameters) const override;
   void check_gradients(std::span<const std::string> frozen) const override;
   std::string argument_of(const std::string& name) const override;
@@ -80,6 +81,14 @@ class OnnxOrigin final : public ModelOrigin {
   }
 
  private:
+  onnx::ImportFacts facts() const {
+    return {.file = *import_.file,
+            .model = *import_.model,
+            .patterns = import_.patterns,
+            .classification = import_.classification,
+            .translation = import_.translation};
+  }
+
   OnnxImport import_;
 };
 
@@ -94,12 +103,7 @@ std::vector<std::filesystem::path> OnnxOrigin::other_files() const {
 
 std::vector<std::string> OnnxOrigin::report(bool full) const {
   std::vector<std::string> lines =
-      onnx::import_report({.file = *import_.file,
-                           .model = *import_.model,
-                           .patterns = import_.patterns,
-                           .classification = import_.classification,
-                           .translation = import_.translation},
-                          full ? onnx::Detail::full : onnx::Detail::brief);
+      onnx::import_report(facts(), full ? onnx::Detail::full : onnx::Detail::brief);
   for (const auto& [output, reason] : import_.left_out)
     lines.push_back("output '" + output + "' is left out: " + reason + " cannot be imported");
   return lines;

@@ -21,6 +21,9 @@ class Pt2Origin final : public ModelOrigin {
     return pt2::import_report({import_.archive, import_.programs, import_.translation},
                               full ? pt2::Detail::full : pt2::Detail::brief);
   }
+  std::vector<std::string> training_notes() const override {
+    return pt2::training_notes({import_.archive, import_.programs, import_.translation});
+  }
   // The report names those that stay as they were exported.
   bool fixes_modes_on_purpose() const override { return true; }
   std::string random_in_evaluation() const override {

@@ -7,6 +7,7 @@
 #include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/pt2/analyse/arguments.h"
+#include "decent/pt2/analyse/custom_gradients.h"
 #include "decent/pt2/report/report_inputs.h"
 #include "decent/pt2/report/report_modes.h"
 #include "decent/pt2/report/wording.h"
@@ -29,6 +30,15 @@ View view_of(const Payload& payload) {
   return {payload.record, payload.dtype, payload.sizes, payload.strides, payload.storage_offset};
 }
 
+std::vector<std::string> custom_gradient_lines(const ImportFacts& facts) {
+  const std::vector<std::string> names = find_custom_gradients(*facts.programs.train);
+  if (names.empty()) return {};
+  return {
+      "functions with a backward of their own (torch.autograd.Function), which is not in the "
+      "file, so that the gradient is that of their forward: " +
+      some_of(names, most_names(Detail::brief)) + " (docs/models.md)"};
+}
+
 class Reporter {
  public:
   Reporter(const ImportFacts& facts, Detail detail)
@@ -48,6 +58,7 @@ class Reporter {
     add(input_lines(facts_));
     add_left_out();
     add(mode_lines(facts_, detail_));
+    add(custom_gradient_lines(facts_));
     if (detail_ == Detail::full) add_text();
     return std::move(lines_);
   }
@@ -151,6 +162,14 @@ class Reporter {
 };
 
 }  // namespace
+
+std::vector<std::string> training_notes(const ImportFacts& facts) {
+  std::vector<std::string> lines = custom_gradient_lines(facts);
+  const bool is_one = !facts.programs.are_two();
+  if (is_one && facts.translation.modes.mode == ExportedMode::eval)
+    lines.emplace_back(lost_by_eval_mode());
+  return lines;
+}
 
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail) {
   return Reporter(facts, detail).run();

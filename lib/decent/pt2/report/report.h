@@ -24,4 +24,8 @@ enum class Detail {
 /// and eval mode differ and what the export has lost of that.
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail);
 
+/// Those of these lines that matter before a run: gradients and what runs in training alone, where
+/// the file does not have them.
+std::vector<std::string> training_notes(const ImportFacts& facts);
+
 }  // namespace decent::pt2

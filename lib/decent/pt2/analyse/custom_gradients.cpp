@@ -1,0 +1,113 @@
+#include "decent/pt2/analyse/custom_gradients.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "decent/core/quote.h"
+#include "decent/pt2/analyse/arguments.h"
+
+namespace decent::pt2 {
+namespace {
+
+/// A call of a traceback, outermost first: 'File "model.py", line 20, in forward' and its code.
+struct Frame {
+  std::string_view path;
+  std::string_view function;
+  std::string_view code;
+};
+
+constexpr std::string_view kFile = "File \"";
+// Calls the model in such an export.
+constexpr std::string_view kExports = "packages/torch/_dynamo/";
+constexpr std::string_view kApply = ".apply(";
+// Through which an export with strict=True runs the forward of a torch.autograd.Function.
+constexpr std::string_view kRunsFunctions = "torch/_functorch/autograd_function.py";
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
+    text.remove_prefix(1);
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+    text.remove_suffix(1);
+  return text;
+}
+
+// `text` begins behind 'File "'.
+Frame frame_of(std::string_view text) {
+  constexpr std::string_view kIn = ", in ";
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view head = text.substr(0, end);
+  const std::size_t in = head.rfind(kIn);
+  return {.path = head.substr(0, head.find('"')),
+          .function = in == head.npos ? "" : trimmed(head.substr(in + kIn.size())),
+          .code = trimmed(text.substr(end))};
+}
+
+std::vector<Frame> frames_of(std::string_view trace) {
+  std::vector<Frame> frames;
+  for (std::size_t at = trace.find(kFile); at != trace.npos; at = trace.find(kFile)) {
+    trace.remove_prefix(at + kFile.size());
+    const Frame frame = frame_of(trace.substr(0, trace.find(kFile)));
+    if (frame.path.find(kExports) == std::string_view::npos) frames.push_back(frame);
+  }
+  return frames;
+}
+
+bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+// The name that ends where `text` does, with its dots: "fn.Reverse" of "y = fn.Reverse".
+std::string_view last_name(std::string_view text) {
+  const auto begin =
+      std::find_if_not(text.rbegin(), text.rend(), [](char c) { return is_name(c) || c == '.'; });
+  return text.substr(static_cast<std::size_t>(text.rend() - begin));
+}
+
+std::size_t modules_at(const Node& node) {
+  const auto stack = node.metadata.find("nn_module_stack");
+  if (stack == node.metadata.end() || stack->second.empty()) return 0;
+  return static_cast<std::size_t>(std::count(stack->second.begin(), stack->second.end(), ';')) + 1;
+}
+
+// What calls the forward in frame `i` if that is no module's; "" otherwise.
+std::string_view custom_function(const std::vector<Frame>& frames, std::size_t i,
+                                 std::size_t modules) {
+  const auto is_forward = [](const Frame& each) { return each.function == "forward"; };
+  // PyTorch's own, as that of checkpointing, have the gradient of their forward.
+  if (i == 0 || !is_forward(frames[i]) ||
+      frames[i].path.find("packages/torch/") != std::string_view::npos)
+    return "";
+  const Frame& caller = frames[i - 1];
+  const bool is_strict = caller.path.ends_with(kRunsFunctions);
+  const std::string_view code = is_strict && i > 1 ? frames[i - 2].code : caller.code;
+  const std::size_t apply = code.find(kApply);
+  if (apply != code.npos) return last_name(code.substr(0, apply));
+  // By another name, as with reverse = Reverse.apply: then there are more calls of a forward than
+  // modules, and no code that calls a module's forward by name.
+  const auto forwards = static_cast<std::size_t>(std::count_if(
+      frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(i) + 1, is_forward));
+  const bool is_called_by_name = code.find("forward") != code.npos;
+  const bool is_extra = forwards > modules && modules != 0 && !is_called_by_name;
+  return is_strict || is_extra ? code : "";
+}
+
+}  // namespace
+
+std::vector<std::string> find_custom_gradients(const ExportedProgram& program) {
+  std::vector<std::string> found;
+  for_each_graph(program.graph, [&](const Graph& graph) {
+    for (const Node& node : graph.nodes) {
+      const auto trace = node.metadata.find("stack_trace");
+      if (trace == node.metadata.end()) continue;
+      const std::vector<Frame> frames = frames_of(trace->second);
+      for (std::size_t i = 0; i < frames.size(); ++i) {
+        const std::string name =
+            on_one_line(std::string(custom_function(frames, i, modules_at(node))));
+        if (!name.empty() && std::find(found.begin(), found.end(), name) == found.end())
+          found.push_back(name);
+      }
+    }
+  });
+  return found;
+}
+
+}  // namespace decent::pt2
