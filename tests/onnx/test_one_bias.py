@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from differences import Loss, weights_of
-from one_batch import SGD, make_data, settings, train_and_export
-from runs import assert_says
+from one_batch import SGD, make_data, output_of, settings, train_and_export
+from runs import assert_says, train
+from tensors import write_safetensors
 
 HIDDEN, LENGTH, FEATURES = 3, 4, 2
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -58,6 +60,23 @@ def test_the_second_bias_stays_zero(op: str, directions: int, tmp_path: Path) ->
     assert np.abs(gradient[:, half:]).max() > 0.01  # or there would be nothing to hold back
     np.testing.assert_array_equal(step[:, half:], 0)
     assert_says(log, "recurrent layer of one bias 1", f"bias of {op}")
+
+
+def test_a_second_bias_from_other_weights_counts(tmp_path: Path) -> None:
+    """It does not train, but the model that is written computes what was trained."""
+    file = recurrent_model(tmp_path / "m.onnx", "LSTM")
+    data, x, _ = make_data(tmp_path, (LENGTH, FEATURES))
+    weights = train(tmp_path / "first", settings(file, data, train={"steps": 1})).weights
+    [bias] = [name for name, value in weights.items() if value.shape == (1, 2 * GATES["LSTM"] * HIDDEN)]
+    loaded = weights[bias].copy()
+    loaded[:, GATES["LSTM"] * HIDDEN:] = 0.5
+    write_safetensors(tmp_path / "w.safetensors", {**weights, bias: loaded})
+    run, trained = train_and_export(tmp_path / "second", settings(file, data, train={"steps": 2}, optimizer=SGD,
+                                                                  model={"weights": str(tmp_path / "w.safetensors")}))
+    np.testing.assert_array_equal(run.weights[bias][:, GATES["LSTM"] * HIDDEN:], 0.5)
+    with torch.no_grad():
+        ours = torch.jit.load(str(run.folder / "model.pt"))(torch.from_numpy(x))
+    np.testing.assert_allclose(ours.numpy(), output_of(trained, "logits", x), rtol=1e-4, atol=1e-5)  # float32
 
 
 @pytest.mark.parametrize("case", [{"op": "GRU", "linear_before_reset": 1}, {"op": "LSTM", "producer": "pytorch"},

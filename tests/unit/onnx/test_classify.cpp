@@ -248,6 +248,35 @@ TEST(Classify, GivesUniqueNamesAndNoTensorsThatAreFolders) {
   EXPECT_EQ(classes.of("d/e").name, "d_e_1");
 }
 
+TEST(Classify, TakesNoBiasForTheMeanOfANormThatIsOneNumber) {
+  const Classes classes(
+      testing::graph({weight("val_size", {1}), weight("val_one", {1}), weight("val_bias", {3})},
+                     {node("Add", {"val_size", "val_one"}, {"s"}), node("Sqrt", {"s"}, {"r"}),
+                      node("Mul", {"val_bias", "r"}, {"b"}), node("Mul", {"x", "r"}, {"h"}),
+                      node("Add", {"h", "b"}, {"y"})}));
+  EXPECT_EQ(classes.role("val_bias"), Role::trainable);
+}
+
+TEST(Classify, TakesWhatIsUnderARootButNormalizesNothingForAmbiguous) {
+  const Classes classes(
+      testing::graph({weight("spread", {3}), weight("val_eps", {})},
+                     {node("Add", {"spread", "val_eps"}, {"s"}), node("Sqrt", {"s"}, {"r"}),
+                      node("Add", {"x", "r"}, {"y"})}));
+  EXPECT_EQ(classes.role("spread"), Role::ambiguous);
+  EXPECT_EQ(classes.of("spread").reason, "under a root, as a variance is");
+}
+
+TEST(Classify, TakesATensorThatIsAVarianceAndAWeightForAConstant) {
+  const Classes classes(
+      testing::graph({weight("merged", {3}), weight("val_eps", {})},
+                     {node("Add", {"merged", "val_eps"}, {"s"}), node("Sqrt", {"s"}, {"r"}),
+                      node("Div", {"x", "r"}, {"h"}), node("Mul", {"h", "merged"}, {"y"})}));
+  EXPECT_EQ(classes.role("merged"), Role::constant);
+  EXPECT_EQ(classes.of("merged").reason,
+            "running variance of a batch norm in inference form, and a weight that the export "
+            "merged with it");
+}
+
 TEST(Classify, TakesMembersOfASequentialByTheirNames) {
   const Classes classes(testing::graph(
       {weight("0.bw", {2, 3}), weight("1.0.gain", {2, 3}), weight("0.5", {2, 3})},

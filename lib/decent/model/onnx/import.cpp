@@ -85,7 +85,7 @@ OnnxImport import_onnx(const std::filesystem::path& path, const ImportOptions& o
   onnx::hoist_constants(*model);
   result.patterns = onnx::recognise_patterns(model->graph, model->opset(), &result.masks);
   if (model->producer_name == "tf2onnx") {
-    const std::size_t layers = onnx::pad_recurrent_biases(model->graph);
+    const std::size_t layers = onnx::hold_second_biases(model->graph);
     if (layers != 0) result.patterns["recurrent layer of one bias"] = layers;
   }
   result.probabilities = unwanted_probabilities(model->graph, result.output, options.activation);

@@ -25,16 +25,22 @@ bool is_product(const Node& node) { return is_standard(node, "Mul") || is_standa
 }  // namespace
 
 InferenceNorms::InferenceNorms(const Uses& uses) : uses_(uses) {
-  for (const Node* node : uses.nodes()) {
-    if (!is_sum(*node) || node->outputs.size() != 1) continue;
-    const ValueId sum = uses.outputs(*node).front();
-    if (uses.varies(sum)) continue;
-    for (const Use& use : readers_through_views(sum)) {
-      if (!is_root(use)) continue;
-      const bool scales = visit(uses.outputs(*use.node).front(), 0);
-      std::string_view& role = sums_[node];
-      if (scales || role.empty()) role = scales ? kNormVariance : kUnderRoot;
+  for (const Tensor* tensor : uses.initializers()) {
+    // The root of one number is a scale such as that of attention.
+    if (!is_floating(tensor->type) || tensor->count() <= 1) continue;
+    for (const Use& use : readers_through_views(uses.of(*tensor))) {
+      if (use.node != nullptr && is_sum(*use.node)) add_sum(*use.node);
     }
+  }
+}
+
+void InferenceNorms::add_sum(const Node& node) {
+  if (node.outputs.size() != 1 || uses_.varies(uses_.outputs(node).front())) return;
+  for (const Use& use : readers_of(node)) {
+    if (!is_root(use)) continue;
+    const bool scales = visit(uses_.outputs(*use.node).front(), 0);
+    std::string_view& role = sums_[&node];
+    if (scales || role.empty()) role = scales ? kNormVariance : kUnderRoot;
   }
 }
 

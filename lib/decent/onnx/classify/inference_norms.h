@@ -25,6 +25,7 @@ class InferenceNorms {
   std::string_view role_of(const Use& use) const;
 
  private:
+  void add_sum(const Node& node);
   bool is_root(const Use& use) const;
   std::vector<Use> readers_through_views(ValueId value) const;
   bool visit(ValueId deviation, std::size_t depth);

@@ -30,13 +30,14 @@ void linear(NodeContext& c) {
   set_like_input(c, call("torch.linear", c.tensor(0), weight, c.tensor(2)));
 }
 
-// The first half of each row, followed by zeros that never train.
+// A bias of which the second half of each row has no gradient.
 void recurrent_bias(NodeContext& c) {
   const auto& dims = c.input(0).dims;
   if (!dims || dims->size() != 2) throw Unsupported("needs a bias of two dimensions");
   const std::int64_t half = dims->back() / 2;
   const Expression first = method(c.tensor(0), "narrow", 1, 0, half);
-  set_like_input(c, call("torch.constant_pad_nd", first, list(0, half), 0.0));
+  const Expression second = method(method(c.tensor(0), "narrow", 1, half, half), "detach");
+  set_like_input(c, call("torch.cat", list(first, second), 1));
 }
 
 constexpr Operator kPatternOperators[] = {

@@ -31,7 +31,7 @@ std::map<std::string, std::size_t> recognise_patterns(Graph& graph, std::int64_t
                                                       std::vector<RandomMask>* masks = nullptr);
 
 /// For files of tf2onnx: where the second bias of an LSTM, GRU or RNN is zeros that stand for none,
-/// the layer is given the first one alone, padded. Gives the number of such layers.
-std::size_t pad_recurrent_biases(Graph& graph);
+/// a node before the layer keeps gradients from it. Gives the number of such layers.
+std::size_t hold_second_biases(Graph& graph);
 
 }  // namespace decent::onnx

@@ -41,26 +41,26 @@ const Tensor* initializer(const Graph& graph, const std::string& name) {
 }
 
 // `number`: of the layer, since several may share a bias.
-Node padding(const Node& layer, const std::string& bias, std::size_t number) {
+Node holder(const Node& layer, const std::string& bias, std::size_t number) {
   Node node;
   node.name = layer.name;
   node.metadata = layer.metadata;
   node.domain = kPatternDomain;
   node.op_type = "RecurrentBias";
   node.inputs = {bias};
-  node.outputs = {bias + "/padded_" + std::to_string(number)};
+  node.outputs = {bias + "/held_" + std::to_string(number)};
   return node;
 }
 
 }  // namespace
 
-std::size_t pad_recurrent_biases(Graph& graph) {
+std::size_t hold_second_biases(Graph& graph) {
   std::vector<Node> nodes;
   std::size_t found = 0;
   for (Node& node : graph.nodes) {
     const Tensor* bias = has_one_bias(node) ? initializer(graph, node.inputs[kBias]) : nullptr;
     if (bias != nullptr && ends_in_zeros(*bias)) {
-      nodes.push_back(padding(node, bias->name, found));
+      nodes.push_back(holder(node, bias->name, found));
       *(node.inputs.begin() + kBias) = nodes.back().outputs.front();
       ++found;
     }
