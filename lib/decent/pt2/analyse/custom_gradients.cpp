@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string_view>
+#include <utility>
 
 #include "decent/core/quote.h"
 #include "decent/pt2/analyse/arguments.h"
@@ -68,42 +70,50 @@ std::size_t modules_at(const Node& node) {
   return static_cast<std::size_t>(std::count(stack->second.begin(), stack->second.end(), ';')) + 1;
 }
 
-// What calls the forward in frame `i` if that is no module's; "" otherwise.
-std::string_view custom_function(const std::vector<Frame>& frames, std::size_t i,
-                                 std::size_t modules) {
-  const auto is_forward = [](const Frame& each) { return each.function == "forward"; };
+bool is_forward(const Frame& frame) { return frame.function == "forward"; }
+
+// What calls the forward in frame `i` if that is no module's; "" otherwise. `is_extra`: there have
+// been more calls of a forward than modules.
+std::string_view custom_function(const std::vector<Frame>& frames, std::size_t i, bool is_extra) {
   // PyTorch's own, as that of checkpointing, have the gradient of their forward.
-  if (i == 0 || !is_forward(frames[i]) ||
-      frames[i].path.find("packages/torch/") != std::string_view::npos)
-    return "";
+  if (i == 0 || frames[i].path.find("packages/torch/") != std::string_view::npos) return "";
   const Frame& caller = frames[i - 1];
   const bool is_strict = caller.path.ends_with(kRunsFunctions);
   const std::string_view code = is_strict && i > 1 ? frames[i - 2].code : caller.code;
   const std::size_t apply = code.find(kApply);
   if (apply != code.npos) return last_name(code.substr(0, apply));
-  // By another name, as with reverse = Reverse.apply: then there are more calls of a forward than
-  // modules, and no code that calls a module's forward by name.
-  const auto forwards = static_cast<std::size_t>(std::count_if(
-      frames.begin(), frames.begin() + static_cast<std::ptrdiff_t>(i) + 1, is_forward));
+  // By another name, as with reverse = Reverse.apply. Code may call a module's forward by name.
   const bool is_called_by_name = code.find("forward") != code.npos;
-  const bool is_extra = forwards > modules && modules != 0 && !is_called_by_name;
-  return is_strict || is_extra ? code : "";
+  return is_strict || (is_extra && !is_called_by_name) ? code : "";
+}
+
+std::vector<std::string_view> custom_functions(const Node& node, std::string_view trace) {
+  const std::vector<Frame> frames = frames_of(trace);
+  const std::size_t modules = modules_at(node);
+  std::vector<std::string_view> found;
+  std::size_t forwards = 0;
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    if (!is_forward(frames[i])) continue;
+    ++forwards;
+    const bool is_extra = modules != 0 && forwards > modules;
+    const std::string_view name = custom_function(frames, i, is_extra);
+    if (!name.empty()) found.push_back(name);
+  }
+  return found;
 }
 
 }  // namespace
 
 std::vector<std::string> find_custom_gradients(const ExportedProgram& program) {
   std::vector<std::string> found;
+  std::set<std::string> seen;
   for_each_graph(program.graph, [&](const Graph& graph) {
     for (const Node& node : graph.nodes) {
       const auto trace = node.metadata.find("stack_trace");
       if (trace == node.metadata.end()) continue;
-      const std::vector<Frame> frames = frames_of(trace->second);
-      for (std::size_t i = 0; i < frames.size(); ++i) {
-        const std::string name =
-            on_one_line(std::string(custom_function(frames, i, modules_at(node))));
-        if (!name.empty() && std::find(found.begin(), found.end(), name) == found.end())
-          found.push_back(name);
+      for (const std::string_view each : custom_functions(node, trace->second)) {
+        std::string name = on_one_line(each);
+        if (seen.insert(name).second) found.push_back(std::move(name));
       }
     }
   });
