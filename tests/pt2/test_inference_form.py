@@ -27,6 +27,7 @@ from exported import example, program_of, settings
 from networks import (BiLstm, Bert, Cnn, Fields, Gpt, StochasticDepth, drop_as_torchvision, drop_as_transformers,
                       drop_in_place, images, next_words, vectors, words)
 from program import run_alone
+from test_operators_that_write import MODELS as OBSERVED
 from runs import Run, assert_says, train, write_recipe
 
 READER = Path(__file__).with_name("read_export.py")
@@ -173,6 +174,9 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Data, tuple[str, ...]]] = {
     "writes": (Writes, vectors, ("pt2", "two")),
     "mixed": (Mixed, small_images, ("pt2", "two", "eval", "dynamo", "legacy")),
     "norms_and_dropout": (partial(Cnn, dropout=0.1), partial(images, 24), ("pt2", "two")),
+    "qat_channels": (OBSERVED["a scale for each channel"], vectors, ("pt2",)),
+    "qat_one_scale": (OBSERVED["one scale"], vectors, ("pt2",)),
+    "two_results": (OBSERVED["two results"], vectors, ("pt2",)),
     "shortened": (Shortened, words, ("pt2",)),
     "conditional": (Conditional, vectors, ("pt2", "two", "eval")),
     "own_noise": (OwnNoise, vectors, ("two", "eval", "script")),
@@ -183,7 +187,7 @@ NETWORKS: dict[str, tuple[Callable[[], nn.Module], Data, tuple[str, ...]]] = {
     "depth_rare": (partial(StochasticDepth, drop_as_torchvision, 0.9), vectors, ("pt2", "dynamo", "legacy")),
 }
 CHOSEN = {("cnn", "pt2"), ("gpt", "pt2"), ("lstm", "pt2"), ("norms", "pt2"), ("dropouts", "pt2"), ("writes", "pt2"),
-          ("conditional", "pt2"), ("own_noise", "two"), ("depth_torchvision", "pt2"), ("depth_transformers", "pt2"),
+          ("conditional", "pt2"), ("qat_channels", "pt2"), ("two_results", "pt2"), ("own_noise", "two"), ("depth_torchvision", "pt2"), ("depth_transformers", "pt2"),
           ("depth_in_place", "pt2"), ("plain_dropouts", "dynamo"), ("plain_dropouts", "legacy"),
           ("depth_torchvision", "dynamo"), ("depth_torchvision", "legacy"), ("cnn", "script")}
 ALL = os.environ.get("DECENT_PT2_ALL", "0") == "1"

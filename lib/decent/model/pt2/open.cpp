@@ -22,7 +22,8 @@ class Pt2Origin final : public ModelOrigin {
                               full ? pt2::Detail::full : pt2::Detail::brief);
   }
   std::vector<std::string> training_notes() const override {
-    return pt2::training_notes({import_.archive, import_.programs, import_.translation});
+    return pt2::training_notes({import_.archive, import_.programs, import_.translation},
+                               /*losses_are_known=*/!lost_.empty());
   }
   // The report names those that stay as they were exported.
   bool fixes_modes_on_purpose() const override { return true; }

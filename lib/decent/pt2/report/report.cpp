@@ -163,10 +163,10 @@ class Reporter {
 
 }  // namespace
 
-std::vector<std::string> training_notes(const ImportFacts& facts) {
+std::vector<std::string> training_notes(const ImportFacts& facts, bool losses_are_known) {
   std::vector<std::string> lines = custom_gradient_lines(facts);
   const bool is_one = !facts.programs.are_two();
-  if (is_one && facts.translation.modes.mode == ExportedMode::eval)
+  if (is_one && !losses_are_known && facts.translation.modes.mode == ExportedMode::eval)
     lines.emplace_back(lost_by_eval_mode());
   return lines;
 }

@@ -25,7 +25,7 @@ enum class Detail {
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail);
 
 /// Those of these lines that matter before a run: gradients and what runs in training alone, where
-/// the file does not have them.
-std::vector<std::string> training_notes(const ImportFacts& facts);
+/// the file does not have them. `losses_are_known`: the file itself says what it has lost.
+std::vector<std::string> training_notes(const ImportFacts& facts, bool losses_are_known);
 
 }  // namespace decent::pt2

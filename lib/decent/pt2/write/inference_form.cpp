@@ -33,8 +33,15 @@ class InferenceForm {
 
   /// Whether anything has changed.
   bool edit(const Graph& graph, OrderedJson& json) {
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i)
-      edit(graph.nodes[i], json.at("nodes").at(i));
+    OrderedJson nodes = OrderedJson::array();  // copies of buffers stand before who reads them
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      OrderedJson& node = json.at("nodes").at(i);
+      edit(graph.nodes[i], node);
+      const auto writes = writes_.find(&graph.nodes[i]);
+      if (writes != writes_.end()) edit_writes(writes->second, node, json, nodes);
+      nodes.push_back(std::move(node));
+    }
+    json.at("nodes") = std::move(nodes);
     return is_changed_;
   }
 
