@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from runs import Run, assert_same_weights, assert_says, recipe, refused, train
+from runs import Run, assert_same_weights, assert_says, attempt, merged, recipe, refused, train
 from tensors import write_safetensors
 from translator import Translator
 
@@ -156,6 +156,70 @@ def test_wrong_files(tmp_path: Path) -> None:
     assert_says(refused(tmp_path / "1", settings(file, {**source, "x": "c"})), "names a column 'c'", "'a', 'b', 'y'")
     assert_says(refused(tmp_path / "2", settings(file, {**source, "target": "y"})), "target", "recipe.yaml:")
     assert_says(refused(tmp_path / "3", settings(file, {**source, "path": str(tmp_path / "b.csv")})), "b.csv", "No such file")
+
+
+# ---- tables as other programs write them ---------------------------------------------------------------------------
+
+GERMAN = "# Messwerte\r\nid;2019;2020;wert\r\n" + "".join(f"{i};{i},5;-{i},25;{i * 2},75\r\n" for i in range(1, 33))
+
+
+def test_decimal_commas_of_all_data(tmp_path: Path) -> None:
+    """Evaluation and prediction read as training does; the bits are those of the arrays."""
+    i = np.arange(1, 33, dtype=np.float32)
+    file = model(tmp_path, 2, 1)
+    wanted = trained_from_arrays(tmp_path, file, {"x": np.stack([i + 0.5, -i - 0.25], 1), "y": (2 * i + 0.75)[:, None]},
+                                 model={"loss": "mse"})
+    (tmp_path / "t.csv").write_text(GERMAN, newline="")
+    (tmp_path / "new.csv").write_text("id;2019;2020\n1;1,5;-1,25\n", newline="")
+    source = {"format": "csv", "path": str(tmp_path / "t.csv"), "decimal": ",", "comment": "#", "header": "true", "drop": "id"}
+    made = merged(settings(file, source, model={"loss": "mse"}, eval={"every_epochs": 1}, checkpoint={"every_epochs": 1}), {"data": {
+        "eval": {"format": "csv", "path": str(tmp_path / "t.csv")},
+        "predict": {"format": "csv", "path": str(tmp_path / "new.csv")}}})
+    run = train(tmp_path / "run", made)
+    assert list(run.losses) == list(wanted.losses)
+    assert_same_weights(run, wanted)
+    assert run.evaluation["samples"] == 32
+    ended = attempt(tmp_path / "run", made, "--predict", tmp_path / "out.npz")[0]
+    assert ended.code == 0, ended
+    net = torch.jit.load(str(run.folder / "model.pt"))
+    assert np.load(tmp_path / "out.npz")["output"] == net(torch.tensor([[1.5, -1.25]])).detach().numpy()
+
+
+# content -> keys, what is said
+OTHERS = {
+    "decimal commas": ("a;y\n1,5;2\n", {}, ["t.csv:2: column 'a'", "got '1,5'", 'say `decimal: ","`']),
+    "decimal commas without a header": ("1,5;2,5\n", {}, ["t.csv:1: column 0", 'say `decimal: ","`']),
+    "decimal commas in the target": ("a;y\n1;2,5\n", {}, ["t.csv:2: column 'y'", 'say `decimal: ","`', "`y_type: class`"]),
+    "thousands": ("a;y\n1.234,5;2\n", {"decimal": ","}, ["t.csv:2: column 'a'", "separators of thousands are not read"]),
+    "a header with numbers": ("id,2019,y\n1,2,3\n", {}, ["t.csv:1: column 0", "got 'id'", "say `header: true`"]),
+    "a header of numbers": ("2019,2020,y\n1,2,3\n4,5,6\n", {}, ["t.csv:1: column 2", "got 'y'", "say `header: true`"]),
+    "a title": ("# made by hand\n1,2,3\n", {}, ["t.csv'", 'say `comment: "#"`']),
+    "comments": ("1,2\n# made by hand, yesterday, at home\n", {}, ["t.csv:2", "say `comment: \"#\"`"]),
+    "no such mark": ("1,2\n", {"decimal": "'"}, ["data.train.decimal", "., ,"]),
+    "Latin-1 in classes": ("a,y\n1,ok\n2,M\xfcnchen\n", {}, ["t.csv:3: column 'y'", "is not UTF-8 (Latin-1", "iconv -f"]),
+    "Latin-1 in names": ("gr\xf6\xdfe,y\n1,2\n", {}, ["t.csv:1: column 0", "is not UTF-8 (Latin-1", "iconv -f"]),
+    "Latin-1 in categories": ("a,y\nM\xfcnchen,2\n", {"one_hot": "a"}, ["t.csv:2: column 'a'", "is not UTF-8", "iconv -f"]),
+    "Latin-1 in pairs": ("a\tM\xfcnchen\n", {"format": "pairs", "length": 4}, ["t.csv:1: column 1", "is not UTF-8", "iconv -f"]),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_other_programs_write_is_explained(name: str, tmp_path: Path) -> None:
+    content, keys, said = OTHERS[name]
+    (tmp_path / "t.csv").write_bytes(content.encode("latin-1"))
+    source = {"format": "csv", "path": str(tmp_path / "t.csv"), **keys}
+    assert_says(refused(tmp_path / "run", settings(model(tmp_path, 1, 1), source)), "data.train", *said)
+
+
+def test_latin_1_in_a_list_of_images_and_a_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "list.csv").write_bytes("a.png,ok\nb.png,M\xfcnchen\n".encode("latin-1"))
+    images = {"format": "images", "path": str(tmp_path / "list.csv"), "size": 8}
+    file = model(tmp_path, 1, 1)
+    assert_says(refused(tmp_path / "images", settings(file, images)), "list.csv', line 2", "is not UTF-8 (Latin-1", "iconv -f")
+    (tmp_path / "words").write_bytes("ok\nM\xfcnchen\n".encode("latin-1"))
+    (tmp_path / "pairs.tsv").write_text("ok\tok\n")
+    pairs = {"format": "pairs", "path": str(tmp_path / "pairs.tsv"), "length": 4, "vocabulary": str(tmp_path / "words")}
+    assert_says(refused(tmp_path / "pairs", settings(file, pairs)), "words:2", "is not UTF-8 (Latin-1", "iconv -f")
 
 
 def test_pairs(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "decent/core/quote.h"
+
 namespace decent::config {
 bool Interval::contains(double number) const {
   if (low && (low_open ? number <= *low : number < *low)) return false;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "decent/config/scalars.h"
+#include "decent/core/quote.h"
 
 namespace decent {
 

@@ -4,6 +4,7 @@
 
 #include "decent/config/scalars.h"
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
 #include "decent/core/text.h"
 
 namespace decent::config {

@@ -93,24 +93,6 @@ std::string in_quotes(std::string_view text) {
   return quoted + "\"";
 }
 
-// How many bytes follow the first byte of a character, or nothing where it cannot be a first byte.
-std::optional<std::size_t> following_bytes(unsigned char first) {
-  if (first < 0x80) return 0;
-  if (first >= 0xC2 && first <= 0xDF) return 1;
-  if (first >= 0xE0 && first <= 0xEF) return 2;
-  if (first >= 0xF0 && first <= 0xF4) return 3;
-  return std::nullopt;
-}
-
-// Overlong forms, surrogates and what lies beyond U+10FFFF show in the second byte.
-bool second_byte_fits(unsigned char first, unsigned char second) {
-  if (first == 0xE0) return second >= 0xA0;
-  if (first == 0xED) return second < 0xA0;
-  if (first == 0xF0) return second >= 0x90;
-  if (first == 0xF4) return second < 0x90;
-  return true;
-}
-
 std::string shown_items(const std::vector<Value>& items) {
   std::string text = "[";
   for (const Value& item : items) {
@@ -176,20 +158,6 @@ std::string shown(const Value& value) {
       break;
   }
   return "a broken value";
-}
-
-bool is_utf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto first = static_cast<unsigned char>(text[at]);
-    const auto following = following_bytes(first);
-    if (!following || at + *following >= text.size()) return false;
-    for (std::size_t i = 1; i <= *following; ++i) {
-      const auto byte = static_cast<unsigned char>(text[at + i]);
-      if ((byte & 0xC0) != 0x80 || (i == 1 && !second_byte_fits(first, byte))) return false;
-    }
-    at += *following;
-  }
-  return true;
 }
 
 }  // namespace decent::config

@@ -34,6 +34,4 @@ std::string key_text(std::string_view text);
 /// The value as a message shows it: 'abc', "3", null, [1, 2], a mapping.
 std::string shown(const Value& value);
 
-bool is_utf8(std::string_view text);
-
 }  // namespace decent::config

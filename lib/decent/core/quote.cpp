@@ -47,6 +47,15 @@ std::string on_one_line(std::string_view text) {
   return shown + (i < text.size() ? ".." : "");
 }
 
+bool is_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = length_of_character(text, i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
+}
+
 std::string in_quotes(std::string_view text) { return "'" + on_one_line(text) + "'"; }
 
 }  // namespace decent

@@ -13,4 +13,6 @@ std::string in_quotes(std::string_view text);
 /// The same without the quotes, for names that stand in a sentence as they are.
 std::string on_one_line(std::string_view text);
 
+bool is_utf8(std::string_view text);
+
 }  // namespace decent

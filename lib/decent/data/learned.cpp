@@ -105,14 +105,6 @@ std::vector<std::string> texts_in(const Json& object, const char* key, const std
   return list_in<std::string>(*found);
 }
 
-bool is_utf8(const std::string& text) {
-  try {
-    return !Json(text).dump().empty();
-  } catch (const Json::exception&) {
-    return false;
-  }
-}
-
 std::string written_name(const std::string& name) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   if (is_utf8(name)) return name;

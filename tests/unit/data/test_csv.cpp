@@ -82,6 +82,13 @@ TEST(Csv, ReadsWhatOtherProgramsWrite) {
       "\xEF\xBB\xBF"
       "1,2,3\n4,5,6\n",
       "\n1,2,3\n\n\r\n4,5,6\n\n",
+      "\n1;2;3\n4;5;6\n",
+      "a,b,y\r1,2,3\r4,5,6\r",
+      "1,2,3\r4,5,6",
+      "sep=;\r\n1;2;3\r\n4;5;6\r\n",
+      "sep=;\na,1;b;y\n1;2;3\n4;5;6\n",
+      "\"sep=\t\"\n1\t2\t3\n4\t5\t6\n",
+      "\xEF\xBB\xBFsep=|\n\n1|2|3\n4|5|6",
       "1;2;3\n4;5;6\n",
       "1\t2\t3\n4\t5\t6\n",
       "1|2|3\n4|5|6\n",
@@ -94,6 +101,35 @@ TEST(Csv, ReadsWhatOtherProgramsWrite) {
     EXPECT_EQ(x_of(*source), x) << content;
     EXPECT_THAT(y_of(*source), ElementsAre(3, 6)) << content;
   }
+}
+
+TEST(Csv, ReadsDecimalCommas) {
+  const CsvOptions commas{.decimal = ","};
+  for (const char* content :
+       {"a;y\n1,5;-2,25\n+3;4,5e1\n", "1,5;-2,25\n3;45\n", "1,5\t-2,25\n3\t45\n",
+        "\"1,5\",\"-2,25\"\n3,\"45,0\"\n", "a,y\n\"1,5\",\"-2,25\"\n3,45\n"}) {
+    const auto source = open(content, commas);
+    EXPECT_THAT(x_of(*source), ElementsAre(1.5, 3)) << content;
+    EXPECT_THAT(y_of(*source), ElementsAre(-2.25, 45)) << content;
+  }
+  const auto filled = open("1,5;0\n;0\n", {.missing = "0.5", .decimal = ","});
+  EXPECT_THAT(x_of(*filled), ElementsAre(1.5, 0.5));
+  EXPECT_THAT(refusal([] { open("1,5;1,5\n2;2,5\n", {.y_type = "class"}); }),
+              HasSubstr("say `decimal"));
+}
+
+TEST(Csv, PassesOverComments) {
+  const CsvOptions hash{.comment = "#"};
+  for (const char* content :
+       {"# a; title; with; many\na,b,y\n1,2,3\n# 7,8,9\n4,5,6\n#", "#\n1,2,3\r\n#\r\n4,5,6\r\n",
+        "sep=,\n#x\n1,2,3\n4,5,6\n", "#1|2\n1;2;3\n#\n4;5;6\n"}) {
+    const auto source = open(content, hash);
+    EXPECT_THAT(x_of(*source), ElementsAre(1, 2, 4, 5)) << content;
+    EXPECT_THAT(y_of(*source), ElementsAre(3, 6)) << content;
+  }
+  const auto inside =
+      open("w,y\n\"#1\n# no comment\",3\na#b,6\n", {.one_hot = {"w"}, .comment = "#"});
+  EXPECT_EQ(inside->size(), 2);
 }
 
 TEST(Csv, RoundsToTheNearestFloat) {
@@ -373,6 +409,87 @@ TEST(Csv, SaysWhereAFileIsWrong) {
        {.missing = "mean"},
        "'t.csv': missing: column 'a' has no number, and so no mean"},
       {"1,2\n", {.missing = "zero"}, "missing: expected error, mean or a number, got 'zero'"},
+      {"a;y\n1,5;2\n",
+       {},
+       "t.csv:2: column 'a': expected a number, got '1,5'; where the comma is the decimal mark, "
+       "say "
+       "`decimal: \",\"`"},
+      {"1,5;2,5\n3,5;4,5\n",
+       {},
+       "t.csv:1: column 0: expected a number, got '1,5'; where the comma is the decimal mark, say "
+       "`decimal: \",\"`"},
+      {"a;y\n1;2,5\n3;4,5\n",
+       {},
+       "t.csv:2: column 'y': expected a number, got '2,5'; where the comma is the decimal mark, "
+       "say "
+       "`decimal: \",\"`; `y_type: class` takes it for a word"},
+      {"a;y\n1.234,5;2\n",
+       {.decimal = ","},
+       "t.csv:2: column 'a': expected a number, got '1.234,5'; `decimal: \",\"` takes the comma "
+       "alone for the decimal mark, and separators of thousands are not read: write such numbers "
+       "without them"},
+      {"a;y\n1.234;2\n",
+       {.decimal = ","},
+       "t.csv:2: column 'a': expected a number, got '1.234'; `decimal: \",\"` takes the comma "
+       "alone for the decimal mark, and separators of thousands are not read: write such numbers "
+       "without them"},
+      {"a;y\n1,234,567.5;2\n",
+       {},
+       "t.csv:2: column 'a': expected a number, got '1,234,567.5'; separators of thousands are not "
+       "read: write such numbers without them"},
+      {"a;y\n12 345;2\n",
+       {},
+       "t.csv:2: column 'a': expected a number, got '12 345'; separators of thousands are not "
+       "read: "
+       "write such numbers without them"},
+      {"id,2019,y\n1,2,3\n",
+       {},
+       "t.csv:1: column 0: expected a number, got 'id' (one_hot is for columns of words, drop for "
+       "those that are no inputs); the first row is taken for data, as one of its cells is a "
+       "number: where it has the names of the columns, say `header: true`"},
+      {"2019,2020,y\n1,2,3\n4,5,6\n",
+       {.y_type = "class"},
+       "t.csv:1: column 2: expected a number, as in other rows, got 'y'; the first row is taken "
+       "for "
+       "data, as one of its cells is a number: where it has the names of the columns, say `header: "
+       "true`"},
+      {"# a title\n1,2,3\n",
+       {},
+       "'t.csv': no column is left for x; it has 1 column with the separator ','; where a line "
+       "that "
+       "begins with '#' is a comment, say `comment: \"#\"`"},
+      {"# by A, B\n1,2,3\n",
+       {},
+       "t.csv:2: expected 2 cells, as in line 1, got 3 with the separator ','; where a line that "
+       "begins with '#' is a comment, say `comment: \"#\"`"},
+      {"1,2\n%\n",
+       {},
+       "t.csv:2: column 0: expected a number, got '%' (one_hot is for columns of words, drop for "
+       "those that are no inputs); where a line that "
+       "begins with '%' is a comment, say `comment: \"%\"`"},
+      {"1,2\n",
+       {.comment = "//"},
+       "comment: expected a character that neither numbers nor quotes have, as '#', got '//'"},
+      {"1,2\n",
+       {.comment = ","},
+       "comment: ',' separates the cells of 't.csv'; expected another character"},
+      {"w,y\n1,ab\n2,c\rd\n",
+       {},
+       "t.csv:3: column 1: a CR stands inside of a cell, while other lines end with LF; end all "
+       "lines alike (tr '\\r' '\\n'), or put the cell in quotes"},
+      {"a,y\n1,ok\n2,M\xFCnchen\n",
+       {},
+       "t.csv:3: column 'y': the text 'M?nchen' is not UTF-8 (Latin-1 or Windows-1252?); convert "
+       "the file: iconv -f WINDOWS-1252 -t UTF-8"},
+      {"w,y\nK\xF6ln,1\n",
+       {.one_hot = {"w"}},
+       "t.csv:2: column 'w': the text 'K?ln' is not UTF-8 (Latin-1 or Windows-1252?); convert the "
+       "file: iconv -f WINDOWS-1252 -t UTF-8"},
+      {"gr\xF6\xDF"
+       "e,y\n1,2\n",
+       {},
+       "t.csv:1: column 0: the text 'gr??e' is not UTF-8 (Latin-1 or Windows-1252?); convert the "
+       "file: iconv -f WINDOWS-1252 -t UTF-8"},
       {"1,2\n",
        {.separator = "e"},
        "separator: expected auto, tab or a character that neither numbers nor quotes have, got "

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "decent/core/error.h"
+#include "decent/core/quote.h"
 
 namespace decent::csv {
 
@@ -15,6 +16,18 @@ void CellReader::fail(const std::string& text) const { throw UserError(where() +
 void CellReader::fail_long() const {
   fail("column " + std::to_string(columns_) +
        ": the cell has more than 16 MiB: is this file damaged, or another separator's?");
+}
+
+void CellReader::fail_encoding(const std::string& column, std::string_view text) const {
+  fail(
+      column + ": the text " + in_quotes(text) +
+      " is not UTF-8 (Latin-1 or Windows-1252?); convert the file: iconv -f WINDOWS-1252 -t UTF-8");
+}
+
+void CellReader::fail_line_end() const {
+  fail("column " + std::to_string(columns_) +
+       ": a CR stands inside of a cell, while other lines end with LF; end all lines alike "
+       "(tr '\\r' '\\n'), or put the cell in quotes");
 }
 
 Cell CellReader::take_quoted() {

@@ -22,15 +22,16 @@ struct Cell {
   bool quoted = false;
 };
 
-/// What separates cells, and whether they may be in quotes.
 struct CellFormat {
   char separator = ',';
-  bool quoting = true;
+  bool quoting = true;  // whether cells may be in quotes
+  char decimal = '.';   // in numbers, or a comma
+  char comment = '\0';  // a line that begins with it is no row; '\0': there are none
 };
 
 /// Goes through a text cell by cell. A quoted cell may hold separators, line ends and doubled
 /// quotes; a quote inside an unquoted cell is a character like others. Lines end with LF or CRLF,
-/// the last one need not; empty lines are no rows.
+/// the last one need not; empty lines and comments are no rows.
 class CellReader {
  public:
   /// `file` is what messages begin with, `line` the number of the first line.
@@ -40,12 +41,14 @@ class CellReader {
         end_(begin_ + text.size()),
         separator_(format.separator),
         quoting_(format.quoting),
+        point_(format.decimal == '.'),
+        comment_(format.comment),
         file_(file),
         line_(line) {}
 
   /// Goes to the next row, when all cells of this one are read. False at the end.
   bool next_row() {
-    while (at_ != end_ && (*at_ == '\n' || ends_line(at_))) skip_empty_line();
+    while (at_ != end_ && (*at_ == '\n' || ends_line(at_) || is_comment(*at_))) skip_line();
     if (at_ == end_) return false;
     row_ = at_;
     row_line_ = line_;
@@ -61,10 +64,13 @@ class CellReader {
   /// Where the row begins, and in which line.
   std::size_t offset() const { return static_cast<std::size_t>(row_ - begin_); }
   std::int64_t line() const { return row_line_; }
+  /// The character that the row begins with.
+  char first_character() const { return *row_; }
 
   /// Reads the next cell if it is a plain finite number that fits into float32; else nothing
   /// happens.
   bool take_number(float& out) {
+    if (!point_) return false;
     const auto [end, error] = std::from_chars(at_, end_, out);
     if (error != std::errc() || !ends_cell(end) || !std::isfinite(out)) return false;
     finish(end);
@@ -72,7 +78,7 @@ class CellReader {
   }
 
   /// Reads the next cell. Throws UserError where a quote is not closed, where text follows one that
-  /// is, or where a cell has more than 16 MiB.
+  /// is, where a cell has more than 16 MiB, and for a CR that ends no line.
   Cell take() {
     if (quoting_ && at_ != end_ && *at_ == '"') return take_quoted();
     const char* const most = end_ - at_ > kMostCell ? at_ + kMostCell : end_;
@@ -82,6 +88,7 @@ class CellReader {
     const char* stop = end;
     if (stop != at_ && stop[-1] == '\r' && (end == end_ || *end == '\n')) --stop;
     const std::string_view text(at_, static_cast<std::size_t>(stop - at_));
+    if (text.find('\r') != std::string_view::npos) fail_line_end();
     finish(end);
     return {.text = text, .quoted = false};
   }
@@ -106,6 +113,8 @@ class CellReader {
   std::string where() const;
   /// Throws UserError: where(), then the text.
   [[noreturn]] void fail(const std::string& text) const;
+  /// The same for the text of a column that is not UTF-8.
+  [[noreturn]] void fail_encoding(const std::string& column, std::string_view text) const;
 
  private:
   // CR at the end of a line; what Excel and RFC 4180 write.
@@ -114,10 +123,12 @@ class CellReader {
     return p == end_ || *p == separator_ || *p == '\n' || ends_line(p);
   }
 
-  void skip_empty_line() {
-    if (*at_ == '\r') ++at_;
-    if (at_ == end_) return;
-    ++at_;
+  bool is_comment(char c) const { return c == comment_ && comment_ != '\0'; }
+
+  void skip_line() {
+    const auto left = static_cast<std::size_t>(end_ - at_);
+    const auto* line_end = static_cast<const char*>(std::memchr(at_, '\n', left));
+    at_ = line_end == nullptr ? end_ : line_end + 1;
     ++line_;
   }
 
@@ -138,6 +149,7 @@ class CellReader {
   }
 
   Cell take_quoted();
+  [[noreturn]] void fail_line_end() const;
   [[noreturn]] void fail_long() const;
 
   static constexpr std::ptrdiff_t kMostCell = std::ptrdiff_t{16} << 20;
@@ -147,6 +159,8 @@ class CellReader {
   const char* end_;
   char separator_;
   bool quoting_;
+  bool point_;
+  char comment_;
   std::string file_;
   std::int64_t line_;  // of what is read next
   const char* row_ = nullptr;

@@ -19,7 +19,9 @@ CsvOptions csv_options(const Options& options) {
           .header = options.get<std::string>("header"),
           .separator = options.get<std::string>("separator"),
           .missing = options.get<std::string>("missing"),
-          .y_type = options.get<std::string>("y_type")};
+          .y_type = options.get<std::string>("y_type"),
+          .decimal = options.get<std::string>("decimal"),
+          .comment = options.get_if<std::string>("comment")};
 }
 
 TextFiles reference_of(const Options& options) {
@@ -47,14 +49,24 @@ std::vector<OptionKey> keys() {
       {.name = "header",
        .type = text,
        .meaning = "Whether the first row has the names of the columns; auto: where none of its "
-                  "cells is a number.",
+                  "cells is a number (so `true` where names are numbers).",
        .fallback = std::string("auto"),
        .names = {"auto", "true", "false"}},
       {.name = "separator",
        .type = text,
-       .meaning = "The character between cells, or `tab`; auto: the tab in .tsv, else what the "
-                  "first line has most of: comma, tab, semicolon or bar.",
+       .meaning = "The character between cells, or `tab`; auto: what a first line `sep=;` names, "
+                  "the tab in .tsv, else what the first row has most of: comma, tab, semicolon or "
+                  "bar.",
        .fallback = std::string("auto")},
+      {.name = "decimal",
+       .type = text,
+       .meaning = "The decimal mark of numbers. Separators of thousands are not read.",
+       .fallback = std::string("."),
+       .names = {".", ","}},
+      {.name = "comment",
+       .type = text,
+       .meaning = "Lines that begin with this character are passed over; null: there are none.",
+       .fallback = kNull},
       {.name = "missing",
        .type = text,
        .meaning = "What stands for a missing number of x: a number, or `mean`, that of the column "

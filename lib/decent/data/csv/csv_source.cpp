@@ -148,7 +148,7 @@ class CsvSource final : public SourceOfRows {
   float number(CellReader& reader, std::optional<float> filling) const {
     float value = 0;
     if (reader.take_number(value)) return value;
-    const Number number = number_in(reader.take().text);
+    const Number number = number_in(reader.take().text, table_.layout.format.decimal);
     if (number.kind == Number::Kind::number) return number.value;
     if (number.kind != Number::Kind::missing || !filling) RowIndex::throw_changed(reader);
     return *filling;
@@ -170,7 +170,7 @@ class CsvSource final : public SourceOfRows {
 Filling filling_of(const std::string& missing) {
   if (missing == "error") return {};
   if (missing == "mean") return {.mean = true, .number = {}};
-  const Number number = number_in(missing);
+  const Number number = number_in(missing, '.');
   if (number.kind != Number::Kind::number)
     throw UserError("missing: expected error, mean or a number, got " + in_quotes(missing));
   return {.mean = false, .number = number.value};

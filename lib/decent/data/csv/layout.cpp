@@ -15,22 +15,122 @@ namespace {
 constexpr std::size_t kShownNames = 12;
 
 struct FirstRow {
+  std::size_t begin = 0;  // where the rows begin
   std::vector<std::string> cells;
   std::size_t end = 0;    // where the next row begins
   std::int64_t line = 1;  // of that
   std::int64_t own_line = 1;
+  char first_character = ' ';
 };
 
+bool separates(char c) {
+  const bool in_numbers = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                          (c >= 'A' && c <= 'Z') || c == '+' || c == '-' || c == '.';
+  return !in_numbers && c != '"' && c != '\n' && c != '\r';
+}
+
+// A line `sep=;` at the beginning, from which spreadsheets take the separator.
+struct SeparatorLine {
+  char separator = ',';
+  std::size_t end = 0;  // where the next line begins
+};
+
+std::optional<SeparatorLine> separator_line(std::string_view text) {
+  constexpr std::string_view kLongest = "\"sep=;\"\r\n";
+  const std::size_t end = text.substr(0, kLongest.size()).find('\n');
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string_view line = text.substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  if (line.starts_with('"') && line.ends_with('"') && line.size() > 2)
+    line = line.substr(1, line.size() - 2);
+  const bool names = line.size() == 5 && (line.starts_with("sep=") || line.starts_with("SEP="));
+  if (!names || !separates(line[4])) return std::nullopt;
+  return SeparatorLine{.separator = line[4], .end = end + 1};
+}
+
+// At the first row, behind a line that names the separator.
+struct Rows {
+  std::size_t begin = 0;
+  CellReader reader;
+};
+
+Rows rows_of(const TextFile& file, CellFormat format) {
+  const auto line = separator_line(file.text());
+  const std::size_t begin = line ? line->end : 0;
+  Rows rows{begin, CellReader(file.text().substr(begin), format, file.name(), line ? 2 : 1)};
+  if (!rows.reader.next_row()) throw UserError("'" + file.name() + "': it has no rows");
+  return rows;
+}
+
 FirstRow read_first_row(const TextFile& file, CellFormat format) {
-  CellReader reader(file.text(), format, file.name());
-  if (!reader.next_row()) throw UserError("'" + file.name() + "': it has no rows");
+  Rows rows = rows_of(file, format);
+  CellReader& reader = rows.reader;
   FirstRow row;
+  row.begin = rows.begin;
   row.own_line = reader.line();
+  row.first_character = reader.first_character();
   while (reader.more()) row.cells.emplace_back(word_in(reader.take()));
+  for (std::size_t i = 0; i < row.cells.size(); ++i)
+    if (!is_utf8(row.cells[i])) reader.fail_encoding("column " + std::to_string(i), row.cells[i]);
   const bool another = reader.next_row();
-  row.end = another ? reader.offset() : file.text().size();
+  row.end = another ? rows.begin + reader.offset() : file.text().size();
   row.line = reader.line();
   return row;
+}
+
+// Whether all cells of a line are numbers, and some of them have a decimal comma.
+bool has_decimal_commas(std::string_view line, char separator) {
+  bool any = false;
+  while (true) {
+    const std::size_t end = std::min(line.find(separator), line.size());
+    const Number::Kind kind = number_in(line.substr(0, end), '.').kind;
+    if (kind == Number::Kind::other) return false;
+    any = any || kind == Number::Kind::foreign;
+    if (end == line.size()) return any;
+    line.remove_prefix(end + 1);
+  }
+}
+
+// What the first row has most of. A comma that is the decimal mark is only taken where there is
+// nothing else: then numbers are in quotes.
+char usual_separator(const TextFile& file, const CellFormat& format) {
+  constexpr std::array<char, 4> kUsual = {',', '\t', ';', '|'};
+  const Rows rows = rows_of(file, format);
+  const std::string_view text = file.text().substr(rows.begin + rows.reader.offset());
+  std::array<std::size_t, kUsual.size()> counts{};
+  bool quoted = false;
+  std::size_t end = 0;
+  for (; end < text.size() && (text[end] != '\n' || quoted); ++end) {
+    if (text[end] == '"') quoted = !quoted;
+    for (std::size_t i = 0; i < kUsual.size(); ++i) counts[i] += text[end] == kUsual[i] && !quoted;
+  }
+  std::string_view line = text.substr(0, end);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  for (std::size_t i = 1; i < kUsual.size(); ++i)
+    if (counts[i] > 0 && has_decimal_commas(line, kUsual[i])) return kUsual[i];
+  const auto most = std::max_element(counts.begin() + 1, counts.end());
+  const bool comma = format.decimal == ',' ? *most == 0 : counts[0] >= *most;
+  return comma ? ',' : kUsual[static_cast<std::size_t>(most - counts.begin())];
+}
+
+char separator_of(const TextFile& file, const std::string& separator, const CellFormat& format) {
+  if (separator == "tab") return '\t';
+  if (separator.size() == 1 && separates(separator[0])) return separator[0];
+  if (separator != "auto") {
+    throw UserError(
+        "separator: expected auto, tab or a character that neither numbers nor quotes have, got " +
+        in_quotes(separator));
+  }
+  if (const auto line = separator_line(file.text())) return line->separator;
+  if (file.name().ends_with(".tsv") || file.name().ends_with(".tsv.gz")) return '\t';
+  return usual_separator(file, format);
+}
+
+char comment_of(const std::string& comment) {
+  if (comment.size() == 1 && separates(comment[0])) return comment[0];
+  throw UserError(
+      "comment: expected a character that neither numbers nor quotes have, as '#', got " +
+      in_quotes(comment));
 }
 
 // The columns that keys name.
@@ -137,7 +237,8 @@ void find_columns(const TextFile& file, const CsvOptions& options, Layout& layou
   if (layout.x.empty()) {
     throw UserError("'" + file.name() + "': no column is left for x; it has " +
                     counted(static_cast<std::int64_t>(layout.columns), "column") +
-                    " with the separator " + in_quotes(std::string(1, layout.separator)));
+                    " with the separator " + separator_text(layout.format.separator) +
+                    layout.advice_on_comment(layout.first_character));
   }
 }
 
@@ -164,15 +265,17 @@ Layout columns_of(const TextFile& file, const CsvOptions& options) {
   all.y = {"none"};
   all.header = options.header;
   all.separator = options.separator;
+  all.decimal = options.decimal;
+  all.comment = options.comment;
   return read_layout(file, all);
 }
 
 // Names are words: a table without a header has a number in its first row.
-bool looks_like_names(const std::vector<std::string>& cells) {
+bool looks_like_names(const std::vector<std::string>& cells, char decimal) {
   bool any = false;
   for (const std::string& cell : cells) {
-    const Number::Kind kind = number_in(cell).kind;
-    if (kind == Number::Kind::number || kind == Number::Kind::too_large) return false;
+    const Number::Kind kind = number_in(cell, decimal).kind;
+    if (kind != Number::Kind::other && kind != Number::Kind::missing) return false;
     any = any || kind == Number::Kind::other;
   }
   return any;
@@ -221,6 +324,17 @@ std::string Layout::column(std::size_t number) const {
   return "column " + std::to_string(number);
 }
 
+std::string Layout::advice_on_header(const CellReader& row) const {
+  return is_guessed_row(row) ? kAdviceOnHeader : "";
+}
+
+std::string Layout::advice_on_comment(char first) const {
+  constexpr std::string_view kUsual = "#%!;";
+  if (format.comment != '\0' || kUsual.find(first) == std::string_view::npos) return "";
+  return std::string("; where a line that begins with '") + first +
+         "' is a comment, say `comment: \"" + first + "\"`";
+}
+
 std::string Layout::text() const {
   std::string text;
   for (const std::size_t i : x) text += column(i) + (roles[i].one_hot ? " one-hot, " : ", ");
@@ -229,43 +343,37 @@ std::string Layout::text() const {
   return text;
 }
 
-char separator_of(const TextFile& file, const std::string& separator) {
-  if (separator == "tab") return '\t';
-  if (separator.size() == 1) {
-    const char c = separator[0];
-    const bool in_numbers = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                            (c >= 'A' && c <= 'Z') || c == '+' || c == '-' || c == '.';
-    if (!in_numbers && c != '"' && c != '\n' && c != '\r') return c;
+std::string separator_text(char separator) {
+  return separator == '\t' ? "tab" : in_quotes(std::string(1, separator));
+}
+
+CellFormat cell_format(const TextFile& file, const CsvOptions& options) {
+  CellFormat format{.decimal = options.decimal[0]};
+  if (options.comment) format.comment = comment_of(*options.comment);
+  format.separator = separator_of(file, options.separator, format);
+  if (format.comment == format.separator) {
+    throw UserError("comment: " + in_quotes(*options.comment) + " separates the cells of '" +
+                    file.name() + "'; expected another character");
   }
-  if (separator != "auto") {
-    throw UserError(
-        "separator: expected auto, tab or a character that neither numbers nor quotes have, got " +
-        in_quotes(separator));
-  }
-  if (file.name().ends_with(".tsv") || file.name().ends_with(".tsv.gz")) return '\t';
-  constexpr std::array<char, 4> kUsual = {',', '\t', ';', '|'};
-  std::array<std::size_t, kUsual.size()> counts{};
-  bool quoted = false;
-  for (const char c : file.text()) {
-    if (c == '\n' && !quoted) break;
-    if (c == '"') quoted = !quoted;
-    for (std::size_t i = 0; i < kUsual.size(); ++i) counts[i] += c == kUsual[i] && !quoted;
-  }
-  return kUsual[static_cast<std::size_t>(std::max_element(counts.begin(), counts.end()) -
-                                         counts.begin())];
+  return format;
 }
 
 Layout read_layout(const TextFile& file, const CsvOptions& options) {
-  return read_layout(file, {.separator = separator_of(file, options.separator)}, options);
+  return read_layout(file, cell_format(file, options), options);
 }
 
 Layout read_layout(const TextFile& file, CellFormat format, const CsvOptions& options) {
   Layout layout;
-  layout.separator = format.separator;
+  layout.format = format;
   FirstRow first = read_first_row(file, format);
   layout.columns = first.cells.size();
+  layout.begin = first.begin;
+  layout.line = first.begin == 0 ? 1 : 2;
   layout.first_line = first.own_line;
-  if (options.header == "true" || (options.header == "auto" && looks_like_names(first.cells))) {
+  layout.first_character = first.first_character;
+  const bool names = looks_like_names(first.cells, format.decimal);
+  layout.guessed = options.header == "auto" && !names;
+  if (options.header == "true" || (options.header == "auto" && names)) {
     layout.names = std::move(first.cells);
     layout.begin = first.end;
     layout.line = first.line;

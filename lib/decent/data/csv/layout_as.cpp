@@ -156,9 +156,9 @@ Layout layout_as(const TextFile& file, const CsvOptions& options, const KnownCol
                  const CsvOptions& trained, bool needs_target) {
   CsvOptions own = options;
   if (options.header == "auto") {
-    const std::vector<std::string> cells =
-        first_row(file, {.separator = separator_of(file, options.separator)});
-    const bool names = has_all_names(cells, known) || looks_like_names(cells);
+    const CellFormat format = cell_format(file, options);
+    const std::vector<std::string> cells = first_row(file, format);
+    const bool names = has_all_names(cells, known) || looks_like_names(cells, format.decimal);
     own.header = names ? "true" : "false";
   }
   Layout layout = columns_of(file, own);

@@ -35,12 +35,47 @@ std::errc parse(std::string_view text, T& out) {
   return error;
 }
 
-}  // namespace
+std::string replaced(std::string_view text, std::string_view from, std::string_view to) {
+  std::string result(text);
+  for (std::size_t at = 0; (at = result.find(from, at)) != std::string::npos; at += to.size())
+    result.replace(at, from.size(), to);
+  return result;
+}
 
-Number number_in(std::string_view text) {
+std::size_t leading_digits(std::string_view text) {
+  return std::min(text.find_first_not_of("0123456789"), text.size());
+}
+
+// One to three digits, then groups of three behind one mark, then perhaps another mark and digits:
+// 1,234 and 1.234.567,8 and 12 345,6.
+bool has_thousands(std::string_view text) {
+  const std::string plain = replaced(replaced(text, "\u00A0", " "), "\u202F", " ");
+  text = plain;
+  if (text.starts_with('-')) text.remove_prefix(1);
+  const std::size_t first = leading_digits(text);
+  if (first < 1 || first > 3 || first == text.size()) return false;
+  const char mark = text[first];
+  if (std::string_view(",.' ").find(mark) == std::string_view::npos) return false;
+  text.remove_prefix(first);
+  std::size_t groups = 0;
+  for (; text.starts_with(mark) && leading_digits(text.substr(1)) == 3; ++groups)
+    text.remove_prefix(4);
+  if (groups == 0 || text.empty()) return groups > 0;
+  const bool fraction = mark != text[0] && (text[0] == '.' || text[0] == ',');
+  return fraction && leading_digits(text.substr(1)) == text.size() - 1;
+}
+
+Number point_number(std::string_view text);
+
+// A number with a comma in place of the point.
+Number comma_number(std::string_view text) {
+  if (text.find('.') != std::string_view::npos) return {.kind = Number::Kind::other};
+  return point_number(replaced(text, ",", "."));
+}
+
+// Without blanks around it; the point is its decimal mark.
+Number point_number(std::string_view text) {
   using Kind = Number::Kind;
-  text = trimmed(text);
-  if (is_missing(text)) return {.kind = Kind::missing};
   text = without_plus(text);
   float value = 0;
   const std::errc error = parse(text, value);
@@ -51,6 +86,34 @@ Number number_in(std::string_view text) {
   double wide = 0;
   if (parse(text, wide) != std::errc() || std::abs(wide) > 1) return {.kind = Kind::too_large};
   return {.kind = Kind::number, .value = static_cast<float>(wide)};
+}
+
+bool is_number(const Number& number) {
+  return number.kind == Number::Kind::number || number.kind == Number::Kind::too_large;
+}
+
+}  // namespace
+
+Number number_in(std::string_view text, char decimal) {
+  text = trimmed(text);
+  if (is_missing(text)) return {.kind = Number::Kind::missing};
+  const bool comma = decimal == ',';
+  const Number number = comma ? comma_number(text) : point_number(text);
+  if (number.kind != Number::Kind::other) return number;
+  const bool foreign = is_number(comma ? point_number(text) : comma_number(text)) ||
+                       has_thousands(without_plus(text));
+  return {.kind = foreign ? Number::Kind::foreign : Number::Kind::other};
+}
+
+std::string advice_on_number(std::string_view text, char decimal) {
+  if (number_in(text, decimal).kind != Number::Kind::foreign) return "";
+  const std::string thousands =
+      "separators of thousands are not read: write such numbers without them";
+  if (decimal == ',')
+    return "; `decimal: \",\"` takes the comma alone for the decimal mark, and " + thousands;
+  if (!is_number(comma_number(trimmed(text)))) return "; " + thousands;
+  return "; where the comma is the decimal mark, say `decimal: \",\"`" +
+         (has_thousands(without_plus(trimmed(text))) ? "; " + thousands : "");
 }
 
 std::optional<std::int64_t> integer_in(std::string_view text) {

@@ -13,15 +13,19 @@ namespace decent::csv {
 
 /// What the text of a cell is where a number is expected.
 struct Number {
-  enum class Kind { number, missing, too_large, other };
+  enum class Kind { number, missing, too_large, foreign, other };
   Kind kind = Kind::other;
   float value = 0;  // of a number: the nearest float32
 };
 
 /// Blanks around a number and a plus sign do not count. Missing are the empty text, na, n/a, nan,
 /// null, none, inf, infinity (any case, with or without a sign) and "?". The program's language
-/// does not matter.
-Number number_in(std::string_view text);
+/// does not matter; `decimal` is the point or the comma. Foreign is a number with the other one, or
+/// with separators of thousands.
+Number number_in(std::string_view text, char decimal);
+
+/// The end of a message about a cell that is no number: the key that reads a foreign one.
+std::string advice_on_number(std::string_view text, char decimal);
 
 /// A whole number that fits into int64.
 std::optional<std::int64_t> integer_in(std::string_view text);

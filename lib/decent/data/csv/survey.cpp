@@ -31,22 +31,31 @@ Survey::Survey(const Layout& layout, std::string y_type)
       categories_(layout.x.size()) {}
 
 void Survey::see(Seen& seen, const CellReader& row, const std::string& column,
-                 std::string_view text) {
-  if (!seen.any()) seen = {.where = row.where() + column, .text = in_quotes(text)};
+                 std::string_view text) const {
+  if (seen.any()) return;
+  seen = {.where = row.where() + column,
+          .text = in_quotes(text),
+          .first_row = layout_.is_guessed_row(row)};
 }
 
 void Survey::target(const CellReader& row, const std::string& column, const Cell& cell) {
   const std::string_view word = word_in(cell);
   if (word.empty()) row.fail(column + ": the target is missing");
+  if (!is_utf8(word)) row.fail_encoding(column, word);
+  const char decimal = layout_.format.decimal;
+  const Number::Kind kind = number_in(word, decimal).kind;
   if (is_missing_label(word)) see(marker_, row, column, word);
   if (integer_in(word)) {
     see(integer_, row, column, word);
-  } else if (number_in(word).kind == Number::Kind::number) {
+  } else if (kind == Number::Kind::number) {
     see(fraction_, row, column, word);
-  } else if (y_type_ == "number") {
-    row.fail(column + ": expected a number, got " + in_quotes(cell.text));
+  } else if (y_type_ == "number" || (y_type_ == "auto" && kind == Number::Kind::foreign)) {
+    row.fail(column + ": expected a number, got " + in_quotes(cell.text) +
+             advice_on_number(word, decimal) + layout_.advice_on_header(row) +
+             (y_type_ == "auto" ? "; `y_type: class` takes it for a word" : ""));
   } else {
     see(word_, row, column, word);
+    ++words_;
   }
   // A class is a word or an integer.
   if (!fraction_.any()) classes_.add(word);
@@ -70,8 +79,16 @@ Learned Survey::learned(const std::string& file, bool means) const {
   return learned;
 }
 
+// A word above numbers is the name of the column, where other names are numbers.
+void Survey::check_first_row() const {
+  if (!word_.first_row || words_ > 1 || !(integer_.any() || fraction_.any())) return;
+  throw UserError(word_.where + ": expected a number, as in other rows, got " + word_.text +
+                  kAdviceOnHeader);
+}
+
 void Survey::learn_target(Learned& learned) const {
   if (layout_.y.empty()) return;
+  check_first_row();
   const bool is_class = y_type_ == "class";
   if (marker_.any() && integer_.any()) {
     throw UserError(marker_.where + ": expected a class, an integer as in other rows, got " +

@@ -70,11 +70,13 @@ class Survey {
   struct Seen {
     std::string where;
     std::string text;
+    bool first_row = false;  // which was taken for data because it does not look like names
     bool any() const { return !where.empty(); }
   };
 
-  static void see(Seen& seen, const CellReader& row, const std::string& column,
-                  std::string_view text);
+  void see(Seen& seen, const CellReader& row, const std::string& column,
+           std::string_view text) const;
+  void check_first_row() const;
   void learn_target(Learned& learned) const;
 
   Layout layout_;
@@ -84,6 +86,7 @@ class Survey {
   std::vector<Words> categories_;
   Words classes_;
   Seen integer_, fraction_, word_;
+  std::int64_t words_ = 0;
   Seen marker_;  // of a missing value
 };
 

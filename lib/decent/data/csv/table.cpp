@@ -48,11 +48,16 @@ class Scan {
     const Role& role = layout_.roles[column];
     const auto x = static_cast<std::size_t>(role.x);
     if (role.one_hot) return category(reader, column, word_in(cell));
-    const Number number = number_in(cell.text);
+    const Number number = number_in(cell.text, layout_.format.decimal);
     if (number.kind == Number::Kind::missing) return missing(reader, column, cell.text);
     if (number.kind == Number::Kind::other) {
       reader.fail(layout_.column(column) + ": expected a number, got " + in_quotes(cell.text) +
-                  " (one_hot is for columns of words, drop for those that are no inputs)");
+                  " (one_hot is for columns of words, drop for those that are no inputs)" +
+                  layout_.advice_on_header(reader) + advice_on_comments(reader));
+    }
+    if (number.kind == Number::Kind::foreign) {
+      reader.fail(layout_.column(column) + ": expected a number, got " + in_quotes(cell.text) +
+                  advice_on_number(cell.text, layout_.format.decimal));
     }
     check_size(reader, column, number, cell);
     if (survey_ != nullptr) survey_->number(x, number.value);
@@ -81,6 +86,8 @@ class Scan {
         reader.fail(layout_.column(column) +
                     ": expected a word, got ''; with `missing: 0` such cells are zeros");
       }
+    } else if (!is_utf8(word)) {
+      reader.fail_encoding(layout_.column(column), word);
     } else if (known_ != nullptr) {
       check_known(reader, column, word, known_->categories[x], "categories");
     } else {
@@ -91,6 +98,8 @@ class Scan {
   void target(const CellReader& reader, std::size_t column, const Cell& cell) {
     if (known_ == nullptr && layout_.y.size() == 1)
       return survey_->target(reader, layout_.column(column), cell);
+    if (known_ != nullptr && known_->target == Target::words && !is_utf8(cell.text))
+      reader.fail_encoding(layout_.column(column), cell.text);
     if (known_ != nullptr && known_->target == Target::words)
       return check_known(reader, column, word_in(cell), known_->classes, "classes");
     if (known_ != nullptr && known_->target == Target::integers) {
@@ -100,10 +109,12 @@ class Scan {
       }
       return;
     }
-    const Number number = number_in(cell.text);
+    const Number number = number_in(cell.text, layout_.format.decimal);
     check_size(reader, column, number, cell);
     if (number.kind != Number::Kind::number) {
       reader.fail(layout_.column(column) + ": expected a number, got " + in_quotes(cell.text) +
+                  advice_on_number(cell.text, layout_.format.decimal) +
+                  layout_.advice_on_header(reader) +
                   (number.kind == Number::Kind::missing ? "; the target is missing" : ""));
     }
   }
@@ -127,7 +138,12 @@ class Scan {
     reader.fail("expected " + counted(static_cast<std::int64_t>(layout_.columns), "cell") +
                 ", as in line " + std::to_string(layout_.first_line) + ", got " +
                 std::to_string(cells) + " with the separator " +
-                (layout_.separator == '\t' ? "tab" : in_quotes(std::string(1, layout_.separator))));
+                separator_text(layout_.format.separator) + advice_on_comments(reader));
+  }
+
+  std::string advice_on_comments(const CellReader& reader) const {
+    const std::string advice = layout_.advice_on_comment(reader.first_character());
+    return advice.empty() ? layout_.advice_on_comment(layout_.first_character) : advice;
   }
 
   const Layout& layout_;
@@ -141,7 +157,7 @@ class Scan {
 
 Table scan(std::shared_ptr<const TextFile> file, Layout layout, const Filling& filling,
            const Learned* known, Survey* survey) {
-  RowIndex rows(std::move(file), {.separator = layout.separator}, layout.begin, layout.line);
+  RowIndex rows(std::move(file), layout.format, layout.begin, layout.line);
   Scan scanned(layout, filling, known, survey);
   rows.scan([&](CellReader& reader) { scanned.row(reader); });
   if (rows.size() == 0) throw UserError("'" + rows.file().name() + "': it has no rows of data");

@@ -31,6 +31,12 @@ std::string inflated(std::span<const std::byte> bytes, const std::string& name) 
   return text;
 }
 
+// Whether the first line ends with CR alone, as old programs of the Macintosh wrote them.
+bool ends_lines_with_cr(std::string_view text) {
+  const std::size_t end = text.find_first_of("\r\n");
+  return end < text.size() - 1 && text[end] == '\r' && text[end + 1] != '\n';
+}
+
 }  // namespace
 
 TextFile::TextFile(const std::filesystem::path& path) : name_(path.string()), mapped_(path) {
@@ -53,6 +59,18 @@ void TextFile::find_begin() {
   if (text().starts_with("\xFF\xFE") || text().starts_with("\xFE\xFF")) {
     throw UserError("'" + name_ + "' is UTF-16; expected UTF-8 (iconv -f UTF-16 -t UTF-8)");
   }
+  if (!text().empty() && ends_lines_with_cr(text())) end_lines_with_lf();
+}
+
+void TextFile::end_lines_with_lf() {
+  std::string lines(text());
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool alone = i + 1 == lines.size() || lines[i + 1] != '\n';
+    if (lines[i] == '\r' && alone) lines[i] = '\n';
+  }
+  inflated_ = std::move(lines);
+  mapped_.reset();
+  begin_ = 0;
 }
 
 std::string_view TextFile::text() const {

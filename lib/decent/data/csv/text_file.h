@@ -13,7 +13,8 @@
 
 namespace decent::csv {
 
-/// Plain files are mapped: they take no memory. Compressed ones are inflated into memory.
+/// Plain files are mapped: they take no memory. Compressed ones are inflated into memory, and so
+/// are read those whose lines end with CR alone, which become LF.
 class TextFile {
  public:
   /// Throws UserError for a file that cannot be read, damaged compression, one that inflates to
@@ -32,6 +33,7 @@ class TextFile {
 
  private:
   void find_begin();
+  void end_lines_with_lf();
 
   std::string name_;
   std::optional<MappedFile> mapped_;

@@ -22,6 +22,7 @@ std::vector<std::string> read_vocabulary(const std::filesystem::path& path) {
     std::string word(lines.take().text);
     if (word.find_first_of(" \t") != std::string::npos)
       lines.fail("expected one word, got " + in_quotes(word));
+    if (!is_utf8(word)) lines.fail_encoding("the word", word);
     if (!seen.insert(word).second) lines.fail("the word " + in_quotes(word) + " is there twice");
     words.push_back(std::move(word));
   }

@@ -24,15 +24,14 @@ constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 // Where the two texts of a pair stand; the target may be nowhere.
 struct PairLayout {
   Layout layout;
-  csv::CellFormat format;
   std::size_t source = 0;
   std::size_t target = 0;
 };
 
 // Quotes are part of texts between tabs: that is how such files are written.
 PairLayout layout_of(const csv::TextFile& file, const PairsOptions& options) {
-  const char separator = csv::separator_of(file, options.separator);
-  const csv::CellFormat format{.separator = separator, .quoting = separator != '\t'};
+  csv::CellFormat format = csv::cell_format(file, {.separator = options.separator});
+  format.quoting = format.separator != '\t';
   const auto column = [&](const std::string& key, const std::string& name) {
     return options.header && !name.empty() ? name : key;
   };
@@ -46,11 +45,11 @@ PairLayout layout_of(const csv::TextFile& file, const PairsOptions& options) {
   Layout layout = csv::read_layout(file, format, columns);
   const std::size_t source = layout.x.front();
   const std::size_t target = layout.y.empty() ? kNowhere : layout.y.front();
-  return {.layout = std::move(layout), .format = format, .source = source, .target = target};
+  return {.layout = std::move(layout), .source = source, .target = target};
 }
 
 RowIndex rows_of(const std::shared_ptr<const csv::TextFile>& file, const PairLayout& layout) {
-  return {file, layout.format, layout.layout.begin, layout.layout.line};
+  return {file, layout.layout.format, layout.layout.begin, layout.layout.line};
 }
 
 // Calls act(column, text) for the two texts of the row. False where the row has not as many cells
@@ -70,7 +69,7 @@ bool for_both(CellReader& row, const PairLayout& layout, const Act& act) {
   row.fail("expected " + counted(static_cast<std::int64_t>(layout.columns), "cell") +
            ", as in line " + std::to_string(layout.first_line) + ", got " +
            std::to_string(row.columns()) + " with the separator " +
-           (layout.separator == '\t' ? "tab" : in_quotes(std::string(1, layout.separator))));
+           csv::separator_text(layout.format.separator));
 }
 
 std::vector<std::string> words_of(const csv::TextFiles& files, const PairsOptions& options) {
@@ -78,8 +77,11 @@ std::vector<std::string> words_of(const csv::TextFiles& files, const PairsOption
   for (const auto& file : files) {
     const PairLayout layout = layout_of(*file, options);
     rows_of(file, layout).scan([&](CellReader& row) {
-      if (!for_both(row, layout, [&](std::size_t, std::string_view text) { counts.add(text); }))
-        fail_ragged(row, layout.layout);
+      const auto add = [&](std::size_t column, std::string_view text) {
+        if (!is_utf8(text)) row.fail_encoding(layout.layout.column(column), text);
+        counts.add(text);
+      };
+      if (!for_both(row, layout, add)) fail_ragged(row, layout.layout);
     });
   }
   if (!options.vocabulary_size) return counts.words(std::nullopt);
@@ -185,6 +187,8 @@ class PairsSource final : public SourceOfRows {
     const bool whole = for_both(row, layout_, [&](std::size_t column, std::string_view text) {
       for (const Side& side : {source_, target_}) {
         if (side.column != column) continue;
+        if (options_.tokens == TokenKind::words && !is_utf8(text))
+          row.fail_encoding(layout_.layout.column(column), text);
         tokens_in(row, side, text, tokens);
         check_length(row, side, tokens.size());
       }

@@ -43,6 +43,11 @@ class Rows {
       row.label = without_mark(field());
     }
     if (text_.starts_with(',')) wrong(row.line, "more than two fields; quote those with commas");
+    if (!is_utf8(row.label)) {
+      wrong(row.line, "the label " + in_quotes(row.label) +
+                          " is not UTF-8 (Latin-1 or Windows-1252?); convert the file: iconv -f "
+                          "WINDOWS-1252 -t UTF-8");
+    }
     if (row.file.empty()) wrong(row.line, "the name of the file is empty");
     if (labels_ == Labels::needed) {
       if (!has_label) wrong(row.line, "expected two fields, file and label");
