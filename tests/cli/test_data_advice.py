@@ -94,6 +94,29 @@ def test_field_that_the_model_cannot_take(name: str, workers: int, zoo, tmp_path
     assert train(tmp_path, settings, workers=workers).lines("train")
 
 
+@pytest.mark.parametrize("field", ["x", "image"])
+def test_a_transform_in_place_of_another_file(field: str, tmp_path: Path) -> None:
+    """Of bytes; what it says is tried, and is the same as the expression."""
+    x = bytes_of(3, 8, 8)
+    y = np.arange(SAMPLES) % CLASSES
+    file, data = convolution(tmp_path), tmp_path / "data.safetensors"
+    write_safetensors(data, {field: x, "y": y})
+    settings = recipe(file, data, model={"inputs": [field]})
+    message = error_message(attempt(tmp_path, settings))
+    said = re.search(r"Without another file: `data.transforms: \[to_float: (\{.*\})\]`", message)
+    assert said and said[1] == ("{}" if field == "x" else "{field: image}"), message
+    transform = {"to_float": {} if field == "x" else {"field": field}}
+    run = train(tmp_path, recipe(file, data, model={"inputs": [field]}, data={"transforms": [transform]}))
+    write_safetensors(data, {field: x.astype("float32") / 255, "y": y})
+    assert list(train(tmp_path / "stored", settings).losses) == list(run.losses)
+
+
+@pytest.mark.parametrize("x", [bytes_of(8, 8, 3), numbers(3, 8, 8)], ids=["channels last", "float64"])
+def test_no_transform_where_it_would_not_help(x: np.ndarray, tmp_path: Path) -> None:
+    message = error_message(attempt(tmp_path, recipe(convolution(tmp_path), write_data(tmp_path, x))))
+    assert "Store it in the data file as" in message and "to_float" not in message
+
+
 def test_only_the_field_that_is_to_blame_is_named(zoo, tmp_path: Path) -> None:
     """Indices are integers and right; the other input is float64."""
     import torch

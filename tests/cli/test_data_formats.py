@@ -152,3 +152,55 @@ def test_wrong_files(name: str, tmp_path: Path) -> None:
     source, texts = WRONG[name]
     source = {key: str(tmp_path / value) if key in ("images", "labels", "path") else value for key, value in source.items()}
     assert_says(refused(tmp_path / "run", recipe(CHAR_GPT, data={"train": source, "eval": None})), *texts)
+
+
+# ---- files of another kind than the format ---------------------------------------------------------------------------
+
+def write_kinds(folder: Path) -> None:
+    import pickle
+
+    import torch
+    from safetensors.numpy import save_file
+
+    arrays = {"x": np.ones((8, 2), np.float32), "y": np.zeros(8, np.int64)}
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    np.savez(folder / "npz", **arrays)
+    (folder / "npz.npz").rename(folder / "npz")
+    np.save(folder / "npy.npy", arrays["x"])
+    (folder / "npy.npy").rename(folder / "npy")
+    save_file(arrays, folder / "safetensors")
+    torch.save(tensors, folder / "torch")
+    torch.save(tensors, folder / "old torch", _use_new_zipfile_serialization=False)
+    (folder / "pickle").write_bytes(pickle.dumps(arrays))
+    (folder / "model").write_bytes(CHAR_GPT.read_bytes())
+    (folder / "text").write_bytes(TEXT)
+    (folder / "gzip").write_bytes(gzip.compress(TEXT))
+    (folder / "image").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
+    (folder / "parquet").write_bytes(b"PAR1" + bytes(20) + b"PAR1")
+
+
+# file -> what it is, what to do
+KINDS = {
+    "npz": ("is a NumPy archive (.npz)", "`format: npz` reads it"),
+    "npy": ("is a single NumPy array (.npy)", "numpy.load reads it in Python, and numpy.savez"),
+    "safetensors": ("is a safetensors file", "`format: safetensors` reads it"),
+    "torch": ("is a file of torch.save", "torch.load reads it in Python, and numpy.savez"),
+    "old torch": ("is a file of torch.save", "torch.load reads it in Python, and numpy.savez"),
+    "pickle": ("is a Python pickle", "pickle.load reads it in Python, and numpy.savez"),
+    "model": ("is a TorchScript model", "model.path is for models"),
+    "text": ("is a text", "`format: csv` reads tables"),
+    "gzip": ("is compressed by gzip", "gunzip decompresses it"),
+    "image": ("is an image", "`format: images`"),
+    "parquet": ("is a Parquet file", "pandas.read_parquet"),
+}
+READ_ALL_THE_SAME = {("npz", "npz"), ("safetensors", "safetensors"), ("csv", "text"), ("csv", "gzip")}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("format", ["safetensors", "npz", "csv"])
+def test_a_file_of_another_kind(format: str, kind: str, tmp_path: Path) -> None:
+    if (format, kind) in READ_ALL_THE_SAME:
+        pytest.skip("it is of that format")
+    write_kinds(tmp_path)
+    message = refused(tmp_path / "run", recipe(data={"train": {"format": format, "path": str(tmp_path / kind)}, "eval": None}))
+    assert_says(message, f"data.train: '{tmp_path / kind}' {KINDS[kind][0]}, not ", KINDS[kind][1])

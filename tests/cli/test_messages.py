@@ -119,6 +119,22 @@ def test_folder_in_the_way_is_not_well(tmp_path: Path) -> None:
     assert ended.out.splitlines()[-1] == "dry run: all but the output folder is well; nothing was written"
 
 
+# ---- what there is not ----------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(("setting", "said"), [
+    ("extends=base.yaml", "there is no inheritance yet; --set KEY=VALUE changes it"), ("base=base.yaml", "there is no inheritance yet"),
+    ("_base_=[a.yaml]", "there is no inheritance yet"), ("defaults=[a]", "there is no inheritance yet"),
+    ("log.mlflow=true", "there is no tracking service yet; a run writes metrics.jsonl, report.html and TensorBoard's"),
+    ("log.wandb={project: x}", "there is no tracking service yet"), ("wandb={project: x}", "there is no tracking service yet"),
+    ("log.report_to=wandb", "there is no tracking service yet")])
+def test_what_there_is_not_yet(setting: str, said: str, tmp_path: Path) -> None:
+    """And what there is in its place."""
+    write_recipe(tmp_path, recipe())
+    ended = run_alone("--config", tmp_path / "recipe.yaml", "--set", setting, cwd=tmp_path)
+    key = setting.partition("=")[0]
+    assert_says(error_message(ended), f"--set {setting}: {key}: unknown key; ", said)
+
+
 # ---- a learning rate that is too high, though every loss is finite ---------------------------------------------------
 
 STEPS = 60

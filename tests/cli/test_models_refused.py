@@ -51,9 +51,29 @@ def test_pickled_module(saved, zoo, data, tmp_path: Path) -> None:
     assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "torch.save", "torch.jit.script(model)", "save(")
 
 
-def test_state_dict(saved, zoo, data, tmp_path: Path) -> None:
-    path = saved(zoo.make_model("mlp").state_dict())
-    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "state_dict", "torch.jit.script(model)", "save(")
+@pytest.mark.parametrize("how", ["plain", "in a checkpoint", "old"])
+def test_state_dict(how: str, saved, zoo, data, tmp_path: Path) -> None:
+    """The weights alone, which another key takes."""
+    import torch
+
+    weights = zoo.make_model("mlp").state_dict()
+    path = saved({"model": weights, "epoch": 3} if how == "in a checkpoint" else weights)
+    if how == "old":
+        torch.save(weights, path, _use_new_zipfile_serialization=False)
+    assert_says(refused(tmp_path, recipe(path, data("blob"))), path, "is a state_dict", "model.weights reads it",
+                "torch.jit.script(model)", "save(")
+
+
+@pytest.mark.parametrize(("name", "said"), [("a.npz", "is a NumPy archive (.npz)"), ("a.npy", "is a single NumPy array (.npy)"),
+                                            ("a.safetensors", "holds weights only, not a model: model.weights reads them"),
+                                            ("a.csv", "is a text")])
+def test_data_in_place_of_a_model(name: str, said: str, data, tmp_path: Path) -> None:
+    from tensors import write_safetensors
+
+    path = tmp_path / name
+    {".npz": lambda: np.savez(path, x=np.ones(3)), ".npy": lambda: np.save(path, np.ones(3)), ".csv": lambda: path.write_text("a,b\n1,2\n"),
+     ".safetensors": lambda: write_safetensors(path, {"w": np.ones(3)})}[path.suffix]()
+    assert_says(refused(tmp_path / "run", recipe(path, data("blob"))), path, said, "torch.jit.script(model)")
 
 
 def test_frozen_by_torch_jit(saved, zoo, data, tmp_path: Path) -> None:
@@ -155,6 +175,22 @@ def test_unknown_field(model, data, tmp_path: Path) -> None:
 def test_unknown_target(model, data, tmp_path: Path) -> None:
     message = refused(tmp_path, recipe(model("mlp"), data("blob"), model={"target": "yy"}))
     assert_says(message, "data.train", "'yy'", "model.target", "did you mean 'y'?")
+
+
+@pytest.mark.parametrize(("names", "target", "said"), [
+    (["x", "label"], "y", "`model.target: label` takes it"), (["x", "Targets"], "y", "`model.target: Targets` takes it"),
+    (["x", "label", "weight"], "y", "it has label, weight, x; model.target names what it takes"),
+    (["x"], "y", "it has x, which is an input: the data has no target"),
+    (["x", "yy"], "y", "did you mean 'yy'?")])
+def test_target_of_another_name(names: list[str], target: str, said: str, model, tmp_path: Path) -> None:
+    """An input is never what was meant."""
+    from tensors import write_safetensors
+
+    arrays = {name: np.zeros((64, 6), np.float32) if name == "x" else np.zeros(64, np.int64) for name in names}
+    write_safetensors(tmp_path / "d.safetensors", arrays)
+    message = refused(tmp_path / "run", recipe(model("mlp"), tmp_path / "d.safetensors"))
+    assert_says(message, "data.train has no field 'y', which model.target asks for", said)
+    assert "did you mean 'x'" not in message
 
 
 def test_field_missing_in_the_evaluation_data(model, data, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@
 #include "decent/core/file.h"
 #include "decent/data/built_in.h"
 #include "decent/data/npz.h"
+#include "decent/data/other_kinds.h"
 #include "decent/data/shards.h"
 #include "decent/data/table_source.h"
 
@@ -15,10 +16,15 @@ namespace decent {
 
 namespace {
 
+std::span<const std::byte> as_npz(std::span<const std::byte> bytes, const std::string& file) {
+  refuse_other_kinds(bytes, file, FileKind::npz);
+  return bytes;
+}
+
 // The mapped file, and its arrays, in it or in memory.
 struct NpzFile {
   explicit NpzFile(const std::filesystem::path& path)
-      : mapped(path), npz(read_npz(mapped.bytes(), path.string())) {}
+      : mapped(path), npz(read_npz(as_npz(mapped.bytes(), path.string()), path.string())) {}
 
   MappedFile mapped;
   Npz npz;

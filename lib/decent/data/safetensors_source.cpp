@@ -6,6 +6,7 @@
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"
 #include "decent/data/built_in.h"
+#include "decent/data/other_kinds.h"
 #include "decent/data/shards.h"
 #include "decent/data/table_source.h"
 
@@ -13,6 +14,7 @@ namespace decent {
 
 std::unique_ptr<Source> open_safetensors_source(const std::filesystem::path& path) {
   const auto file = std::make_shared<const MappedFile>(path);
+  refuse_other_kinds(file->bytes(), path.string(), FileKind::safetensors);
   std::vector<Array> arrays;
   for (TensorView& tensor : parse_safetensors(file->bytes(), path.string()).tensors) {
     const auto begin = static_cast<std::size_t>(tensor.data.data() - file->bytes().data());

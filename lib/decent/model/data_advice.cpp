@@ -168,6 +168,10 @@ std::string data_advice(const std::string& reason, std::span<const ForwardInput>
     if (mending.faults.empty()) continue;
     text += "\nField '" + field + "' " + join(mending.faults, " and ") +
             ". Store it in the data file as " + mending.expression;
+    if (mending.expression == field + cast(at::kByte, at::kFloat)) {
+      text += "\nWithout another file: `data.transforms: [to_float: " +
+              (field == "x" ? "{}" : "{field: " + field + "}") + "]`";
+    }
   }
   return text;
 }

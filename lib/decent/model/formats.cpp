@@ -96,7 +96,7 @@ Model open_model(const std::filesystem::path& path, const ImportOptions& options
   const ModelFormat& format = format_of(path);
   if (format.open == nullptr) {
     check_is_file(path);
-    refuse_model_file(path, "holds weights only, not a model");
+    refuse_model_file(path, "holds weights only, not a model: model.weights reads them");
   }
   return Model(path, format.open(path, options));
 }

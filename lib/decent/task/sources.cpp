@@ -149,18 +149,55 @@ std::string files_text(const SourceRecipe& source) {
   return some_of(files, kShown);
 }
 
-std::size_t find_field(const DataSet& data, const std::string& name, const std::string& wanted_by) {
+std::vector<std::string> input_fields(const ModelRecipe& model) {
+  std::vector<std::string> fields;
+  for (const ModelInput& input : model.inputs) fields.push_back(input.field);
+  return fields;
+}
+
+// A field that a key of the model names. What the other key names is never what was meant.
+struct WantedField {
+  std::string key;                      // "model.target"
+  std::string name;                     // of the field
+  std::vector<std::string> of_another;  // fields
+  std::string whose;                    // what those are: "an input"
+};
+
+WantedField wanted_input(const ModelInput& input, const ModelRecipe& model) {
+  return {"model.inputs", input.field, {model.target}, "the target"};
+}
+
+WantedField wanted_target(const ModelRecipe& model) {
+  return {"model.target", model.target, input_fields(model), "an input"};
+}
+
+// What to do about it, where the data has these fields.
+std::string advice_on_field(const WantedField& wanted, const std::vector<std::string>& names) {
+  std::vector<std::string> others;
+  for (const std::string& name : names) {
+    const auto& taken = wanted.of_another;
+    if (std::find(taken.begin(), taken.end(), name) == taken.end()) others.push_back(name);
+  }
+  if (const auto nearest = nearest_name(wanted.name, others))
+    return "; did you mean '" + *nearest + "'?";
+  if (others.empty()) {
+    return (names.size() == 1 ? ", which is " : ", each of which is ") + wanted.whose +
+           (wanted.key == "model.target" ? ": the data has no target" : "");
+  }
+  if (others.size() > 1) return "; " + wanted.key + " names what it takes";
+  return "; `" + wanted.key + ": " + others.front() + "` takes it";
+}
+
+std::size_t find_field(const DataSet& data, const WantedField& wanted) {
   constexpr std::size_t kShownNames = 20;
-  const std::vector<Field>& fields = data.samples->fields();
   std::vector<std::string> names;
-  for (const Field& field : fields) {
-    if (field.name == name) return names.size();
+  for (const Field& field : data.samples->fields()) {
+    if (field.name == wanted.name) return names.size();
     names.push_back(field.name);
   }
-  const auto nearest = nearest_name(name, names);
-  throw UserError(data.key + " has no field '" + name + "', which " + wanted_by +
+  throw UserError(data.key + " has no field '" + wanted.name + "', which " + wanted.key +
                   " asks for; it has " + some_of(names, kShownNames) +
-                  (nearest ? "; did you mean '" + *nearest + "'?" : ""));
+                  advice_on_field(wanted, names));
 }
 
 }  // namespace
@@ -247,9 +284,9 @@ DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use,
     throw UserError(key + ": " + error.what());
   }
   for (const ModelInput& input : recipe.model.inputs)
-    data.fields.push_back(find_field(data, input.field, "model.inputs"));
+    data.fields.push_back(find_field(data, wanted_input(input, recipe.model)));
   data.has_target = use != DataUse::prediction && Criterion(recipe.model).needs_target();
-  if (data.has_target) data.fields.push_back(find_field(data, recipe.model.target, "model.target"));
+  if (data.has_target) data.fields.push_back(find_field(data, wanted_target(recipe.model)));
   return data;
 }
 

@@ -6,6 +6,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/gzip.h"
+#include "decent/data/other_kinds.h"
 #include "decent/data/shards.h"
 
 namespace decent::csv {
@@ -44,6 +45,7 @@ TextFile::TextFile(const std::filesystem::path& path) : name_(path.string()), ma
     inflated_ = inflated(mapped_->bytes(), name_);
     mapped_.reset();
   }
+  refuse_other_kinds(std::as_bytes(std::span(text())), name_, FileKind::text);
   find_begin();
 }
 

@@ -10,7 +10,11 @@
 #include <vector>
 
 #include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/core/file_kind.h"
 #include "decent/model/reason.h"
+#include "decent/model/weights/script_module.h"
+#include "decent/model/weights/state_dict.h"
 
 namespace decent {
 namespace {
@@ -31,9 +35,34 @@ bool has(const std::vector<std::string>& records, const std::string& name) {
   return std::find(records.begin(), records.end(), name) != records.end();
 }
 
+// By itself or in a checkpoint, as model.weights takes it.
+bool holds_state_dict(std::span<const std::byte> bytes) {
+  try {
+    const TorchFile file = read_torch_file(bytes, "");
+    return !holds_script_module(file) && !read_state_dict(file).empty();
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+void refuse_other_files(const std::filesystem::path& path) {
+  const MappedFile file(path);
+  const FileKind kind = kind_of_file(file.bytes());
+  if (kind == FileKind::torchscript || kind == FileKind::torch_export || kind == FileKind::zip)
+    return;
+  if (kind == FileKind::torch_save && holds_state_dict(file.bytes())) {
+    refuse_model_file(path,
+                      "is a state_dict, weights without the model: model.weights reads it, and "
+                      "model.path wants the model");
+  }
+  if (kind != FileKind::torch_save && kind != FileKind::unknown)
+    refuse_model_file(path, "is " + kind_text(kind) + ", not a TorchScript file");
+}
+
 // Archives of PyTorch are told apart by the names of their records.
 void check_is_torchscript(const std::filesystem::path& path) {
   check_is_file(path);
+  refuse_other_files(path);
   if (!starts_with_zip(path)) {
     refuse_model_file(path, "is not a TorchScript file (perhaps an old pickled one, or cut short)");
   }
