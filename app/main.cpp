@@ -1,9 +1,12 @@
 // decent-train: reads the command line and the recipe once, connects the workers, and runs the
 // command. Ends are in ending.h.
 
+#include <ATen/Parallel.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 
 #include "allocator.h"
 #include "commands.h"
@@ -11,6 +14,7 @@
 #include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
+#include "decent/core/processors.h"
 #include "decent/core/random_name.h"
 #include "decent/core/version.h"
 #include "decent/supervisor/worker_side.h"
@@ -81,7 +85,16 @@ void run_command(Program& program) {
   }
 }
 
+// LibTorch has a thread for every processor that the scheduler may use, whatever time a control
+// group allows them.
+void limit_threads() {
+  const int usable = usable_processors();
+  if (std::getenv("OMP_NUM_THREADS") == nullptr && usable < at::get_num_threads())
+    at::set_num_threads(usable);
+}
+
 void run(Program& program, int argc, char** argv) {
+  limit_threads();
   program.launch = read_launch();
   const Deferred<Flags> flags([&] { return parse_flags(argc, argv); });
   if (const Flags* given = flags.get_if(); given != nullptr && shows_runs(*given))
@@ -99,6 +112,7 @@ void run(Program& program, int argc, char** argv) {
           .on_failure = [&program](const Failure& failure,
                                    bool reports) { end_after_failure(program, failure, reports); },
           .launcher = watch_launcher(program.launch)});
+  program.launch = program.world->launch();  // now it knows who is on this machine
   program.world->agree("flags", [&] { program.flags = flags.get(); });
   check_same_command(program);
   program.session = program.world->gather("session", random_name()).front();

@@ -143,3 +143,65 @@ def test_missing_variable(missing: str, tmp_path: Path) -> None:
 def test_variable_that_makes_no_sense(name: str, value: str, tmp_path: Path) -> None:
     variables = {**launcher_variables(1, 2, free_port()), name: value}
     assert_says(error_message(run_alone("--config", CONFIG, cwd=tmp_path, **variables)), name, f"'{value}'")
+
+
+@pytest.mark.parametrize(("variables", "name"), [
+    ({"RANK": 0, "WORLD_SIZE": 2, "LOCAL_RANK": 0, "LOCAL_WORLD_SIZE": 2}, "WORLD_SIZE"),
+    ({"PMI_RANK": 0, "PMI_SIZE": 2, "PMI_LOCAL_RANK": 0, "PMI_LOCAL_SIZE": 2}, "PMI_SIZE"),
+    ({"OMPI_COMM_WORLD_RANK": 0, "OMPI_COMM_WORLD_SIZE": 2, "OMPI_COMM_WORLD_LOCAL_RANK": 0, "OMPI_COMM_WORLD_LOCAL_SIZE": 2},
+     "OMPI_COMM_WORLD_SIZE")])
+def test_variables_that_were_left_in_a_shell(variables: dict[str, int], name: str, tmp_path: Path) -> None:
+    """The others never come: which variable says that there are any?"""
+    ended = run_alone("--config", CONFIG, "--set", "parallel.timeout_s=1", cwd=tmp_path, MASTER_ADDR="127.0.0.1",
+                      MASTER_PORT=free_port(), **variables)
+    assert_says(error_message(ended, 3), "worker 1 of 2 has not shown up within 1 s", f"their number is from {name}",
+                "leave the variable out for a single worker")
+
+
+def without_places(rank: int, workers: int, port: int) -> dict[str, object]:
+    """What Kubeflow sets."""
+    return {name: value for name, value in launcher_variables(rank, workers, port).items() if not name.startswith("LOCAL_")}
+
+
+@pytest.mark.parametrize("kind", ["torch", "PMI"])
+@pytest.mark.parametrize("workers", [2, 4])
+def test_workers_tell_each_other_who_is_on_a_machine(workers: int, kind: str, tmp_path: Path) -> None:
+    """They share its memory, and know how many they are, as with the variables that say so."""
+    port = free_port()
+    environments = [without_places(rank, workers, port) for rank in range(workers)]
+    if kind == "PMI":
+        environments = [{"PMI_RANK": each.pop("RANK"), "PMI_SIZE": each.pop("WORLD_SIZE"), **each} for each in environments]
+    command = [PROGRAM, "--config", CONFIG, "--set", f"output={tmp_path}/run", "--set", "train.epochs=1"]
+    ended = run_commands([command] * workers, [environment(**each) for each in environments], tmp_path)
+    check_all_well(ended)
+    assert_says(ended[0].out, f"workers  {workers}, ", "exchange by shared memory")
+    check_completed(tmp_path / "run", workers, 1, LITTLE)
+    assert list((tmp_path / "run").glob("*.lock")) == []
+
+
+def test_places_are_those_of_the_machine(tmp_path: Path) -> None:
+    """All four on one machine: a topology of several machines names that number."""
+    port = free_port()
+    command = [PROGRAM, "--config", CONFIG, "--set", "parallel.topology=alternating-exp-ring"]
+    told = []
+    for variables in (without_places, launcher_variables):
+        ended = run_commands([command] * 4, [environment(**variables(rank, 4, port)) for rank in range(4)], tmp_path)
+        told.append(error_message(ended))
+    assert told[0] == told[1] and "alternating-exp-ring" in told[0]
+
+
+SLURM = {"SLURM_STEP_ID": 0, "SLURM_JOB_ID": 7, "SLURM_STEP_NUM_TASKS": 4, "SLURM_PROCID": 0, "SLURM_LOCALID": 0,
+         "SLURM_NODEID": 0, "SLURM_STEP_TASKS_PER_NODE": 4, "SLURM_GTIDS": "0,1,2,3", "SLURM_PTY_PORT": 40000}
+
+
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_the_shell_of_srun_pty(by_hand: bool, tmp_path: Path) -> None:
+    """Of four tasks, of which three shells ended at once. A script that is the task waits for the others' scripts."""
+    control = "set -m; " if by_hand else ""  # with job control a shell's commands are groups of processes
+    line = f"{control}export SLURM_TASK_PID=$$; '{PROGRAM}' --config '{CONFIG}' --set parallel.timeout_s=1; exit $?"
+    ended = run_commands([["bash", "-c", line]], [environment(**SLURM)], tmp_path)[0]
+    if not by_hand:
+        assert_says(error_message(ended, 3), "has not shown up within 1 s", "SLURM_STEP_NUM_TASKS")
+        return
+    assert_says(error_message(ended), "SLURM_STEP_NUM_TASKS is 4 and SLURM_PROCID is 0", "worker 0 of 4", "srun --pty",
+                "srun --overlap --ntasks=4", "env -u SLURM_STEP_ID", "--workers N")

@@ -119,6 +119,48 @@ def test_folder_in_the_way_is_not_well(tmp_path: Path) -> None:
     assert ended.out.splitlines()[-1] == "dry run: all but the output folder is well; nothing was written"
 
 
+# ---- data that is not trained on --------------------------------------------------------------------------------------
+
+def notes_in(text: str) -> list[str]:
+    """A run's, and those of --dry-run, which begin with another word."""
+    return [line[5:].lstrip() for line in text.splitlines() if line.startswith(("note ", "note: "))]
+
+
+def sorted_source(folder: Path, **keys: object) -> dict:
+    """64 samples of each of the classes 0, 1 and 2, one class after another."""
+    random = np.random.default_rng(0)
+    write_safetensors(folder / "sorted.safetensors", {"x": random.random((192, 6), np.float32), "y": np.repeat([0, 1, 2], 64)})
+    return {"format": "safetensors", "path": str(folder / "sorted.safetensors"), **keys}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(("limit", "named"), [(64, True), (65, False), (None, False)])
+def test_a_limit_that_leaves_one_class(limit: int | None, named: bool, workers: int, model, tmp_path: Path) -> None:
+    """In the data to train on and to evaluate on; the way out of the message is one."""
+    source = sorted_source(tmp_path, **({"limit": limit} if limit else {}))
+    settings = recipe(model("mlp"), data={"train": source, "eval": source}, train={"steps": 2})
+    told = notes_in(train(tmp_path, settings, workers=workers).ended[0].out)
+    wanted = [f"data.{which}.limit takes the first 64 samples, and all that were looked at have class 0" for which in ("train", "eval")]
+    assert [any(line.startswith(start) for line in told) for start in wanted] == [named] * 2, told
+    if named:
+        assert all("`holdout: {fraction: 0.1, part: eval}` in place of limit" in line for line in told), told
+        way_out = sorted_source(tmp_path, holdout={"fraction": 0.1, "part": "eval"}, limit=None)
+        run = train(tmp_path / "out", merged(settings, {"data": {"train": way_out, "eval": None}}))
+        assert_says(run.ended[0].out, "19 samples to train on")
+
+
+@pytest.mark.parametrize(("shuffle", "batch", "left"), [(False, 40, 32), (False, 48, 0), (True, 40, 0)])
+def test_an_end_of_the_data_that_is_never_used(shuffle: bool, batch: int, left: int, model, tmp_path: Path) -> None:
+    settings = recipe(model("mlp"), data={"train": sorted_source(tmp_path), "eval": None, "batch_size": batch, "shuffle": shuffle},
+                      train={"steps": 3})
+    run = train(tmp_path, settings)
+    dry = attempt(tmp_path, merged(settings, {"output": str(tmp_path / "other")}), "--dry-run")[0]
+    for told in (notes_in(run.ended[0].out), notes_in(dry.out)):
+        wanted = [f"data.shuffle is false: the last {left} of 192 samples are never trained on, as an epoch is whole updates of "
+                  f"{batch} samples; another batch_size, or data.shuffle: true, uses them"] if left else []
+        assert [line for line in told if "never trained on" in line] == wanted, told
+
+
 # ---- what there is not ----------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize(("setting", "said"), [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import shutil
 import tempfile
@@ -149,6 +150,19 @@ def test_one_message_about_the_recipe(slurm: Cluster, tmp_path: Path) -> None:
     assert ended.code == 2, ended
     assert_says(ended.err, "optimizer.lrr", "did you mean 'lr'?")
     assert ended.err.count("decent-train: error:") == 1, ended.err
+
+
+def test_the_shell_of_a_terminal(slurm: Cluster, tmp_path: Path) -> None:
+    """Its task is one of four, by variables; the ways out that the message names are ways out."""
+    config = write_recipe(tmp_path, merged(SETTINGS, {"train": {"steps": 2}}))
+    lines = [f"decent-train {config}", f"env -u SLURM_STEP_ID decent-train {config} --workers 2 --set output={tmp_path}/a",
+             f"srun --overlap --ntasks=4 decent-train {config} --set output={tmp_path}/b"]
+    shell = ["srun", "--ntasks=4", "--pty", "bash", "-ic", "; ".join(f"{line}; echo code $?" for line in lines)]
+    command = ["script", "--quiet", "--command", shlex.join([*slurm.prefix, *shell]), "/dev/null"]
+    ended = run_commands([command], [slurm.variables], tmp_path)[0]
+    codes = re.findall(r"code (\d+)", ended.out)
+    assert codes == ["2", "0", "0"], ended
+    assert_says(ended.out, "SLURM_STEP_NUM_TASKS is 4 and SLURM_PROCID is 0", "srun --pty", "workers  2, ", "workers  4, ")
 
 
 # ---- a job ---------------------------------------------------------------------------------------------------------

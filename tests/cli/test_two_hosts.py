@@ -55,6 +55,19 @@ def test_address_comes_from_the_route_to_the_store(two_hosts, tmp_path: Path) ->
     check_well(run_on(two_hosts, tmp_path, "--set", "parallel.topology=alternating-exp-ring"), tmp_path)
 
 
+def test_workers_tell_each_other_which_host_they_are_on(two_hosts, tmp_path: Path) -> None:
+    """Without LOCAL_RANK and LOCAL_WORLD_SIZE, which this topology needs."""
+    port = free_port()
+    command = [PROGRAM, "--config", CONFIG, "--set", f"output={tmp_path / 'run'}", "--set", "parallel.topology=alternating-exp-ring"]
+    environments = []
+    for rank in range(4):
+        told = {**launcher_variables(rank, 4, port), "MASTER_ADDR": two_hosts[0].address}
+        environments.append(environment(**{name: value for name, value in told.items() if not name.startswith("LOCAL_")}))
+    ended = run_commands([[*two_hosts[rank // 2].prefix, *command] for rank in range(4)], environments, tmp_path)
+    check_well(ended, tmp_path)
+    assert "exchange by shared memory and gloo" in ended[0].out
+
+
 def test_interface_is_chosen(two_hosts, tmp_path: Path) -> None:
     ended = run_on(two_hosts, tmp_path, masters=("127.0.0.1", two_hosts[0].address), GLOO_SOCKET_IFNAME="eth0")
     check_well(ended, tmp_path)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,42 @@ def test_threads_are_divided(workers: int, cores: int, given: dict, threads: str
         found = {rank: variables_of(process) for rank, process in run.living().items()}
         assert [found[rank].get("OMP_NUM_THREADS") for rank in range(workers)] == [threads] * workers
         assert len({found[rank]["MASTER_PORT"] for rank in found}) == 1
+
+
+@pytest.fixture
+def one_processors_time() -> Iterator[Path]:
+    """A control group, of whichever version is mounted here."""
+    name = f"decent-train-test-{os.getpid()}"
+    old, new = Path("/sys/fs/cgroup/cpu"), Path("/sys/fs/cgroup")
+    group = (old if old.is_dir() else new) / name
+    try:
+        group.mkdir()
+        try:
+            if old.is_dir():
+                (group / "cpu.cfs_period_us").write_text("100000")
+                (group / "cpu.cfs_quota_us").write_text("100000")
+            else:
+                (group / "cpu.max").write_text("100000 100000")
+            yield group
+        finally:
+            group.rmdir()
+    except OSError as error:
+        pytest.skip(f"control groups cannot be made here: {error}")
+
+
+@pytest.mark.parametrize("flags", [[], ["--workers", 1]])
+@pytest.mark.parametrize(("given", "threads"), [({}, "1 thread,"), ({"OMP_NUM_THREADS": 2}, "2 threads,")])
+def test_a_worker_has_a_thread_for_each_processor_of_its_quota(
+        flags: list, given: dict, threads: str, one_processors_time: Path, tmp_path: Path) -> None:
+    """Not for each processor of the machine, unless that is said."""
+    on_cores(2)
+    config = write_recipe(tmp_path, merged(SHORT, {"train": {"steps": 1}}))
+    variables = environment(**given)
+    if not given:
+        del variables["OMP_NUM_THREADS"]
+    line = shlex.join(map(str, [PROGRAM, config, *flags]))
+    ended = run_commands([["bash", "-c", f"echo $$ > {one_processors_time}/cgroup.procs; exec {line}"]], [variables], tmp_path)[0]
+    assert ended.code == 0 and f"workers  1, {threads}" in ended.out, ended
 
 
 def test_five_runs_of_eight_workers_at_once(tmp_path: Path) -> None:

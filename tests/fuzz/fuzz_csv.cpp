@@ -15,7 +15,7 @@
 
 namespace {
 
-// Five bits say what is asked for.
+// Six bits say what is asked for.
 std::unique_ptr<decent::Source> open(unsigned choice, const decent::csv::TextFiles& files) {
   if ((choice & 1) != 0) {
     decent::PairsOptions options;
@@ -29,6 +29,8 @@ std::unique_ptr<decent::Source> open(unsigned choice, const decent::csv::TextFil
   if ((choice & 2) != 0) options.missing = "mean";
   if ((choice & 4) != 0) options.y_type = "class";
   if ((choice & 8) != 0) options.one_hot = {"0", "w*"};
+  if ((choice & 16) != 0) options.decimal = ",";
+  if ((choice & 32) != 0) options.comment = "#";
   return open_csv(files, {}, options);
 }
 

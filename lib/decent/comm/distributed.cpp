@@ -25,19 +25,18 @@ WorldOptions world_options(const Launch& launch, const DistributedOptions& optio
 }
 
 // All workers learn where one of them cannot have what was wished.
-DeviceChoice choose_together(World& world, const Launch& launch,
-                             const DistributedOptions& options) {
+DeviceChoice choose_together(World& world, const DistributedOptions& options) {
   DeviceChoice choice;
-  world.agree("device", [&] { choice = choose_device(options.device, options.backend, launch); });
+  world.agree("device",
+              [&] { choice = choose_device(options.device, options.backend, world.launch()); });
   return choice;
 }
 
 }  // namespace
 
 Distributed::Distributed(const Launch& launch, const DistributedOptions& options)
-    : launch_(launch),
-      world_(launch, world_options(launch, options)),
-      choice_(choose_together(world_, launch, options)),
+    : world_(launch, world_options(launch, options)),
+      choice_(choose_together(world_, options)),
       communicator_(world_.communicator(choice_)),
       exceptions_(std::uncaught_exceptions()) {
   world_.control().report(Operation::running);

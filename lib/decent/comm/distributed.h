@@ -46,18 +46,18 @@ class Distributed {
   /// The ranks that train together, for samplers.
   const Membership& membership() const { return world_.membership(); }
 
-  int rank() const { return launch_.rank; }
-  int world_size() const { return launch_.world_size; }
-  int local_rank() const { return launch_.local_rank; }
-  int local_world_size() const { return launch_.local_world_size; }
-  bool main_worker() const { return launch_.rank == 0; }
+  int rank() const { return world_.launch().rank; }
+  int world_size() const { return world_.launch().world_size; }
+  int local_rank() const { return world_.launch().local_rank; }
+  int local_world_size() const { return world_.launch().local_world_size; }
+  bool main_worker() const { return world_.launch().rank == 0; }
 
   /// The device for this worker's model and batches. A GPU is the current one of the thread that
   /// made this object.
   c10::Device device() const { return choice_.device; }
   /// What carries tensors between workers: see carrier_name(). "none" for a single worker.
   std::string_view backend() const {
-    return launch_.world_size == 1 ? "none" : carrier_name(choice_);
+    return world_.launch().world_size == 1 ? "none" : carrier_name(choice_);
   }
   /// Why workers of one machine exchange by gloo although they were to share memory; else empty.
   const std::string& sharing_problem() const { return choice_.sharing_problem; }
@@ -69,7 +69,6 @@ class Distributed {
   Control& control() { return world_.control(); }
 
  private:
-  Launch launch_;
   World world_;
   DeviceChoice choice_;
   std::shared_ptr<Communicator> communicator_;

@@ -16,13 +16,15 @@ struct Launch {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
-  std::string master_addr;  // where the store is; empty for a single worker
+  bool knows_machine = true;  // else the two above are known once the workers have met
+  std::string master_addr;    // where the store is; empty for a single worker
   int master_port = 0;
   bool agent_store = false;   // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
   bool torchrun = false;      // torchrun started this worker; it kills it 30 s after a signal
   std::string store_prefix;   // of this attempt's keys: a restart does not see older ones
   std::string launcher = {};  // who started this worker, in messages: "Slurm"; empty: nobody known
   std::string launcher_mark = {};       // see find_launcher
+  std::string size_variable = {};       // the variable that says world_size
   std::vector<std::string> interfaces;  // GLOO_SOCKET_IFNAME, separated by commas
   // Of workers that `decent-train --workers` started: a socket that is closed when it ends, and on
   // worker 0 one that listens on master_port for the store.
@@ -40,7 +42,8 @@ constexpr const char* kStoreListenerVariable = "DECENT_STORE_LISTENER";
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
 /// Reads the variables of the first of these launchers that has set its own: whoever sets RANK,
-/// WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT (torchrun); Open MPI;
+/// WORLD_SIZE, MASTER_ADDR and MASTER_PORT, perhaps with LOCAL_RANK and LOCAL_WORLD_SIZE (torchrun,
+/// Kubeflow); Open MPI;
 /// Hydra (MPICH); a step of Slurm; PMI. MASTER_ADDR and MASTER_PORT count under all of them, and
 /// GLOO_SOCKET_IFNAME. Without a launcher there is a single worker. Throws UserError naming the
 /// variable that is missing or invalid. `proc`: where processes are looked up.

@@ -1,10 +1,14 @@
 #include "decent/comm/meeting.h"
 
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
+#include <functional>
+#include <future>
 #include <optional>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -36,12 +40,53 @@ struct GivenUp {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GivenUp, reporter, message)
 
+// c10d writes its errors to stderr, with frames of C++, before it throws them.
+class WithoutErrorsOfC10d {
+ public:
+  WithoutErrorsOfC10d() {
+    if (FLAGS_caffe2_log_level == kErrors) FLAGS_caffe2_log_level = kErrors + 1;
+  }
+  ~WithoutErrorsOfC10d() { FLAGS_caffe2_log_level = before_; }
+  WithoutErrorsOfC10d(const WithoutErrorsOfC10d&) = delete;
+  WithoutErrorsOfC10d& operator=(const WithoutErrorsOfC10d&) = delete;
+
+ private:
+  static constexpr int kErrors = 2;  // TORCH_CPP_LOG_LEVEL=ERROR
+  const int before_ = FLAGS_caffe2_log_level;
+};
+
+std::string reason_of_store(const std::exception& error, const Launch& launch) {
+  const std::string text = first_line(error);
+  if (text.find("ddress already in use") != std::string::npos)
+    return "another program uses this port. MASTER_PORT chooses another one";
+  if (launch.hosts_store()) return text + ". MASTER_PORT chooses another port";
+  const bool answers = text.find("validate") != std::string::npos ||
+                       text.find("Connection reset") != std::string::npos ||
+                       text.find("Ping failed") != std::string::npos ||
+                       text.find("no answer") != std::string::npos;
+  return text + (answers ? ". What answers there is perhaps another program: MASTER_PORT chooses "
+                           "another port"
+                         : "");
+}
+
 std::string store_text(const Launch& launch) {
   return store_address(launch) + ":" + std::to_string(launch.master_port);
 }
 
-c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
-                                              std::chrono::milliseconds patience) {
+using StorePointer = c10::intrusive_ptr<c10d::Store>;
+
+// c10d itself waits without end for the answer of whoever listens there.
+StorePointer made_in_time(const std::function<StorePointer()>& make,
+                          std::chrono::milliseconds patience) {
+  std::packaged_task<StorePointer()> task(make);
+  std::future<StorePointer> made = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (made.wait_for(patience + 1s) == std::future_status::timeout)
+    throw std::runtime_error("no answer within " + seconds_text(patience));
+  return made.get();
+}
+
+StorePointer connect_store(const Launch& launch, std::chrono::milliseconds patience) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(launch.master_port);
   options.isServer = launch.hosts_store();
@@ -49,18 +94,20 @@ c10::intrusive_ptr<c10d::Store> connect_store(const Launch& launch,
   options.waitWorkers = false;
   options.timeout = patience;
   const std::string address = store_address(launch);
+  const WithoutErrorsOfC10d quiet;
   try {
     // Left to itself it listens on all interfaces.
     if (launch.store_listener >= 0)
       options.masterListenFd = launch.store_listener;
     else if (options.isServer && launch.one_machine())
       options.masterListenFd = listen_on(address, launch.master_port).release();
-    return c10::make_intrusive<c10d::TCPStore>(address, options);
+    return made_in_time(
+        [address, options] { return c10::make_intrusive<c10d::TCPStore>(address, options); },
+        patience);
   } catch (const std::exception& error) {
     throw PeerLost("worker " + std::to_string(launch.rank) + " cannot " +
                    (launch.hosts_store() ? "host" : "reach") + " the store at " +
-                   store_text(launch) + ": " + first_line(error) +
-                   (launch.hosts_store() ? ". MASTER_PORT chooses another port" : ""));
+                   store_text(launch) + ": " + reason_of_store(error, launch));
   }
 }
 
@@ -72,6 +119,13 @@ std::vector<std::string> rank_keys(const std::string& name, int workers) {
   std::vector<std::string> keys;
   for (int rank = 0; rank < workers; ++rank) keys.push_back(name + "/" + std::to_string(rank));
   return keys;
+}
+
+// Who set the variable may be forgotten, but for launchers that start all workers themselves.
+std::string why_that_many(const Launch& launch) {
+  if (launch.size_variable.empty() || launch.torchrun || launch.supervisor >= 0) return "";
+  return "; their number is from " + launch.size_variable +
+         ": start that many, or leave the variable out for a single worker";
 }
 
 // For the store's host, which must not take it along while others still read from it.
@@ -187,7 +241,8 @@ void Meeting::report_missing(const std::vector<std::string>& keys) {
   while (std::find(missing.begin(), missing.end(), reporter) != missing.end()) ++reporter;
   tell_all_to_give_up("worker " + ranks_text(missing) + " of " +
                           std::to_string(launch_.world_size) + " has not shown up within " +
-                          seconds_text(patience_) + " (" + patience_setting_ + ")",
+                          seconds_text(patience_) + " (" + patience_setting_ + ")" +
+                          why_that_many(launch_),
                       reporter);
   give_up();
 }

@@ -187,6 +187,7 @@ void World::meet(WorldOptions options) {
     hosts.push_back(hello.host);
     machines_.push_back(hello.machine);
   }
+  if (!launch_.knows_machine) find_place();
   start_control(std::move(hosts), std::move(connections), std::move(options));
   // From here on the control plane gives up on peers, and gloo's look-ups wait for as long as they
   // live.
@@ -203,6 +204,15 @@ std::vector<Outcome> World::attempt(const std::string& name, const std::function
 
 void World::leave_after_rank_0() {
   if (launch_.rank != 0) control_->wait_until_left(0, kWaitForRank0);
+}
+
+// Of a launcher that does not say who is on this machine.
+void World::find_place() {
+  const std::vector<int> ranks = ranks_of_machine();
+  launch_.local_world_size = static_cast<int>(ranks.size());
+  const auto own = std::find(ranks.begin(), ranks.end(), launch_.rank);
+  launch_.local_rank = static_cast<int>(own - ranks.begin());
+  launch_.knows_machine = true;
 }
 
 // Those that could share memory with this worker, and this one.

@@ -86,6 +86,7 @@ class World {
   void start_control(std::vector<std::string> hosts, std::vector<Socket> connections,
                      WorldOptions options);
   std::vector<int> ranks_of_machine() const;
+  void find_place();
   std::shared_ptr<Communicator> share_memory_here(DeviceChoice& choice);
   std::shared_ptr<Communicator> connect_by_gloo();
 

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <numeric>
+#include <set>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/task/sources.h"
 
 namespace decent {
 namespace {
@@ -166,6 +168,26 @@ std::optional<std::string> check_share(const DataSet& data, SampleCheck check,
          "does not have; there are too many to look at all of them before the first step";
 }
 
+// Of a source whose `limit` took the first samples of a file, which may be sorted by class.
+std::optional<std::string> one_class_note(const DataSet& data, const SourceRecipe& recipe) {
+  const std::vector<Field>& fields = data.samples->source().fields();
+  const bool is_limited = recipe.limit && data.has_target && data.fields.back() < fields.size();
+  if (!is_limited || data.left_out || data.size() < 2) return std::nullopt;
+  const Field& target = fields[data.fields.back()];
+  if (!is_integer(target.dtype) || !target.shape.empty()) return std::nullopt;
+  std::set<std::int64_t> classes;
+  for (const std::int64_t sample : spread_samples(data.samples->source(), kSpread)) {
+    HostArray read = data.samples->source().read_one(data.fields.back(), sample);
+    classes.insert(
+        at::from_blob(read.bytes.data(), {}, scalar_type(target.dtype)).item<std::int64_t>());
+    if (classes.size() > 1) return std::nullopt;
+  }
+  return data.key + ".limit takes the first " + counted(data.size(), "sample") +
+         ", and all that were looked at have class " + std::to_string(*classes.begin()) +
+         ": the data is probably sorted; `holdout: {fraction: 0.1, part: eval}` in place of limit "
+         "takes a tenth of it from everywhere";
+}
+
 }  // namespace
 
 void check_classes(const DataSet& data, const Criterion& criterion, std::int64_t classes,
@@ -199,6 +221,10 @@ std::vector<std::string> check_samples(const Task& task, std::optional<std::int6
     const auto note =
         check_share(**data, SampleCheck(**data, task.criterion, classes), workers, rank);
     if (note) notes.push_back(*note);
+    const DataRecipe& recipe = task.recipe.data;
+    const auto one_class =
+        one_class_note(**data, data == &task.eval && recipe.eval ? *recipe.eval : recipe.train);
+    if (classes && one_class) notes.push_back(*one_class);
   }
   return notes;
 }

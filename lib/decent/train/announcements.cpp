@@ -33,6 +33,18 @@ std::vector<std::string> notes_of_what_stays(const Task& task) {
   return notes;
 }
 
+// Of an epoch only whole updates are trained on; in a fixed order what is left out stays the same.
+std::optional<std::string> unused_end(const Run& run) {
+  const Sampler& sampler = *run.plan.sampler;
+  const std::int64_t samples = run.task.train->size();
+  const std::int64_t left = samples - sampler.updates_per_epoch() * sampler.update_samples();
+  if (run.task.recipe.data.shuffle || left == 0) return std::nullopt;
+  return "data.shuffle is false: the last " + std::to_string(left) + " of " +
+         counted(samples, "sample") + " are never trained on, as an epoch is whole updates of " +
+         counted(sampler.update_samples(), "sample") +
+         "; another batch_size, or data.shuffle: true, uses them";
+}
+
 }  // namespace
 
 std::vector<std::string> notes_of_data(const Task& task) {
@@ -94,6 +106,7 @@ Notices notices_of(const Run& run, int workers) {
         "backward, not in it");
   }
   if (const auto edge = large_edge(run)) all.notes.push_back(large_edge_note(*edge));
+  if (const auto unused = unused_end(run)) all.notes.push_back(*unused);
   const Notices model = notices_of_model(run.task, run.trial);
   all.notes.insert(all.notes.end(), model.notes.begin(), model.notes.end());
   for (std::string& note : run.task.model->origin().training_notes())

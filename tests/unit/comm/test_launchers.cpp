@@ -103,6 +103,21 @@ Environment torch() {
 
 const Environment kGiven = {{"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "29501"}};
 
+// Kubeflow sets no more than the other four.
+TEST(TorchVariables, NeedNotSayWhoIsOnThisMachine) {
+  const Launch launch = read(without(without(torch(), "LOCAL_RANK"), "LOCAL_WORLD_SIZE"));
+  EXPECT_FALSE(launch.knows_machine);
+  EXPECT_FALSE(launch.one_machine());
+  EXPECT_EQ(launch.local_rank, 0);
+  EXPECT_EQ(launch.local_world_size, 1);
+  EXPECT_TRUE(read(torch()).knows_machine);
+  EXPECT_THAT(refusal(without(torch(), "LOCAL_RANK")), HasSubstr("LOCAL_RANK is missing"));
+  EXPECT_THAT(refusal(without(torch(), "LOCAL_WORLD_SIZE")),
+              HasSubstr("LOCAL_WORLD_SIZE is missing"));
+  EXPECT_FALSE(read(with(without(without(pmi(), "PMI_LOCAL_RANK"), "PMI_LOCAL_SIZE"), kGiven))
+                   .knows_machine);
+}
+
 TEST(Slurm, TaskOfAStep) {
   const Launch launch = read(slurm());
   EXPECT_EQ(launch.launcher, "Slurm");
@@ -333,7 +348,7 @@ TEST(Pmi, NeedsToKnowWhoIsOnThisMachine) {
   EXPECT_EQ(launch.local_world_size, 3);
   EXPECT_EQ(launch.master_addr, "127.0.0.1");
   EXPECT_EQ(launch.master_port, 29500);
-  EXPECT_THAT(refusal(without(pmi(), "PMI_LOCAL_RANK")), HasSubstr("PMI_LOCAL_SIZE"));
+  EXPECT_THAT(refusal(without(pmi(), "PMI_LOCAL_RANK")), HasSubstr("PMI_LOCAL_RANK is missing"));
   EXPECT_THAT(refusal(without(pmi(), "PMI_RANK")), HasSubstr("PMI_RANK is missing"));
   EXPECT_THAT(refusal(without(pmi(), "MASTER_PORT")), HasSubstr("MASTER_PORT"));
   EXPECT_EQ(read({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}).world_size, 1);

@@ -25,15 +25,29 @@ std::string mark_of(const std::filesystem::path& process, const std::string& nam
   return variables.substr(begin + 1, variables.find('\0', begin + 1) - begin - 1);
 }
 
-// From "12 (the (name) of it) S 7 ..": what follows the last parenthesis is state and parent.
-pid_t parent_of(const std::filesystem::path& process) {
+// From "12 (the (name) of it) S 7 9 ..": what follows the last parenthesis is state, parent, group.
+struct Relations {
+  pid_t parent = 0;
+  pid_t group = 0;
+};
+
+Relations relations_of(const std::filesystem::path& process) {
   const std::string stat = content_of(process / "stat");
   const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos || stat.size() < name_end + 5) return 0;
-  return static_cast<pid_t>(std::atol(stat.c_str() + name_end + 4));
+  if (name_end == std::string::npos || stat.size() < name_end + 5) return {};
+  char* parent_end = nullptr;
+  const long parent = std::strtol(stat.c_str() + name_end + 4, &parent_end, 10);
+  return {static_cast<pid_t>(parent), static_cast<pid_t>(std::atol(parent_end))};
 }
 
+pid_t parent_of(const std::filesystem::path& process) { return relations_of(process).parent; }
+
 }  // namespace
+
+std::optional<pid_t> process_group(const std::filesystem::path& process) {
+  const pid_t group = relations_of(process).group;
+  return group > 0 ? std::optional(group) : std::nullopt;
+}
 
 std::optional<pid_t> find_launcher(const std::string& mark, const std::filesystem::path& proc) {
   const std::string own = mark_of(proc / "self", mark);

@@ -20,6 +20,9 @@ namespace decent {
 std::optional<pid_t> find_launcher(const std::string& mark,
                                    const std::filesystem::path& proc = "/proc");
 
+/// The group of processes of `process`, a folder of /proc. nullopt if there is no such process.
+std::optional<pid_t> process_group(const std::filesystem::path& process);
+
 /// Watches `launch.supervisor`, or the launcher's process by pidfd_open, which kernels before Linux
 /// 5.3 do not have. The descriptor is closed where neither is known.
 LauncherWatch watch_launcher(const Launch& launch);

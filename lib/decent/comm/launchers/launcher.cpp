@@ -55,6 +55,19 @@ int LauncherVariables::required(const std::string& name, int least, int most) co
   return static_cast<int>(number(name, least, most));
 }
 
+int LauncherVariables::world_size(const std::string& name, Launch& launch) const {
+  launch.size_variable = name;
+  return launch.world_size = required(name, 1, kMaxWorkers);
+}
+
+void LauncherVariables::read_place(const std::string& rank, const std::string& size,
+                                   Launch& launch) const {
+  launch.knows_machine = has(rank) || has(size);
+  if (!launch.knows_machine) return;
+  launch.local_world_size = required(size, 1, launch.world_size);
+  launch.local_rank = required(rank, 0, launch.local_world_size - 1);
+}
+
 int LauncherVariables::optional(const std::string& name, int least, int most, int otherwise) const {
   return has(name) ? static_cast<int>(number(name, least, most)) : otherwise;
 }

@@ -27,6 +27,11 @@ class LauncherVariables {
   std::string text(const std::string& name) const { return variables_(name).value_or(""); }
   std::string required_text(const std::string& name) const;
   int required(const std::string& name, int least, int most) const;
+  /// The number of workers, which stands in `name`, as `launch` has it from now on.
+  int world_size(const std::string& name, Launch& launch) const;
+  /// Which of the workers of this machine this one is, and how many those are; where neither
+  /// variable is set, workers tell each other.
+  void read_place(const std::string& rank, const std::string& size, Launch& launch) const;
   int optional(const std::string& name, int least, int most, int otherwise) const;
   /// A number that a batch system gives its jobs: of 32 bits, without a sign.
   std::int64_t id(const std::string& name) const;

@@ -21,7 +21,7 @@ std::optional<std::int64_t> open_mpi_id(const std::string& name) {
 
 void read_open_mpi(const LauncherVariables& variables, Launch& launch) {
   launch.launcher_mark = "PMIX_NAMESPACE";
-  launch.world_size = variables.required("OMPI_COMM_WORLD_SIZE", 1, kMaxWorkers);
+  variables.world_size("OMPI_COMM_WORLD_SIZE", launch);
   launch.rank = variables.required("OMPI_COMM_WORLD_RANK", 0, launch.world_size - 1);
   if (launch.world_size == 1) return;
   launch.local_world_size = variables.required("OMPI_COMM_WORLD_LOCAL_SIZE", 1, launch.world_size);

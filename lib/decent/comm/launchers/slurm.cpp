@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "decent/comm/control/launcher_watch.h"
 #include "decent/comm/launchers/launcher.h"
 #include "decent/comm/launchers/slurm_lists.h"
 #include "decent/core/error.h"
@@ -43,6 +44,24 @@ void check_own_step(const LauncherVariables& variables, const Launch& launch) {
                   "the workers with srun.");
 }
 
+// In the shell of srun --pty this is a job of the shell, and so in another group of processes than
+// the shell, which is the task. A script that is the task runs its programs in its own group.
+void check_no_shell_of_a_terminal(const LauncherVariables& variables, const Launch& launch) {
+  const std::string task = variables.text("SLURM_TASK_PID");
+  if (!variables.has("SLURM_PTY_PORT") || task.empty()) return;
+  const auto group = process_group(variables.proc() / task);
+  if (!group || group == process_group(variables.proc() / "self")) return;
+  const std::string tasks = std::to_string(launch.world_size);
+  throw UserError("SLURM_STEP_NUM_TASKS is " + tasks + " and SLURM_PROCID is " +
+                  std::to_string(launch.rank) + ", so this is worker " +
+                  std::to_string(launch.rank) + " of " + tasks +
+                  "; but it was started by hand, in the shell of srun --pty, and nobody starts the "
+                  "others.\nStart all of them with `srun --overlap --ntasks=" +
+                  tasks +
+                  " decent-train ..`, or one worker with `env -u SLURM_STEP_ID decent-train ..` "
+                  "(several on this node: with --workers N at its end).");
+}
+
 // The first node of the step, where task 0 is unless a list of hosts says otherwise.
 std::string first_node(const LauncherVariables& variables, const Launch& launch) {
   if (variables.has("MASTER_ADDR") || launch.one_machine()) return "";
@@ -59,9 +78,9 @@ std::string first_node(const LauncherVariables& variables, const Launch& launch)
 
 void read_slurm(const LauncherVariables& variables, Launch& launch) {
   launch.launcher_mark = "SLURM_TASK_PID";
-  launch.world_size = variables.required("SLURM_STEP_NUM_TASKS", 1, kMaxWorkers);
-  if (launch.world_size == 1) return;
+  if (variables.world_size("SLURM_STEP_NUM_TASKS", launch) == 1) return;
   launch.rank = variables.required("SLURM_PROCID", 0, launch.world_size - 1);
+  check_no_shell_of_a_terminal(variables, launch);
   launch.local_world_size = tasks_here(variables, launch);
   check_own_step(variables, launch);
   launch.local_rank = variables.required("SLURM_LOCALID", 0, launch.local_world_size - 1);

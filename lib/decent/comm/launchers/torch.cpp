@@ -21,11 +21,10 @@ void read_torch_variables(const LauncherVariables& variables, Launch& launch) {
     launch.launcher = "torchrun";
     launch.launcher_mark = "TORCHELASTIC_RUN_ID";
   }
-  launch.world_size = variables.required("WORLD_SIZE", 1, kMaxWorkers);
+  variables.world_size("WORLD_SIZE", launch);
   launch.rank = variables.required("RANK", 0, launch.world_size - 1);
   if (launch.world_size == 1) return;
-  launch.local_world_size = variables.required("LOCAL_WORLD_SIZE", 1, launch.world_size);
-  launch.local_rank = variables.required("LOCAL_RANK", 0, launch.local_world_size - 1);
+  variables.read_place("LOCAL_RANK", "LOCAL_WORLD_SIZE", launch);
   launch.master_addr = variables.required_text("MASTER_ADDR");
   launch.master_port = variables.required("MASTER_PORT", 1, 65535);
   launch.agent_store = variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True";

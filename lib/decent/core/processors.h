@@ -6,7 +6,7 @@
 namespace decent {
 
 /// The processors that the scheduler may run this process on (sched_getaffinity), or fewer where
-/// its control group (version 2, cpu.max) allows less time than they have; at least 1. `proc` and
+/// its control group (of version 1 or 2) allows less time than they have; at least 1. `proc` and
 /// `groups` are where those file systems are mounted.
 int usable_processors(const std::filesystem::path& proc = "/proc",
                       const std::filesystem::path& groups = "/sys/fs/cgroup");

@@ -1,4 +1,4 @@
-#include "decent/supervisor/processors.h"
+#include "decent/core/processors.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "../core/temporary_folder.h"
+#include "temporary_folder.h"
 
 namespace decent {
 namespace {
@@ -62,6 +62,54 @@ TEST_F(Groups, OtherTextIsNoLimit) {
   is_in("a");
   allow("a", "");
   EXPECT_EQ(quota(), 0);
+}
+
+// Version 1: a line for each controller, or for several that are mounted together.
+class OldGroups : public Groups {
+ protected:
+  void are(const std::string& lines) {
+    std::filesystem::create_directories(proc() / "self");
+    std::ofstream(proc() / "self" / "cgroup") << lines;
+  }
+  void allow_old(const std::string& group, long quota, long period) {
+    std::filesystem::create_directories(groups() / group);
+    std::ofstream(groups() / group / "cpu.cfs_quota_us") << quota << "\n";
+    std::ofstream(groups() / group / "cpu.cfs_period_us") << period << "\n";
+  }
+};
+
+TEST_F(OldGroups, LimitByMicrosecondsOfAPeriod) {
+  are("5:memory:/x\n4:cpu:/a/b\n0::/\n");
+  allow_old("cpu/a/b", 250000, 100000);
+  EXPECT_EQ(quota(), 3);
+  allow_old("cpu/a", 50000, 100000);
+  EXPECT_EQ(quota(), 1);
+}
+
+TEST_F(OldGroups, LimitNothingByMinusOne) {
+  are("4:cpu:/a\n");
+  allow_old("cpu/a", -1, 100000);
+  EXPECT_EQ(quota(), 0);
+}
+
+TEST_F(OldGroups, MayBeMountedTogether) {
+  are("4:cpu,cpuacct:/a\n3:cpuset:/a\n");
+  allow_old("cpu,cpuacct/a", 200000, 100000);
+  allow_old("cpuset/a", 100000, 100000);
+  EXPECT_EQ(quota(), 2);
+}
+
+TEST_F(OldGroups, CountAtTheRootOfAContainer) {
+  are("4:cpu:/docker/7\n");
+  allow_old("cpu", 400000, 100000);
+  EXPECT_EQ(quota(), 4);
+}
+
+TEST_F(OldGroups, CountBesideThoseOfVersion2) {
+  are("4:cpu:/a\n0::/a\n");
+  allow_old("cpu/a", 300000, 100000);
+  allow("a", "200000 100000");
+  EXPECT_EQ(quota(), 2);
 }
 
 TEST_F(Groups, GiveAtLeastOneProcessor) {

@@ -1,0 +1,79 @@
+#include "decent/core/processors.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+namespace decent {
+namespace {
+
+int processors_of_scheduler() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+double number_in(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  double number = 0;
+  return file >> number ? number : 0;
+}
+
+// Of two limits the smaller; 0 is none.
+double smaller(double a, double b) { return a == 0 || b == 0 ? a + b : std::min(a, b); }
+
+// Microseconds of computing in each period: in version 2 of control groups "150000 100000", where
+// "max 100000" is no limit; in version 1 in a file each, where -1 is none.
+double limit_in(const std::filesystem::path& group) {
+  std::ifstream file(group / "cpu.max");
+  std::string time;
+  double period = 0;
+  if (file >> time >> period && time != "max" && period > 0)
+    return std::atof(time.c_str()) / period;
+  const double quota = number_in(group / "cpu.cfs_quota_us");
+  period = number_in(group / "cpu.cfs_period_us");
+  return quota > 0 && period > 0 ? quota / period : 0;
+}
+
+// Of a group and those around it, up to where they are mounted: inside a container that is its own.
+double limit_around(std::filesystem::path mount, const std::string& group) {
+  double least = limit_in(mount);
+  for (const auto& part : std::filesystem::path(group).relative_path())
+    least = smaller(least, limit_in(mount /= part));
+  return least;
+}
+
+}  // namespace
+
+// The line "0::/system.slice/run.scope" names the group of version 2, and "4:cpu,cpuacct:/run" that
+// of version 1, which is mounted in a folder of the controllers' names, or in one of "cpu".
+int processor_quota(const std::filesystem::path& proc, const std::filesystem::path& groups) {
+  double least = smaller(limit_in(groups), limit_in(groups / "cpu"));
+  std::ifstream file(proc / "self" / "cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t begin = line.find(':') + 1;
+    const std::size_t end = line.find(':', begin);
+    if (begin == 0 || end == std::string::npos) continue;
+    const std::string controllers = line.substr(begin, end - begin);
+    const std::string group = line.substr(end + 1);
+    if (controllers.empty()) {
+      least = smaller(least, limit_around(groups, group));
+    } else if (("," + controllers + ",").find(",cpu,") != std::string::npos) {
+      least = smaller(least, limit_around(groups / controllers, group));
+      least = smaller(least, limit_around(groups / "cpu", group));
+    }
+  }
+  return static_cast<int>(std::ceil(least));
+}
+
+int usable_processors(const std::filesystem::path& proc, const std::filesystem::path& groups) {
+  const int processors = processors_of_scheduler();
+  const int quota = processor_quota(proc, groups);
+  return std::max(1, quota > 0 ? std::min(processors, quota) : processors);
+}
+
+}  // namespace decent
