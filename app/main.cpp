@@ -1,12 +1,9 @@
 // decent-train: reads the command line and the recipe once, connects the workers, and runs the
 // command. Ends are in ending.h.
 
-#include <ATen/Parallel.h>
-
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 
 #include "allocator.h"
 #include "commands.h"
@@ -14,10 +11,10 @@
 #include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
-#include "decent/core/processors.h"
 #include "decent/core/random_name.h"
 #include "decent/core/version.h"
 #include "decent/supervisor/worker_side.h"
+#include "decent/task/device.h"
 #include "decent/train/recipe_names.h"
 #include "ending.h"
 #include "stop_signals.h"
@@ -83,14 +80,6 @@ void run_command(Program& program) {
     program.world->control().on_launcher_end(LauncherEnd::stop);
     train(program);
   }
-}
-
-// LibTorch has a thread for every processor that the scheduler may use, whatever time a control
-// group allows them.
-void limit_threads() {
-  const int usable = usable_processors();
-  if (std::getenv("OMP_NUM_THREADS") == nullptr && usable < at::get_num_threads())
-    at::set_num_threads(usable);
 }
 
 void run(Program& program, int argc, char** argv) {

@@ -40,8 +40,8 @@ ONNX_FOLDERS = {"format": set(), "graph": {"format"}, "patterns": {"format", "gr
 ONNX_FOLDERS["classify"] = ONNX_FOLDERS["patterns"] | {"patterns"}
 ONNX_FOLDERS["translate"] = ONNX_FOLDERS["classify"] | {"classify"}
 ONNX_FOLDERS["operators"] = ONNX_FOLDERS["report"] = ONNX_FOLDERS["translate"] | {"translate"}
-ONNX_FOLDERS["write"] = {"format"}
-PT2_FOLDERS = {"program": set(), "json": set(), "archive": {"program", "json"}, "write": {"program", "archive"},
+ONNX_FOLDERS["write"] = {"format", "patterns"}
+PT2_FOLDERS = {"program": set(), "json": set(), "archive": {"program", "json"}, "write": {"program", "archive", "analyse"},
                "analyse": {"program"}, "translate": {"program", "analyse"}, "rules": {"program", "analyse", "translate"},
                "report": {"program", "archive", "analyse", "translate"}}
 FOLDERS = {"onnx": ONNX_FOLDERS, "pt2": PT2_FOLDERS}

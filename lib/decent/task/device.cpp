@@ -1,10 +1,14 @@
 #include "decent/task/device.h"
 
+#include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
+
+#include <cstdlib>
 
 #include "decent/comm/cuda.h"
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
+#include "decent/core/processors.h"
 #include "decent/model/device_advice.h"
 
 namespace decent {
@@ -65,6 +69,12 @@ std::string device_text(const DeviceChoice& choice, int workers) {
   if (choice.device.is_cuda()) text = "cuda (" + cuda_device_name(choice.device.index()) + ")";
   if (workers > 1) text += ", exchange by " + std::string(carrier_name(choice));
   return text;
+}
+
+void limit_threads() {
+  const int usable = usable_processors();
+  if (std::getenv("OMP_NUM_THREADS") == nullptr && usable < at::get_num_threads())
+    at::set_num_threads(usable);
 }
 
 HostMemory host_memory_for(at::Device device) {

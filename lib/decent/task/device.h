@@ -27,6 +27,10 @@ DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purp
 /// nothing.
 std::string device_text(const DeviceChoice& choice, int workers);
 
+/// Keeps LibTorch, which has a thread for every processor that the scheduler may use, to the time
+/// that a control group allows them. OMP_NUM_THREADS wins.
+void limit_threads();
+
 /// The memory of the host that batches for `device` are read into.
 HostMemory host_memory_for(at::Device device);
 
