@@ -87,6 +87,8 @@ def test_resume_passes_over_a_checkpoint(name: str, damaged: Run, tmp_path: Path
 
 # Begins, and what is said of it.
 SOURCES = {"t.csv": ({"format": "csv"}, b"a,b\n1,2\n", "the cell has more than 16 MiB"),
+           "zeros.csv": ({"format": "csv"}, b"", "the cell has more than 16 MiB"),
+           "cr.csv": ({"format": "csv"}, b"a,b\r1,2\r", "ends lines with CR"),
            "quoted.csv": ({"format": "csv"}, b'a,b\n1,"2', "the cell has more than 16 MiB"),
            "pairs.tsv": ({"format": "pairs", "length": 8}, b"a\tb\n", "the cell has more than 16 MiB"),
            "list.csv": ({"format": "images"}, b"a.png,x\n", "damaged or another file"),

@@ -96,7 +96,7 @@ bool has_decimal_commas(std::string_view line, char separator) {
 char usual_separator(const TextFile& file, const CellFormat& format) {
   constexpr std::array<char, 4> kUsual = {',', '\t', ';', '|'};
   const Rows rows = rows_of(file, format);
-  const std::string_view text = file.text().substr(rows.begin + rows.reader.offset());
+  const std::string_view text = file.text().substr(rows.begin + rows.reader.offset(), kMostLine);
   std::array<std::size_t, kUsual.size()> counts{};
   bool quoted = false;
   std::size_t end = 0;

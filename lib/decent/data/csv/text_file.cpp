@@ -12,6 +12,8 @@
 namespace decent::csv {
 namespace {
 
+constexpr std::size_t kMostCopied = std::size_t{1} << 30;
+
 // Memory is only taken for what was inflated, and for no more than text may become: tables of
 // numbers and words shrink to a third or a tenth, one-hot columns to a hundredth.
 std::string inflated(std::span<const std::byte> bytes, const std::string& name) {
@@ -32,8 +34,10 @@ std::string inflated(std::span<const std::byte> bytes, const std::string& name) 
   return text;
 }
 
-// Whether the first line ends with CR alone, as old programs of the Macintosh wrote them.
+// Whether the first line ends with CR alone, as old programs of the Macintosh wrote them. A longer
+// one is none: a sparse file has 30 GB of zeros in no time.
 bool ends_lines_with_cr(std::string_view text) {
+  text = text.substr(0, kMostLine);
   const std::size_t end = text.find_first_of("\r\n");
   return end < text.size() - 1 && text[end] == '\r' && text[end + 1] != '\n';
 }
@@ -65,6 +69,11 @@ void TextFile::find_begin() {
 }
 
 void TextFile::end_lines_with_lf() {
+  if (text().size() > kMostCopied) {
+    throw UserError("'" + name_ +
+                    "' ends lines with CR, and such a file is read up to 1 GiB; end them with LF "
+                    "(tr '\\r' '\\n')");
+  }
   std::string lines(text());
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const bool alone = i + 1 == lines.size() || lines[i + 1] != '\n';
