@@ -204,7 +204,19 @@ void check_together(const Flags& flags, bool has_checkpoint) {
 
 }  // namespace
 
+// The library would take the next flag for the value.
+void check_values(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    for (const char* name : {"--resume", "--checkpoint", "--predict", "--export", "--workers"}) {
+      if (words[i] != name || !words[i + 1].starts_with("--")) continue;
+      throw UserError(words[i] + " needs a value (see --help), and '" + words[i + 1] +
+                      "', which follows it, is a flag");
+    }
+  }
+}
+
 Flags parse_flags(int argc, char** argv) {
+  check_values({argv + 1, argv + argc});
   cxxopts::Options options = make_options();
   options.allow_unrecognised_options();
   cxxopts::ParseResult given;

@@ -195,7 +195,7 @@ OTHERS = {
     "a header of numbers": ("2019,2020,y\n1,2,3\n4,5,6\n", {}, ["t.csv:1: column 2", "got 'y'", "say `header: true`"]),
     "a title": ("# made by hand\n1,2,3\n", {}, ["t.csv'", 'say `comment: "#"`']),
     "comments": ("1,2\n# made by hand, yesterday, at home\n", {}, ["t.csv:2", "say `comment: \"#\"`"]),
-    "no such mark": ("1,2\n", {"decimal": "'"}, ["data.train.decimal", "., ,"]),
+    "no such mark": ("1,2\n", {"decimal": "'"}, ["data.train.decimal", 'expected one of ".", ","']),
     "Latin-1 in classes": ("a,y\n1,ok\n2,M\xfcnchen\n", {}, ["t.csv:3: column 'y'", "is not UTF-8 (Latin-1", "iconv -f"]),
     "Latin-1 in names": ("gr\xf6\xdfe,y\n1,2\n", {}, ["t.csv:1: column 0", "is not UTF-8 (Latin-1", "iconv -f"]),
     "Latin-1 in categories": ("a,y\nM\xfcnchen,2\n", {"one_hot": "a"}, ["t.csv:2: column 'a'", "is not UTF-8", "iconv -f"]),

@@ -117,3 +117,8 @@ def test_flags_that_make_no_sense(flags: list, text: str) -> None:
 ], ids=lambda value: " ".join(value))
 def test_flags_on_checkpoints(flags: list[str], texts: list[str]) -> None:
     assert_says(flag_error("--config", CONFIG, *flags), *texts)
+
+
+@pytest.mark.parametrize("flag", ["--resume", "--checkpoint", "--predict", "--export", "--workers"])
+def test_a_flag_in_the_place_of_a_value(flag: str) -> None:
+    assert_says(flag_error(CONFIG, flag, "--set", "train.steps=9"), f"{flag} needs a value", "'--set', which follows it, is a flag")

@@ -154,8 +154,8 @@ def test_variables_that_were_left_in_a_shell(variables: dict[str, int], name: st
     """The others never come: which variable says that there are any?"""
     ended = run_alone("--config", CONFIG, "--set", "parallel.timeout_s=1", cwd=tmp_path, MASTER_ADDR="127.0.0.1",
                       MASTER_PORT=free_port(), **variables)
-    assert_says(error_message(ended, 3), "worker 1 of 2 has not shown up within 1 s", f"their number is from {name}",
-                "leave the variable out for a single worker")
+    assert_says(error_message(ended, 3), "worker 1 of 2 has not shown up within 1 s", f"{name} says how many there are",
+                "a single worker with env -u")
 
 
 def without_places(rank: int, workers: int, port: int) -> dict[str, object]:

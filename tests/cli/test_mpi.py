@@ -142,7 +142,7 @@ def test_port_that_is_taken(launcher: Launcher, tmp_path: Path) -> None:
         ended = launcher.run(tmp_path, merged(SHORT, {"parallel": {"timeout_s": 2}}), port=port)
     assert ended.code == 3, ended
     assert_says(ended.err + ended.out, f"worker 0 cannot host the store at 127.0.0.1:{port}: ",
-                "MASTER_PORT chooses another port")
+                "MASTER_PORT chooses another")
 
 
 def test_signal_to_the_launcher(launcher: Launcher, tmp_path: Path) -> None:

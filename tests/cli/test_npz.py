@@ -140,7 +140,7 @@ def npy_of(array: np.ndarray) -> bytes:
 
 ONE = "{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }"
 HOSTILE = {
-    "not-zip": (b"no archive", ["not a .npz archive"]),
+    "not-zip": (b"no archive", ["is a text, not a NumPy archive", "format: csv"]),
     "empty": (b"", ["not a .npz archive"]),
     "big-endian": ({"x.npy": npy_of(np.ones(4, ">f4"))}, ["array 'x'", "big-endian", "astype('<f4')"]),
     "complex": ({"x.npy": npy_of(np.ones(4, "c8"))}, ["array 'x'", "'<c8' are not supported", "float32"]),

@@ -56,7 +56,8 @@ def test_second_run_says_who_holds_the_folder(flags: list[str], workers: int, tm
         assert_says(message, tmp_path / "run", "is in use by", f"process {process.pid} on '{socket.gethostname()}'",
                     time.strftime("since %Y-%m-%d", time.gmtime()), "--set output=DIR")
         assert process.poll() is None
-        assert files_of(tmp_path / "run") == before
+        # The run that holds it may have begun its events meanwhile.
+        assert {name for name in files_of(tmp_path / "run") - before if not name.startswith("events.out")} == set()
 
 
 @pytest.mark.parametrize("harm", ["moved", "deleted", "lock", "metrics", "another lock"])

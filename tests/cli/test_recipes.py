@@ -122,9 +122,13 @@ def test_missing_recipe(tmp_path: Path) -> None:
     ("train:\n  steps:3\n", ["recipe.yaml:2:3: train: expected a mapping", "got 'steps:3'; a blank is missing after the colon"]),
     ("base: &b\n  path: a.pt\nmodel:\n  <<: *b\n", ["recipe.yaml:4:3: YAML's merge key << is not used in recipes", "model: *name"]),
     ("model: {path: \"C:\\data\\a.pt\"}\n", ["recipe.yaml:1:", "in double quotes a backslash begins an escape", "single quotes"]),
+    ("model: {path: \"C:\\Users\\a.pt\"}\n", ["recipe.yaml:1:", "in double quotes a backslash begins an escape", "single quotes"]),
+    ("train:\n  epochs:\xa03\n", ["recipe.yaml:2:10: not valid YAML: a non-breaking space (U+00A0) stands here", "ordinary spaces"]),
+    ("train: {steps: 3\xa0}\n", ["recipe.yaml:1:17: not valid YAML: a non-breaking space (U+00A0) stands here"]),
+    ("optimizer: {lr:0.1}\n", ["recipe.yaml:1:13: optimizer.lr:0.1: unknown key; a blank is missing after 'lr:'"]),
     ("name: \xff", ["recipe.yaml:1:"]),
     ("name: no model\n", ["model", "data"]),
-], ids=["empty", "list", "open brace", "tab", "tab and space", "other space", "glued", "glued alone", "merge", "escape", "not UTF-8", "sections missing"])
+], ids=["empty", "list", "open brace", "tab", "tab and space", "other space", "glued", "glued alone", "merge", "escape", "long escape", "space after a colon", "space after a value", "glued in braces", "not UTF-8", "sections missing"])
 def test_text_that_is_no_recipe(text: str, texts: list[str], tmp_path: Path) -> None:
     (tmp_path / "recipe.yaml").write_bytes(text.encode("latin-1" if "\xff" in text else "utf-8"))
     assert_says(flag_error("--config", tmp_path / "recipe.yaml"), *texts)

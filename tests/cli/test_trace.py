@@ -287,7 +287,7 @@ def test_dry_run_writes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    """A folder stands in its place."""
+    """A folder stands in its place, which is found before training."""
     (tmp_path / "run" / "trace-rank-0001.json").mkdir(parents=True)
     ended = attempt(tmp_path, settings("ring", [2, 3]), "--quiet", workers=2)
-    assert_says(error_message(ended, code=6), "trace-rank-0001.json", "rank 1")
+    assert_says(error_message(ended, code=2), "trace-rank-0001.json", "is a folder", "rank 1")

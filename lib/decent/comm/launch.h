@@ -23,8 +23,9 @@ struct Launch {
   bool torchrun = false;      // torchrun started this worker; it kills it 30 s after a signal
   std::string store_prefix;   // of this attempt's keys: a restart does not see older ones
   std::string launcher = {};  // who started this worker, in messages: "Slurm"; empty: nobody known
-  std::string launcher_mark = {};       // see find_launcher
-  std::string size_variable = {};       // the variable that says world_size
+  std::string launcher_mark = {};  // see find_launcher
+  std::string size_variable = {};  // the variable that says world_size
+  std::string sign_variable = {};  // the variables by which the launcher is known, for `env -u`
   std::vector<std::string> interfaces;  // GLOO_SOCKET_IFNAME, separated by commas
   // Of workers that `decent-train --workers` started: a socket that is closed when it ends, and on
   // worker 0 one that listens on master_port for the store.

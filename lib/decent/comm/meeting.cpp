@@ -62,6 +62,7 @@ std::string reason_of_store(const std::exception& error, const Launch& launch) {
   if (launch.hosts_store()) return text + ". MASTER_PORT chooses another port";
   const bool answers = text.find("validate") != std::string::npos ||
                        text.find("Connection reset") != std::string::npos ||
+                       text.find("Broken pipe") != std::string::npos ||
                        text.find("Ping failed") != std::string::npos ||
                        text.find("no answer") != std::string::npos;
   return text + (answers ? ". What answers there is perhaps another program: MASTER_PORT chooses "
@@ -124,8 +125,9 @@ std::vector<std::string> rank_keys(const std::string& name, int workers) {
 // Who set the variable may be forgotten, but for launchers that start all workers themselves.
 std::string why_that_many(const Launch& launch) {
   if (launch.size_variable.empty() || launch.torchrun || launch.supervisor >= 0) return "";
-  return "; their number is from " + launch.size_variable +
-         ": start that many, or leave the variable out for a single worker";
+  return "; " + launch.size_variable +
+         " says how many there are. Start that many, or a single worker with env -u " +
+         launch.sign_variable + " decent-train ..";
 }
 
 // For the store's host, which must not take it along while others still read from it.

@@ -1,6 +1,7 @@
 #include "decent/config/codec.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "decent/core/quote.h"
 
@@ -44,7 +45,13 @@ bool Slot::expected(const std::string& what) const {
 
 std::string name_type(const std::vector<std::string>& names) {
   if (names.empty()) return "a text";
-  return names.size() == 1 ? names.front() : "one of " + join(names);
+  if (names.size() == 1) return names.front();
+  std::vector<std::string> shown;  // a comma would be lost among those of the list
+  for (const std::string& name : names)
+    shown.push_back(name.size() == 1 && std::ispunct(static_cast<unsigned char>(name[0])) != 0
+                        ? '"' + name + '"'
+                        : name);
+  return "one of " + join(shown);
 }
 
 bool read_name(const Slot& slot, const std::vector<std::string>& names, std::string& out) {

@@ -241,6 +241,31 @@ std::optional<SyntaxMistake> other_indentation(const std::vector<std::string>& l
   return std::nullopt;
 }
 
+// The first of them, but for tabs, that stands neither in quotes nor in a comment: it looks like
+// what separates words, and is a part of one.
+std::optional<SyntaxMistake> other_separation(const std::vector<std::string>& lines, int origin) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    char quote = '\0';
+    const std::string_view line = lines[i];
+    for (std::size_t at = 0; at < line.size(); ++at) {
+      const char c = line[at];
+      if (quote == '\0' && c == '#') break;
+      if (c == quote) {
+        quote = '\0';
+      } else if (quote == '\0' && (c == '"' || c == '\'')) {
+        quote = c;
+      }
+      for (const OtherSpace& space : kOtherSpaces) {
+        if (quote != '\0' || c == '\t' || !line.substr(at).starts_with(space.bytes)) continue;
+        return SyntaxMistake({origin, static_cast<int>(i) + 1, static_cast<int>(at) + 1},
+                             std::string("not valid YAML: ") + space.name +
+                                 " stands here; YAML separates with ordinary spaces only");
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 // A key with its value right behind the colon, which YAML takes for one word, in the line where the
 // parser got stuck or the last one like it above.
 std::optional<SyntaxMistake> glued_value(const std::vector<std::string>& lines, Where where) {
@@ -268,7 +293,8 @@ SyntaxMistake not_yaml(const YAML::Exception& error, const std::string& text, in
   const std::vector<std::string> lines = lines_of(text);
   if (const auto mistake = other_indentation(lines, origin, where.line)) return *mistake;
   if (const auto mistake = glued_value(lines, where)) return *mistake;
-  const bool is_escape = error.msg.find("escape character") != std::string::npos;
+  const bool is_escape = error.msg.find("escape character") != std::string::npos ||
+                         error.msg.find("hex number") != std::string::npos;
   return {where, "not valid YAML: " + abbreviate(error.msg, 200) +
                      (is_escape ? "; in double quotes a backslash begins an escape, in single "
                                   "quotes it is a character"
@@ -292,7 +318,9 @@ Value parse_document(const std::string& text, int origin) {
   if (text.size() > kMaxBytes) {
     throw SyntaxMistake({origin, 1, 1}, "larger than 1 MiB, so not a recipe");
   }
-  if (const auto mistake = other_indentation(lines_of(text), origin, std::nullopt)) throw *mistake;
+  const std::vector<std::string> lines = lines_of(text);
+  if (const auto mistake = other_indentation(lines, origin, std::nullopt)) throw *mistake;
+  if (const auto mistake = other_separation(lines, origin)) throw *mistake;
   try {
     return parse_stream(text, origin);
   } catch (const YAML::Exception& error) {

@@ -29,6 +29,9 @@ std::vector<std::string> keys_elsewhere(const std::string& name,
 
 std::string unknown_key(const std::string& key, const std::vector<std::string>& valid,
                         const std::vector<std::string>& known_keys) {
+  for (const std::string& name : valid) {
+    if (key.starts_with(name + ":")) return "unknown key; a blank is missing after '" + name + ":'";
+  }
   if (const auto advice = foreign_name_advice(key)) return "unknown key; " + *advice;
   const std::string near = suggestion(key, valid);
   if (!near.empty()) return "unknown key" + near;

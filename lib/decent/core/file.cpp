@@ -109,6 +109,8 @@ void MappedFile::map(int fd) {
   if (::fstat(fd, &info) != 0) {
     throw UserError("cannot read '" + path_.string() + "': " + reason(errno));
   }
+  if (S_ISDIR(info.st_mode))
+    throw UserError("cannot read '" + path_.string() + "': not a file but a folder");
   if (!S_ISREG(info.st_mode)) throw UserError("cannot read '" + path_.string() + "': not a file");
   size_ = static_cast<std::size_t>(info.st_size);
   if (size_ == 0) return;  // an empty mapping is an error to mmap

@@ -1,6 +1,7 @@
 #include "decent/data/samples.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -26,6 +27,18 @@ std::vector<std::int64_t> extents_after(const Field& field, const at::Tensor& be
     if (extents[i] == kAnyExtent) extents[i] = before.size(static_cast<std::int64_t>(i) + 1);
   }
   return extents;
+}
+
+// Errors of `act` name the sample, which only a source does by itself.
+void naming(const Source& source, std::int64_t index, const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const UserError& error) {
+    const SampleOrigin origin = source.origin_of(index);
+    throw UserError("sample " + std::to_string(index) +
+                    (origin.file.empty() ? "" : " ('" + origin.file + "')") +
+                    ", counted from 0: " + error.what());
+  }
 }
 
 }  // namespace
@@ -54,7 +67,7 @@ void Samples::read_one(std::span<const std::size_t> fields, std::int64_t index, 
   for (std::size_t i = 0; i < transforms_.of_samples.size(); ++i) {
     SampleRandom random(seed_, static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(index),
                         i);
-    transforms_.of_samples[i]->apply(sample, random);
+    naming(*source_, index, [&] { transforms_.of_samples[i]->apply(sample, random); });
   }
 }
 
@@ -83,7 +96,9 @@ Batch Samples::read_each(std::span<const std::size_t> fields, std::span<const st
   bool any = false;
   for (const std::int64_t index : indices) {
     if (!read_or_replace(fields, index, epoch, sample)) continue;
-    for (std::size_t i = 0; i < fields.size(); ++i) parts[i].add(sample[fields[i]]);
+    naming(*source_, index, [&] {
+      for (std::size_t i = 0; i < fields.size(); ++i) parts[i].add(sample[fields[i]]);
+    });
     any = true;
   }
   Batch batch;

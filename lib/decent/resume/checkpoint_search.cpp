@@ -328,9 +328,15 @@ FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::p
       throw SharedError(unreadable ? ExitCode::user_error : ExitCode::checkpoint_damaged,
                         local->error);
     }
-    throw SharedError(ExitCode::user_error, "there is no checkpoint '" + folder.string() +
-                                                "' (a folder like "
-                                                "runs/NAME/checkpoints/step-00000500)");
+    std::error_code failed;
+    const bool is_file = std::filesystem::is_regular_file(folder, failed);
+    throw SharedError(
+        ExitCode::user_error,
+        "there is no checkpoint '" + folder.string() + "'" +
+            (is_file ? ": this is a file, and model.weights takes weights to start from" : "") +
+            ". A checkpoint is a folder like runs/NAME/checkpoints/step-00000500, and a run's "
+            "folder "
+            "stands for its newest one");
   }
   warn_of(by_rank, "", search.warn);  // on another machine than the one that has a good manifest
   Search searching(world, rank, by_rank.size(), search);

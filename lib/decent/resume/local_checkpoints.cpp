@@ -39,7 +39,10 @@ std::string read_manifest(const std::filesystem::path& folder, bool has_replicas
   if (has_replicas || step_in_name(folder.filename().string()) >= 0) {
     throw CheckpointDamaged("'" + folder.string() + "' is damaged: it has no manifest.json");
   }
-  throw UserError("'" + folder.string() + "' is no checkpoint: it has no manifest.json");
+  throw UserError(
+      "'" + folder.string() +
+      "' is no checkpoint and no run: it has neither manifest.json nor checkpoints. Give a run "
+      "(runs/NAME), one of its checkpoints (runs/NAME/checkpoints/step-00000500), or auto");
 }
 
 // The same on all machines that have a part of it, whose recipes may name other paths.

@@ -185,7 +185,9 @@ std::string advice_on_field(const WantedField& wanted, const std::vector<std::st
            (wanted.key == "model.target" ? ": the data has no target" : "");
   }
   if (others.size() > 1) return "; " + wanted.key + " names what it takes";
-  return "; `" + wanted.key + ": " + others.front() + "` takes it";
+  const bool is_list = wanted.key == "model.inputs";
+  return "; `" + wanted.key + ": " + (is_list ? "[" + others.front() + "]" : others.front()) +
+         "` takes it";
 }
 
 std::size_t find_field(const DataSet& data, const WantedField& wanted) {

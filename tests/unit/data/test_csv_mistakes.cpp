@@ -65,7 +65,8 @@ TEST(Csv, SaysWhereAFileIsWrong) {
        "say y_type: class"},
       {"1,2\n3,4.5\n",
        {.y_type = "class"},
-       "t.csv:2: column 1: expected a class, an integer or a word, got '4.5'"},
+       "t.csv:2: column 1: expected a class, an integer or a word, got '4.5'; whole numbers are "
+       "written without a point, in pandas by table[\"y\"].astype(int)"},
       {"1,2,3\n4,,6\n",
        {.y = Texts{"1", "2"}},
        "t.csv:2: column 1: expected a number, got ''; the target is missing"},
@@ -93,7 +94,10 @@ TEST(Csv, SaysWhereAFileIsWrong) {
       {"a,y\n1,2\n",
        {.x = Texts{"a"}, .one_hot = {"y"}},
        "'t.csv': one_hot names column 'y', which is not among x"},
-      {"5\n6\n", {}, "'t.csv': no column is left for x; it has 1 column with the separator ','"},
+      {"5\n6\n",
+       {},
+       "'t.csv': no column is left for x; it has 1 column with the separator ','; where another "
+       "character stands between the cells, `separator` names it"},
       {"a,w,y\n1,,3\n",
        {.one_hot = {"w"}},
        "t.csv:2: column 'w': expected a word, got ''; with `missing: 0` such cells are zeros"},
@@ -147,7 +151,8 @@ TEST(Csv, SaysWhereAFileIsWrong) {
        "true`"},
       {"# a title\n1,2,3\n",
        {},
-       "'t.csv': no column is left for x; it has 1 column with the separator ','; where a line "
+       "'t.csv': no column is left for x; it has 1 column with the separator ','; where another "
+       "character stands between the cells, `separator` names it; where a line "
        "that "
        "begins with '#' is a comment, say `comment: \"#\"`"},
       {"# by A, B\n1,2,3\n",
@@ -182,6 +187,11 @@ TEST(Csv, SaysWhereAFileIsWrong) {
        {},
        "t.csv:1: column 0: the text 'gr??e' is not UTF-8 (Latin-1 or Windows-1252?); convert the "
        "file: iconv -f WINDOWS-1252 -t UTF-8"},
+      {"a,b,y\n1,5,2,5,3\n",
+       {},
+       "t.csv:2: expected 3 cells, as in line 1, got 5 with the separator ','; where commas are "
+       "decimal marks, too, the cells cannot be told apart: put such numbers in quotes and say "
+       "`decimal: \",\"`, or separate the cells by semicolons"},
       {"1,2\n",
        {.separator = "e"},
        "separator: expected auto, tab or a character that neither numbers nor quotes have, got "

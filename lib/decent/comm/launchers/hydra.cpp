@@ -15,7 +15,7 @@ bool started_by_hydra(const Variables& variables) {
 
 void read_hydra(const LauncherVariables& variables, Launch& launch) {
   launch.launcher_mark = "PMI_RANK";
-  variables.world_size("PMI_SIZE", launch);
+  variables.world_size("PMI_SIZE", "PMI_RANK -u PMI_SIZE", launch);
   launch.rank = variables.required("PMI_RANK", 0, launch.world_size - 1);
   if (launch.world_size == 1) return;
   launch.local_world_size = variables.required("MPI_LOCALNRANKS", 1, launch.world_size);

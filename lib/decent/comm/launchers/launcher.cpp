@@ -55,8 +55,10 @@ int LauncherVariables::required(const std::string& name, int least, int most) co
   return static_cast<int>(number(name, least, most));
 }
 
-int LauncherVariables::world_size(const std::string& name, Launch& launch) const {
+int LauncherVariables::world_size(const std::string& name, const std::string& sign,
+                                  Launch& launch) const {
   launch.size_variable = name;
+  launch.sign_variable = sign;
   return launch.world_size = required(name, 1, kMaxWorkers);
 }
 

@@ -27,8 +27,9 @@ class LauncherVariables {
   std::string text(const std::string& name) const { return variables_(name).value_or(""); }
   std::string required_text(const std::string& name) const;
   int required(const std::string& name, int least, int most) const;
-  /// The number of workers, which stands in `name`, as `launch` has it from now on.
-  int world_size(const std::string& name, Launch& launch) const;
+  /// The number of workers, which stands in `name`, as `launch` has it from now on. `sign`: see
+  /// Launch::sign_variable.
+  int world_size(const std::string& name, const std::string& sign, Launch& launch) const;
   /// Which of the workers of this machine this one is, and how many those are; where neither
   /// variable is set, workers tell each other.
   void read_place(const std::string& rank, const std::string& size, Launch& launch) const;

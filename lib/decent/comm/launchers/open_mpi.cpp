@@ -21,7 +21,8 @@ std::optional<std::int64_t> open_mpi_id(const std::string& name) {
 
 void read_open_mpi(const LauncherVariables& variables, Launch& launch) {
   launch.launcher_mark = "PMIX_NAMESPACE";
-  variables.world_size("OMPI_COMM_WORLD_SIZE", launch);
+  variables.world_size("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK -u OMPI_COMM_WORLD_SIZE",
+                       launch);
   launch.rank = variables.required("OMPI_COMM_WORLD_RANK", 0, launch.world_size - 1);
   if (launch.world_size == 1) return;
   launch.local_world_size = variables.required("OMPI_COMM_WORLD_LOCAL_SIZE", 1, launch.world_size);

@@ -11,7 +11,7 @@ bool started_by_pmi(const Variables& variables) {
 
 void read_pmi(const LauncherVariables& variables, Launch& launch) {
   launch.launcher_mark = "PMI_RANK";
-  variables.world_size("PMI_SIZE", launch);
+  variables.world_size("PMI_SIZE", "PMI_RANK -u PMI_SIZE", launch);
   launch.rank = variables.required("PMI_RANK", 0, launch.world_size - 1);
   if (launch.world_size == 1) return;
   variables.read_place("PMI_LOCAL_RANK", "PMI_LOCAL_SIZE", launch);

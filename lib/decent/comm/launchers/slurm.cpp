@@ -78,7 +78,7 @@ std::string first_node(const LauncherVariables& variables, const Launch& launch)
 
 void read_slurm(const LauncherVariables& variables, Launch& launch) {
   launch.launcher_mark = "SLURM_TASK_PID";
-  if (variables.world_size("SLURM_STEP_NUM_TASKS", launch) == 1) return;
+  if (variables.world_size("SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID", launch) == 1) return;
   launch.rank = variables.required("SLURM_PROCID", 0, launch.world_size - 1);
   check_no_shell_of_a_terminal(variables, launch);
   launch.local_world_size = tasks_here(variables, launch);

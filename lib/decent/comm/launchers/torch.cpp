@@ -21,7 +21,7 @@ void read_torch_variables(const LauncherVariables& variables, Launch& launch) {
     launch.launcher = "torchrun";
     launch.launcher_mark = "TORCHELASTIC_RUN_ID";
   }
-  variables.world_size("WORLD_SIZE", launch);
+  variables.world_size("WORLD_SIZE", "RANK -u WORLD_SIZE", launch);
   launch.rank = variables.required("RANK", 0, launch.world_size - 1);
   if (launch.world_size == 1) return;
   variables.read_place("LOCAL_RANK", "LOCAL_WORLD_SIZE", launch);

@@ -238,6 +238,9 @@ void find_columns(const TextFile& file, const CsvOptions& options, Layout& layou
     throw UserError("'" + file.name() + "': no column is left for x; it has " +
                     counted(static_cast<std::int64_t>(layout.columns), "column") +
                     " with the separator " + separator_text(layout.format.separator) +
+                    (layout.columns == 1 ? "; where another character stands between the cells, "
+                                           "`separator` names it"
+                                         : "") +
                     layout.advice_on_comment(layout.first_character));
   }
 }

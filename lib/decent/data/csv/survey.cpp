@@ -98,7 +98,10 @@ void Survey::learn_target(Learned& learned) const {
     const Seen& wrong = is_class ? fraction_ : word_;
     throw UserError(wrong.where + ": expected " +
                     (is_class ? "a class, an integer or a word," : "a number, as in other rows,") +
-                    " got " + wrong.text);
+                    " got " + wrong.text +
+                    (is_class ? "; whole numbers are written without a point, in pandas by "
+                                "table[\"y\"].astype(int)"
+                              : ""));
   }
   if (word_.any() && integer_.any() && !is_class) {
     throw UserError(word_.where + ": expected a number, as in other rows, got " + word_.text +

@@ -138,7 +138,17 @@ class Scan {
     reader.fail("expected " + counted(static_cast<std::int64_t>(layout_.columns), "cell") +
                 ", as in line " + std::to_string(layout_.first_line) + ", got " +
                 std::to_string(cells) + " with the separator " +
-                separator_text(layout_.format.separator) + advice_on_comments(reader));
+                separator_text(layout_.format.separator) + advice_on_comments(reader) +
+                advice_on_decimals(cells));
+  }
+
+  // Where numbers with a decimal comma stand between commas, nearly every cell becomes two.
+  std::string advice_on_decimals(std::size_t cells) const {
+    const bool doubled = layout_.columns > 2 && cells + 1 >= 2 * layout_.columns;
+    if (layout_.format.separator != ',' || !doubled) return "";
+    return "; where commas are decimal marks, too, the cells cannot be told apart: put such "
+           "numbers "
+           "in quotes and say `decimal: \",\"`, or separate the cells by semicolons";
   }
 
   std::string advice_on_comments(const CellReader& reader) const {

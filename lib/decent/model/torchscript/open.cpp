@@ -120,6 +120,9 @@ void check_is_file(const std::filesystem::path& path) {
   std::error_code failed;
   const auto status = std::filesystem::status(path, failed);
   if (!std::filesystem::exists(status)) throw UserError(model_in_quotes(path) + " does not exist");
+  if (std::filesystem::is_directory(status))
+    throw UserError(model_in_quotes(path) +
+                    " is a folder, which is not a file: give the model's file (.pt, .pt2, .onnx)");
   if (!std::filesystem::is_regular_file(status))
     throw UserError(model_in_quotes(path) + " is not a file");
   if (!std::ifstream(path))

@@ -384,8 +384,8 @@ std::string random_in_evaluation(const Translation& translation) {
   }
   if (nodes.empty()) return "";
   return some_of(nodes, kNotesInBrief) +
-         ", as nothing in the file says that it is of training alone; a .pt2 package of two "
-         "programs, 'train' and 'eval', tells them apart (docs/models.md)";
+         ". The file cannot say that noise is for training alone; a .pt2 package of two programs, "
+         "'train' and 'eval', can (docs/models.md)";
 }
 
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail) {

@@ -81,8 +81,8 @@ void add_eval_lines(const ModeSurvey& modes, Detail detail, std::vector<std::str
 std::string random_in_evaluation(const Translation& translation) {
   if (translation.random.empty()) return "";
   return counted_operators(translation.random, Detail::brief) +
-         ", as nothing in the program says that it is of training alone; a package of two "
-         "programs, 'train' and 'eval', tells them apart (docs/models.md)";
+         ". One program cannot say that noise is for training alone; a package of two, 'train' and "
+         "'eval', can (docs/models.md)";
 }
 
 std::string lost_for_inference(const Translation& translation) {
