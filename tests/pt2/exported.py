@@ -64,7 +64,8 @@ def evaluate(model: nn.Module, data: Fields) -> float:
     return float(np.mean(losses))
 
 
-def train_eagerly(model: nn.Module, data: Fields, lr: float, steps: int = STEPS) -> Trained:
+def steps_of(model: nn.Module, data: Fields, lr: float, steps: int = STEPS) -> list[float]:
+    """The loss of each step of training, which changes the model."""
     x, y = torch.from_numpy(data["x"]), torch.from_numpy(data["y"])
     sgd = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
     losses = []
@@ -75,6 +76,11 @@ def train_eagerly(model: nn.Module, data: Fields, lr: float, steps: int = STEPS)
         loss.backward()
         sgd.step()
         losses.append(loss.item())
+    return losses
+
+
+def train_eagerly(model: nn.Module, data: Fields, lr: float, steps: int = STEPS) -> Trained:
+    losses = steps_of(model, data, lr, steps)
     return Trained(np.array(losses), evaluate(model, data))
 
 

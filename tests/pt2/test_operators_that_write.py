@@ -15,7 +15,7 @@ import torch
 import torch.ao.quantization as quantization
 from torch import Tensor, nn
 
-from exported import BATCH, STEPS, export, load_weights, loss_of, settings
+from exported import BATCH, export, load_weights, loss_of, settings, steps_of
 from networks import Fields, vectors
 from runs import train
 
@@ -62,20 +62,6 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "one scale": lambda: quantized("qnnpack"),
     "two results": Observed,
 }
-
-
-def steps_of(model: nn.Module, data: Fields, lr: float) -> list[float]:
-    x, y = torch.from_numpy(data["x"]), torch.from_numpy(data["y"])
-    sgd = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
-    losses = []
-    for step in range(STEPS):
-        first = step * BATCH % len(y)
-        loss = loss_of(model(x[first:first + BATCH]), y[first:first + BATCH])
-        sgd.zero_grad()
-        loss.backward()
-        sgd.step()
-        losses.append(loss.item())
-    return losses
 
 
 @torch.no_grad()
