@@ -3,6 +3,7 @@
 // --set optimizer.betas=[0.9, 0.99] is one value.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cxxopts.hpp>
 #include <filesystem>
@@ -202,18 +203,22 @@ void check_together(const Flags& flags, bool has_checkpoint) {
   if (flags.export_file) check_export(*flags.export_file);
 }
 
-}  // namespace
+// Flags that take one value and may be given once.
+constexpr std::array kOnce = {"resume", "checkpoint", "predict",
+                              "export", "workers",    "max-restarts"};
 
 // The library would take the next flag for the value.
 void check_values(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    for (const char* name : {"--resume", "--checkpoint", "--predict", "--export", "--workers"}) {
-      if (words[i] != name || !words[i + 1].starts_with("--")) continue;
+    for (const char* name : kOnce) {
+      if (words[i] != "--" + std::string(name) || !words[i + 1].starts_with("--")) continue;
       throw UserError(words[i] + " needs a value (see --help), and '" + words[i + 1] +
                       "', which follows it, is a flag");
     }
   }
 }
+
+}  // namespace
 
 Flags parse_flags(int argc, char** argv) {
   check_values({argv + 1, argv + argc});
@@ -259,8 +264,7 @@ Flags parse_flags(int argc, char** argv) {
   if (given.count("config") > 1)
     throw UserError("more than one recipe is given (RECIPE and --config FILE are the same)");
   flags.config = given["config"].as<std::string>();
-  for (const char* once :
-       {"resume", "checkpoint", "predict", "export", "workers", "max-restarts"}) {
+  for (const char* once : kOnce) {
     if (given.count(once) > 1)
       throw UserError("--" + std::string(once) + " is given more than once");
   }

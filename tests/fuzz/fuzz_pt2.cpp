@@ -119,7 +119,7 @@ bool keep(const pt2::ExportedProgram&, const std::string&, const pt2::Payload&,
 void write_for_inference(const pt2::Archive& archive, const pt2::ExportedProgram& program,
                          const pt2::Translation& translation) {
   static const decent::fuzzing::Folder folder;
-  const std::string record = std::string(pt2::kModelsFolder) + program.name + ".json";
+  const std::string record = pt2::program_record(program.name);
   const pt2::Records records(archive.file->bytes(), archive.what());
   const auto form =
       pt2::inference_form(program, translation.modes, translation.writes, records.content(record));

@@ -5,6 +5,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <future>
 #include <optional>
@@ -60,11 +61,11 @@ std::string reason_of_store(const std::exception& error, const Launch& launch) {
   if (text.find("ddress already in use") != std::string::npos)
     return "another program uses this port. MASTER_PORT chooses another one";
   if (launch.hosts_store()) return text + ". MASTER_PORT chooses another port";
-  const bool answers = text.find("validate") != std::string::npos ||
-                       text.find("Connection reset") != std::string::npos ||
-                       text.find("Broken pipe") != std::string::npos ||
-                       text.find("Ping failed") != std::string::npos ||
-                       text.find("no answer") != std::string::npos;
+  constexpr std::array kOfOthers = {"validate", "Connection reset", "Broken pipe", "Ping failed",
+                                    "no answer"};
+  const bool answers = std::any_of(kOfOthers.begin(), kOfOthers.end(), [&](const char* words) {
+    return text.find(words) != std::string::npos;
+  });
   return text + (answers ? ". What answers there is perhaps another program: MASTER_PORT chooses "
                            "another port"
                          : "");

@@ -34,8 +34,6 @@ class Descriptor {
 
 std::string reason(int error) { return std::strerror(error); }
 
-constexpr std::size_t kMostText = std::size_t{1} << 30;
-constexpr std::size_t kMostLine = std::size_t{16} << 20;
 constexpr std::size_t kPiece = std::size_t{1} << 20;  // that is copied at once
 constexpr std::string_view kTemporaryEnd = ".tmp";
 constexpr std::size_t kDigits = 8;  // between the name and that

@@ -39,13 +39,18 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+/// The longest text that is read into memory, and the longest line of one: more is damage, or a
+/// sparse file, which takes no space on the disk.
+inline constexpr std::size_t kMostText = std::size_t{1} << 30;
+inline constexpr std::size_t kMostLine = std::size_t{16} << 20;
+
 /// The content of a text file. Throws UserError as MappedFile does, and where the file has more
-/// than 1 GiB, as a sparse one may have that takes no space on the disk.
+/// than kMostText.
 std::string read_text(const std::filesystem::path& path);
 
 /// Calls `act` with each line of a text file, in the memory of a line. The end of the line is no
 /// part of it; `ended`: it has one. Throws UserError as MappedFile does, and where a line has more
-/// than 16 MiB.
+/// than kMostLine.
 void for_each_line(const std::filesystem::path& path,
                    const std::function<void(std::string_view line, bool ended)>& act);
 

@@ -34,10 +34,7 @@ void naming(const Source& source, std::int64_t index, const std::function<void()
   try {
     act();
   } catch (const UserError& error) {
-    const SampleOrigin origin = source.origin_of(index);
-    throw UserError("sample " + std::to_string(index) +
-                    (origin.file.empty() ? "" : " ('" + origin.file + "')") +
-                    ", counted from 0: " + error.what());
+    throw UserError(sample_text(source, index) + ", counted from 0: " + error.what());
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "decent/core/text.h"
+
 namespace decent {
 
 std::optional<std::size_t> Source::field_index(std::string_view name) const {
@@ -42,6 +44,15 @@ HostArray Source::read_one(std::size_t field, std::int64_t index) const {
   std::vector<HostArray> sample(fields().size());
   read_one({&field, 1}, index, sample);
   return std::move(sample[field]);
+}
+
+std::string sample_text(const Source& source, std::int64_t sample, const std::string& files) {
+  const SampleOrigin origin = source.origin_of(sample);
+  std::vector<std::string> place;
+  if (!origin.file.empty() || !files.empty())
+    place.push_back(origin.file.empty() ? files : "'" + origin.file + "'");
+  if (origin.row && origin.row != sample) place.push_back("row " + std::to_string(*origin.row));
+  return "sample " + std::to_string(sample) + (place.empty() ? "" : " (" + join(place) + ")");
 }
 
 }  // namespace decent

@@ -118,4 +118,8 @@ class SourceOfRows : public Source {
                    std::span<std::byte* const> outs) const override = 0;
 };
 
+/// "sample 3 ('a.csv', row 2)": how messages name a sample. `files` stands for the file where the
+/// source has only one.
+std::string sample_text(const Source& source, std::int64_t sample, const std::string& files = "");
+
 }  // namespace decent

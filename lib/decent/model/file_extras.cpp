@@ -15,7 +15,7 @@ namespace {
 // All records of such an archive lie in one folder, whatever it is called.
 bool is_extra(const ZipEntry& entry, const std::string& name) {
   const std::size_t folder = entry.name.find('/');
-  return folder != std::string_view::npos && entry.name.substr(folder + 1) == "extra/" + name;
+  return folder != std::string_view::npos && entry.name.substr(folder + 1) == record_of_extra(name);
 }
 
 std::vector<ZipEntry> entries_of(const MappedFile& file, const std::string& what) {
@@ -42,6 +42,11 @@ std::string text_in(const MappedFile& file, const std::string& name, const std::
 
 }  // namespace
 
+std::string text_in_metadata(const std::map<std::string, std::string>& metadata, const char* name) {
+  const auto found = metadata.find(name);
+  return found == metadata.end() ? "" : found->second;
+}
+
 std::string text_in_archive(const std::filesystem::path& path, const char* name) {
   std::error_code failed;
   if (!std::filesystem::is_regular_file(path, failed)) return "";
@@ -55,9 +60,7 @@ std::string data_in_archive(const std::filesystem::path& path) {
 std::string data_in_safetensors(const std::filesystem::path& path) {
   try {
     const MappedFile file(path);
-    const auto metadata = parse_safetensors(file.bytes(), path.string()).metadata;
-    const auto found = metadata.find(kDataInFile);
-    return found == metadata.end() ? "" : found->second;
+    return text_in_metadata(parse_safetensors(file.bytes(), path.string()).metadata, kDataInFile);
   } catch (const UserError&) {
     return "";
   }

@@ -2,7 +2,9 @@
 // What a written model's file holds beside the model.
 
 #include <filesystem>
+#include <map>
 #include <string>
+#include <string_view>
 
 #include "decent/model/file_scaling.h"
 
@@ -23,6 +25,14 @@ struct FileExtras {
   /// as evaluation does.
   bool for_training = false;
 };
+
+/// Where an archive of PyTorch has it, without the one folder that all records lie in.
+inline std::string record_of_extra(std::string_view name) {
+  return std::string("extra/").append(name);
+}
+
+/// What the metadata of a file has under a key; empty where it has none.
+std::string text_in_metadata(const std::map<std::string, std::string>& metadata, const char* name);
 
 /// The text that an archive of torch.jit.save or torch.export.save carries under a name; empty
 /// where it has none, and where the file cannot be read or is no archive, as whoever opens it says.

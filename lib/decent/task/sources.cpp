@@ -215,12 +215,7 @@ Batch DataSet::read(std::span<const std::int64_t> indices, std::int64_t epoch,
 
 // A source of one file does not say with each sample which one that is.
 std::string DataSet::text_of(std::int64_t sample) const {
-  const SampleOrigin origin = samples->source().origin_of(sample);
-  std::vector<std::string> place;
-  if (!origin.file.empty() || !files.empty())
-    place.push_back(origin.file.empty() ? files : "'" + origin.file + "'");
-  if (origin.row && origin.row != sample) place.push_back("row " + std::to_string(*origin.row));
-  return "sample " + std::to_string(sample) + (place.empty() ? "" : " (" + join(place) + ")");
+  return sample_text(samples->source(), sample, files);
 }
 
 std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most) {

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "decent/core/file.h"
+
 namespace decent::csv {
 
 /// The text of a cell, without its quotes; valid until the next one is read.
@@ -152,7 +154,7 @@ class CellReader {
   [[noreturn]] void fail_line_end() const;
   [[noreturn]] void fail_long() const;
 
-  static constexpr std::ptrdiff_t kMostCell = std::ptrdiff_t{16} << 20;
+  static constexpr auto kMostCell = static_cast<std::ptrdiff_t>(kMostLine);
 
   const char* begin_;
   const char* at_;

@@ -12,8 +12,6 @@
 namespace decent::csv {
 namespace {
 
-constexpr std::size_t kMostCopied = std::size_t{1} << 30;
-
 // Memory is only taken for what was inflated, and for no more than text may become: tables of
 // numbers and words shrink to a third or a tenth, one-hot columns to a hundredth.
 std::string inflated(std::span<const std::byte> bytes, const std::string& name) {
@@ -69,7 +67,7 @@ void TextFile::find_begin() {
 }
 
 void TextFile::end_lines_with_lf() {
-  if (text().size() > kMostCopied) {
+  if (text().size() > kMostText) {
     throw UserError("'" + name_ +
                     "' ends lines with CR, and such a file is read up to 1 GiB; end them with LF "
                     "(tr '\\r' '\\n')");

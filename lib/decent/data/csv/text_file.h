@@ -13,15 +13,12 @@
 
 namespace decent::csv {
 
-/// In so many bytes the end of a file's first line is looked for.
-inline constexpr std::size_t kMostLine = std::size_t{16} << 20;
-
 /// Plain files are mapped: they take no memory. Compressed ones are inflated into memory, and so
 /// are read those whose lines end with CR alone, which become LF.
 class TextFile {
  public:
   /// Throws UserError for a file that cannot be read, damaged compression, one that inflates to
-  /// more than text does, UTF-16, and more than 1 GiB of lines that end with CR.
+  /// more than text does, UTF-16, and more than kMostText of lines that end with CR.
   explicit TextFile(const std::filesystem::path& path);
   /// The same of the content of a file.
   TextFile(std::string content, std::string name);

@@ -69,8 +69,7 @@ class OnnxOrigin final : public ModelOrigin {
     return onnx::random_in_evaluation(import_.translation);
   }
   std::string lost_for_inference() const override {
-    const auto found = import_.file->metadata.find(kLostInFile);
-    return found == import_.file->metadata.end() ? "" : found->second;
+    return text_in_metadata(import_.file->metadata, kLostInFile);
   }
   void write_back(const Model& model, const std::filesystem::path& path,
                   const FileExtras& extras) const override {
@@ -196,9 +195,7 @@ std::optional<std::string> output_in_module(const OnnxImport& import,
 
 std::string data_in_onnx(const std::filesystem::path& path) {
   try {
-    const auto metadata = onnx::read_model(path).metadata;
-    const auto found = metadata.find(kDataInFile);
-    return found == metadata.end() ? "" : found->second;
+    return text_in_metadata(onnx::read_model(path).metadata, kDataInFile);
   } catch (const UserError&) {
     return "";
   }

@@ -26,14 +26,14 @@ std::map<const pt2::Payload*, at::Tensor> tensors_of(const Pt2Import& import, co
 void add_inference_form(const Pt2Import& import, std::map<std::string, std::string>& records) {
   if (import.programs.are_two()) return;
   const pt2::ExportedProgram& program = *import.programs.train;
-  const std::string record = std::string(pt2::kModelsFolder) + program.name + ".json";
+  const std::string record = pt2::program_record(program.name);
   const pt2::Records all(import.archive.file->bytes(), import.archive.what());
   auto form = pt2::inference_form(program, import.translation.modes, import.translation.writes,
                                   all.content(record));
   if (!form) return;
   records[record] = std::move(*form);
   const std::string lost = pt2::lost_for_inference(import.translation);
-  if (!lost.empty()) records[std::string("extra/") + kLostInFile] = lost;
+  if (!lost.empty()) records[record_of_extra(kLostInFile)] = lost;
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ void export_pt2(const Pt2Import& import, const Model& model, const std::filesyst
     if (!elements.empty()) std::memcpy(elements.data(), now.const_data_ptr(), elements.size());
     return true;
   };
-  if (!extras.data.empty()) changes.records[std::string("extra/") + kDataInFile] = extras.data;
+  if (!extras.data.empty()) changes.records[record_of_extra(kDataInFile)] = extras.data;
   if (!extras.for_training) add_inference_form(import, changes.records);
   pt2::write_archive(import.archive, path, changes);
 }

@@ -93,7 +93,7 @@ ExportedProgram read_program(const std::string& name, const Records& records,
   };
   ExportedProgram program;
   program.name = name;
-  const std::string record = std::string(kModelsFolder) + name + ".json";
+  const std::string record = program_record(name);
   const std::string what = records.what_of(record);
   const JsonDocument json = read_json(records, record);
   parse_program(json.root(), what, program);

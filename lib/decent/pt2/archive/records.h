@@ -19,6 +19,11 @@ inline constexpr std::string_view kWeightsFolder = "data/weights/";
 inline constexpr std::string_view kConstantsFolder = "data/constants/";
 inline constexpr std::string_view kSampleInputsFolder = "data/sample_inputs/";
 
+/// "models/model.json" of "model".
+inline std::string program_record(std::string_view program) {
+  return std::string(kModelsFolder).append(program) + ".json";
+}
+
 class Records {
  public:
   /// `bytes` outlive it. Throws UserError, which begins with `what`, for anything that is not an
