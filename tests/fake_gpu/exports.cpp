@@ -1,0 +1,43 @@
+// The rest of what libdecent_cuda.so exports.
+
+#include <string>
+
+#include "decent/comm/cuda_functions.h"
+#include "decent/core/error.h"
+#include "decent/core/version.h"
+#include "decent/cuda/exports.h"
+#include "device.h"
+
+using decent::UserError;
+namespace fake_gpu = decent::fake_gpu;
+
+namespace {
+
+void check_index(int index) {
+  if (index >= 0 && index < fake_gpu::device_count()) return;
+  throw UserError("there is no GPU " + std::to_string(index));
+}
+
+}  // namespace
+
+extern "C" {
+
+DECENT_CUDA_EXPORT const char* decent_cuda_build_id() { return decent::build_id().data(); }
+
+DECENT_CUDA_EXPORT int decent_cuda_device_count(std::string* problem) {
+  const int count = fake_gpu::device_count();
+  if (count == 0) *problem = "the fake driver finds no GPU";
+  return count;
+}
+
+DECENT_CUDA_EXPORT void decent_cuda_device_name(int index, std::string* name) {
+  check_index(index);
+  *name = "host memory";
+}
+
+DECENT_CUDA_EXPORT void decent_cuda_use_device(int index) {
+  check_index(index);
+  fake_gpu::choose_device(index);
+}
+
+}  // extern "C"
