@@ -1,4 +1,6 @@
 """Training on a GPU, one: it learns what the CPU learns, two workers may share it, and runs go on from device to device.
+Where there is no GPU, one made of host memory takes its place (tests/fake_gpu): it runs all of the program but CUDA, and
+finds what is left on the wrong device.
 
 The contract promises the same bits on the CPU only. On one GPU they are the same here, too, because the models have no
 operator that adds up in an order of its own (see torch.use_deterministic_algorithms), each worker computes on one
@@ -8,46 +10,18 @@ stream, and CUBLAS_WORKSPACE_CONFIG gives cuBLAS a workspace that does not depen
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from program import PROGRAM, environment, free_port, launcher_variables, run_alone, run_commands
+from gpus import ONE_GPU, WHY_NOT
+from program import PROGRAM, environment, free_port, launcher_variables, run_commands
 from runs import (DIGITS, DIGITS_CNN, DIGITS_MLP, Run, assert_same_run, assert_same_weights, assert_says, error_message,
                   merged, recipe, write_recipe)
 from tensors import read_safetensors, write_safetensors
 
-GPU = {"CUDA_VISIBLE_DEVICES": (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0],
-       "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
-
-
-def no_gpu() -> str | None:
-    """Why there is nothing to test on, or None."""
-    smi = shutil.which("nvidia-smi")
-    if smi is None:
-        return "there is no nvidia-smi"
-    listed = subprocess.run([smi, "-L"], capture_output=True, text=True)
-    if listed.returncode != 0 or "GPU " not in listed.stdout:
-        return f"nvidia-smi finds none: {(listed.stdout + listed.stderr).strip().splitlines()[:1]}"
-    return None
-
-
-@pytest.fixture(scope="module", autouse=True)
-def gpu(tmp_path_factory: pytest.TempPathFactory) -> None:
-    why = no_gpu()
-    if why is None:
-        config = write_recipe(tmp_path_factory.mktemp("try"), merged(recipe(), {"model": {"device": "cuda"}}))
-        tried = run_alone("--config", config, "--dry-run", **GPU)
-        if "built without CUDA" in tried.err:
-            why = "the program is built without CUDA"
-        else:
-            assert tried.code == 0, tried.err  # a GPU that the program cannot use is no reason to skip
-    if why is not None:
-        pytest.skip(f"no GPU to test on: {why}")
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"no GPU to test on: {WHY_NOT}")
 
 
 def on(device: str, base: dict, **changes: object) -> dict:
@@ -58,7 +32,7 @@ def attempt(folder: Path, recipe: dict, *flags: object, workers: int = 1, **vari
     """As runs.attempt, with the GPU in sight, and a name for each worker's host so that NCCL lets them share it."""
     command = [PROGRAM, "--config", write_recipe(folder, recipe), *flags]
     port = free_port()
-    environments = [environment(**GPU, NCCL_HOSTID=f"host-{rank}", NCCL_SOCKET_IFNAME="lo",
+    environments = [environment(**ONE_GPU, NCCL_HOSTID=f"host-{rank}", NCCL_SOCKET_IFNAME="lo",
                                 **launcher_variables(rank, workers, port), **variables) for rank in range(workers)]
     return run_commands([command] * workers, environments, folder)
 
@@ -78,7 +52,8 @@ def assert_close(a: Run, b: Run, rtol: float, first_step: int = 1) -> None:
 DIGITS_RUN = recipe(
     data={"batch_size": 16}, train={"steps": None, "epochs": 20},
     optimizer={"name": "adamw", "lr": 0.01, "weight_decay": 1.0},
-    schedule={"name": "cosine_warmup", "warmup_steps": 20}, parallel={"topology": "ring"})
+    schedule={"name": "cosine_warmup", "warmup_steps": 20}, parallel={"topology": "ring"},
+    eval={"every_epochs": 20})
 SHORT = recipe(DIGITS_MLP, eval={"every_steps": 4}, parallel={"bucket_mb": 0.02})
 ACCURACY = 0.95
 
@@ -308,7 +283,8 @@ def test_constants_of_a_recorded_model_come_along(tmp_path: Path) -> None:
 
 def test_want_of_memory_is_told(tmp_path: Path) -> None:
     settings = on("cuda", SHORT, data={"batch_size": 8})
-    ended = attempt(tmp_path, settings, PYTORCH_ALLOC_CONF="per_process_memory_fraction:0.0000001")
+    ended = attempt(tmp_path, settings, PYTORCH_ALLOC_CONF="per_process_memory_fraction:0.0000001",
+                    DECENT_FAKE_GPU_MB="0.03")
     assert ended[0].code == 2, ended[0].err
     assert_says(ended[0].err, "out of memory", "data.batch_size")
 

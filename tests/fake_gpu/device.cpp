@@ -36,6 +36,12 @@ int number_of(const char* variable, int otherwise) {
   return text == nullptr || *text == '\0' ? otherwise : std::atoi(text);
 }
 
+// Of DECENT_FAKE_GPU_MB, in bytes; 0: none.
+std::int64_t memory_limit() {
+  const char* text = std::getenv("DECENT_FAKE_GPU_MB");
+  return text == nullptr ? 0 : static_cast<std::int64_t>(std::atof(text) * (1 << 20));
+}
+
 // A thread that uses a device which the process did not choose makes a context there.
 void check_thread(const char* what) {
   if (chosen == kNobodyChose || chosen == thread_device) return;
@@ -213,7 +219,7 @@ c10::DataPtr device_memory(const c10::Storage& memory) {
   check_device();
   check_thread("memory is asked for");
   const auto bytes = static_cast<std::int64_t>(memory.nbytes());
-  const std::int64_t limit = std::int64_t{number_of("DECENT_FAKE_GPU_MB", 0)} << 20;
+  const std::int64_t limit = memory_limit();
   TORCH_CHECK_WITH(OutOfMemoryError, limit == 0 || allocated + bytes <= limit,
                    "CUDA out of memory. Tried to allocate ", bytes, " bytes. GPU ",
                    static_cast<int>(thread_device), " has a total capacity of ", limit, " bytes.");
