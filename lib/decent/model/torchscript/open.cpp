@@ -13,6 +13,7 @@
 #include "decent/core/file.h"
 #include "decent/core/file_kind.h"
 #include "decent/model/reason.h"
+#include "decent/model/torchscript/literals.h"
 #include "decent/model/weights/script_module.h"
 #include "decent/model/weights/state_dict.h"
 
@@ -137,6 +138,7 @@ OpenedModel open_torchscript(const std::filesystem::path& path, const ImportOpti
   check_is_torchscript(path);
   torch::jit::Module module = load(path);
   check_module(module, path);
+  let_literals_follow(module);
   return {.module = std::move(module),
           .origin = std::make_shared<const TorchScriptOrigin>(),
           .output = options.output,

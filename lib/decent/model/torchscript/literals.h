@@ -1,0 +1,13 @@
+#pragma once
+// Tensors that were written as numbers in Python code, in a traced model; internal to this room.
+
+#include <torch/csrc/jit/api/module.h>
+
+namespace decent {
+
+/// torch.jit.trace records torch.tensor([1., 2.]) as a constant and aten::to(constant, "cpu", ..),
+/// with the device that it was traced on. Here such a constant loses the wish for a device, so that
+/// it stays where the model is moved. Call it before forward runs.
+void let_literals_follow(const torch::jit::Module& module);
+
+}  // namespace decent
