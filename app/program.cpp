@@ -87,8 +87,7 @@ ResumingRun resuming_run(const Program& program, const Run& run) {
 }  // namespace
 
 Outcome outcome_of(const std::exception& error, bool verbose) {
-  const std::string trouble = device_trouble(error);
-  if (!trouble.empty()) return {ExitCode::user_error, trouble};
+  if (const std::optional<Outcome> trouble = device_trouble(error)) return *trouble;
   const std::string text = error.what();
   if (verbose) return {ExitCode::bug, text};
   // LibTorch's errors carry a C++ stack trace from the second line on.

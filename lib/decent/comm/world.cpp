@@ -17,6 +17,7 @@
 #include "decent/comm/mesh.h"
 #include "decent/comm/open_files.h"
 #include "decent/comm/shared_memory/shared_communicator.h"
+#include "decent/core/gpu_errors.h"
 #include "decent/core/host.h"
 #include "decent/core/random_name.h"
 #include "decent/core/text.h"
@@ -126,7 +127,23 @@ Sharing sharing_of(const std::vector<std::string>& machines) {
 }  // namespace
 
 void silence_c10d_warnings() {
-  ::setenv("TORCH_CPP_LOG_LEVEL", "ERROR", /*overwrite=*/0);
+  constexpr std::pair<const char*, const char*> kVariables[] = {
+      {"TORCH_CPP_LOG_LEVEL", "ERROR"},
+      // The watchdog of an NCCL group throws NCCL's and CUDA's errors out of its thread, which ends
+      // the process before this library has told of them. ErrorWatch finds NCCL's; CUDA's come with
+      // the next call.
+      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},
+      {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},
+      // Another of its threads ends the process where operations take long, or it was stopped.
+      {"TORCH_NCCL_ENABLE_MONITORING", "0"},
+      {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},
+      // After an error the watchdog sleeps for four times this, with the lock that operations and
+      // the group's destructor need.
+      {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0"},
+      // A record of each operation, which nobody reads.
+      {"TORCH_FR_BUFFER_SIZE", "0"},
+  };
+  for (const auto& [name, value] : kVariables) ::setenv(name, value, /*overwrite=*/0);
   c10::initLogging();
 }
 
@@ -281,8 +298,11 @@ std::shared_ptr<Communicator> World::communicator(DeviceChoice& choice) {
   if (choice.device.is_cuda()) use_cuda_device(choice.device.index());
   if (choice.backend == Backend::nccl) {
     return connect_nccl(meeting_->store(), std::move(host), [this](const std::string& message) {
-      control_->fail_after_loss(
-          {.code = ExitCode::peer_lost, .rank = launch_.rank, .lost = false, .message = message});
+      const auto known = gpu_error_of(message);
+      control_->fail_after_loss({.code = known ? known->code : ExitCode::peer_lost,
+                                 .rank = launch_.rank,
+                                 .lost = false,
+                                 .message = message + (known ? known->advice : "")});
     });
   }
   return choice.device.is_cuda() ? stage_cuda(std::move(host)) : host;

@@ -20,9 +20,10 @@ namespace decent {
 
 class Meeting;
 
-/// Turns off c10d's warnings, which come with C++ stack traces, because this library reports the
-/// same errors in its own words. TORCH_CPP_LOG_LEVEL in the environment takes precedence. Call it
-/// before the first World.
+/// Leaves errors to this library, which reports them in its own words: turns off c10d's warnings,
+/// which come with C++ stack traces, and what its NCCL groups do after an error by themselves
+/// (throw in a thread, end the process, sleep). It does so by environment variables; those that are
+/// set already stay. Call it before the first World, while there is no other thread.
 void silence_c10d_warnings();
 
 struct WorldOptions {

@@ -1,5 +1,7 @@
 #include "decent/cuda/error_watch.h"
 
+#include <c10/cuda/CUDAGuard.h>
+#include <cuda_runtime_api.h>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <chrono>
@@ -12,8 +14,8 @@ constexpr auto kInterval = std::chrono::milliseconds(100);  // as often as c10d 
 
 }  // namespace
 
-ErrorWatch::ErrorWatch(std::function<void(const std::string&)> on_error)
-    : on_error_(std::move(on_error)) {
+ErrorWatch::ErrorWatch(std::function<void(const std::string&)> on_error, c10::Device device)
+    : on_error_(std::move(on_error)), device_(device) {
   if (on_error_) thread_ = std::thread([this] { run(); });
 }
 
@@ -51,10 +53,21 @@ void ErrorWatch::run() {
 
 std::string ErrorWatch::find_error() const {
   for (const auto& [group, name] : groups_) {
-    if (group->getError() != c10d::ErrorType::SUCCESS)
-      return name + " failed (NCCL_DEBUG=WARN in the environment says more)";
+    if (group->getError() == c10d::ErrorType::SUCCESS) continue;
+    const std::string cause = error_of_gpu();
+    return name + " failed" +
+           (cause.empty() ? " (NCCL_DEBUG=WARN in the environment says more)" : ": " + cause);
   }
   return {};
+}
+
+// A GPU at fault gives its error to every call from then on; empty where it works.
+std::string ErrorWatch::error_of_gpu() const {
+  const c10::cuda::CUDAGuard guard(device_);
+  const cudaError_t status = cudaStreamQuery(nullptr);
+  cudaGetLastError();  // which keeps "not ready" otherwise
+  if (status == cudaSuccess || status == cudaErrorNotReady) return {};
+  return std::string("CUDA error: ") + cudaGetErrorString(status);
 }
 
 }  // namespace decent

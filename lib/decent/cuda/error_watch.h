@@ -2,6 +2,7 @@
 // A thread that looks after groups of NCCL: an error of an operation whose wait() has returned
 // already would otherwise show as a GPU that never comes to an end.
 
+#include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
 
 #include <condition_variable>
@@ -19,8 +20,8 @@ namespace decent {
 
 class ErrorWatch {
  public:
-  /// `on_error` may be empty: then there is no thread.
-  explicit ErrorWatch(std::function<void(const std::string&)> on_error);
+  /// `on_error` may be empty: then there is no thread. `device`: the GPU of the groups.
+  ErrorWatch(std::function<void(const std::string&)> on_error, c10::Device device);
   ~ErrorWatch();
   ErrorWatch(const ErrorWatch&) = delete;
   ErrorWatch& operator=(const ErrorWatch&) = delete;
@@ -33,8 +34,10 @@ class ErrorWatch {
  private:
   void run();
   std::string find_error() const;
+  std::string error_of_gpu() const;
 
   std::function<void(const std::string&)> on_error_;
+  c10::Device device_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::map<c10::intrusive_ptr<c10d::Backend>, std::string> groups_;

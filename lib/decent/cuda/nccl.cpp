@@ -5,13 +5,12 @@
 // the caller's wait for it.
 //
 // Peers that die or fall silent are the control plane's business (comm/control/control.h), which
-// ends the process. NCCL's own timeouts are off, as is c10d's thread that aborts the process when
-// others take long. An error that NCCL itself reports, with all peers alive, is passed on by a
-// thread here within 0.1 s; c10d would let a minute pass and then abort with a stack trace.
+// ends the process. NCCL's own timeouts are off, as is what c10d would do after an error by itself
+// (silence_c10d_warnings). An error that NCCL reports, with all peers alive, is passed on by a
+// thread here within 0.1 s.
 
 #include <ATen/core/Tensor.h>
 #include <c10/cuda/CUDAFunctions.h>
-#include <c10/util/env.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
@@ -25,6 +24,7 @@
 
 #include "decent/comm/cuda_functions.h"
 #include "decent/comm/group_text.h"
+#include "decent/comm/nccl_error.h"
 #include "decent/core/error.h"
 #include "decent/cuda/error_watch.h"
 #include "decent/cuda/exports.h"
@@ -46,7 +46,7 @@ class NcclPending : public PendingWork {
     try {
       work_->wait();
     } catch (const std::exception& error) {
-      throw PeerLost(what_ + " failed: " + first_line(error));
+      throw_nccl_error(what_ + " failed", error);
     }
     check();
   }
@@ -64,8 +64,14 @@ class NcclPending : public PendingWork {
 
  private:
   void check() const {
-    if (group_->getError() != c10d::ErrorType::SUCCESS)
-      throw PeerLost(what_ + " failed: NCCL reported an error");
+    if (group_->getError() == c10d::ErrorType::SUCCESS) return;
+    const std::exception_ptr known = work_->exception();
+    if (known == nullptr) throw PeerLost(what_ + " failed: NCCL reported an error");
+    try {
+      std::rethrow_exception(known);
+    } catch (const std::exception& error) {
+      throw_nccl_error(what_ + " failed", error);
+    }
   }
 
   std::string what_;  // for the error message: which operation of which group
@@ -83,15 +89,6 @@ class NothingPending : public PendingWork {
 // tensor's memory and keeps it alive. Any dense strides will do.
 at::Tensor as_bytes(const at::Tensor& tensor) {
   return tensor.detach().as_strided({tensor.numel()}, {1}).view(at::kByte);
-}
-
-// For what has to be set before the first group; the user's own settings count.
-void set_c10d_variables() {
-  // What NCCL reports is passed on by ErrorWatch; the alternative is abort() with a stack trace.
-  c10::utils::set_env("TORCH_NCCL_ASYNC_ERROR_HANDLING", "0", /*overwrite=*/false);
-  // A thread that aborts the process when operations take long, or the process was stopped.
-  c10::utils::set_env("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/false);
-  c10::utils::set_env("TORCH_NCCL_DUMP_ON_TIMEOUT", "0", /*overwrite=*/false);
 }
 
 // One operation of NCCL out of several; without it two peers that both send first could wait for
@@ -117,8 +114,7 @@ auto connecting(const std::vector<int>& ranks, const Step& step) {
   try {
     return step();
   } catch (const std::exception& error) {
-    throw PeerLost("cannot connect the GPUs of workers " + rank_list(ranks) +
-                   " by NCCL: " + first_line(error));
+    throw_nccl_error("cannot connect the GPUs of workers " + rank_list(ranks) + " by NCCL", error);
   }
 }
 
@@ -210,7 +206,7 @@ class NcclCommunicator : public Communicator {
     try {
       return std::make_unique<NcclPending>(what, post(), group_);
     } catch (const std::exception& error) {
-      throw PeerLost(what + " failed: " + first_line(error));
+      throw_nccl_error(what + " failed", error);
     }
   }
 
@@ -237,7 +233,6 @@ extern "C" DECENT_CUDA_EXPORT void decent_cuda_connect_nccl(
     const std::function<void(const std::string&)>* on_error,
     std::shared_ptr<decent::Communicator>* result) {
   using namespace decent;
-  set_c10d_variables();
   std::vector<int> ranks;
   for (int i = 0; i < (*host)->size(); ++i) ranks.push_back(i);
   if (ranks.size() == 1) {
@@ -249,5 +244,5 @@ extern "C" DECENT_CUDA_EXPORT void decent_cuda_connect_nccl(
   auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store);
   *result = std::make_shared<NcclCommunicator>(
       c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), *host, std::move(ranks),
-      device, std::make_shared<ErrorWatch>(*on_error));
+      device, std::make_shared<ErrorWatch>(*on_error, device));
 }

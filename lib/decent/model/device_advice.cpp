@@ -20,24 +20,10 @@ bool mentions(const std::string& reason, std::string_view word) {
 
 }  // namespace
 
-std::string device_advice(const std::string& reason) {
-  if (mentions(reason, "CUDA out of memory")) {
-    return "\nA smaller data.batch_size (with train.grad_accumulation in its place) or amp.dtype: "
-           "bf16 needs less memory.";
-  }
-  if (mentions(reason, "device-side assert")) {
-    return "\nA kernel on the GPU found an input that makes no sense, in most cases an index that "
-           "is out of range, as of a token that an embedding does not have.\nWith model.device: "
-           "cpu "
-           "the same run names it.";
-  }
-  return "";
-}
-
 std::string device_advice(const std::string& reason, const torch::jit::Module& module,
                           at::Device device) {
   const bool mixes = mentions(reason, "cpu") || mentions(reason, "CPU");
-  if (device.is_cpu() || !mixes) return device_advice(reason);
+  if (device.is_cpu() || !mixes) return "";
   const std::vector<std::string> found = find_cpu_operators(*forward_graph(module));
   return "\nThe model makes tensors on the CPU" + in_brackets(found) +
          ": torch.jit.trace writes its device into the file, and without device=.. the CPU is "

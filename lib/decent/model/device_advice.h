@@ -8,12 +8,9 @@
 
 namespace decent {
 
-/// What the user may do about `reason`, an error of LibTorch: lines that each begin with a line
-/// break, or nothing. About memory that is short, and about what a kernel found in its inputs.
-std::string device_advice(const std::string& reason);
-
-/// The same for a reason that `module`, on `device`, gave: also about tensors that the model makes
-/// on the CPU.
+/// What the user may do about `reason`, which `module` on `device` gave, where it is about tensors
+/// that the model makes on the CPU: lines that each begin with a line break, or nothing. What a GPU
+/// itself reports is in core/gpu_errors.h.
 std::string device_advice(const std::string& reason, const torch::jit::Module& module,
                           at::Device device);
 

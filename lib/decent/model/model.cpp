@@ -7,6 +7,7 @@
 #include <set>
 
 #include "decent/core/error.h"
+#include "decent/core/gpu_errors.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/model/autocast.h"
@@ -314,6 +315,7 @@ void Model::refuse_batch(const std::string& reason, std::span<const ForwardInput
   }
   const std::string about = model_in_quotes(path_) + " fails on a batch of " + join(shapes) + ": ";
   const bool has_samples = !tensors.empty() && tensors[0].dim() > 0;
+  if (const auto known = gpu_error_of(reason)) known->raise(about + reason);
   if (const auto wish = gpu_wish(reason, module_, device_)) throw UserError(about + *wish);
   throw UserError(about + reason + device_advice(reason, module_, device_) +
                   data_advice(reason, inputs, tensors, parameters_) +

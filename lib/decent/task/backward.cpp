@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "decent/model/device_advice.h"
+#include "decent/core/gpu_errors.h"
 #include "decent/model/reason.h"
 
 namespace decent {
@@ -23,8 +23,9 @@ void run_backward(const at::Tensor& loss) {
           "result; use "
           "weight.detach().clone() in the model.");
     }
-    throw UserError("the backward pass of the model fails: " + reason_of(error) +
-                    device_advice(text));
+    const std::string message = "the backward pass of the model fails: " + reason_of(error);
+    if (const auto known = gpu_error_of(text)) known->raise(message);
+    throw UserError(message);
   }
 }
 

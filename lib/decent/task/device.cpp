@@ -1,15 +1,15 @@
 #include "decent/task/device.h"
 
 #include <ATen/Parallel.h>
-#include <c10/util/Exception.h>
 
 #include <cstdlib>
 
 #include "decent/comm/cuda.h"
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
+#include "decent/core/gpu_errors.h"
 #include "decent/core/processors.h"
-#include "decent/model/device_advice.h"
+#include "decent/model/reason.h"
 
 namespace decent {
 namespace {
@@ -96,11 +96,11 @@ HeldBatch::~HeldBatch() {
   if (failed && !device_.is_cpu()) static_cast<void>(new Batch(std::move(batch_)));
 }
 
-std::string device_trouble(const std::exception& error) {
-  const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
-  const std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
-  const std::string advice = device_advice(text);
-  return advice.empty() ? "" : text.substr(0, text.find('\n')) + advice;
+std::optional<Outcome> device_trouble(const std::exception& error) {
+  const std::string reason = reason_of(error);
+  const auto known = gpu_error_of(reason);
+  if (!known) return std::nullopt;
+  return Outcome{known->code, reason + known->advice};
 }
 
 }  // namespace decent

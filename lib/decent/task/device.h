@@ -3,11 +3,13 @@
 
 #include <exception>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
+#include "decent/comm/outcome.h"
 #include "decent/config/recipe.h"
 #include "decent/data/batch.h"
 #include "decent/task/purpose.h"
@@ -56,8 +58,7 @@ class HeldBatch {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// The error in words for the user where it is one of a device that the user can do something
-/// about (its memory is short, an index is out of range), else empty.
-std::string device_trouble(const std::exception& error);
+/// What the user is told of an error of a GPU (core/gpu_errors.h); nothing where it is none.
+std::optional<Outcome> device_trouble(const std::exception& error);
 
 }  // namespace decent

@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "../support/child_process.h"
 #include "decent/comm/device_choice.h"
 #include "decent/comm/world.h"
@@ -36,7 +38,45 @@ TEST(FindCudaDevices, CountsThemOrSaysWhyThereIsNone) {
                                HasSubstr("built without CUDA")));
 }
 
+// What c10d reads when it makes the first group.
+std::string c10d_settings() {
+  std::string text;
+  for (const char* name : {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_RETHROW_CUDA_ERRORS",
+                           "TORCH_NCCL_ENABLE_MONITORING", "TORCH_NCCL_DUMP_ON_TIMEOUT",
+                           "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "TORCH_FR_BUFFER_SIZE"}) {
+    const char* value = std::getenv(name);
+    text += std::string(value == nullptr ? "-" : value) + " ";
+  }
+  return text;
+}
+
+TEST(SilenceC10dWarnings, LeavesErrorsToThisLibrary) {
+  EXPECT_EQ(in_child([] {
+              ::unsetenv("TORCH_FR_BUFFER_SIZE");  // which tests have set
+              silence_c10d_warnings();
+              return c10d_settings();
+            }),
+            "0 0 0 0 0 0 ");
+  EXPECT_EQ(in_child([] {
+              ::setenv("TORCH_NCCL_RETHROW_CUDA_ERRORS", "1", 1);
+              silence_c10d_warnings();
+              return c10d_settings();
+            }),
+            "0 1 0 0 0 0 ");
+}
+
 #if DECENT_BUILT_WITH_CUDA
+
+// Other threads may read the environment by then.
+TEST(ConnectNccl, LeavesTheEnvironmentAsItIs) {
+  EXPECT_EQ(in_child([] {
+              const auto store = c10::make_intrusive<c10d::HashStore>();
+              const std::string before = c10d_settings();
+              connect_nccl(*store, make_single_worker());
+              return c10d_settings() == before ? std::string("as before") : c10d_settings();
+            }),
+            "as before");
+}
 
 // Loaded in time, LibTorch has a CUDA half, with or without a GPU.
 TEST(CudaLibrary, IsKnownToLibTorchWhenLoadedFirst) {
@@ -101,18 +141,19 @@ class Host : public Communicator {  // claims to have a peer
   void barrier() override {}
 };
 
+// What CUDA says, and not that a peer was lost.
 TEST(ConnectNccl, NeedsAGpu) {
   if (has_gpu()) GTEST_SKIP() << "there is a GPU";
   EXPECT_THAT(in_child([]() -> std::string {
                 const auto store = c10::make_intrusive<c10d::HashStore>();
                 try {
                   connect_nccl(*store, std::make_shared<Host>());
-                } catch (const PeerLost& error) {
+                } catch (const c10::Error& error) {
                   return error.what();
                 }
                 return "nothing";
               }),
-              StartsWith("cannot connect the GPUs of workers 0,1 by NCCL: "));
+              StartsWith("CUDA error: "));
 }
 
 #endif

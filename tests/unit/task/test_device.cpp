@@ -105,14 +105,20 @@ TEST(OnDevice, LeavesABatchOnTheCpuWhereItIs) {
   EXPECT_EQ(host_memory_for(kGpu.device), HostMemory::pinned);
 }
 
-TEST(DeviceTrouble, IsWhatTheUserCanDoSomethingAbout) {
-  EXPECT_EQ(device_trouble(std::runtime_error("anything else\nframe #0")), "");
-  const std::string memory =
+TEST(DeviceTrouble, IsWhatIsKnownOfTheGpusError) {
+  EXPECT_FALSE(device_trouble(std::runtime_error("anything else\nframe #0")));
+  const auto memory =
       device_trouble(std::runtime_error("CUDA out of memory. Tried to allocate 2 GiB.\nframe #0"));
-  EXPECT_THAT(memory, AllOf(StartsWith("CUDA out of memory"), HasSubstr("data.batch_size"),
-                            Not(HasSubstr("frame"))));
-  EXPECT_THAT(device_trouble(std::runtime_error("CUDA error: device-side assert triggered\nx")),
-              AllOf(HasSubstr("out of range"), HasSubstr("model.device: cpu")));
+  ASSERT_TRUE(memory);
+  EXPECT_EQ(memory->code, ExitCode::user_error);
+  EXPECT_THAT(memory->message, AllOf(StartsWith("CUDA out of memory"), HasSubstr("data.batch_size"),
+                                     Not(HasSubstr("frame"))));
+  const auto fault = device_trouble(
+      std::runtime_error("CUDA error: uncorrectable ECC error encountered\nSearch for `cudaError"));
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->code, ExitCode::peer_lost);
+  EXPECT_THAT(fault->message, AllOf(StartsWith("CUDA error: uncorrectable ECC error encountered\n"),
+                                    HasSubstr("dmesg"), Not(HasSubstr("Search"))));
 }
 
 }  // namespace
