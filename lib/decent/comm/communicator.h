@@ -120,6 +120,12 @@ class Communicator {
   virtual std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) = 0;
   /// Returns when every member has called it.
   virtual void barrier() = 0;
+  /// Makes the connections that exchange() with `peers` needs, where the first exchange would make
+  /// them. These peers call it at the same time, each with this worker among its own.
+  virtual void connect_pairs(const std::vector<int>& /*peers*/) {}
+  /// Blocks until the device has done what the current stream was told to wait for, in all groups
+  /// that were made of this one, too, or until `give_up` says so. Peers may then be left.
+  virtual void drain(const std::function<bool()>& /*give_up*/) {}
 };
 
 /// The group of one worker.

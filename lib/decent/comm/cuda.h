@@ -42,8 +42,9 @@ void use_cuda_device(int index);
 /// 0.1 s and calls `on_error` once with a message; wait() and further operations throw PeerLost.
 /// The control plane, and not NCCL, finds peers that die.
 ///
-/// Destroy it only when all members have their results on the host (barrier()): it cuts off
-/// operations that are under way. Collective. Throws PeerLost if a member cannot be reached.
+/// Destroy it, and the groups made of it, only when all members have their results on the host
+/// (drain(), then barrier()): the last of them cuts off operations that are under way. Collective.
+/// Throws PeerLost if a member cannot be reached.
 std::shared_ptr<Communicator> connect_nccl(
     c10d::Store& store, std::shared_ptr<Communicator> host,
     const std::function<void(const std::string&)>& on_error = nullptr);

@@ -42,8 +42,19 @@ Distributed::Distributed(const Launch& launch, const DistributedOptions& options
   world_.control().report(Operation::running);
 }
 
+// An operation may be complete here and still be under way to a peer, and a group that is destroyed
+// cuts it off.
+void leave_together(Communicator& communicator, Control& control) {
+  try {
+    communicator.drain([&] { return control.failed(); });
+    control.gather("end", "");
+  } catch (const std::exception&) {  // of the run, of which on_failure was told, or of the GPU
+  }
+  control.leave();
+}
+
 Distributed::~Distributed() {
-  if (std::uncaught_exceptions() == exceptions_) world_.control().leave();
+  if (std::uncaught_exceptions() == exceptions_) leave_together(*communicator_, world_.control());
 }
 
 Distributed initialize_distributed(const DistributedOptions& options) {

@@ -33,9 +33,13 @@ struct DistributedOptions {
   BackendRequest backend = BackendRequest::automatic;
 };
 
-/// This process among the workers of a run. Its destructor tells the other workers that this one
-/// leaves. If it is destroyed by an exception, or the process dies, the others treat this worker as
-/// lost.
+/// The end of a worker that has done its part: waits until its device has done what it was given,
+/// and until all others are here, and then tells them that it leaves. Without waiting where the run
+/// has failed. Collective.
+void leave_together(Communicator& communicator, Control& control);
+
+/// This process among the workers of a run. Its destructor is leave_together(). If it is destroyed
+/// by an exception, or the process dies, the others treat this worker as lost.
 class Distributed {
  public:
   Distributed(const Launch& launch, const DistributedOptions& options);

@@ -10,7 +10,12 @@
 // thread here within 0.1 s.
 
 #include <ATen/core/Tensor.h>
+#include <ATen/cuda/CUDAEvent.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
@@ -22,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "decent/comm/bounded.h"
 #include "decent/comm/cuda_functions.h"
 #include "decent/comm/group_text.h"
 #include "decent/comm/nccl_error.h"
@@ -36,11 +42,13 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
 
 constexpr auto kForever = std::chrono::hours(24);
+constexpr auto kAbort = std::chrono::seconds(10);  // NCCL's abort has been seen to hang
+constexpr auto kLookAgain = std::chrono::milliseconds(1);
 
 class NcclPending : public PendingWork {
  public:
-  NcclPending(std::string what, Work work, Group group)
-      : what_(std::move(what)), work_(std::move(work)), group_(std::move(group)) {}
+  NcclPending(std::string what, Work work, Group group, c10::Device device)
+      : what_(std::move(what)), work_(std::move(work)), group_(std::move(group)), device_(device) {}
 
   void wait() override {
     try {
@@ -53,6 +61,7 @@ class NcclPending : public PendingWork {
 
   // By looking again and again: c10d's way to block the host blocks the stream, too.
   void wait_on_host() override {
+    const c10::cuda::CUDAGuard device(device_);
     while (!work_->isCompleted()) {
       check();
       std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -60,7 +69,10 @@ class NcclPending : public PendingWork {
     check();
   }
 
-  bool done() override { return work_->isCompleted(); }
+  bool done() override {
+    const c10::cuda::CUDAGuard device(device_);
+    return work_->isCompleted();
+  }
 
  private:
   void check() const {
@@ -77,6 +89,7 @@ class NcclPending : public PendingWork {
   std::string what_;  // for the error message: which operation of which group
   Work work_;
   Group group_;
+  c10::Device device_;  // a thread that has chosen none would make itself a context on GPU 0
 };
 
 class NothingPending : public PendingWork {
@@ -118,31 +131,52 @@ auto connecting(const std::vector<int>& ranks, const Step& step) {
   }
 }
 
+// What a communicator and all that were made of it share: their groups, which live until the last
+// of these communicators is gone. A group that ends cuts off what is still under way to a peer, and
+// only the end of the whole, after a barrier, is a place where nothing is.
+class NcclGroups {
+ public:
+  NcclGroups(const std::function<void(const std::string&)>& on_error, c10::Device device)
+      : watch_(on_error, device) {}
+
+  // Without asking the peers, which may be gone.
+  ~NcclGroups() {
+    for (const Group& group : groups_) watch_.remove(group);
+    done_within(kAbort, [groups = std::move(groups_)] {
+      for (const Group& group : groups) group->abort();
+    });
+  }
+  NcclGroups(const NcclGroups&) = delete;
+  NcclGroups& operator=(const NcclGroups&) = delete;
+
+  void add(const Group& group, const std::string& name) {
+    groups_.push_back(group);
+    watch_.add(group, name);
+  }
+
+ private:
+  ErrorWatch watch_;
+  std::vector<Group> groups_;
+};
+
 class NcclCommunicator : public Communicator {
  public:
   // `ranks`: this group's members as ranks of the whole run, for names and messages.
   NcclCommunicator(c10::intrusive_ptr<c10d::Store> store, std::shared_ptr<Communicator> host,
-                   std::vector<int> ranks, c10::Device device, std::shared_ptr<ErrorWatch> watch)
+                   std::vector<int> ranks, c10::Device device, std::shared_ptr<NcclGroups> groups)
       : store_(std::move(store)),
         host_(std::move(host)),
         ranks_(std::move(ranks)),
         device_(device),
-        watch_(std::move(watch)) {
+        groups_(std::move(groups)) {
     connecting(ranks_, [&] {
       group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(store_, rank(), size(), options());
       group_->setBoundDeviceId(device_);
       group_->eagerConnectSingleDevice(device_);
     });
-    watch_->add(group_, "NCCL between the GPUs of workers " + name());
-  }
-
-  // Without asking the peers, which may be gone.
-  ~NcclCommunicator() override {
-    watch_->remove(group_);
-    try {
-      group_->abort();
-    } catch (const std::exception&) {  // nothing is left that could be done about it
-    }
+    groups_->add(group_, "NCCL between the GPUs of workers " + name());
+    // NCCL makes the connections of a kind of operation when the first one starts.
+    complete(*all_reduce_sum(at::zeros({1}, at::TensorOptions(device_))));
   }
 
   int rank() const override { return host_->rank(); }
@@ -166,6 +200,9 @@ class NcclCommunicator : public Communicator {
     });
   }
 
+  // NCCL has no tags: exchanges with a peer must start in the same order on both sides, and those
+  // with several peers in an order without a circle. The order of buckets, and of the ranks in an
+  // edge, is that.
   Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
     if (!send.is_cuda()) return host_->exchange(send, receive, peer, tag);
     const std::string other = std::to_string(ranks_[static_cast<std::size_t>(peer)]);
@@ -187,10 +224,35 @@ class NcclCommunicator : public Communicator {
     // Keys of its own on the store, also where the same members make a group again.
     const std::string key = "group/" + rank_list(ranks) + "/" + std::to_string(made_[ranks]++);
     return std::make_shared<NcclCommunicator>(c10::make_intrusive<c10d::PrefixStore>(key, store_),
-                                              std::move(host), std::move(ranks), device_, watch_);
+                                              std::move(host), std::move(ranks), device_, groups_);
   }
 
   void barrier() override { host_->barrier(); }
+
+  // One operation for all of them, so that they may call in any order of pairs.
+  void connect_pairs(const std::vector<int>& peers) override {
+    if (peers.empty()) return;
+    const at::Tensor byte = at::zeros({1}, at::TensorOptions(device_).dtype(at::kByte));
+    const at::Tensor rooms = at::empty({std::ssize(peers), 1}, byte.options());
+    complete(*start(byte, "connecting worker " + own_rank() + " with its peers by NCCL", [&] {
+      return as_one(*group_, [&] {
+        for (std::size_t i = 0; i < peers.size(); ++i) {
+          std::vector<at::Tensor> in = {rooms[static_cast<std::int64_t>(i)]};
+          std::vector<at::Tensor> out = {byte};
+          group_->recv(in, peers[i], 0);
+          group_->send(out, peers[i], 0);
+        }
+      });
+    }));
+  }
+
+  // All that was waited for stands before this in the current stream.
+  void drain(const std::function<bool()>& give_up) override {
+    const c10::cuda::CUDAGuard device(device_);
+    at::cuda::CUDAEvent now;
+    now.record();
+    while (!now.query() && !give_up()) std::this_thread::sleep_for(kLookAgain);
+  }
 
  private:
   static c10::intrusive_ptr<c10d::ProcessGroupNCCL::Options> options() {
@@ -200,11 +262,16 @@ class NcclCommunicator : public Communicator {
     return options;
   }
 
+  static void complete(PendingWork& work) {
+    work.wait();
+    work.wait_on_host();
+  }
+
   template <typename Post>
   Pending start(const at::Tensor& tensor, const std::string& what, const Post& post) const {
     if (tensor.numel() == 0) return std::make_unique<NothingPending>();
     try {
-      return std::make_unique<NcclPending>(what, post(), group_);
+      return std::make_unique<NcclPending>(what, post(), group_, device_);
     } catch (const std::exception& error) {
       throw_nccl_error(what + " failed", error);
     }
@@ -220,7 +287,7 @@ class NcclCommunicator : public Communicator {
   std::shared_ptr<Communicator> host_;
   std::vector<int> ranks_;
   c10::Device device_;
-  std::shared_ptr<ErrorWatch> watch_;
+  std::shared_ptr<NcclGroups> groups_;
   Group group_;
   std::map<std::vector<int>, int> made_;  // how many subgroups of these members
 };
@@ -239,10 +306,12 @@ extern "C" DECENT_CUDA_EXPORT void decent_cuda_connect_nccl(
     *result = *host;
     return;
   }
+  // NCCL allocates memory itself, for which LibTorch does not give back what it has in reserve.
+  connecting(ranks, [] { c10::cuda::CUDACachingAllocator::emptyCache(); });
   const c10::Device device(c10::kCUDA,
                            connecting(ranks, [] { return c10::cuda::current_device(); }));
   auto shared = c10::intrusive_ptr<c10d::Store>::reclaim_copy(store);
   *result = std::make_shared<NcclCommunicator>(
       c10::make_intrusive<c10d::PrefixStore>("nccl", std::move(shared)), *host, std::move(ranks),
-      device, std::make_shared<ErrorWatch>(*on_error, device));
+      device, std::make_shared<NcclGroups>(*on_error, device));
 }

@@ -17,12 +17,21 @@ namespace {
 
 class CudaEvent : public DeviceEvent {
  public:
-  explicit CudaEvent(const at::cuda::CUDAStream& stream) : device_(stream.device_index()) {
+  CudaEvent(const at::cuda::CUDAStream& stream, unsigned int flags)
+      : device_(stream.device_index()), event_(flags) {
     event_.record(stream);
   }
-  void wait_on_host() override { event_.synchronize(); }
+  // Both are called by threads that have chosen no GPU, to which CUDA would give a context on GPU
+  // 0.
+  void wait_on_host() override {
+    const c10::cuda::CUDAGuard device(device_);
+    event_.synchronize();
+  }
+  bool passed() override {
+    const c10::cuda::CUDAGuard device(device_);
+    return event_.query();
+  }
   void wait_on_stream() override { block(c10::cuda::getCurrentCUDAStream(device_)); }
-  bool passed() override { return event_.query(); }
 
   void block(const at::cuda::CUDAStream& stream) { event_.block(stream); }
 
@@ -30,6 +39,10 @@ class CudaEvent : public DeviceEvent {
   c10::DeviceIndex device_;
   at::cuda::CUDAEvent event_;
 };
+
+constexpr unsigned int kOnStreams = cudaEventDisableTiming;
+// A thread that waits for it sleeps, where CUDA would have it look again and again.
+constexpr unsigned int kOnHost = cudaEventDisableTiming | cudaEventBlockingSync;
 
 // Two streams, as a GPU copies in both directions at once, and so that what came from the network
 // does not stand in line behind what a later computation has yet to give.
@@ -47,14 +60,14 @@ class CudaStagingDevice : public StagingDevice {
 
   Event copy_out(const at::Tensor& tensor, const at::Tensor& host, const Event& after) override {
     const c10::cuda::CUDAGuard device(tensor.device());
-    CudaEvent now(c10::cuda::getCurrentCUDAStream(out_.device_index()));
+    CudaEvent now(c10::cuda::getCurrentCUDAStream(out_.device_index()), kOnStreams);
     now.block(out_);
     if (after != nullptr) static_cast<CudaEvent&>(*after).block(out_);
     if (host.defined()) {
       C10_CUDA_CHECK(cudaMemcpyAsync(host.data_ptr(), tensor.data_ptr(), tensor.nbytes(),
                                      cudaMemcpyDeviceToHost, out_.stream()));
     }
-    return std::make_shared<CudaEvent>(out_);
+    return std::make_shared<CudaEvent>(out_, kOnHost);
   }
 
   // Everything that the caller's stream did before is over: the operation started after it.
@@ -62,7 +75,7 @@ class CudaStagingDevice : public StagingDevice {
     const c10::cuda::CUDAGuard device(tensor.device());
     C10_CUDA_CHECK(cudaMemcpyAsync(tensor.data_ptr(), host.data_ptr(), tensor.nbytes(),
                                    cudaMemcpyHostToDevice, in_.stream()));
-    return std::make_shared<CudaEvent>(in_);
+    return std::make_shared<CudaEvent>(in_, kOnHost);
   }
 
  private:

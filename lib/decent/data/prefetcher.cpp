@@ -8,7 +8,7 @@
 namespace decent {
 
 Prefetcher::Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth,
-                       std::size_t threads)
+                       std::size_t threads, const std::function<void()>& on_start)
     : reader_(std::move(reader)),
       number_(first),
       last_(last),
@@ -18,7 +18,8 @@ Prefetcher::Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std
       end_(last) {
   assert(first <= last && threads > 0);
   if (depth_ == 0) return;
-  for (std::size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+  for (std::size_t i = 0; i < threads; ++i)
+    threads_.emplace_back([this, on_start] { run(on_start); });
 }
 
 Prefetcher::~Prefetcher() {
@@ -38,14 +39,20 @@ Prefetcher::Result Prefetcher::read(std::int64_t number) const {
   }
 }
 
-void Prefetcher::run() {
+void Prefetcher::run(const std::function<void()>& on_start) {
+  std::exception_ptr cannot_read;
+  try {
+    if (on_start) on_start();
+  } catch (...) {
+    cannot_read = std::current_exception();
+  }
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return may_begin(); });
     if (stop_ || begun_ >= end_) return;
     const std::int64_t number = begun_++;
     lock.unlock();
-    Result result = read(number);
+    Result result = cannot_read ? Result{{}, cannot_read} : read(number);
     lock.lock();
     if (result.error != nullptr) end_ = number;
     ready_.emplace(number, std::move(result));

@@ -29,9 +29,10 @@ class Prefetcher {
 
   /// At most `depth` batches, or one for each of `threads` where that is more, are ready or being
   /// read. Depth 0 starts no thread and reads when asked. `threads` is >= 1; with several, `reader`
-  /// must be safe to call from several at once.
+  /// must be safe to call from several at once. Each thread calls `on_start` before all else; what
+  /// it throws takes the place of the batches that the thread would have read.
   Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth,
-             std::size_t threads = 1);
+             std::size_t threads = 1, const std::function<void()>& on_start = nullptr);
   /// Waits for the reads under way, and drops the batches that were read ahead.
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
@@ -55,7 +56,7 @@ class Prefetcher {
   Result read(std::int64_t number) const;
   Result take();
   bool may_begin() const { return stop_ || begun_ >= end_ || begun_ - taken_ < depth_; }
-  void run();
+  void run(const std::function<void()>& on_start);
 
   Reader reader_;
   std::int64_t number_;

@@ -81,6 +81,11 @@ HostMemory host_memory_for(at::Device device) {
   return device.is_cuda() ? HostMemory::pinned : HostMemory::pageable;
 }
 
+std::function<void()> thread_start_for(at::Device device) {
+  if (device.is_cpu()) return nullptr;
+  return [index = device.index()] { use_cuda_device(index); };
+}
+
 Batch on_device(const Batch& batch, at::Device device) {
   if (device.is_cpu()) return batch;
   Batch moved;

@@ -36,6 +36,10 @@ void limit_threads();
 /// The memory of the host that batches for `device` are read into.
 HostMemory host_memory_for(at::Device device);
 
+/// What a thread that reads batches for `device` does first (Prefetcher): it chooses the GPU, since
+/// to allocate pinned memory is to use one. Null for the CPU.
+std::function<void()> thread_start_for(at::Device device);
+
 /// The batch on `device`, which its memory may still be on the way to: what the device does from
 /// now on comes after. The batch itself on the CPU.
 Batch on_device(const Batch& batch, at::Device device);

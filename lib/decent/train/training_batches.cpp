@@ -31,7 +31,8 @@ std::unique_ptr<Prefetcher> training_batches(const Run& run, std::shared_ptr<Tra
       },
       run.plan.first_step * accumulation, batch_count(run),
       static_cast<std::size_t>(run.task.recipe.data.prefetch),
-      static_cast<std::size_t>(run.task.recipe.data.threads));
+      static_cast<std::size_t>(run.task.recipe.data.threads),
+      thread_start_for(run.task.device.device));
 }
 
 }  // namespace decent

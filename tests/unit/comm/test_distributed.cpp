@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <future>
+#include <memory>
+#include <stdexcept>
 #include <thread>
 
+#include "decent/comm/bounded.h"
 #include "launches.h"
 #include "workers.h"
+#include "worlds.h"
 
 namespace decent {
 namespace {
@@ -89,6 +94,92 @@ TEST(Distributed, IsLostToTheOthersWhenAnExceptionEndsIt) {
     EXPECT_EQ(failure.code, ExitCode::peer_lost);
   }
   failing.join();
+}
+
+// As NCCL: a wait() makes a stream wait, and the operation is complete some time later. Whoever
+// destroys it before that cuts off the peers.
+class LateCommunicator : public Communicator {
+ public:
+  ~LateCommunicator() override { EXPECT_TRUE(complete || given_up); }
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Pending all_reduce_sum(const at::Tensor&) override { return nullptr; }
+  Pending broadcast(const at::Tensor&, int) override { return nullptr; }
+  Pending exchange(const at::Tensor&, const at::Tensor&, int, int) override { return nullptr; }
+  std::shared_ptr<Communicator> subgroup(const std::vector<int>&) override { return nullptr; }
+  void barrier() override { ADD_FAILURE() << "which cannot give up"; }
+  void drain(const std::function<bool()>& give_up) override {
+    while (!complete && !given_up) {
+      std::this_thread::sleep_for(1ms);
+      given_up = give_up();
+    }
+  }
+
+  std::atomic<bool> complete = false;
+  bool given_up = false;
+};
+
+TEST(LeaveTogether, WaitsUntilAllWorkersHaveTheirResults) {
+  std::atomic<int> complete = 0;
+  testing::run_worlds(3, [&](World& world) {
+    LateCommunicator communicator;
+    std::thread device([&, rank = world.launch().rank] {
+      std::this_thread::sleep_for(rank * 30ms);
+      ++complete;
+      communicator.complete = true;
+    });
+    leave_together(communicator, world.control());
+    EXPECT_EQ(complete, 3);
+    device.join();
+  });
+}
+
+TEST(LeaveTogether, GivesUpWhereTheRunHasFailed) {
+  testing::turn_off_flight_recorder();
+  const int port = testing::free_port();
+  std::promise<void> connected;
+  std::thread failing([&] {
+    World world(testing::launch_of(1, 2, port), {.timeout = 20s, .on_failure = [](auto&&...) {}});
+    connected.get_future().wait();  // and ends without a word
+  });
+  {
+    World world(testing::launch_of(0, 2, port), {.timeout = 20s, .on_failure = [](auto&&...) {}});
+    LateCommunicator communicator;
+    connected.set_value();
+    leave_together(communicator, world.control());  // returns
+    EXPECT_TRUE(communicator.given_up);
+  }
+  failing.join();
+}
+
+// The first worker to be done waits, whatever carries the tensors.
+TEST(Distributed, LeavesWithTheOthers) {
+  testing::turn_off_flight_recorder();
+  const int port = testing::free_port();
+  std::atomic<bool> last_is_done = false;
+  std::thread first([&] {
+    {
+      Distributed workers(testing::launch_of(1, 2, port),
+                          {.timeout = 20s, .on_failure = no_failure});
+    }
+    EXPECT_TRUE(last_is_done);
+  });
+  {
+    Distributed workers(testing::launch_of(0, 2, port), {.timeout = 20s, .on_failure = no_failure});
+    std::this_thread::sleep_for(50ms);
+    last_is_done = true;
+  }
+  first.join();
+}
+
+TEST(DoneWithin, LeavesWhatNeverReturns) {
+  EXPECT_TRUE(done_within(20s, [] {}));
+  EXPECT_TRUE(done_within(20s, [] { throw std::runtime_error("nobody hears of it"); }));
+  const auto held = std::make_shared<std::promise<void>>();
+  std::shared_future<void> released = held->get_future().share();
+  EXPECT_FALSE(done_within(10ms, [released, held] { released.wait(); }));
+  held->set_value();
+  while (held.use_count() > 1) std::this_thread::sleep_for(1ms);
 }
 
 }  // namespace

@@ -154,5 +154,38 @@ TEST(Prefetcher, ReadsAheadInAnotherThreadAndWithoutDepthInThisOne) {
   EXPECT_NE(reader, std::this_thread::get_id());
 }
 
+// A GPU is chosen thread by thread.
+TEST(Prefetcher, CallsOnStartFirstInEachThread) {
+  static thread_local bool started = false;
+  std::atomic<int> starts = 0;
+  std::atomic<int> reads_before = 0;
+  const auto read = [&](std::int64_t number) {
+    if (!started) ++reads_before;
+    return numbered(number);
+  };
+  const auto start = [&] {
+    started = true;
+    ++starts;
+  };
+  {
+    Prefetcher prefetcher(read, 0, 50, 4, 3, start);
+    while (!prefetcher.done()) prefetcher.next();
+  }
+  EXPECT_EQ(starts, 3);
+  EXPECT_EQ(reads_before, 0);
+}
+
+TEST(Prefetcher, ThrowsWhatOnStartThrows) {
+  Prefetcher prefetcher(numbered, 0, 5, 2, 2, [] { throw std::runtime_error("no GPU 7"); });
+  for (int i = 0; i < 2; ++i) {
+    try {
+      prefetcher.next();
+      ADD_FAILURE() << "no error";
+    } catch (const std::runtime_error& error) {
+      EXPECT_STREQ(error.what(), "no GPU 7");
+    }
+  }
+}
+
 }  // namespace
 }  // namespace decent

@@ -8,6 +8,7 @@
 
 #include "../comm/workers.h"
 #include "decent/optim/mix.h"
+#include "decent/optim/schedule.h"
 #include "decent/parallel/exchange/methods.h"
 #include "problem.h"
 
@@ -56,7 +57,8 @@ std::unique_ptr<Exchange> make(const std::string& method, const testing::Worker&
   return exchange_method(method).make({.world = world,
                                        .membership = everyone(world->size()),
                                        .phases = kPhases,
-                                       .buckets = {x, x.clone()}});
+                                       .buckets = {x, x.clone()},
+                                       .schedule = constant_lr(0.01)});
 }
 
 // Some five roundings of float64 of values of up to 40.
@@ -164,6 +166,46 @@ TEST(Exchange, IsForMembersOnly) {
                                              .phases = make_topology("ring", 1, 1),
                                              .buckets = {}}),
                std::logic_error);
+}
+
+// Notes with whom it was to connect; the exchanges themselves are not made.
+class Connected : public Communicator {
+ public:
+  Connected(int rank, int size) : rank_(rank), size_(size) {}
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  Pending all_reduce_sum(const at::Tensor&) override { return nullptr; }
+  Pending broadcast(const at::Tensor&, int) override { return nullptr; }
+  Pending exchange(const at::Tensor&, const at::Tensor&, int, int) override { return nullptr; }
+  std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
+    return std::make_shared<Connected>(0, static_cast<int>(members.size()));
+  }
+  void barrier() override {}
+  void connect_pairs(const std::vector<int>& peers) override { calls.push_back(peers); }
+
+  std::vector<std::vector<int>> calls;
+
+ private:
+  int rank_, size_;
+};
+
+// Before the first step, in one call, and both ends of a pair.
+TEST(ExchangeMethods, ConnectThePairsThatTheyExchangeWith) {
+  const auto pairs_of = [](const std::string& method, int rank) {
+    const auto world = std::make_shared<Connected>(rank, kFive);
+    make(method, world, at::zeros({3}));
+    EXPECT_EQ(world->calls.size(), 1U);
+    return world->calls.at(0);
+  };
+  using ::testing::ElementsAre;
+  // Edges of two; larger ones all-reduce.
+  EXPECT_THAT(pairs_of("fp32", 0), ElementsAre(3));
+  EXPECT_THAT(pairs_of("fp32", 3), ElementsAre(0, 4));
+  EXPECT_THAT(pairs_of("fp32", 1), ElementsAre());
+  // Up to four.
+  EXPECT_THAT(pairs_of("bf16", 0), ElementsAre(1, 2, 3));
+  EXPECT_THAT(pairs_of("bf16", 4), ElementsAre(2, 3));
+  EXPECT_THAT(pairs_of("modulo2", 0), ElementsAre(1, 2, 3, 4));
 }
 
 }  // namespace

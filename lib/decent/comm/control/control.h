@@ -108,6 +108,9 @@ class Control {
   /// a worker was lost, which makes a better message; otherwise fails with `failure`.
   void fail_after_loss(Failure failure);
 
+  /// Whether the run has failed.
+  bool failed() const { return failure().has_value(); }
+
   /// Tells the peers that this worker leaves, so that they do not treat it as lost when its
   /// connections close. Ends the thread.
   void leave();

@@ -31,7 +31,7 @@ class Bf16Exchange : public Exchange {
   explicit Bf16Exchange(const ExchangeSetup& setup)
       : world_(setup.world),
         slices_(setup.slices),
-        meetings_(setup),
+        meetings_(setup, kMaxSendToAll),
         buckets_(setup.buckets.size()),
         pending_(setup) {
     for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].x = setup.buckets[b];

@@ -1,6 +1,7 @@
 #include "decent/parallel/exchange/meetings.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -27,10 +28,11 @@ std::vector<Phase> phases_of(const Topology& topology, int members, int local_wo
                          local_world_size > 0 ? local_world_size : read_launch().local_world_size);
 }
 
-Meetings::Meetings(const ExchangeSetup& setup) : slices_(setup.slices) {
+Meetings::Meetings(const ExchangeSetup& setup, int most_in_pairs) : slices_(setup.slices) {
   Communicator& world = *setup.world;
   const int place = setup.membership.place_of(world.rank());
   std::map<std::vector<int>, std::shared_ptr<Communicator>> groups;
+  std::set<int> in_pairs;
   // Phases in order, so that no two workers wait for each other in different groups.
   for (const Phase& phase : setup.phases) {
     Meeting meeting{.edge = with_ranks(edge_of(phase, place), setup.membership)};
@@ -44,8 +46,11 @@ Meetings::Meetings(const ExchangeSetup& setup) : slices_(setup.slices) {
       if (!group) group = world.subgroup(meeting.edge.ranks);
       meeting.group = group;
     }
+    if (meeting.members() <= most_in_pairs)
+      in_pairs.insert(meeting.peers.begin(), meeting.peers.end());
     by_phase_.push_back(std::move(meeting));
   }
+  world.connect_pairs({in_pairs.begin(), in_pairs.end()});
 }
 
 const Meeting& Meetings::after_step(std::int64_t step) const {

@@ -33,10 +33,11 @@ struct Meeting {
 };
 
 /// The meetings of one worker. The constructor makes and connects the groups for its edges of more
-/// than two members; that is collective over the members of each.
+/// than two members, and connects it with each other member of edges of at most `most_in_pairs`,
+/// with whom it exchanges by Communicator::exchange. That is collective over the members of each.
 class Meetings {
  public:
-  explicit Meetings(const ExchangeSetup& setup);
+  explicit Meetings(const ExchangeSetup& setup, int most_in_pairs = 2);
 
   /// The meeting in which the weights x^(step) are exchanged, step = 1, 2, ..: that of phase
   /// floor((step - 1) / slices) mod phases, so that every slice meets everyone.

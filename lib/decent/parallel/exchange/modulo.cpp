@@ -13,6 +13,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <array>
+#include <limits>
 #include <span>
 
 #include "decent/codec/modulo_kernels.h"
@@ -48,7 +49,7 @@ class ModuloExchange : public Exchange {
   ModuloExchange(const ModuloFormat& format, const ExchangeSetup& setup)
       : format_(format),
         world_(setup.world),
-        meetings_(setup),
+        meetings_(setup, /*most_in_pairs=*/std::numeric_limits<int>::max()),
         grids_(format, setup, meetings_.phases()),
         buckets_(setup.buckets.size()),
         pending_(setup) {

@@ -128,7 +128,7 @@ bool Evaluator::evaluate_own_part(EvaluationSums& sums) {
         return data_.read(samples_of(number), /*epoch=*/0, host_memory_for(model_.device()));
       },
       0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch),
-      static_cast<std::size_t>(recipe_.data.threads));
+      static_cast<std::size_t>(recipe_.data.threads), thread_start_for(model_.device()));
   for (std::int64_t number = 0; !batches.done(); ++number) {
     if (workers_.control().stop_asked()) return false;
     workers_.control().progress();

@@ -81,7 +81,7 @@ PredictionCounts Predictor::run(PredictionFile* file) {
                           host_memory_for(model.device()));
       },
       0, own, static_cast<std::size_t>(task_.recipe.data.prefetch),
-      static_cast<std::size_t>(task_.recipe.data.threads));
+      static_cast<std::size_t>(task_.recipe.data.threads), thread_start_for(model.device()));
   counts_ = {};
   for (std::int64_t first = 0; first < batch_count_; first += workers)
     run_round(first, batches, file);
