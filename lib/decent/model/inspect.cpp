@@ -106,20 +106,6 @@ std::vector<std::string> find_fixed_mode_operators(const torch::jit::Graph& forw
   return count_operators(forward, has_constant_mode);
 }
 
-std::vector<at::Tensor> find_tensor_constants(const torch::jit::Graph& forward) {
-  std::vector<at::Tensor> constants;
-  visit_nodes(forward, [&](const torch::jit::Node* node) {
-    if (node->kind() != c10::prim::Constant || !node->hasAttribute(c10::attr::value)) return;
-    if (node->kindOf(c10::attr::value) != torch::jit::AttributeKind::t) return;
-    const at::Tensor& constant = node->t(c10::attr::value);
-    const auto is_known = [&](const at::Tensor& other) { return other.is_same(constant); };
-    if (constant.defined() && std::none_of(constants.begin(), constants.end(), is_known)) {
-      constants.push_back(constant);
-    }
-  });
-  return constants;
-}
-
 std::vector<std::string> find_cpu_operators(const torch::jit::Graph& forward) {
   return count_operators(forward, works_on_the_cpu);
 }

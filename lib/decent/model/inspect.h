@@ -20,10 +20,6 @@ std::set<std::string> modules_whose_mode_is_read(const torch::jit::Graph& forwar
 /// Whether forward reads tensors through .data, of which autograd keeps no account.
 bool reads_data_of_tensors(const torch::jit::Graph& forward);
 
-/// Tensors that forward holds as constants, which are neither parameters nor buffers. They are the
-/// module's own: what set_data makes of them is what forward uses.
-std::vector<at::Tensor> find_tensor_constants(const torch::jit::Graph& forward);
-
 /// Operators of forward that make tensors on the CPU wherever the model is: those that are told the
 /// device 'cpu', and those that make tensors from none and are told no device. E.g. "2 x arange".
 std::vector<std::string> find_cpu_operators(const torch::jit::Graph& forward);

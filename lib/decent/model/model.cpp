@@ -12,6 +12,7 @@
 #include "decent/core/torch_dtype.h"
 #include "decent/model/autocast.h"
 #include "decent/model/code_hash.h"
+#include "decent/model/constants.h"
 #include "decent/model/data_advice.h"
 #include "decent/model/device_advice.h"
 #include "decent/model/forward_graph.h"
@@ -77,7 +78,7 @@ Model::Model(std::filesystem::path path, OpenedModel opened)
   find_written_parameters(*forward);
   reads_data_of_tensors_ = decent::reads_data_of_tensors(*forward);
   ends_in_sigmoid_ = decent::ends_in_sigmoid(*forward);
-  constants_ = find_tensor_constants(*forward);
+  constants_ = constants_to_move(*forward);
   code_hash_ = decent::code_hash(module_);
 }
 

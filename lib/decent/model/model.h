@@ -71,7 +71,7 @@ class Model {
   /// SHA-1 of what the model computes, as the file has it; see code_hash.h.
   const std::string& code_hash() const { return code_hash_; }
 
-  /// Tensors that forward holds as constants; they have no name.
+  /// Tensors that forward holds as constants and that move with the model; they have no name.
   const std::vector<at::Tensor>& constants() const { return constants_; }
 
   /// From now on train() leaves batch norm in eval mode whose own parameters do not train, or which

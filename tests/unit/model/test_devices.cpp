@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "decent/model/autocast.h"
+#include "decent/model/constants.h"
 #include "decent/model/device_advice.h"
 #include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
@@ -132,7 +133,7 @@ TEST(GpuWish, IsToldInPlaceOfLibTorchsReason) {
 }
 
 TEST(Model, KnowsTheConstantsOfForward) {
-  EXPECT_THAT(find_tensor_constants(*forward_graph(testing::small_module())), IsEmpty());
+  EXPECT_THAT(constants_to_move(*forward_graph(testing::small_module())), IsEmpty());
   const Saved saved(module_with_constant(at::full({3}, 2.0F)));
   Model model = saved.load();
   ASSERT_EQ(model.constants().size(), 1U);

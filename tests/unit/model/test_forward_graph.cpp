@@ -9,6 +9,7 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "decent/model/code_hash.h"
+#include "decent/model/constants.h"
 #include "decent/model/inspect.h"
 #include "modules.h"
 
@@ -106,7 +107,7 @@ TEST_P(ForwardGraph, HoldsTheModulesOwnConstants) {
   graph->return_node()->replaceInput(0,
                                      graph->insert(c10::aten::mul, {graph->outputs()[0], factor}));
   const Module outer = behind(std::get<0>(GetParam()), inner, std::get<1>(GetParam()));
-  const auto constants = find_tensor_constants(*forward_graph(outer));
+  const auto constants = constants_to_move(*forward_graph(outer));
   ASSERT_EQ(constants.size(), 1U);
   EXPECT_TRUE(constants[0].is_same(factor->node()->t(c10::attr::value)));
 }
