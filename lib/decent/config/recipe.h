@@ -64,6 +64,7 @@ struct ModelRecipe {
   bool freeze_statistics = false;
   ExportMode export_mode = ExportMode::eval;
   DeviceName device = DeviceName::automatic;
+  bool fast_math = false;
   bool operator==(const ModelRecipe&) const = default;
 };
 

@@ -77,6 +77,10 @@ Table<ModelRecipe> make_model_table() {
       .doc(
           "Where the model runs; `auto`: a GPU where every worker of the machine has one of its "
           "own, else the CPU.");
+  table.key("fast_math", &R::fast_math)
+      .doc(
+          "On a GPU: float32 products, convolutions and RNNs in TF32, and the fastest of cuDNN's "
+          "algorithms, which it tries out.");
   return table;
 }
 

@@ -9,6 +9,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/model/fast_math.h"
 #include "decent/model/formats.h"
 #include "decent/model/weights.h"
 #include "decent/parallel/named_tensors.h"
@@ -196,6 +197,7 @@ Task open_task(const Recipe& given, const Launch& launch, Purpose purpose,
   const Recipe recipe = reads_data ? with_statistics(given) : given;
   // Before the first backward: autograd starts a thread for each device that it then knows of.
   const DeviceChoice device = device_for(recipe, launch, purpose);
+  set_fast_math(recipe.model.fast_math);
   std::vector<ForwardInput> inputs = forward_inputs(recipe.model);
   OpenedTask opened = open_checked(recipe, inputs);
   opened.model->move_to(device.device);

@@ -36,6 +36,7 @@ TEST(Defaults, Model) {
   EXPECT_TRUE(model.freeze.empty());
   EXPECT_TRUE(model.unfreeze.empty());
   EXPECT_EQ(model.device, DeviceName::automatic);
+  EXPECT_FALSE(model.fast_math);
 }
 
 TEST(Defaults, Data) {

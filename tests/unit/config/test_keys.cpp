@@ -48,6 +48,7 @@ const std::vector<KeyCase>& key_cases() {
       {"model.freeze_statistics", "true", "1", ""},
       {"model.export_mode", "train", "true", ""},
       {"model.device", "cuda", "0", ""},
+      {"model.fast_math", "true", "tf32", ""},
       {"data.train", "{format: builtin, name: d, split: test}", "digits", "{}"},
       {"data.eval", "null", "digits", "[]"},
       {"data.predict", "null", "digits", "[]"},

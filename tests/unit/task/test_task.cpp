@@ -1,5 +1,6 @@
 #include "decent/task/task.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/equal.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -39,6 +40,20 @@ TEST(Task, RefusesAMetricToKeepBestByThatIsNotMeasured) {
   recipe.checkpoint.keep_best = "mse";
   EXPECT_THAT(refusal([&] { open_task(recipe, {}, Purpose::training); }),
               ::testing::HasSubstr("checkpoint.keep_best: evaluations do not measure mse"));
+}
+
+// PyTorch's own default is TF32 in convolutions. Needs no GPU.
+TEST(Task, SaysHowAGpuComputes) {
+  const at::Context& context = at::globalContext();
+  for (const bool fast : {true, false}) {
+    Recipe recipe = digits_recipe("digits_mlp.pt");
+    recipe.model.fast_math = fast;
+    open_task(recipe, {}, Purpose::evaluation);
+    EXPECT_EQ(context.allowTF32CuBLAS(), fast);
+    EXPECT_EQ(context.allowTF32CuDNN(at::Float32Op::CONV), fast);
+    EXPECT_EQ(context.allowTF32CuDNN(at::Float32Op::RNN), fast);
+    EXPECT_EQ(context.benchmarkCuDNN(), fast);
+  }
 }
 
 // Batch norm counts its batches in forward.
