@@ -7,6 +7,7 @@
 
 #include "allocator.h"
 #include "commands.h"
+#include "decent/comm/c10d_variables.h"
 #include "decent/comm/control/launcher_watch.h"
 #include "decent/comm/gather.h"
 #include "decent/config/loader.h"

@@ -68,13 +68,17 @@ Recipe recipe_of(const Program& program, const CommandFiles& files,
 // over either.
 void agree_on_setup(Program& program, Purpose purpose,
                     const std::function<const Model&(const Recipe&, const LearnedData*)>& prepare) {
+  const Recipe* recipe = program.recipe.get_if();
+  program.world->compare_gpus(purpose != Purpose::model && recipe != nullptr &&
+                              recipe->model.device != DeviceName::cpu);
+  program.launch = program.world->launch();
   use_plain_executor();
   program.world->agree("setup", [&] {
     const CommandFiles files = files_of(program, purpose);
     check_outputs(files, program.recipe.get());
     const std::optional<LearnedData> known = known_data(program, files);
-    const Recipe recipe = recipe_of(program, files, known);
-    check_outputs(files, recipe, &prepare(recipe, known ? &*known : nullptr));
+    const Recipe whole = recipe_of(program, files, known);
+    check_outputs(files, whole, &prepare(whole, known ? &*known : nullptr));
   });
 }
 

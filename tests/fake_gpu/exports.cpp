@@ -1,5 +1,7 @@
 // The rest of what libdecent_cuda.so exports.
 
+#include <cstdlib>
+#include <sstream>
 #include <string>
 
 #include "decent/comm/cuda_functions.h"
@@ -33,6 +35,15 @@ DECENT_CUDA_EXPORT int decent_cuda_device_count(std::string* problem) {
 DECENT_CUDA_EXPORT void decent_cuda_device_name(int index, std::string* name) {
   check_index(index);
   *name = "host memory";
+}
+
+// The number in CUDA_VISIBLE_DEVICES is the GPU's own.
+DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id) {
+  check_index(index);
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  std::istringstream list(visible == nullptr ? "" : visible);
+  *id = std::to_string(index);
+  for (int i = 0; visible != nullptr && i <= index; ++i) std::getline(list, *id, ',');
 }
 
 DECENT_CUDA_EXPORT void decent_cuda_use_device(int index) {

@@ -40,6 +40,14 @@ CudaDevices find_cuda_devices() {
   return devices;
 }
 
+std::vector<std::string> cuda_device_ids() {
+  std::vector<std::string> ids(static_cast<std::size_t>(find_cuda_devices().count));
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    cuda_function<decltype(decent_cuda_device_id)>("decent_cuda_device_id")(static_cast<int>(i),
+                                                                            &ids[i]);
+  return ids;
+}
+
 std::string cuda_device_name(int index) {
   std::string name;
   cuda_function<decltype(decent_cuda_device_name)>("decent_cuda_device_name")(index, &name);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "decent/comm/communicator.h"
 
@@ -25,6 +26,10 @@ struct CudaDevices {
 /// Does not throw. The library is loaded only where the machine has NVIDIA's driver and
 /// CUDA_VISIBLE_DEVICES does not hide all GPUs.
 CudaDevices find_cuda_devices();
+
+/// What tells these GPUs from all others: each one's UUID. Empty where find_cuda_devices() finds
+/// none.
+std::vector<std::string> cuda_device_ids();
 
 /// "NVIDIA H100 80GB HBM3".
 std::string cuda_device_name(int index);

@@ -17,6 +17,9 @@ extern "C" {
 /// The number of GPUs; where it is 0, `problem` is why.
 int decent_cuda_device_count(std::string* problem);
 
+/// Its UUID.
+void decent_cuda_device_id(int index, std::string* id);
+
 /// See cuda_device_name(), use_cuda_device() in comm/cuda.h.
 void decent_cuda_device_name(int index, std::string* name);
 void decent_cuda_use_device(int index);

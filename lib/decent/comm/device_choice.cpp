@@ -38,17 +38,23 @@ void refuse_shared_gpus(int gpus, const Launch& launch) {
                   kHostId);
 }
 
+// Whether workers would have to share GPUs.
+bool are_too_few(int gpus, const Launch& launch) {
+  return gpus < launch.local_world_size && !(launch.own_gpus && gpus > 0);
+}
+
 // A GPU that was requested, or that every worker can have one of.
 DeviceChoice choose_gpu(BackendRequest backend, int gpus, const Launch& launch,
                         const Machine& machine) {
-  const bool shared = gpus < launch.local_world_size;
+  const bool shared = are_too_few(gpus, launch);
   const Backend chosen = backend == BackendRequest::gloo ? Backend::gloo : Backend::nccl;
   if (shared && chosen == Backend::nccl && !machine.gpus_may_be_shared)
     refuse_shared_gpus(gpus, launch);
-  const int index = launch.local_rank % gpus;
+  const int index = gpus < launch.local_world_size && !shared ? 0 : launch.local_rank % gpus;
   machine.use_gpu(index);
   return {.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index)),
-          .backend = chosen};
+          .backend = chosen,
+          .by_network = backend == BackendRequest::automatic};
 }
 
 // Why an automatic device is the CPU, if that may be a surprise.
@@ -68,7 +74,7 @@ DeviceChoice choose_device_of(const Machine& machine, DeviceRequest device, Back
   const bool gpu_requested = device == DeviceRequest::cuda || backend == BackendRequest::nccl;
   const CudaDevices found = machine.find_gpus();
   if (gpu_requested && found.count == 0) refuse_missing_gpus(device, found.problem);
-  if (!gpu_requested && found.count < launch.local_world_size) {
+  if (!gpu_requested && are_too_few(found.count, launch)) {
     DeviceChoice choice = cpu;
     choice.note = note_on_cpu(found, launch);
     return choice;
@@ -85,7 +91,15 @@ DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const L
 }
 
 std::string_view backend_name(Backend backend) {
-  return backend == Backend::nccl ? "nccl" : "gloo";
+  switch (backend) {
+    case Backend::gloo:
+      return "gloo";
+    case Backend::nccl:
+      return "nccl";
+    case Backend::nccl_within_machines:
+      return "nccl and gloo";
+  }
+  __builtin_unreachable();
 }
 
 std::string_view carrier_name(const DeviceChoice& choice) {

@@ -16,7 +16,7 @@ enum class DeviceRequest { automatic, cpu, cuda };
 enum class BackendRequest { automatic, gloo, nccl };
 
 /// What carries tensors between workers.
-enum class Backend { gloo, nccl };
+enum class Backend { gloo, nccl, nccl_within_machines };
 
 /// Whose tensors go through shared memory instead of gloo: those of no two workers, of workers on
 /// the same machine, or, where there is only one machine, of all workers.
@@ -28,6 +28,9 @@ struct DeviceChoice {
   std::string note =
       {};  // why an automatic choice took the CPU although there is a GPU; else empty
   bool may_share_memory = false;  // with workers of the same machine
+  // Whether NCCL is an automatic choice, which World::communicator() changes where the network
+  // between machines is not one for GPUs (network.h).
+  bool by_network = false;
   // World::communicator() finds these out.
   Sharing sharing = Sharing::none;
   std::string sharing_problem = {};  // why workers that may share memory cannot; else empty
@@ -40,7 +43,8 @@ struct DeviceChoice {
 /// anything asks LibTorch for CUDA (core/cuda_library.h). Throws UserError if a request cannot be
 /// met: there is no GPU; NCCL with the CPU; fewer GPUs than workers on this machine, unless gloo
 /// carries the tensors or NCCL_HOSTID allows NCCL to share GPUs. Workers that share GPUs get GPU
-/// local rank mod the number of GPUs.
+/// local rank mod the number of GPUs. A worker that sees GPUs of its own (Launch::own_gpus) gets
+/// the first of them, however few they are.
 DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const Launch& launch);
 
 struct CudaDevices;  // comm/cuda.h
@@ -55,11 +59,11 @@ struct Machine {
 DeviceChoice choose_device_of(const Machine& machine, DeviceRequest device, BackendRequest backend,
                               const Launch& launch);
 
-/// "gloo" or "nccl".
+/// "gloo", "nccl", or "nccl and gloo" where NCCL carries tensors within machines.
 std::string_view backend_name(Backend backend);
 
-/// What carries tensors between workers: "shared memory", "shared memory and gloo", "gloo" or
-/// "nccl".
+/// What carries tensors between workers: "shared memory", "shared memory and gloo", or
+/// backend_name().
 std::string_view carrier_name(const DeviceChoice& choice);
 
 }  // namespace decent

@@ -1,4 +1,5 @@
 #include "decent/comm/distributed.h"
+#include "decent/comm/c10d_variables.h"
 
 #include <csignal>
 #include <cstdio>
@@ -27,6 +28,7 @@ WorldOptions world_options(const Launch& launch, const DistributedOptions& optio
 // All workers learn where one of them cannot have what was wished.
 DeviceChoice choose_together(World& world, const DistributedOptions& options) {
   DeviceChoice choice;
+  world.compare_gpus(options.device != DeviceRequest::cpu);
   world.agree("device",
               [&] { choice = choose_device(options.device, options.backend, world.launch()); });
   return choice;

@@ -33,11 +33,11 @@ Launch read_launch(const Variables& variables, const std::filesystem::path& proc
   return launch;
 }
 
-Launch read_launch() {
-  return read_launch([](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    return value ? std::optional<std::string>(value) : std::nullopt;
-  });
+Launch read_launch() { return read_launch(environment_variable); }
+
+std::optional<std::string> environment_variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
 }  // namespace decent

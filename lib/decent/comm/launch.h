@@ -16,6 +16,7 @@ struct Launch {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
+  bool own_gpus = false;      // this worker sees GPUs that no other worker sees
   bool knows_machine = true;  // else the two above are known once the workers have met
   std::string master_addr;    // where the store is; empty for a single worker
   int master_port = 0;
@@ -41,6 +42,8 @@ constexpr const char* kSupervisorVariable = "DECENT_SUPERVISOR";
 constexpr const char* kStoreListenerVariable = "DECENT_STORE_LISTENER";
 
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
+/// The process environment's.
+std::optional<std::string> environment_variable(const std::string& name);
 
 /// Reads the variables of the first of these launchers that has set its own: whoever sets RANK,
 /// WORLD_SIZE, MASTER_ADDR and MASTER_PORT, perhaps with LOCAL_RANK and LOCAL_WORLD_SIZE (torchrun,
@@ -49,6 +52,6 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 /// GLOO_SOCKET_IFNAME. Without a launcher there is a single worker. Throws UserError naming the
 /// variable that is missing or invalid. `proc`: where processes are looked up.
 Launch read_launch(const Variables& variables, const std::filesystem::path& proc = "/proc");
-Launch read_launch();  // the process environment
+Launch read_launch();  // environment_variable
 
 }  // namespace decent

@@ -1,22 +1,26 @@
 #include "decent/comm/world.h"
 
-#include <c10/util/Logging.h>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <system_error>
 #include <utility>
 
 #include "decent/comm/address.h"
+#include "decent/comm/by_place.h"
 #include "decent/comm/cuda.h"
 #include "decent/comm/gather.h"
 #include "decent/comm/gloo.h"
 #include "decent/comm/meeting.h"
 #include "decent/comm/mesh.h"
+#include "decent/comm/network.h"
 #include "decent/comm/open_files.h"
 #include "decent/comm/shared_memory/shared_communicator.h"
+#include "decent/comm/watched_connections.h"
 #include "decent/core/gpu_errors.h"
 #include "decent/core/host.h"
 #include "decent/core/random_name.h"
@@ -79,8 +83,9 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, host, machine, route, token)
 struct Choice {
   Backend backend = Backend::gloo;
   bool may_share_memory = false;
+  bool gpu_network = false;  // or it does not matter
 };
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Choice, backend, may_share_memory)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Choice, backend, may_share_memory, gpu_network)
 
 // While workers connect, errors of the network are about one another.
 Explain network_errors(Explain others) {
@@ -113,6 +118,13 @@ std::string choose_address(const Launch& launch, const std::vector<Hello>& hello
   return is_loopback(own) && !all_local ? address_for_others(launch) : own;
 }
 
+// What carries tensors between GPUs where the choice is free.
+Backend backend_for(const std::vector<std::string>& machines, bool network_for_gpus) {
+  const std::set<std::string> different(machines.begin(), machines.end());
+  if (network_for_gpus || different.size() == 1) return Backend::nccl;
+  return different.size() < machines.size() ? Backend::nccl_within_machines : Backend::gloo;
+}
+
 // What the machines allow.
 Sharing sharing_of(const std::vector<std::string>& machines) {
   std::map<std::string, std::size_t> workers;  // by machine
@@ -126,33 +138,15 @@ Sharing sharing_of(const std::vector<std::string>& machines) {
 
 }  // namespace
 
-void silence_c10d_warnings() {
-  constexpr std::pair<const char*, const char*> kVariables[] = {
-      {"TORCH_CPP_LOG_LEVEL", "ERROR"},
-      // The watchdog of an NCCL group throws NCCL's and CUDA's errors out of its thread, which ends
-      // the process before this library has told of them. ErrorWatch finds NCCL's; CUDA's come with
-      // the next call.
-      {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "0"},
-      {"TORCH_NCCL_RETHROW_CUDA_ERRORS", "0"},
-      // Another of its threads ends the process where operations take long, or it was stopped.
-      {"TORCH_NCCL_ENABLE_MONITORING", "0"},
-      {"TORCH_NCCL_DUMP_ON_TIMEOUT", "0"},
-      // After an error the watchdog sleeps for four times this, with the lock that operations and
-      // the group's destructor need.
-      {"TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "0"},
-      // A record of each operation, which nobody reads.
-      {"TORCH_FR_BUFFER_SIZE", "0"},
-  };
-  for (const auto& [name, value] : kVariables) ::setenv(name, value, /*overwrite=*/0);
-  c10::initLogging();
-}
-
 World::World(const Launch& launch, WorldOptions options)
     : launch_(launch),
       membership_(everyone(launch.world_size)),
       agreement_([this](const std::string& name,
                         std::string own) { return control_->gather(name, std::move(own)); },
-                 options.explain) {
+                 options.explain),
+      explain_(options.explain),
+      timeout_(options.timeout),
+      timeout_setting_(options.timeout_setting) {
   if (launch.world_size == 1) {
     start_control({host_name()}, std::vector<Socket>(1), std::move(options));
     return;
@@ -205,6 +199,7 @@ void World::meet(WorldOptions options) {
     machines_.push_back(hello.machine);
   }
   if (!launch_.knows_machine) find_place();
+  choose_interface_for_nccl(launch_, address_);
   start_control(std::move(hosts), std::move(connections), std::move(options));
   // From here on the control plane gives up on peers, and gloo's look-ups wait for as long as they
   // live.
@@ -282,7 +277,10 @@ std::shared_ptr<Communicator> World::connect_by_gloo() {
 std::shared_ptr<Communicator> World::communicator(DeviceChoice& choice) {
   if (launch_.world_size == 1) return make_single_worker();
   const std::vector<Choice> choices = gather(
-      "backend", Choice{.backend = choice.backend, .may_share_memory = choice.may_share_memory});
+      "backend",
+      Choice{.backend = choice.backend,
+             .may_share_memory = choice.may_share_memory,
+             .gpu_network = !choice.by_network || has_network_for_gpus(environment_variable)});
   throw_if_backends_differ(choices);
   const bool all_may = std::all_of(choices.begin(), choices.end(),
                                    [](const Choice& each) { return each.may_share_memory; });
@@ -293,19 +291,86 @@ std::shared_ptr<Communicator> World::communicator(DeviceChoice& choice) {
   std::shared_ptr<Communicator> local;
   if (choice.sharing != Sharing::none) local = share_memory_here(choice);
   if (choice.sharing == Sharing::all) return local;
-  auto host = connect_by_gloo();
-  if (local) return share_memory_in(std::move(host), std::move(local), ranks_of_machine());
-  if (choice.device.is_cuda()) use_cuda_device(choice.device.index());
-  if (choice.backend == Backend::nccl) {
-    return connect_nccl(meeting_->store(), std::move(host), [this](const std::string& message) {
-      const auto known = gpu_error_of(message);
-      control_->fail_after_loss({.code = known ? known->code : ExitCode::peer_lost,
-                                 .rank = launch_.rank,
-                                 .lost = false,
-                                 .message = message + (known ? known->advice : "")});
-    });
+  if (choice.backend == Backend::nccl && choice.by_network) {
+    const bool everywhere = std::all_of(choices.begin(), choices.end(),
+                                        [](const Choice& each) { return each.gpu_network; });
+    choice.backend = backend_for(machines_, everywhere);
   }
-  return choice.device.is_cuda() ? stage_cuda(std::move(host)) : host;
+  auto host = connect_by_gloo();
+  if (local) return by_place(std::move(host), std::move(local), ranks_of_machine());
+  return choice.device.is_cuda() ? connect_gpus(choice, std::move(host)) : host;
+}
+
+std::shared_ptr<Communicator> World::connect_gpus(const DeviceChoice& choice,
+                                                  std::shared_ptr<Communicator> host) {
+  use_cuda_device(choice.device.index());
+  if (choice.backend == Backend::nccl) return connect_by_nccl("all", host);
+  auto all = stage_cuda(std::move(host));
+  if (choice.backend == Backend::gloo) return all;
+  const std::vector<int> ranks = ranks_of_machine();
+  if (ranks.size() == 1) return all;
+  auto local = all->subgroup(ranks);  // for tensors on the CPU, which keep their order so
+  return by_place(std::move(all), connect_by_nccl(std::to_string(ranks.front()), local), ranks);
+}
+
+// The workers of `host`; `name` tells them from those of other machines.
+std::shared_ptr<Communicator> World::connect_by_nccl(const std::string& name,
+                                                     const std::shared_ptr<Communicator>& host) {
+  const auto on_error = [this](const std::string& message) {
+    const auto known = gpu_error_of(message);
+    control_->fail_after_loss({.code = known ? known->code : ExitCode::peer_lost,
+                               .rank = launch_.rank,
+                               .lost = false,
+                               .message = message + (known ? known->advice : "")});
+  };
+  const auto store = c10::make_intrusive<c10d::PrefixStore>(
+      "nccl of " + name, c10::intrusive_ptr<c10d::Store>::reclaim_copy(&meeting_->store()));
+  return watch_connections([&] { return connect_nccl(*store, host, on_error); },
+                           [this](const std::function<void()>& step) { connecting_gpus(step); });
+}
+
+// NCCL waits for ever for a worker that cannot connect, also within a stage of all workers: so the
+// run fails here.
+void World::connecting_gpus(const std::function<void()>& step) {
+  const auto fail = [this](const Outcome& outcome) {
+    control_->fail_after_loss(
+        {.code = outcome.code, .rank = launch_.rank, .lost = false, .message = outcome.message});
+  };
+  const auto too_late = [&] {
+    const char* interface = std::getenv("NCCL_SOCKET_IFNAME");
+    fail({ExitCode::peer_lost,
+          "NCCL has not connected the workers' GPUs after " + seconds_text(timeout_) + " (" +
+              timeout_setting_ + ").\nNCCL_SOCKET_IFNAME, here '" +
+              (interface == nullptr ? "" : interface) +
+              "', names the network interfaces that reach the other machines, and "
+              "NCCL_DEBUG=INFO shows what NCCL does"});
+  };
+  watch(timeout_, too_late, [&] {
+    try {
+      step();
+    } catch (const Error& error) {
+      fail({error.code(), error.what()});
+      throw;
+    } catch (const std::exception& error) {
+      fail(explain_(error));
+      throw;
+    }
+  });
+}
+
+void World::compare_gpus(bool wanted) {
+  if (launch_.world_size == 1) return;
+  using Ids = std::vector<std::string>;
+  const std::vector<Ids> seen = gather("gpus", wanted ? cuda_device_ids() : Ids());
+  const Ids& own = seen[static_cast<std::size_t>(launch_.rank)];
+  const auto sees_none_of_own = [&](const Ids& ids) {
+    return std::find_first_of(ids.begin(), ids.end(), own.begin(), own.end()) == ids.end();
+  };
+  launch_.own_gpus = !own.empty();
+  for (int rank = 0; rank < launch_.world_size; ++rank) {
+    if (rank != launch_.rank && !sees_none_of_own(seen[static_cast<std::size_t>(rank)]))
+      launch_.own_gpus = false;
+  }
 }
 
 }  // namespace decent

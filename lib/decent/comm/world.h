@@ -20,12 +20,6 @@ namespace decent {
 
 class Meeting;
 
-/// Leaves errors to this library, which reports them in its own words: turns off c10d's warnings,
-/// which come with C++ stack traces, and what its NCCL groups do after an error by themselves
-/// (throw in a thread, end the process, sleep). It does so by environment variables; those that are
-/// set already stay. Call it before the first World, while there is no other thread.
-void silence_c10d_warnings();
-
 struct WorldOptions {
   /// How long a peer may be silent, in seconds. The same time is allowed for connecting.
   std::chrono::duration<double> timeout{60};
@@ -76,10 +70,17 @@ class World {
   /// print why.
   void leave_after_rank_0();
 
+  /// Finds out whether this worker's GPUs are seen by no other worker, as where a launcher shows
+  /// each its own (Launch::own_gpus). `wanted`: whether this worker may use a GPU; otherwise it
+  /// looks at none. Collective. Call it before a device is chosen.
+  void compare_gpus(bool wanted);
+
   /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU, and
-  /// completes `choice`: who shares memory, or why those who should cannot. Destroy the
-  /// communicator before this object. Collective. Throws SharedError if workers chose different
-  /// backends.
+  /// completes `choice`: who shares memory, or why those who should cannot, and the backend where
+  /// it depends on the network. Destroy the communicator before this object. Collective. Throws
+  /// SharedError if workers chose different backends. If GPUs cannot be connected, also later
+  /// (subgroup()), the run fails on all workers: at once where a worker has an error, after
+  /// `WorldOptions::timeout` where nothing happens.
   std::shared_ptr<Communicator> communicator(DeviceChoice& choice);
 
  private:
@@ -90,11 +91,19 @@ class World {
   void find_place();
   std::shared_ptr<Communicator> share_memory_here(DeviceChoice& choice);
   std::shared_ptr<Communicator> connect_by_gloo();
+  std::shared_ptr<Communicator> connect_gpus(const DeviceChoice& choice,
+                                             std::shared_ptr<Communicator> host);
+  std::shared_ptr<Communicator> connect_by_nccl(const std::string& name,
+                                                const std::shared_ptr<Communicator>& host);
+  void connecting_gpus(const std::function<void()>& step);
 
   Launch launch_;
   Membership membership_;
-  Agreement agreement_;                // over the control plane
-  std::string address_;                // this machine's, for other workers
+  Agreement agreement_;  // over the control plane
+  std::string address_;  // this machine's, for other workers
+  Explain explain_;
+  std::chrono::duration<double> timeout_;
+  std::string timeout_setting_;
   std::vector<std::string> machines_;  // host_identity() by rank
   std::unique_ptr<Meeting> meeting_;   // null for a single worker
   std::unique_ptr<Control> control_;

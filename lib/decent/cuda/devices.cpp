@@ -74,6 +74,12 @@ DECENT_CUDA_EXPORT void decent_cuda_device_name(int index, std::string* name) {
   *name = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index))->name;
 }
 
+DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id) {
+  check_index(index);
+  const auto* properties = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
+  id->assign(properties->uuid.bytes, sizeof properties->uuid.bytes);
+}
+
 DECENT_CUDA_EXPORT void decent_cuda_use_device(int index) {
   check_index(index);
   if (!at::detail::getCUDAHooks().hasCUDART()) {

@@ -1,6 +1,7 @@
 // The library for GPUs from a program with LibTorch; what needs no GPU. Each test in a process of
 // its own: the library stays loaded, and LibTorch asks once whether it has a CUDA half.
 
+#include "decent/comm/c10d_variables.h"
 #include "decent/comm/cuda.h"
 
 #include <ATen/Context.h>

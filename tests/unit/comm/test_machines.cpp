@@ -9,6 +9,7 @@
 
 #include <thread>
 
+#include "decent/comm/by_place.h"
 #include "workers.h"
 
 namespace decent {
@@ -46,7 +47,7 @@ void run_machines(const Work& work) {
     }
     auto mail = std::make_shared<Mail>(all->rank() == ranks[0] ? 0U : 1U,
                                        arenas[static_cast<std::size_t>(machine)]);
-    work(share_memory_in(all, share_memory(std::move(mail), ranks), ranks));
+    work(by_place(all, share_memory(std::move(mail), ranks), ranks));
     return testing::Nothing();
   });
 }

@@ -13,10 +13,4 @@ namespace decent {
 /// messages. With a sum, each member adds up its share of the elements, in the order of members.
 std::shared_ptr<Communicator> share_memory(std::shared_ptr<Mail> mail, std::vector<int> ranks);
 
-/// `all`, where members exchange in `local` if both are in it, and groups of such members share
-/// memory. `local_members` are local's members by their numbers in `all`.
-std::shared_ptr<Communicator> share_memory_in(std::shared_ptr<Communicator> all,
-                                              std::shared_ptr<Communicator> local,
-                                              std::vector<int> local_members);
-
 }  // namespace decent

@@ -1,10 +1,7 @@
-// Workers of several machines: those of one share memory, the others meet in a group of another
-// backend.
+#include "decent/comm/by_place.h"
 
 #include <map>
 #include <utility>
-
-#include "decent/comm/shared_memory/shared_communicator.h"
 
 namespace decent {
 namespace {
@@ -28,17 +25,19 @@ class MachinesCommunicator : public Communicator {
   void barrier() override { all_->barrier(); }
 
   Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
-    if (!reads_in_place(peer)) return all_->exchange(send, receive, peer, tag);
+    if (!is_local(peer)) return all_->exchange(send, receive, peer, tag);
     return local_->exchange(send, receive, local_number_.at(peer), tag);
   }
 
-  bool reads_in_place(int peer) const override { return local_number_.contains(peer); }
+  bool reads_in_place(int peer) const override {
+    return is_local(peer) && local_->reads_in_place(local_number_.at(peer));
+  }
   at::Tensor memory_to_send(std::int64_t bytes) override { return local_->memory_to_send(bytes); }
   void wait_until_read(const at::Tensor& memory) override { local_->wait_until_read(memory); }
 
   std::shared_ptr<PendingReceived> exchange_views(const at::Tensor& send, int peer, int tag,
                                                   const Room& room) override {
-    if (!reads_in_place(peer)) return all_->exchange_views(send, peer, tag, room);
+    if (!is_local(peer)) return all_->exchange_views(send, peer, tag, room);
     return local_->exchange_views(send, local_number_.at(peer), tag, room);
   }
 
@@ -56,10 +55,27 @@ class MachinesCommunicator : public Communicator {
     if (in_local.size() == members.size()) return local_->subgroup(in_local);
     auto group = all_->subgroup(members);
     if (in_local.size() < 2) return group;
-    return share_memory_in(std::move(group), local_->subgroup(in_local), std::move(in_new));
+    return by_place(std::move(group), local_->subgroup(in_local), std::move(in_new));
+  }
+
+  void connect_pairs(const std::vector<int>& peers) override {
+    std::vector<int> near;
+    std::vector<int> far;
+    for (const int peer : peers) {
+      if (is_local(peer)) near.push_back(local_number_.at(peer));
+      if (!is_local(peer)) far.push_back(peer);
+    }
+    local_->connect_pairs(near);
+    all_->connect_pairs(far);
+  }
+  void drain(const std::function<bool()>& give_up) override {
+    local_->drain(give_up);
+    all_->drain(give_up);
   }
 
  private:
+  bool is_local(int peer) const { return local_number_.contains(peer); }
+
   std::shared_ptr<Communicator> all_;
   std::shared_ptr<Communicator> local_;
   std::map<int, int> local_number_;  // from numbers in all_ to those in local_
@@ -67,9 +83,9 @@ class MachinesCommunicator : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<Communicator> share_memory_in(std::shared_ptr<Communicator> all,
-                                              std::shared_ptr<Communicator> local,
-                                              std::vector<int> local_members) {
+std::shared_ptr<Communicator> by_place(std::shared_ptr<Communicator> all,
+                                       std::shared_ptr<Communicator> local,
+                                       std::vector<int> local_members) {
   return std::make_shared<MachinesCommunicator>(std::move(all), std::move(local), local_members);
 }
 
