@@ -28,8 +28,9 @@ def fake_gpus(number: int = 1, **variables: object) -> dict[str, str]:
     return {**own, **{name: str(value) for name, value in variables.items()}}
 
 
+FAKE_WHY_NOT = None if _FAKE.exists() else "the program is built without CUDA"
 IS_FAKE = not _has_gpu()
-WHY_NOT = "the program is built without CUDA" if IS_FAKE and not _FAKE.exists() else None
+WHY_NOT = FAKE_WHY_NOT if IS_FAKE else None
 # One GPU. CUBLAS_WORKSPACE_CONFIG gives cuBLAS a workspace that does not depend on what ran before.
 ONE_GPU = fake_gpus() if IS_FAKE else {
     "CUDA_VISIBLE_DEVICES": (os.environ.get("CUDA_VISIBLE_DEVICES") or "0").split(",")[0],
