@@ -82,9 +82,9 @@ Table<ParallelRecipe> make_parallel_table() {
       .may_differ()
       .on_resume(silent)
       .doc(
-          "What carries weights between workers; `auto`: nccl between GPUs; on the CPU shared "
-          "memory "
-          "between workers of one machine and gloo between machines.");
+          "What carries weights between workers; `auto`: nccl between GPUs, except "
+          "between machines without RDMA; on the CPU shared memory between workers of one machine "
+          "and gloo between machines.");
   table.key("timeout_s", &R::timeout_s)
       .range(above(0))
       .may_differ()

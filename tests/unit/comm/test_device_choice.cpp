@@ -21,10 +21,13 @@ const std::string kOldDriver = "the NVIDIA driver is for CUDA 12.4 at most";
 struct Imagined {
   CudaDevices gpus;
   bool shared = false;
+  bool own_gpus = false;
   int asked = 0;
   std::vector<int> used = {};
 
   DeviceChoice choose(DeviceRequest device, BackendRequest backend, int worker, int workers) {
+    Launch launch = testing::launch_of(worker, workers, /*port=*/1);
+    launch.own_gpus = own_gpus;
     return choose_device_of({.find_gpus =
                                  [this] {
                                    ++asked;
@@ -32,7 +35,7 @@ struct Imagined {
                                  },
                              .use_gpu = [this](int index) { used.push_back(index); },
                              .gpus_may_be_shared = shared},
-                            device, backend, testing::launch_of(worker, workers, /*port=*/1));
+                            device, backend, launch);
   }
 
   std::string refusal(DeviceRequest device, BackendRequest backend, int workers) {
@@ -139,6 +142,21 @@ TEST(ChooseDevice, SharesGpusByGloo) {
     expect_gpu(machine.choose(DeviceRequest::cuda, BackendRequest::gloo, worker, 4), worker % 2,
                Backend::gloo);
   }
+}
+
+TEST(ChooseDevice, TakesTheFirstOfGpusThatNobodyElseSees) {
+  Imagined machine = with_gpus(1);
+  machine.own_gpus = true;
+  for (const DeviceRequest request : {DeviceRequest::automatic, DeviceRequest::cuda}) {
+    const auto choice = machine.choose(request, BackendRequest::automatic, 3, 4);
+    expect_gpu(choice, 0, Backend::nccl);
+    EXPECT_TRUE(choice.by_network);
+  }
+  const auto by_nccl = machine.choose(DeviceRequest::cuda, BackendRequest::nccl, 1, 4);
+  expect_gpu(by_nccl, 0, Backend::nccl);
+  EXPECT_FALSE(by_nccl.by_network);  // it was asked for
+  machine.gpus = {.problem = kNoDriver};
+  expect_cpu(machine.choose(DeviceRequest::automatic, BackendRequest::automatic, 1, 4));
 }
 
 TEST(ChooseDevice, SharesGpusByNcclWhereItMay) {

@@ -1,0 +1,78 @@
+#include "decent/comm/watched_connections.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <stdexcept>
+#include <thread>
+
+namespace decent {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Watch, LeavesAloneWhatIsInTime) {
+  std::atomic<int> late = 0;
+  int done = 0;
+  watch(
+      60s, [&] { ++late; }, [&] { ++done; });
+  EXPECT_EQ(done, 1);
+  EXPECT_THROW(watch(
+                   60s, [&] { ++late; }, [] { throw std::runtime_error("no"); }),
+               std::runtime_error);
+  EXPECT_EQ(late, 0);
+}
+
+TEST(Watch, TellsWhatIsTooLateWhileItStillRuns) {
+  std::promise<std::thread::id> told;
+  std::thread::id by;
+  watch(
+      1ms, [&] { told.set_value(std::this_thread::get_id()); },
+      [&] { by = told.get_future().get(); });  // which would wait for ever without it
+  EXPECT_NE(by, std::this_thread::get_id());
+}
+
+// Counts what makes connections.
+class Connects : public Communicator {
+ public:
+  explicit Connects(int& pairs) : pairs_(pairs) {}
+  int rank() const override { return 0; }
+  int size() const override { return 2; }
+  Pending all_reduce_sum(const at::Tensor&) override { return nullptr; }
+  Pending broadcast(const at::Tensor&, int) override { return nullptr; }
+  Pending exchange(const at::Tensor&, const at::Tensor&, int, int) override { return nullptr; }
+  std::shared_ptr<Communicator> subgroup(const std::vector<int>&) override {
+    return std::make_shared<Connects>(pairs_);
+  }
+  void barrier() override {}
+  void connect_pairs(const std::vector<int>& peers) override {
+    pairs_ += static_cast<int>(peers.size());
+  }
+
+ private:
+  int& pairs_;
+};
+
+TEST(WatchedConnections, AreAllThatAGroupMakesLater) {
+  int watched = 0;
+  int pairs = 0;
+  const auto group = watch_connections([&] { return std::make_shared<Connects>(pairs); },
+                                       [&](const std::function<void()>& step) {
+                                         ++watched;
+                                         step();
+                                       });
+  EXPECT_EQ(watched, 1);
+  const auto inner = group->subgroup({0, 1})->subgroup({0, 1});
+  EXPECT_EQ(watched, 3);
+  inner->connect_pairs({1, 2, 3});
+  EXPECT_EQ(watched, 4);
+  EXPECT_EQ(pairs, 3);
+  inner->all_reduce_sum({});
+  inner->barrier();
+  EXPECT_EQ(watched, 4);
+}
+
+}  // namespace
+}  // namespace decent
