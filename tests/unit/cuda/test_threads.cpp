@@ -1,0 +1,102 @@
+// The library for GPUs with a stub of CUDA's runtime: which GPU the threads of a worker use that
+// has GPU 1. In a process of its own, as contexts stay.
+
+#include <ATen/ops/empty.h>
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <thread>
+
+#include "../comm/workers.h"
+#include "../support/child_process.h"
+#include "decent/comm/cuda.h"
+#include "decent/core/cuda_library.h"
+#include "decent/data/batch.h"
+#include "decent/data/prefetcher.h"
+#include "decent/task/device.h"
+#include "stub_runtime.h"
+
+namespace decent {
+namespace {
+
+using testing::in_child;
+
+const at::Device kGpu1(at::kCUDA, 1);
+
+at::Tensor on_gpu(std::vector<float> values) {
+  at::Tensor tensor = at::empty({std::ssize(values)}, at::TensorOptions(kGpu1));
+  std::memcpy(tensor.data_ptr(), values.data(), tensor.nbytes());  // it is the host's memory
+  return tensor;
+}
+
+std::vector<float> values_of(const at::Tensor& tensor) {
+  const auto* const data = static_cast<const float*>(tensor.const_data_ptr());
+  return {data, data + tensor.numel()};
+}
+
+std::string contexts() {
+  return std::string(testing::has_stub_context(0) ? "GPU 0 " : "") +
+         (testing::has_stub_context(1) ? "GPU 1" : "");
+}
+
+// Without which the tests below could not fail.
+TEST(StubOfCuda, GivesAContextOnGpu0ToAThreadThatChoosesNone) {
+  EXPECT_EQ(in_child([] {
+              EXPECT_EQ(find_cuda_devices().count, testing::kStubGpus);
+              use_cuda_device(1);
+              const std::string before = contexts();
+              std::thread([] { cudaStreamQuery(nullptr); }).join();
+              return before + ", " + contexts();
+            }),
+            "GPU 1, GPU 0 GPU 1");
+}
+
+TEST(Threads, OfStagingUseTheGpuOfTheWorker) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              cuda_symbol("decent_cuda_build_id");
+              testing::run_workers(2, [](const testing::Worker& host) {
+                use_cuda_device(1);
+                const auto world = stage_cuda(host);
+                const auto rank = static_cast<float>(world->rank());
+                for (int round = 0; round < 3; ++round) {
+                  const at::Tensor sum = on_gpu({1 + rank, 10});
+                  const at::Tensor out = on_gpu({rank}), in = on_gpu({-1});
+                  const Pending summed = world->all_reduce_sum(sum);
+                  const Pending sent = world->exchange(out, in, 1 - world->rank(), 0);
+                  std::thread([&] { sent->wait_on_host(); }).join();  // as for a trace
+                  std::thread([&] { EXPECT_TRUE(sent->done()); }).join();
+                  summed->wait();
+                  sent->wait();
+                  EXPECT_EQ(values_of(sum), (std::vector<float>{3, 20}));
+                  EXPECT_EQ(values_of(in), std::vector<float>{1 - rank});
+                }
+                world->barrier();
+                return testing::Nothing();
+              });
+              return contexts() + ", waited awake " + std::to_string(testing::stub_spins()) +
+                     " times" + (::testing::Test::HasFailure() ? ", wrong values" : "");
+            }),
+            "GPU 1, waited awake 0 times");
+}
+
+TEST(Threads, ThatReadAheadUseTheGpuOfTheWorker) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              cuda_symbol("decent_cuda_build_id");
+              use_cuda_device(1);
+              Prefetcher batches(
+                  [](std::int64_t) {
+                    const std::vector<std::int64_t> shape = {3};
+                    return Batch{{empty_batch(DType::float32, 2, shape, host_memory_for(kGpu1))}};
+                  },
+                  0, 20, 4, 2, thread_start_for(kGpu1));
+              // Memory that was copied from is free again once an event has passed, for which the
+              // allocator looks when a thread asks for more.
+              while (!batches.done()) on_device(batches.next(), kGpu1);
+              return contexts();
+            }),
+            "GPU 1");
+}
+
+}  // namespace
+}  // namespace decent
