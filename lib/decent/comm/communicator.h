@@ -40,6 +40,18 @@ class PendingWork {
 };
 using Pending = std::unique_ptr<PendingWork>;
 
+/// A point in the work of a device's stream, and the time at which the device reached it.
+class TimedEvent {
+ public:
+  virtual ~TimedEvent() = default;
+  /// From now on: the end of all that the calling thread's current stream was given so far.
+  virtual void record() = 0;
+  /// Whether the device has reached it.
+  virtual bool passed() = 0;
+  /// Where both have passed.
+  virtual double seconds_since(TimedEvent& earlier) = 0;
+};
+
 /// Some of the values that came, in one place.
 struct ReceivedPart {
   std::int64_t begin = 0;  // their first one's element number in the whole
@@ -120,6 +132,9 @@ class Communicator {
   virtual std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) = 0;
   /// Returns when every member has called it.
   virtual void barrier() = 0;
+  /// An event of the device of `tensor`, where wait() lets the thread go on while that device
+  /// waits; null where the thread's own time is that of the wait.
+  virtual std::unique_ptr<TimedEvent> timed_event(const at::Tensor& /*tensor*/) { return nullptr; }
   /// Makes the connections that exchange() with `peers` needs, where the first exchange would make
   /// them. These peers call it at the same time, each with this worker among its own.
   virtual void connect_pairs(const std::vector<int>& /*peers*/) {}

@@ -142,6 +142,10 @@ class StagedCommunicator : public Communicator {
     in_order([&] { host_->barrier(); });
   }
 
+  std::unique_ptr<TimedEvent> timed_event(const at::Tensor& tensor) override {
+    return on_device(tensor) ? staging_->device->timed_event() : nullptr;
+  }
+
  private:
   bool on_device(const at::Tensor& tensor) const { return staging_->device->holds(tensor); }
 

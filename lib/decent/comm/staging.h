@@ -49,6 +49,8 @@ class StagingDevice {
   virtual Event copy_out(const at::Tensor& tensor, const at::Tensor& host, const Event& after) = 0;
   /// Copies `host` to `tensor` (of the same size in bytes).
   virtual Event copy_in(const at::Tensor& host, const at::Tensor& tensor) = 0;
+  /// See Communicator::timed_event().
+  virtual std::unique_ptr<TimedEvent> timed_event() { return nullptr; }
 };
 
 /// A communicator of the members of `host`, for tensors on `device` and on the CPU. Nobody else may

@@ -35,6 +35,7 @@
 #include "decent/core/error.h"
 #include "decent/cuda/error_watch.h"
 #include "decent/cuda/exports.h"
+#include "decent/cuda/timed_event.h"
 
 namespace decent {
 namespace {
@@ -229,6 +230,11 @@ class NcclCommunicator : public Communicator {
   }
 
   void barrier() override { host_->barrier(); }
+
+  std::unique_ptr<TimedEvent> timed_event(const at::Tensor& tensor) override {
+    if (!tensor.is_cuda()) return host_->timed_event(tensor);
+    return std::make_unique<CudaTimedEvent>(device_.index());
+  }
 
   // One operation for all of them, so that they may call in any order of pairs.
   void connect_pairs(const std::vector<int>& peers) override {

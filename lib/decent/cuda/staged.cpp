@@ -11,6 +11,7 @@
 #include "decent/comm/cuda_functions.h"
 #include "decent/comm/staging.h"
 #include "decent/cuda/exports.h"
+#include "decent/cuda/timed_event.h"
 
 namespace decent {
 namespace {
@@ -76,6 +77,10 @@ class CudaStagingDevice : public StagingDevice {
     C10_CUDA_CHECK(cudaMemcpyAsync(tensor.data_ptr(), host.data_ptr(), tensor.nbytes(),
                                    cudaMemcpyHostToDevice, in_.stream()));
     return std::make_shared<CudaEvent>(in_, kOnHost);
+  }
+
+  std::unique_ptr<TimedEvent> timed_event() override {
+    return std::make_unique<CudaTimedEvent>(in_.device_index());
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include <chrono>
 #include <map>
 #include <stdexcept>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "decent/parallel/optimizer_states.h"
 #include "decent/parallel/replica.h"
 #include "decent/parallel/tensor_names.h"
+#include "decent/parallel/wait_time.h"
 
 namespace decent {
 
@@ -31,7 +31,8 @@ struct TrainedParameters::Parts {
                  .copies_alike = traits.copies_alike}),
         states(replica, options),
         scale(options.clip, options.loss_scaler, replica.parameters(), traits.copies_alike),
-        missing(traits.without_gradient) {
+        missing(traits.without_gradient),
+        wait_time([world, x = replica.buckets().front().x] { return world->timed_event(x); }) {
     if (options.ema) ema.emplace(*options.ema, replica, world, traits.copies_alike);
   }
 
@@ -39,6 +40,7 @@ struct TrainedParameters::Parts {
   OptimizerStates states;
   GradientScale scale;
   MissingGradients missing;
+  WaitTime wait_time;
   std::optional<EmaWeights> ema;
   std::optional<GradientHooks> hooks;
 };
@@ -117,9 +119,7 @@ void TrainedParameters::close_step() {
 void TrainedParameters::wait_for_others(std::size_t bucket, const std::function<void()>& work) {
   const TraceSpan span(options_.trace.get(), kTrainingLane, "wait",
                        {.bucket = static_cast<std::int64_t>(bucket)});
-  const auto begin = std::chrono::steady_clock::now();
-  work();
-  wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  parts_->wait_time.measure(work);
 }
 
 void TrainedParameters::measure(std::size_t bucket, const BucketGradients& gradients) {
@@ -187,7 +187,7 @@ std::optional<double> TrainedParameters::wrap_share() const {
   return exchange() == nullptr ? std::nullopt : exchange()->wrap_share();
 }
 
-double TrainedParameters::take_wait_seconds() { return std::exchange(wait_seconds_, 0.0); }
+double TrainedParameters::take_wait_seconds() { return parts_->wait_time.take_seconds(); }
 
 // ---- resuming -------------------------------------------------------------------------------
 

@@ -97,7 +97,9 @@ class TrainedParameters {
   /// where it stays above 0.05.
   std::optional<double> wrap_share() const;
 
-  /// Seconds that backward() has waited for other workers since the last call of this function.
+  /// Seconds that backward() has waited for other workers since the last call of this function. On
+  /// a GPU, those that the GPU stood still; it counts what is over, so that the waits of the last
+  /// step may come with the next call.
   double take_wait_seconds();
 
  protected:
@@ -150,7 +152,6 @@ class TrainedParameters {
   std::int64_t step_ = 0;
   bool accumulating_ = false;
   bool step_open_ = false;
-  double wait_seconds_ = 0;
 };
 
 }  // namespace decent

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -25,8 +26,11 @@ cudaError_t in_context() {
   return cudaSuccess;
 }
 
+using Clock = std::chrono::steady_clock;
+
 struct StubEvent {
   unsigned int flags;
+  Clock::time_point recorded = {};
 };
 
 StubEvent* stub(cudaEvent_t event) { return reinterpret_cast<StubEvent*>(event); }
@@ -114,15 +118,25 @@ cudaError_t cudaStreamQuery(cudaStream_t) { return in_context(); }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return in_context(); }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
-  *event = reinterpret_cast<cudaEvent_t>(new StubEvent{flags});
+  *event = reinterpret_cast<cudaEvent_t>(new StubEvent{.flags = flags});
   return in_context();
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   delete stub(event);
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return in_context(); }
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t, cudaStream_t, unsigned int) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+  stub(event)->recorded = Clock::now();
+  return in_context();
+}
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned int) {
+  return cudaEventRecord(event, stream);
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  if (((stub(begin)->flags | stub(end)->flags) & cudaEventDisableTiming) != 0)
+    return cudaErrorInvalidResourceHandle;
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(stub(end)->recorded - stub(begin)->recorded).count();
   return in_context();
 }
 cudaError_t cudaEventQuery(cudaEvent_t) { return in_context(); }

@@ -5,6 +5,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstring>
 #include <thread>
 
@@ -94,6 +95,24 @@ TEST(Threads, ThatReadAheadUseTheGpuOfTheWorker) {
               // allocator looks when a thread asks for more.
               while (!batches.done()) on_device(batches.next(), kGpu1);
               return contexts();
+            }),
+            "GPU 1");
+}
+
+TEST(TimedEvents, TellHowLongTheGpuTook) {
+  EXPECT_EQ(in_child([]() -> std::string {
+              cuda_symbol("decent_cuda_build_id");
+              use_cuda_device(1);
+              const auto world = stage_cuda(make_single_worker());
+              if (world->timed_event(at::empty({1})) != nullptr) return "one for the CPU";
+              const auto begin = world->timed_event(on_gpu({1})),
+                         end = world->timed_event(on_gpu({1}));
+              begin->record();
+              std::this_thread::sleep_for(std::chrono::milliseconds(20));
+              end->record();
+              if (!end->passed()) return "under way";
+              const double seconds = end->seconds_since(*begin);
+              return seconds >= 0.02 && seconds < 10 ? contexts() : std::to_string(seconds);
             }),
             "GPU 1");
 }
