@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -13,56 +14,111 @@ namespace {
 // Four words at a time: each hash has to wait for the one before it.
 using Words = std::array<std::uint64_t, 4>;
 
-void add(Words& hashes, const std::byte* data, std::size_t size) {
-  Words words{};
-  std::memcpy(words.data(), data, size);
-  for (std::size_t i = 0; i < words.size(); ++i) hashes[i] = splitmix64(hashes[i], words[i]);
-}
+class Hash {
+ public:
+  explicit Hash(std::size_t size) : hashes_{size, 1, 2, 3} {}
 
-std::uint64_t hash_of(const std::byte* data, std::size_t size) {
-  Words hashes{size, 1, 2, 3};
-  std::size_t done = 0;
-  for (; done + sizeof(Words) <= size; done += sizeof(Words))
-    add(hashes, data + done, sizeof(Words));
-  if (done < size) add(hashes, data + done, size - done);
-  std::uint64_t hash = 0;
-  for (const std::uint64_t each : hashes) hash = splitmix64(hash, each);
-  return hash;
-}
+  // The next bytes: a multiple of the words' size, except at the end.
+  void add(const std::byte* data, std::size_t size) {
+    std::size_t done = 0;
+    for (; done + sizeof(Words) <= size; done += sizeof(Words))
+      add_words(data + done, sizeof(Words));
+    if (done < size) add_words(data + done, size - done);
+  }
+
+  std::int64_t value() const {
+    std::uint64_t hash = 0;
+    for (const std::uint64_t each : hashes_) hash = splitmix64(hash, each);
+    return static_cast<std::int64_t>(hash);
+  }
+
+ private:
+  void add_words(const std::byte* data, std::size_t size) {
+    Words words{};
+    std::memcpy(words.data(), data, size);
+    for (std::size_t i = 0; i < words.size(); ++i) hashes_[i] = splitmix64(hashes_[i], words[i]);
+  }
+
+  Words hashes_;
+};
 
 at::Tensor bytes_of(const at::Tensor& tensor) {
   return tensor.detach().contiguous().flatten().view(at::kByte);
 }
 
-// On a GPU they come in one copy: each waits for the GPU.
-std::vector<at::Tensor> bytes_on_host(std::span<const at::Tensor> tensors) {
-  std::vector<at::Tensor> bytes;
-  std::vector<at::Tensor> elsewhere;
-  std::vector<std::int64_t> sizes;
-  for (const at::Tensor& tensor : tensors) {
-    bytes.push_back(bytes_of(tensor));
-    if (tensor.is_cpu()) continue;
-    elsewhere.push_back(bytes.back());
-    sizes.push_back(bytes.back().numel());
+std::int64_t hash_of(const at::Tensor& bytes) {
+  const auto size = static_cast<std::size_t>(bytes.numel());
+  Hash hash(size);
+  hash.add(static_cast<const std::byte*>(bytes.const_data_ptr()), size);
+  return hash.value();
+}
+
+// Of bytes that are brought into `passage` piece by piece.
+std::int64_t hash_of(const at::Tensor& bytes, const at::Tensor& passage) {
+  Hash hash(static_cast<std::size_t>(bytes.numel()));
+  const std::int64_t most = passage.numel() / sizeof(Words) * sizeof(Words);
+  for (std::int64_t begin = 0; begin < bytes.numel(); begin += most) {
+    const std::int64_t size = std::min(most, bytes.numel() - begin);
+    passage.narrow(0, 0, size).copy_(bytes.narrow(0, begin, size));
+    hash.add(static_cast<const std::byte*>(passage.const_data_ptr()),
+             static_cast<std::size_t>(size));
   }
-  if (elsewhere.empty()) return bytes;
-  const auto copies = at::cat(elsewhere).to(at::kCPU).split_with_sizes(sizes);
-  auto copy = copies.begin();
-  for (at::Tensor& each : bytes) {
-    if (!each.is_cpu()) each = *copy++;
-  }
-  return bytes;
+  return hash.value();
 }
 
 }  // namespace
 
+std::vector<std::int64_t> hashes_through(const at::Tensor& passage,
+                                         std::span<const at::Tensor> tensors) {
+  std::vector<std::int64_t> hashes;
+  std::vector<at::Tensor> together;  // small ones, of which each copy would wait for the GPU
+  std::int64_t sum = 0;
+  const auto copy_together = [&] {
+    if (together.empty()) return;
+    const at::Tensor bytes = passage.narrow(0, 0, sum);
+    bytes.copy_(at::cat(together));
+    std::int64_t begin = 0;
+    for (const at::Tensor& each : together) {
+      hashes.push_back(hash_of(bytes.narrow(0, begin, each.numel())));
+      begin += each.numel();
+    }
+    together.clear();
+    sum = 0;
+  };
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor bytes = bytes_of(tensor);
+    if (sum + bytes.numel() > passage.numel()) copy_together();
+    if (bytes.numel() > passage.numel()) {
+      hashes.push_back(hash_of(bytes, passage));
+    } else {
+      together.push_back(bytes);
+      sum += bytes.numel();
+    }
+  }
+  copy_together();
+  return hashes;
+}
+
 at::Tensor bit_hashes(std::span<const at::Tensor> tensors) {
+  constexpr std::int64_t kPassageBytes = std::int64_t{16} << 20;
   const at::Tensor hashes = at::zeros({static_cast<std::int64_t>(tensors.size())}, at::kLong);
   auto* next = hashes.mutable_data_ptr<std::int64_t>();
-  for (const at::Tensor& bytes : bytes_on_host(tensors)) {
-    const auto* data = static_cast<const std::byte*>(bytes.const_data_ptr());
-    *next++ = static_cast<std::int64_t>(hash_of(data, static_cast<std::size_t>(bytes.numel())));
+  std::vector<at::Tensor> elsewhere;
+  std::vector<std::int64_t*> places;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.is_cpu()) {
+      *next = hash_of(bytes_of(tensor));
+    } else {
+      elsewhere.push_back(tensor);
+      places.push_back(next);
+    }
+    ++next;
   }
+  if (elsewhere.empty()) return hashes;
+  const at::Tensor passage =
+      at::empty({kPassageBytes}, at::TensorOptions(at::kByte).pinned_memory(true));
+  const std::vector<std::int64_t> found = hashes_through(passage, elsewhere);
+  for (std::size_t i = 0; i < found.size(); ++i) *places[i] = found[i];
   return hashes;
 }
 

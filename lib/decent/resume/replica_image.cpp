@@ -1,7 +1,9 @@
 #include "decent/resume/replica_image.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cstring>
@@ -50,6 +52,14 @@ std::vector<std::size_t> order_in_file(const NamedTensors& tensors) {
   return order;
 }
 
+// The one that the tensors which are on a GPU are on.
+std::optional<at::Device> gpu_of(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.is_cpu()) return tensor.device();
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void ReplicaImage::lay_out(const NamedTensors& tensors) {
@@ -65,14 +75,16 @@ void ReplicaImage::lay_out(const NamedTensors& tensors) {
     data_bytes += tensor.nbytes();
   }
   const std::string header = safetensors_header(views);
-  size_ = header.size() + data_bytes;
-  memory_ = std::make_unique_for_overwrite<char[]>(size_);
-  std::memcpy(memory_.get(), header.data(), header.size());
+  const bool pinned = gpu_of(tensors).has_value();
+  memory_ = at::empty({static_cast<std::int64_t>(header.size() + data_bytes)},
+                      at::TensorOptions(at::kByte).pinned_memory(pinned));
+  auto* const begin = static_cast<char*>(memory_.mutable_data_ptr());
+  std::memcpy(begin, header.data(), header.size());
 
   std::set<std::string> names;
   for (const auto& [name, tensor] : tensors) names.insert(name);
   places_.resize(tensors.size());
-  char* data = memory_.get() + header.size();
+  char* data = begin + header.size();
   for (std::size_t v = 0; v < views.size(); ++v) {
     TensorView& view = views[v];
     const std::size_t bytes = view.data.size();
@@ -87,7 +99,7 @@ void ReplicaImage::lay_out(const NamedTensors& tensors) {
 
 void ReplicaImage::copy(const NamedTensors& tensors) {
   const at::NoGradGuard no_grad;
-  if (!memory_) lay_out(tensors);
+  if (!memory_.defined()) lay_out(tensors);
   if (tensors.size() != places_.size()) throw std::logic_error("another set of tensors to save");
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto& [name, tensor] = tensors[i];
@@ -98,9 +110,18 @@ void ReplicaImage::copy(const NamedTensors& tensors) {
     if (tensor.is_cpu() && tensor.is_contiguous()) {
       if (place.bytes > 0) std::memcpy(place.data, tensor.const_data_ptr(), place.bytes);
     } else {
-      at::from_blob(place.data, tensor.sizes(), tensor.options().device(at::kCPU)).copy_(tensor);
+      // By an address inside of the pinned memory, of which LibTorch's allocator keeps no account:
+      // the memory can be given back after a GPU has failed.
+      at::from_blob(place.data, tensor.sizes(), tensor.options().device(at::kCPU))
+          .copy_(tensor, /*non_blocking=*/true);
     }
   }
+  if (const auto gpu = gpu_of(tensors))
+    c10::impl::VirtualGuardImpl(gpu->type()).getStream(*gpu).synchronize();
+}
+
+std::string_view ReplicaImage::bytes() const {
+  return {static_cast<const char*>(memory_.const_data_ptr()), memory_.nbytes()};
 }
 
 std::optional<std::string> ReplicaImage::non_finite() const {

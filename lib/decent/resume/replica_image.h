@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,11 +18,11 @@ namespace decent {
 class ReplicaImage {
  public:
   /// Copies all tensors, row-major, from whatever device they are on. Every call must give the same
-  /// names, shapes and types: memory is laid out once.
+  /// names, shapes, types and device: memory is laid out once, pinned where tensors are on a GPU.
   void copy(const NamedTensors& tensors);
 
   /// A safetensors file.
-  std::string_view bytes() const { return {memory_.get(), size_}; }
+  std::string_view bytes() const;
 
   /// The name of a trained parameter that holds a NaN or an infinity, if there is one.
   std::optional<std::string> non_finite() const;
@@ -36,8 +35,7 @@ class ReplicaImage {
   };
   void lay_out(const NamedTensors& tensors);
 
-  std::unique_ptr<char[]> memory_;
-  std::size_t size_ = 0;
+  at::Tensor memory_;                // bytes
   std::vector<Place> places_;        // in the order that copy() gets tensors
   std::vector<TensorView> trained_;  // the parameters among them that have an optimizer state
 };
