@@ -104,7 +104,7 @@ def test_an_overflow_skips_the_step(tmp_path: Path) -> None:
 def test_channels_last(tmp_path: Path) -> None:
     plain, last = (train(tmp_path / form, on("cuda", recipe(DIGITS_CNN), model={"memory_format": form}))
                    for form in ("contiguous", "channels_last"))
-    assert_close(plain, last, rtol=2e-2)  # convolutions in other algorithms, and in TF32
+    assert_close(plain, last, rtol=2e-2)  # convolutions in other algorithms
 
 
 @pytest.fixture(scope="module")
@@ -287,6 +287,15 @@ def test_want_of_memory_is_told(tmp_path: Path) -> None:
                     DECENT_FAKE_GPU_MB="0.03")
     assert ended[0].code == 2, ended[0].err
     assert_says(ended[0].err, "out of memory", "data.batch_size")
+
+
+def test_memory_of_the_gpu_is_told(tmp_path: Path) -> None:
+    dry = {device: attempt(tmp_path / device, on(device, SHORT), "--dry-run")[0] for device in ("cpu", "cuda")}
+    assert dry["cpu"].code == dry["cuda"].code == 0, dry["cuda"].err
+    assert "peak of the GPU likewise: " in dry["cuda"].out and "GPU" not in dry["cpu"].out
+    lines = train(tmp_path / "run", on("cuda", SHORT)).lines("train")
+    assert all(0 < line["gpu_memory_mb"] < 1 << 20 for line in lines)
+    assert "gpu_memory_mb" not in train(tmp_path / "cpu-run", on("cpu", SHORT)).lines("train")[0]
 
 
 def test_traces_of_a_gpu(tmp_path: Path) -> None:

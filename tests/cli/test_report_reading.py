@@ -91,6 +91,15 @@ def test_scales(page: Page, tmp_path: Path) -> None:
 
 
 @needs_chromium
+def test_memory_of_a_gpu_has_a_chart_where_there_is_one(page: Page, tmp_path: Path) -> None:
+    plain = [{"kind": "train", "step": step, "loss": 1.0} for step in (10, 20)]
+    for name, lines in (("cpu", plain), ("cuda", [{**line, "gpu_memory_mb": 1536.5} for line in plain])):
+        show(page, report(tmp_path / f"{name}.html", made_by_hand(tmp_path / name, lines)))
+        assert page.run("byId('train-gpu_memory_mb') !== null") == (name == "cuda")
+    assert "Memory of the GPU" in page.run("byId('train-gpu_memory_mb').innerText")
+
+
+@needs_chromium
 def test_what_is_missing_is_said(page: Page, tmp_path: Path) -> None:
     end = {"kind": "end", "status": "failed", "step": 1, "wall_s": 1.0}
     log = "2026-01-02 03:04:05.678 I decent-train 0.1.0\n2026-01-02 03:04:06.678 E there is no memory\n"

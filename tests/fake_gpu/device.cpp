@@ -36,12 +36,6 @@ int number_of(const char* variable, int otherwise) {
   return text == nullptr || *text == '\0' ? otherwise : std::atoi(text);
 }
 
-// Of DECENT_FAKE_GPU_MB, in bytes; 0: none.
-std::int64_t memory_limit() {
-  const char* text = std::getenv("DECENT_FAKE_GPU_MB");
-  return text == nullptr ? 0 : static_cast<std::int64_t>(std::atof(text) * (1 << 20));
-}
-
 // A thread that uses a device which the process did not choose makes a context there.
 void check_thread(const char* what) {
   if (chosen == kNobodyChose || chosen == thread_device) return;
@@ -231,8 +225,12 @@ c10::DataPtr device_memory(const c10::Storage& memory) {
   return {kept->memory.mutable_data(), kept, &release, current_device()};
 }
 
-std::int64_t allocated_bytes() { return allocated; }
-std::int64_t peak_bytes() { return peak; }
+std::int64_t memory_limit() {
+  const char* text = std::getenv("DECENT_FAKE_GPU_MB");
+  return text == nullptr ? 0 : static_cast<std::int64_t>(std::atof(text) * (1 << 20));
+}
+
+std::int64_t take_peak(bool restart) { return restart ? peak.exchange(allocated) : peak.load(); }
 
 void break_device(const std::string& error) {
   const std::lock_guard lock(broken_mutex);

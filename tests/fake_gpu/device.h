@@ -30,9 +30,10 @@ const at::Generator& generator();
 /// c10::OutOfMemoryError beyond DECENT_FAKE_GPU_MB.
 c10::DataPtr device_memory(const c10::Storage& memory);
 
-/// The bytes that tensors occupy, and the most that they did.
-std::int64_t allocated_bytes();
-std::int64_t peak_bytes();
+/// The bytes that may be occupied (DECENT_FAKE_GPU_MB); 0: any number.
+std::int64_t memory_limit();
+/// The most bytes that tensors occupied since the start, or since the last call with `restart`.
+std::int64_t take_peak(bool restart);
 
 /// From now on every call of the device fails with this, as after an assertion of a kernel.
 void break_device(const std::string& error);

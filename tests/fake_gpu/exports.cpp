@@ -46,6 +46,14 @@ DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id) {
   for (int i = 0; visible != nullptr && i <= index; ++i) std::getline(list, *id, ',');
 }
 
+// Reserves what is used, of a GPU of 1 GiB where it is not given another size.
+DECENT_CUDA_EXPORT void decent_cuda_memory(int index, bool restart, decent::GpuMemory* memory) {
+  check_index(index);
+  const auto peak = static_cast<double>(fake_gpu::take_peak(restart));
+  const auto limit = static_cast<double>(fake_gpu::memory_limit());
+  *memory = {.used = peak, .reserved = peak, .total = limit > 0 ? limit : 1 << 30};
+}
+
 DECENT_CUDA_EXPORT void decent_cuda_use_device(int index) {
   check_index(index);
   fake_gpu::choose_device(index);

@@ -54,6 +54,14 @@ std::string cuda_device_name(int index) {
   return name;
 }
 
+std::optional<GpuMemory> gpu_memory(at::Device device, bool restart) {
+  if (device.is_cpu()) return std::nullopt;
+  GpuMemory memory;
+  cuda_function<decltype(decent_cuda_memory)>("decent_cuda_memory")(device.index(), restart,
+                                                                    &memory);
+  return memory;
+}
+
 void use_cuda_device(int index) {
   cuda_function<decltype(decent_cuda_use_device)>("decent_cuda_use_device")(index);
 }

@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "decent/comm/communicator.h"
+#include "decent/core/gpu_memory.h"
 
 namespace c10d {
 class Store;
@@ -33,6 +35,10 @@ std::vector<std::string> cuda_device_ids();
 
 /// "NVIDIA H100 80GB HBM3".
 std::string cuda_device_name(int index);
+
+/// The peaks since the process began, or since the last call with `restart`, which begins anew.
+/// Nothing on the CPU.
+std::optional<GpuMemory> gpu_memory(at::Device device, bool restart = false);
 
 /// Makes GPU `index` the calling thread's, as torch.cuda.set_device does. Other threads begin with
 /// GPU 0. Throws UserError where there is no such GPU, and where LibTorch had settled on having no

@@ -7,6 +7,7 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/comm/staging.h"
+#include "decent/core/gpu_memory.h"
 
 namespace c10d {
 class Store;
@@ -20,8 +21,9 @@ int decent_cuda_device_count(std::string* problem);
 /// Its UUID.
 void decent_cuda_device_id(int index, std::string* id);
 
-/// See cuda_device_name(), use_cuda_device() in comm/cuda.h.
+/// See cuda_device_name(), gpu_memory(), use_cuda_device() in comm/cuda.h.
 void decent_cuda_device_name(int index, std::string* name);
+void decent_cuda_memory(int index, bool restart, decent::GpuMemory* memory);
 void decent_cuda_use_device(int index);
 
 /// See connect_nccl() in comm/cuda.h.

@@ -2,6 +2,7 @@
 
 #include <ATen/cuda/CUDAContextLight.h>
 #include <ATen/detail/CUDAHooksInterface.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
@@ -77,7 +78,24 @@ DECENT_CUDA_EXPORT void decent_cuda_device_name(int index, std::string* name) {
 DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id) {
   check_index(index);
   const auto* properties = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
-  id->assign(properties->uuid.bytes, sizeof properties->uuid.bytes);
+  id->clear();
+  for (const char byte : properties->uuid.bytes) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    const auto value = static_cast<unsigned char>(byte);
+    *id += {kDigits[value / 16], kDigits[value % 16]};
+  }
+}
+
+DECENT_CUDA_EXPORT void decent_cuda_memory(int index, bool restart, decent::GpuMemory* memory) {
+  namespace allocator = c10::cuda::CUDACachingAllocator;
+  constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  check_index(index);
+  const auto device = static_cast<c10::DeviceIndex>(index);
+  const c10::CachingDeviceAllocator::DeviceStats stats = allocator::getDeviceStats(device);
+  *memory = {.used = static_cast<double>(stats.allocated_bytes[kAll].peak),
+             .reserved = static_cast<double>(stats.reserved_bytes[kAll].peak),
+             .total = static_cast<double>(at::cuda::getDeviceProperties(device)->totalGlobalMem)};
+  if (restart) allocator::resetPeakStats(device);
 }
 
 DECENT_CUDA_EXPORT void decent_cuda_use_device(int index) {

@@ -69,6 +69,12 @@ void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
                           bytes_text(states), bytes_text(weights))));
   lines.push_back(row("", fmt::format("peak of this process with one forward and backward: {}",
                                       bytes_text(f.peak_bytes))));
+  if (!f.gpu) return;
+  lines.push_back(row(
+      "",
+      fmt::format("peak of the GPU likewise: {} in tensors, {} held by LibTorch, "
+                  "of {}; without exchange and optimizer",
+                  bytes_text(f.gpu->used), bytes_text(f.gpu->reserved), bytes_text(f.gpu->total))));
 }
 
 void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "decent/core/gpu_memory.h"
 #include "decent/report/exchange_text.h"
 #include "decent/report/lr_text.h"
 #include "decent/topology/topology.h"
@@ -29,6 +30,7 @@ struct DryRunFacts {
   std::vector<std::string> notes;     // that a run would print at its start
   std::vector<std::string> warnings;  // that a run would print
   double peak_bytes = 0;              // of this process so far, the trial step included
+  std::optional<GpuMemory> gpu;       // likewise, on a GPU
   bool in_backward = true;
 
   std::string device;  // and what carries the exchange

@@ -88,6 +88,7 @@ void MetricsFile::write(const TrainMetrics& m) {
   if (m.grad_norm) line["grad_norm"] = *m.grad_norm;
   if (m.loss_scale) line["loss_scale"] = *m.loss_scale;
   if (m.wrap_share) line["wrap_share"] = *m.wrap_share;
+  if (m.gpu_memory_mb) line["gpu_memory_mb"] = *m.gpu_memory_mb;
   write_line(line.dump());
 }
 

@@ -26,6 +26,8 @@ struct TrainMetrics {
   std::optional<double> loss_scale = {};  // factor of this step's loss, on rank 0
   /// Of this step, mean over the workers that have one; see DecentralizedParameters::wrap_share.
   std::optional<double> wrap_share = {};
+  /// MiB: the most that tensors took of rank 0's GPU since the last such line.
+  std::optional<double> gpu_memory_mb = {};
 };
 
 /// A metric of an evaluation besides the loss.

@@ -29,6 +29,7 @@ Scalars scalars_of(const TrainMetrics& m) {
   if (m.grad_norm) scalars.emplace_back("train/grad_norm", *m.grad_norm);
   if (m.loss_scale) scalars.emplace_back("train/loss_scale", *m.loss_scale);
   if (m.wrap_share) scalars.emplace_back("train/wrap_share", *m.wrap_share);
+  if (m.gpu_memory_mb) scalars.emplace_back("train/gpu_memory_mb", *m.gpu_memory_mb);
   return scalars;
 }
 

@@ -77,6 +77,11 @@ void limit_threads() {
     at::set_num_threads(usable);
 }
 
+std::optional<double> take_peak_mb(at::Device device) {
+  const auto memory = gpu_memory(device, /*restart=*/true);
+  return memory ? std::optional(memory->used / (1 << 20)) : std::nullopt;
+}
+
 HostMemory host_memory_for(at::Device device) {
   return device.is_cuda() ? HostMemory::pinned : HostMemory::pageable;
 }

@@ -33,6 +33,9 @@ std::string device_text(const DeviceChoice& choice, int workers);
 /// that a control group allows them. OMP_NUM_THREADS wins.
 void limit_threads();
 
+/// The most MiB that tensors took of a GPU since the last call, or the start; nothing on the CPU.
+std::optional<double> take_peak_mb(at::Device device);
+
 /// The memory of the host that batches for `device` are read into.
 HostMemory host_memory_for(at::Device device);
 

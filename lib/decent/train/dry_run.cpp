@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "decent/comm/cuda.h"
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/parallel/missing_gradients.h"
@@ -103,6 +104,7 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
           .notes = std::move(notices.notes),
           .warnings = std::move(notices.warnings),
           .peak_bytes = peak_bytes(),
+          .gpu = gpu_memory(run.task.device.device),
           .in_backward = updates_in_backward(run),
           .device = device_text(run.task.device, launch.world_size),
           .averages_weights = method_of(run).averages_weights,

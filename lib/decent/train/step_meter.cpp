@@ -68,7 +68,8 @@ void StepMeter::begin_line(const StepFacts& facts) {
                              .comm_wait_ms = 1e3 * facts.comm_wait_s / steps,
                              .data_wait_ms = 1e3 * interval_.data_wait_s / steps,
                              .grad_norm = facts.grad_norm,
-                             .loss_scale = facts.loss_scale};
+                             .loss_scale = facts.loss_scale,
+                             .gpu_memory_mb = facts.gpu_memory_mb};
   interval_ = {};
   const at::Tensor sums = at::tensor(summands_of(facts), at::kDouble);
   if (!facts.between) losses_.zero_();

@@ -23,9 +23,10 @@ struct StepFacts {
   std::optional<double> grad_norm = {};
   std::optional<double> loss_scale = {};
   std::optional<double> wrap_share = {};
-  std::int64_t update_samples = 0;  // of all workers
-  double comm_wait_s = 0;           // since the line before
-  bool between = false;             // not one of every so many steps, but the run's last one
+  std::int64_t update_samples = 0;           // of all workers
+  double comm_wait_s = 0;                    // since the line before
+  std::optional<double> gpu_memory_mb = {};  // MiB, the peak since then
+  bool between = false;  // not one of every so many steps, but the run's last one
 };
 
 /// A line is begun after its step and shown some steps later, once the mean over workers of its

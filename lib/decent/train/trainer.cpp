@@ -262,6 +262,7 @@ StepFacts Trainer::facts_of_step() const {
 void Trainer::begin_train_line() {
   StepFacts facts = facts_of_step();
   facts.comm_wait_s = parallel_->take_wait_seconds();
+  facts.gpu_memory_mb = take_peak_mb(run_.task.device.device);
   meter_.begin_line(facts);
 }
 

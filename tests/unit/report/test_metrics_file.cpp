@@ -62,9 +62,10 @@ TEST(MetricsFile, WritesWhatOnlySomeRunsHaveAtTheEnd) {
   train.grad_norm = 0.5;
   train.loss_scale = 65536;
   train.wrap_share = 0.03125;
+  train.gpu_memory_mb = 1536.5;
   EXPECT_THAT(written([&](MetricsFile& f) { f.write(train); }),
               ::testing::EndsWith(R"("data_wait_ms":0.0,"grad_norm":0.5,"loss_scale":65536.0,)"
-                                  R"("wrap_share":0.03125})"
+                                  R"("wrap_share":0.03125,"gpu_memory_mb":1536.5})"
                                   "\n"));
 }
 

@@ -71,7 +71,8 @@ TEST(StepMeter, GivesMeansOverTheStepsSinceTheLineBefore) {
     StepMeter meter(world, [&](const TrainMetrics& line) { lines.push_back(line); });
     for (const double seconds : {0.25, 0.75}) meter.add_step(0, seconds);
     meter.add_data_wait(0.125);
-    meter.begin_line({.step = 2, .update_samples = 64, .comm_wait_s = 0.25});
+    meter.begin_line(
+        {.step = 2, .update_samples = 64, .comm_wait_s = 0.25, .gpu_memory_mb = 512.5});
     meter.add_step(0, 2);
     meter.begin_line({.step = 3, .update_samples = 64});
     meter.finish_line(/*wait=*/true);
@@ -80,6 +81,8 @@ TEST(StepMeter, GivesMeansOverTheStepsSinceTheLineBefore) {
     EXPECT_EQ(lines.at(0).samples_per_s, 128);
     EXPECT_EQ(lines.at(0).data_wait_ms, 62.5);
     EXPECT_EQ(lines.at(0).comm_wait_ms, 125);
+    EXPECT_EQ(lines.at(0).gpu_memory_mb, 512.5);
+    EXPECT_EQ(lines.at(1).gpu_memory_mb, std::nullopt);
     EXPECT_EQ(lines.at(1).step_ms, 2000);
     EXPECT_EQ(lines.at(1).data_wait_ms, 0);
     EXPECT_FALSE(lines.at(1).grad_norm);

@@ -74,6 +74,8 @@ const CONSENSUS = "How far the workers' models are apart: the root mean square o
   "Gossip keeps it small, it shrinks with the learning rate, and at 0 all workers have the same model.";
 const ABOUT = {
   grad_norm: {title: "Gradient norm", note: "Before clipping, the mean over workers."},
+  gpu_memory_mb: {title: "Memory of the GPU", unit: "MiB, on rank 0", zero: true,
+                  note: "The most that tensors took since the line before. LibTorch holds more, and CUDA needs some itself."},
   loss_scale: {title: "Loss scale", note: "The factor by which float16 training multiplies its loss."},
   wrap_share: {title: "Wrap share", percent: true,
                note: "Of the differences sent in a few bits, the share that the codes got wrong because copies were too far apart."},
