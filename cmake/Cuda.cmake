@@ -60,9 +60,13 @@ elseif(cuda_problem)
   message(FATAL_ERROR "DECENT_CUDA is ${DECENT_CUDA}, but ${cuda_problem}.")
 endif()
 
-# Turing, Ampere (A100) and Hopper as machine code; the last as PTX, too, which drivers compile for later GPUs.
+# Turing, Ampere (A100), Hopper and, where nvcc knows them, both kinds of Blackwell (B200, RTX 50) as machine code; Hopper
+# as PTX, too, which drivers compile for others, at the first start.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 75-real 80-real 90)
+  if(nvcc_release VERSION_GREATER_EQUAL 12.8)
+    list(APPEND CMAKE_CUDA_ARCHITECTURES 100-real 120-real)
+  endif()
 endif()
 # LibTorch's own libcudart, below: two runtimes in one process would each have a context of their own. It also lets
 # CMake's trial program link, as the wheel's libcudart lacks the name that a linker looks for.
