@@ -251,8 +251,20 @@ def save_net(kind: str, path: Path) -> None:
         def forward(self, x: Tensor) -> Tensor:
             return self.fc(x.flatten(1)) + torch.tensor([float(i) for i in range(10)])
 
-    net = {"index": Looks, "cpu": OnCpu, "constant": Shifts}[kind]()
-    made = torch.jit.trace(net, torch.zeros(4, 1, 8, 8)) if kind == "constant" else torch.jit.script(net)
+    class Attends(Net):
+        """Its shapes are computed with constants, and 2 is one of activations, too."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(8, 2)
+
+        def forward(self, x: Tensor) -> Tensor:
+            rows = 2 * x.view(x.shape[0] // 2 * 2, 8, 8)
+            return self.fc(self.attention(rows, rows, rows, need_weights=False)[0].flatten(1))
+
+    net = {"index": Looks, "cpu": OnCpu, "constant": Shifts, "attention": Attends}[kind]()
+    is_traced = kind in ("constant", "attention")
+    made = torch.jit.trace(net, torch.zeros(4, 1, 8, 8)) if is_traced else torch.jit.script(net)
     made.save(str(path))
 
 
@@ -271,14 +283,22 @@ def test_tensors_made_on_the_cpu_are_explained(tmp_path: Path) -> None:
     train(tmp_path / "cpu", on("cpu", recipe(tmp_path / "net.pt")))
 
 
-def test_constants_of_a_recorded_model_come_along(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["constant", "attention"])
+def test_constants_of_a_recorded_model_come_along(kind: str, tmp_path: Path) -> None:
     import torch
 
-    save_net("constant", tmp_path / "net.pt")
+    save_net(kind, tmp_path / "net.pt")
     run = train(tmp_path / "run", on("cuda", recipe(tmp_path / "net.pt")))
     model = torch.jit.load(str(run.folder / "model.pt"))
     assert model(torch.zeros(2, 1, 8, 8)).device.type == "cpu"
     assert_close(run, train(tmp_path / "cpu", on("cpu", recipe(tmp_path / "net.pt"))), rtol=1e-4)
+
+
+@pytest.mark.parametrize("ending", [".onnx", ".pt2"])
+def test_an_export_is_checked_where_the_model_is(ending: str, tmp_path: Path) -> None:
+    """In its memory format and without what makes a GPU fast: cuDNN's algorithms may differ by more than the check allows."""
+    settings = on("cuda", recipe(DIGITS_CNN.with_suffix(ending)), model={"memory_format": "channels_last", "fast_math": True})
+    assert (train(tmp_path, settings).folder / f"model{ending}").exists()
 
 
 def test_want_of_memory_is_told(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ constexpr const char* kName = "normalize";
 
 // [1, C, 1, ..] for a batch [B, C, ..].
 at::Tensor by_place(const std::vector<double>& values, const at::Tensor& batch) {
-  const at::Tensor tensor = at::tensor(values, at::kDouble).to(batch.device());
-  if (values.size() == 1) return tensor.reshape({});
+  const at::Tensor tensor = at::tensor(values, at::kDouble);
+  if (values.size() == 1) return tensor.reshape({});  // which a kernel takes as an argument
   std::vector<std::int64_t> shape(static_cast<std::size_t>(batch.dim()), 1);
   shape.at(1) = tensor.numel();
-  return tensor.reshape(shape);
+  return tensor.reshape(shape).to(batch.device());
 }
 
 std::vector<Scaling> scalings_of(const std::vector<Normalization>& normalizations) {

@@ -1,6 +1,8 @@
 #include "decent/train/buffer_backup.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_copy.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/isfinite.h>
 
 namespace decent {
@@ -10,16 +12,16 @@ BufferBackup::BufferBackup(const NamedTensors& buffers, bool may_overflow) {
   const at::NoGradGuard no_grad;
   for (const auto& [name, buffer] : buffers) {
     if (!buffer.is_floating_point()) continue;
-    buffers_.emplace_back(name, buffer);
-    copies_.emplace_back(name, buffer.clone());
+    buffers_.push_back(buffer);
+    copies_.push_back(at::empty_like(buffer));
   }
+  if (!buffers_.empty()) at::_foreach_copy_(copies_, buffers_);  // on a GPU one kernel for many
 }
 
 void BufferBackup::restore_non_finite() const {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    const at::Tensor& buffer = buffers_[i].second;
-    if (!buffer.isfinite().all().item<bool>()) buffer.copy_(copies_[i].second);
+    if (!buffers_[i].isfinite().all().item<bool>()) buffers_[i].copy_(copies_[i]);
   }
 }
 

@@ -2,6 +2,8 @@
 // What a model's buffers were before a step that may overflow: a forward whose values leave float16
 // puts infinities into running means, for good.
 
+#include <vector>
+
 #include "decent/parallel/named_tensors.h"
 
 namespace decent {
@@ -15,8 +17,8 @@ class BufferBackup {
   void restore_non_finite() const;
 
  private:
-  NamedTensors buffers_;
-  NamedTensors copies_;
+  std::vector<at::Tensor> buffers_;
+  std::vector<at::Tensor> copies_;
 };
 
 }  // namespace decent
