@@ -53,7 +53,7 @@ def code_in(fatbin: bytes) -> list[tuple[int, int]]:
 
 
 def test_code_for_every_architecture() -> None:
-    """Machine code for Turing, Ampere and Hopper; PTX of the last, which drivers compile for later GPUs."""
+    """Machine code for Turing, Ampere, Hopper and Blackwell; PTX of Hopper, which drivers compile for other GPUs."""
     assert set(code_in(section(b".nv_fatbin"))) == {
         (MACHINE_CODE, 75), (MACHINE_CODE, 80), (MACHINE_CODE, 90), (MACHINE_CODE, 100), (MACHINE_CODE, 120), (PTX, 90)}
 
