@@ -10,19 +10,23 @@
 
 namespace decent {
 
+/// For done_within(): calls `work`. What it throws is lost, as nobody waits for it any more.
+inline void call_and_tell(const std::shared_ptr<std::promise<void>>& over,
+                          std::function<void()> work) {
+  try {
+    work();
+  } catch (...) {
+  }
+  work = nullptr;
+  over->set_value();
+}
+
 /// Calls `work` in a thread of its own, and returns when it is over or after `most`; whether it was
-/// over. After `most` the thread, and what `work` holds, are left to themselves. What `work` throws
-/// is lost.
+/// over. After `most` the thread, and what `work` holds, are left to themselves. (The thread runs a
+/// function, as the library for GPUs would export the type of a lambda.)
 inline bool done_within(std::chrono::milliseconds most, std::function<void()> work) {
   const auto over = std::make_shared<std::promise<void>>();
-  std::thread([over, work = std::move(work)]() mutable {
-    try {
-      work();
-    } catch (...) {  // nobody waits for it any more
-    }
-    work = nullptr;
-    over->set_value();
-  }).detach();
+  std::thread(call_and_tell, over, std::move(work)).detach();
   return over->get_future().wait_for(most) == std::future_status::ready;
 }
 
