@@ -259,8 +259,8 @@ def save_net(kind: str, path: Path) -> None:
             self.attention = nn.MultiheadAttention(8, 2)
 
         def forward(self, x: Tensor) -> Tensor:
-            rows = 2 * x.view(x.shape[0] // 2 * 2, 8, 8)
-            return self.fc(self.attention(rows, rows, rows, need_weights=False)[0].flatten(1))
+            halves = 2 * x.view(x.shape[0] * 2, 4, 8)
+            return self.fc(self.attention(halves, halves, halves, need_weights=False)[0].view(x.shape[0], 64))
 
     net = {"index": Looks, "cpu": OnCpu, "constant": Shifts, "attention": Attends}[kind]()
     is_traced = kind in ("constant", "attention")
