@@ -59,8 +59,8 @@ def traced(folder: Path) -> None:
 
 def weights_only(folder: Path) -> None:
     """A recipe for weights that are made where it is run (step 10): `python make_inputs.py FOLDER MILLIONS`."""
-    recipe = {"model": {"path": "weights.pt", "device": "cuda", "loss": "model"},
-              "data": {"train": {"format": "safetensors", "path": "bad.safetensors", "fields": {"x": "x"}}, "batch_size": 2},
+    recipe = {"model": {"path": "weights.pt", "device": "cuda", "loss": "output"},
+              "data": {"train": {"format": "safetensors", "path": "bad.safetensors"}, "batch_size": 2},
               "train": {"steps": 20}, "log": {"every_steps": 1}, "checkpoint": {"every_steps": 10}}
     (folder / "weights.yaml").write_text(json.dumps(recipe))
 

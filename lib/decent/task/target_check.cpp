@@ -207,8 +207,9 @@ void throw_for_batch(const Task& task, const DataSet& data, std::span<const std:
   if (step && samples_text.empty()) {
     std::vector<std::string> numbers;
     for (const std::int64_t sample : samples) numbers.push_back(std::to_string(sample));
-    samples_text = ".\nThe batch is of the samples " + some_of(numbers, kShown) +
-                   (data.files.empty() ? "" : " of " + data.files) + ", counted from 0";
+    samples_text = std::string(text.ends_with('.') ? "" : ".") + "\nThe batch is of the samples " +
+                   some_of(numbers, kShown) + (data.files.empty() ? "" : " of " + data.files) +
+                   ", counted from 0";
   }
   throw UserError(where + data.key + ": " + text + samples_text);
 }

@@ -29,9 +29,9 @@ const TypedModuloKernels<T>& kernels_on(at::Device device) {
 template <typename T>
 at::Tensor copy_of_model(unsigned number) {
   std::mt19937 common(1), own(2 + number);
-  std::normal_distribution<double> normal;
+  std::normal_distribution<double> weight, difference;  // each keeps a number for its next call
   std::vector<T> values(kNumel);
-  for (T& value : values) value = static_cast<T>(normal(common) + 2e-3 * normal(own));
+  for (T& value : values) value = static_cast<T>(weight(common) + 2e-3 * difference(own));
   return at::from_blob(values.data(), {kNumel}, kDtype<T>).clone();
 }
 
