@@ -42,7 +42,7 @@ def message(ended: list[Ended], code: int) -> str:
     return "".join(e.err for e in ended)
 
 
-def seen(*numbers: int) -> dict[str, str]:
+def seen(*numbers: float) -> dict[str, str]:
     return fake_gpus() | {"CUDA_VISIBLE_DEVICES": ",".join(map(str, numbers))}
 
 
@@ -65,6 +65,20 @@ def test_one_gpu_that_all_workers_see_is_not_their_own(tmp_path: Path) -> None:
     assert_says(told, "there is 1 GPU for 2 workers", "NCCL_HOSTID")
     run = train(tmp_path / "auto", merged(SHORT, {"model": {"device": "auto"}}), [seen(3), seen(3)])
     assert "device   cpu" in run.ended[0].out
+
+
+def test_parts_of_one_gpu_are_not_for_nccl(tmp_path: Path) -> None:
+    """As MIG makes them: NCCL refuses a GPU that it sees twice, and looks at the place on the bus."""
+    parts = [seen(3.0), seen(3.1)]
+    run = train(tmp_path, SHORT, parts)
+    assert "device   cuda (host memory), exchange by gloo" in run.ended[0].out
+    by_nccl = merged(SHORT, {"parallel": {"backend": "nccl"}})
+    told = message(attempt(tmp_path / "nccl", by_nccl, gpus=parts), 2)
+    assert told.count("error:") == 1
+    assert_says(told, "parts of one GPU (MIG)", "backend gloo", "NCCL_HOSTID")
+    named = [{**part, "NCCL_HOSTID": f"host{rank}"} for rank, part in enumerate(parts)]
+    run = train(tmp_path / "named", by_nccl, named)
+    assert "exchange by nccl" in run.ended[0].out
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -97,28 +111,29 @@ def test_a_failed_connection_is_worth_another_start(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(hosts.why_not() is not None, reason=str(hosts.why_not()))
 @pytest.mark.parametrize(("workers", "variables", "told"), [
-    (2, {}, "nccl and gloo"), (1, {}, "gloo"), (2, {"NCCL_NET": "fast"}, "nccl"), (2, {"NCCL_NET": "Socket"}, "nccl and gloo")])
-def test_the_network_between_machines_decides(workers: int, variables: dict, told: str, tmp_path: Path) -> None:
-    """Sums of two numbers have one order: the same bits whatever carries them."""
-    own = merged(SHORT, {"parallel": {"topology": "one-peer-exp"}})
+    ((2, 2), {}, "nccl and gloo"), ((2, 1), {}, "nccl and gloo"), ((1, 1), {}, "gloo"),
+    ((2, 2), {"NCCL_NET": "fast"}, "nccl"), ((2, 2), {"NCCL_NET": "Socket"}, "nccl and gloo")])
+def test_the_network_between_machines_decides(workers: tuple, variables: dict, told: str, tmp_path: Path) -> None:
+    """Sums of two numbers have one order, and larger ones over both machines are gloo's: the same bits whatever carries them."""
+    own = merged(SHORT, {"parallel": {"topology": "complete" if sum(workers) == 3 else "one-peer-exp"}})
     with hosts.hosts(2) as made:
         def run(name: str, changes: dict, **more: object) -> list[Ended]:
             config = write_recipe(tmp_path / name, merged(own, changes))
             port = free_port()
             ranks = itertools.count()
             commands, environments = [], []
-            for host in made:
-                for local in range(workers):
+            for host, here in zip(made, workers):
+                for local in range(here):
                     commands.append([*host.prefix, str(PROGRAM), "--config", str(config)])
-                    environments.append(environment(**fake_gpus(workers), **more, **{
-                        **launcher_variables(next(ranks), 2 * workers, port, local=workers),
+                    environments.append(environment(**fake_gpus(here), **more, **{
+                        **launcher_variables(next(ranks), sum(workers), port, local=here),
                         "LOCAL_RANK": local, "MASTER_ADDR": made[0].address}))
             return run_commands(commands, environments, tmp_path / name)
 
         runs = {}
         for name, changes, more in (("auto", {}, variables), ("gloo", {"parallel": {"backend": "gloo"}}, {})):
             ended = run(name, changes, **more)
-            assert [e.code for e in ended] == [0] * 2 * workers, "\n".join(e.err + e.out for e in ended)
+            assert [e.code for e in ended] == [0] * sum(workers), "\n".join(e.err + e.out for e in ended)
             runs[name] = Run(tmp_path / name / "run", ended)
     assert f"device   cuda (host memory), exchange by {told}" in runs["auto"].ended[0].out.splitlines()
     assert_same_run(runs["auto"], runs["gloo"])

@@ -37,13 +37,14 @@ DECENT_CUDA_EXPORT void decent_cuda_device_name(int index, std::string* name) {
   *name = "host memory";
 }
 
-// The number in CUDA_VISIBLE_DEVICES is the GPU's own.
-DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id) {
+// The number in CUDA_VISIBLE_DEVICES is the GPU's own; 3.0 and 3.1 are parts of GPU 3.
+DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id, std::string* card) {
   check_index(index);
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
   std::istringstream list(visible == nullptr ? "" : visible);
   *id = std::to_string(index);
   for (int i = 0; visible != nullptr && i <= index; ++i) std::getline(list, *id, ',');
+  *card = id->substr(0, id->find('.'));
 }
 
 // Reserves what is used, of a GPU of 1 GiB where it is not given another size.

@@ -3,29 +3,23 @@
 #include <map>
 #include <utility>
 
+#include "decent/comm/forwarding.h"
+
 namespace decent {
 namespace {
 
-class MachinesCommunicator : public Communicator {
+// The sums of its members are those of `all`.
+class MachinesCommunicator : public ForwardingCommunicator {
  public:
   MachinesCommunicator(std::shared_ptr<Communicator> all, std::shared_ptr<Communicator> local,
                        const std::vector<int>& local_members)
-      : all_(std::move(all)), local_(std::move(local)) {
+      : ForwardingCommunicator(std::move(all)), local_(std::move(local)) {
     for (const int member : local_members)
       local_number_.emplace(member, static_cast<int>(local_number_.size()));
   }
 
-  int rank() const override { return all_->rank(); }
-  int size() const override { return all_->size(); }
-
-  Pending all_reduce_sum(const at::Tensor& tensor) override { return all_->all_reduce_sum(tensor); }
-  Pending broadcast(const at::Tensor& tensor, int root) override {
-    return all_->broadcast(tensor, root);
-  }
-  void barrier() override { all_->barrier(); }
-
   Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
-    if (!is_local(peer)) return all_->exchange(send, receive, peer, tag);
+    if (!is_local(peer)) return group().exchange(send, receive, peer, tag);
     return local_->exchange(send, receive, local_number_.at(peer), tag);
   }
 
@@ -37,11 +31,9 @@ class MachinesCommunicator : public Communicator {
 
   std::shared_ptr<PendingReceived> exchange_views(const at::Tensor& send, int peer, int tag,
                                                   const Room& room) override {
-    if (!is_local(peer)) return all_->exchange_views(send, peer, tag, room);
+    if (!is_local(peer)) return group().exchange_views(send, peer, tag, room);
     return local_->exchange_views(send, local_number_.at(peer), tag, room);
   }
-
-  // sum_views: the sum of all, by all_reduce_sum.
 
   std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
     std::vector<int> in_local;  // numbers in local_
@@ -53,9 +45,9 @@ class MachinesCommunicator : public Communicator {
       in_new.push_back(static_cast<int>(i));
     }
     if (in_local.size() == members.size()) return local_->subgroup(in_local);
-    auto group = all_->subgroup(members);
-    if (in_local.size() < 2) return group;
-    return by_place(std::move(group), local_->subgroup(in_local), std::move(in_new));
+    auto made = group().subgroup(members);
+    if (in_local.size() < 2) return made;
+    return by_place(std::move(made), local_->subgroup(in_local), std::move(in_new));
   }
 
   void connect_pairs(const std::vector<int>& peers) override {
@@ -66,19 +58,18 @@ class MachinesCommunicator : public Communicator {
       if (!is_local(peer)) far.push_back(peer);
     }
     local_->connect_pairs(near);
-    all_->connect_pairs(far);
+    group().connect_pairs(far);
   }
   void drain(const std::function<bool()>& give_up) override {
     local_->drain(give_up);
-    all_->drain(give_up);
+    group().drain(give_up);
   }
 
  private:
   bool is_local(int peer) const { return local_number_.contains(peer); }
 
-  std::shared_ptr<Communicator> all_;
   std::shared_ptr<Communicator> local_;
-  std::map<int, int> local_number_;  // from numbers in all_ to those in local_
+  std::map<int, int> local_number_;  // from numbers in group() to those in local_
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "decent/comm/staging.h"
 #include "decent/core/cuda_library.h"
 #include "decent/core/error.h"
+#include "decent/core/host.h"
 
 namespace decent {
 namespace {
@@ -40,11 +41,13 @@ CudaDevices find_cuda_devices() {
   return devices;
 }
 
-std::vector<std::string> cuda_device_ids() {
-  std::vector<std::string> ids(static_cast<std::size_t>(find_cuda_devices().count));
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    cuda_function<decltype(decent_cuda_device_id)>("decent_cuda_device_id")(static_cast<int>(i),
-                                                                            &ids[i]);
+std::vector<GpuId> cuda_device_ids() {
+  std::vector<GpuId> ids(static_cast<std::size_t>(find_cuda_devices().count));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    cuda_function<decltype(decent_cuda_device_id)>("decent_cuda_device_id")(
+        static_cast<int>(i), &ids[i].id, &ids[i].card);
+    ids[i].card = host_name() + " " + ids[i].card;  // every machine counts its own bus
+  }
   return ids;
 }
 

@@ -29,9 +29,14 @@ struct CudaDevices {
 /// CUDA_VISIBLE_DEVICES does not hide all GPUs.
 CudaDevices find_cuda_devices();
 
-/// What tells these GPUs from all others: each one's UUID. Empty where find_cuda_devices() finds
-/// none.
-std::vector<std::string> cuda_device_ids();
+/// What tells a GPU from all others.
+struct GpuId {
+  std::string id;    // its UUID; parts of a GPU (MIG) have one each
+  std::string card;  // the same for the parts of a GPU, which NCCL takes for one
+};
+
+/// Those of the GPUs that find_cuda_devices() counts.
+std::vector<GpuId> cuda_device_ids();
 
 /// "NVIDIA H100 80GB HBM3".
 std::string cuda_device_name(int index);

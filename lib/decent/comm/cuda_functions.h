@@ -18,8 +18,8 @@ extern "C" {
 /// The number of GPUs; where it is 0, `problem` is why.
 int decent_cuda_device_count(std::string* problem);
 
-/// Its UUID.
-void decent_cuda_device_id(int index, std::string* id);
+/// The members of GpuId in comm/cuda.h; `card` by its place on the PCI bus.
+void decent_cuda_device_id(int index, std::string* id, std::string* card);
 
 /// See cuda_device_name(), gpu_memory(), use_cuda_device() in comm/cuda.h.
 void decent_cuda_device_name(int index, std::string* name);

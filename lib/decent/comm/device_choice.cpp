@@ -1,6 +1,8 @@
 #include "decent/comm/device_choice.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "decent/comm/cuda.h"
 #include "decent/core/error.h"
@@ -38,6 +40,13 @@ void refuse_shared_gpus(int gpus, const Launch& launch) {
                   kHostId);
 }
 
+void refuse_parts_of_gpus() {
+  throw UserError(
+      "NCCL needs a whole GPU for each worker, and some workers have parts of one GPU (MIG):\n"
+      "choose backend gloo, or give each worker a value of its own of the variable " +
+      std::string(kHostId));
+}
+
 // Whether workers would have to share GPUs.
 bool are_too_few(int gpus, const Launch& launch) {
   return gpus < launch.local_world_size && !(launch.own_gpus && gpus > 0);
@@ -47,13 +56,16 @@ bool are_too_few(int gpus, const Launch& launch) {
 DeviceChoice choose_gpu(BackendRequest backend, int gpus, const Launch& launch,
                         const Machine& machine) {
   const bool shared = are_too_few(gpus, launch);
-  const Backend chosen = backend == BackendRequest::gloo ? Backend::gloo : Backend::nccl;
-  if (shared && chosen == Backend::nccl && !machine.gpus_may_be_shared)
-    refuse_shared_gpus(gpus, launch);
+  const bool must_differ = !machine.gpus_may_be_shared;
+  const bool parts = launch.parts_of_gpus && must_differ;
+  const bool by_gloo =
+      backend == BackendRequest::gloo || (backend == BackendRequest::automatic && parts);
+  if (!by_gloo && shared && must_differ) refuse_shared_gpus(gpus, launch);
+  if (!by_gloo && parts) refuse_parts_of_gpus();
   const int index = gpus < launch.local_world_size && !shared ? 0 : launch.local_rank % gpus;
   machine.use_gpu(index);
   return {.device = c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(index)),
-          .backend = chosen,
+          .backend = by_gloo ? Backend::gloo : Backend::nccl,
           .by_network = backend == BackendRequest::automatic};
 }
 
@@ -80,6 +92,24 @@ DeviceChoice choose_device_of(const Machine& machine, DeviceRequest device, Back
     return choice;
   }
   return choose_gpu(backend, found.count, launch, machine);
+}
+
+void compare_gpus(const std::vector<std::vector<GpuId>>& seen, Launch& launch) {
+  std::map<std::string, int> workers;  // that see a GPU
+  for (const auto& gpus : seen) {
+    for (const GpuId& gpu : gpus) ++workers[gpu.id];
+  }
+  launch.own_gpus = launch.parts_of_gpus = false;
+  std::map<std::string, std::size_t> owners;  // of a card or of a part of it
+  for (std::size_t rank = 0; rank < seen.size(); ++rank) {
+    const bool own = std::all_of(seen[rank].begin(), seen[rank].end(),
+                                 [&](const GpuId& gpu) { return workers[gpu.id] == 1; });
+    if (!own || seen[rank].empty()) continue;
+    if (static_cast<int>(rank) == launch.rank) launch.own_gpus = true;
+    for (const GpuId& gpu : seen[rank]) {
+      if (owners.emplace(gpu.card, rank).first->second != rank) launch.parts_of_gpus = true;
+    }
+  }
 }
 
 DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const Launch& launch) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "decent/comm/launch.h"
 
@@ -44,10 +45,15 @@ struct DeviceChoice {
 /// met: there is no GPU; NCCL with the CPU; fewer GPUs than workers on this machine, unless gloo
 /// carries the tensors or NCCL_HOSTID allows NCCL to share GPUs. Workers that share GPUs get GPU
 /// local rank mod the number of GPUs. A worker that sees GPUs of its own (Launch::own_gpus) gets
-/// the first of them, however few they are.
+/// the first of them, however few they are. NCCL takes parts of a GPU (Launch::parts_of_gpus) for
+/// one GPU twice: with these, gloo is the automatic choice, and NCCL needs NCCL_HOSTID.
 DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const Launch& launch);
 
 struct CudaDevices;  // comm/cuda.h
+struct GpuId;
+
+/// Sets own_gpus and parts_of_gpus of `launch`. `seen`: the GPUs that each worker sees, by rank.
+void compare_gpus(const std::vector<std::vector<GpuId>>& seen, Launch& launch);
 
 /// The calls to the machine that choose_device() makes.
 struct Machine {

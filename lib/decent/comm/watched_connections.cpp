@@ -5,37 +5,24 @@
 #include <thread>
 #include <utility>
 
+#include "decent/comm/forwarding.h"
+
 namespace decent {
 namespace {
 
-class WatchedCommunicator : public Communicator {
+class WatchedCommunicator : public ForwardingCommunicator {
  public:
   WatchedCommunicator(std::shared_ptr<Communicator> group, Connecting connecting)
-      : group_(std::move(group)), connecting_(std::move(connecting)) {}
-
-  int rank() const override { return group_->rank(); }
-  int size() const override { return group_->size(); }
-  Pending all_reduce_sum(const at::Tensor& tensor) override {
-    return group_->all_reduce_sum(tensor);
-  }
-  Pending broadcast(const at::Tensor& tensor, int root) override {
-    return group_->broadcast(tensor, root);
-  }
-  Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
-    return group_->exchange(send, receive, peer, tag);
-  }
-  void barrier() override { group_->barrier(); }
-  void drain(const std::function<bool()>& give_up) override { group_->drain(give_up); }
+      : ForwardingCommunicator(std::move(group)), connecting_(std::move(connecting)) {}
 
   std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
-    return watch_connections([&] { return group_->subgroup(members); }, connecting_);
+    return watch_connections([&] { return group().subgroup(members); }, connecting_);
   }
   void connect_pairs(const std::vector<int>& peers) override {
-    connecting_([&] { group_->connect_pairs(peers); });
+    connecting_([&] { group().connect_pairs(peers); });
   }
 
  private:
-  std::shared_ptr<Communicator> group_;
   Connecting connecting_;
 };
 

@@ -31,6 +31,7 @@ namespace decent {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Endpoint, address, port)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ArenaAddress, process, descriptor, token, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuId, id, card)
 
 namespace {
 
@@ -360,17 +361,8 @@ void World::connecting_gpus(const std::function<void()>& step) {
 
 void World::compare_gpus(bool wanted) {
   if (launch_.world_size == 1) return;
-  using Ids = std::vector<std::string>;
-  const std::vector<Ids> seen = gather("gpus", wanted ? cuda_device_ids() : Ids());
-  const Ids& own = seen[static_cast<std::size_t>(launch_.rank)];
-  const auto sees_none_of_own = [&](const Ids& ids) {
-    return std::find_first_of(ids.begin(), ids.end(), own.begin(), own.end()) == ids.end();
-  };
-  launch_.own_gpus = !own.empty();
-  for (int rank = 0; rank < launch_.world_size; ++rank) {
-    if (rank != launch_.rank && !sees_none_of_own(seen[static_cast<std::size_t>(rank)]))
-      launch_.own_gpus = false;
-  }
+  const auto own = [&] { return wanted ? cuda_device_ids() : std::vector<GpuId>(); };
+  decent::compare_gpus(agree("gpus", own), launch_);
 }
 
 }  // namespace decent

@@ -70,9 +70,9 @@ class World {
   /// print why.
   void leave_after_rank_0();
 
-  /// Finds out whether this worker's GPUs are seen by no other worker, as where a launcher shows
-  /// each its own (Launch::own_gpus). `wanted`: whether this worker may use a GPU; otherwise it
-  /// looks at none. Collective. Call it before a device is chosen.
+  /// Finds out which workers see GPUs that no other worker sees, as where a launcher shows each its
+  /// own (Launch::own_gpus, parts_of_gpus). `wanted`: whether this worker may use a GPU; otherwise
+  /// it looks at none. Collective. Call it before a device is chosen.
   void compare_gpus(bool wanted);
 
   /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU, and

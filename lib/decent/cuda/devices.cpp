@@ -75,7 +75,7 @@ DECENT_CUDA_EXPORT void decent_cuda_device_name(int index, std::string* name) {
   *name = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index))->name;
 }
 
-DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id) {
+DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id, std::string* card) {
   check_index(index);
   const auto* properties = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
   id->clear();
@@ -84,6 +84,8 @@ DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id) {
     const auto value = static_cast<unsigned char>(byte);
     *id += {kDigits[value / 16], kDigits[value % 16]};
   }
+  *card = std::to_string(properties->pciDomainID) + ":" + std::to_string(properties->pciBusID) +
+          ":" + std::to_string(properties->pciDeviceID);
 }
 
 DECENT_CUDA_EXPORT void decent_cuda_memory(int index, bool restart, decent::GpuMemory* memory) {

@@ -22,12 +22,14 @@ struct Imagined {
   CudaDevices gpus;
   bool shared = false;
   bool own_gpus = false;
+  bool parts_of_gpus = false;
   int asked = 0;
   std::vector<int> used = {};
 
   DeviceChoice choose(DeviceRequest device, BackendRequest backend, int worker, int workers) {
     Launch launch = testing::launch_of(worker, workers, /*port=*/1);
     launch.own_gpus = own_gpus;
+    launch.parts_of_gpus = parts_of_gpus;
     return choose_device_of({.find_gpus =
                                  [this] {
                                    ++asked;
@@ -157,6 +159,65 @@ TEST(ChooseDevice, TakesTheFirstOfGpusThatNobodyElseSees) {
   EXPECT_FALSE(by_nccl.by_network);  // it was asked for
   machine.gpus = {.problem = kNoDriver};
   expect_cpu(machine.choose(DeviceRequest::automatic, BackendRequest::automatic, 1, 4));
+}
+
+TEST(ChooseDevice, TakesGlooBetweenPartsOfGpus) {
+  Imagined machine = with_gpus(1);
+  machine.own_gpus = machine.parts_of_gpus = true;
+  for (const DeviceRequest request : {DeviceRequest::automatic, DeviceRequest::cuda}) {
+    expect_gpu(machine.choose(request, BackendRequest::automatic, 1, 2), 0, Backend::gloo);
+    expect_gpu(machine.choose(request, BackendRequest::gloo, 1, 2), 0, Backend::gloo);
+  }
+  machine.shared = true;
+  expect_gpu(machine.choose(DeviceRequest::cuda, BackendRequest::automatic, 1, 2), 0,
+             Backend::nccl);
+  expect_gpu(machine.choose(DeviceRequest::cuda, BackendRequest::nccl, 1, 2), 0, Backend::nccl);
+  // Workers with whole GPUs choose what the others do.
+  machine = with_gpus(4);
+  machine.parts_of_gpus = true;
+  expect_gpu(machine.choose(DeviceRequest::cuda, BackendRequest::automatic, 1, 2), 1,
+             Backend::gloo);
+  machine.used.clear();
+  const std::string text = machine.refusal(DeviceRequest::cuda, BackendRequest::nccl, 2);
+  EXPECT_THAT(text, HasSubstr("parts of one GPU (MIG)"));
+  EXPECT_THAT(text, HasSubstr("backend gloo"));
+  EXPECT_THAT(text, HasSubstr("NCCL_HOSTID"));
+}
+
+// By worker: own GPUs or not, and a mark where some workers' are parts of one GPU.
+std::string compared(const std::vector<std::vector<GpuId>>& seen) {
+  std::string text;
+  for (int rank = 0; rank < static_cast<int>(seen.size()); ++rank) {
+    Launch launch = testing::launch_of(rank, static_cast<int>(seen.size()), /*port=*/1);
+    launch.own_gpus = launch.parts_of_gpus = true;  // which it is to say, whatever was there
+    compare_gpus(seen, launch);
+    text += launch.own_gpus ? "own" : "-";
+    text += launch.parts_of_gpus ? "* " : " ";
+  }
+  return text;
+}
+
+TEST(CompareGpus, FindsWhoSeesGpusThatNobodyElseSees) {
+  const GpuId a = {"a", "x 1"};
+  const GpuId b = {"b", "x 2"};
+  const GpuId elsewhere = {"c", "y 1"};
+  EXPECT_EQ(compared({{a}, {b}, {elsewhere}}), "own own own ");
+  EXPECT_EQ(compared({{a, b}, {elsewhere}}), "own own ");
+  EXPECT_EQ(compared({{a, b}, {a, b}, {elsewhere}}), "- - own ");
+  EXPECT_EQ(compared({{a, b}, {b}}), "- - ");
+  EXPECT_EQ(compared({{a}, {}}), "own - ");
+  EXPECT_EQ(compared({{}, {}}), "- - ");
+}
+
+TEST(CompareGpus, FindsPartsOfOneGpu) {
+  const GpuId first = {"a", "x 1"};
+  const GpuId second = {"b", "x 1"};
+  const GpuId whole = {"c", "x 2"};
+  EXPECT_EQ(compared({{first}, {second}}), "own* own* ");
+  EXPECT_EQ(compared({{first}, {whole}, {second}}), "own* own* own* ");
+  EXPECT_EQ(compared({{first}, {whole}}), "own own ");
+  // Of one worker they are no matter of NCCL's.
+  EXPECT_EQ(compared({{first, second}, {whole}}), "own own ");
 }
 
 TEST(ChooseDevice, SharesGpusByNcclWhereItMay) {

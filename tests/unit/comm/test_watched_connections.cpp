@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "decent/comm/by_place.h"
+
 namespace decent {
 namespace {
 
@@ -34,6 +36,13 @@ TEST(Watch, TellsWhatIsTooLateWhileItStillRuns) {
   EXPECT_NE(by, std::this_thread::get_id());
 }
 
+class Event : public TimedEvent {
+ public:
+  void record() override {}
+  bool passed() override { return true; }
+  double seconds_since(TimedEvent&) override { return 0; }
+};
+
 // Counts what makes connections.
 class Connects : public Communicator {
  public:
@@ -47,6 +56,9 @@ class Connects : public Communicator {
     return std::make_shared<Connects>(pairs_);
   }
   void barrier() override {}
+  std::unique_ptr<TimedEvent> timed_event(const at::Tensor&) override {
+    return std::make_unique<Event>();
+  }
   void connect_pairs(const std::vector<int>& peers) override {
     pairs_ += static_cast<int>(peers.size());
   }
@@ -72,6 +84,15 @@ TEST(WatchedConnections, AreAllThatAGroupMakesLater) {
   inner->all_reduce_sum({});
   inner->barrier();
   EXPECT_EQ(watched, 4);
+  // What has a default is the group's, too.
+  EXPECT_NE(inner->timed_event({}), nullptr);
+}
+
+TEST(ByPlace, TimesTheDeviceOfAll) {
+  int pairs = 0;
+  const auto all = std::make_shared<Connects>(pairs);
+  const auto world = by_place(all, all->subgroup({0, 1}), {0, 1});
+  EXPECT_NE(world->timed_event({}), nullptr);
 }
 
 }  // namespace
