@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from gpus import FAKE_WHY_NOT, ONE_GPU
 from program import ROOT
 from runs import attempt, merged, recipe, train
 
@@ -29,9 +30,11 @@ def test_every_field_is_named(tmp_path: Path) -> None:
         assert [each.code for each in ended] == [0], ended[0].err
     written: dict[str, set[str]] = {"train": set(), "eval": set(), "end": set()}
     early = train(tmp_path / "early", merged(own, {"train": {"stop": {"patience": 1, "min_delta": 1000}}, "eval": {"every_steps": 2}}))
-    for run in (clipped, scaled, coded, early):
+    on_gpu = [] if FAKE_WHY_NOT else [train(tmp_path / "gpu", recipe(model={"device": "cuda"}), **ONE_GPU)]
+    for run in (clipped, scaled, coded, early, *on_gpu):
         for line in run.metrics:
             written[line["kind"]] |= line.keys() - {"kind"}
-    assert written["train"] == named("train")
+    without_gpu = {"gpu_memory_mb"} if FAKE_WHY_NOT else set()
+    assert written["train"] == named("train") - without_gpu
     assert written["eval"] == named("eval")
     assert all(f"`{field}`" in PAGE.split("## Lines of kind `end`")[1] for field in written["end"])
