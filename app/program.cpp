@@ -64,21 +64,26 @@ Recipe recipe_of(const Program& program, const CommandFiles& files,
   return with_kept_statistics(std::move(recipe), files.checkpoint);
 }
 
-// `prepare` does what the recipe asks for and gives the model, whose own files must not be written
-// over either.
-void agree_on_setup(Program& program, Purpose purpose,
-                    const std::function<const Model&(const Recipe&, const LearnedData*)>& prepare) {
+// Before a device is chosen. An error in the recipe is told later, by all workers together.
+void compare_gpus(Program& program, Purpose purpose) {
   const Recipe* recipe = program.recipe.get_if();
   program.world->compare_gpus(purpose != Purpose::model && recipe != nullptr &&
                               recipe->model.device != DeviceName::cpu);
   program.launch = program.world->launch();
+}
+
+// `prepare` does what the recipe asks for and gives the model, whose own files must not be written
+// over either.
+void agree_on_setup(Program& program, Purpose purpose,
+                    const std::function<const Model&(const Recipe&, const LearnedData*)>& prepare) {
+  compare_gpus(program, purpose);
   use_plain_executor();
   program.world->agree("setup", [&] {
     const CommandFiles files = files_of(program, purpose);
     check_outputs(files, program.recipe.get());
     const std::optional<LearnedData> known = known_data(program, files);
-    const Recipe whole = recipe_of(program, files, known);
-    check_outputs(files, whole, &prepare(whole, known ? &*known : nullptr));
+    const Recipe recipe = recipe_of(program, files, known);
+    check_outputs(files, recipe, &prepare(recipe, known ? &*known : nullptr));
   });
 }
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,17 +62,17 @@ def run_alone(*arguments: object, cwd: Path | None = None, **variables: object) 
 
 
 def run_workers(workers: int, *arguments: object, local: int | None = None, cwd: Path | None = None,
-                **variables: object) -> list[Ended]:
-    """The workers of one run, each with a launcher's variables; in the order of ranks."""
-    return run_each([list(arguments)] * workers, local=local, cwd=cwd, **variables)
+                own: Sequence[Mapping[str, object]] | None = None, **variables: object) -> list[Ended]:
+    """The workers of one run, each with a launcher's variables; in the order of ranks. Rank r has the variables own[r], too."""
+    return run_each([list(arguments)] * workers, local=local, cwd=cwd, own=own, **variables)
 
 
 def run_each(arguments: list[list[object]], local: int | None = None, cwd: Path | None = None,
-             **variables: object) -> list[Ended]:
+             own: Sequence[Mapping[str, object]] | None = None, **variables: object) -> list[Ended]:
     """As run_workers, rank r with arguments[r]."""
     workers, port = len(arguments), free_port()
-    commands = [[PROGRAM, *own] for own in arguments]
-    environments = [environment(**variables, **launcher_variables(rank, workers, port, local))
+    commands = [[PROGRAM, *its] for its in arguments]
+    environments = [environment(**{**variables, **(own[rank] if own else {})}, **launcher_variables(rank, workers, port, local))
                     for rank in range(workers)]
     return run_commands(commands, environments, cwd)
 

@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from gpus import ONE_GPU, WHY_NOT
-from program import PROGRAM, environment, free_port, launcher_variables, run_commands
+import runs
+from gpu_inputs import save_net, write_a_bad_sample
 from runs import (DIGITS, DIGITS_CNN, DIGITS_MLP, Run, assert_same_run, assert_same_weights, assert_says, error_message,
-                  merged, recipe, write_recipe)
-from tensors import read_safetensors, write_safetensors
+                  merged, recipe)
+from tensors import read_safetensors
 
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=f"no GPU to test on: {WHY_NOT}")
 
@@ -28,19 +29,17 @@ def on(device: str, base: dict, **changes: object) -> dict:
     return merged(merged(base, {"model": {"device": device}}), changes)
 
 
+def with_gpu(workers: int, variables: dict[str, object]) -> dict[str, object]:
+    """With the GPU in sight, and a name for each worker's host so that NCCL lets them share it."""
+    return {**ONE_GPU, "NCCL_SOCKET_IFNAME": "lo", **variables, "own": [{"NCCL_HOSTID": f"host-{rank}"} for rank in range(workers)]}
+
+
 def attempt(folder: Path, recipe: dict, *flags: object, workers: int = 1, **variables: object) -> list:
-    """As runs.attempt, with the GPU in sight, and a name for each worker's host so that NCCL lets them share it."""
-    command = [PROGRAM, "--config", write_recipe(folder, recipe), *flags]
-    port = free_port()
-    environments = [environment(**ONE_GPU, NCCL_HOSTID=f"host-{rank}", NCCL_SOCKET_IFNAME="lo",
-                                **launcher_variables(rank, workers, port), **variables) for rank in range(workers)]
-    return run_commands([command] * workers, environments, folder)
+    return runs.attempt(folder, recipe, *flags, workers=workers, **with_gpu(workers, variables))
 
 
 def train(folder: Path, recipe: dict, *flags: object, workers: int = 1, **variables: object) -> Run:
-    ended = attempt(folder, recipe, *flags, workers=workers, **variables)
-    assert [e.code for e in ended] == [0] * workers, "\n".join(e.err + e.out for e in ended)
-    return Run(folder / "run", ended)
+    return runs.train(folder, recipe, *flags, workers=workers, **with_gpu(workers, variables))
 
 
 def assert_close(a: Run, b: Run, rtol: float, first_step: int = 1) -> None:
@@ -212,10 +211,7 @@ def test_eval_only_and_export(tmp_path: Path) -> None:
 # ---- what only goes wrong on a GPU -----------------------------------------------------------------------------------
 
 def with_a_bad_sample(folder: Path, model: Path, sample: int, label: int = 0, pixel: float = 0.0) -> dict:
-    random = np.random.default_rng(1)
-    x, y = random.random((200, 1, 8, 8), np.float32), random.integers(0, 10, 200)
-    x[sample, 0, 0, 0], y[sample] = pixel, label
-    write_safetensors(folder / "data.safetensors", {"x": x, "y": y})
+    write_a_bad_sample(folder / "data.safetensors", sample, label, pixel)
     return recipe(model, folder / "data.safetensors", train={"steps": 50},
                   data={"shuffle": False, "batch_size": 4, "eval": DIGITS["test"]})
 
@@ -227,45 +223,6 @@ def test_a_class_out_of_range_is_named(wrong: int, sample: int, tmp_path: Path) 
     ended = attempt(tmp_path, on("cuda", with_a_bad_sample(tmp_path, DIGITS_MLP, sample, label=wrong)))
     assert ended[0].code == 2, ended[0].err
     assert_says(ended[0].err, f"the target has class {wrong}, the model's output has 10 classes: 0 to 9")
-
-
-def save_net(kind: str, path: Path) -> None:
-    import torch
-    from torch import Tensor, nn
-
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.fc = nn.Linear(64, 10)
-            self.words = nn.Embedding(4, 10)
-
-    class Looks(Net):
-        def forward(self, x: Tensor) -> Tensor:
-            return self.fc(x.flatten(1)) + self.words(x.flatten(1)[:, 0].long())
-
-    class OnCpu(Net):
-        def forward(self, x: Tensor) -> Tensor:
-            return self.fc(x.flatten(1)) + torch.arange(10)
-
-    class Shifts(Net):
-        def forward(self, x: Tensor) -> Tensor:
-            return self.fc(x.flatten(1)) + torch.tensor([float(i) for i in range(10)])
-
-    class Attends(Net):
-        """Its shapes are computed with constants, and 2 is one of activations, too."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.attention = nn.MultiheadAttention(8, 2)
-
-        def forward(self, x: Tensor) -> Tensor:
-            halves = 2 * x.view(x.shape[0] * 2, 4, 8)
-            return self.fc(self.attention(halves, halves, halves, need_weights=False)[0].view(x.shape[0], 64))
-
-    net = {"index": Looks, "cpu": OnCpu, "constant": Shifts, "attention": Attends}[kind]()
-    is_traced = kind in ("constant", "attention")
-    made = torch.jit.trace(net, torch.zeros(4, 1, 8, 8)) if is_traced else torch.jit.script(net)
-    made.save(str(path))
 
 
 @pytest.mark.parametrize("sample", [0, 137])

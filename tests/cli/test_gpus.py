@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import hosts
+import runs
 from gpus import FAKE_WHY_NOT, fake_gpus
 from program import PROGRAM, Ended, environment, free_port, launcher_variables, run_commands
 from runs import DIGITS_MLP, Run, assert_same_run, assert_says, merged, recipe, write_recipe
@@ -21,20 +22,14 @@ SHORT = recipe(DIGITS_MLP, model={"device": "cuda"}, eval={"every_steps": 6}, pa
 def attempt(folder: Path, recipe: dict, *flags: object, gpus: list[dict[str, str]], limit_s: float = 60,
             **variables: object) -> list[Ended]:
     """A worker for each of `gpus`, the GPUs that it sees."""
-    command = [PROGRAM, "--config", write_recipe(folder, recipe), *flags]
-    port = free_port()
-    environments = [environment(**own, **launcher_variables(rank, len(gpus), port), **variables)
-                    for rank, own in enumerate(gpus)]
     begin = time.monotonic()
-    ended = run_commands([command] * len(gpus), environments, folder)
+    ended = runs.attempt(folder, recipe, *flags, workers=len(gpus), own=gpus, **variables)
     assert time.monotonic() - begin < limit_s
     return ended
 
 
 def train(folder: Path, recipe: dict, gpus: list[dict[str, str]], **variables: object) -> Run:
-    ended = attempt(folder, recipe, gpus=gpus, **variables)
-    assert [e.code for e in ended] == [0] * len(gpus), "\n".join(e.err + e.out for e in ended)
-    return Run(folder / "run", ended)
+    return runs.train(folder, recipe, workers=len(gpus), own=gpus, **variables)
 
 
 def message(ended: list[Ended], code: int) -> str:
@@ -130,10 +125,10 @@ def test_the_network_between_machines_decides(workers: tuple, variables: dict, t
                         "LOCAL_RANK": local, "MASTER_ADDR": made[0].address}))
             return run_commands(commands, environments, tmp_path / name)
 
-        runs = {}
+        of = {}
         for name, changes, more in (("auto", {}, variables), ("gloo", {"parallel": {"backend": "gloo"}}, {})):
             ended = run(name, changes, **more)
             assert [e.code for e in ended] == [0] * sum(workers), "\n".join(e.err + e.out for e in ended)
-            runs[name] = Run(tmp_path / name / "run", ended)
-    assert f"device   cuda (host memory), exchange by {told}" in runs["auto"].ended[0].out.splitlines()
-    assert_same_run(runs["auto"], runs["gloo"])
+            of[name] = Run(tmp_path / name / "run", ended)
+    assert f"device   cuda (host memory), exchange by {told}" in of["auto"].ended[0].out.splitlines()
+    assert_same_run(of["auto"], of["gloo"])

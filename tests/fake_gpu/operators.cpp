@@ -27,13 +27,9 @@ namespace {
 using torch::jit::Stack;
 
 // For both kinds of tensors in one call.
-const std::set<std::string> kForBoth = {"aten::copy_",
-                                        "aten::index.Tensor",
-                                        "aten::index.Tensor_out",
-                                        "aten::index_put_",
-                                        "aten::_index_put_impl_",
-                                        "aten::_pack_padded_sequence",
-                                        "aten::set_.source_Storage_storage_offset"};
+const std::set<std::string> kForBoth = {
+    "aten::copy_",      "aten::index.Tensor",     "aten::index.Tensor_out",
+    "aten::index_put_", "aten::_index_put_impl_", "aten::_pack_padded_sequence"};
 
 // One call of an operator: which tensor of the CPU stands for which of the device.
 class Call {
@@ -224,8 +220,7 @@ TORCH_LIBRARY_IMPL(_, CUDA, m) {
 }
 
 TORCH_LIBRARY_IMPL(aten, CUDA, m) {
-  for (const char* name : {"copy_", "convolution_overrideable", "_convolution", "convolution",
-                           "convolution_backward", "_local_scalar_dense"}) {
+  for (const char* name : {"copy_", "convolution", "convolution_backward"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_host>());
   }
   m.impl("set_.source_Storage_storage_offset", &set_storage);

@@ -36,7 +36,7 @@ const decent::config::Names kNames = {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const decent::Environment nothing = [](const std::string&) { return std::nullopt; };
+    const decent::Variables nothing = [](const std::string&) { return std::nullopt; };
     const std::string text(reinterpret_cast<const char*>(data), size);
     const decent::Recipe recipe = decent::parse_recipe(text, "input.yaml", {}, kNames, nothing);
     // What is valid prints, and reads back to the same.

@@ -2,9 +2,10 @@
 
 #include <xxhash.h>
 
-#include <array>
 #include <cstdint>
 #include <new>
+
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {
@@ -34,13 +35,7 @@ void Checksum::add(std::string_view bytes) {
 std::string Checksum::hex() const {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_->xxh.get()));
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (unsigned char byte : canonical.digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 15];
-  }
-  return text;
+  return hex_text(canonical.digest);
 }
 
 std::string checksum_of(std::string_view bytes) {

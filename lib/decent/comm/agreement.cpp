@@ -26,6 +26,14 @@ Outcome Agreement::run(const std::function<void()>& stage) const {
   try {
     stage();
     return {};
+  } catch (...) {
+    return outcome_of_error();
+  }
+}
+
+Outcome Agreement::outcome_of_error() const {
+  try {
+    throw;
   } catch (const Error& error) {
     return {error.code(), error.what()};
   } catch (const std::exception& error) {

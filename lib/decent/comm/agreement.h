@@ -70,6 +70,9 @@ class Agreement {
   template <typename T>
   std::vector<T> gather(const std::string& name, const T& own) const;
 
+  /// Of a stage that ended with the error that is being handled, as all workers hear of it.
+  Outcome outcome_of_error() const;
+
  private:
   Outcome run(const std::function<void()>& stage) const;
   std::vector<std::string> tell(const std::string& name, const Outcome& own,

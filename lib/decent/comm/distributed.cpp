@@ -1,11 +1,11 @@
 #include "decent/comm/distributed.h"
-#include "decent/comm/c10d_variables.h"
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 
+#include "decent/comm/c10d_variables.h"
 #include "decent/comm/control/launcher_watch.h"
 
 namespace decent {

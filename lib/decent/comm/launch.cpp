@@ -1,7 +1,6 @@
 #include "decent/comm/launch.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "decent/comm/launchers/launcher.h"
 
@@ -34,10 +33,5 @@ Launch read_launch(const Variables& variables, const std::filesystem::path& proc
 }
 
 Launch read_launch() { return read_launch(environment_variable); }
-
-std::optional<std::string> environment_variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value ? std::optional<std::string>(value) : std::nullopt;
-}
 
 }  // namespace decent

@@ -3,10 +3,10 @@
 // its place in the run.
 
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <string>
 #include <vector>
+
+#include "decent/core/environment.h"
 
 namespace decent {
 
@@ -41,10 +41,6 @@ struct Launch {
 /// How `decent-train --workers` tells its workers the two descriptors of Launch.
 constexpr const char* kSupervisorVariable = "DECENT_SUPERVISOR";
 constexpr const char* kStoreListenerVariable = "DECENT_STORE_LISTENER";
-
-using Variables = std::function<std::optional<std::string>(const std::string& name)>;
-/// The process environment's.
-std::optional<std::string> environment_variable(const std::string& name);
 
 /// Reads the variables of the first of these launchers that has set its own: whoever sets RANK,
 /// WORLD_SIZE, MASTER_ADDR and MASTER_PORT, perhaps with LOCAL_RANK and LOCAL_WORLD_SIZE (torchrun,

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "decent/comm/launch.h"
+#include "decent/core/environment.h"
 
 namespace decent {
 

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -31,29 +32,13 @@ class WatchedCommunicator : public ForwardingCommunicator {
 void watch(std::chrono::duration<double> most, const std::function<void()>& too_late,
            const std::function<void()>& work) {
   std::mutex mutex;
-  std::condition_variable changed;
-  bool over = false;
-  std::thread thread([&] {
+  std::condition_variable_any never;
+  const std::jthread thread([&](const std::stop_token& over) {
     std::unique_lock lock(mutex);
-    if (changed.wait_for(lock, most, [&] { return over; })) return;
-    lock.unlock();
-    too_late();
+    never.wait_for(lock, over, most, [] { return false; });
+    if (!over.stop_requested()) too_late();
   });
-  const auto end = [&] {
-    {
-      const std::lock_guard lock(mutex);
-      over = true;
-    }
-    changed.notify_one();
-    thread.join();
-  };
-  try {
-    work();
-  } catch (...) {
-    end();
-    throw;
-  }
-  end();
+  work();
 }
 
 std::shared_ptr<Communicator> watch_connections(

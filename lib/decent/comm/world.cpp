@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -119,13 +118,6 @@ std::string choose_address(const Launch& launch, const std::vector<Hello>& hello
   return is_loopback(own) && !all_local ? address_for_others(launch) : own;
 }
 
-// What carries tensors between GPUs where the choice is free.
-Backend backend_for(const std::vector<std::string>& machines, bool network_for_gpus) {
-  const std::set<std::string> different(machines.begin(), machines.end());
-  if (network_for_gpus || different.size() == 1) return Backend::nccl;
-  return different.size() < machines.size() ? Backend::nccl_within_machines : Backend::gloo;
-}
-
 // What the machines allow.
 Sharing sharing_of(const std::vector<std::string>& machines) {
   std::map<std::string, std::size_t> workers;  // by machine
@@ -137,6 +129,14 @@ Sharing sharing_of(const std::vector<std::string>& machines) {
   return most == machines.size() ? Sharing::all : Sharing::within_machines;
 }
 
+// What carries tensors between GPUs where the choice is free.
+Backend backend_for(const std::vector<std::string>& machines, bool network_for_gpus) {
+  const bool one_machine = std::count(machines.begin(), machines.end(), machines.front()) ==
+                           std::ssize(machines);  // which may have no name
+  if (network_for_gpus || one_machine) return Backend::nccl;
+  return sharing_of(machines) == Sharing::none ? Backend::gloo : Backend::nccl_within_machines;
+}
+
 }  // namespace
 
 World::World(const Launch& launch, WorldOptions options)
@@ -145,7 +145,6 @@ World::World(const Launch& launch, WorldOptions options)
       agreement_([this](const std::string& name,
                         std::string own) { return control_->gather(name, std::move(own)); },
                  options.explain),
-      explain_(options.explain),
       timeout_(options.timeout),
       timeout_setting_(options.timeout_setting) {
   if (launch.world_size == 1) {
@@ -319,10 +318,8 @@ std::shared_ptr<Communicator> World::connect_by_nccl(const std::string& name,
                                                      const std::shared_ptr<Communicator>& host) {
   const auto on_error = [this](const std::string& message) {
     const auto known = gpu_error_of(message);
-    control_->fail_after_loss({.code = known ? known->code : ExitCode::peer_lost,
-                               .rank = launch_.rank,
-                               .lost = false,
-                               .message = message + (known ? known->advice : "")});
+    fail(known ? Outcome{known->code, message + known->advice}
+               : Outcome{ExitCode::peer_lost, message});
   };
   const auto store = c10::make_intrusive<c10d::PrefixStore>(
       "nccl of " + name, c10::intrusive_ptr<c10d::Store>::reclaim_copy(&meeting_->store()));
@@ -333,30 +330,27 @@ std::shared_ptr<Communicator> World::connect_by_nccl(const std::string& name,
 // NCCL waits for ever for a worker that cannot connect, also within a stage of all workers: so the
 // run fails here.
 void World::connecting_gpus(const std::function<void()>& step) {
-  const auto fail = [this](const Outcome& outcome) {
-    control_->fail_after_loss(
-        {.code = outcome.code, .rank = launch_.rank, .lost = false, .message = outcome.message});
-  };
   const auto too_late = [&] {
-    const char* interface = std::getenv("NCCL_SOCKET_IFNAME");
     fail({ExitCode::peer_lost,
           "NCCL has not connected the workers' GPUs after " + seconds_text(timeout_) + " (" +
               timeout_setting_ + ").\nNCCL_SOCKET_IFNAME, here '" +
-              (interface == nullptr ? "" : interface) +
+              environment_variable("NCCL_SOCKET_IFNAME").value_or("") +
               "', names the network interfaces that reach the other machines, and "
               "NCCL_DEBUG=INFO shows what NCCL does"});
   };
   watch(timeout_, too_late, [&] {
     try {
       step();
-    } catch (const Error& error) {
-      fail({error.code(), error.what()});
-      throw;
-    } catch (const std::exception& error) {
-      fail(explain_(error));
+    } catch (...) {
+      fail(agreement_.outcome_of_error());
       throw;
     }
   });
+}
+
+void World::fail(const Outcome& outcome) {
+  control_->fail_after_loss(
+      {.code = outcome.code, .rank = launch_.rank, .lost = false, .message = outcome.message});
 }
 
 void World::compare_gpus(bool wanted) {

@@ -96,12 +96,12 @@ class World {
   std::shared_ptr<Communicator> connect_by_nccl(const std::string& name,
                                                 const std::shared_ptr<Communicator>& host);
   void connecting_gpus(const std::function<void()>& step);
+  void fail(const Outcome& outcome);
 
   Launch launch_;
   Membership membership_;
   Agreement agreement_;  // over the control plane
   std::string address_;  // this machine's, for other workers
-  Explain explain_;
   std::chrono::duration<double> timeout_;
   std::string timeout_setting_;
   std::vector<std::string> machines_;  // host_identity() by rank

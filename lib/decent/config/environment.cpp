@@ -1,20 +1,11 @@
 #include "decent/config/environment.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "decent/config/scalars.h"
 #include "decent/core/quote.h"
 
 namespace decent {
-
-Environment process_environment() {
-  return [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    if (value == nullptr) return std::nullopt;
-    return value;
-  };
-}
 
 namespace config {
 namespace {
@@ -39,7 +30,7 @@ bool is_variable_name(std::string_view name) {
 }
 
 // `inside` is what stands between the braces.
-Expansion expand_variable(const std::string& inside, const Environment& environment) {
+Expansion expand_variable(const std::string& inside, const Variables& environment) {
   const std::size_t dash = inside.find(":-");
   const std::string name = inside.substr(0, dash);
   if (!is_variable_name(name)) {
@@ -59,7 +50,7 @@ Expansion expand_variable(const std::string& inside, const Environment& environm
 }
 
 // What a variable holds may be large, and a recipe can name it often: at most `most` bytes.
-Expansion expand(const std::string& text, const Environment& environment, std::size_t most) {
+Expansion expand(const std::string& text, const Variables& environment, std::size_t most) {
   Expansion result;
   for (std::size_t at = 0; at < text.size();) {
     if (text.compare(at, 3, "$${") == 0) {
@@ -86,7 +77,7 @@ Expansion expand(const std::string& text, const Environment& environment, std::s
 
 class Expander {
  public:
-  Expander(const Environment& environment, Mistakes& mistakes)
+  Expander(const Variables& environment, Mistakes& mistakes)
       : environment_(environment), mistakes_(mistakes) {}
 
   void walk(Value& value, const std::string& path) {
@@ -111,14 +102,14 @@ class Expander {
     if (!value.quoted && is_null_text(value.text)) value.kind = Value::Kind::null;
   }
 
-  const Environment& environment_;
+  const Variables& environment_;
   Mistakes& mistakes_;
   std::size_t most_ = kMaxExpandedBytes;  // that is left
 };
 
 }  // namespace
 
-void expand_environment(Value& root, const Environment& environment, Mistakes& mistakes) {
+void expand_environment(Value& root, const Variables& environment, Mistakes& mistakes) {
   Expander(environment, mistakes).walk(root, "");
 }
 

@@ -12,6 +12,6 @@ namespace decent::config {
 /// Replaces the variables in every scalar of the tree; keys stay as they are. `$${` becomes a
 /// literal `${`. A scalar with a mistake (variable unset, malformed) is reported and becomes
 /// broken.
-void expand_environment(Value& root, const Environment& environment, Mistakes& mistakes);
+void expand_environment(Value& root, const Variables& environment, Mistakes& mistakes);
 
 }  // namespace decent::config

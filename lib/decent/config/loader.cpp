@@ -39,13 +39,13 @@ std::vector<std::string> key_names() {
 }  // namespace
 
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
-                   const config::Names& names, const Environment& environment) {
+                   const config::Names& names, const Variables& environment) {
   return parse_recipe(read_text(file), file, overrides, names, environment);
 }
 
 Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
                     std::span<const std::string> overrides, const config::Names& names,
-                    const Environment& environment) {
+                    const Variables& environment) {
   config::Mistakes mistakes(file, overrides);
   Value root = parse_mapping(text, mistakes);
   config::apply_overrides(root, overrides, mistakes);

@@ -1,7 +1,6 @@
 #pragma once
 // From the text of a recipe to a validated Recipe. Strict: every mistake is reported, all together.
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,28 +9,24 @@
 
 #include "decent/config/names.h"
 #include "decent/config/recipe.h"
+#include "decent/core/environment.h"
 
 namespace decent {
 
-/// Where `${NAME}` is looked up; tests pass their own.
-using Environment = std::function<std::optional<std::string>(const std::string& name)>;
-Environment process_environment();
-
 /// Loads the recipe at `file` and applies `overrides` ("a.b=VALUE", VALUE is YAML, later ones win).
-/// `names` are those that are valid.
+/// `names` are those that are valid. `${NAME}` is looked up in `environment`; tests pass their own.
 ///
 /// Throws UserError with one line per mistake, "file:line:column: key: what is wrong, what would be
 /// valid", or
 /// "--set a.b=VALUE: .." for an override; at most five lines for one mistake.
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
-                   const config::Names& names,
-                   const Environment& environment = process_environment());
+                   const config::Names& names, const Variables& environment = environment_variable);
 
 /// The same for a text in memory; `file` gives the name in messages, the stem for `name`, the
 /// folder for paths.
 Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
                     std::span<const std::string> overrides, const config::Names& names,
-                    const Environment& environment = process_environment());
+                    const Variables& environment = environment_variable);
 
 /// The recipe as YAML with every key; parse_recipe reads it back to an equal Recipe, from any
 /// folder.

@@ -101,6 +101,13 @@ std::string seconds_text(std::chrono::duration<double> time) {
   return result + " s";
 }
 
+std::string hex_text(std::span<const unsigned char> bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : bytes) text += {kDigits[byte / 16], kDigits[byte % 16]};
+  return text;
+}
+
 std::string shape_text(std::span<const std::int64_t> shape) {
   std::vector<std::string> parts;
   for (std::int64_t extent : shape) parts.push_back(std::to_string(extent));

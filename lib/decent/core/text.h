@@ -37,6 +37,9 @@ std::string count_text(std::int64_t count);
 /// "12 s", "0.3 s": a tenth of a second at the finest.
 std::string seconds_text(std::chrono::duration<double> time);
 
+/// Two hexadecimal digits a byte: "00ff".
+std::string hex_text(std::span<const unsigned char> bytes);
+
 /// A shape as users write it: "[32, 1, 8, 8]".
 std::string shape_text(std::span<const std::int64_t> shape);
 

@@ -11,6 +11,7 @@
 
 #include "decent/comm/cuda_functions.h"
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/cuda/exports.h"
 
 namespace {
@@ -78,12 +79,8 @@ DECENT_CUDA_EXPORT void decent_cuda_device_name(int index, std::string* name) {
 DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id, std::string* card) {
   check_index(index);
   const auto* properties = at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
-  id->clear();
-  for (const char byte : properties->uuid.bytes) {
-    constexpr const char* kDigits = "0123456789abcdef";
-    const auto value = static_cast<unsigned char>(byte);
-    *id += {kDigits[value / 16], kDigits[value % 16]};
-  }
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(properties->uuid.bytes);
+  *id = decent::hex_text({bytes, sizeof properties->uuid.bytes});
   *card = std::to_string(properties->pciDomainID) + ":" + std::to_string(properties->pciBusID) +
           ":" + std::to_string(properties->pciDeviceID);
 }

@@ -28,7 +28,6 @@
 #include <vector>
 
 #include "decent/comm/bounded.h"
-#include "decent/comm/c10d_variables.h"
 #include "decent/comm/cuda_functions.h"
 #include "decent/comm/group_text.h"
 #include "decent/comm/nccl_error.h"

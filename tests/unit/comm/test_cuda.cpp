@@ -1,7 +1,6 @@
 // The library for GPUs from a program with LibTorch; what needs no GPU. Each test in a process of
 // its own: the library stays loaded, and LibTorch asks once whether it has a CUDA half.
 
-#include "decent/comm/c10d_variables.h"
 #include "decent/comm/cuda.h"
 
 #include <ATen/Context.h>
@@ -12,6 +11,8 @@
 #include <cstdlib>
 
 #include "../support/child_process.h"
+#include "../support/idle_communicator.h"
+#include "decent/comm/c10d_variables.h"
 #include "decent/comm/device_choice.h"
 #include "decent/comm/world.h"
 #include "decent/core/cuda_library.h"
@@ -131,24 +132,13 @@ TEST(CudaLibrary, ThrowsWhatTheProgramCatches) {
               StartsWith("there is no GPU -1: this process may use "));
 }
 
-class Host : public Communicator {  // claims to have a peer
- public:
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  Pending all_reduce_sum(const at::Tensor&) override { return nullptr; }
-  Pending broadcast(const at::Tensor&, int) override { return nullptr; }
-  Pending exchange(const at::Tensor&, const at::Tensor&, int, int) override { return nullptr; }
-  std::shared_ptr<Communicator> subgroup(const std::vector<int>&) override { return nullptr; }
-  void barrier() override {}
-};
-
 // What CUDA says, and not that a peer was lost.
 TEST(ConnectNccl, NeedsAGpu) {
   if (has_gpu()) GTEST_SKIP() << "there is a GPU";
   EXPECT_THAT(in_child([]() -> std::string {
                 const auto store = c10::make_intrusive<c10d::HashStore>();
                 try {
-                  connect_nccl(*store, std::make_shared<Host>());
+                  connect_nccl(*store, std::make_shared<testing::IdleCommunicator>());
                 } catch (const c10::Error& error) {
                   return error.what();
                 }

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "../support/idle_communicator.h"
 #include "decent/comm/bounded.h"
 #include "launches.h"
 #include "workers.h"
@@ -98,15 +99,9 @@ TEST(Distributed, IsLostToTheOthersWhenAnExceptionEndsIt) {
 
 // As NCCL: a wait() makes a stream wait, and the operation is complete some time later. Whoever
 // destroys it before that cuts off the peers.
-class LateCommunicator : public Communicator {
+class LateCommunicator : public testing::IdleCommunicator {
  public:
   ~LateCommunicator() override { EXPECT_TRUE(complete || given_up); }
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  Pending all_reduce_sum(const at::Tensor&) override { return nullptr; }
-  Pending broadcast(const at::Tensor&, int) override { return nullptr; }
-  Pending exchange(const at::Tensor&, const at::Tensor&, int, int) override { return nullptr; }
-  std::shared_ptr<Communicator> subgroup(const std::vector<int>&) override { return nullptr; }
   void barrier() override { ADD_FAILURE() << "which cannot give up"; }
   void drain(const std::function<bool()>& give_up) override {
     while (!complete && !given_up) {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "../support/idle_communicator.h"
 #include "decent/comm/by_place.h"
 
 namespace decent {
@@ -44,18 +45,12 @@ class Event : public TimedEvent {
 };
 
 // Counts what makes connections.
-class Connects : public Communicator {
+class Connects : public testing::IdleCommunicator {
  public:
   explicit Connects(int& pairs) : pairs_(pairs) {}
-  int rank() const override { return 0; }
-  int size() const override { return 2; }
-  Pending all_reduce_sum(const at::Tensor&) override { return nullptr; }
-  Pending broadcast(const at::Tensor&, int) override { return nullptr; }
-  Pending exchange(const at::Tensor&, const at::Tensor&, int, int) override { return nullptr; }
   std::shared_ptr<Communicator> subgroup(const std::vector<int>&) override {
     return std::make_shared<Connects>(pairs_);
   }
-  void barrier() override {}
   std::unique_ptr<TimedEvent> timed_event(const at::Tensor&) override {
     return std::make_unique<Event>();
   }

@@ -45,7 +45,7 @@ inline const std::string kModel = "model: {path: m.pt}\n";
 inline const std::string kData = "data: {train: {format: builtin, name: digits, split: train}}\n";
 inline const std::string kSmallest = kModel + kData;
 
-inline Environment variables(std::map<std::string, std::string> values) {
+inline Variables variables(std::map<std::string, std::string> values) {
   return [values](const std::string& name) -> std::optional<std::string> {
     const auto found = values.find(name);
     if (found == values.end()) return std::nullopt;

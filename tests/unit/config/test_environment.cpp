@@ -116,9 +116,9 @@ TEST(EnvironmentVariables, AMistakeIsReportedOnceWithTheOthers) {
 
 TEST(EnvironmentVariables, ComeFromTheProcess) {
   setenv("DECENT_TEST_VARIABLE", "here", 1);
-  EXPECT_EQ(process_environment()("DECENT_TEST_VARIABLE"), "here");
+  EXPECT_EQ(environment_variable("DECENT_TEST_VARIABLE"), "here");
   unsetenv("DECENT_TEST_VARIABLE");
-  EXPECT_EQ(process_environment()("DECENT_TEST_VARIABLE"), std::nullopt);
+  EXPECT_EQ(environment_variable("DECENT_TEST_VARIABLE"), std::nullopt);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "../comm/workers.h"
+#include "../support/idle_communicator.h"
 #include "decent/optim/mix.h"
 #include "decent/optim/schedule.h"
 #include "decent/parallel/exchange/methods.h"
@@ -169,24 +170,15 @@ TEST(Exchange, IsForMembersOnly) {
 }
 
 // Notes with whom it was to connect; the exchanges themselves are not made.
-class Connected : public Communicator {
+class Connected : public testing::IdleCommunicator {
  public:
-  Connected(int rank, int size) : rank_(rank), size_(size) {}
-  int rank() const override { return rank_; }
-  int size() const override { return size_; }
-  Pending all_reduce_sum(const at::Tensor&) override { return nullptr; }
-  Pending broadcast(const at::Tensor&, int) override { return nullptr; }
-  Pending exchange(const at::Tensor&, const at::Tensor&, int, int) override { return nullptr; }
+  using IdleCommunicator::IdleCommunicator;
   std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) override {
     return std::make_shared<Connected>(0, static_cast<int>(members.size()));
   }
-  void barrier() override {}
   void connect_pairs(const std::vector<int>& peers) override { calls.push_back(peers); }
 
   std::vector<std::vector<int>> calls;
-
- private:
-  int rank_, size_;
 };
 
 // Before the first step, in one call, and both ends of a pair.

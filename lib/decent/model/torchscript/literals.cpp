@@ -1,8 +1,9 @@
 #include "decent/model/torchscript/literals.h"
 
 #include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/graph_iterator.h>
 
-#include <vector>
+#include <memory>
 
 namespace decent {
 namespace {
@@ -18,21 +19,16 @@ bool pins_a_literal(const Node* node) {
   return literal && literal->isTensor() && device && device->isDevice();
 }
 
-void collect(torch::jit::Block* block, std::vector<Node*>& found) {
-  for (Node* node : block->nodes()) {
-    if (pins_a_literal(node)) found.push_back(node);
-    for (torch::jit::Block* inner : node->blocks()) collect(inner, found);
-  }
-}
-
 }  // namespace
 
 void let_literals_follow(const torch::jit::Module& module) {
   for (const torch::jit::Module& part : module.modules()) {
     for (const torch::jit::Method& method : part.get_methods()) {
-      std::vector<Node*> found;
-      collect(method.graph()->block(), found);
-      for (Node* node : found) node->removeInput(1);  // which leaves aten::to.dtype(self, ..)
+      std::shared_ptr<torch::jit::Graph> graph = method.graph();
+      torch::jit::DepthFirstGraphNodeIterator nodes(graph);
+      while (Node* node = nodes.next()) {
+        if (pins_a_literal(node)) node->removeInput(1);  // which leaves aten::to.dtype(self, ..)
+      }
     }
   }
 }
