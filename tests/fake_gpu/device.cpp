@@ -11,6 +11,7 @@
 #include <array>
 #include <atomic>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -231,6 +232,11 @@ std::int64_t memory_limit() {
 }
 
 std::int64_t take_peak(bool restart) { return restart ? peak.exchange(allocated) : peak.load(); }
+
+void note_wait(const std::string& operation) {
+  const char* file = std::getenv("DECENT_FAKE_GPU_WAITS");
+  if (file != nullptr) std::ofstream(file, std::ios::app) << operation << "\n";
+}
 
 void break_device(const std::string& error) {
   const std::lock_guard lock(broken_mutex);

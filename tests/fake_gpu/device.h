@@ -35,6 +35,10 @@ std::int64_t memory_limit();
 /// The most bytes that tensors occupied since the start, or since the last call with `restart`.
 std::int64_t take_peak(bool restart);
 
+/// Adds a line to the file DECENT_FAKE_GPU_WAITS, where there is one: the host waits for the
+/// device.
+void note_wait(const std::string& operation);
+
 /// From now on every call of the device fails with this, as after an assertion of a kernel.
 void break_device(const std::string& error);
 /// Throws c10::AcceleratorError if the device is broken.

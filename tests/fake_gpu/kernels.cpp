@@ -45,20 +45,29 @@ struct Buckets {
     });
   }
 
+  template <typename T>
+  static std::int64_t partial_sums(std::span<const BucketSlice> slices) {
+    return norm_blocks<T>(slices);
+  }
+
   // In the order in which square_blocks (cuda/bucket_kernels.cu) adds up.
   template <typename T>
-  static double sum_of_squares(std::span<const BucketSlice> slices) {
-    double sum = 0;
-    for_each_norm_launch<T>(slices, [&](const NormLaunch<T>& launch) {
+  static void add_up_squares(std::span<const BucketSlice> slices, double* sums) {
+    check_device();
+    for_each_norm_launch<T>(slices, sums, [](const NormLaunch<T>& launch) {
       for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
         std::vector<double> parts(kThreads);
         for (unsigned t = 0; t < kThreads; ++t) parts[t] = thread_squares(launch, block, t);
         for (unsigned half = kThreads / 2; half > 0; half /= 2)
           for (unsigned t = 0; t < half; ++t) parts[t] += parts[t + half];
-        sum += parts[0];
+        launch.sums[block] = parts[0];
       }
     });
-    return sum;
+  }
+
+  static void clip(const Clipping& clipping) {
+    check_device();
+    clipping.run();
   }
 };
 

@@ -150,11 +150,19 @@ class Call {
   bool of_cpu_ = false;  // whether an argument of several elements is the CPU's own
 };
 
+// Whether the host waits in this call until a GPU has come there.
+bool waits(const std::string& name, const c10::IValue* arguments) {
+  if (name == "aten::_local_scalar_dense") return true;
+  if (name != "aten::copy_" || arguments[2].toBool()) return false;
+  return arguments[0].toTensor().is_cuda() != arguments[1].toTensor().is_cuda();
+}
+
 void run_on_host(const c10::OperatorHandle& op, Stack* stack) {
   check_device();
   const auto& schema = op.schema();
   Call call(op);
   const std::size_t begin = stack->size() - schema.arguments().size();
+  if (waits(schema.name(), &(*stack)[begin])) note_wait(schema.name());
   for (std::size_t i = 0; i < schema.arguments().size(); ++i) {
     c10::IValue& value = (*stack)[begin + i];
     value = call.to_host(value, schema.arguments()[i]);

@@ -50,7 +50,25 @@ def save_net(kind: str, path: Path) -> None:
             halves = 2 * x.view(x.shape[0] * 2, 4, 8)
             return self.fc(self.attention(halves, halves, halves, need_weights=False)[0].view(x.shape[0], 64))
 
-    net = {"index": Looks, "cpu": OnCpu, "constant": Shifts, "attention": Attends}[kind]()
+    class Drops(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.fc1, self.drop, self.fc2 = nn.Linear(64, 32), nn.Dropout(0.3), nn.Linear(32, 10)
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc2(self.drop(self.fc1(x.flatten(1)).tanh()))
+
+    class Roots(Net):
+        """The derivative of the root at 0 is not finite."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.root = nn.Parameter(torch.zeros(10))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.fc(x.flatten(1)) + (self.root * self.root).sqrt()
+
+    net = {"dropout": Drops, "root": Roots, "index": Looks, "cpu": OnCpu, "constant": Shifts, "attention": Attends}[kind]()
     is_traced = kind in ("constant", "attention")
     made = torch.jit.trace(net, torch.zeros(4, 1, 8, 8)) if is_traced else torch.jit.script(net)
     made.save(str(path))

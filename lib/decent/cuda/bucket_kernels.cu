@@ -2,8 +2,6 @@
 
 #include <cuda_runtime.h>
 
-#include <vector>
-
 #include "decent/cuda/check.h"
 #include "decent/cuda/exports.h"
 #include "decent/cuda/launch_table.h"
@@ -32,7 +30,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    square_blocks(const __grid_constant__ NormLaunch<T> launch, double* sums) {
+    square_blocks(const __grid_constant__ NormLaunch<T> launch) {
   __shared__ double shared[kThreads];
   shared[threadIdx.x] = thread_squares(launch, blockIdx.x, threadIdx.x);
   __syncthreads();
@@ -40,8 +38,11 @@ __global__ void __launch_bounds__(kThreads)
     if (threadIdx.x < half) shared[threadIdx.x] += shared[threadIdx.x + half];
     __syncthreads();
   }
-  if (threadIdx.x == 0) sums[launch.first_sum + blockIdx.x] = shared[0];
+  if (threadIdx.x == 0) launch.sums[blockIdx.x] = shared[0];
 }
+
+// By one thread: a bucket has some thousand sums, and their order decides the last bits.
+__global__ void clip_block(const Clipping clipping) { clipping.run(); }
 
 struct Cuda {
   template <class Rule, typename T>
@@ -66,24 +67,22 @@ struct Cuda {
     check(cudaGetLastError(), "mixing could not be started");
   }
 
-  // One sum a block, added up here in their order: the same bits every time.
   template <typename T>
-  static double sum_of_squares(std::span<const BucketSlice> slices) {
-    std::vector<double> sums(norm_blocks<T>(slices));
-    if (sums.empty()) return 0;
-    const DeviceMemory memory(sums.size() * sizeof(double));
-    for_each_norm_launch<T>(slices, [&](const NormLaunch<T>& launch) {
-      square_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(
-          launch, memory.as<double>());
+  static std::int64_t partial_sums(std::span<const BucketSlice> slices) {
+    return norm_blocks<T>(slices);
+  }
+
+  template <typename T>
+  static void add_up_squares(std::span<const BucketSlice> slices, double* sums) {
+    for_each_norm_launch<T>(slices, sums, [](const NormLaunch<T>& launch) {
+      square_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(launch);
       check(cudaGetLastError(), "a norm could not be started");
     });
-    check(cudaMemcpyAsync(sums.data(), memory.as<double>(), sums.size() * sizeof(double),
-                          cudaMemcpyDeviceToHost, current_stream()),
-          "a norm could not be read");
-    check(cudaStreamSynchronize(current_stream()), "a norm could not be read");
-    double sum = 0;
-    for (const double part : sums) sum += part;
-    return sum;
+  }
+
+  static void clip(const Clipping& clipping) {
+    clip_block<<<1, 1, 0, current_stream()>>>(clipping);
+    check(cudaGetLastError(), "clipping could not be started");
   }
 };
 

@@ -33,12 +33,15 @@ struct Slice {
 template <class Rule, typename T>
 struct Launch {
   using Entry = Slice<rules::Coefficients<Rule, T>>;
-  static constexpr int kSlices = (4096 - 88) / static_cast<int>(sizeof(Entry) + 4);
+  static constexpr int kSlices = (4096 - 96) / static_cast<int>(sizeof(Entry) + 4);
 
   T* x;
   const T* received;  // null: not mixed
   T* states[rules::kStateCount<Rule>];
-  rules::Scales<T> scales;
+  T self;  // of the mixing
+  T other;
+  double grad_scale;
+  const double* device_scale;         // null: 1; see BucketStep
   int count;                          // of slices
   unsigned first_block[kSlices + 1];  // of each slice; the last is the number of blocks
   Entry slices[kSlices];
@@ -55,8 +58,10 @@ void for_each_launch(const BucketStep& step,
   launch.received = static_cast<const T*>(step.mixing.received);
   for (std::size_t s = 0; s < step.states.size(); ++s)
     launch.states[s] = static_cast<T*>(step.states[s]);
-  launch.scales = {static_cast<T>(step.mixing.self), static_cast<T>(step.mixing.other),
-                   static_cast<T>(step.grad_scale)};
+  launch.self = static_cast<T>(step.mixing.self);
+  launch.other = static_cast<T>(step.mixing.other);
+  launch.grad_scale = step.grad_scale;
+  launch.device_scale = step.device_scale;
   for (std::size_t i = 0; i < step.slices.size(); ++i) {
     const BucketSlice& slice = step.slices[i];
     const bool idle = slice.grad == nullptr && launch.received == nullptr;
@@ -199,6 +204,10 @@ DECENT_ELEMENT void update_part(const Part<T, kStates>& part, unsigned thread,
 /// What thread number `thread` of block number `block` of a launch does.
 template <class Rule, typename T>
 DECENT_ELEMENT void run_thread(const Launch<Rule, T>& launch, unsigned block, unsigned thread) {
+  const double factor = launch.device_scale != nullptr ? *launch.device_scale : 1.0;
+  if (factor != factor) return;
+  const rules::Scales<T> scales{launch.self, launch.other,
+                                static_cast<T>(launch.grad_scale * factor)};
   int s = 0;
   while (launch.first_block[s + 1] <= block) ++s;
   const auto& slice = launch.slices[s];
@@ -208,16 +217,16 @@ DECENT_ELEMENT void run_thread(const Launch<Rule, T>& launch, unsigned block, un
   const std::int64_t count = left < kBlockElements<T> ? left : kBlockElements<T>;
   const T* received = launch.received != nullptr ? launch.received + at : nullptr;
   if (slice.grad == nullptr)
-    return sweep<Mix>(Part<T, 0>{launch.x + at, received, nullptr, {}, count}, thread,
-                      launch.scales, NoCoefficients());
+    return sweep<Mix>(Part<T, 0>{launch.x + at, received, nullptr, {}, count}, thread, scales,
+                      NoCoefficients());
   Part<T, rules::kStateCount<Rule>> part{
       launch.x + at, received, static_cast<const T*>(slice.grad) + begin, {}, count};
   for (std::size_t i = 0; i < rules::kStateCount<Rule>; ++i)
     part.states.of[i] = launch.states[i] + at;
   if (received != nullptr) {
-    update_part<Rule, true>(part, thread, launch.scales, slice.coefficients);
+    update_part<Rule, true>(part, thread, scales, slice.coefficients);
   } else {
-    update_part<Rule, false>(part, thread, launch.scales, slice.coefficients);
+    update_part<Rule, false>(part, thread, scales, slice.coefficients);
   }
 }
 

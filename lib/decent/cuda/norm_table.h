@@ -19,7 +19,7 @@ template <typename T>
 struct NormLaunch {
   static constexpr int kSlices = 200;
 
-  unsigned first_sum;  // of this launch's blocks among those of all
+  double* sums;  // of this launch's blocks, one each
   int count;
   unsigned first_block[kSlices + 1];
   NormSlice<T> slices[kSlices];
@@ -30,22 +30,24 @@ std::int64_t blocks_of(const BucketSlice& slice) {
   return slice.grad == nullptr ? 0 : (slice.numel + kBlockElements<T> - 1) / kBlockElements<T>;
 }
 
-/// Blocks of all launches together.
+/// Blocks of all launches together: each has a sum of its own.
 template <typename T>
-std::size_t norm_blocks(std::span<const BucketSlice> slices) {
+std::int64_t norm_blocks(std::span<const BucketSlice> slices) {
   std::int64_t blocks = 0;
   for (const BucketSlice& slice : slices) blocks += blocks_of<T>(slice);
-  return static_cast<std::size_t>(blocks);
+  return blocks;
 }
 
+/// `sums` are norm_blocks(slices) numbers on the device.
 template <typename T, typename Submit>
-void for_each_norm_launch(std::span<const BucketSlice> slices, const Submit& submit) {
+void for_each_norm_launch(std::span<const BucketSlice> slices, double* sums, const Submit& submit) {
   NormLaunch<T> launch{};
+  launch.sums = sums;
   static_assert(sizeof(launch) <= 4096 - 16);
   const auto flush = [&] {
     if (launch.count == 0) return;
     submit(launch);
-    launch.first_sum += launch.first_block[launch.count];
+    launch.sums += launch.first_block[launch.count];
     launch.count = 0;
   };
   for (const BucketSlice& slice : slices) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decent/optim/bucket_update.h"
+#include "decent/optim/gradient_norm.h"
 #include "decent/optim/rules/all.h"
 
 namespace decent {
@@ -29,20 +30,23 @@ struct TypedKernels<T, rules::TypeList<Rules...>> {
   /// x = self * x + other * received.
   void (*mix)(T* x, const T* received, T self, T other, std::int64_t numel);
 
-  /// See gradient_norm.h. Waits for the result.
-  double (*sum_of_squares)(std::span<const BucketSlice> slices);
+  /// See gradient_norm.h.
+  std::int64_t (*partial_sums)(std::span<const BucketSlice> slices);
+  void (*add_up_squares)(std::span<const BucketSlice> slices, double* sums);
 
   template <class Rule>
   UpdateFunction<Rule, T> update() const {
     return std::get<UpdateFunction<Rule, T>>(updates);
   }
 
-  /// Of a device that has update<Rule, T>, mix<T> and sum_of_squares<T> as static functions.
+  /// Of a device that has update<Rule, T>, mix<T>, partial_sums<T> and add_up_squares<T> as static
+  /// functions.
   template <class Device>
   static TypedKernels made_of() {
     return {.updates = {update_of<Device, Rules>()...},
             .mix = &Device::template mix<T>,
-            .sum_of_squares = &Device::template sum_of_squares<T>};
+            .partial_sums = &Device::template partial_sums<T>,
+            .add_up_squares = &Device::template add_up_squares<T>};
   }
 
  private:
@@ -59,11 +63,15 @@ struct BucketKernels {
   /// Calls `work` for pieces that together are the elements [0, numel).
   void (*in_pieces)(std::int64_t numel, const PieceWork& work);
 
+  /// clipping.run() on the device.
+  void (*clip)(const Clipping& clipping);
+
   template <class Device>
   static BucketKernels made_of() {
     return {.float32 = decltype(float32)::made_of<Device>(),
             .float64 = decltype(float64)::made_of<Device>(),
-            .in_pieces = &Device::in_pieces};
+            .in_pieces = &Device::in_pieces,
+            .clip = &Device::clip};
   }
 
   /// Calls f with the functions for arrays of `scalar`.

@@ -59,15 +59,19 @@ struct BucketStep {
   std::span<const BucketSlice> slices;
   double lr = 0.0;
   double grad_scale = 1.0;  // factor of every gradient: clipping, loss scale
+  /// One more such factor, in the arrays' memory; null: 1. Where it is NaN, nothing is updated, and
+  /// nothing mixed but by `mixing.in_place`.
+  const double* device_scale = nullptr;
   /// Is called for every piece of the bucket, padding included, once it has been written. An update
   /// that ignores it costs the exchange a pass of its own.
   PieceWork written = nullptr;
   const BucketKernels* kernels = nullptr;  // of the arrays' device; null: the CPU
 };
 
-/// An optimizer as a function of one bucket. It is stateless, so one object serves all buckets, and
-/// its result does not depend on the number of threads. An implementation mixes first (see mix.h)
-/// and then updates each slice that has a gradient. The slices of a step are in ascending order.
+/// An optimizer as a function of one bucket, which takes all of a BucketStep. It is stateless, so
+/// one object serves all buckets, and its result does not depend on the number of threads. An
+/// implementation mixes first (see mix.h) and then updates each slice that has a gradient. The
+/// slices of a step are in ascending order.
 class BucketUpdate {
  public:
   virtual ~BucketUpdate() = default;

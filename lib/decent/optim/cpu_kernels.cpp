@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -168,6 +169,10 @@ template <class InstructionSet>
 struct Cpu {
   template <class Rule, typename T>
   static void update(const BucketStep& step, std::span<const Coefficients<Rule, T>> coefficients) {
+    const double factor = step.device_scale != nullptr ? *step.device_scale : 1.0;
+    const rules::Scales<T> scales{static_cast<T>(step.mixing.self),
+                                  static_cast<T>(step.mixing.other),
+                                  static_cast<T>(step.grad_scale * factor)};
     const bool with_others = step.mixing.in_place || step.written;
     const std::vector<Chunk> chunks =
         with_others ? split_into_pieces(step) : split_into_chunks(step.slices);
@@ -177,7 +182,7 @@ struct Cpu {
       const std::int64_t begin = step.slices[chunk.slice].offset + chunk.begin;
       const std::int64_t end = begin + chunk.numel;
       if (step.mixing.in_place) step.mixing.in_place(begin, end);
-      update_chunk<Rule, T>(step, chunk, coefficients[chunk.slice]);
+      if (!std::isnan(factor)) update_chunk<Rule>(step, chunk, scales, coefficients[chunk.slice]);
       if (step.written) step.written(begin, end + chunk.padding);
     }
   }
@@ -192,20 +197,25 @@ struct Cpu {
   }
 
   template <typename T>
-  static double sum_of_squares(std::span<const BucketSlice> slices) {
+  static std::int64_t partial_sums(std::span<const BucketSlice> slices) {
+    std::int64_t chunks = 0;
+    for (const BucketSlice& slice : slices) chunks += (slice.numel + kChunk - 1) / kChunk;
+    return chunks;
+  }
+
+  template <typename T>
+  static void add_up_squares(std::span<const BucketSlice> slices, double* sums) {
     const std::vector<Chunk> chunks = split_into_chunks(slices);
-    std::vector<double> sums(chunks.size());
 #pragma omp parallel for schedule(static) if (chunks.size() > 1)
     for (std::size_t i = 0; i < chunks.size(); ++i) {
       const auto* grad = static_cast<const T*>(slices[chunks[i].slice].grad);
-      if (grad == nullptr) continue;
-      sums[i] = InstructionSet::template run<SquaresLoop>(grad + chunks[i].begin, chunks[i].numel);
+      sums[i] = grad == nullptr ? 0
+                                : InstructionSet::template run<SquaresLoop>(grad + chunks[i].begin,
+                                                                            chunks[i].numel);
     }
-    // In one order, whoever has added up the pieces.
-    double sum = 0;
-    for (const double part : sums) sum += part;
-    return sum;
   }
+
+  static void clip(const Clipping& clipping) { clipping.run(); }
 
   static void in_pieces(std::int64_t numel, const PieceWork& work) {
 #pragma omp parallel for schedule(static) if (numel > kChunk)
@@ -216,11 +226,9 @@ struct Cpu {
  private:
   template <class Rule, typename T>
   static void update_chunk(const BucketStep& step, const Chunk& chunk,
+                           const rules::Scales<T>& scales,
                            const Coefficients<Rule, T>& coefficients) {
     const auto piece = piece_of<Rule, T>(step, chunk);
-    const rules::Scales<T> scales{static_cast<T>(step.mixing.self),
-                                  static_cast<T>(step.mixing.other),
-                                  static_cast<T>(step.grad_scale)};
     if (piece.grad != nullptr) {
       InstructionSet::template run<UpdateLoop<Rule>>(piece, scales, coefficients);
     } else if (piece.received != nullptr) {

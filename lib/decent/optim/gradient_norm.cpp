@@ -1,17 +1,18 @@
 #include "decent/optim/gradient_norm.h"
 
-#include <algorithm>
-
 #include "decent/optim/bucket_kernels.h"
 
 namespace decent {
 
-double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar,
-                      const BucketKernels* kernels) {
+std::int64_t partial_sums(std::span<const BucketSlice> slices, Scalar scalar,
+                          const BucketKernels* kernels) {
   return or_cpu(kernels).with(scalar,
-                              [&](const auto& typed) { return typed.sum_of_squares(slices); });
+                              [&](const auto& typed) { return typed.partial_sums(slices); });
 }
 
-double clip_coefficient(double norm, double most) { return std::min(1.0, most / (norm + 1e-6)); }
+void add_up_squares(std::span<const BucketSlice> slices, Scalar scalar, double* sums,
+                    const BucketKernels* kernels) {
+  or_cpu(kernels).with(scalar, [&](const auto& typed) { typed.add_up_squares(slices, sums); });
+}
 
 }  // namespace decent

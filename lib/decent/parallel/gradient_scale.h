@@ -4,43 +4,68 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "decent/optim/bucket_update.h"
 #include "decent/optim/loss_scaler.h"
 #include "decent/optim/whole_gradient.h"
+#include "decent/parallel/late_read.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
 
 namespace decent {
 
+/// What a bucket's gradients are multiplied with; see BucketStep.
+struct GradientFactor {
+  double grad_scale = 1;
+  const double* device_scale = nullptr;
+};
+
 /// The calls of a step are begin_step(); if the whole gradient is needed, measure() for every
 /// bucket and then measured(); of() for every bucket; end_step(). Not thread-safe.
+///
+/// On a GPU only measured() waits for it. With a norm for each bucket the factor stays on the GPU,
+/// and a norm that is not finite keeps that bucket and all that is updated later as it is, until
+/// the host finds it in the next step or in settle().
 class GradientScale {
  public:
-  /// Bucket::parameters are indices of `parameters`, whose names are used in messages. `shared`:
-  /// gradients are the means over all workers, so that all of them find the same.
+  /// `buckets` must outlive this object; Bucket::parameters are indices of `parameters`, whose
+  /// names are used in messages. `shared`: gradients are the means over all workers, so that all of
+  /// them find the same.
   GradientScale(const ClipOptions& clip, const std::optional<LossScalerOptions>& scaler,
-                const NamedTensors& parameters, bool shared = false);
+                std::span<const Bucket> buckets, const NamedTensors& parameters,
+                bool shared = false);
 
+  /// Throws as settle().
   void begin_step(std::int64_t step);
 
-  /// Adds a bucket's part to the norm of the whole gradient. If an element is not finite, throws
-  /// Error with ExitCode::diverged, or SharedError, unless a loss scale can still be lowered.
-  void measure(const Bucket& bucket, std::span<const BucketSlice> slices);
-  /// All buckets were measured.
+  /// Begins to add up a bucket's part of the norm of the whole gradient.
+  void measure(std::size_t bucket, std::span<const BucketSlice> slices);
+  /// All buckets were measured. If an element is not finite, throws Error with ExitCode::diverged,
+  /// or SharedError, unless a loss scale can still be lowered.
   void measured();
 
-  /// The factor of the gradients of `bucket`. Throws as measure() if each bucket has a norm of its
-  /// own.
-  double of(const Bucket& bucket, std::span<const BucketSlice> slices);
+  /// The factor of the gradients of `bucket`. Throws as measured() if each bucket has a norm of its
+  /// own that is known on the host.
+  GradientFactor of(std::size_t bucket, std::span<const BucketSlice> slices);
 
   void end_step();
+
+  /// Waits for the norms of the last step. Throws as measured().
+  void settle();
+
+  /// Whether hold_unless_finite() works: on a GPU, without a loss scaler, where gradients go to no
+  /// other worker.
+  bool can_hold() const { return buckets_.front().x.is_cuda() && !scaler_ && !shared_; }
+  /// Keeps all that is updated from now on as it is, for good, if `loss`, of one element on the
+  /// GPU, is not finite. Does not wait.
+  void hold_unless_finite(const at::Tensor& loss);
 
   /// Whether the current or last step has a gradient that is not finite, and so updates nothing.
   bool overflowed() const { return overflow_; }
   /// L2 norm of the last step's gradient over all parameters, unscaled and before clipping; nullopt
-  /// if clipping is off.
-  std::optional<double> norm() const { return norm_; }
+  /// if clipping is off. Throws as settle().
+  std::optional<double> norm();
 
   bool scales_loss() const { return scaler_.has_value(); }
   bool loss_scale_at_its_end() const { return scaler_ && scaler_->at_its_end(); }
@@ -53,13 +78,28 @@ class GradientScale {
   void restore(const std::function<const at::Tensor&(const std::string& name)>& find);
 
  private:
-  void check_finite(double squares, const Bucket& bucket,
-                    std::span<const BucketSlice> slices) const;
+  // The norm of a bucket's gradients.
+  struct BucketNorm {
+    std::vector<BucketSlice> slices = {};  // whose memory may be gone
+    at::Tensor sums = {};                  // partial sums of squares, on the device
+    double squares = 0;                    // once the host knows it
+  };
+
+  bool clips_each() const { return clip_.norm > 0 && clip_.each_bucket; }
+  at::Tensor all_sums() const;
+  void take(const at::Tensor& sums);
+  GradientFactor clip(std::size_t bucket);
+  [[noreturn]] void refuse(std::size_t bucket, std::span<const double> sums) const;
 
   ClipOptions clip_;
   std::optional<LossScaler> scaler_;
+  std::span<const Bucket> buckets_;
   NamedTensors parameters_;
   bool shared_;
+  std::vector<BucketNorm> norms_;  // by bucket
+  at::Tensor factors_;             // [buckets], float64 on the device: with a norm for each bucket
+  at::Tensor guard_;               // [1], on a GPU: 1, or NaN once a number was not finite
+  LateRead late_;                  // all_sums() of the last step
   std::int64_t step_ = 0;
   bool overflow_ = false;
   double squares_ = 0;  // of this step's gradients, scaled, as far as they are measured

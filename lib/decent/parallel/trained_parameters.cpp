@@ -30,7 +30,8 @@ struct TrainedParameters::Parts {
                  .average_buffers = options.average_buffers,
                  .copies_alike = traits.copies_alike}),
         states(replica, options),
-        scale(options.clip, options.loss_scaler, replica.parameters(), traits.copies_alike),
+        scale(options.clip, options.loss_scaler, replica.buckets(), replica.parameters(),
+              traits.copies_alike),
         missing(traits.without_gradient),
         wait_time([world, x = replica.buckets().front().x] { return world->timed_event(x); }) {
     if (options.ema) ema.emplace(*options.ema, replica, world, traits.copies_alike);
@@ -123,13 +124,13 @@ void TrainedParameters::wait_for_others(std::size_t bucket, const std::function<
 }
 
 void TrainedParameters::measure(std::size_t bucket, const BucketGradients& gradients) {
-  parts_->scale.measure(parts_->replica.buckets()[bucket], gradients.slices);
+  parts_->scale.measure(bucket, gradients.slices);
 }
 
 void TrainedParameters::update(std::size_t index, const Mixing& mixing, BucketGradients gradients,
                                const PieceWork& written) {
   const Bucket& bucket = parts_->replica.buckets()[index];
-  const double grad_scale = parts_->scale.of(bucket, gradients.slices);
+  const GradientFactor factor = parts_->scale.of(index, gradients.slices);
   if (overflowed()) {
     for (BucketSlice& slice : gradients.slices) slice.grad = nullptr;  // mixed only
   }
@@ -140,7 +141,8 @@ void TrainedParameters::update(std::size_t index, const Mixing& mixing, BucketGr
                           .mixing = mixing,
                           .slices = gradients.slices,
                           .lr = options_.schedule(step_ + 1),
-                          .grad_scale = grad_scale,
+                          .grad_scale = factor.grad_scale,
+                          .device_scale = factor.device_scale,
                           .written = written,
                           .kernels = kernels_of(bucket.x)});
   parts_->replica.written(index);
@@ -156,6 +158,7 @@ void TrainedParameters::update(std::size_t index, const Mixing& mixing, BucketGr
 std::optional<double> TrainedParameters::global_avg(bool will_revert, bool return_distance) {
   if (step_open_) throw std::logic_error("global_avg() inside backward()");
   check_places();
+  parts_->scale.settle();
   if (has_ema() && parts_->ema->in_place()) parts_->ema->take_out();
   return parts_->replica.average(exchange(), will_revert, return_distance);
 }
@@ -175,6 +178,10 @@ void TrainedParameters::use_ema() {
 
 // ---- figures --------------------------------------------------------------------------------
 
+bool TrainedParameters::can_hold() const { return parts_->scale.can_hold(); }
+void TrainedParameters::hold_unless_finite(const at::Tensor& loss) {
+  parts_->scale.hold_unless_finite(loss);
+}
 bool TrainedParameters::scales_loss() const { return parts_->scale.scales_loss(); }
 bool TrainedParameters::loss_scale_at_its_end() const {
   return parts_->scale.loss_scale_at_its_end();

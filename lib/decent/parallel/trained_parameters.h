@@ -88,8 +88,17 @@ class TrainedParameters {
   /// Whether a gradient of the last step overflowed, so that the step did not update.
   bool overflowed() const;
 
+  /// Whether hold_unless_finite() works: on a GPU, without a loss scaler, where gradients go to no
+  /// other worker.
+  bool can_hold() const;
+  /// Before backward(), for a loss that the host looks at later: if `loss`, of one element, is not
+  /// finite, this update and all that follow change nothing, except that codes of weights are still
+  /// mixed. Does not wait for the GPU.
+  void hold_unless_finite(const at::Tensor& loss);
+
   /// L2 norm of the gradient that the last step updated with, over all parameters, unscaled and
-  /// before clipping (NaN if it overflowed); nullopt if clipping is off.
+  /// before clipping (NaN if it overflowed); nullopt if clipping is off. Throws Error with
+  /// ExitCode::diverged, or SharedError, where it is not finite and only the GPU knew until now.
   std::optional<double> grad_norm() const;
 
   /// Of the differences that a modulo exchange received in 8 bits in the last step, the share that

@@ -198,7 +198,8 @@ at::Tensor Criterion::reduced(const Fitted& fitted, std::int64_t reduction) cons
 // Whether a target is neither ignored nor of a class whose weight is 0.
 bool Criterion::any_counts(const at::Tensor& target) const {
   if (!has_classes() || target.is_floating_point()) return true;
-  const at::Tensor counted = target.masked_select(target.ne(options_.ignore_index));
+  const at::Tensor classes = target.to(at::kLong);  // a smaller type may not hold ignore_index
+  const at::Tensor counted = classes.masked_select(classes.ne(options_.ignore_index));
   if (!options_.weights.defined()) return counted.numel() > 0;
   return options_.weights.index_select(0, counted).sum().item<double>() > 0;
 }
@@ -212,6 +213,12 @@ MeanLoss Criterion::mean_loss(const at::Tensor& output, const at::Tensor& target
   const MeanLoss loss = read(at::Reduction::Mean);
   // PyTorch divides 0 by 0 where no target counts.
   return std::isnan(loss.value) && !any_counts(fitted.target) ? read(at::Reduction::Sum) : loss;
+}
+
+at::Tensor Criterion::unread_mean_loss(const at::Tensor& output, const at::Tensor& target,
+                                       const at::Tensor& on_host) const {
+  return reduced(fit(output, target),
+                 any_counts(on_host) ? at::Reduction::Mean : at::Reduction::Sum);
 }
 
 EvaluatedBatch Criterion::evaluate(const at::Tensor& output, const at::Tensor& target,

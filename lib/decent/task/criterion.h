@@ -59,6 +59,13 @@ class Criterion {
   ///   none      the model's output is the loss, one number; target is not looked at
   MeanLoss mean_loss(const at::Tensor& output, const at::Tensor& target) const;
 
+  /// The same without a look at its value, which a GPU may not have computed yet; `on_host` is the
+  /// target in the host's memory. Not with weights of classes: there the value alone tells whether
+  /// any target counts.
+  at::Tensor unread_mean_loss(const at::Tensor& output, const at::Tensor& target,
+                              const at::Tensor& on_host) const;
+  bool has_weights() const { return options_.weights.defined(); }
+
   /// The same as a sum, with what metrics are made of; `samples` in the batch are the elements of a
   /// loss that the model gives itself.
   EvaluatedBatch evaluate(const at::Tensor& output, const at::Tensor& target,

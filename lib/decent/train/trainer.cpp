@@ -14,10 +14,6 @@
 #include "decent/task/backward.h"
 #include "decent/task/device.h"
 #include "decent/task/metrics.h"
-#include "decent/task/non_finite.h"
-#include "decent/task/predict.h"
-#include "decent/task/random.h"
-#include "decent/task/target_check.h"
 #include "decent/train/buffer_backup.h"
 #include "decent/train/evaluation/evaluated_average.h"
 #include "decent/train/fingerprint.h"
@@ -72,6 +68,8 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
   parallel_ = method_of(run_).make(
       run_, world_,
       {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
+  forward_ = std::make_unique<TrainingForward>(run_, world_->rank(), *parallel_, trace_,
+                                               [this](const StepLoss& loss) { saw(loss); });
   finite_.emplace(*run_.task.model);
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
   batches_ = training_batches(run_, trace_);
@@ -135,6 +133,7 @@ TrainingEnd Trainer::train() {
   while (stops || (step() < run_.plan.total_steps && !rules_.stops())) {
     checkpointer_->check();
     if (!control_.begin_step(step() + 1)) {
+      forward_->settle();
       meter_.finish_line(/*wait=*/true);
       return TrainingEnd::stopped;
     }
@@ -148,6 +147,7 @@ TrainingEnd Trainer::train() {
     stops = !save_and_evaluate();
     if (workers_.launch().torchrun) warn_of_late_stop();
   }
+  forward_->settle();
   meter_.finish_line(/*wait=*/true);
   control_.report(Operation::averaging);
   parallel_->global_avg(/*will_revert=*/false);  // waits for all exchanges
@@ -161,31 +161,35 @@ void Trainer::train_step() {
   const TraceSpan span(trace_.get(), kTrainingLane, "", {.step = step() + 1});
   const auto begin = Clock::now();
   const std::int64_t accumulation = run_.task.recipe.train.grad_accumulation;
-  seed_generator(static_cast<std::uint64_t>(run_.task.recipe.seed), world_->rank(), step() + 1,
-                 RandomStream::training, run_.task.device.device);
-  last_loss_ = 0;
   step_loss_scale_ = parallel_->loss_scale();
+  forward_->begin_step();
   const BufferBackup backup(run_.task.model->buffers(), parallel_->scales_loss());
   for (std::int64_t a = 1; a <= accumulation; ++a) {
     parallel_->set_accumulate_grad(a < accumulation);
-    last_loss_ += micro_step(a - 1) / static_cast<double>(accumulation);
+    micro_step(a - 1);
   }
-  if (main_worker()) loss_watch_.saw(last_loss_);
   if (parallel_->overflowed()) backup.restore_non_finite();
   const double seconds = seconds_since(begin);
-  meter_.add_step(last_loss_, seconds);
+  forward_->end_step(seconds);
   stop_time_.saw_step(seconds);
 }
 
 // One micro-batch, counted from 0: its share of the gradient, and with the last one the update.
-// Returns its loss.
-double Trainer::micro_step(std::int64_t micro_batch) {
+void Trainer::micro_step(std::int64_t micro_batch) {
   const HeldBatch batch(next_batch(), run_.task.device.device);
-  const MeanLoss loss = forward_and_loss(*batch, micro_batch);
+  control_.report(Operation::forward);
+  const at::Tensor loss = forward_->run(*batch, micro_batch);
+  forward_->settle();  // those of the step before, as the GPU now has this forward to do
   const auto accumulation = static_cast<double>(run_.task.recipe.train.grad_accumulation);
   const double share = parallel_->loss_scale() / accumulation;
-  backward(share == 1 ? loss.tensor : loss.tensor.mul(share));
-  return loss.value;
+  backward(share == 1 ? loss : loss.mul(share));
+}
+
+// The losses of a step, in order of steps.
+void Trainer::saw(const StepLoss& loss) {
+  last_loss_ = loss.mean();
+  if (main_worker()) loss_watch_.saw(last_loss_);
+  meter_.add_step(last_loss_, loss.seconds);
 }
 
 Batch Trainer::next_batch() {
@@ -197,40 +201,17 @@ Batch Trainer::next_batch() {
   return batch;
 }
 
-MeanLoss Trainer::forward_and_loss(const Batch& batch, std::int64_t micro_batch) {
-  const TraceSpan span(trace_.get(), kTrainingLane, "forward");
-  control_.report(Operation::forward);
-  Task& task = run_.task;
-  const auto samples = [&] { return run_.plan.sampler->micro_batch(step(), micro_batch); };
-  try {
-    const auto [output, target] =
-        predict(*task.model, task.inputs, task.criterion, *task.train, batch);
-    const MeanLoss loss = task.criterion.mean_loss(output, target);
-    task.doubts.saw(task.criterion, task.train->key, output, target);
-    // Before the update of this step, which would make all parameters alike.
-    if (std::isfinite(loss.value) || may_be_overflow()) return loss;
-    throw Error(ExitCode::diverged, divergence_text(task, {.step = step() + 1,
-                                                           .samples = samples(),
-                                                           .read = batch,
-                                                           .output = output,
-                                                           .loss = loss.value}));
-  } catch (const UserError& error) {
-    throw_for_batch(task, *task.train, samples(), batch, error, step() + 1);
-  }
-}
-
-// With a loss scaler a loss that is not finite is an overflow of float16 like any other: the step
-// is not updated, and the next loss is scaled less.
-bool Trainer::may_be_overflow() const {
-  return parallel_->scales_loss() && !parallel_->loss_scale_at_its_end();
-}
-
 // Mixing, update and the next exchange all happen in here.
 void Trainer::backward(const at::Tensor& loss) {
   const TraceSpan span(trace_.get(), kTrainingLane, "backward");
   control_.report(Operation::backward);
   const std::int64_t before = step();
-  run_backward(loss);
+  try {
+    run_backward(loss);
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::diverged) forward_->settle_early();
+    throw;
+  }
   run_.task.model->settle_buffers();
   if (step() == before && !parallel_->accumulates_grad()) {
     throw UserError("no parameter of the model takes part in the loss of step " +
@@ -244,7 +225,8 @@ bool Trainer::has_train_line() const {
   return step() % every == 0 || (step() < every && is_last_step());
 }
 
-StepFacts Trainer::facts_of_step() const {
+StepFacts Trainer::facts_of_step() {
+  forward_->settle();
   const StepFacts facts{
       .step = step(),
       .epoch = epoch(),
@@ -335,6 +317,7 @@ bool Trainer::save_and_evaluate() {
 // Whether nobody asked to stop meanwhile.
 bool Trainer::evaluate() {
   const TraceSpan span(trace_.get(), kTrainingLane, "evaluation");
+  forward_->settle();
   meter_.finish_line(/*wait=*/true);
   control_.report(Operation::averaging);
   std::optional<EvalMetrics> evaluation;
@@ -394,7 +377,8 @@ void Trainer::complete(const RunEnd& end) {
 }
 
 void Trainer::note_end(const std::string& status, const std::string& error) {
-  if (reporter_) reporter_->end(status, std::max(step(), run_.plan.first_step), error);
+  const std::int64_t last = forward_->diverged_step().value_or(step() + 1) - 1;
+  if (reporter_) reporter_->end(status, std::max(last, run_.plan.first_step), error);
 }
 
 }  // namespace decent

@@ -32,6 +32,7 @@
 #include "decent/train/data_warnings.h"
 #include "decent/train/evaluation/evaluation_rules.h"
 #include "decent/train/evaluation/evaluator.h"
+#include "decent/train/forward/training_forward.h"
 #include "decent/train/run.h"
 #include "decent/train/step_meter.h"
 
@@ -98,16 +99,15 @@ class Trainer {
   bool main_worker() const { return world_->rank() == 0; }
 
   void train_step();
-  double micro_step(std::int64_t micro_batch);
+  void micro_step(std::int64_t micro_batch);
   Batch next_batch();
-  MeanLoss forward_and_loss(const Batch& batch, std::int64_t micro_batch);
+  void saw(const StepLoss& loss);
   void backward(const at::Tensor& loss);
-  bool may_be_overflow() const;
   void show(const TrainMetrics& metrics);
   NamedTensors state() const;
   bool has_train_line() const;
   bool is_last_step() const { return step() == run_.plan.total_steps || rules_.stops(); }
-  StepFacts facts_of_step() const;
+  StepFacts facts_of_step();
   void begin_train_line();
   void complete(const RunEnd& end);
   bool is_evaluation_due() const;
@@ -129,6 +129,7 @@ class Trainer {
   std::shared_ptr<Trace> trace_;        // null where no step of this run is traced
   std::unique_ptr<Reporter> reporter_;  // rank 0
   std::unique_ptr<TrainedParameters> parallel_;
+  std::unique_ptr<TrainingForward> forward_;
   std::optional<FiniteCheck> finite_;
   std::unique_ptr<Evaluator> evaluator_;  // null where nothing is evaluated
   std::function<void()> check_folder_;

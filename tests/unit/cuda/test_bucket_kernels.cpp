@@ -1,10 +1,12 @@
 // Updates, mixing and norms on a GPU: the bits of the CPU.
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
 #include "../optim/bucket_problem.h"
 #include "decent/optim/bucket_kernels.h"
@@ -133,10 +135,17 @@ TEST(BucketKernelsOfAGpu, AddUpSquares) {
     problem.slices[9].grad = nullptr;
     std::vector<at::Tensor> gradients;
     std::vector<BucketSlice> slices = move_gradients(problem, gradients);
-    const auto of_gpu = [&] { return sum_of_squares(slices, Scalar::float32, &cuda_kernels()); };
+    const auto of_gpu = [&] {
+      const at::Tensor sums = at::empty({partial_sums(slices, Scalar::float32, &cuda_kernels())},
+                                        at::TensorOptions().dtype(at::kDouble).device(at::kCUDA));
+      add_up_squares(slices, Scalar::float32, sums.mutable_data_ptr<double>(), &cuda_kernels());
+      const at::Tensor there = sums.cpu();
+      const double* first = there.const_data_ptr<double>();
+      return std::accumulate(first, first + there.numel(), 0.0);
+    };
     const double sum = of_gpu();
     // Sums of doubles in two orders: about 2^-53 for each of the terms that follow one another.
-    EXPECT_NEAR(sum / sum_of_squares(problem.slices, Scalar::float32), 1, 1e-13);
+    EXPECT_NEAR(sum / testing::sum_of_squares(problem.slices, Scalar::float32), 1, 1e-13);
     EXPECT_EQ(of_gpu(), sum);
     gradients[3].narrow(0, 5, 1).fill_(std::nan(""));
     EXPECT_FALSE(std::isfinite(of_gpu()));

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <type_traits>
 #include <vector>
 
 #include "decent/optim/bucket_update.h"
+#include "decent/optim/gradient_norm.h"
 
 namespace decent::testing {
 
@@ -55,7 +57,7 @@ struct BucketProblem {
   }
 
   void apply(const BucketUpdate& update, Mixing mixing, double lr, double grad_scale = 1,
-             const BucketKernels* kernels = nullptr) {
+             const BucketKernels* kernels = nullptr, const double* device_scale = nullptr) {
     if (mixing.received != nullptr) mixing.received = received.data();
     std::vector<void*> states = {state0.data(), state1.data(), state2.data()};
     states.resize(update.state_names().size());
@@ -67,6 +69,7 @@ struct BucketProblem {
                   .slices = slices,
                   .lr = lr,
                   .grad_scale = grad_scale,
+                  .device_scale = device_scale,
                   .kernels = kernels});
   }
 
@@ -84,6 +87,14 @@ template <typename T>
 bool same_bits(const BucketProblem<T>& a, const BucketProblem<T>& b) {
   return same_bits(a.x, b.x) && same_bits(a.state0, b.state0) && same_bits(a.state1, b.state1) &&
          same_bits(a.state2, b.state2);
+}
+
+/// Of gradients in the host's memory.
+inline double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar,
+                             const BucketKernels* kernels = nullptr) {
+  std::vector<double> sums(static_cast<std::size_t>(partial_sums(slices, scalar, kernels)));
+  add_up_squares(slices, scalar, sums.data(), kernels);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 /// Stands for "mix with what was received"; BucketProblem::apply fills in the pointer.

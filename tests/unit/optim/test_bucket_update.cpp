@@ -3,12 +3,12 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "bucket_problem.h"
 #include "decent/optim/bucket_kernels.h"
-#include "decent/optim/gradient_norm.h"
 #include "decent/optim/mix.h"
 
 namespace decent {
@@ -17,6 +17,7 @@ namespace {
 using testing::BucketProblem;
 using testing::mixing_of;
 using testing::same_bits;
+using testing::sum_of_squares;
 
 // Every rule, and those options of theirs that choose between formulas.
 std::vector<std::unique_ptr<BucketUpdate>> all_updates() {
@@ -290,6 +291,28 @@ TEST(GradientNorm, ShowsWhatIsNotFinite) {
   BucketProblem<float> large({1});
   large.grads[0][0] = std::numeric_limits<float>::max();
   EXPECT_TRUE(std::isfinite(sum_of_squares(large.slices, Scalar::float32)));
+}
+
+TEST(GradientNorm, GuardsWhatIsClipped) {
+  std::array sums = {9.0, 16.0};
+  double factor = 0, guard = 1;
+  const Clipping clipping{.sums = sums.data(),
+                          .count = 2,
+                          .most = 0.5,
+                          .loss_scale = 2,
+                          .factor = &factor,
+                          .guard = &guard};
+  clipping.run();
+  EXPECT_EQ(factor, clip_coefficient(5.0 / 2, 0.5) / 2);
+  EXPECT_EQ(guard, 1);
+  for (const double bad : {std::numeric_limits<double>::infinity(), std::nan("")}) {
+    sums[1] = bad, guard = 1;
+    clipping.run();
+    EXPECT_TRUE(std::isnan(factor) && std::isnan(guard));
+    sums[1] = 16;
+    clipping.run();
+    EXPECT_TRUE(std::isnan(factor) && std::isnan(guard)) << "for good";
+  }
 }
 
 TEST(GradientNorm, ClipsAsTorchDoes) {

@@ -9,7 +9,6 @@
 #include "decent/cuda/launch_table.h"
 #include "decent/cuda/norm_table.h"
 #include "decent/optim/bucket_kernels.h"
-#include "decent/optim/gradient_norm.h"
 
 namespace decent {
 namespace {
@@ -17,6 +16,7 @@ namespace {
 using testing::BucketProblem;
 using testing::mixing_of;
 using testing::same_bits;
+using testing::sum_of_squares;
 
 struct EmulatedGpu {
   inline static int launches = 0;
@@ -41,18 +41,22 @@ struct EmulatedGpu {
   static void in_pieces(std::int64_t, const PieceWork&) { FAIL() << "no update mixes by itself"; }
 
   template <typename T>
-  static double sum_of_squares(std::span<const BucketSlice> slices) {
-    std::vector<double> sums(cuda::norm_blocks<T>(slices));
-    cuda::for_each_norm_launch<T>(slices, [&](const cuda::NormLaunch<T>& launch) {
+  static std::int64_t partial_sums(std::span<const BucketSlice> slices) {
+    return cuda::norm_blocks<T>(slices);
+  }
+
+  template <typename T>
+  static void add_up_squares(std::span<const BucketSlice> slices, double* sums) {
+    cuda::for_each_norm_launch<T>(slices, sums, [](const cuda::NormLaunch<T>& launch) {
       for (unsigned block = 0; block < launch.first_block[launch.count]; ++block) {
+        launch.sums[block] = 0;
         for (unsigned thread = 0; thread < cuda::kThreads; ++thread)
-          sums.at(launch.first_sum + block) += cuda::thread_squares(launch, block, thread);
+          launch.sums[block] += cuda::thread_squares(launch, block, thread);
       }
     });
-    double sum = 0;
-    for (const double part : sums) sum += part;
-    return sum;
   }
+
+  static void clip(const Clipping& clipping) { clipping.run(); }
 };
 
 const BucketKernels& emulated_kernels() {
@@ -101,6 +105,22 @@ TYPED_TEST(CudaLaunches, GiveTheBitsOfTheCpu) {
           this->expect_same_bits(*update, problem, mixing, grad_scale);
         }
       }
+    }
+  }
+}
+
+// As a factor in the arrays' memory has it: together with grad_scale, or nothing at all.
+TYPED_TEST(CudaLaunches, TakeAFactorFromTheMemoryOfTheDevice) {
+  const double half = 0.5, none = std::nan("");
+  for (const auto& update : updates()) {
+    const BucketProblem<TypeParam> start({1, 9000, 4099}, 7);
+    for (const BucketKernels* kernels : {&emulated_kernels(), &cpu_kernels()}) {
+      BucketProblem<TypeParam> given = start, there = start, held = start;
+      given.apply(*update, mixing_of(0.7, 0.3), 0.1, 0.37 * half, kernels);
+      there.apply(*update, mixing_of(0.7, 0.3), 0.1, 0.37, kernels, &half);
+      held.apply(*update, mixing_of(0.7, 0.3), 0.1, 0.37, kernels, &none);
+      EXPECT_TRUE(same_bits(given, there));
+      EXPECT_TRUE(same_bits(held, start));
     }
   }
 }

@@ -23,11 +23,12 @@ struct TwoBuckets {
     return {.offset = 0, .numel = 1, .grad = &gradients[b], .updates = 1};
   }
   void measure(GradientScale& scale) const {
-    for (const std::size_t b : {0, 1}) scale.measure(buckets[b], std::array{slice(b)});
+    for (const std::size_t b : {0, 1}) scale.measure(b, std::array{slice(b)});
     scale.measured();
   }
   double of(GradientScale& scale, std::size_t b) const {
-    return scale.of(buckets[b], std::array{slice(b)});
+    const GradientFactor factor = scale.of(b, std::array{slice(b)});
+    return factor.grad_scale * (factor.device_scale != nullptr ? *factor.device_scale : 1);
   }
 
   std::array<double, 2> gradients;
@@ -42,7 +43,7 @@ double clipped(double max_norm, double norm) { return std::min(1.0, max_norm / (
 
 TEST(GradientScale, IsOneWithoutClippingAndScaler) {
   const TwoBuckets two(3, 4);
-  GradientScale scale({}, std::nullopt, two.parameters);
+  GradientScale scale({}, std::nullopt, two.buckets, two.parameters);
   scale.begin_step(1);
   EXPECT_EQ(two.of(scale, 0), 1);
   scale.end_step();
@@ -54,7 +55,7 @@ TEST(GradientScale, IsOneWithoutClippingAndScaler) {
 
 TEST(GradientScale, ClipsByTheNormOfAll) {
   const TwoBuckets two(3, 4);
-  GradientScale scale({.norm = 2}, std::nullopt, two.parameters);
+  GradientScale scale({.norm = 2}, std::nullopt, two.buckets, two.parameters);
   scale.begin_step(1);
   two.measure(scale);
   EXPECT_DOUBLE_EQ(two.of(scale, 0), clipped(2, 5));
@@ -65,7 +66,8 @@ TEST(GradientScale, ClipsByTheNormOfAll) {
 
 TEST(GradientScale, ClipsEachBucketByItsOwn) {
   const TwoBuckets two(3, 4);
-  GradientScale scale({.norm = 3.5, .each_bucket = true}, std::nullopt, two.parameters);
+  GradientScale scale({.norm = 3.5, .each_bucket = true}, std::nullopt, two.buckets,
+                      two.parameters);
   for (const std::int64_t step : {1, 2}) {  // the second forgets the first's squares
     scale.begin_step(step);
     EXPECT_EQ(two.of(scale, 0), 1);
@@ -77,7 +79,7 @@ TEST(GradientScale, ClipsEachBucketByItsOwn) {
 
 TEST(GradientScale, TakesTheLossScaleOut) {
   const TwoBuckets two(3 * 8.0, 4 * 8.0);
-  GradientScale scale({.norm = 2}, LossScalerOptions{.init_scale = 8}, two.parameters);
+  GradientScale scale({.norm = 2}, LossScalerOptions{.init_scale = 8}, two.buckets, two.parameters);
   EXPECT_EQ(scale.loss_scale(), 8);
   scale.begin_step(1);
   two.measure(scale);
@@ -88,7 +90,7 @@ TEST(GradientScale, TakesTheLossScaleOut) {
 
 TEST(GradientScale, LosesAnOverflowAndScalesLess) {
   const TwoBuckets two(1, HUGE_VAL);
-  GradientScale scale({}, LossScalerOptions{.init_scale = 8, .backoff_factor = 0.5},
+  GradientScale scale({}, LossScalerOptions{.init_scale = 8, .backoff_factor = 0.5}, two.buckets,
                       two.parameters);
   scale.begin_step(1);
   EXPECT_FALSE(scale.overflowed());
@@ -104,7 +106,7 @@ TEST(GradientScale, LosesAnOverflowAndScalesLess) {
 TEST(GradientScale, GoesOnFromWhatItWas) {
   const TwoBuckets two(1, 1);
   const LossScalerOptions options{.init_scale = 8, .growth_factor = 2, .growth_interval = 2};
-  GradientScale first({}, options, two.parameters);
+  GradientScale first({}, options, two.buckets, two.parameters);
   const auto step = [&](GradientScale& scale, std::int64_t number) {
     scale.begin_step(number);
     two.measure(scale);
@@ -114,7 +116,7 @@ TEST(GradientScale, GoesOnFromWhatItWas) {
   const NamedTensors state = first.state();
   EXPECT_EQ(state[0].first, "scaler.scale");
   EXPECT_EQ(state[1].first, "scaler.growth_tracker");
-  GradientScale second({}, options, two.parameters);
+  GradientScale second({}, options, two.buckets, two.parameters);
   second.restore([&](const std::string& name) -> const at::Tensor& {
     return name == state[0].first ? state[0].second : state[1].second;
   });
@@ -125,9 +127,10 @@ TEST(GradientScale, GoesOnFromWhatItWas) {
 TEST(GradientScale, NamesAGradientThatIsNotFinite) {
   const TwoBuckets two(1, NAN);
   const std::string message = "the gradient of parameter 'b' in step 7 is not finite";
-  GradientScale of_all({.norm = 2}, std::nullopt, two.parameters);
+  GradientScale of_all({.norm = 2}, std::nullopt, two.buckets, two.parameters);
   of_all.begin_step(7);
-  GradientScale of_each({.norm = 2, .each_bucket = true}, std::nullopt, two.parameters);
+  GradientScale of_each({.norm = 2, .each_bucket = true}, std::nullopt, two.buckets,
+                        two.parameters);
   of_each.begin_step(7);
   EXPECT_EQ(two.of(of_each, 0), 1);
   const auto expect_diverged = [&](const std::function<void()>& act) {

@@ -111,13 +111,24 @@ TEST(CrossEntropy, RefusesProbabilitiesWhereClassesAreIgnored) {
               HasSubstr("or their probabilities, of the same shape"));
 }
 
+double unread(const at::Tensor& logits, const at::Tensor& classes) {
+  return kCrossEntropy.unread_mean_loss(logits, classes, classes).item<double>();
+}
+
 TEST(CrossEntropy, TakesClassesOfAnyIntegerType) {
   const at::Tensor logits = logits_of({3, 4});
   const at::Tensor classes = classes_of({3, 0, 1});
   const double expected = kCrossEntropy.mean_loss(logits, classes).value;
   for (const at::ScalarType dtype : {at::kByte, at::kChar, at::kShort, at::kInt}) {
     EXPECT_EQ(kCrossEntropy.mean_loss(logits, classes.to(dtype)).value, expected);
+    EXPECT_EQ(unread(logits, classes.to(dtype)), expected);
   }
+}
+
+// 256 - 100, which -100 would be among bytes.
+TEST(CrossEntropy, DoesNotTakeAClassForTheIgnoredOne) {
+  const at::Tensor logits = logits_of({2, 200}), classes = classes_of({156, 156});
+  EXPECT_EQ(unread(logits, classes.to(at::kByte)), kCrossEntropy.mean_loss(logits, classes).value);
 }
 
 TEST(CrossEntropy, TreatsEveryPositionAsASample) {
@@ -222,6 +233,7 @@ TEST(Mse, NamesWhatDoesNotFit) {
 
 TEST(CrossEntropy, LearnsNothingWhereAllIsIgnored) {
   const at::Tensor logits = logits_of({2, 3}).requires_grad_();
+  EXPECT_EQ(unread(logits, classes_of({-100, -100})), 0.0);
   const at::Tensor loss = kCrossEntropy.mean_loss(logits, classes_of({-100, -100})).tensor;
   EXPECT_EQ(loss.item<double>(), 0.0);
   loss.backward();

@@ -1,0 +1,115 @@
+#include "decent/train/forward/training_forward.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <cmath>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/task/non_finite.h"
+#include "decent/task/predict.h"
+#include "decent/task/random.h"
+#include "decent/task/target_check.h"
+#include "decent/train/training_batches.h"
+#include "decent/train/updates.h"
+
+namespace decent {
+
+TrainingForward::TrainingForward(Run& run, int rank, TrainedParameters& parallel,
+                                 std::shared_ptr<Trace> trace, StepLosses::Saw saw)
+    : run_(run),
+      rank_(rank),
+      parallel_(parallel),
+      trace_(std::move(trace)),
+      saw_(std::move(saw)),
+      losses_([this](const StepLoss& loss) { look_at(loss); }) {}
+
+// Mixing with codes goes on where updates are held. Then the weights would not be those of the step
+// any more when the host looks for the cause.
+bool TrainingForward::may_read_late() const {
+  return parallel_.can_hold() && !run_.task.criterion.has_weights() &&
+         !needs_near_copies(run_.task.recipe.parallel) && !(trace_ && trace_->on());
+}
+
+// With a loss scaler a loss that is not finite is an overflow of float16 like any other: the step
+// is not updated, and the next loss is scaled less.
+bool TrainingForward::may_be_overflow() const {
+  return parallel_.scales_loss() && !parallel_.loss_scale_at_its_end();
+}
+
+std::vector<std::int64_t> TrainingForward::samples(std::int64_t step,
+                                                   std::int64_t micro_batch) const {
+  return run_.plan.sampler->micro_batch(step - 1, micro_batch);
+}
+
+void TrainingForward::begin_step() {
+  reads_late_ = may_read_late();
+  seed_training_step(run_, rank_, parallel_.step() + 1);
+}
+
+at::Tensor TrainingForward::run(const Batch& batch, std::int64_t micro_batch) {
+  const TraceSpan span(trace_.get(), kTrainingLane, "forward");
+  const std::int64_t step = parallel_.step() + 1;
+  try {
+    return forward(batch, micro_batch);
+  } catch (const UserError& error) {
+    throw_for_batch(run_.task, *run_.task.train, samples(step, micro_batch), batch, error, step);
+  }
+}
+
+at::Tensor TrainingForward::forward(const Batch& batch, std::int64_t micro_batch) {
+  Task& task = run_.task;
+  const auto [output, target] =
+      predict(*task.model, task.inputs, task.criterion, *task.train, batch);
+  if (reads_late_) {
+    const at::Tensor loss =
+        task.criterion.unread_mean_loss(output, target, task.train->target_in(batch.fields));
+    task.doubts.saw(task.criterion, task.train->key, output, target);
+    parallel_.hold_unless_finite(loss);
+    losses_.add(loss);
+    return loss;
+  }
+  const MeanLoss loss = task.criterion.mean_loss(output, target);
+  task.doubts.saw(task.criterion, task.train->key, output, target);
+  losses_.add(loss.value);
+  // Before the update of this step, which would make all parameters alike.
+  if (std::isfinite(loss.value) || may_be_overflow()) return loss.tensor;
+  const std::int64_t step = parallel_.step() + 1;
+  throw Error(ExitCode::diverged, divergence_text(task, {.step = step,
+                                                         .samples = samples(step, micro_batch),
+                                                         .read = batch,
+                                                         .output = output,
+                                                         .loss = loss.value}));
+}
+
+void TrainingForward::end_step(double seconds) { losses_.end_step(parallel_.step(), seconds); }
+
+void TrainingForward::look_at(const StepLoss& loss) {
+  if (!parallel_.scales_loss() && !loss.is_finite()) {
+    diverged_step_ = loss.step;
+    throw Error(ExitCode::diverged, late_divergence_text(loss));
+  }
+  saw_(loss);
+}
+
+// Its batch was dropped long ago. So the batch is read, and the model runs on it, once more: behind
+// the micro-batches before it, with the random numbers and the weights that they had.
+std::string TrainingForward::late_divergence_text(const StepLoss& loss) const {
+  const at::NoGradGuard no_grad;
+  Task& task = run_.task;
+  seed_training_step(run_, rank_, loss.step);
+  for (std::size_t a = 0;; ++a) {
+    const auto micro_batch = static_cast<std::int64_t>(a);
+    const Batch batch = read_training_batch(run_, loss.step - 1, micro_batch);
+    const Prediction prediction =
+        predict(*task.model, task.inputs, task.criterion, *task.train, batch);
+    if (std::isfinite(loss.micro_batches[a])) continue;
+    return divergence_text(task, {.step = loss.step,
+                                  .samples = samples(loss.step, micro_batch),
+                                  .read = batch,
+                                  .output = prediction.output,
+                                  .loss = loss.micro_batches[a]});
+  }
+}
+
+}  // namespace decent
