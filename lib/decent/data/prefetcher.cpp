@@ -70,6 +70,12 @@ Prefetcher::Result Prefetcher::take() {
   return result;
 }
 
+bool Prefetcher::ready() {
+  const std::lock_guard lock(mutex_);
+  const auto found = ready_.find(number_);
+  return found != ready_.end() && found->second.error == nullptr;
+}
+
 Batch Prefetcher::next() {
   if (done()) throw std::logic_error("Prefetcher::next() was called past the last batch");
   if (failure_ == nullptr) {

@@ -43,6 +43,9 @@ class Prefetcher {
   /// std::logic_error past the last batch.
   Batch next();
 
+  /// Whether next() would return a batch at once: it was read ahead, and well.
+  bool ready();
+
   /// The number of the batch that next() will return.
   std::int64_t number() const { return number_; }
   bool done() const { return number_ == last_; }

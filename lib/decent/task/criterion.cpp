@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "decent/core/error.h"
+#include "decent/core/gpu_errors.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/model/reason.h"
@@ -172,12 +173,15 @@ Criterion::Fitted Criterion::fit(const at::Tensor& output, const at::Tensor& tar
 }
 
 void Criterion::explain_failure(const Fitted& fitted, const std::exception& error) const {
+  const std::string message =
+      "the loss " + std::string(loss_->name) + " fails: " + reason_of(error);
+  if (const auto known = gpu_error_of(message)) known->raise(message);
   const std::int64_t count = fitted.output.size(-1);
   if (!fitted.target.is_floating_point()) {
     const auto wrong = find_wrong_class(fitted.target, options_.ignore_index, count);
     if (wrong) refuse_class(*wrong, count);
   }
-  throw UserError("the loss " + std::string(loss_->name) + " fails: " + reason_of(error));
+  throw UserError(message);
 }
 
 // Classes out of range only show inside the loss; looking for them each step would cost a pass over

@@ -91,21 +91,6 @@ std::function<void()> thread_start_for(at::Device device) {
   return [index = device.index()] { use_cuda_device(index); };
 }
 
-Batch on_device(const Batch& batch, at::Device device) {
-  if (device.is_cpu()) return batch;
-  Batch moved;
-  // The allocator keeps pinned memory until it was copied from, whoever drops the batch.
-  for (const at::Tensor& field : batch.fields) {
-    moved.fields.push_back(field.to(device, /*non_blocking=*/true));
-  }
-  return moved;
-}
-
-HeldBatch::~HeldBatch() {
-  const bool failed = std::uncaught_exceptions() > exceptions_;
-  if (failed && !device_.is_cpu()) static_cast<void>(new Batch(std::move(batch_)));
-}
-
 std::optional<Outcome> device_trouble(const std::exception& error) {
   const std::string reason = reason_of(error);
   const auto known = gpu_error_of(reason);

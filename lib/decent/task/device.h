@@ -1,11 +1,10 @@
 #pragma once
-// The device of a run: which one it is, how it is told, and batches on it.
+// The device of a run: which one it is, and how it is told.
 
 #include <exception>
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "decent/comm/device_choice.h"
 #include "decent/comm/launch.h"
@@ -42,28 +41,6 @@ HostMemory host_memory_for(at::Device device);
 /// What a thread that reads batches for `device` does first (Prefetcher): it chooses the GPU, since
 /// to allocate pinned memory is to use one. Null for the CPU.
 std::function<void()> thread_start_for(at::Device device);
-
-/// The batch on `device`, which its memory may still be on the way to: what the device does from
-/// now on comes after. The batch itself on the CPU.
-Batch on_device(const Batch& batch, at::Device device);
-
-/// A batch while a model runs on it. After an error on a GPU it is never freed: to give back pinned
-/// memory that the GPU was copying from takes a GPU that still works, without which the program
-/// would end right there, before it has told of the error.
-class HeldBatch {
- public:
-  HeldBatch(Batch batch, at::Device device) : batch_(std::move(batch)), device_(device) {}
-  HeldBatch(const HeldBatch&) = delete;
-  HeldBatch& operator=(const HeldBatch&) = delete;
-  ~HeldBatch();
-
-  const Batch& operator*() const { return batch_; }
-
- private:
-  Batch batch_;
-  at::Device device_;
-  int exceptions_ = std::uncaught_exceptions();
-};
 
 /// What the user is told of an error of a GPU (core/gpu_errors.h); nothing where it is none.
 std::optional<Outcome> device_trouble(const std::exception& error);

@@ -1,17 +1,20 @@
 #include "decent/task/predict.h"
 
-#include "decent/task/device.h"
-
 namespace decent {
 
 Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Criterion& criterion,
-                   const DataSet& data, const Batch& batch) {
-  const Batch moved = on_device(batch, model.device());
+                   const DataSet& data, const DeviceBatch& batch) {
+  const Batch& moved = batch.there();
   const at::Tensor output = model.forward(inputs, std::span(moved.fields).first(inputs.size()));
   // While the GPU is at it, on the host: a kernel that meets such a class ends all use of the GPU.
   if (!model.device().is_cpu() && data.has_target)
-    criterion.check_classes(output, data.target_in(batch.fields));
+    criterion.check_classes(output, data.target_in(batch.read().fields));
   return {.output = output, .target = data.target_in(moved.fields)};
+}
+
+Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Criterion& criterion,
+                   const DataSet& data, const Batch& batch) {
+  return predict(model, inputs, criterion, data, DeviceBatch(batch, model.device()));
 }
 
 }  // namespace decent

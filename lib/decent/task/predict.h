@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "decent/data/batch.h"
+#include "decent/data/device_batch.h"
 #include "decent/model/model.h"
 #include "decent/task/criterion.h"
 #include "decent/task/sources.h"
@@ -16,8 +16,11 @@ struct Prediction {
   at::Tensor target;
 };
 
-/// Runs forward on a batch of `data`, as it was read. Throws UserError where that fails, or where
+/// Runs forward on a batch of `data`. Throws UserError where that fails, or where
 /// the target has a class that the output does not have and only a GPU's kernels would find it.
+Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Criterion& criterion,
+                   const DataSet& data, const DeviceBatch& batch);
+/// The same for a batch that is still on its way to the model's device.
 Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Criterion& criterion,
                    const DataSet& data, const Batch& batch);
 

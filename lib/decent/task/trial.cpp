@@ -13,7 +13,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/data/batch.h"
+#include "decent/data/device_batch.h"
 #include "decent/data/sampler.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
@@ -37,6 +37,12 @@ struct TriedBatch {
   Prediction prediction;
   MeanLoss loss;
 };
+
+// A batch that is copied ahead lies on a GPU beside the one that the model runs on.
+std::unique_ptr<DeviceBatch> next_batch(const Task& task, const Batch& like) {
+  if (task.recipe.data.prefetch == 0) return nullptr;
+  return std::make_unique<DeviceBatch>(like, task.model->device());
+}
 
 Prediction run_batch(Task& task, const DataSet& data, std::span<const std::int64_t> samples,
                      const Batch& batch, Trial& found) {
@@ -112,6 +118,7 @@ class TrainingTrial {
       throw UserError(task_.train->key +
                       ": no sample of a whole batch can be read (data.on_error: skip)");
     }
+    const auto next = next_batch(task_, batch);
     TriedBatch tried = try_batch(task_, *task_.train, samples_, batch, found_);
     note_loss(tried);
     tried.prediction = {};  // memory that a step of training does not hold on to either
@@ -178,6 +185,7 @@ void try_evaluation(Task& task, const Membership& workers, int rank, Trial& foun
     const auto indices = evaluation_indices(samples, workers, rank, first, full);
     const Batch batch = task.eval->read(indices);
     if (batch.empty()) continue;
+    const auto next = next_batch(task, batch);
     try_batch(task, *task.eval, indices, batch, found);
     task.model->settle_buffers();
   }

@@ -72,7 +72,8 @@ Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, L
                                                [this](const StepLoss& loss) { saw(loss); });
   finite_.emplace(*run_.task.model);
   if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
-  batches_ = training_batches(run_, trace_);
+  read_ahead_ = training_batches(run_, trace_);
+  batches_ = std::make_unique<DeviceBatches>(*read_ahead_, run_.task.device.device);
   checkpointer_ = make_checkpointer(options);
   stop_time_ =
       StopTime(checkpoint_bytes(state(), workers_.launch().local_world_size, copies_alike(run_)));
@@ -176,7 +177,7 @@ void Trainer::train_step() {
 
 // One micro-batch, counted from 0: its share of the gradient, and with the last one the update.
 void Trainer::micro_step(std::int64_t micro_batch) {
-  const HeldBatch batch(next_batch(), run_.task.device.device);
+  const auto batch = next_batch();
   control_.report(Operation::forward);
   const at::Tensor loss = forward_->run(*batch, micro_batch);
   forward_->settle();  // those of the step before, as the GPU now has this forward to do
@@ -192,11 +193,11 @@ void Trainer::saw(const StepLoss& loss) {
   meter_.add_step(last_loss_, loss.seconds);
 }
 
-Batch Trainer::next_batch() {
+std::unique_ptr<DeviceBatch> Trainer::next_batch() {
   const TraceSpan span(trace_.get(), kTrainingLane, "data wait");
   const auto begin = Clock::now();
   control_.report(Operation::waiting_for_data);
-  Batch batch = batches_->next();
+  auto batch = batches_->next();
   meter_.add_data_wait(seconds_since(begin));
   return batch;
 }

@@ -16,7 +16,7 @@
 #include "decent/comm/world.h"
 #include "decent/core/error.h"
 #include "decent/core/trace.h"
-#include "decent/data/prefetcher.h"
+#include "decent/data/device_batch.h"
 #include "decent/parallel/trained_parameters.h"
 #include "decent/report/log.h"
 #include "decent/report/loss_watch.h"
@@ -100,7 +100,7 @@ class Trainer {
 
   void train_step();
   void micro_step(std::int64_t micro_batch);
-  Batch next_batch();
+  std::unique_ptr<DeviceBatch> next_batch();
   void saw(const StepLoss& loss);
   void backward(const at::Tensor& loss);
   void show(const TrainMetrics& metrics);
@@ -140,7 +140,8 @@ class Trainer {
   StopTime stop_time_{0};
   LossWatch loss_watch_;
   WrapWatch wrap_watch_;
-  std::unique_ptr<Prefetcher> batches_;
+  std::unique_ptr<Prefetcher> read_ahead_;
+  std::unique_ptr<DeviceBatches> batches_;
   StepMeter meter_;
   double last_loss_ = 0;        // of this worker, mean over micro-batches
   double step_loss_scale_ = 1;  // what the last step's loss was multiplied with

@@ -12,6 +12,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 namespace {
 
@@ -35,6 +37,14 @@ struct StubEvent {
 
 StubEvent* stub(cudaEvent_t event) { return reinterpret_cast<StubEvent*>(event); }
 
+std::mutex calls_mutex;
+std::vector<decent::testing::StubCall> calls;
+
+void note(const char* what, cudaStream_t stream, cudaEvent_t event = nullptr) {
+  const std::lock_guard lock(calls_mutex);
+  calls.push_back({what, stream, event});
+}
+
 cudaError_t allocate(void** memory, std::size_t bytes) {
   *memory = std::aligned_alloc(512, (bytes + 511) / 512 * 512);
   return *memory == nullptr ? cudaErrorMemoryAllocation : in_context();
@@ -46,6 +56,10 @@ namespace decent::testing {
 
 bool has_stub_context(int gpu) { return contexts[static_cast<std::size_t>(gpu)]; }
 int stub_spins() { return spins; }
+std::vector<StubCall> take_stub_calls() {
+  const std::lock_guard lock(calls_mutex);
+  return std::exchange(calls, {});
+}
 
 }  // namespace decent::testing
 
@@ -98,7 +112,8 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return in_context();
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
-                            cudaStream_t) {
+                            cudaStream_t stream) {
+  note("copy", stream);
   std::memcpy(to, from, bytes);
   return in_context();
 }
@@ -113,7 +128,10 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t, cudaStreamCaptureStatus* status)
   return cudaSuccess;
 }
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode*) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned int) { return in_context(); }
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int) {
+  note("wait", stream, event);
+  return in_context();
+}
 cudaError_t cudaStreamQuery(cudaStream_t) { return in_context(); }
 cudaError_t cudaStreamSynchronize(cudaStream_t) { return in_context(); }
 
@@ -121,11 +139,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   *event = reinterpret_cast<cudaEvent_t>(new StubEvent{.flags = flags});
   return in_context();
 }
-cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  delete stub(event);
-  return cudaSuccess;
-}
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }  // no other gets its address
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  note("record", stream, event);
   stub(event)->recorded = Clock::now();
   return in_context();
 }

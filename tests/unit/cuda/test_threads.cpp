@@ -5,15 +5,19 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <set>
 #include <thread>
 
 #include "../comm/workers.h"
 #include "../support/child_process.h"
 #include "decent/comm/cuda.h"
 #include "decent/core/cuda_library.h"
-#include "decent/data/batch.h"
+#include "decent/data/device_batch.h"
 #include "decent/data/prefetcher.h"
 #include "decent/task/device.h"
 #include "stub_runtime.h"
@@ -93,10 +97,72 @@ TEST(Threads, ThatReadAheadUseTheGpuOfTheWorker) {
                   0, 20, 4, 2, thread_start_for(kGpu1));
               // Memory that was copied from is free again once an event has passed, for which the
               // allocator looks when a thread asks for more.
-              while (!batches.done()) on_device(batches.next(), kGpu1);
+              while (!batches.done()) DeviceBatch(batches.next(), kGpu1).there();
               return contexts();
             }),
             "GPU 1");
+}
+
+// What batch `number` of one field holds.
+Batch numbered(std::int64_t number) {
+  const std::vector<std::int64_t> shape = {3};
+  Batch batch{{empty_batch(DType::float32, 2, shape, host_memory_for(kGpu1))}};
+  std::fill_n(batch.fields[0].mutable_data_ptr<float>(), 6, static_cast<float>(number));
+  return batch;
+}
+
+// The calls of all streams in their order. The stream that computes is the default one, a null
+// pointer; events are letters, but for `before`.
+std::string told(const std::vector<testing::StubCall>& calls, const void* before) {
+  std::map<const void*, std::string> events = {{before, "that of before"}};
+  std::set<const void*> streams;
+  std::string text;
+  for (const auto& [what, stream, event] : calls) {
+    if (stream != nullptr) streams.insert(stream);
+    const std::string letter(1, static_cast<char>('a' + events.size() - 1));
+    text += what + (event == nullptr ? "" : " " + events.emplace(event, letter).first->second) +
+            (stream == nullptr ? " on the stream that computes; " : " on the side; ");
+  }
+  return streams.size() > 1 ? "several streams on the side" : text;
+}
+
+// Batches of which each was read when it is needed.
+std::string copies_ahead() {
+  cuda_symbol("decent_cuda_build_id");
+  use_cuda_device(1);
+  std::atomic<std::int64_t> begun = -1;  // by one thread, which has read all before it
+  const auto read = [&](std::int64_t number) {
+    begun = number;
+    return numbered(number);
+  };
+  Prefetcher read_ahead(read, 0, 20, 4, 1, thread_start_for(kGpu1));
+  DeviceBatches batches(read_ahead, kGpu1);
+  std::set<const void*> places;
+  std::set<std::string> orders;
+  const void* copied = nullptr;  // the event behind the last copy
+  for (int number = 0; !batches.done(); ++number) {
+    while (begun < std::min(number + 2, 19)) std::this_thread::yield();
+    testing::take_stub_calls();
+    const auto batch = batches.next();
+    EXPECT_EQ(values_of(batch->there().fields[0])[5], static_cast<float>(number));
+    const auto calls = testing::take_stub_calls();
+    if (number > 0 && number < 17) orders.insert(told(calls, copied));
+    const auto recorded =
+        std::ranges::find(calls.rbegin(), calls.rend(), "record", &testing::StubCall::what);
+    copied = recorded == calls.rend() ? nullptr : recorded->event;
+    places.insert(batch->there().fields[0].data_ptr());
+  }
+  EXPECT_EQ(places.size(), 2U);  // the memory of no more than two batches
+  std::string text = contexts();
+  for (const std::string& order : orders) text += "\n" + order;
+  return text;
+}
+
+TEST(DeviceBatches, CopyTheNextOneBesideTheComputation) {
+  EXPECT_EQ(in_child(copies_ahead),
+            "GPU 1\n"
+            "record a on the stream that computes; wait a on the side; copy on the side; "
+            "record b on the side; wait that of before on the stream that computes; ");
 }
 
 TEST(TimedEvents, TellHowLongTheGpuTook) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "decent/core/error.h"
+#include "decent/data/device_batch.h"
 
 namespace decent {
 namespace {
@@ -95,9 +96,10 @@ TEST(DeviceText, TellsTheExchangeWhereThereIsOne) {
   EXPECT_EQ(device_text({.sharing = Sharing::all}, 1), "cpu");
 }
 
-TEST(OnDevice, LeavesABatchOnTheCpuWhereItIs) {
+TEST(DeviceBatch, LeavesABatchOnTheCpuWhereItIs) {
   const Batch batch{.fields = {at::ones({2, 3}), at::ones({2}, at::kLong)}};
-  const Batch moved = on_device(batch, at::kCPU);
+  const DeviceBatch held(batch, at::kCPU);
+  const Batch& moved = held.there();
   ASSERT_EQ(moved.fields.size(), 2U);
   EXPECT_TRUE(moved.fields[0].is_same(batch.fields[0]));
   EXPECT_TRUE(moved.fields[1].is_same(batch.fields[1]));

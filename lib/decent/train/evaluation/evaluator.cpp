@@ -123,34 +123,33 @@ bool Evaluator::evaluate_own_part(EvaluationSums& sums) {
   const auto samples_of = [&](std::int64_t number) {
     return evaluation_indices(samples, members, rank, number * batch_size, batch_size);
   };
-  Prefetcher batches(
+  Prefetcher read_ahead(
       [&](std::int64_t number) {
         return data_.read(samples_of(number), /*epoch=*/0, host_memory_for(model_.device()));
       },
       0, (own + batch_size - 1) / batch_size, static_cast<std::size_t>(recipe_.data.prefetch),
       static_cast<std::size_t>(recipe_.data.threads), thread_start_for(model_.device()));
+  DeviceBatches batches(read_ahead, model_.device());
   for (std::int64_t number = 0; !batches.done(); ++number) {
     if (workers_.control().stop_asked()) return false;
     workers_.control().progress();
-    const Batch batch = batches.next();
-    if (batch.empty()) continue;
-    evaluated_ += batch.samples();
+    const auto batch = batches.next();
+    if (batch->read().empty()) continue;
+    evaluated_ += batch->read().samples();
     try {
-      evaluate(batch, sums);
+      evaluate(*batch, sums);
     } catch (const UserError& error) {
-      throw_for_batch(task_, data_, samples_of(number), batch, error, step_);
+      throw_for_batch(task_, data_, samples_of(number), batch->read(), error, step_);
     }
   }
   sums.read();
   return true;
 }
 
-void Evaluator::evaluate(const Batch& read, EvaluationSums& sums) {
-  const HeldBatch held(read, model_.device());
-  const Batch& batch = *held;
+void Evaluator::evaluate(const DeviceBatch& batch, EvaluationSums& sums) {
   const auto [output, target] = predict(model_, inputs_, criterion_, data_, batch);
   task_.doubts.saw(criterion_, data_.key, output, target);
-  EvaluatedBatch evaluated = criterion_.evaluate(output, target, batch.samples());
+  EvaluatedBatch evaluated = criterion_.evaluate(output, target, batch.read().samples());
   if (evaluated.kind == TargetKind::numbers && !target_scalings_.empty()) {
     evaluated.output = in_original_units(evaluated.output, target_scalings_);
     evaluated.target = in_original_units(evaluated.target, target_scalings_);

@@ -7,7 +7,7 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/comm/world.h"
-#include "decent/data/batch.h"
+#include "decent/data/device_batch.h"
 #include "decent/report/metrics_file.h"
 #include "decent/task/evaluation_sums.h"
 #include "decent/task/metrics.h"
@@ -42,7 +42,7 @@ class Evaluator {
  private:
   bool evaluate_parts(EvaluationSums& sums);
   bool evaluate_own_part(EvaluationSums& sums);
-  void evaluate(const Batch& read, EvaluationSums& sums);
+  void evaluate(const DeviceBatch& batch, EvaluationSums& sums);
   std::vector<Score> scores_of_rank_0(EvaluationSums& sums);
   std::int64_t count_of_all();
 

@@ -47,23 +47,24 @@ void TrainingForward::begin_step() {
   seed_training_step(run_, rank_, parallel_.step() + 1);
 }
 
-at::Tensor TrainingForward::run(const Batch& batch, std::int64_t micro_batch) {
+at::Tensor TrainingForward::run(const DeviceBatch& batch, std::int64_t micro_batch) {
   const TraceSpan span(trace_.get(), kTrainingLane, "forward");
   const std::int64_t step = parallel_.step() + 1;
   try {
     return forward(batch, micro_batch);
   } catch (const UserError& error) {
-    throw_for_batch(run_.task, *run_.task.train, samples(step, micro_batch), batch, error, step);
+    throw_for_batch(run_.task, *run_.task.train, samples(step, micro_batch), batch.read(), error,
+                    step);
   }
 }
 
-at::Tensor TrainingForward::forward(const Batch& batch, std::int64_t micro_batch) {
+at::Tensor TrainingForward::forward(const DeviceBatch& batch, std::int64_t micro_batch) {
   Task& task = run_.task;
   const auto [output, target] =
       predict(*task.model, task.inputs, task.criterion, *task.train, batch);
   if (reads_late_) {
     const at::Tensor loss =
-        task.criterion.unread_mean_loss(output, target, task.train->target_in(batch.fields));
+        task.criterion.unread_mean_loss(output, target, task.train->target_in(batch.read().fields));
     task.doubts.saw(task.criterion, task.train->key, output, target);
     parallel_.hold_unless_finite(loss);
     losses_.add(loss);
@@ -77,7 +78,7 @@ at::Tensor TrainingForward::forward(const Batch& batch, std::int64_t micro_batch
   const std::int64_t step = parallel_.step() + 1;
   throw Error(ExitCode::diverged, divergence_text(task, {.step = step,
                                                          .samples = samples(step, micro_batch),
-                                                         .read = batch,
+                                                         .read = batch.read(),
                                                          .output = output,
                                                          .loss = loss.value}));
 }

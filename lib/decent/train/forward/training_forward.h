@@ -9,7 +9,7 @@
 #include <string>
 
 #include "decent/core/trace.h"
-#include "decent/data/batch.h"
+#include "decent/data/device_batch.h"
 #include "decent/parallel/trained_parameters.h"
 #include "decent/train/forward/step_losses.h"
 #include "decent/train/run.h"
@@ -35,7 +35,7 @@ class TrainingForward {
   /// The loss of micro-batch `micro_batch` of the step under way, with gradient. Throws Error with
   /// ExitCode::diverged for a loss that is not finite, unless a loss scale can still be lowered,
   /// and UserError, naming the samples, where they do not fit the model.
-  at::Tensor run(const Batch& batch, std::int64_t micro_batch);
+  at::Tensor run(const DeviceBatch& batch, std::int64_t micro_batch);
   void end_step(double seconds);
 
   /// Waits for the losses of the last step, if nobody looked at them yet. Throws Error as above.
@@ -50,7 +50,7 @@ class TrainingForward {
  private:
   bool may_read_late() const;
   bool may_be_overflow() const;
-  at::Tensor forward(const Batch& batch, std::int64_t micro_batch);
+  at::Tensor forward(const DeviceBatch& batch, std::int64_t micro_batch);
   void look_at(const StepLoss& loss);
   std::vector<std::int64_t> samples(std::int64_t step, std::int64_t micro_batch) const;
   std::string late_divergence_text(const StepLoss& loss) const;

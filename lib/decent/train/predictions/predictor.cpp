@@ -156,10 +156,9 @@ Predictor::OwnBatch Predictor::predict(std::int64_t number, Batch read) {
   // The same whichever worker has the batch.
   seed_generator(static_cast<std::uint64_t>(task_.recipe.seed), /*rank=*/0, number,
                  RandomStream::evaluation, model.device());
-  const HeldBatch held(std::move(read), model.device());
-  const Batch& batch = *held;
+  const DeviceBatch batch(std::move(read), model.device());
   const Prediction prediction = decent::predict(model, task_.inputs, task_.criterion, data_, batch);
-  own.predicted = reader_.read(prediction.output, batch.samples());
+  own.predicted = reader_.read(prediction.output, batch.read().samples());
   model.settle_buffers();
   std::vector<std::int64_t> left_out = std::move(own.header.left_out);
   own.header = header_of(*own.predicted);
