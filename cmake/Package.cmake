@@ -22,7 +22,7 @@ set(headers
   comm/control/own_progress comm/control/peer_link comm/control/stop_requests comm/control/stop_vote
   parallel/decent_optim_wrapper parallel/decentralized_data_parallel parallel/decentralized_options
   parallel/decentralized_parameters parallel/distributed_data_parallel parallel/distributed_parameters
-  parallel/parallel_module parallel/trained_parameters parallel/training_options parallel/exchange/exchange parallel/exchange/meetings
+  parallel/parallel_module parallel/trained_parameters parallel/training_options parallel/exchange/by_machine parallel/exchange/exchange parallel/exchange/meetings
   parallel/exchange/methods parallel/exchange/pending_exchanges parallel/exchange/slice_mixing parallel/named_tensors parallel/settle_buffers
   parallel/tensor_names
   data/batch data/digits data/formats data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source

@@ -19,6 +19,9 @@ inline const std::string kContentTopic = "the content of ";
 /// The topic of the learning rates of all steps.
 inline const std::string kRatesTopic = "the learning rates";
 
+/// The topic of who is on which machine, of runs to which that matters.
+inline const std::string kPlacementTopic = "the placement of workers on machines";
+
 /// The value of a topic; empty where there is none.
 std::string value_of(const Facts& facts, std::string_view topic);
 

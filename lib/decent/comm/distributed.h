@@ -54,6 +54,8 @@ class Distributed {
   int world_size() const { return world_.launch().world_size; }
   int local_rank() const { return world_.launch().local_rank; }
   int local_world_size() const { return world_.launch().local_world_size; }
+  /// A number by rank, the same for workers of one machine (Launch::machines).
+  const std::vector<int>& machines() const { return world_.launch().machines; }
   bool main_worker() const { return world_.launch().rank == 0; }
 
   /// The device for this worker's model and batches. A GPU is the current one of the thread that

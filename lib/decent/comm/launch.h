@@ -19,7 +19,10 @@ struct Launch {
   bool own_gpus = false;       // this worker sees GPUs that no other worker sees
   bool parts_of_gpus = false;  // some workers' own are parts of one GPU (MIG); all workers know it
   bool knows_machine = true;   // else the two above are known once the workers have met
-  std::string master_addr;     // where the store is; empty for a single worker
+  // By rank: the smallest rank on the same machine, as far as the system tells. Empty until the
+  // workers have met.
+  std::vector<int> machines = {};
+  std::string master_addr;  // where the store is; empty for a single worker
   int master_port = 0;
   bool agent_store = false;   // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
   bool torchrun = false;      // torchrun started this worker; it kills it 30 s after a signal

@@ -129,6 +129,16 @@ Sharing sharing_of(const std::vector<std::string>& machines) {
   return most == machines.size() ? Sharing::all : Sharing::within_machines;
 }
 
+// Each by its smallest rank. One without a name is a machine by itself.
+std::vector<int> numbers_of(const std::vector<std::string>& machines) {
+  std::vector<int> numbers;
+  for (auto each = machines.begin(); each != machines.end(); ++each) {
+    const auto first = each->empty() ? each : std::find(machines.begin(), each, *each);
+    numbers.push_back(static_cast<int>(first - machines.begin()));
+  }
+  return numbers;
+}
+
 // What carries tensors between GPUs where the choice is free.
 Backend backend_for(const std::vector<std::string>& machines, bool network_for_gpus) {
   const bool one_machine = std::count(machines.begin(), machines.end(), machines.front()) ==
@@ -148,6 +158,7 @@ World::World(const Launch& launch, WorldOptions options)
       timeout_(options.timeout),
       timeout_setting_(options.timeout_setting) {
   if (launch.world_size == 1) {
+    launch_.machines = {0};
     start_control({host_name()}, std::vector<Socket>(1), std::move(options));
     return;
   }
@@ -198,6 +209,7 @@ void World::meet(WorldOptions options) {
     hosts.push_back(hello.host);
     machines_.push_back(hello.machine);
   }
+  launch_.machines = numbers_of(machines_);
   if (!launch_.knows_machine) find_place();
   choose_interface_for_nccl(launch_, address_);
   start_control(std::move(hosts), std::move(connections), std::move(options));

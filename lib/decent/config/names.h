@@ -20,7 +20,7 @@ struct NamedOptions {
   std::vector<OptionKey> keys;
 };
 
-/// A value of parallel.comm_dtype.
+/// A value of parallel.comm_dtype and comm_dtype_within.
 struct ExchangeName {
   std::string name;
   /// Whether what it sends means something only to workers whose weights are near: it then needs an
@@ -42,7 +42,7 @@ struct Names {
   std::vector<std::string> metrics;           // eval.metrics, checkpoint.keep_best
   std::vector<std::string> topologies;        // parallel.topology
   std::vector<MethodName> methods;            // parallel.method
-  std::vector<ExchangeName> exchanges;        // parallel.comm_dtype
+  std::vector<ExchangeName> exchanges;        // parallel.comm_dtype, comm_dtype_within
   std::vector<NamedOptions> formats;          // data.train and the like: format
   std::vector<NamedOptions> transforms = {};  // data.transforms
 };

@@ -199,7 +199,8 @@ struct ParallelRecipe {
   ClipScope grad_clip_scope = ClipScope::global;
   UpdateMode update = UpdateMode::automatic;
   bool average_buffers = true;
-  std::string comm_dtype = "fp32";  // one of Names::exchanges
+  std::string comm_dtype = "fp32";               // one of Names::exchanges
+  std::optional<std::string> comm_dtype_within;  // likewise, inside a machine; null: the same
   std::int64_t slices = 1;
   std::optional<double> modulo_range;  // null: from slices and topology
   std::optional<double> link_mbit;

@@ -86,11 +86,29 @@ void check_what_is_sent(const ParallelRecipe& recipe, const MethodName& method, 
                  recipe.comm_dtype + " cannot be used " + which +
                      ", which does not exchange weights; valid: " + join(method.sends));
   }
+  if (recipe.comm_dtype_within) {
+    mistakes.add(where_of(root, "parallel", "comm_dtype_within"), "parallel.comm_dtype_within",
+                 *recipe.comm_dtype_within + " cannot be used " + which +
+                     ", which adds gradients up over all workers in one type; valid: null");
+  }
   if (recipe.slices != 1) {
     mistakes.add(where_of(root, "parallel", "slices"), "parallel.slices",
                  std::to_string(recipe.slices) + " cannot be used " + which +
                      ", which sends every gradient in the step that it belongs to; valid: 1");
   }
+}
+
+// Whether the optimizer keeps copies as near as the exchange that `key` names needs them.
+void check_nearness(const std::string& key, const std::string& exchange,
+                    const std::string& optimizer, const Value& root, const Names& names,
+                    Mistakes& mistakes) {
+  if (!needs_near_copies(names, exchange) || update_bounded_by_lr(optimizer)) return;
+  mistakes.add(where_of(root, "parallel", key), "parallel." + key,
+               exchange +
+                   " sends the last bits of a weight's place on a grid that follows the "
+                   "learning rate, which does not bound the steps of " +
+                   optimizer + "; use optimizer.name: " + bounded_optimizers() + ", or " + key +
+                   ": bf16, or parallel.slices");
 }
 
 void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
@@ -100,15 +118,10 @@ void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
   if (!method->averages_weights) {
     return check_what_is_sent(recipe.parallel, *method, root, mistakes);
   }
-  const std::string& exchange = recipe.parallel.comm_dtype;
   const std::string& optimizer = recipe.optimizer.name;
-  if (!needs_near_copies(names, exchange) || update_bounded_by_lr(optimizer)) return;
-  mistakes.add(where_of(root, "parallel", "comm_dtype"), "parallel.comm_dtype",
-               exchange +
-                   " sends the last bits of a weight's place on a grid that follows the "
-                   "learning rate, which does not bound the steps of " +
-                   optimizer + "; use optimizer.name: " + bounded_optimizers() +
-                   ", or comm_dtype: bf16, or parallel.slices");
+  check_nearness("comm_dtype", recipe.parallel.comm_dtype, optimizer, root, names, mistakes);
+  if (const auto& within = recipe.parallel.comm_dtype_within)
+    check_nearness("comm_dtype_within", *within, optimizer, root, names, mistakes);
 }
 
 // Whether what it needs is there; whether it is good, each key says.

@@ -61,6 +61,12 @@ Table<ParallelRecipe> make_parallel_table() {
           "How weights are exchanged: as they are, rounded, or as the last bits of their place on "
           "a "
           "grid that follows the learning rate.");
+  table.key("comm_dtype_within", &R::comm_dtype_within)
+      .one_of(exchange_names)
+      .shapes_exchange()
+      .doc(
+          "The same for edges whose members are all on one machine, with `gossip`; null: "
+          "comm_dtype.");
   table.key("slices", &R::slices)
       .range(within(1, 65536))  // so that products with sizes of buckets fit 64 bits
       .shapes_exchange()

@@ -9,10 +9,14 @@ namespace decent {
 
 std::string sent_text(const SentFacts& facts) {
   if (!facts.bytes) return "not known";
-  const std::string bytes = bytes_text(*facts.bytes) + " a worker and step";
-  if (!facts.link_mbit) return bytes;
-  const double seconds = *facts.bytes * 8 / (*facts.link_mbit * 1e6);
-  return fmt::format("{}, {:.3g} s at {:g} Mbit/s", bytes, seconds, *facts.link_mbit);
+  std::string text = bytes_text(*facts.bytes) + " a worker and step";
+  if (facts.bytes_within) text += " in edges between machines";
+  if (facts.link_mbit) {
+    const double seconds = *facts.bytes * 8 / (*facts.link_mbit * 1e6);
+    text += fmt::format(", {:.3g} s at {:g} Mbit/s", seconds, *facts.link_mbit);
+  }
+  if (facts.bytes_within) text += "; " + bytes_text(*facts.bytes_within) + " in edges within";
+  return text;
 }
 
 std::string method_text(const SentFacts& facts) {

@@ -30,8 +30,8 @@ config::MethodName method_of(const Facts& facts, const std::vector<config::Metho
 // A key that only some methods use.
 bool uses(const config::MethodName& method, std::string_view topic) {
   if (topic == "parallel.comm_dtype") return method.averages_weights || !method.sends.empty();
-  const bool of_mixing =
-      topic == "parallel.gamma" || topic == "parallel.slices" || topic == "parallel.modulo_range";
+  const bool of_mixing = topic == "parallel.gamma" || topic == "parallel.slices" ||
+                         topic == "parallel.modulo_range" || topic == "parallel.comm_dtype_within";
   return method.averages_weights || !of_mixing;
 }
 
@@ -109,6 +109,8 @@ std::optional<std::string> notice_of(const FactDifference& difference) {
     return topic.substr(kContentTopic.size()) +
            " holds other samples, of the same number and shape";
   }
+  // Only one side has it where the key that it matters to has changed, which is told.
+  if (topic == kPlacementTopic && (!difference.here || !difference.there)) return std::nullopt;
   if (topic == "the code of the model")
     return "the model's code has changed; its parameters have not";
   if (new_key_at_default(difference) || about_data(topic)) return std::nullopt;

@@ -105,6 +105,7 @@ Notices notices_of(const Run& run, int workers) {
         "the model uses weights after their gradients are complete: they are updated after "
         "backward, not in it");
   }
+  if (const auto unused = unused_exchange(run)) all.notes.push_back(*unused);
   if (const auto edge = large_edge(run)) all.notes.push_back(large_edge_note(*edge));
   if (const auto unused = unused_end(run)) all.notes.push_back(*unused);
   const Notices model = notices_of_model(run.task, run.trial);

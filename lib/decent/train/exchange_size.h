@@ -20,6 +20,9 @@ std::optional<double> exchange_memory(const Run& run, int rank);
 
 SentFacts sent_facts(const Run& run, int workers);
 
+/// A note on parallel.comm_dtype_within, or on comm_dtype beside it, where no edge uses it.
+std::optional<std::string> unused_exchange(const Run& run);
+
 /// Of edges of more than four; nothing where there are none, or the method does not say what it
 /// sends.
 std::optional<LargestEdge> large_edge(const Run& run);

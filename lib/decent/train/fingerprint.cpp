@@ -11,6 +11,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/train/methods.h"
 
 namespace decent {
 namespace {
@@ -55,6 +56,12 @@ std::string topology_text(const std::vector<Phase>& phases) {
     text += "; ";
   }
   return text;
+}
+
+std::string placement_text(const std::vector<int>& machines) {
+  std::vector<std::string> numbers;
+  for (const int machine : machines) numbers.push_back(std::to_string(machine));
+  return join(numbers, " ");
 }
 
 std::string digest_of(const Facts& fingerprint) {
@@ -122,6 +129,9 @@ Facts facts_of(const Task& task, const std::vector<Phase>& topology) {
 Facts facts_of(const Run& run) {
   Facts facts = facts_of(run.task, run.plan.topology);
   facts.emplace_back(kRatesTopic, run.plan.rates.text);
+  const ParallelRecipe& parallel = run.task.recipe.parallel;
+  if (method_of(run).averages_weights && parallel.comm_dtype_within)
+    facts.emplace_back(kPlacementTopic, placement_text(run.plan.machines));
   return facts;
 }
 

@@ -45,6 +45,7 @@ Plan make_plan(const Task& task, const Launch& launch, const Membership& workers
   const ResumePoint start = from.value_or(ResumePoint{});
   const ParallelRecipe& parallel = task.recipe.parallel;
   Plan plan{.topology = parallel_method(parallel.method).phases(parallel, launch),
+            .machines = launch.machines,
             .sampler = make_sampler(task, workers, launch.rank, start),
             .rates = {},
             .first_step = start.step,

@@ -25,6 +25,7 @@ struct ResumePoint {
 
 struct Plan {
   std::vector<Phase> topology;
+  std::vector<int> machines = {};  // Launch::machines
   std::unique_ptr<Sampler> sampler;
   LearningRates rates;
   std::int64_t first_step = 0;   // updates done before it

@@ -24,7 +24,8 @@ bool updates_in_backward(const Run& run) {
 
 bool needs_near_copies(const ParallelRecipe& recipe) {
   if (!parallel_method(recipe.method).averages_weights) return false;
-  return exchange_method(recipe.comm_dtype).needs_near_copies;
+  return exchange_method(recipe.comm_dtype).needs_near_copies ||
+         (recipe.comm_dtype_within && exchange_method(*recipe.comm_dtype_within).needs_near_copies);
 }
 
 std::string topology_name(const TopologyRecipe& recipe) {

@@ -64,6 +64,7 @@ void unexpected_failure(const Failure& failure, bool) { ADD_FAILURE() << failure
 
 TEST(World, OfOneAsksNobody) {
   World world(Launch{}, {});
+  EXPECT_THAT(world.launch().machines, ::testing::ElementsAre(0));
   const auto outcomes = world.gather("start", Outcome{ExitCode::user_error, "two\nlines"});
   ASSERT_EQ(outcomes.size(), 1U);
   EXPECT_EQ(outcomes[0].message, "two\nlines");
@@ -75,6 +76,7 @@ TEST(World, OfOneAsksNobody) {
 TEST(World, GathersAndConnects) {
   testing::run_worlds(3, [](World& world) {
     const int rank = world.launch().rank;
+    EXPECT_THAT(world.launch().machines, ::testing::ElementsAre(0, 0, 0));
     const std::string own = "two\nlines of " + std::to_string(rank);
     for (const char* stage : {"first", "second"}) {
       const auto outcomes = world.gather(stage, Outcome{static_cast<ExitCode>(rank), stage + own});

@@ -11,6 +11,7 @@ using test::kSmallest;
 using test::parse;
 using test::refusal;
 using test::refusal_of;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(Combinations, NesterovNeedsMomentumInSgd) {
@@ -57,6 +58,18 @@ TEST(Combinations, ModuloNeedsAnOptimizerWhoseStepsTheLearningRateBounds) {
             "sgd");
 }
 
+TEST(Combinations, ModuloInsideAMachineNeedsSuchAnOptimizerToo) {
+  const std::string with_sgd = kSmallest + "optimizer:\n  name: sgd\nparallel:\n";
+  EXPECT_THAT(refusal(with_sgd + "  comm_dtype: bf16\n  comm_dtype_within: modulo2\n"),
+              AllOf(HasSubstr("run.yaml:7:22: parallel.comm_dtype_within: modulo2 sends"),
+                    HasSubstr("the steps of sgd;"), HasSubstr("or comm_dtype_within: bf16")));
+  EXPECT_THAT(refusal(with_sgd + "  comm_dtype: modulo2\n  comm_dtype_within: fp32\n"),
+              HasSubstr("parallel.comm_dtype: modulo2 sends"));
+  EXPECT_EQ(parse(with_sgd + "  comm_dtype: bf16\n  comm_dtype_within: fp32\n")
+                .parallel.comm_dtype_within,
+            "fp32");
+}
+
 TEST(Combinations, SlicesAndARangeAreTakenWithEveryExchange) {
   const ParallelRecipe parallel =
       parse(kSmallest, {"parallel={slices: 4, modulo_range: 20}"}).parallel;
@@ -75,15 +88,20 @@ TEST(Combinations, GradientsAreSentWholeAndInFewWays) {
       "which does not exchange weights; valid: fp32, bf16\n"
       "run.yaml:6:11: parallel.slices: 4 cannot be used with parallel.method: all_reduce, which "
       "sends every gradient in the step that it belongs to; valid: 1");
+  EXPECT_EQ(refusal(all_reduce + "  comm_dtype_within: fp32\n"),
+            "run.yaml:5:22: parallel.comm_dtype_within: fp32 cannot be used with parallel.method: "
+            "all_reduce, which adds gradients up over all workers in one type; valid: null");
   EXPECT_EQ(parse(all_reduce + "  comm_dtype: bf16\n").parallel.method, "all_reduce");
   EXPECT_EQ(parse(all_reduce).parallel.bucket_mb, 4);
   EXPECT_EQ(parse(all_reduce + "  bucket_mb: 25\n").parallel.bucket_mb, 25);
   EXPECT_EQ(parse(kSmallest).parallel.bucket_mb, 25);
   // What nobody sends may be anything, also what the optimizer could not do.
-  EXPECT_EQ(parse(kSmallest,
-                  {"parallel={method: none, comm_dtype: modulo2, slices: 4}", "optimizer.name=sgd"})
-                .parallel.method,
-            "none");
+  EXPECT_EQ(
+      parse(kSmallest,
+            {"parallel={method: none, comm_dtype: modulo2, comm_dtype_within: modulo2, slices: 4}",
+             "optimizer.name=sgd"})
+          .parallel.method,
+      "none");
   EXPECT_THAT(refusal(kSmallest, {"parallel.method=allreduce"}), HasSubstr("all_reduce"));
 }
 

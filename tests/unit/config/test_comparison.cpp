@@ -66,11 +66,11 @@ TEST(Comparison, ARunThatGoesOnTellsOfAllButWhatDoesNotShapeTraining) {
 
 // The learning rates are compared as they come out, with the number of steps that they fall over.
 TEST(Comparison, WhatDecidesWhatNearCopiesAreSent) {
-  EXPECT_THAT(
-      keys_that([](const KeyInfo& key) { return key.shapes_exchange; }),
-      UnorderedElementsAreArray({"model.freeze", "model.unfreeze", "optimizer.param_groups",
-                                 "parallel.bucket_mb", "parallel.gamma", "parallel.comm_dtype",
-                                 "parallel.slices", "parallel.modulo_range"}));
+  EXPECT_THAT(keys_that([](const KeyInfo& key) { return key.shapes_exchange; }),
+              UnorderedElementsAreArray({"model.freeze", "model.unfreeze", "optimizer.param_groups",
+                                         "parallel.bucket_mb", "parallel.gamma",
+                                         "parallel.comm_dtype", "parallel.comm_dtype_within",
+                                         "parallel.slices", "parallel.modulo_range"}));
 }
 
 TEST(Comparison, KeysAreFoundByTheirDottedNames) {

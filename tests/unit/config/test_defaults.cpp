@@ -140,6 +140,7 @@ TEST(Defaults, Parallel) {
   EXPECT_EQ(parallel.update, UpdateMode::automatic);
   EXPECT_TRUE(parallel.average_buffers);
   EXPECT_EQ(parallel.comm_dtype, "fp32");
+  EXPECT_EQ(parallel.comm_dtype_within, std::nullopt);
   EXPECT_EQ(parallel.slices, 1);
   EXPECT_EQ(parallel.modulo_range, std::nullopt);
   EXPECT_EQ(parallel.link_mbit, std::nullopt);

@@ -111,6 +111,7 @@ const std::vector<KeyCase>& key_cases() {
       {"parallel.update", "after_backward", "[]", ""},
       {"parallel.average_buffers", "FALSE", "'true'", ""},
       {"parallel.comm_dtype", "fp32", "16", ""},
+      {"parallel.comm_dtype_within", "bf16", "16", ""},
       {"parallel.slices", "4", "1.5", "0"},
       {"parallel.modulo_range", "12", "auto", "0"},
       {"parallel.link_mbit", "0.5", "200M", "0"},

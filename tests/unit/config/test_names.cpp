@@ -29,6 +29,7 @@ TEST(Names, AreValidWhereTheyAreHandedOver) {
   EXPECT_EQ(parse_with(names, "schedule.metric=sharpness").schedule.metric, "sharpness");
   EXPECT_EQ(parse_with(names, "parallel.topology=star").parallel.topology.name, "star");
   EXPECT_EQ(parse_with(names, "parallel.comm_dtype=fp8").parallel.comm_dtype, "fp8");
+  EXPECT_EQ(parse_with(names, "parallel.comm_dtype_within=fp8").parallel.comm_dtype_within, "fp8");
   const SourceRecipe source =
       parse_with(names, "data.eval={format: tar, path: /a}").data.eval.value();
   EXPECT_EQ(source.format, "tar");

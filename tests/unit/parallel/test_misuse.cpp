@@ -20,6 +20,7 @@
 #include "decent/parallel/decent_optim_wrapper.h"
 #include "decent/parallel/decentralized_parameters.h"
 #include "decent/parallel/distributed_parameters.h"
+#include "decent/parallel/exchange/by_machine.h"
 #include "small_training.h"
 #include "training.h"
 
@@ -276,6 +277,14 @@ std::map<std::string, Mistake> choices() {
        [] {
          const auto none = [](const ExchangeSetup&) { return std::unique_ptr<Exchange>(); };
          ExchangeChoice(none).make({});
+       }},
+      {"by_machine: machines of another number of workers",
+       [] {
+         by_machine("fp32", "bf16", {0, 0})
+             .make({.world = make_single_worker(),
+                    .membership = everyone(1),
+                    .phases = {},
+                    .buckets = {}});
        }},
       {"register_exchange: a name that is taken",
        [] { register_exchange({.name = "bf16", .make = exchange_method("fp32").make}); }},

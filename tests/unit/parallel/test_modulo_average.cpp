@@ -18,7 +18,7 @@
 namespace decent {
 namespace {
 
-constexpr std::int64_t kMixes = 10000;
+constexpr std::int64_t kManyMixes = 10000;
 constexpr std::int64_t kElements = 340;  // 11 blocks of 32, the last one not whole
 
 // ---- workers of one thread ----
@@ -26,9 +26,9 @@ constexpr std::int64_t kElements = 340;  // 11 blocks of 32, the last one not wh
 // What was sent and not yet received, by sender, receiver and tag.
 using Post = std::map<std::tuple<int, int, int>, std::deque<at::Tensor>>;
 
-class Letter : public PendingWork {
+class Posted : public PendingWork {
  public:
-  Letter(std::deque<at::Tensor>& from, const at::Tensor& receive)
+  Posted(std::deque<at::Tensor>& from, const at::Tensor& receive)
       : from_(from), receive_(receive) {}
   void wait() override {
     if (received_) return;
@@ -52,7 +52,7 @@ class ByPost : public Communicator {
   int size() const override { return size_; }
   Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
     post_[{rank_, peer, tag}].push_back(send.clone());
-    return std::make_unique<Letter>(post_[{peer, rank_, tag}], receive);
+    return std::make_unique<Posted>(post_[{peer, rank_, tag}], receive);
   }
   Pending all_reduce_sum(const at::Tensor&) override { throw std::logic_error("all_reduce_sum"); }
   Pending broadcast(const at::Tensor&, int) override { throw std::logic_error("broadcast"); }
@@ -138,12 +138,13 @@ void expect_average_kept(const std::vector<Phase>& phases, double gamma) {
   for (int rank = 0; rank < kWorkers; ++rank)
     copies.emplace_back(post, rank, kWorkers, phases, gamma);
   int changes = 0;
-  for (std::int64_t step = 1; step <= kMixes; ++step) {
+  for (std::int64_t step = 1; step <= kManyMixes; ++step) {
     for (Copy<T>& copy : copies) copy.start(step);
     for (Copy<T>& copy : copies) copy.mix();
-    if (step > kMixes / 2) changes += copies[1].changes();
+    if (step > kManyMixes / 2) changes += copies[1].changes();
   }
-  EXPECT_GT(changes, kMixes / 2);  // copies never become equal, and so there is something to keep
+  EXPECT_GT(changes,
+            kManyMixes / 2);  // copies never become equal, and so there is something to keep
   for (std::size_t i = 0; i < kElements; ++i) {
     long double moved = 0, error = 0;
     for (const Copy<T>& copy : copies) {

@@ -27,6 +27,15 @@ TEST(SentText, TellsBytesAndTheTimeOfTheLink) {
             "1000 B a worker and step, 0.016 s at 0.5 Mbit/s");
 }
 
+TEST(SentText, TellsEdgesWithinMachinesApart) {
+  EXPECT_EQ(sent_text({.method = "m", .bytes = 1000, .bytes_within = 2048}),
+            "1000 B a worker and step in edges between machines; 2.0 KiB in edges within");
+  EXPECT_EQ(sent_text({.method = "m", .bytes = 1000, .link_mbit = 0.5, .bytes_within = 0}),
+            "1000 B a worker and step in edges between machines, 0.016 s at 0.5 Mbit/s; 0 B in "
+            "edges within");
+  EXPECT_EQ(sent_text({.method = "m", .bytes_within = 0}), "not known");
+}
+
 TEST(SentText, SaysWhereTheMethodDoesNot) {
   EXPECT_EQ(sent_text({.method = "own", .link_mbit = 200}), "not known");
 }

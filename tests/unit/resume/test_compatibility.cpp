@@ -150,14 +150,47 @@ TEST(AnotherMethod, NeedsNoTopologyOfBoth) {
 }
 
 TEST(AnotherMethod, KeysThatNeitherUsesAreNotToldOf) {
-  const std::vector<std::string> mixing = {"parallel={gamma: 0.5, slices: 2, modulo_range: 9}"};
+  const std::vector<std::string> mixing = {
+      "parallel={gamma: 0.5, slices: 2, modulo_range: 9, comm_dtype_within: bf16}"};
   EXPECT_THAT(told(facts_of_method("none"), facts_of_method("none", mixing)), IsEmpty());
-  EXPECT_THAT(told(facts_of_method("gossip"), facts_of_method("gossip", mixing)), SizeIs(3));
-  EXPECT_THAT(told(facts_of_method("gossip", mixing), facts_of_method("none")), SizeIs(4));
+  EXPECT_THAT(told(facts_of_method("gossip"), facts_of_method("gossip", mixing)), SizeIs(4));
+  EXPECT_THAT(told(facts_of_method("gossip", mixing), facts_of_method("none")), SizeIs(5));
   const std::vector<std::string> bf16 = {"parallel.comm_dtype=bf16"};
   EXPECT_THAT(told(facts_of_method("none"), facts_of_method("none", bf16)), IsEmpty());
   EXPECT_THAT(told(facts_of_method("all_reduce"), facts_of_method("all_reduce", bf16)),
               ElementsAre("parallel.comm_dtype was fp32, is bf16"));
+}
+
+TEST(WorkersOnOtherMachines, AreToldOf) {
+  const auto on_machines = [](const std::string& within, const std::string& machines) {
+    Facts facts = facts_of_method("gossip", {"parallel.comm_dtype_within=" + within});
+    if (!machines.empty()) facts.emplace_back(kPlacementTopic, machines);
+    return facts;
+  };
+  EXPECT_THAT(told(on_machines("fp32", "0 0"), on_machines("fp32", "0 1")),
+              ElementsAre("the placement of workers on machines was 0 0, is 0 1"));
+  const Facts without_key = on_machines("null", "");
+  EXPECT_THAT(told(without_key, on_machines("fp32", "0 0")),
+              ElementsAre("parallel.comm_dtype_within was null, is fp32"));
+  EXPECT_THAT(told(on_machines("fp32", "0 0"), without_key),
+              ElementsAre("parallel.comm_dtype_within was fp32, is null"));
+}
+
+// Copies are near by the same measure wherever they are, which the key may have changed.
+TEST(WorkersOnOtherMachines, BeginWithAnAverageOnlyIfTheKeyHasChanged) {
+  const auto on_machines = [](const std::string& within, const std::string& machines) {
+    Facts facts = facts_of_method("gossip", {"parallel.comm_dtype_within=" + within});
+    facts.emplace_back(kPlacementTopic, machines);
+    return facts;
+  };
+  const Manifest then = manifest_with(on_machines("fp32", "0 0"));
+  EXPECT_THAT(exchange_changes(then, run_with(on_machines("fp32", "0 1"))), IsEmpty());
+  EXPECT_THAT(exchange_changes(then, run_with(on_machines("bf16", "0 0"))),
+              ElementsAre("parallel.comm_dtype_within"));
+  // Of a program without the key, which is not given.
+  const Manifest old =
+      manifest_with(without(facts_of_method("gossip"), "parallel.comm_dtype_within"));
+  EXPECT_THAT(exchange_changes(old, run_with(facts_of_method("gossip"))), IsEmpty());
 }
 
 TEST(ExchangeChanges, AreTheMethodWhereNothingKeptCopiesNear) {

@@ -15,6 +15,7 @@
 namespace decent {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -62,6 +63,50 @@ TEST(ExchangeSize, DependsOnWhoSharesMemory) {
   EXPECT_EQ(exchange_memory(run, 0), 3 * weights_of(run));
 }
 
+// A ring of four on two machines: in one phase its pairs are inside, in the other between them.
+decent::Run on_two_machines(const std::vector<int>& machines, const std::string& within = "fp32") {
+  decent::Run run = run_of(4, "ring", "modulo2");
+  run.task.recipe.parallel.comm_dtype_within = within;
+  run.plan.machines = machines;
+  return run;
+}
+
+constexpr double kOfModulo2 = 19.0 / 256;  // a message over the weights in float32
+
+TEST(ExchangeSize, TellsEdgesWithinMachinesApart) {
+  decent::Run run = on_two_machines({0, 0, 2, 2});
+  const SentFacts sent = sent_facts(run, 4);
+  EXPECT_EQ(sent.method, "modulo2 between machines, fp32 within");
+  EXPECT_DOUBLE_EQ(sent.bytes.value(), kOfModulo2 / 2 * weights_of(run));
+  EXPECT_DOUBLE_EQ(sent.bytes_within.value(), weights_of(run) / 2);
+  EXPECT_EQ(unused_exchange(run), std::nullopt);
+  // What comes from a pair's peer; a message of its own and the peer's.
+  EXPECT_DOUBLE_EQ(exchange_memory(run, 0).value(), (1 + 3 * kOfModulo2) * weights_of(run));
+  // Two copies that are read in place; what modulo sends may lie there, too.
+  run.task.device.sharing = Sharing::within_machines;
+  EXPECT_DOUBLE_EQ(exchange_memory(run, 0).value(), (2 + 5 * kOfModulo2) * weights_of(run));
+  run.task.recipe.parallel.comm_dtype_within = std::nullopt;
+  EXPECT_EQ(sent_facts(run, 4).bytes_within, std::nullopt);
+  EXPECT_DOUBLE_EQ(sent_facts(run, 4).bytes.value(), kOfModulo2 * weights_of(run));
+}
+
+TEST(ExchangeSize, SaysWhichExchangeNoEdgeUses) {
+  const decent::Run one = on_two_machines({0, 0, 0, 0});
+  EXPECT_EQ(sent_facts(one, 4).bytes, 0);
+  EXPECT_EQ(sent_facts(one, 4).bytes_within, weights_of(one));
+  EXPECT_THAT(notices_of(one, 4).notes,
+              Contains(HasSubstr("parallel.comm_dtype is not used: every edge")));
+  const decent::Run four = on_two_machines({0, 1, 2, 3});
+  EXPECT_DOUBLE_EQ(sent_facts(four, 4).bytes.value(), kOfModulo2 * weights_of(four));
+  EXPECT_EQ(sent_facts(four, 4).bytes_within, 0);
+  EXPECT_THAT(notices_of(four, 4).notes,
+              Contains(HasSubstr("parallel.comm_dtype_within is not used: no edge")));
+  decent::Run alone = on_two_machines({0, 0, 2, 2});
+  alone.task.recipe.parallel.method = "none";
+  EXPECT_EQ(unused_exchange(alone), std::nullopt);
+  EXPECT_EQ(sent_facts(alone, 4).bytes_within, std::nullopt);
+}
+
 // An all-reduce of n members sends 2 (n - 1) / n of what a pair does.
 TEST(ExchangeSize, TellsOfEdgesOfMoreThanFour) {
   EXPECT_FALSE(large_edge(run_of(4, "complete")));
@@ -105,6 +150,9 @@ TEST(ExchangeSize, IsNotKnownOfAMethodThatDoesNotSay) {
   EXPECT_EQ(sent_facts(run, 8).bytes, std::nullopt);
   EXPECT_EQ(exchange_memory(run, 0), std::nullopt);
   EXPECT_FALSE(large_edge(run));
+  const decent::Run within = on_two_machines({0, 0, 2, 2}, "silent");
+  EXPECT_EQ(sent_facts(within, 4).bytes, std::nullopt);
+  EXPECT_EQ(exchange_memory(within, 0), std::nullopt);
   std::string text;
   for (const std::string& line : dry_run_lines(dry_run_facts(run, first_of(8), {})))
     text += line + "\n";

@@ -53,6 +53,16 @@ TEST(Fingerprint, HasTheDeviceThatWasChosen) {
   EXPECT_EQ(difference_text({first, fingerprint_of(task, {})}), "");
 }
 
+TEST(Facts, SayWhoIsOnWhichMachineWhereThatMatters) {
+  decent::Run run{.task = digits_task(), .plan = {}, .trial = {}};
+  run.plan.machines = {0, 0, 2};
+  EXPECT_EQ(value_of(facts_of(run), kPlacementTopic), "");
+  run.task.recipe.parallel.comm_dtype_within = "bf16";
+  EXPECT_EQ(value_of(facts_of(run), kPlacementTopic), "0 0 2");
+  run.task.recipe.parallel.method = "none";
+  EXPECT_EQ(value_of(facts_of(run), kPlacementTopic), "");
+}
+
 TEST(Resume, TellsOfAnotherDevice) {
   Task task = digits_task();
   Manifest manifest;

@@ -60,6 +60,9 @@ struct ExchangeSetup {
   Schedule schedule = nullptr;  // of the learning rate, for methods that need near copies
   // By bucket, in ascending order, the first at 0. Empty: all 1.
   std::vector<std::vector<LrScaleFrom>> lr_scales = {};
+  // Of all edges, where some are another exchange's, and their members alone in `phases`
+  // (by_machine.h). Empty: `phases`.
+  std::vector<Phase> all_phases = {};
 };
 
 /// Not thread-safe. The constructor is collective over the members, and so is the order of start()

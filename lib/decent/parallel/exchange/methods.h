@@ -51,6 +51,9 @@ class ExchangeChoice {
   ExchangeChoice(std::string_view name = "fp32") : ExchangeChoice(exchange_method(name)) {}
   ExchangeChoice(const char* name) : ExchangeChoice(std::string_view(name)) {}
   ExchangeChoice(const std::string& name) : ExchangeChoice(std::string_view(name)) {}
+  /// One that need not be registered.
+  explicit ExchangeChoice(const ExchangeMethod& method)
+      : make_(method.make), needs_near_copies_(method.needs_near_copies) {}
   template <typename Factory>
   requires std::is_invocable_r_v < std::unique_ptr<Exchange>, Factory,
   const ExchangeSetup& > ExchangeChoice(Factory factory) : make_(std::move(factory)) {}
@@ -62,9 +65,6 @@ class ExchangeChoice {
   bool needs_near_copies() const { return needs_near_copies_; }
 
  private:
-  explicit ExchangeChoice(const ExchangeMethod& method)
-      : make_(method.make), needs_near_copies_(method.needs_near_copies) {}
-
   ExchangeFactory make_;
   bool needs_near_copies_ = false;
 };

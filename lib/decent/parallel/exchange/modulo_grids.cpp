@@ -52,7 +52,7 @@ ModuloGrids::ModuloGrids(const ModuloFormat& format, const ExchangeSetup& setup,
     : format_(format),
       slices_(setup.slices),
       phases_(phases),
-      edges_(edges_of(setup.phases)),
+      edges_(edges_of(setup.all_phases.empty() ? setup.phases : setup.all_phases)),
       given_range_(setup.modulo_range),
       bound_(checked(setup.schedule), setup.slices),
       scales_(scales_of(setup)) {

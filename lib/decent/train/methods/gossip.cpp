@@ -6,6 +6,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/parallel/decentralized_data_parallel.h"
+#include "decent/parallel/exchange/by_machine.h"
 #include "decent/task/trained_module.h"
 #include "decent/train/methods/built_in.h"
 #include "decent/train/updates.h"
@@ -42,7 +43,16 @@ std::vector<Phase> topology_on(const ParallelRecipe& recipe, const Launch& launc
   return phases_of(recipe.topology, launch.world_size, static_cast<int>(local));
 }
 
-std::string exchange_text(const ParallelRecipe& recipe) { return recipe.comm_dtype; }
+std::string exchange_text(const ParallelRecipe& recipe) {
+  if (!recipe.comm_dtype_within) return recipe.comm_dtype;
+  return recipe.comm_dtype + " between machines, " + *recipe.comm_dtype_within + " within";
+}
+
+ExchangeChoice exchange_of(const Run& run) {
+  const ParallelRecipe& recipe = run.task.recipe.parallel;
+  if (!recipe.comm_dtype_within) return recipe.comm_dtype;
+  return by_machine(recipe.comm_dtype, *recipe.comm_dtype_within, run.plan.machines);
+}
 
 std::function<ExchangeCosts(int)> costs_of_exchange(const ParallelRecipe& recipe) {
   return exchange_method(recipe.comm_dtype).costs;
@@ -60,7 +70,7 @@ std::unique_ptr<TrainedParameters> make_decentralized(const Run& run,
   auto options = options_of<DecentralizedOptions>(run, signs);
   options.topology = run.plan.topology;
   options.gamma = recipe.gamma;
-  options.exchange = recipe.comm_dtype;
+  options.exchange = exchange_of(run);
   options.slices = recipe.slices;
   options.modulo_range = recipe.modulo_range;
   return std::make_unique<DecentralizedDataParallel<TrainedModule>>(

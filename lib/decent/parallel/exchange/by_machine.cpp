@@ -1,0 +1,136 @@
+#include "decent/parallel/exchange/by_machine.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "decent/core/error.h"
+#include "decent/core/text.h"
+#include "decent/parallel/tensor_names.h"
+
+namespace decent {
+namespace {
+
+constexpr std::string_view kWithinPrefix = "within.";
+
+// Both know all phases, and in each of them this worker is alone in one of the two.
+class ByMachine : public Exchange {
+ public:
+  ByMachine(std::unique_ptr<Exchange> between, std::unique_ptr<Exchange> within)
+      : between_(std::move(between)), within_(std::move(within)) {}
+
+  void set_gamma(double gamma) override {
+    between_->set_gamma(gamma);
+    within_->set_gamma(gamma);
+  }
+
+  PieceWork while_writing(std::size_t bucket, std::int64_t step) override {
+    PieceWork work = between_->while_writing(bucket, step);
+    return work ? work : within_->while_writing(bucket, step);
+  }
+
+  void start(std::size_t bucket, std::int64_t step) override {
+    between_->start(bucket, step);
+    within_->start(bucket, step);
+  }
+
+  // Both, as each notes what its last mixing was.
+  Mixing wait(std::size_t bucket, double gamma) override {
+    Mixing between = between_->wait(bucket, gamma);
+    Mixing within = within_->wait(bucket, gamma);
+    return between.mixes() ? between : within;
+  }
+
+  std::optional<Received> peek(std::size_t bucket) override {
+    std::optional<Received> received = between_->peek(bucket);
+    return received ? received : within_->peek(bucket);
+  }
+
+  void settle() override {
+    between_->settle();
+    within_->settle();
+  }
+
+  void drop() override {
+    between_->drop();
+    within_->drop();
+  }
+
+  NamedTensors state() const override {
+    NamedTensors all = between_->state();
+    for (const auto& [name, tensor] : within_->state())
+      all.emplace_back(tensor_name(kWithinPrefix, name), tensor);
+    return all;
+  }
+
+  void restore(const NamedTensors& state) override {
+    const auto of_within = std::ssize(within_->state());
+    between_->restore({state.begin(), state.end() - of_within});
+    within_->restore(part_of({state.end() - of_within, state.end()}, kWithinPrefix));
+  }
+
+  std::optional<double> wrap_share() const override {
+    const std::optional<double> between = between_->wrap_share();
+    return between ? between : within_->wrap_share();
+  }
+
+ private:
+  std::unique_ptr<Exchange> between_;
+  std::unique_ptr<Exchange> within_;
+};
+
+std::vector<int> machines_by_place(const ExchangeSetup& setup, const std::vector<int>& machines) {
+  if (std::ssize(machines) != setup.world->size()) {
+    throw UserError("by_machine: machines has " + std::to_string(machines.size()) +
+                    " entries for " + counted(setup.world->size(), "worker"));
+  }
+  std::vector<int> by_place;
+  for (const int rank : setup.membership.ranks)
+    by_place.push_back(machines[static_cast<std::size_t>(rank)]);
+  return by_place;
+}
+
+// With some of the edges only; the members of the others are alone.
+ExchangeSetup part_of_setup(ExchangeSetup setup, const std::function<bool(const Edge&)>& takes) {
+  if (setup.all_phases.empty()) setup.all_phases = setup.phases;
+  for (Phase& phase : setup.phases) {
+    Phase part;
+    for (Edge& edge : phase) {
+      if (takes(edge)) {
+        part.push_back(std::move(edge));
+      } else {
+        for (const int each : edge.ranks) part.push_back({.ranks = {each}, .self_weight = 1});
+      }
+    }
+    phase = std::move(part);
+  }
+  return setup;
+}
+
+}  // namespace
+
+bool within_machine(const Edge& edge, const std::vector<int>& machines) {
+  const auto machine_of = [&](int rank) { return machines.at(static_cast<std::size_t>(rank)); };
+  return std::ranges::all_of(
+      edge.ranks, [&](int rank) { return machine_of(rank) == machine_of(edge.ranks.front()); });
+}
+
+ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within,
+                          std::vector<int> machines) {
+  const bool near = between.needs_near_copies() || within.needs_near_copies();
+  return ExchangeChoice(ExchangeMethod{
+      .name = {},
+      .make =
+          [between = std::move(between), within = std::move(within),
+           machines = std::move(machines)](const ExchangeSetup& setup) {
+            const std::vector<int> by_place = machines_by_place(setup, machines);
+            const auto inside = [&](const Edge& edge) { return within_machine(edge, by_place); };
+            // In this order on every worker, as each makes and connects groups.
+            auto of_between = between.make(part_of_setup(setup, std::not_fn(inside)));
+            auto of_within = within.make(part_of_setup(setup, inside));
+            return std::make_unique<ByMachine>(std::move(of_between), std::move(of_within));
+          },
+      .needs_near_copies = near});
+}
+
+}  // namespace decent
