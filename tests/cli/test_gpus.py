@@ -105,12 +105,13 @@ def test_a_failed_connection_is_worth_another_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(hosts.why_not() is not None, reason=str(hosts.why_not()))
-@pytest.mark.parametrize(("workers", "variables", "told"), [
-    ((2, 2), {}, "nccl and gloo"), ((2, 1), {}, "nccl and gloo"), ((1, 1), {}, "gloo"),
-    ((2, 2), {"NCCL_NET": "fast"}, "nccl"), ((2, 2), {"NCCL_NET": "Socket"}, "nccl and gloo")])
-def test_the_network_between_machines_decides(workers: tuple, variables: dict, told: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("workers", "variables", "told", "parallel"), [
+    ((2, 2), {}, "nccl and gloo", {}), ((2, 1), {}, "nccl and gloo", {"topology": "complete"}), ((1, 1), {}, "gloo", {}),
+    ((2, 2), {"NCCL_NET": "fast"}, "nccl", {}), ((2, 2), {"NCCL_NET": "Socket"}, "nccl and gloo", {}),
+    ((2, 2), {}, "nccl and gloo", {"comm_dtype": "modulo2", "comm_dtype_within": "fp32"})])
+def test_the_network_between_machines_decides(workers: tuple, variables: dict, told: str, parallel: dict, tmp_path: Path) -> None:
     """Sums of two numbers have one order, and larger ones over both machines are gloo's: the same bits whatever carries them."""
-    own = merged(SHORT, {"parallel": {"topology": "complete" if sum(workers) == 3 else "one-peer-exp"}})
+    own = merged(SHORT, {"parallel": {"topology": "one-peer-exp", **parallel}})
     with hosts.hosts(2) as made:
         def run(name: str, changes: dict, **more: object) -> list[Ended]:
             config = write_recipe(tmp_path / name, merged(own, changes))
