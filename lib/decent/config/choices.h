@@ -95,9 +95,7 @@ constexpr auto choices(ProgressStyle) {
 }
 
 template <class E>
-concept NamedEnum = std::is_enum_v<E> && requires(E value) {
-  choices(value);
-};
+concept NamedEnum = std::is_enum_v<E> && requires(E value) { choices(value); };
 
 /// The name that the recipe uses, e.g. "one-peer-exp".
 template <NamedEnum E>

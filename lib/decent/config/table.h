@@ -336,7 +336,7 @@ template <class T>
 inline constexpr bool kHasTable = false;
 
 template <class T>
-requires kHasTable<T>
+  requires kHasTable<T>
 struct Codec<T> {
   static bool read(const Slot& slot, T& out) {
     const std::size_t before = slot.context.mistakes.size();

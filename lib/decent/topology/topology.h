@@ -61,8 +61,8 @@ class Topology {
   Topology(const char* name) : Topology(std::string(name)) {}
   Topology(std::vector<Phase> phases);
   template <typename Function>
-  requires std::is_invocable_r_v < std::vector<Phase>, Function,
-  int, int > Topology(Function function) : function_(std::move(function)) {}
+    requires std::is_invocable_r_v<std::vector<Phase>, Function, int, int>
+  Topology(Function function) : function_(std::move(function)) {}
 
   /// Valid phases, with the ranks of every edge sorted and equal weights computed. Throws UserError
   /// as make_topology and validate_topology do.

@@ -65,9 +65,7 @@ template <class Rule>
 inline constexpr std::size_t kStateCount = Rule::kStates.size();
 
 template <class Rule>
-concept HasRounds = requires {
-  Rule::kStatesOfRounds;
-};
+concept HasRounds = requires { Rule::kStatesOfRounds; };
 
 /// How many of a rule's first states change only at the end of a round.
 template <class Rule>

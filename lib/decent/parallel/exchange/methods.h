@@ -55,8 +55,8 @@ class ExchangeChoice {
   explicit ExchangeChoice(const ExchangeMethod& method)
       : make_(method.make), needs_near_copies_(method.needs_near_copies) {}
   template <typename Factory>
-  requires std::is_invocable_r_v < std::unique_ptr<Exchange>, Factory,
-  const ExchangeSetup& > ExchangeChoice(Factory factory) : make_(std::move(factory)) {}
+    requires std::is_invocable_r_v<std::unique_ptr<Exchange>, Factory, const ExchangeSetup&>
+  ExchangeChoice(Factory factory) : make_(std::move(factory)) {}
 
   /// Collective. Throws UserError if the user's function returns null.
   std::unique_ptr<Exchange> make(const ExchangeSetup& setup) const;
