@@ -237,7 +237,26 @@ def test_the_best_is_not_looked_for_by_another_loss(folder: Path, tmp_path: Path
     best = min(later, key=lambda step: (later[step], -step))
     assert min(losses.values()) < later[best]
     assert_says(run.ended[0].out, "model-best.pt", f"at step {best})")
-    assert_says(run.ended[0].err, "warning: the best checkpoint is not looked for among 4 checkpoints", "another loss or data.eval")
+    assert_says(run.ended[0].err, "warning: the best checkpoint is not looked for among 4 checkpoints",
+                "another loss, target or data.eval")
+
+
+@pytest.mark.parametrize("change", [
+    {"model": {"target": "z"}},
+    {"data": {"transforms": [{"normalize": {"field": "y", "mean": [1.0], "std": [10.0]}}]}}], ids=["another", "transformed"])
+def test_the_best_is_not_looked_for_by_another_target(change: dict, folder: Path, tmp_path: Path) -> None:
+    """A target of a tenth of the size has a lower loss, whatever the model."""
+    rows = read_safetensors(folder / "train.safetensors")
+    y = rows["x"][:, :4] + 1
+    write_safetensors(folder / "two.safetensors", {"x": rows["x"], "y": y, "z": y / 10})
+    source = {"format": "safetensors", "path": str(folder / "two.safetensors")}
+    own = settings(folder, data={"train": source, "eval": source}, model={"loss": "mse", "target": "y"},
+                   eval={"metrics": None}, train={"steps": 20, "stop": {"patience": 9}}, optimizer={"lr": 0.002},
+                   checkpoint={"keep": 9, "keep_best": "loss"})
+    train(tmp_path, own)
+    run = train(tmp_path, merged(own, {**change, "train": {"steps": 40}}), "--resume", "auto")
+    assert_says(run.ended[0].err, "warning: the best checkpoint is not looked for among 4 checkpoints",
+                "warning: train.stop: the best value until now cannot be compared")
 
 
 def test_a_best_that_is_damaged_ends_no_run(folder: Path, tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 #include "decent/checkpoint/facts.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 namespace decent {
@@ -30,23 +29,10 @@ std::vector<FactDifference> differences(const Facts& here, const Facts& there) {
   return result;
 }
 
-Facts measure_of(const Facts& facts) {
-  static const std::array kTopics = {
-      kContentTopic + "data.eval",       std::string("the number of samples of data.eval"),
-      std::string("model.loss"),         std::string("model.label_smoothing"),
-      std::string("model.loss_weights"), std::string("model.focal_gamma"),
-      std::string("model.ignore_index")};
-  Facts measure;
-  for (const auto& fact : facts)
-    if (std::find(kTopics.begin(), kTopics.end(), fact.first) != kTopics.end())
-      measure.push_back(fact);
-  return measure;
-}
-
-bool measured_alike(const Facts& one, const Facts& other) {
-  const std::vector<FactDifference> all = differences(measure_of(one), measure_of(other));
-  return std::none_of(all.begin(), all.end(),
-                      [](const FactDifference& each) { return each.here && each.there; });
+bool contradict(const Facts& one, const Facts& other) {
+  const std::vector<FactDifference> all = differences(one, other);
+  return std::any_of(all.begin(), all.end(),
+                     [](const FactDifference& each) { return each.here && each.there; });
 }
 
 std::string shorten(const std::string& value) {

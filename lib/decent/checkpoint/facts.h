@@ -16,6 +16,12 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 /// The topic of a checksum of samples, before "data.train" or "data.eval".
 inline const std::string kContentTopic = "the content of ";
 
+/// The topic of a number of samples, before the same.
+inline const std::string kSamplesTopic = "the number of samples of ";
+
+/// The topic of the transforms of the target, which give an evaluation's metrics their unit.
+inline const std::string kTargetTopic = "the transforms of the target";
+
 /// The topic of the learning rates of all steps.
 inline const std::string kRatesTopic = "the learning rates";
 
@@ -35,13 +41,9 @@ struct FactDifference {
 /// Those of `here` in its order, then those that are only `there` in its order.
 std::vector<FactDifference> differences(const Facts& here, const Facts& there);
 
-/// Those of `facts` that decide what the metrics of evaluations mean: the samples of data.eval and
-/// what the loss is.
-Facts measure_of(const Facts& facts);
-
-/// Whether values of one metric can be compared that were measured so. A topic that one side does
-/// not know, as an older version's, decides nothing.
-bool measured_alike(const Facts& one, const Facts& other);
+/// Whether a topic that both sides know has two values. A topic that only one side knows, such as a
+/// newer program, contradicts nothing.
+bool contradict(const Facts& one, const Facts& other);
 
 /// A value short enough for a message.
 std::string shorten(const std::string& value);

@@ -11,7 +11,7 @@ std::vector<Kept> comparable_scores(const std::vector<Evaluated>& checkpoints,
                        [](const Evaluated& a, const Evaluated& b) { return a.step < b.step; });
   std::vector<Kept> scores;
   for (const Evaluated& each : checkpoints) {
-    const bool alike = measured_alike(each.measure, newest->measure);
+    const bool alike = !contradict(each.measure, newest->measure);
     scores.push_back({each.step, alike ? find_number(each.metrics, metric) : std::nullopt});
   }
   return scores;

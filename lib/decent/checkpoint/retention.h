@@ -21,7 +21,7 @@ struct Kept {
 struct Evaluated {
   std::int64_t step = 0;
   Numbers metrics = {};
-  Facts measure = {};  // see measure_of
+  Facts measure = {};  // the facts that decide what its metrics mean
 };
 
 /// The scores by `metric`. Of checkpoints that were not measured as the newest is, after a change

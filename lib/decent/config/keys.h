@@ -29,6 +29,9 @@ struct KeyInfo {
   /// Whether it decides what an exchange that needs near copies sends, so that a resumed run with
   /// another value begins with the average of all workers. (The learning rates do, too.)
   bool shapes_exchange = false;
+  /// Whether it decides what the metrics of an evaluation mean, so that values before and after a
+  /// change are not compared.
+  bool changes_measure = false;
   bool operator==(const KeyInfo&) const = default;
 };
 

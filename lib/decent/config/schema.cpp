@@ -25,21 +25,30 @@ Table<ModelRecipe> make_model_table() {
       .doc("Model file: `.pt` (TorchScript), `.onnx` or `.pt2` (torch.export).");
   table.key("inputs", &R::inputs)
       .doc("Data fields in the order of forward's arguments, or `{input name: field}`.");
-  table.key("target", &R::target).doc("Data field that the loss compares with.");
+  table.key("target", &R::target).changes_measure().doc("Data field that the loss compares with.");
   table.key("output", &R::output)
+      .changes_measure()
       .doc("Which output of the model, by name or index, where there are several.");
   table.key("loss", &R::loss)
+      .changes_measure()
       .one_of(&Names::losses)
       .doc("Loss; with `output` the model's forward returns it.");
   table.key("label_smoothing", &R::label_smoothing)
+      .changes_measure()
       .range(within(0, 1))
       .doc("Label smoothing of cross_entropy.");
-  table.key("ignore_index", &R::ignore_index).doc("Target value that cross_entropy leaves out.");
-  table.key("class_dim", &R::class_dim).doc("Dimension of the classes in the output.");
+  table.key("ignore_index", &R::ignore_index)
+      .changes_measure()
+      .doc("Target value that cross_entropy leaves out.");
+  table.key("class_dim", &R::class_dim)
+      .changes_measure()
+      .doc("Dimension of the classes in the output.");
   table.key("loss_weights", &R::loss_weights)
+      .changes_measure()
       .range(at_least(0))
       .doc("A weight for each class, of cross_entropy, nll and focal; null: all alike.");
   table.key("focal_gamma", &R::focal_gamma)
+      .changes_measure()
       .range(at_least(0))
       .doc("How much less focal counts what is right already; at 0 it is cross_entropy.");
   table.key("memory_format", &R::memory_format)

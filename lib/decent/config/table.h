@@ -99,6 +99,11 @@ class TypedKey final : public Key<S> {
     shapes_exchange_ = true;
     return *this;
   }
+  /// See KeyInfo::changes_measure.
+  TypedKey& changes_measure() {
+    changes_measure_ = true;
+    return *this;
+  }
 
   void read(const Entry* entry, Where section, const std::string& path, Context& context,
             S& out) const override {
@@ -138,7 +143,8 @@ class TypedKey final : public Key<S> {
                    .meaning = meaning_,
                    .may_differ = may_differ_,
                    .on_resume = on_resume_,
-                   .shapes_exchange = shapes_exchange_});
+                   .shapes_exchange = shapes_exchange_,
+                   .changes_measure = changes_measure_});
   }
 
  private:
@@ -158,6 +164,7 @@ class TypedKey final : public Key<S> {
   bool may_differ_ = false;
   OnResume on_resume_ = OnResume::tell;
   bool shapes_exchange_ = false;
+  bool changes_measure_ = false;
 };
 
 /// What to say of a key that the section does not have.

@@ -286,7 +286,7 @@ std::vector<Kept> scores_of(const std::vector<Candidate>& candidates, const Best
   if (others > 0)
     search.warn("the best checkpoint is not looked for among " + counted(others, "checkpoint") +
                 " whose " + best.metric +
-                " was measured with another loss or data.eval than the newest one's");
+                " was measured with another loss, target or data.eval than the newest one's");
   return scores;
 }
 

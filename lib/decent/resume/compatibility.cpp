@@ -1,6 +1,7 @@
 #include "decent/resume/compatibility.h"
 
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "decent/config/keys.h"
@@ -47,7 +48,7 @@ bool about_model(std::string_view topic) {
 }
 
 bool about_data(std::string_view topic) {
-  return topic.starts_with("the fields of ") || topic.starts_with("the number of samples of ");
+  return topic.starts_with("the fields of ") || topic.starts_with(kSamplesTopic);
 }
 
 // Keys of the recipe say it themselves.
@@ -56,6 +57,7 @@ config::OnResume on_resume(std::string_view topic) {
   if (about_model(topic)) return same;
   if (topic == "the topology") return silent;  // see other_topology
   if (topic == kRatesTopic) return silent;     // see exchange_changes
+  if (topic == kTargetTopic) return silent;    // data.transforms says it
   const auto key = config::find_key(topic);
   return key ? key->on_resume : tell;
 }
@@ -155,6 +157,20 @@ std::vector<std::string> exchange_changes(const Manifest& manifest, const Resumi
     if (shapes && !new_key_at_default(difference)) topics.push_back(difference.topic);
   }
   return topics;
+}
+
+Facts measure_of(const Facts& facts) {
+  static const std::set<std::string> kTopics = [] {
+    std::set<std::string> topics = {kContentTopic + "data.eval", kSamplesTopic + "data.eval",
+                                    kTargetTopic};
+    for (const config::KeyInfo& key : config::recipe_keys())
+      if (key.changes_measure) topics.insert(key.name);
+    return topics;
+  }();
+  Facts measure;
+  for (const auto& fact : facts)
+    if (kTopics.contains(fact.first)) measure.push_back(fact);
+  return measure;
 }
 
 void check_same_model(const Manifest& manifest, const Facts& now) {

@@ -30,6 +30,10 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Resumi
 /// for a checkpoint whose copies are alike.
 std::vector<std::string> exchange_changes(const Manifest& manifest, const ResumingRun& now);
 
+/// The facts that decide what an evaluation's metrics mean: the samples of data.eval, how their
+/// target is transformed, and keys with config::KeyInfo::changes_measure.
+Facts measure_of(const Facts& facts);
+
 /// Throws UserError where the model's tensors are not those of the checkpoint.
 void check_same_model(const Manifest& manifest, const Facts& now);
 

@@ -11,6 +11,7 @@
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
+#include "decent/resume/compatibility.h"
 
 namespace decent {
 

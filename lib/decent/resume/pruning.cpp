@@ -4,6 +4,7 @@
 
 #include "decent/checkpoint/manifest.h"
 #include "decent/checkpoint/retention.h"
+#include "decent/resume/compatibility.h"
 
 namespace decent {
 

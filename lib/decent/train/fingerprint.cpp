@@ -30,7 +30,7 @@ void add_data(const DataSet& data, Facts& lines) {
                      shape_text(field.shape));
   }
   lines.emplace_back("the fields of " + data.key, join(fields));
-  lines.emplace_back("the number of samples of " + data.key, std::to_string(data.size()));
+  lines.emplace_back(kSamplesTopic + data.key, std::to_string(data.size()));
   lines.emplace_back(kContentTopic + data.key, data.content);
 }
 
@@ -44,6 +44,19 @@ void add_learned(const LearnedData& data, Facts& lines) {
   for (const auto& [name, value] : data.learned.all())
     lines.emplace_back(about + name, config::print_option(value));
   lines.emplace_back(about + "classes", join(data.classes));
+}
+
+std::string target_transforms(const Recipe& recipe) {
+  std::vector<std::string> texts;
+  for (const TransformRecipe& each : recipe.data.transforms) {
+    const auto* field = std::get_if<std::string>(&each.options.value("field"));
+    if (field == nullptr || *field != recipe.model.target) continue;
+    std::string text = each.name;
+    for (const auto& [name, value] : each.options.all())
+      text += " " + name + ": " + config::print_option(value);
+    texts.push_back(text);
+  }
+  return texts.empty() ? "none" : join(texts, "; ");
 }
 
 std::string topology_text(const std::vector<Phase>& phases) {
@@ -121,7 +134,10 @@ Facts facts_of(const Task& task, const std::vector<Phase>& topology) {
   lines.emplace_back("the code of the model", task.model->code_hash());
   lines.emplace_back("the topology", topology_text(topology));
   if (task.train) add_data(*task.train, lines);
-  if (task.eval) add_data(*task.eval, lines);
+  if (task.eval) {
+    add_data(*task.eval, lines);
+    lines.emplace_back(kTargetTopic, target_transforms(task.recipe));
+  }
   if (task.predict) add_data(*task.predict, lines);
   return lines;
 }

@@ -25,6 +25,11 @@ TEST(Facts, DifferInWhatOneSideLacksOrSaysOtherwise) {
   EXPECT_THAT(differences(here, here), IsEmpty());
 }
 
+TEST(Facts, ContradictOnlyInWhatBothSay) {
+  EXPECT_FALSE(contradict({{"a", "1"}, {"b", "2"}}, {{"c", "3"}, {"a", "1"}}));
+  EXPECT_TRUE(contradict({{"a", "1"}, {"b", "2"}}, {{"b", "3"}}));
+}
+
 TEST(Facts, AreShortInMessages) {
   EXPECT_EQ(shorten(std::string(80, 'a')), std::string(80, 'a'));
   EXPECT_EQ(shorten(std::string(81, 'a')), std::string(80, 'a') + "..");

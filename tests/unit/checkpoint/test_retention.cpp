@@ -80,11 +80,5 @@ TEST(ComparableScores, AreThoseMeasuredAsTheNewestIs) {
   EXPECT_TRUE(comparable_scores({}, "loss").empty());
 }
 
-TEST(MeasuredAlike, PassesOverWhatOlderVersionsDoNotSay) {
-  const Facts now = {{"model.loss", "mse"}, {"model.loss_weights", "null"}, {"optimizer.lr", "1"}};
-  EXPECT_TRUE(measured_alike(now, {{"model.loss", "mse"}, {"optimizer.lr", "2"}}));
-  EXPECT_FALSE(measured_alike(now, {{"model.loss", "l1"}}));
-}
-
 }  // namespace
 }  // namespace decent

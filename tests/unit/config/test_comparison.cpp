@@ -73,6 +73,15 @@ TEST(Comparison, WhatDecidesWhatNearCopiesAreSent) {
                                          "parallel.slices", "parallel.modulo_range"}));
 }
 
+// What the metrics of one model say of one sample.
+TEST(Comparison, WhatDecidesWhatMetricsMean) {
+  EXPECT_THAT(
+      keys_that([](const KeyInfo& key) { return key.changes_measure; }),
+      UnorderedElementsAreArray({"model.target", "model.output", "model.loss",
+                                 "model.label_smoothing", "model.ignore_index", "model.class_dim",
+                                 "model.loss_weights", "model.focal_gamma"}));
+}
+
 TEST(Comparison, KeysAreFoundByTheirDottedNames) {
   EXPECT_EQ(config::find_key("optimizer.lr").value().fallback, "0.001");
   EXPECT_EQ(config::find_key("lr"), std::nullopt);

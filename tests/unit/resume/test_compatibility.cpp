@@ -51,6 +51,19 @@ TEST(Compatibility, TellsWhatHasChanged) {
               HasSubstr("optimizer.name was adamw, is sgd"));
 }
 
+TEST(Measure, IsWhatDecidesTheMeaningOfMetrics) {
+  const auto alike = [](const Facts& then, const Facts& now) {
+    return !contradict(measure_of(then), measure_of(now));
+  };
+  EXPECT_TRUE(alike(facts(), facts({"optimizer.lr=0.5", "data.batch_size=3"})));
+  EXPECT_TRUE(alike(without(facts(), "model.loss_weights"), facts()));
+  for (const std::string change : {"model.target=z", "model.output=1", "model.class_dim=2",
+                                   "model.ignore_index=0", "model.label_smoothing=0.1"})
+    EXPECT_FALSE(alike(facts(), facts({change}))) << change;
+  EXPECT_FALSE(alike({{"the transforms of the target", "none"}},
+                     {{"the transforms of the target", "normalize field: y"}}));
+}
+
 TEST(Compatibility, AKeyThatTheCheckpointsVersionDidNotHaveIsNoChangeAtItsDefault) {
   for (const std::string key :
        {"optimizer.eps", "optimizer.alpha", "optimizer.momentum", "parallel.gamma"}) {

@@ -9,6 +9,7 @@
 
 #include "decent/config/scalars.h"
 #include "decent/core/text.h"
+#include "decent/resume/compatibility.h"
 
 namespace decent {
 namespace {
@@ -121,14 +122,14 @@ bool EvaluationRules::restore_plateau(const Numbers& numbers, bool alike) {
 }
 
 std::optional<std::string> EvaluationRules::restore(const Manifest& saved, const Facts& now) {
-  const bool alike = measured_alike(saved.facts, now);
+  const bool alike = !contradict(measure_of(saved.facts), measure_of(now));
   std::vector<std::string> again;
   if (!restore_stop(saved.evaluations, alike)) again.emplace_back("train.stop");
   if (!restore_plateau(saved.evaluations, alike)) again.emplace_back("schedule: plateau");
   if (again.empty()) return std::nullopt;
   return join(again, " and ") +
          ": the best value until now cannot be compared with what comes, since the metric, the "
-         "loss or data.eval has changed; counting begins again";
+         "loss, the target or data.eval has changed; counting begins again";
 }
 
 }  // namespace decent

@@ -31,10 +31,11 @@ class EvaluationRules {
 
   /// What of this belongs into checkpoints.
   Numbers state() const;
-  /// The way back, in a run that is as `now` says. Best values are compared only with what was
-  /// measured alike: with another metric, loss or data.eval a rule begins again, at the learning
-  /// rate that was reached. Returns which do, for the user, if any. A checkpoint without the
-  /// state of a rule was saved before there was that rule.
+  /// The way back, in a run that is as `now` says. A best value is compared only with values of the
+  /// same measure: with another metric, loss, target or data.eval a rule begins again, at the
+  /// learning rate that was reached. Returns a warning that names the rules which begin again;
+  /// nothing if none does. A checkpoint without the state of a rule was saved before the recipe had
+  /// the rule.
   std::optional<std::string> restore(const Manifest& saved, const Facts& now);
 
  private:
