@@ -13,10 +13,8 @@ namespace decent {
 namespace {
 
 // What a run refuses after its preparation, and in its first step.
-void try_start(Program& program, Run& run) {
-  World& world = *program.world;
-  const auto communicator = connect(world, run.task);
-  world.agree("first step", [&] {
+void try_start(const Team& team, const Run& run) {
+  team.agree("first step", [&] {
     // The weights of a checkpoint may well have a finite loss where the model's file has none.
     if (!run.plan.resumes && !run.trial.divergence.empty())
       throw Error(ExitCode::diverged, run.trial.divergence);
@@ -27,9 +25,10 @@ void try_start(Program& program, Run& run) {
 
 void dry_run(Program& program) {
   Run run = prepare_run_together(program);
+  const Team team = connect(*program.world, run.task);
   if (program.flags.resume) {
     program.log.emplace(program.launch.rank, program.flags.verbosity);
-    if (const auto start = find_start(program, run)) {
+    if (const auto start = find_start(program, team, run)) {
       const int workers = program.launch.world_size;
       for (const std::string& line : resume_lines(*start, run.plan.total_steps, workers)) {
         program.log->info(line);
@@ -38,8 +37,8 @@ void dry_run(Program& program) {
       program.log->info("no checkpoint to resume from: the run would start afresh");
     }
   }
-  try_start(program, run);
-  if (!program.main_worker()) return;
+  try_start(team, run);
+  if (!team.speaks()) return;
   const DryRunOptions options{.full_report = program.flags.verbosity == Verbosity::verbose,
                               .resumes = program.flags.resume.has_value()};
   for (const std::string& line : dry_run_lines(dry_run_facts(run, program.launch, options))) {

@@ -41,12 +41,11 @@ std::string foreign_source(const Recipe& recipe) {
   }
 }
 
-void evaluate(Program& program, TriedTask& tried, const AveragedModel& model,
-              const std::shared_ptr<Communicator>& communicator, DataWarnings& warnings) {
+void evaluate(Program& program, TriedTask& tried, const Team& team, const AveragedModel& model,
+              DataWarnings& warnings) {
   Task& task = tried.task;
   Evaluator evaluator(
-      task, communicator, *program.world,
-      has_class_report(task) ? EvaluationDetail::confusion : EvaluationDetail::scores);
+      task, team, has_class_report(task) ? EvaluationDetail::confusion : EvaluationDetail::scores);
   // Signals are not caught here: one ends the program.
   const Evaluation evaluation = evaluator.evaluate(model.step).value();
   const EvalMetrics metrics{.step = model.step,
@@ -57,16 +56,16 @@ void evaluate(Program& program, TriedTask& tried, const AveragedModel& model,
                             .consensus_distance = model.distance,
                             .source = foreign_source(task.recipe),
                             .checkpoint = model.foreign};
-  program.world->agree("evaluated", [&] {
-    if (!program.main_worker()) return;
+  team.agree("evaluated", [&] {
+    if (!team.speaks()) return;
     const std::filesystem::path file = RunFolder(task.recipe.output).metrics();
     if (std::filesystem::exists(file)) MetricsFile(file).write(metrics);
   });
-  warnings.tell(*program.world, task);
+  warnings.tell(team, task);
   announce(*program.log, notices_of_model(task, tried.trial));
   program.log->info(evaluation_line(metrics, model.replicas));
-  program.world->agree("classes", [&] {
-    if (!program.main_worker()) return;
+  team.agree("classes", [&] {
+    if (!team.speaks()) return;
     for (const std::string& line : report_classes(task, model, evaluation.confusion))
       program.log->info(line);
     const RunFolder folder(task.recipe.output);
@@ -83,15 +82,15 @@ void note_scaling(Program& program, const Task& task) {
 }
 
 // `lost`: what of the model is not finite and ought to be.
-void export_model(Program& program, Task& task, const AveragedModel& model,
+void export_model(Program& program, const Team& team, Task& task, const AveragedModel& model,
                   const std::optional<std::string>& lost) {
   std::string line;
-  program.world->agree("exported", [&] {
+  team.agree("exported", [&] {
     if (lost) {
       throw Error(ExitCode::diverged,
                   model.text + " is not finite in " + *lost + ", so that it was not exported");
     }
-    if (program.main_worker()) line = write_checked(task, *program.flags.export_file);
+    if (team.speaks()) line = write_checked(task, *program.flags.export_file);
   });
   program.log->info("exported '" + *program.flags.export_file + "'");
   if (!line.empty()) program.log->info(line);
@@ -111,24 +110,23 @@ void use_checkpoint(Program& program) {
   const bool predicts = program.flags.predict_file.has_value();
   TriedTask tried = prepare_task_together(program, purpose_of(program.flags));
   Task& task = tried.task;
-  World& world = *program.world;
   if (evaluates && !task.eval) {
     throw SharedError(ExitCode::user_error,
                       "--eval-only: data.eval is null, so that there is nothing to evaluate on");
   }
-  const std::shared_ptr<Communicator> communicator = connect(world, task);
+  const Team team = connect(*program.world, task);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   const FiniteCheck finite(*task.model);
   const AveragedModel model =
-      load_average(resume_context(program, task), task, *communicator, program.flags.checkpoint);
+      load_average(resume_context(program, team, task), task, program.flags.checkpoint);
   const auto lost = finite.find_lost(*task.model);
   if ((evaluates || predicts) && lost) program.log->warn(model.text + " is not finite in " + *lost);
   DataWarnings warnings({}, *program.log);
-  if (evaluates) evaluate(program, tried, model, communicator, warnings);
+  if (evaluates) evaluate(program, tried, team, model, warnings);
   if (predicts && !evaluates)
     announce(*program.log, {.notes = notes_of_data(task), .warnings = {}});
-  if (predicts) write_predictions(program, tried, communicator, warnings);
-  if (program.flags.export_file) export_model(program, task, model, lost);
+  if (predicts) write_predictions(program, team, tried, warnings);
+  if (program.flags.export_file) export_model(program, team, task, model, lost);
 }
 
 }  // namespace decent

@@ -32,23 +32,22 @@ std::string classes_text(const PredictionCounts& counts, const std::vector<std::
 
 }  // namespace
 
-void write_predictions(Program& program, TriedTask& tried,
-                       const std::shared_ptr<Communicator>& communicator, DataWarnings& warnings) {
+void write_predictions(Program& program, const Team& team, TriedTask& tried,
+                       DataWarnings& warnings) {
   Task& task = tried.task;
-  World& world = *program.world;
   const std::filesystem::path path = program.flags.predict_file.value();
   std::vector<std::string> names;
   std::unique_ptr<PredictionFile> file;
-  world.agree("prediction file", [&] {
-    if (!program.main_worker()) return;
+  team.agree("prediction file", [&] {
+    if (!team.speaks()) return;
     names = names_of_classes(task, *task.predict, static_cast<std::size_t>(tried.trial.classes));
     file = find_prediction_format(path)->open(path, names);
   });
   const bool probabilities = task.model->gives_logits() || gives_probabilities(task, tried.trial);
   // Rank 0's, as workers that evaluated too have tried other batches.
-  const bool agreed = world.gather("gives probabilities", probabilities).front();
-  const PredictionCounts counts = Predictor(task, communicator, world, agreed).run(file.get());
-  warnings.tell(world, task);
+  const bool agreed = team.gather("gives probabilities", probabilities).front();
+  const PredictionCounts counts = Predictor(task, team, agreed).run(file.get());
+  warnings.tell(team, task);
   program.log->info("predicted " + counted(counts.samples, "sample") + " of data.predict: '" +
                     path.string() + "'");
   if (counts.not_finite > 0) {

@@ -10,7 +10,7 @@ namespace decent {
 
 /// Writes what the model of `tried`, as it stands, says of its data.predict. Collective. Throws
 /// SharedError.
-void write_predictions(Program& program, TriedTask& tried,
-                       const std::shared_ptr<Communicator>& communicator, DataWarnings& warnings);
+void write_predictions(Program& program, const Team& team, TriedTask& tried,
+                       DataWarnings& warnings);
 
 }  // namespace decent

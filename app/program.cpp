@@ -126,11 +126,11 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
                     "' has no locks: nothing keeps a second run out of it");
 }
 
-std::shared_ptr<Communicator> connect(World& world, Task& task) {
+Team connect(World& world, Task& task) {
   world.control().set_timeout(std::chrono::duration<double>(task.recipe.parallel.timeout_s));
   std::shared_ptr<Communicator> communicator;
   world.agree("connect", [&] { communicator = world.communicator(task.device); });
-  return communicator;
+  return Team(world, std::move(communicator));
 }
 
 Run prepare_run_together(Program& program) {
@@ -160,27 +160,26 @@ TriedTask prepare_task_together(Program& program, Purpose purpose) {
   return std::move(*tried);
 }
 
-ResumeContext resume_context(Program& program, const Task& task) {
-  return {.world = *program.world,
+ResumeContext resume_context(Program& program, const Team& team, const Task& task) {
+  return {.team = team,
           .recipe = task.recipe,
           .log = *program.log,
           .higher_is_better = keeps_highest(task.recipe.checkpoint)};
 }
 
-std::optional<StartingPoint> find_start(Program& program, Run& run) {
+std::optional<StartingPoint> find_start(Program& program, const Team& team, Run& run) {
   const ParallelRecipe& parallel = run.task.recipe.parallel;
   std::optional<StartingPoint> start =
-      find_start(resume_context(program, run.task),
+      find_start(resume_context(program, team, run.task),
                  Resuming{.choice = *program.flags.resume,
                           .run_id = program.session,
                           .run = resuming_run(program, run),
                           .copies_alike = parallel_method(parallel.method).copies_alike});
   if (!start) return std::nullopt;
   const Manifest& manifest = start->checkpoint.manifest;
-  World& world = *program.world;
-  world.agree("plan", [&] {
+  team.agree("plan", [&] {
     const ResumePoint point{.step = manifest.step, .position = {manifest.epoch, manifest.consumed}};
-    run.plan = make_plan(run.task, program.launch, world.membership(), point);
+    run.plan = make_plan(run.task, program.launch, team.membership(), point);
   });
   if (needs_near_copies(parallel) && !start->from_average)
     start->exchange_changes = exchange_changes(manifest, resuming_run(program, run));

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "decent/comm/launch.h"
-#include "decent/comm/world.h"
+#include "decent/comm/team.h"
 #include "decent/config/recipe.h"
 #include "decent/report/log.h"
 #include "decent/report/output_lock.h"
@@ -47,9 +47,9 @@ Outcome outcome_of(const std::exception& error, bool verbose = false);
 void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run);
 
 /// Connects all workers for tensors on the device of `task`, whose timeout counts from now on.
-/// What it returns must live until all have one: who closes a connection early is taken for lost.
+/// The team must live until all have one: who closes a connection early is taken for lost.
 /// Collective.
-std::shared_ptr<Communicator> connect(World& world, Task& task);
+Team connect(World& world, Task& task);
 
 /// Prepares the run of the recipe on every worker, which must all prepare the same. Collective.
 /// Throws SharedError.
@@ -63,10 +63,10 @@ struct TriedTask {
 TriedTask prepare_task_together(Program& program, Purpose purpose);
 
 /// What resuming knows of the run of `task`, which must outlive it.
-ResumeContext resume_context(Program& program, const Task& task);
+ResumeContext resume_context(Program& program, const Team& team, const Task& task);
 
 /// Finds the checkpoint of --resume, and plans `run` anew from there; nothing where `auto` finds
 /// none. Collective. Throws SharedError.
-std::optional<StartingPoint> find_start(Program& program, Run& run);
+std::optional<StartingPoint> find_start(Program& program, const Team& team, Run& run);
 
 }  // namespace decent

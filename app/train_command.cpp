@@ -15,11 +15,12 @@ namespace decent {
 namespace {
 
 /// All workers stop after the same step, so that none is taken for lost by those behind it.
-[[noreturn]] void end_stopped(Program& program, const Stop& stop) {
+[[noreturn]] void end_stopped(Program& program, const Team& team) {
   // Not as a stage of agree(): saving is collective itself, and what goes wrong with it on one
   // worker must reach the others while they are in it.
   const std::filesystem::path saved = program.trainer->save_stopped();
-  program.world->agree("stop", [&] { program.trainer->note_end("stopped"); });
+  team.agree("stop", [&] { program.trainer->note_end("stopped"); });
+  const Stop stop = team.control().stop();
   throw SharedError(ExitCode::stopped, "stopped after step " + std::to_string(stop.last_step) +
                                            " by " + stop.cause() + ". Saved '" + saved.string() +
                                            "'; go on with --resume auto");
@@ -37,11 +38,10 @@ std::int64_t last_step_of(const Run& run, const FoundCheckpoint* start) {
 }
 
 // Makes the output folder that of this run, and the trainer, up to its first step.
-void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator,
-           std::optional<StartingPoint> start) {
+void begin(Program& program, const Team& team, Run run, std::optional<StartingPoint> start) {
   Log& log = *program.log;
   const bool resumes = program.flags.resume.has_value();
-  const RunOutput output = open_output(resume_context(program, run.task),
+  const RunOutput output = open_output(resume_context(program, team, run.task),
                                        {.start = found_by(start),
                                         .resume_asked = resumes,
                                         .goes_back = resumes && *program.flags.resume != "auto"});
@@ -55,13 +55,13 @@ void begin(Program& program, Run run, std::shared_ptr<Communicator> communicator
   } else if (resumes) {
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
-  TrainerOptions options{.run_id = start ? start->run_id : program.session,
+  TrainerOptions options{.launch = program.launch,
+                         .run_id = start ? start->run_id : program.session,
                          .leaders = output.leaders,
                          .check_folder = [&program] {
                            if (program.lock) program.lock->check();
                          }};
-  program.trainer = std::make_unique<Trainer>(std::move(run), std::move(communicator),
-                                              *program.world, log, std::move(options));
+  program.trainer = std::make_unique<Trainer>(std::move(run), team, log, std::move(options));
   program.training = program.trainer.get();
   for (const std::string& line : lines) log.info(line);
   if (start) {
@@ -85,9 +85,8 @@ bool has_same_stop(const Recipe& recipe) {
 }  // namespace
 
 void train(Program& program) {
-  World& world = *program.world;
   Run run = prepare_run_together(program);
-  std::shared_ptr<Communicator> communicator = connect(world, run.task);
+  const Team team = connect(*program.world, run.task);
   program.log.emplace(program.launch.rank, program.flags.verbosity);
   for (const std::string& line : run.task.model->origin().report(/*full=*/true)) {
     program.log->detail(line);
@@ -95,16 +94,16 @@ void train(Program& program) {
   const RunFolder folder(run.task.recipe.output);
   lock_output(program, folder.path(), /*for_new_run=*/!program.flags.resume);
   std::optional<StartingPoint> start;
-  if (program.flags.resume) start = find_start(program, run);
-  if (program.flags.resume && is_complete(resume_context(program, run.task), found_by(start),
+  if (program.flags.resume) start = find_start(program, team, run);
+  if (program.flags.resume && is_complete(resume_context(program, team, run.task), found_by(start),
                                           {.step = last_step_of(run, found_by(start)),
                                            .same_stop = has_same_stop(run.task.recipe)})) {
-    tidy_checkpoints(resume_context(program, run.task));
+    tidy_checkpoints(resume_context(program, team, run.task));
     return;
   }
-  begin(program, std::move(run), std::move(communicator), std::move(start));
+  begin(program, team, std::move(run), std::move(start));
   if (program.trainer->train() == TrainingEnd::stopped) {
-    end_stopped(program, world.control().stop());
+    end_stopped(program, team);
   }
   program.trainer->finish();
 }

@@ -154,8 +154,7 @@ class DirectRun {
   DirectRun(const json& description, Named input, const Worker& world)
       : description_(description), input_(std::move(input)), rank_(world->rank()) {
     const DecentralizedOptions options = options_of(description);
-    ExchangeSetup setup{.world = recording(world, record_),
-                        .membership = everyone(world->size()),
+    ExchangeSetup setup{.communicator = recording(world, record_),
                         .phases = phases_of(description["phases"]),
                         .buckets = {},
                         .slices = options.slices,

@@ -36,10 +36,10 @@ NamedTensors parameters_of(const torch::optim::Optimizer& optimizer) {
   return result;
 }
 
-void check_arguments(const torch::optim::Optimizer* optimizer, const Communicator* world) {
+void check_arguments(const torch::optim::Optimizer* optimizer, const Communicator* communicator) {
   const std::string who = "DecentOptimWrapper: ";
   if (optimizer == nullptr) throw UserError(who + "the optimizer is null");
-  if (world == nullptr)
+  if (communicator == nullptr)
     throw UserError(who + "the communicator is null; make_single_worker() is that of one worker");
   if (dynamic_cast<const torch::optim::LBFGS*>(optimizer) != nullptr) {
     throw UserError(who +
@@ -99,18 +99,21 @@ std::uint64_t trace_of(const at::Tensor& parameter) {
 }  // namespace
 
 DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer,
-                                       Topology topology, std::shared_ptr<Communicator> world,
+                                       Topology topology,
+                                       std::shared_ptr<Communicator> communicator,
                                        double bucket_cap_mb, int local_world_size)
-    : DecentOptimWrapper(std::move(optimizer), std::move(topology), std::move(world),
+    : DecentOptimWrapper(std::move(optimizer), std::move(topology), std::move(communicator),
                          {.bucket_cap_mb = bucket_cap_mb, .local_world_size = local_world_size}) {}
 
 DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer,
-                                       Topology topology, std::shared_ptr<Communicator> world,
+                                       Topology topology,
+                                       std::shared_ptr<Communicator> communicator,
                                        DecentOptimWrapperOptions options)
-    : optimizer_(std::move(optimizer)), world_(std::move(world)) {
-  check_arguments(optimizer_.get(), world_.get());
+    : optimizer_(std::move(optimizer)), communicator_(std::move(communicator)) {
+  check_arguments(optimizer_.get(), communicator_.get());
   check_how_to_exchange(*optimizer_, options);
-  const std::vector<Phase> phases = phases_of(topology, world_->size(), options.local_world_size);
+  const std::vector<Phase> phases =
+      phases_of(topology, communicator_->size(), options.local_world_size);
   const NamedTensors all = parameters_of(*optimizer_);
   check_listed_once(all);
   const NamedTensors trained = trained_part(all);
@@ -118,11 +121,10 @@ DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> 
     throw UserError(
         "DecentOptimWrapper: the optimizer has no parameter to train: none requires a gradient");
   }
-  replica_ = std::make_unique<Replica>(trained, untrained_part(all), NamedTensors{}, world_,
+  replica_ = std::make_unique<Replica>(trained, untrained_part(all), NamedTensors{}, communicator_,
                                        ReplicaOptions{.bucket_mb = options.bucket_cap_mb});
   for (const auto& [name, tensor] : trained) known_.insert(tensor.unsafeGetTensorImpl());
-  exchange_ = options.exchange.make({.world = world_,
-                                     .membership = everyone(world_->size()),
+  exchange_ = options.exchange.make({.communicator = communicator_,
                                      .phases = phases,
                                      .buckets = flat_tensors(replica_->buckets()),
                                      .slices = options.slices,
@@ -198,7 +200,7 @@ void DecentOptimWrapper::mix_buckets() {
 
 void DecentOptimWrapper::start_exchange() {
   for (std::size_t b = 0; b < bucket_count(); ++b) exchange_->start(b, steps_);
-  if (world_->size() > 1) remember_writes();
+  if (communicator_->size() > 1) remember_writes();
 }
 
 void DecentOptimWrapper::weights_changed() {

@@ -68,7 +68,7 @@ class DecentOptimWrapper {
   /// handles. Every worker gets rank 0's values of all parameters in the groups, including those
   /// that do not require a gradient. Collective.
   /// Throws UserError, before any parameter is touched, for
-  ///  - no optimizer or no world (null), a bucket size that is not positive,
+  ///  - no optimizer or no communicator (null), a bucket size that is not positive,
   ///  - torch::optim::LBFGS, which evaluates its closure several times within a step,
   ///  - an optimizer without a parameter that requires a gradient, or with one listed twice,
   ///  - parameters that cannot be trained in place (see check_storage),
@@ -77,10 +77,10 @@ class DecentOptimWrapper {
   ///  - a modulo exchange without a schedule, or with torch::optim::SGD or RMSprop, whose steps are
   ///    not bounded by the learning rate.
   DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer, Topology topology,
-                     std::shared_ptr<Communicator> world, DecentOptimWrapperOptions options);
+                     std::shared_ptr<Communicator> communicator, DecentOptimWrapperOptions options);
   /// The same with other options at their defaults.
   DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer, Topology topology,
-                     std::shared_ptr<Communicator> world, double bucket_cap_mb = 25.0,
+                     std::shared_ptr<Communicator> communicator, double bucket_cap_mb = 25.0,
                      int local_world_size = 0);
   DecentOptimWrapper(const DecentOptimWrapper&) = delete;
   DecentOptimWrapper& operator=(const DecentOptimWrapper&) = delete;
@@ -144,7 +144,7 @@ class DecentOptimWrapper {
   void remember_writes();
 
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
-  std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Communicator> communicator_;
   std::unique_ptr<Replica> replica_;       // of the parameters that require a gradient
   std::unordered_set<const void*> known_;  // their TensorImpl
   std::vector<Written> written_;           // by parameter, when the exchange started; empty: none

@@ -23,9 +23,9 @@ template <typename Module>
 class DecentralizedDataParallel : public ParallelModule<Module, DecentralizedParameters> {
  public:
   /// Collective. Throws UserError as DecentralizedParameters does.
-  DecentralizedDataParallel(Module module, std::shared_ptr<Communicator> world,
+  DecentralizedDataParallel(Module module, std::shared_ptr<Communicator> communicator,
                             DecentralizedOptions options)
-      : ParallelModule<Module, DecentralizedParameters>(std::move(module), std::move(world),
+      : ParallelModule<Module, DecentralizedParameters>(std::move(module), std::move(communicator),
                                                         std::move(options)) {}
 };
 

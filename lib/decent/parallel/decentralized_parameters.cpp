@@ -13,19 +13,18 @@
 namespace decent {
 namespace {
 
-std::vector<Phase> checked_phases(const std::shared_ptr<Communicator>& world,
+std::vector<Phase> checked_phases(const std::shared_ptr<Communicator>& communicator,
                                   const DecentralizedOptions& options) {
-  if (world == nullptr) return {};  // which the base class refuses
+  if (communicator == nullptr) return {};  // which the base class refuses
   options.check();
-  return phases_of(options.topology, world->size(), options.local_world_size);
+  return phases_of(options.topology, communicator->size(), options.local_world_size);
 }
 
 std::unique_ptr<Exchange> make_exchange(const Replica& replica, const OptimizerStates& states,
-                                        const std::shared_ptr<Communicator>& world,
+                                        const std::shared_ptr<Communicator>& communicator,
                                         const std::vector<Phase>& phases,
                                         const DecentralizedOptions& options) {
-  return options.exchange.make({.world = world,
-                                .membership = everyone(world->size()),
+  return options.exchange.make({.communicator = communicator,
                                 .phases = phases,
                                 .buckets = flat_tensors(replica.buckets()),
                                 .trace = options.trace,
@@ -45,21 +44,21 @@ struct DecentralizedParameters::Parts {
 
 DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
                                                  const NamedTensors& buffers,
-                                                 std::shared_ptr<Communicator> world,
+                                                 std::shared_ptr<Communicator> communicator,
                                                  DecentralizedOptions options)
-    : DecentralizedParameters(parameters, buffers, world, options, checked_phases(world, options)) {
-}
+    : DecentralizedParameters(parameters, buffers, communicator, options,
+                              checked_phases(communicator, options)) {}
 
 DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
                                                  const NamedTensors& buffers,
-                                                 const std::shared_ptr<Communicator>& world,
+                                                 const std::shared_ptr<Communicator>& communicator,
                                                  DecentralizedOptions options,
                                                  const std::vector<Phase>& phases)
-    : TrainedParameters(parameters, buffers, world, training_options(options),
+    : TrainedParameters(parameters, buffers, communicator, training_options(options),
                         {.without_gradient = without_gradient(phases)}),
       options_(std::move(options)),
       parts_(std::make_unique<Parts>(
-          Parts{.exchange = make_exchange(replica(), states(), world, phases, options_),
+          Parts{.exchange = make_exchange(replica(), states(), communicator, phases, options_),
                 .arrivals = Arrivals(replica().buckets())})) {}
 
 DecentralizedParameters::~DecentralizedParameters() = default;

@@ -35,7 +35,7 @@ class DecentralizedParameters : public TrainedParameters {
   /// options that are missing or out of range, a topology that cannot do the number of workers, and
   /// parameters that cannot be trained in place (see check_storage).
   DecentralizedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
-                          std::shared_ptr<Communicator> world, DecentralizedOptions options);
+                          std::shared_ptr<Communicator> communicator, DecentralizedOptions options);
   ~DecentralizedParameters() override;
 
   /// Sets gamma from the next mixing on. Throws UserError if it is not in [0, 1].
@@ -46,8 +46,8 @@ class DecentralizedParameters : public TrainedParameters {
 
   // The phases come from options that have been checked, before anything is changed.
   DecentralizedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
-                          const std::shared_ptr<Communicator>& world, DecentralizedOptions options,
-                          const std::vector<Phase>& phases);
+                          const std::shared_ptr<Communicator>& communicator,
+                          DecentralizedOptions options, const std::vector<Phase>& phases);
 
   void begin_step() override;
   void on_gradient(std::size_t parameter) override;

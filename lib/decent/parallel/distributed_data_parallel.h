@@ -30,9 +30,9 @@ template <typename Module>
 class DistributedDataParallel : public ParallelModule<Module, DistributedParameters> {
  public:
   /// Collective. Throws UserError as DistributedParameters does.
-  DistributedDataParallel(Module module, std::shared_ptr<Communicator> world,
+  DistributedDataParallel(Module module, std::shared_ptr<Communicator> communicator,
                           DistributedDataParallelOptions options = {})
-      : ParallelModule<Module, DistributedParameters>(std::move(module), std::move(world),
+      : ParallelModule<Module, DistributedParameters>(std::move(module), std::move(communicator),
                                                       std::move(options)) {}
 };
 

@@ -46,9 +46,9 @@ void DistributedDataParallelOptions::check() const {
 
 // A bucket is packed, started and updated, each in the order of buckets.
 struct DistributedParameters::Parts {
-  Parts(const std::shared_ptr<Communicator>& world, const Replica& replica,
+  Parts(const std::shared_ptr<Communicator>& communicator, const Replica& replica,
         const DistributedDataParallelOptions& options)
-      : exchange(world, replica, gradient_type(options.comm_dtype), options.trace),
+      : exchange(communicator, replica, gradient_type(options.comm_dtype), options.trace),
         arrivals(replica.buckets()),
         places(replica.parameters().size()),
         packed(replica.parameters().size()) {
@@ -68,12 +68,12 @@ struct DistributedParameters::Parts {
 
 DistributedParameters::DistributedParameters(const NamedTensors& parameters,
                                              const NamedTensors& buffers,
-                                             std::shared_ptr<Communicator> world,
+                                             std::shared_ptr<Communicator> communicator,
                                              DistributedDataParallelOptions options)
     : TrainedParameters(
-          parameters, buffers, world, checked(options),
+          parameters, buffers, communicator, checked(options),
           {.copies_alike = true, .without_gradient = " on any worker: not updated in such steps"}),
-      parts_(std::make_unique<Parts>(world, replica(), options)) {}
+      parts_(std::make_unique<Parts>(communicator, replica(), options)) {}
 
 DistributedParameters::~DistributedParameters() = default;
 

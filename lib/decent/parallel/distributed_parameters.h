@@ -63,7 +63,7 @@ class DistributedParameters : public TrainedParameters {
   /// options that are missing or out of range, and for parameters that cannot be trained in place
   /// (see check_storage).
   DistributedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
-                        std::shared_ptr<Communicator> world,
+                        std::shared_ptr<Communicator> communicator,
                         DistributedDataParallelOptions options);
   ~DistributedParameters() override;
 

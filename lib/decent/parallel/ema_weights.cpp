@@ -15,12 +15,12 @@ std::vector<at::Tensor> clones_of(const std::vector<Bucket>& buckets) {
 
 }  // namespace
 
-EmaWeights::EmaWeights(double decay, const Replica& replica, std::shared_ptr<Communicator> world,
-                       bool alike)
+EmaWeights::EmaWeights(double decay, const Replica& replica,
+                       std::shared_ptr<Communicator> communicator, bool alike)
     : decay_(decay),
       replica_(replica),
       values_(clones_of(replica.buckets())),
-      average_(std::move(world), values_, {}, {.alike = alike}) {}
+      average_(std::move(communicator), values_, {}, {.alike = alike}) {}
 
 void EmaWeights::update(std::int64_t step) {
   const at::NoGradGuard no_grad;

@@ -23,7 +23,8 @@ namespace decent {
 class EmaWeights {
  public:
   /// `alike`: see AverageOptions.
-  EmaWeights(double decay, const Replica& replica, std::shared_ptr<Communicator> world, bool alike);
+  EmaWeights(double decay, const Replica& replica, std::shared_ptr<Communicator> communicator,
+             bool alike);
 
   /// After step `step`.
   void update(std::int64_t step);

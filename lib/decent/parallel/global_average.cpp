@@ -27,9 +27,10 @@ void copy_all(const std::vector<at::Tensor>& to, const at::Tensor* from) {
 
 }  // namespace
 
-GlobalAverage::GlobalAverage(std::shared_ptr<Communicator> world, std::vector<at::Tensor> buckets,
-                             const NamedTensors& buffers, const AverageOptions& options)
-    : world_(std::move(world)), buckets_(std::move(buckets)), alike_(options.alike) {
+GlobalAverage::GlobalAverage(std::shared_ptr<Communicator> communicator,
+                             std::vector<at::Tensor> buckets, const NamedTensors& buffers,
+                             const AverageOptions& options)
+    : communicator_(std::move(communicator)), buckets_(std::move(buckets)), alike_(options.alike) {
   for (const auto& [name, buffer] : buffers) {
     const bool averaged = options.average_buffers && at::isFloatingType(buffer.scalar_type());
     (averaged ? averaged_buffers_ : copied_buffers_).push_back(buffer);
@@ -59,11 +60,11 @@ std::optional<double> GlobalAverage::average(bool keep_backup, bool return_dista
 }
 
 void GlobalAverage::average_buckets() {
-  if (world_->size() == 1) return;
-  const MeanFactors factors = mean_factors(world_->size());
+  if (communicator_->size() == 1) return;
+  const MeanFactors factors = mean_factors(communicator_->size());
   std::vector<Pending> works;
   for (const at::Tensor& bucket : moving_) {
-    works.push_back(world_->all_reduce_sum(bucket.mul_(factors.addend)));
+    works.push_back(communicator_->all_reduce_sum(bucket.mul_(factors.addend)));
   }
   for (std::size_t i = 0; i < works.size(); ++i) {
     works[i]->wait();
@@ -76,9 +77,9 @@ std::vector<at::Tensor> GlobalAverage::differing(const std::vector<at::Tensor>& 
   const auto count = static_cast<std::int64_t>(tensors.size());
   std::vector<at::Tensor> differing;
   if (count == 0) return differing;
-  const at::Tensor table = at::zeros({world_->size(), count}, at::kLong);
-  table[world_->rank()].copy_(bit_hashes(tensors));
-  const std::vector<bool> same = same_in_all_rows(*world_, table);
+  const at::Tensor table = at::zeros({communicator_->size(), count}, at::kLong);
+  table[communicator_->rank()].copy_(bit_hashes(tensors));
+  const std::vector<bool> same = same_in_all_rows(*communicator_, table);
   for (std::size_t i = 0; i < same.size(); ++i) {
     if (!same[i]) differing.push_back(tensors[i]);
   }
@@ -89,14 +90,14 @@ std::vector<at::Tensor> GlobalAverage::differing(const std::vector<at::Tensor>& 
 // its type is no matter of arithmetic. Buffers may have any strides, the wire needs contiguous
 // ones.
 void GlobalAverage::average_buffers() {
-  if (world_->size() == 1) return;
-  const MeanFactors factors = mean_factors(world_->size());
+  if (communicator_->size() == 1) return;
+  const MeanFactors factors = mean_factors(communicator_->size());
   const std::vector<at::Tensor> buffers = differing(averaged_buffers_);
   std::vector<at::Tensor> sums;
   std::vector<Pending> works;
   for (const at::Tensor& buffer : buffers) {
     sums.push_back(buffer.to(at::kDouble).contiguous().mul(factors.addend));
-    works.push_back(world_->all_reduce_sum(sums.back()));
+    works.push_back(communicator_->all_reduce_sum(sums.back()));
   }
   for (std::size_t i = 0; i < works.size(); ++i) {
     works[i]->wait();
@@ -104,7 +105,7 @@ void GlobalAverage::average_buffers() {
   }
   for (const at::Tensor& buffer : copied_buffers_) {
     const at::Tensor value = buffer.contiguous();
-    world_->broadcast(value, 0)->wait();
+    communicator_->broadcast(value, 0)->wait();
     buffer.copy_(value);
   }
 }
@@ -125,8 +126,8 @@ double GlobalAverage::distance_to(const std::vector<at::Tensor>& own) const {
     }
   }
   const at::Tensor total = at::scalar_tensor(squares, at::kDouble);
-  world_->all_reduce_sum(total)->wait();
-  return std::sqrt(total.item<double>() / world_->size());
+  communicator_->all_reduce_sum(total)->wait();
+  return std::sqrt(total.item<double>() / communicator_->size());
 }
 
 void GlobalAverage::revert() {

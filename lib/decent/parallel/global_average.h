@@ -27,7 +27,7 @@ class GlobalAverage {
   /// buffers are averaged: those that hold the same bits on all workers stay as they are, and the
   /// mean of the others is taken in float64 and rounded once. All other buffers take rank 0's
   /// values, so that every worker holds the same model.
-  GlobalAverage(std::shared_ptr<Communicator> world, std::vector<at::Tensor> buckets,
+  GlobalAverage(std::shared_ptr<Communicator> communicator, std::vector<at::Tensor> buckets,
                 const NamedTensors& buffers, const AverageOptions& options);
 
   bool averaged() const { return averaged_; }
@@ -49,7 +49,7 @@ class GlobalAverage {
   void average_buffers();
   double distance_to(const std::vector<at::Tensor>& own) const;
 
-  std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Communicator> communicator_;
   std::vector<at::Tensor> buckets_;
   bool alike_;
   std::vector<at::Tensor> averaged_buffers_;

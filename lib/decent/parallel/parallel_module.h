@@ -112,8 +112,8 @@ class ParallelModule : public Parameters {
 
  protected:
   template <typename Options>
-  ParallelModule(Module module, std::shared_ptr<Communicator> world, Options options)
-      : ParallelModule(buffers_of(module), std::move(module), std::move(world),
+  ParallelModule(Module module, std::shared_ptr<Communicator> communicator, Options options)
+      : ParallelModule(buffers_of(module), std::move(module), std::move(communicator),
                        std::move(options)) {}
 
  private:
@@ -127,10 +127,10 @@ class ParallelModule : public Parameters {
 
   // References: nothing is moved before all arguments are there.
   template <typename Options>
-  ParallelModule(NamedTensors buffers, Module&& module, std::shared_ptr<Communicator> world,
+  ParallelModule(NamedTensors buffers, Module&& module, std::shared_ptr<Communicator> communicator,
                  Options&& options)
       : Parameters(detail::named_once(detail::module_of(module).named_parameters()), buffers,
-                   std::move(world), std::move(options)),
+                   std::move(communicator), std::move(options)),
         module_(std::move(module)),
         buffers_(std::move(buffers)) {}
 

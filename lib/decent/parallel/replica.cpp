@@ -18,13 +18,13 @@ std::vector<Bucket> checked_buckets(const NamedTensors& trained, const NamedTens
   return build_buckets(trained, bucket_mb);
 }
 
-void broadcast_start(Communicator& world, const std::vector<Bucket>& buckets,
+void broadcast_start(Communicator& communicator, const std::vector<Bucket>& buckets,
                      const NamedTensors& others) {
   const at::NoGradGuard no_grad;
-  for (const Bucket& bucket : buckets) world.broadcast(bucket.x, 0)->wait();
+  for (const Bucket& bucket : buckets) communicator.broadcast(bucket.x, 0)->wait();
   for (const auto& [name, tensor] : others) {
     const at::Tensor value = tensor.contiguous();  // a copy where the tensor has other strides
-    world.broadcast(value, 0)->wait();
+    communicator.broadcast(value, 0)->wait();
     if (!value.is_same(tensor)) tensor.copy_(value);
   }
 }
@@ -32,14 +32,14 @@ void broadcast_start(Communicator& world, const std::vector<Bucket>& buckets,
 }  // namespace
 
 Replica::Replica(const NamedTensors& trained, const NamedTensors& untrained,
-                 const NamedTensors& buffers, std::shared_ptr<Communicator> world,
+                 const NamedTensors& buffers, std::shared_ptr<Communicator> communicator,
                  const ReplicaOptions& options)
     : parameters_(trained),
       buckets_(checked_buckets(trained, joined(untrained, buffers), options.bucket_mb)),
-      average_(world, flat_tensors(buckets_), buffers,
+      average_(communicator, flat_tensors(buckets_), buffers,
                {.average_buffers = options.average_buffers, .alike = options.copies_alike}) {
   for (const auto& [name, tensor] : parameters_) places_.push_back(tensor.const_data_ptr());
-  broadcast_start(*world, buckets_, joined(untrained, buffers));
+  broadcast_start(*communicator, buckets_, joined(untrained, buffers));
 }
 
 std::int64_t Replica::parameter_count() const {

@@ -33,7 +33,7 @@ class Replica {
   /// become views. Every worker gets rank 0's values of `trained`, `untrained` and `buffers`.
   /// Throws UserError as check_storage and plan_buckets do, before any tensor is changed.
   Replica(const NamedTensors& trained, const NamedTensors& untrained, const NamedTensors& buffers,
-          std::shared_ptr<Communicator> world, const ReplicaOptions& options);
+          std::shared_ptr<Communicator> communicator, const ReplicaOptions& options);
 
   /// The trained parameters, in order of registration; Bucket::parameters are indices of this list.
   const NamedTensors& parameters() const { return parameters_; }

@@ -122,8 +122,8 @@ at::Tensor bit_hashes(std::span<const at::Tensor> tensors) {
   return hashes;
 }
 
-std::vector<bool> same_in_all_rows(Communicator& world, const at::Tensor& table) {
-  world.all_reduce_sum(table)->wait();
+std::vector<bool> same_in_all_rows(Communicator& communicator, const at::Tensor& table) {
+  communicator.all_reduce_sum(table)->wait();
   std::vector<bool> same;
   const auto hashes = table.accessor<std::int64_t, 2>();
   for (std::int64_t column = 0; column < table.size(1); ++column) {

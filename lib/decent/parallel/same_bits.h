@@ -24,6 +24,6 @@ std::vector<std::int64_t> hashes_through(const at::Tensor& passage,
 /// `table` is int64 [rows, tensors] on the CPU, with hashes in this worker's rows and zeros in
 /// those of others; afterwards it has the rows of all workers. Returns, the same on all workers,
 /// which tensors have the same hash in all rows. Collective.
-std::vector<bool> same_in_all_rows(Communicator& world, const at::Tensor& table);
+std::vector<bool> same_in_all_rows(Communicator& communicator, const at::Tensor& table);
 
 }  // namespace decent

@@ -23,9 +23,9 @@ namespace decent {
 
 struct TrainedParameters::Parts {
   Parts(const NamedTensors& trained, const NamedTensors& untrained, const NamedTensors& buffers,
-        const std::shared_ptr<Communicator>& world, const TrainingOptions& options,
+        const std::shared_ptr<Communicator>& communicator, const TrainingOptions& options,
         const Traits& traits)
-      : replica(trained, untrained, buffers, world,
+      : replica(trained, untrained, buffers, communicator,
                 {.bucket_mb = options.bucket_mb,
                  .average_buffers = options.average_buffers,
                  .copies_alike = traits.copies_alike}),
@@ -33,8 +33,10 @@ struct TrainedParameters::Parts {
         scale(options.clip, options.loss_scaler, replica.buckets(), replica.parameters(),
               traits.copies_alike),
         missing(traits.without_gradient),
-        wait_time([world, x = replica.buckets().front().x] { return world->timed_event(x); }) {
-    if (options.ema) ema.emplace(*options.ema, replica, world, traits.copies_alike);
+        wait_time([communicator, x = replica.buckets().front().x] {
+          return communicator->timed_event(x);
+        }) {
+    if (options.ema) ema.emplace(*options.ema, replica, communicator, traits.copies_alike);
   }
 
   Replica replica;
@@ -47,16 +49,16 @@ struct TrainedParameters::Parts {
 };
 
 TrainedParameters::TrainedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
-                                     std::shared_ptr<Communicator> world, TrainingOptions options,
-                                     Traits traits)
+                                     std::shared_ptr<Communicator> communicator,
+                                     TrainingOptions options, Traits traits)
     : options_(std::move(options)) {
-  if (world == nullptr)
+  if (communicator == nullptr)
     throw UserError("no communicator; make_single_worker() makes that of one worker");
   const NamedTensors trained = trained_part(parameters);
   if (trained.empty())
     throw UserError("the model has no parameter to train: none requires a gradient");
-  parts_ = std::make_unique<Parts>(trained, untrained_part(parameters), buffers, world, options_,
-                                   traits);
+  parts_ = std::make_unique<Parts>(trained, untrained_part(parameters), buffers, communicator,
+                                   options_, traits);
   parts_->hooks.emplace(trained, [this](std::size_t parameter) { gradient_ready(parameter); });
 }
 

@@ -120,9 +120,10 @@ class TrainedParameters {
 
   /// Takes over the parameters that require a gradient; they become views of flat buckets. Every
   /// worker gets rank 0's values of all parameters and buffers. Collective. Throws UserError for no
-  /// world, and for parameters that cannot be trained in place (see check_storage).
+  /// communicator, and for parameters that cannot be trained in place (see check_storage).
   TrainedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
-                    std::shared_ptr<Communicator> world, TrainingOptions options, Traits traits);
+                    std::shared_ptr<Communicator> communicator, TrainingOptions options,
+                    Traits traits);
 
   /// In backward(): a step begins; the gradient of parameter number `parameter` is complete; all
   /// gradients are. The last of them leaves every bucket updated.

@@ -68,8 +68,7 @@ std::string file_names(const FoundCheckpoint& found, const std::vector<int>& rep
 // Goes through candidates; all workers do the same in step.
 class Search {
  public:
-  Search(World& world, int rank, std::size_t workers, const CheckpointSearch& options)
-      : world_(world), rank_(rank), workers_(static_cast<int>(workers)), options_(options) {}
+  Search(const Team& team, const CheckpointSearch& options) : team_(team), options_(options) {}
 
   /// Reads and checks all replicas. `writing`: where files of this worker may lie that were never
   /// renamed. The defect where something is wrong.
@@ -79,9 +78,9 @@ class Search {
     found.folder = folder;
     const std::string name = "candidate/" + std::to_string(number_++);
     found.manifest = share_manifest(name, candidate, folder);
-    found.readers = choose_readers(candidate, found.manifest.world_size, workers_);
+    found.readers = choose_readers(candidate, found.manifest.world_size, team_.size());
     const Damage damage =
-        forget_damaged(found, world_.gather(name + "/checked", read_own(found, writing)));
+        forget_damaged(found, team_.gather(name + "/checked", read_own(found, writing)));
     if (found.manifest.copies_alike()) share_everything(name, writing, found);
     return judge(found, damage);
   }
@@ -90,8 +89,9 @@ class Search {
   Manifest share_manifest(const std::string& name, const Candidate& candidate,
                           const std::filesystem::path& folder) {
     const int source = candidate.with_manifest.front();
-    const std::string own = source == rank_ ? read_text(folder / kManifestName) : std::string();
-    const std::vector<std::string> texts = world_.gather(name + "/manifest", own);
+    const std::string own =
+        source == team_.rank() ? read_text(folder / kManifestName) : std::string();
+    const std::vector<std::string> texts = team_.gather(name + "/manifest", own);
     return parse_manifest(texts[static_cast<std::size_t>(source)],
                           (folder / kManifestName).string());
   }
@@ -107,7 +107,7 @@ class Search {
   Damage read_own(FoundCheckpoint& found, const std::filesystem::path& writing) const {
     Damage damage(found.readers.size());
     for (std::size_t replica = 0; replica < found.readers.size(); ++replica) {
-      if (found.readers[replica] != rank_) continue;
+      if (found.readers[replica] != team_.rank()) continue;
       try {
         found.own.emplace(static_cast<int>(replica),
                           read(found, static_cast<int>(replica), writing));
@@ -136,7 +136,7 @@ class Search {
   void share_everything(const std::string& name, const std::filesystem::path& writing,
                         FoundCheckpoint& found) {
     if (found.everything() == nullptr) found.other_with_everything = read_any(found, writing);
-    const auto can = world_.gather(name + "/everything", found.everything() != nullptr);
+    const auto can = team_.gather(name + "/everything", found.everything() != nullptr);
     for (std::size_t rank = 0; rank < can.size(); ++rank) {
       if (can[rank]) found.with_everything.push_back(static_cast<int>(rank));
     }
@@ -196,9 +196,7 @@ class Search {
                     " the parameters of all workers, is on no worker"};
   }
 
-  World& world_;
-  int rank_;
-  int workers_;
+  const Team& team_;
   const CheckpointSearch& options_;
   int number_ = 0;
 };
@@ -239,14 +237,14 @@ const ReplicaFile* FoundCheckpoint::everything() const {
   return other_with_everything ? &*other_with_everything : nullptr;
 }
 
-std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
+std::optional<FoundCheckpoint> find_newest_checkpoint(const Team& team,
                                                       const std::filesystem::path& checkpoints,
                                                       const CheckpointSearch& search) {
   const CheckpointFolder folder(checkpoints);
   const CheckpointsByRank by_rank =
-      share_local_checkpoints(world, local_checkpoints_in(checkpoints));
+      share_local_checkpoints(team, local_checkpoints_in(checkpoints));
   warn_of(by_rank, "; it is skipped", search.warn);
-  Search searching(world, rank, by_rank.size(), search);
+  Search searching(team, search);
   std::string incomplete, damaged;
   for (const Candidate& candidate : candidates_in(by_rank)) {
     FoundCheckpoint found;
@@ -292,12 +290,11 @@ std::vector<Kept> scores_of(const std::vector<Candidate>& candidates, const Best
 
 }  // namespace
 
-FoundCheckpoint find_best_checkpoint(World& world, int rank,
-                                     const std::filesystem::path& checkpoints, const BestBy& best,
-                                     const CheckpointSearch& search) {
+FoundCheckpoint find_best_checkpoint(const Team& team, const std::filesystem::path& checkpoints,
+                                     const BestBy& best, const CheckpointSearch& search) {
   const CheckpointFolder folder(checkpoints);
   const CheckpointsByRank by_rank =
-      share_local_checkpoints(world, local_checkpoints_in(checkpoints));
+      share_local_checkpoints(team, local_checkpoints_in(checkpoints));
   warn_of(by_rank, "; it is skipped", search.warn);
   const std::vector<Candidate> candidates = candidates_in(by_rank);
   const std::vector<Kept> scores = scores_of(candidates, best, search);
@@ -309,7 +306,7 @@ FoundCheckpoint find_best_checkpoint(World& world, int rank,
                                    [&](const Candidate& each) { return each.step == *step; });
   FoundCheckpoint found;
   const auto defect =
-      Search(world, rank, by_rank.size(), search)
+      Search(team, search)
           .open(*chosen, folder.path_of(*step), folder.writing_path_of(*step), found);
   if (!defect) return found;
   throw SharedError(ExitCode::checkpoint_damaged, "the best checkpoint by " + best.metric + ": " +
@@ -317,9 +314,9 @@ FoundCheckpoint find_best_checkpoint(World& world, int rank,
                                                       (defect->others_do ? kOffer : ""));
 }
 
-FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::path& folder,
+FoundCheckpoint open_checkpoint(const Team& team, const std::filesystem::path& folder,
                                 const CheckpointSearch& search) {
-  const CheckpointsByRank by_rank = share_local_checkpoints(world, local_checkpoint_at(folder));
+  const CheckpointsByRank by_rank = share_local_checkpoints(team, local_checkpoint_at(folder));
   const std::vector<Candidate> candidates = candidates_in(by_rank);
   if (candidates.empty()) {
     for (const bool unreadable : {false, true}) {
@@ -339,7 +336,7 @@ FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::p
             "stands for its newest one");
   }
   warn_of(by_rank, "", search.warn);  // on another machine than the one that has a good manifest
-  Search searching(world, rank, by_rank.size(), search);
+  Search searching(team, search);
   FoundCheckpoint found;
   const auto defect = searching.open(candidates.front(), folder, {}, found);
   if (!defect) return found;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "decent/checkpoint/manifest.h"
-#include "decent/comm/world.h"
+#include "decent/comm/team.h"
 #include "decent/resume/replica_file.h"
 
 namespace decent {
@@ -42,7 +42,7 @@ struct CheckpointSearch {
 /// Collective. Throws SharedError: checkpoint_damaged where none is whole but one only lacks
 /// replicas, saying how to go on without them; user_error where none is whole but one is of a
 /// format that this program does not know, or cannot be read.
-std::optional<FoundCheckpoint> find_newest_checkpoint(World& world, int rank,
+std::optional<FoundCheckpoint> find_newest_checkpoint(const Team& team,
                                                       const std::filesystem::path& checkpoints,
                                                       const CheckpointSearch& search);
 
@@ -54,13 +54,12 @@ struct BestBy {
 
 /// The one with the best value, the newest of equals. Collective. Throws SharedError: user_error
 /// where none was evaluated by that metric, checkpoint_damaged where the best one is not whole.
-FoundCheckpoint find_best_checkpoint(World& world, int rank,
-                                     const std::filesystem::path& checkpoints, const BestBy& best,
-                                     const CheckpointSearch& search);
+FoundCheckpoint find_best_checkpoint(const Team& team, const std::filesystem::path& checkpoints,
+                                     const BestBy& best, const CheckpointSearch& search);
 
 /// The checkpoint in `folder`. Collective. Throws SharedError: checkpoint_damaged naming the file
 /// that is, user_error where the folder is no checkpoint at all.
-FoundCheckpoint open_checkpoint(World& world, int rank, const std::filesystem::path& folder,
+FoundCheckpoint open_checkpoint(const Team& team, const std::filesystem::path& folder,
                                 const CheckpointSearch& search);
 
 }  // namespace decent

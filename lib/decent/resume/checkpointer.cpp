@@ -24,10 +24,7 @@ Checkpointer::~Checkpointer() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool Checkpointer::leads() const {
-  const int rank = options_.world.launch().rank;
-  return leader_of(rank) == rank;
-}
+bool Checkpointer::leads() const { return leader_of(options_.team.rank()) == options_.team.rank(); }
 
 void Checkpointer::check() {
   const std::lock_guard lock(mutex_);
@@ -118,8 +115,8 @@ auto Checkpointer::keeping_failure(Stage stage) {
 
 // The manifest of what is durable then; nothing where a worker's part failed.
 std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
-  const auto written = options_.world.attempt(stage_name("written"),
-                                              keeping_failure([&] { return write_own(progress); }));
+  const auto written = options_.team.attempt(stage_name("written"),
+                                             keeping_failure([&] { return write_own(progress); }));
   if (!all_done(outcomes_of(written))) return std::nullopt;
   Manifest manifest = options_.manifest;
   manifest.world_size = progress.workers.size();
@@ -144,7 +141,7 @@ CheckpointFile Checkpointer::write_own(const Progress& progress) {
                 "training diverged: parameter '" + *name + "' is not finite after step " +
                     std::to_string(progress.step) + ", so that no checkpoint was saved");
   }
-  const int replica = progress.workers.place_of(options_.world.launch().rank);
+  const int replica = progress.workers.place_of(options_.team.rank());
   const std::filesystem::path folder = options_.folder.begin(progress.step);
   const CheckpointFile file = write_replica(folder, replica, image_.bytes());
   if (leads() && !options_.data.empty()) write_file(folder / kDataName, options_.data);
@@ -153,22 +150,22 @@ CheckpointFile Checkpointer::write_own(const Progress& progress) {
 }
 
 bool Checkpointer::publish(const Manifest& manifest) {
-  return all_done(options_.world.attempt(stage_name("published"), keeping_failure([&] {
-                                           if (leads()) options_.folder.publish(manifest);
-                                         })));
+  return all_done(options_.team.attempt(stage_name("published"), keeping_failure([&] {
+                                          if (leads()) options_.folder.publish(manifest);
+                                        })));
 }
 
 // The lines of an evaluation are durable before any manifest says that there was one, so that a
 // run never resumes behind an evaluation without them.
 void Checkpointer::amend(std::int64_t step, const Numbers& metrics, const Numbers& evaluations) {
-  World& world = options_.world;
+  const Team& team = options_.team;
   const auto lines =
-      world.attempt(stage_name("lines"), keeping_failure([this] { options_.before_publishing(); }));
+      team.attempt(stage_name("lines"), keeping_failure([this] { options_.before_publishing(); }));
   if (!all_done(lines)) return;
-  const auto amended = world.attempt(stage_name("evaluated"), keeping_failure([&] {
-                                       if (!leads()) return;
-                                       options_.folder.note_evaluation(step, metrics, evaluations);
-                                     }));
+  const auto amended = team.attempt(stage_name("evaluated"), keeping_failure([&] {
+                                      if (!leads()) return;
+                                      options_.folder.note_evaluation(step, metrics, evaluations);
+                                    }));
   if (all_done(amended) && leads())
     prune_checkpoints(options_.folder, options_.recipe, options_.higher_is_better);
 }

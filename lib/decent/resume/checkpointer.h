@@ -27,15 +27,14 @@
 
 #include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/checkpoint/manifest.h"
-#include "decent/comm/world.h"
+#include "decent/comm/team.h"
 #include "decent/config/recipe.h"
-#include "decent/core/membership.h"
 #include "decent/resume/replica_image.h"
 
 namespace decent {
 
 struct CheckpointerOptions {
-  World& world;                    // whose agreements the writing thread uses, too
+  Team team;                       // whose agreements the writing thread uses, too
   std::vector<int> leaders = {0};  // by rank: the lowest of those that share its folder
   bool copies_alike = false;       // all workers have the same parameters and optimizer states
   CheckpointFolder folder;         // as this worker sees it

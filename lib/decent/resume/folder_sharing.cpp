@@ -9,11 +9,11 @@
 
 namespace decent {
 
-std::vector<int> workers_sharing(World& world, int rank, const std::filesystem::path& folder) {
+std::vector<int> workers_sharing(const Team& team, const std::filesystem::path& folder) {
   // Nobody has asked for this name before, so that network file systems cannot have remembered that
   // it is not there.
-  const std::string own = kMarkerPrefix + std::to_string(rank) + "-" + random_name();
-  const auto markers = world.attempt("folder", [&] {
+  const std::string own = kMarkerPrefix + std::to_string(team.rank()) + "-" + random_name();
+  const auto markers = team.attempt("folder", [&] {
     create_folders(folder);
     write_file(folder / own, "");
     return own;
@@ -22,12 +22,12 @@ std::vector<int> workers_sharing(World& world, int rank, const std::filesystem::
   std::vector<int> sharing;
   for (std::size_t other = 0; other < markers.size(); ++other) {
     const auto& marker = markers[other].value;
-    const bool self = static_cast<int>(other) == rank;
+    const bool self = static_cast<int>(other) == team.rank();
     if (self || (marker && std::filesystem::exists(folder / *marker, failed))) {
       sharing.push_back(static_cast<int>(other));
     }
   }
-  world.agree("folder/seen", [] {});  // by everyone: the markers can go
+  team.agree("folder/seen", [] {});  // by everyone: the markers can go
   std::filesystem::remove(folder / own, failed);
   throw_if_failed(outcomes_of(markers));
   return sharing;

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "decent/comm/world.h"
+#include "decent/comm/team.h"
 
 namespace decent {
 
@@ -14,6 +14,6 @@ constexpr const char* kMarkerPrefix = ".worker-";
 
 /// Makes the folder where it is not there, and finds the workers, this one included, whose files in
 /// it this worker sees. Collective. Throws SharedError where a worker cannot write to it.
-std::vector<int> workers_sharing(World& world, int rank, const std::filesystem::path& folder);
+std::vector<int> workers_sharing(const Team& team, const std::filesystem::path& folder);
 
 }  // namespace decent

@@ -117,8 +117,9 @@ std::vector<LocalCheckpoint> local_checkpoint_at(const std::filesystem::path& fo
   return {examine(folder, -1)};
 }
 
-CheckpointsByRank share_local_checkpoints(World& world, const std::vector<LocalCheckpoint>& own) {
-  return world.gather("local checkpoints", own);
+CheckpointsByRank share_local_checkpoints(const Team& team,
+                                          const std::vector<LocalCheckpoint>& own) {
+  return team.gather("local checkpoints", own);
 }
 
 std::vector<Candidate> candidates_in(const CheckpointsByRank& by_rank) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "decent/checkpoint/manifest.h"
-#include "decent/comm/world.h"
+#include "decent/comm/team.h"
 
 namespace decent {
 
@@ -34,7 +34,8 @@ std::vector<LocalCheckpoint> local_checkpoints_in(const std::filesystem::path& c
 std::vector<LocalCheckpoint> local_checkpoint_at(const std::filesystem::path& folder);
 
 /// Everybody's, by rank. Collective.
-CheckpointsByRank share_local_checkpoints(World& world, const std::vector<LocalCheckpoint>& own);
+CheckpointsByRank share_local_checkpoints(const Team& team,
+                                          const std::vector<LocalCheckpoint>& own);
 
 /// A checkpoint as all workers together have it. Where it was evaluated on some machines only, the
 /// program was killed before it had written that down on the others: it counts as evaluated.

@@ -50,25 +50,25 @@ void copy_from(const ReplicaFile& file, const NamedTensors& targets) {
 }
 
 // The bytes of a replica from the worker that has them, on every worker.
-std::string broadcast_file(const FoundCheckpoint& found, Communicator& world, int replica) {
+std::string broadcast_file(const FoundCheckpoint& found, Communicator& communicator, int replica) {
   const int reader = found.readers[static_cast<std::size_t>(replica)];
   const auto size =
       static_cast<std::int64_t>(found.manifest.files[static_cast<std::size_t>(replica)].bytes);
   std::string bytes(static_cast<std::size_t>(size), '\0');
-  if (reader == world.rank()) bytes = found.own.at(replica).bytes();
+  if (reader == communicator.rank()) bytes = found.own.at(replica).bytes();
   for (std::int64_t first = 0; first < size; first += kMaxBroadcast) {
     const std::int64_t count = std::min(kMaxBroadcast, size - first);
-    world.broadcast(at::from_blob(bytes.data() + first, {count}, at::kByte), reader)->wait();
+    communicator.broadcast(at::from_blob(bytes.data() + first, {count}, at::kByte), reader)->wait();
   }
   return bytes;
 }
 
 // The tensor in `file`, which worker `reader` has, on every worker; what the file lacks is as it is
 // in that worker's `target`.
-at::Tensor receive_tensor(const ReplicaFile* file, int reader, Communicator& world,
+at::Tensor receive_tensor(const ReplicaFile* file, int reader, Communicator& communicator,
                           const std::string& name, const at::Tensor& target) {
   at::Tensor value = at::empty(target.sizes(), at::TensorOptions(target.scalar_type()));
-  if (reader == world.rank()) {
+  if (reader == communicator.rank()) {
     const at::Tensor read = read_tensor(*file, name, target);
     if (read.defined()) {
       value = read;
@@ -76,7 +76,7 @@ at::Tensor receive_tensor(const ReplicaFile* file, int reader, Communicator& wor
       value.copy_(target);
     }
   }
-  world.broadcast(value, reader)->wait();
+  communicator.broadcast(value, reader)->wait();
   return value;
 }
 
@@ -87,28 +87,30 @@ const ReplicaFile* find_own(const FoundCheckpoint& found, int replica) {
 
 // What all workers had alike. Where some of them can read no file that has it, all take it from the
 // first that can.
-void copy_shared(const FoundCheckpoint& found, Communicator& world, const NamedTensors& targets) {
-  if (std::ssize(found.with_everything) == world.size()) {
+void copy_shared(const FoundCheckpoint& found, Communicator& communicator,
+                 const NamedTensors& targets) {
+  if (std::ssize(found.with_everything) == communicator.size()) {
     copy_from(*found.everything(), targets);
     return;
   }
   const int reader = found.with_everything.front();
   for (const auto& [name, target] : targets)
-    target.copy_(receive_tensor(found.everything(), reader, world, name, target));
+    target.copy_(receive_tensor(found.everything(), reader, communicator, name, target));
 }
 
 // What each worker has for itself.
-void copy_own(const FoundCheckpoint& found, Communicator& world, const NamedTensors& targets) {
-  for (int replica = 0; replica < world.size(); ++replica) {
+void copy_own(const FoundCheckpoint& found, Communicator& communicator,
+              const NamedTensors& targets) {
+  for (int replica = 0; replica < communicator.size(); ++replica) {
     const int reader = found.readers[static_cast<std::size_t>(replica)];
-    const bool mine = replica == world.rank();
+    const bool mine = replica == communicator.rank();
     if (reader == replica) {
       if (mine) copy_from(found.own.at(replica), targets);
       continue;
     }
     for (const auto& [name, target] : targets) {
       const at::Tensor value =
-          receive_tensor(find_own(found, replica), reader, world, name, target);
+          receive_tensor(find_own(found, replica), reader, communicator, name, target);
       if (mine) target.copy_(value);
     }
   }
@@ -122,8 +124,8 @@ bool is_update_count(const std::string& name, const at::Tensor& tensor) {
 // reads, and all sums are added up.
 class Averager {
  public:
-  Averager(const FoundCheckpoint& found, Communicator& world, const AverageRules& rules)
-      : found_(found), world_(world), rules_(rules) {}
+  Averager(const FoundCheckpoint& found, Communicator& communicator, const AverageRules& rules)
+      : found_(found), communicator_(communicator), rules_(rules) {}
 
   // Before any is filled: buffers that hold the same bits in all replicas keep them.
   void compare_buffers(const NamedTensors& targets) {
@@ -133,7 +135,7 @@ class Averager {
         buffers.emplace_back(name, target);
     }
     if (buffers.empty()) return;
-    const std::vector<bool> same = same_in_all_rows(world_, hashes_of(buffers));
+    const std::vector<bool> same = same_in_all_rows(communicator_, hashes_of(buffers));
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       if (same[i]) same_buffers_.insert(buffers[i].first);
     }
@@ -157,7 +159,7 @@ class Averager {
 
   double distance() const {
     const at::Tensor total = at::scalar_tensor(squares_, at::kDouble);
-    world_.all_reduce_sum(total)->wait();
+    communicator_.all_reduce_sum(total)->wait();
     return std::sqrt(total.item<double>() / static_cast<double>(replicas()));
   }
 
@@ -202,7 +204,7 @@ class Averager {
     const double addend = mean_factors(replicas()).addend;
     for (const at::Tensor& tensor : tensors) values.add_(tensor.to(at::kDouble).mul(addend));
     sum[target.numel()].fill_(static_cast<double>(tensors.size()));
-    world_.all_reduce_sum(sum)->wait();
+    communicator_.all_reduce_sum(sum)->wait();
     const double count = sum[target.numel()].item<double>();
     if (count == 0) return;
     values.div_(count * addend);
@@ -224,7 +226,7 @@ class Averager {
       table[0][replica].copy_(value);
       table[1][replica].fill_(1);
     }
-    world_.all_reduce_sum(table)->wait();
+    communicator_.all_reduce_sum(table)->wait();
     const at::Tensor values = table[0].masked_select(table[1].gt(0));
     if (values.numel() > 0) target.copy_(choose(values));
   }
@@ -232,11 +234,11 @@ class Averager {
   void first_replicas(const std::string& name, const at::Tensor& target) {
     const int replica = found_.first_replica();
     const int reader = found_.readers[static_cast<std::size_t>(replica)];
-    target.copy_(receive_tensor(find_own(found_, replica), reader, world_, name, target));
+    target.copy_(receive_tensor(find_own(found_, replica), reader, communicator_, name, target));
   }
 
   const FoundCheckpoint& found_;
-  Communicator& world_;
+  Communicator& communicator_;
   AverageRules rules_;
   std::set<std::string> same_buffers_;  // names
   double squares_ = 0;                  // of this worker's replicas
@@ -244,36 +246,36 @@ class Averager {
 
 }  // namespace
 
-void load_replica(FoundCheckpoint& found, Communicator& world, const NamedTensors& targets) {
+void load_replica(FoundCheckpoint& found, Communicator& communicator, const NamedTensors& targets) {
   const at::NoGradGuard no_grad;
   if (found.manifest.copies_alike()) {
     const StateParts parts = parts_of(targets);
-    copy_shared(found, world, parts.shared);
-    copy_own(found, world, parts.own);
+    copy_shared(found, communicator, parts.shared);
+    copy_own(found, communicator, parts.own);
     return;
   }
-  for (int replica = 0; replica < world.size(); ++replica) {
+  for (int replica = 0; replica < communicator.size(); ++replica) {
     if (found.readers[static_cast<std::size_t>(replica)] == replica) continue;
-    std::string bytes = broadcast_file(found, world, replica);
-    if (replica != world.rank()) continue;
+    std::string bytes = broadcast_file(found, communicator, replica);
+    if (replica != communicator.rank()) continue;
     found.own.erase(replica);
     found.own.emplace(
         replica,
         ReplicaFile(std::move(bytes), found.manifest.files[static_cast<std::size_t>(replica)]));
   }
-  copy_from(found.own.at(world.rank()), targets);
+  copy_from(found.own.at(communicator.rank()), targets);
 }
 
-double average_replicas(const FoundCheckpoint& found, Communicator& world,
+double average_replicas(const FoundCheckpoint& found, Communicator& communicator,
                         const NamedTensors& targets, const AverageRules& rules) {
   const at::NoGradGuard no_grad;
   NamedTensors averaged = targets;
   if (found.manifest.copies_alike()) {
     StateParts parts = parts_of(targets);
-    copy_shared(found, world, parts.shared);
+    copy_shared(found, communicator, parts.shared);
     averaged = std::move(parts.own);
   }
-  Averager averager(found, world, rules);
+  Averager averager(found, communicator, rules);
   averager.compare_buffers(averaged);
   for (const auto& [name, target] : averaged) averager.fill(name, target);
   return averager.distance();

@@ -14,7 +14,7 @@ namespace decent {
 /// The checkpoint is whole and has as many replicas as there are workers; what is not in this
 /// worker's folder comes from a worker that has it. A target that the checkpoint does not have
 /// stays as it is. Throws CheckpointDamaged where shapes or types differ. Collective.
-void load_replica(FoundCheckpoint& found, Communicator& world, const NamedTensors& targets);
+void load_replica(FoundCheckpoint& found, Communicator& communicator, const NamedTensors& targets);
 
 struct AverageRules {
   /// Floating-point buffers are averaged, but for those that hold the same bits in all replicas; if
@@ -27,7 +27,7 @@ struct AverageRules {
 /// workers had alike stays as it was, bit for bit. Returns the
 /// consensus distance sqrt(mean over replicas of ||x_i - mean||^2) over all parameters. The same on
 /// every worker. Collective.
-double average_replicas(const FoundCheckpoint& found, Communicator& world,
+double average_replicas(const FoundCheckpoint& found, Communicator& communicator,
                         const NamedTensors& targets, const AverageRules& rules);
 
 }  // namespace decent

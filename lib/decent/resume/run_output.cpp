@@ -117,15 +117,15 @@ void remove_leftovers(const RunFolder& folder) {
 }  // namespace
 
 RunOutput open_output(const ResumeContext& context, const RunOutputOptions& options) {
-  World& world = context.world;
+  const Team& team = context.team;
   const RunFolder folder(context.recipe.output);
   const CheckpointFolder checkpoints(folder.checkpoints());
-  const std::vector<int> sharing = workers_sharing(world, context.rank(), folder.path());
-  const bool leads = sharing.front() == context.rank();
-  RunOutput output{.leaders = world.gather("leaders", sharing.front())};
+  const std::vector<int> sharing = workers_sharing(team, folder.path());
+  const bool leads = sharing.front() == team.rank();
+  RunOutput output{.leaders = team.gather("leaders", sharing.front())};
   // All later checkpoints go before any line of the metrics does: whenever this is cut short, what
   // is left is one run up to one step.
-  world.agree("checkpoints", [&] {
+  team.agree("checkpoints", [&] {
     if (!leads) return;
     remove_leftovers(folder);
     finish_start(checkpoints, options.start);
@@ -138,10 +138,10 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
     // A run that was killed after its last checkpoint saves no other one, which would do this.
     prune_checkpoints(checkpoints, context.recipe.checkpoint, context.higher_is_better);
   });
-  world.agree("output", [&] {
-    if (context.main_worker()) open_run_files(context, options, folder);
+  team.agree("output", [&] {
+    if (context.team.speaks()) open_run_files(context, options, folder);
   });
-  const auto here = world.gather("has start", holds_start(checkpoints, options.start));
+  const auto here = team.gather("has start", holds_start(checkpoints, options.start));
   output.holds_checkpoint = std::all_of(here.begin(), here.end(), [](bool has) { return has; });
   return output;
 }
@@ -152,13 +152,13 @@ bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
   std::int64_t complete = kNotComplete;  // else its step
   bool early = false;                    // of rank 0, which prints
   const RunFolder folder(context.recipe.output);
-  if (context.main_worker()) {
+  if (context.team.speaks()) {
     const auto end = completion_in(folder.metrics());
     const bool is = end && reaches(*end, start, planned);
     if (is && std::filesystem::exists(folder.model())) complete = end->step;
     early = is && end->stopped_early;
   }
-  const std::int64_t step = context.world.gather("complete", complete).front();
+  const std::int64_t step = context.team.gather("complete", complete).front();
   if (step == kNotComplete) return false;
   context.log.info("the run in '" + folder.path().string() + "' is complete (step " +
                    std::to_string(step) + "): nothing is left to do" +
@@ -171,9 +171,9 @@ bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
 void tidy_checkpoints(const ResumeContext& context) {
   const RunFolder folder(context.recipe.output);
   const CheckpointFolder checkpoints(folder.checkpoints());
-  const auto sharing = workers_sharing(context.world, context.rank(), folder.path());
-  context.world.agree("tidied", [&] {
-    if (sharing.front() != context.rank()) return;
+  const auto sharing = workers_sharing(context.team, folder.path());
+  context.team.agree("tidied", [&] {
+    if (sharing.front() != context.team.rank()) return;
     remove_leftovers(folder);
     checkpoints.clear_leftovers();
     prune_checkpoints(checkpoints, context.recipe.checkpoint, context.higher_is_better);

@@ -21,10 +21,10 @@ std::filesystem::path without_slash(const std::string& text) {
 // Rank 0's folder has the files that tell.
 std::string agree_on_run(const ResumeContext& context, const FoundCheckpoint& found,
                          const std::string& fresh) {
-  return context.world
+  return context.team
       .agree("run",
              [&] {
-               if (!context.main_worker()) return fresh;
+               if (!context.team.speaks()) return fresh;
                return resumed_run_id(found, RunFolder(context.recipe.output),
                                      print_recipe(context.recipe), fresh);
              })
@@ -44,16 +44,15 @@ BestBy best_by(const ResumeContext& context) {
 
 std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
                                                const std::string& choice, bool must_find) {
-  World& world = context.world;
-  world.control().report(Operation::loading);
+  const Team& team = context.team;
+  team.control().report(Operation::loading);
   const CheckpointSearch search{.allow_missing = context.recipe.checkpoint.allow_missing,
                                 .must_find = must_find,
                                 .warn = [&](const std::string& text) { context.log.warn(text); }};
   const std::filesystem::path all = RunFolder(context.recipe.output).checkpoints();
-  if (choice == "auto") return find_newest_checkpoint(world, context.rank(), all, search);
-  if (choice == "best")
-    return find_best_checkpoint(world, context.rank(), all, best_by(context), search);
-  return open_checkpoint(world, context.rank(), without_slash(choice), search);
+  if (choice == "auto") return find_newest_checkpoint(team, all, search);
+  if (choice == "best") return find_best_checkpoint(team, all, best_by(context), search);
+  return open_checkpoint(team, without_slash(choice), search);
 }
 
 std::optional<StartingPoint> find_start(const ResumeContext& context, const Resuming& resuming) {
@@ -63,7 +62,7 @@ std::optional<StartingPoint> find_start(const ResumeContext& context, const Resu
   if (!found) return std::nullopt;
   StartingPoint start{.checkpoint = std::move(*found), .run_id = {}, .changes = {}};
   start.run_id = agree_on_run(context, start.checkpoint, resuming.run_id);
-  context.world.agree(
+  context.team.agree(
       "resume", [&] { start.changes = check_can_resume(start.checkpoint.manifest, resuming.run); });
   const Manifest& manifest = start.checkpoint.manifest;
   const int workers = resuming.run.workers;

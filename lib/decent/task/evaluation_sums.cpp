@@ -41,15 +41,17 @@ std::vector<double> numbers_of(const BatchSums& sums, const double*& read) {
 
 // The rows of all workers, of one length: of a table in which each fills its own, and all others
 // have zeros.
-std::vector<std::vector<double>> gathered(const std::vector<double>& own, Communicator& world) {
+std::vector<std::vector<double>> gathered(const std::vector<double>& own,
+                                          Communicator& communicator) {
   const std::size_t columns = own.size();
   const at::Tensor table =
-      at::zeros({world.size(), static_cast<std::int64_t>(columns)}, at::kDouble);
+      at::zeros({communicator.size(), static_cast<std::int64_t>(columns)}, at::kDouble);
   double* cells = table.mutable_data_ptr<double>();
-  std::copy(own.begin(), own.end(), cells + static_cast<std::size_t>(world.rank()) * columns);
-  world.all_reduce_sum(table)->wait();
+  std::copy(own.begin(), own.end(),
+            cells + static_cast<std::size_t>(communicator.rank()) * columns);
+  communicator.all_reduce_sum(table)->wait();
   std::vector<std::vector<double>> rows;
-  for (int rank = 0; rank < world.size(); ++rank, cells += columns)
+  for (int rank = 0; rank < communicator.size(); ++rank, cells += columns)
     rows.emplace_back(cells, cells + columns);
   return rows;
 }
@@ -78,11 +80,11 @@ void EvaluationSums::read() {
 }
 
 // Of each metric, the most that a worker has: one without a batch has none.
-std::vector<std::size_t> EvaluationSums::agreed_sizes(Communicator& world) const {
+std::vector<std::size_t> EvaluationSums::agreed_sizes(Communicator& communicator) const {
   std::vector<double> own;
   for (const std::vector<double>& sums : sums_) own.push_back(static_cast<double>(sums.size()));
   std::vector<std::size_t> sizes(own.size());
-  for (const std::vector<double>& row : gathered(own, world)) {
+  for (const std::vector<double>& row : gathered(own, communicator)) {
     for (std::size_t i = 0; i < sizes.size(); ++i)
       sizes[i] = std::max(sizes[i], static_cast<std::size_t>(row[i]));
   }
@@ -90,16 +92,16 @@ std::vector<std::size_t> EvaluationSums::agreed_sizes(Communicator& world) const
 }
 
 // To everyone first: not all sums just add up.
-void EvaluationSums::add_up_over(Communicator& world) {
+void EvaluationSums::add_up_over(Communicator& communicator) {
   read();
-  const std::vector<std::size_t> sizes = agreed_sizes(world);
+  const std::vector<std::size_t> sizes = agreed_sizes(communicator);
   std::vector<double> own;
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     sums_[i].resize(sizes[i]);
     own.insert(own.end(), sums_[i].begin(), sums_[i].end());
     sums_[i].clear();
   }
-  for (const std::vector<double>& row : gathered(own, world)) {
+  for (const std::vector<double>& row : gathered(own, communicator)) {
     std::span<const double> left = row;
     for (std::size_t i = 0; i < metrics_.size(); ++i) {
       metrics_[i].merge(sums_[i], left.first(sizes[i]));

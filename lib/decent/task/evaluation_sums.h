@@ -24,7 +24,7 @@ class EvaluationSums {
 
   /// Adds up what all workers have, in the order of ranks, so that all of them have the same bits.
   /// Collective; a worker may have had no batch.
-  void add_up_over(Communicator& world);
+  void add_up_over(Communicator& communicator);
 
   /// The values of all metrics, in their order.
   std::vector<Score> scores();
@@ -34,7 +34,7 @@ class EvaluationSums {
 
  private:
   static constexpr std::size_t kMaxUnread = 64;  // batches that a GPU may be behind the host
-  std::vector<std::size_t> agreed_sizes(Communicator& world) const;
+  std::vector<std::size_t> agreed_sizes(Communicator& communicator) const;
 
   std::vector<Metric> metrics_;
   std::vector<std::vector<double>> sums_;       // of each metric; empty before the first batch

@@ -17,8 +17,7 @@ namespace decent {
 namespace {
 
 // In place of the weights: of the parameters that were trained.
-void load_ema(const ResumeContext& context, const FoundCheckpoint& found, const Task& task,
-              Communicator& communicator) {
+void load_ema(const ResumeContext& context, const FoundCheckpoint& found, const Task& task) {
   if (!task.recipe.optimizer.ema) return;
   if (!has_ema(found.manifest)) {
     context.log.warn("optimizer.ema: checkpoint '" + found.folder.string() +
@@ -28,13 +27,12 @@ void load_ema(const ResumeContext& context, const FoundCheckpoint& found, const 
   NamedTensors targets;
   for (const auto& [name, tensor] : task.model->parameters())
     targets.emplace_back(tensor_name(kEmaPrefix, name), tensor);
-  average_replicas(found, communicator, targets, {});
+  average_replicas(found, *context.team.communicator(), targets, {});
 }
 
 }  // namespace
 
-AveragedModel load_average(const ResumeContext& context, Task& task, Communicator& communicator,
-                           const std::string& choice) {
+AveragedModel load_average(const ResumeContext& context, Task& task, const std::string& choice) {
   if (choice == "none") return {.text = "model '" + task.recipe.model.path.string() + "'"};
   const RunFolder folder(task.recipe.output);
   const auto found = find_checkpoint(context, choice, true);
@@ -44,11 +42,12 @@ AveragedModel load_average(const ResumeContext& context, Task& task, Communicato
                           "'. --checkpoint DIR names one elsewhere, --checkpoint none takes the "
                           "model file as it is");
   }
-  context.world.agree("same model", [&] { check_same_model(found->manifest, facts_of(task, {})); });
-  const double distance = average_replicas(
-      *found, communicator, model_tensors(task.model->parameters(), task.model->buffers()),
-      {.average_buffers = task.recipe.parallel.average_buffers});
-  load_ema(context, *found, task, communicator);
+  context.team.agree("same model", [&] { check_same_model(found->manifest, facts_of(task, {})); });
+  const double distance =
+      average_replicas(*found, *context.team.communicator(),
+                       model_tensors(task.model->parameters(), task.model->buffers()),
+                       {.average_buffers = task.recipe.parallel.average_buffers});
+  load_ema(context, *found, task);
   const std::string replicas = std::to_string(found->manifest.world_size);
   const std::string text =
       (replicas == "1" ? "the model" : "the average of " + replicas + " replicas") + " in '" +

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "decent/checkpoint/manifest.h"
-#include "decent/comm/communicator.h"
 #include "decent/resume/context.h"
 #include "decent/task/task.h"
 
@@ -27,7 +26,6 @@ struct AveragedModel {
 /// (optimizer.ema) where recipe and checkpoint have them, else of their weights. `choice`: see
 /// find_checkpoint; "none" leaves the model as its file has it. Collective. Throws SharedError
 /// where there is no such checkpoint, and where it is of another model.
-AveragedModel load_average(const ResumeContext& context, Task& task, Communicator& communicator,
-                           const std::string& choice);
+AveragedModel load_average(const ResumeContext& context, Task& task, const std::string& choice);
 
 }  // namespace decent

@@ -9,31 +9,31 @@
 
 namespace decent {
 
-void DataWarnings::tell(World& world, const Task& task) {
+void DataWarnings::tell(const Team& team, const Task& task) {
   for (const std::optional<DataSet>* data : {&task.train, &task.eval, &task.predict})
-    if (*data && (*data)->left_out) tell_left_out(world, **data);
-  if (task.criterion.may_doubt()) tell_doubts(world, task.doubts);
+    if (*data && (*data)->left_out) tell_left_out(team, **data);
+  if (task.criterion.may_doubt()) tell_doubts(team, task.doubts);
 }
 
-void DataWarnings::tell_doubts(World& world, const LossDoubts& doubts) {
-  for (const auto& found : world.gather("doubts of the loss", doubts.found())) {
+void DataWarnings::tell_doubts(const Team& team, const LossDoubts& doubts) {
+  for (const auto& found : team.gather("doubts of the loss", doubts.found())) {
     for (const auto& [data, doubt] : found) {
       if (doubted_.insert(data).second) log_.warn(data + ": in a batch " + doubt);
     }
   }
 }
 
-void DataWarnings::tell_left_out(World& world, const DataSet& data) {
+void DataWarnings::tell_left_out(const Team& team, const DataSet& data) {
   using Skipped = std::vector<std::pair<std::int64_t, std::string>>;
   Skipped own;
   for (const auto& sample : data.left_out->take_new()) own.push_back(sample);
   std::map<std::int64_t, std::string> all;
-  for (const Skipped& samples : world.gather("left out of " + data.key, own)) {
+  for (const Skipped& samples : team.gather("left out of " + data.key, own)) {
     for (const auto& [sample, why] : samples) {
       if (left_out_[data.key].insert(sample).second) all[sample] = why;
     }
   }
-  if (all.empty() || world.launch().rank != 0) return;
+  if (all.empty() || !team.speaks()) return;
   if (!file_.empty()) append_skipped(file_, data.key, all);
   const auto& [sample, why] = *all.begin();
   const std::string listed = file_.empty() ? "" : " (listed in '" + file_.string() + "')";

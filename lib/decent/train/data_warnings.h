@@ -1,6 +1,6 @@
 #pragma once
-// What the workers found in the data while they read it, told by rank 0: samples that are left out
-// (data.on_error: skip), and batches whose loss means nothing.
+// What the workers found in the data while they read it, told by one of them: samples that are left
+// out (data.on_error: skip), and batches whose loss means nothing.
 
 #include <cstdint>
 #include <filesystem>
@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "decent/comm/world.h"
+#include "decent/comm/team.h"
 #include "decent/report/log.h"
 #include "decent/task/task.h"
 
@@ -19,13 +19,13 @@ class DataWarnings {
   /// `skipped`: see append_skipped; empty: no list is written. `log` must outlive this object.
   DataWarnings(std::filesystem::path skipped, Log& log) : file_(std::move(skipped)), log_(log) {}
 
-  /// Rank 0 warns of what any worker has found for the first time since this was made, and lists
-  /// the samples. Collective. Throws WriteError.
-  void tell(World& world, const Task& task);
+  /// The worker that speaks warns of what any worker has found for the first time since this was
+  /// made, and lists the samples. Collective. Throws WriteError.
+  void tell(const Team& team, const Task& task);
 
  private:
-  void tell_left_out(World& world, const DataSet& data);
-  void tell_doubts(World& world, const LossDoubts& doubts);
+  void tell_left_out(const Team& team, const DataSet& data);
+  void tell_doubts(const Team& team, const LossDoubts& doubts);
 
   std::filesystem::path file_;
   Log& log_;

@@ -31,14 +31,14 @@ void begin_ema(const NamedTensors& state) {
 
 }  // namespace
 
-void load_state(FoundCheckpoint& found, Communicator& world, const Task& task,
+void load_state(FoundCheckpoint& found, Communicator& communicator, const Task& task,
                 const NamedTensors& state, bool from_average) {
   const AverageRules rules{.average_buffers = task.recipe.parallel.average_buffers};
   const auto load = [&](const NamedTensors& targets) {
     if (from_average) {
-      average_replicas(found, world, targets, rules);
+      average_replicas(found, communicator, targets, rules);
     } else {
-      load_replica(found, world, targets);
+      load_replica(found, communicator, targets);
     }
   };
   NamedTensors averages = state;
@@ -49,7 +49,7 @@ void load_state(FoundCheckpoint& found, Communicator& world, const Task& task,
   averages.erase(averages.begin(), first_average);
   // Nothing would ever bring the workers' copies of these together again.
   if (!from_average && !found.manifest.copies_alike())
-    average_replicas(found, world, newly_frozen(found, task, world.rank()), rules);
+    average_replicas(found, communicator, newly_frozen(found, task, communicator.rank()), rules);
   begin_ema(state);  // of parameters whose average the checkpoint lacks
   load(averages);
 }

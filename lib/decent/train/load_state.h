@@ -12,7 +12,7 @@ namespace decent {
 /// of task.model that are no longer trained. `from_average`: all workers get the average of the
 /// replicas and optimizer states. What the checkpoint does not have stays as it is, but the moving
 /// average of a parameter (of one that was frozen, say) begins with its value. Collective.
-void load_state(FoundCheckpoint& found, Communicator& world, const Task& task,
+void load_state(FoundCheckpoint& found, Communicator& communicator, const Task& task,
                 const NamedTensors& state, bool from_average);
 
 }  // namespace decent

@@ -44,7 +44,8 @@ struct ParallelMethod {
   /// How the workers train, in a few words: "topology ring (2 phases)".
   std::string (*text)(const Run& run) = nullptr;
   /// Takes over the model of `run`. Collective.
-  std::unique_ptr<TrainedParameters> (*make)(const Run& run, std::shared_ptr<Communicator> world,
+  std::unique_ptr<TrainedParameters> (*make)(const Run& run,
+                                             std::shared_ptr<Communicator> communicator,
                                              const TrainingSigns& signs) = nullptr;
 };
 

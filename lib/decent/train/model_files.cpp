@@ -25,8 +25,8 @@ void write_back(const ResumeContext& context, Task& task, const std::filesystem:
 
 // What is written back comes last: checking it may round the weights.
 void write(const ResumeContext& context, Task& task, RunModel which) {
-  context.world.agree(which == RunModel::last ? "export" : "export best", [&] {
-    if (!context.main_worker()) return;
+  context.team.agree(which == RunModel::last ? "export" : "export best", [&] {
+    if (!context.team.speaks()) return;
     for (const auto& [what, file] : model_files(task.recipe, which)) {
       if (is_written_back(file)) {
         write_back(context, task, file);
@@ -39,12 +39,11 @@ void write(const ResumeContext& context, Task& task, RunModel which) {
 
 // Returns what the summary says of it. Nothing where no evaluation gave a number, as the AUC of
 // data of one class, or the checkpoint is damaged: the run is over and has its other files.
-std::optional<std::string> export_best(const ResumeContext& context, Task& task,
-                                       Communicator& communicator) {
+std::optional<std::string> export_best(const ResumeContext& context, Task& task) {
   const std::string& metric = *task.recipe.checkpoint.keep_best;
   std::optional<AveragedModel> best;
   try {
-    best = load_average(context, task, communicator, "best");
+    best = load_average(context, task, "best");
   } catch (const SharedError& error) {
     const ExitCode code = error.code();
     if (code != ExitCode::user_error && code != ExitCode::checkpoint_damaged) throw;
@@ -80,16 +79,14 @@ ModelFiles model_files(const Recipe& recipe, RunModel which) {
 }
 
 std::vector<std::pair<std::string, std::string>> export_models(const ResumeContext& context,
-                                                               Task& task,
-                                                               Communicator& communicator) {
+                                                               Task& task) {
   write(context, task, RunModel::last);
   for (const std::string& warning : mode_warnings(task)) context.log.warn(warning);
   std::vector<std::pair<std::string, std::string>> texts;
   for (const auto& [what, file] : model_files(task.recipe, RunModel::last))
     texts.emplace_back(what, file.string());
   if (task.recipe.checkpoint.keep_best) {
-    if (const auto best = export_best(context, task, communicator))
-      texts.emplace_back("best", *best);
+    if (const auto best = export_best(context, task)) texts.emplace_back("best", *best);
   }
   return texts;
 }

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "decent/comm/communicator.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/context.h"
 #include "decent/task/task.h"
@@ -27,7 +26,6 @@ ModelFiles model_files(const Recipe& recipe, RunModel which);
 /// those of the best checkpoint's, which task.model is afterwards. Returns what the summary of the
 /// run says of them: what each is, and its path. Collective. Throws SharedError.
 std::vector<std::pair<std::string, std::string>> export_models(const ResumeContext& context,
-                                                               Task& task,
-                                                               Communicator& communicator);
+                                                               Task& task);
 
 }  // namespace decent

@@ -8,8 +8,8 @@
 
 namespace decent {
 
-StepMeter::StepMeter(std::shared_ptr<Communicator> world, Show show, bool wrap_shares)
-    : world_(std::move(world)),
+StepMeter::StepMeter(std::shared_ptr<Communicator> communicator, Show show, bool wrap_shares)
+    : communicator_(std::move(communicator)),
       show_(std::move(show)),
       wrap_shares_(wrap_shares),
       losses_(at::zeros({2}, at::kDouble)),
@@ -73,7 +73,7 @@ void StepMeter::begin_line(const StepFacts& facts) {
   interval_ = {};
   const at::Tensor sums = at::tensor(summands_of(facts), at::kDouble);
   if (!facts.between) losses_.zero_();
-  line_ = Line{.metrics = metrics, .sums = sums, .work = world_->all_reduce_sum(sums)};
+  line_ = Line{.metrics = metrics, .sums = sums, .work = communicator_->all_reduce_sum(sums)};
 }
 
 void StepMeter::finish_line(bool wait) {
@@ -81,9 +81,9 @@ void StepMeter::finish_line(bool wait) {
   line_->work->wait();
   TrainMetrics metrics = line_->metrics;
   const double* sums = line_->sums.const_data_ptr<double>();
-  metrics.loss = sums[0] / world_->size();
-  metrics.loss_mean = sums[1] / world_->size();
-  if (metrics.grad_norm) metrics.grad_norm = sums[2] / world_->size();
+  metrics.loss = sums[0] / communicator_->size();
+  metrics.loss_mean = sums[1] / communicator_->size();
+  if (metrics.grad_norm) metrics.grad_norm = sums[2] / communicator_->size();
   if (wrap_shares_ && sums[4] > 0) metrics.wrap_share = sums[3] / sums[4];
   line_.reset();
   show_(metrics);

@@ -37,7 +37,7 @@ class StepMeter {
 
   /// `show` is given each line when it is complete. `wrap_shares`: whether there may be wrap
   /// shares; the same on all workers.
-  StepMeter(std::shared_ptr<Communicator> world, Show show, bool wrap_shares = false);
+  StepMeter(std::shared_ptr<Communicator> communicator, Show show, bool wrap_shares = false);
 
   /// A step of that loss, the mean over its micro-batches, and that time.
   void add_step(double loss, double seconds);
@@ -79,7 +79,7 @@ class StepMeter {
 
   std::vector<double> summands_of(const StepFacts& facts) const;
 
-  std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Communicator> communicator_;
   Show show_;
   bool wrap_shares_;
   Interval interval_;

@@ -39,49 +39,47 @@ double seconds_since(Clock::time_point begin) {
 
 }  // namespace
 
-Trainer::Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, Log& log,
-                 TrainerOptions options)
+Trainer::Trainer(Run run, Team team, Log& log, TrainerOptions options)
     : run_(std::move(run)),
-      world_(std::move(world)),
-      workers_(workers),
-      control_(workers.control()),
+      team_(std::move(team)),
+      control_(team_.control()),
+      launch_(options.launch),
       log_(log),
       folder_(run_.task.recipe.output),
-      trace_(make_trace(run_, folder_, world_->rank())),
+      trace_(make_trace(run_, folder_, team_.rank())),
       check_folder_(options.check_folder),
       evaluations_(run_.task.eval ? Cadence::of(run_.task.recipe.eval) : Cadence{}),
       saves_(Cadence::of(run_.task.recipe.checkpoint)),
       rules_(run_.task.recipe, run_.plan.rates.plateau),
       loss_watch_(run_.trial.untrained_loss),
       meter_(
-          world_, [this](const TrainMetrics& metrics) { show(metrics); },
+          team_.communicator(), [this](const TrainMetrics& metrics) { show(metrics); },
           needs_near_copies(run_.task.recipe.parallel)),
       data_warnings_(folder_.skipped(), log_) {
-  if (std::ranges::count(options.leaders, world_->rank()) > 0 && run_.task.learned.is_whole())
+  if (std::ranges::count(options.leaders, team_.rank()) > 0 && run_.task.learned.is_whole())
     write_file(folder_.data(), print_learned(run_.task.learned));
-  if (main_worker()) {
+  if (team_.speaks()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
-                                           reporter_options(run_, world_->size(), log_.quiet()));
+                                           reporter_options(run_, team_.size(), log_.quiet()));
     // Of a run that was resumed, what was logged before.
     for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }
   parallel_ = method_of(run_).make(
-      run_, world_,
+      run_, team_.communicator(),
       {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
-  forward_ = std::make_unique<TrainingForward>(run_, world_->rank(), *parallel_, trace_,
+  forward_ = std::make_unique<TrainingForward>(run_, team_.rank(), *parallel_, trace_,
                                                [this](const StepLoss& loss) { saw(loss); });
   finite_.emplace(*run_.task.model);
-  if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, world_, workers_);
+  if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, team_);
   read_ahead_ = training_batches(run_, trace_);
   batches_ = std::make_unique<DeviceBatches>(*read_ahead_, run_.task.device.device);
   checkpointer_ = make_checkpointer(options);
-  stop_time_ =
-      StopTime(checkpoint_bytes(state(), workers_.launch().local_world_size, copies_alike(run_)));
+  stop_time_ = StopTime(checkpoint_bytes(state(), launch_.local_world_size, copies_alike(run_)));
 }
 
 std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& options) {
   return std::make_unique<Checkpointer>(CheckpointerOptions{
-      .world = workers_,
+      .team = team_,
       .leaders = options.leaders,
       .copies_alike = copies_alike(run_),
       .folder = CheckpointFolder(folder_.checkpoints()),
@@ -106,7 +104,7 @@ NamedTensors Trainer::state() const {
 }
 
 RunSize Trainer::size() const {
-  return {.workers = world_->size(),
+  return {.workers = team_.size(),
           .parameters = parallel_->parameter_count(),
           .buckets = static_cast<std::int64_t>(parallel_->bucket_count())};
 }
@@ -114,7 +112,7 @@ RunSize Trainer::size() const {
 void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) {
   control_.report(Operation::loading);
   const NamedTensors targets = state();
-  load_state(found, *world_, run_.task, targets, options.from_average);
+  load_state(found, *team_.communicator(), run_.task, targets, options.from_average);
   if (const auto again = rules_.restore(found.manifest, facts_of(run_))) log_.warn(*again);
   parallel_->resume_from(found.manifest.step, targets);
   control_.resume_from(found.manifest.step);
@@ -146,7 +144,7 @@ TrainingEnd Trainer::train() {
     if (has_train_line()) begin_train_line();
     meter_.finish_line(/*wait=*/false);
     stops = !save_and_evaluate();
-    if (workers_.launch().torchrun) warn_of_late_stop();
+    if (launch_.torchrun) warn_of_late_stop();
   }
   forward_->settle();
   meter_.finish_line(/*wait=*/true);
@@ -154,7 +152,7 @@ TrainingEnd Trainer::train() {
   parallel_->global_avg(/*will_revert=*/false);  // waits for all exchanges
   if (parallel_->has_ema()) parallel_->use_ema();
   if (trace_) trace_->finish();
-  data_warnings_.tell(workers_, run_.task);
+  data_warnings_.tell(team_, run_.task);
   return TrainingEnd::completed;
 }
 
@@ -189,7 +187,7 @@ void Trainer::micro_step(std::int64_t micro_batch) {
 // The losses of a step, in order of steps.
 void Trainer::saw(const StepLoss& loss) {
   last_loss_ = loss.mean();
-  if (main_worker()) loss_watch_.saw(last_loss_);
+  if (team_.speaks()) loss_watch_.saw(last_loss_);
   meter_.add_step(last_loss_, loss.seconds);
 }
 
@@ -249,7 +247,7 @@ void Trainer::begin_train_line() {
   meter_.begin_line(facts);
 }
 
-// A line of the metrics, on rank 0.
+// A line of the metrics, of the worker that speaks.
 void Trainer::show(const TrainMetrics& metrics) {
   if (!reporter_) return;
   check_folder_();
@@ -264,7 +262,7 @@ void Trainer::save(bool in_background) {
   control_.report(Operation::saving);
   check_folder_();
   const DataPosition position = run_.plan.sampler->position(step());
-  Checkpointer::Progress progress{.workers = workers_.membership(),
+  Checkpointer::Progress progress{.workers = team_.membership(),
                                   .step = step(),
                                   .epoch = position.epoch,
                                   .consumed = position.consumed,
@@ -288,7 +286,7 @@ std::filesystem::path Trainer::save_stopped() {
   checkpointer_->wait();
   if (!is_saved()) save(/*in_background=*/false);
   if (trace_) trace_->finish();
-  data_warnings_.tell(workers_, run_.task);
+  data_warnings_.tell(team_, run_.task);
   return CheckpointFolder(folder_.checkpoints()).path_of(step());
 }
 
@@ -347,7 +345,7 @@ void Trainer::note(const EvalMetrics& evaluation) {
   if (evaluations_.recurs(step(), run_.plan)) rules_.saw(evaluation);
   if (const std::string news = rules_.take_news(); !news.empty()) log_.info(news);
   if (rules_.stops() && !had_line && has_train_line()) begin_train_line();
-  data_warnings_.tell(workers_, run_.task);
+  data_warnings_.tell(team_, run_.task);
   if (!is_saved()) return;
   meter_.finish_line(/*wait=*/true);  // on disk before the checkpoint counts as evaluated
   control_.report(Operation::saving);
@@ -357,23 +355,23 @@ void Trainer::note(const EvalMetrics& evaluation) {
 void Trainer::finish() {
   checkpointer_->wait();
   control_.report(Operation::exporting);
-  workers_.agree("finite", [this] { finite_->check_trained(*run_.task.model, step()); });
+  team_.agree("finite", [this] { finite_->check_trained(*run_.task.model, step()); });
   const RunEnd end{
       .step = step(),
       .stopped_early = rules_.stops() ? rules_.stop_text() : "",
-      .files = export_models({.world = workers_,
+      .files = export_models({.team = team_,
                               .recipe = run_.task.recipe,
                               .log = log_,
                               .higher_is_better = keeps_highest(run_.task.recipe.checkpoint)},
-                             run_.task, *world_)};
-  workers_.agree("end", [&] {
-    if (main_worker()) complete(end);
+                             run_.task)};
+  team_.agree("end", [&] {
+    if (team_.speaks()) complete(end);
   });
 }
 
 void Trainer::complete(const RunEnd& end) {
   const PeakLr lr{.value = run_.plan.rates.peak, .given = run_.task.recipe.optimizer.lr};
-  if (const auto warning = loss_watch_.warning(lr_text(lr, world_->size()))) log_.warn(*warning);
+  if (const auto warning = loss_watch_.warning(lr_text(lr, team_.size()))) log_.warn(*warning);
   reporter_->complete(end);
 }
 

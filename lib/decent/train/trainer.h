@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "decent/comm/communicator.h"
-#include "decent/comm/world.h"
+#include "decent/comm/launch.h"
+#include "decent/comm/team.h"
 #include "decent/core/error.h"
 #include "decent/core/trace.h"
 #include "decent/data/device_batch.h"
@@ -41,6 +41,7 @@ namespace decent {
 enum class TrainingEnd { completed, stopped };
 
 struct TrainerOptions {
+  Launch launch = {};
   std::string run_id;  // of the run that this is a part of, in its checkpoints
   /// By rank: the lowest of those that share its folder, which puts the checkpoints there in order.
   std::vector<int> leaders = {0};
@@ -60,10 +61,9 @@ struct ResumeOptions {
 
 class Trainer {
  public:
-  /// The output folder exists on every worker; rank 0 writes there, and every worker its replica.
-  /// `workers` and `log` must outlive the trainer.
-  Trainer(Run run, std::shared_ptr<Communicator> world, World& workers, Log& log,
-          TrainerOptions options);
+  /// The output folder exists on every worker; the one that speaks writes there, and every worker
+  /// its replica. `log` must outlive the trainer.
+  Trainer(Run run, Team team, Log& log, TrainerOptions options);
 
   /// Takes over the state of a checkpoint, which the plan of the run resumes from. Before train().
   /// Collective.
@@ -81,10 +81,10 @@ class Trainer {
   /// checkpoint; writes the trace, if it was in its steps. Collective.
   std::filesystem::path save_stopped();
 
-  /// Of a run that completed: waits until the last checkpoint is durable and writes, on rank 0, the
-  /// averaged model, the best one where there is one, and the summary. Collective. Throws what went
-  /// wrong with the checkpoint, and SharedError: could not write, or diverged where a number of the
-  /// model has been lost; then no model is written.
+  /// Of a run that completed: waits until the last checkpoint is durable; the worker that speaks
+  /// writes the averaged model, the best one where there is one, and the summary. Collective.
+  /// Throws what went wrong with the checkpoint, and SharedError: could not write, or diverged
+  /// where a number of the model has been lost; then no model is written.
   void finish();
 
   /// Notes in metrics.jsonl how the run ended, if that is still possible: stopped or failed; and in
@@ -96,7 +96,6 @@ class Trainer {
   double epoch() const { return run_.plan.sampler->epochs_done(step()); }
   bool is_saved() const { return checkpointer_->last_step() == step(); }
   bool is_evaluated() const { return last_evaluation_ && last_evaluation_->step == step(); }
-  bool main_worker() const { return world_->rank() == 0; }
 
   void train_step();
   void micro_step(std::int64_t micro_batch);
@@ -121,13 +120,13 @@ class Trainer {
   std::unique_ptr<Checkpointer> make_checkpointer(const TrainerOptions& options);
 
   Run run_;
-  std::shared_ptr<Communicator> world_;
-  World& workers_;
+  Team team_;
   Control& control_;
+  Launch launch_;
   Log& log_;
   RunFolder folder_;
   std::shared_ptr<Trace> trace_;        // null where no step of this run is traced
-  std::unique_ptr<Reporter> reporter_;  // rank 0
+  std::unique_ptr<Reporter> reporter_;  // of the worker that speaks
   std::unique_ptr<TrainedParameters> parallel_;
   std::unique_ptr<TrainingForward> forward_;
   std::optional<FiniteCheck> finite_;

@@ -55,8 +55,7 @@ at::Tensor mixed(const Phase& phase, int rank) {
 
 std::unique_ptr<Exchange> make(const std::string& method, const testing::Worker& world,
                                const at::Tensor& x) {
-  return exchange_method(method).make({.world = world,
-                                       .membership = everyone(world->size()),
+  return exchange_method(method).make({.communicator = world,
                                        .phases = kPhases,
                                        .buckets = {x, x.clone()},
                                        .schedule = constant_lr(0.01)});
@@ -135,38 +134,26 @@ TEST_P(EachMethod, SaysWhatItCosts) {
   EXPECT_EQ(costs(8).memory, half ? 2.5 : 1);
 }
 
-// Workers 0, 2 and 3 of 4: the topology's 0, 1, 2.
+// Workers 0, 2 and 3 of 4, which are 0, 1 and 2 of their group.
 TEST_P(EachMethod, WorksForAPartOfTheWorkers) {
-  const Membership membership{.epoch = 1, .ranks = {0, 2, 3}};
   const std::vector<Phase> phases = {
       {{{0, 2}, 0.5}, {{1}, 1.0}}, {{{0}, 1.0}, {{1, 2}, 0.5}}, {{{0, 1, 2}, 0.4}}};
-  const std::vector<Phase> in_ranks = {
-      {{{0, 3}, 0.5}, {{2}, 1.0}}, {{{0}, 1.0}, {{2, 3}, 0.5}}, {{{0, 2, 3}, 0.4}}};
-  testing::run_workers(4, [&](const testing::Worker& world) {
-    if (world->rank() == 1) return testing::Nothing();
-    const at::Tensor x = weights_of(world->rank());
+  testing::run_workers(4, [&](const testing::Worker& all) {
+    if (all->rank() == 1) return testing::Nothing();
+    const std::shared_ptr<Communicator> group = all->subgroup({0, 2, 3});
+    const at::Tensor x = weights_of(group->rank());
     const auto exchange =
-        exchange_method(GetParam())
-            .make({.world = world, .membership = membership, .phases = phases, .buckets = {x}});
+        exchange_method(GetParam()).make({.communicator = group, .phases = phases, .buckets = {x}});
     for (std::int64_t step = 1; step <= 6; ++step) {
-      const Phase& phase = in_ranks[static_cast<std::size_t>((step - 1) % 3)];
+      const Phase& phase = phases[static_cast<std::size_t>((step - 1) % 3)];
       exchange->start(0, step);
       if (const auto received = exchange->peek(0)) {
-        EXPECT_EQ(*received->edge, edge_of(phase, world->rank()));
+        EXPECT_EQ(*received->edge, edge_of(phase, group->rank()));
       }
-      expect_near(after_mixing(x, exchange->wait(0, kGamma)), mixed(phase, world->rank()));
+      expect_near(after_mixing(x, exchange->wait(0, kGamma)), mixed(phase, group->rank()));
     }
     return testing::Nothing();
   });
-}
-
-TEST(Exchange, IsForMembersOnly) {
-  const Membership others{.epoch = 0, .ranks = {1}};
-  EXPECT_THROW(exchange_method("fp32").make({.world = make_single_worker(),
-                                             .membership = others,
-                                             .phases = make_topology("ring", 1, 1),
-                                             .buckets = {}}),
-               std::logic_error);
 }
 
 // Notes with whom it was to connect; the exchanges themselves are not made.

@@ -37,8 +37,7 @@ at::Tensor near_weights(int rank) {
 
 std::unique_ptr<Exchange> made_by(const ExchangeChoice& choice, const testing::Worker& world,
                                   const at::Tensor& x) {
-  return choice.make({.world = world,
-                      .membership = everyone(world->size()),
+  return choice.make({.communicator = world,
                       .phases = kOfAllSizes,
                       .buckets = {x},
                       .gamma = kStrength,
@@ -149,8 +148,7 @@ TEST(ExchangeByMachine, IsTheMeanOfWeightsInsideAndOfPlacesOnTheGridBetween) {
     };
     const at::Tensor x = at::zeros({70}, at::kDouble);
     const auto exchange = by_machine("modulo4", "fp32", kSecondPhaseWithin)
-                              .make({.world = world,
-                                     .membership = everyone(kFiveWorkers),
+                              .make({.communicator = world,
                                      .phases = kOfAllSizes,
                                      .buckets = {x},
                                      .gamma = kStrength,
@@ -222,11 +220,9 @@ TEST(ExchangeByMachine, GivesEachMethodItsStateBack) {
   const auto remembering = [](double first) {
     return [first](const ExchangeSetup&) { return std::make_unique<Remembering>(first); };
   };
-  const auto exchange = by_machine(remembering(1), remembering(10), {0})
-                            .make({.world = make_single_worker(),
-                                   .membership = everyone(1),
-                                   .phases = {{{{0}, 1.0}}},
-                                   .buckets = {}});
+  const auto exchange =
+      by_machine(remembering(1), remembering(10), {0})
+          .make({.communicator = make_single_worker(), .phases = {{{{0}, 1.0}}}, .buckets = {}});
   const NamedTensors state = exchange->state();
   std::vector<std::string> names;
   for (const auto& [name, tensor] : state) names.push_back(name);

@@ -281,10 +281,7 @@ std::map<std::string, Mistake> choices() {
       {"by_machine: machines of another number of workers",
        [] {
          by_machine("fp32", "bf16", {0, 0})
-             .make({.world = make_single_worker(),
-                    .membership = everyone(1),
-                    .phases = {},
-                    .buckets = {}});
+             .make({.communicator = make_single_worker(), .phases = {}, .buckets = {}});
        }},
       {"register_exchange: a name that is taken",
        [] { register_exchange({.name = "bf16", .make = exchange_method("fp32").make}); }},

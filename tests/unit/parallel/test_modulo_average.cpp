@@ -82,14 +82,13 @@ class Copy {
         x_(weights(rank, c10::CppTypeToScalarType<T>())),
         start_(values()),
         errors_(start_.size()),
-        exchange_(
-            exchange_method("modulo2").make({.world = std::make_shared<ByPost>(post, rank, workers),
-                                             .membership = everyone(workers),
-                                             .phases = phases,
-                                             .buckets = {x_},
-                                             .slices = 3,
-                                             .gamma = gamma,
-                                             .schedule = constant_lr(0.01)})) {}
+        exchange_(exchange_method("modulo2").make(
+            {.communicator = std::make_shared<ByPost>(post, rank, workers),
+             .phases = phases,
+             .buckets = {x_},
+             .slices = 3,
+             .gamma = gamma,
+             .schedule = constant_lr(0.01)})) {}
 
   void start(std::int64_t step) { exchange_->start(0, step); }
 

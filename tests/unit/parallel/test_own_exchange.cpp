@@ -20,7 +20,7 @@ using testing::Settings;
 class ErrorFeedback : public Exchange {
  public:
   explicit ErrorFeedback(const ExchangeSetup& setup)
-      : world_(setup.world), buckets_(setup.buckets), meetings_(setup), pending_(setup) {
+      : world_(setup.communicator), buckets_(setup.buckets), meetings_(setup), pending_(setup) {
     for (const at::Tensor& x : buckets_) {
       messages_.push_back({.own = at::empty_like(x, x.options().dtype(at::kBFloat16)),
                            .peers = at::empty_like(x, x.options().dtype(at::kBFloat16)),

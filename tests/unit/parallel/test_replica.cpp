@@ -38,8 +38,7 @@ struct Model {
 };
 
 std::unique_ptr<Exchange> exchange_of(const Replica& replica, const testing::Worker& world) {
-  return ExchangeChoice("fp32").make({.world = world,
-                                      .membership = everyone(world->size()),
+  return ExchangeChoice("fp32").make({.communicator = world,
                                       .phases = make_topology("complete", world->size(), 1),
                                       .buckets = flat_tensors(replica.buckets())});
 }

@@ -80,8 +80,8 @@ TEST(RoundedExchange, KeepsTheAverageOver10000Mixes) {
   const at::Tensor start = at::randn({kWorkers, 64});
   const auto ends = testing::run_workers(kWorkers, [&](const testing::Worker& world) {
     const at::Tensor x = start[world->rank()].clone();
-    const auto exchange = ExchangeChoice("bf16").make(
-        {.world = world, .membership = everyone(kWorkers), .phases = phases, .buckets = {x}});
+    const auto exchange =
+        ExchangeChoice("bf16").make({.communicator = world, .phases = phases, .buckets = {x}});
     for (std::int64_t t = 1; t <= kMixes; ++t) {
       exchange->start(0, t);
       mix(x.data_ptr(), x.numel(), Scalar::float32, exchange->wait(0, 1.0));

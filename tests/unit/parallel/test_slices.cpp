@@ -55,11 +55,7 @@ class Slices : public ::testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<Exchange> make(const testing::Worker& world, const at::Tensor& x) {
     return exchange_method(GetParam())
-        .make({.world = world,
-               .membership = everyone(world->size()),
-               .phases = kPhases,
-               .buckets = {x},
-               .slices = kSlices});
+        .make({.communicator = world, .phases = kPhases, .buckets = {x}, .slices = kSlices});
   }
 };
 INSTANTIATE_TEST_SUITE_P(Methods, Slices, ::testing::Values("fp32", "bf16"),

@@ -15,6 +15,7 @@
 
 #include "../comm/worlds.h"
 #include "../core/temporary_folder.h"
+#include "../support/teams.h"
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/resume/checkpoint_search.h"
@@ -95,7 +96,7 @@ class AlikeCheckpoint : public ::testing::Test {
       leaders.push_back(first.try_emplace(machines[rank], static_cast<int>(rank)).first->second);
     testing::run_worlds(static_cast<int>(machines.size()), [&](World& world) {
       const int rank = world.launch().rank;
-      Checkpointer checkpointer({.world = world,
+      Checkpointer checkpointer({.team = testing::team_of(world),
                                  .leaders = leaders,
                                  .copies_alike = true,
                                  .folder = on(machines[static_cast<std::size_t>(rank)])});
@@ -126,7 +127,7 @@ class AlikeCheckpoint : public ::testing::Test {
         }};
     loaded.state = empty_state();
     try {
-      auto found = find_newest_checkpoint(world, world.launch().rank, on(machine).path(), search);
+      auto found = find_newest_checkpoint(testing::team_of(world), on(machine).path(), search);
       loaded.whole = found->whole();
       if (average) {
         loaded.distance = average_replicas(*found, communicator, loaded.state, {});

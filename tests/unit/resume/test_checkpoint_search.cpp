@@ -8,6 +8,7 @@
 
 #include "../comm/worlds.h"
 #include "../core/temporary_folder.h"
+#include "../support/teams.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/resume/local_checkpoints.h"
@@ -44,8 +45,8 @@ Result search(const std::filesystem::path& of_first, const std::filesystem::path
                                      if (rank == 0) result.warnings.push_back(text);
                                    }};
     try {
-      const auto found =
-          find_newest_checkpoint(world, rank, rank == 0 ? of_first : of_second, options);
+      const auto found = find_newest_checkpoint(testing::team_of(world),
+                                                rank == 0 ? of_first : of_second, options);
       if (!found || rank != 0) return;
       result.step = found->manifest.step;
       result.readers = found->readers;

@@ -12,6 +12,7 @@
 
 #include "../comm/worlds.h"
 #include "../core/temporary_folder.h"
+#include "../support/teams.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 
@@ -49,8 +50,10 @@ TEST(Checkpointer, SavesWhatTheManifestSays) {
   World world(Launch{}, {});
   Manifest common;
   common.run = "the run";
-  Checkpointer checkpointer(
-      {.world = world, .folder = folder, .recipe = keep_one(), .manifest = common});
+  Checkpointer checkpointer({.team = testing::team_of(world),
+                             .folder = folder,
+                             .recipe = keep_one(),
+                             .manifest = common});
   EXPECT_FALSE(checkpointer.take_seconds());
   checkpointer.save(progress_of(world, 10), state_of(1));
   EXPECT_EQ(checkpointer.last_step(), 10);
@@ -71,7 +74,7 @@ TEST(Checkpointer, GivesEachWorkerTheReplicaOfItsPlace) {
   const CheckpointFolder folder(run / "checkpoints");
   testing::run_worlds(2, [&](World& world) {
     const int rank = world.launch().rank;
-    Checkpointer checkpointer({.world = world,
+    Checkpointer checkpointer({.team = testing::team_of(world),
                                .leaders = {0, 0},
                                .folder = folder,
                                .recipe = keep_one(/*background=*/true)});
@@ -90,7 +93,7 @@ TEST(Checkpointer, RemovesNothingBeforeAnEvaluation) {
   const TemporaryFolder run;
   const CheckpointFolder folder(run / "checkpoints");
   testing::run_worlds(2, [&](World& world) {
-    Checkpointer checkpointer({.world = world,
+    Checkpointer checkpointer({.team = testing::team_of(world),
                                .leaders = {0, 0},
                                .folder = folder,
                                .recipe = keep_one(/*background=*/true)});
@@ -120,7 +123,7 @@ TEST(Checkpointer, ThrowsAFailureOnTheWorkerWhosePartItWas) {
   testing::run_worlds(2, [&](World& world) {
     const bool is_second = world.launch().rank == 1;
     bool disk_is_full = is_second;
-    Checkpointer checkpointer({.world = world,
+    Checkpointer checkpointer({.team = testing::team_of(world),
                                .leaders = {0, 0},
                                .folder = folder,
                                .recipe = keep_one(),
@@ -147,7 +150,8 @@ TEST(Checkpointer, SavesNoParameterThatIsNotFinite) {
   const TemporaryFolder run;
   const CheckpointFolder folder(run / "checkpoints");
   World world(Launch{}, {});
-  Checkpointer checkpointer({.world = world, .folder = folder, .recipe = keep_one()});
+  Checkpointer checkpointer(
+      {.team = testing::team_of(world), .folder = folder, .recipe = keep_one()});
   try {
     checkpointer.save(progress_of(world, 10), state_of(std::nan("")));
     ADD_FAILURE() << "no error";

@@ -7,6 +7,7 @@
 
 #include "../comm/worlds.h"
 #include "../core/temporary_folder.h"
+#include "../support/teams.h"
 #include "decent/core/file.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/folder_sharing.h"
@@ -34,7 +35,7 @@ class RunOutputTest : public ::testing::Test {
 
   RunFolder folder() const { return RunFolder(recipe_.output); }
   CheckpointFolder checkpoints() const { return CheckpointFolder(folder().checkpoints()); }
-  ResumeContext context() { return {.world = world_, .recipe = recipe_, .log = log_}; }
+  ResumeContext context() { return {.team = team_, .recipe = recipe_, .log = log_}; }
   FoundCheckpoint found(std::int64_t step) const {
     FoundCheckpoint start;
     start.folder = checkpoints().path_of(step);
@@ -45,6 +46,7 @@ class RunOutputTest : public ::testing::Test {
   TemporaryFolder place_;
   Recipe recipe_;
   World world_{Launch{}, {}};
+  Team team_ = testing::team_of(world_);
   Log log_{0, Verbosity::quiet};
 };
 
@@ -129,7 +131,7 @@ TEST(FolderSharing, FindsWhoSeesTheSameFolder) {
   testing::run_worlds(3, [&](World& world) {
     const int rank = world.launch().rank;
     const std::filesystem::path own = place / (rank == 1 ? "own" : "shared");
-    const std::vector<int> sharing = workers_sharing(world, rank, own);
+    const std::vector<int> sharing = workers_sharing(testing::team_of(world), own);
     EXPECT_EQ(sharing, rank == 1 ? std::vector<int>{1} : (std::vector<int>{0, 2}));
     EXPECT_TRUE(world.launch().rank != 1 || std::filesystem::is_empty(own));
   });

@@ -10,6 +10,7 @@
 
 #include "../comm/worlds.h"
 #include "../core/temporary_folder.h"
+#include "../support/teams.h"
 #include "decent/report/run_folder.h"
 #include "methods.h"
 #include "saved_checkpoints.h"
@@ -40,7 +41,7 @@ Start start_in(const std::filesystem::path& output, const std::string& method) {
     recipe.checkpoint.allow_missing = true;
     Log log(rank, Verbosity::quiet);
     const auto found = find_start(
-        {.world = world, .recipe = recipe, .log = log},
+        {.team = testing::team_of(world), .recipe = recipe, .log = log},
         {.choice = "auto",
          .run_id = "fresh",
          .run = {.facts = {{"parallel.method", method}}, .workers = 2, .methods = kMethods},

@@ -29,14 +29,14 @@ bool sends_to_all(int members) { return members <= kMaxSendToAll; }
 class Bf16Exchange : public Exchange {
  public:
   explicit Bf16Exchange(const ExchangeSetup& setup)
-      : world_(setup.world),
+      : communicator_(setup.communicator),
         slices_(setup.slices),
         meetings_(setup, kMaxSendToAll),
         buckets_(setup.buckets.size()),
         pending_(setup) {
     for (std::size_t b = 0; b < buckets_.size(); ++b) buckets_[b].x = setup.buckets[b];
-    for (int rank = 0; rank < world_->size(); ++rank)
-      read_in_place_ = read_in_place_ || world_->reads_in_place(rank);
+    for (int rank = 0; rank < communicator_->size(); ++rank)
+      read_in_place_ = read_in_place_ || communicator_->reads_in_place(rank);
   }
 
   void start(std::size_t bucket, std::int64_t step) override {
@@ -98,7 +98,7 @@ class Bf16Exchange : public Exchange {
   at::Tensor begin_message(OfBucket& own, std::int64_t step, at::ScalarType type) {
     if (read_in_place_) own.turn ^= 1;
     OutgoingMessage& message = own.messages[own.turn];
-    message.begin(*world_, step, own.slice.numel() * at::elementSize(type), own.x);
+    message.begin(*communicator_, step, own.slice.numel() * at::elementSize(type), own.x);
     return message.bytes().view(type);
   }
 
@@ -120,8 +120,8 @@ class Bf16Exchange : public Exchange {
     for (std::size_t i = 0; i < meeting.peers.size(); ++i) {
       if (i == own.rooms.size()) own.rooms.emplace_back();
       own.received.push_back(
-          world_->exchange_views(own.rounded, meeting.peers[i], static_cast<int>(bucket),
-                                 [&] { return room(own, own.rooms[i], at::kBFloat16); }));
+          communicator_->exchange_views(own.rounded, meeting.peers[i], static_cast<int>(bucket),
+                                        [&] { return room(own, own.rooms[i], at::kBFloat16); }));
     }
     return all_of({own.received.begin(), own.received.end()});
   }
@@ -149,7 +149,7 @@ class Bf16Exchange : public Exchange {
     return result;
   }
 
-  std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Communicator> communicator_;
   std::int64_t slices_;
   Meetings meetings_;
   bool read_in_place_ = false;  // whether neighbours may still read what was sent last

@@ -79,15 +79,10 @@ class ByMachine : public Exchange {
   std::unique_ptr<Exchange> within_;
 };
 
-std::vector<int> machines_by_place(const ExchangeSetup& setup, const std::vector<int>& machines) {
-  if (std::ssize(machines) != setup.world->size()) {
-    throw UserError("by_machine: machines has " + std::to_string(machines.size()) +
-                    " entries for " + counted(setup.world->size(), "worker"));
-  }
-  std::vector<int> by_place;
-  for (const int rank : setup.membership.ranks)
-    by_place.push_back(machines[static_cast<std::size_t>(rank)]);
-  return by_place;
+void check_machines(const std::vector<int>& machines, int workers) {
+  if (std::ssize(machines) == workers) return;
+  throw UserError("by_machine: machines has " + std::to_string(machines.size()) + " entries for " +
+                  counted(workers, "worker"));
 }
 
 // With some of the edges only; the members of the others are alone.
@@ -123,8 +118,8 @@ ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within,
       .make =
           [between = std::move(between), within = std::move(within),
            machines = std::move(machines)](const ExchangeSetup& setup) {
-            const std::vector<int> by_place = machines_by_place(setup, machines);
-            const auto inside = [&](const Edge& edge) { return within_machine(edge, by_place); };
+            check_machines(machines, setup.communicator->size());
+            const auto inside = [&](const Edge& edge) { return within_machine(edge, machines); };
             // In this order on every worker, as each makes and connects groups.
             auto of_between = between.make(part_of_setup(setup, std::not_fn(inside)));
             auto of_within = within.make(part_of_setup(setup, inside));

@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
-#include "decent/core/membership.h"
 #include "decent/core/trace.h"
 #include "decent/optim/bucket_update.h"
 #include "decent/optim/schedule.h"
@@ -49,13 +48,12 @@ struct LrScaleFrom {
 
 /// The arguments for making an exchange.
 struct ExchangeSetup {
-  std::shared_ptr<Communicator> world;     // all workers that were started, with the members
-  Membership membership;                   // ranks of `world`, with this worker's
-  std::vector<Phase> phases;               // valid; their "ranks" are places in the membership
-  std::vector<at::Tensor> buckets;         // [numel] each, contiguous, never reallocated
-  std::shared_ptr<Trace> trace = nullptr;  // records exchanges that start while it is on
-  std::int64_t slices = 1;                 // K >= 1: each step exchanges 1/K of every bucket
-  double gamma = 1;                        // mixing strength, see set_gamma()
+  std::shared_ptr<Communicator> communicator;  // of the workers that train together
+  std::vector<Phase> phases;                   // valid, of ranks of `communicator`
+  std::vector<at::Tensor> buckets;             // [numel] each, contiguous, never reallocated
+  std::shared_ptr<Trace> trace = nullptr;      // records exchanges that start while it is on
+  std::int64_t slices = 1;                     // K >= 1: each step exchanges 1/K of every bucket
+  double gamma = 1;                            // mixing strength, see set_gamma()
   std::optional<double> modulo_range = std::nullopt;  // see DecentralizedOptions
   Schedule schedule = nullptr;  // of the learning rate, for methods that need near copies
   // By bucket, in ascending order, the first at 0. Empty: all 1.

@@ -28,7 +28,7 @@ void copy_in_cache(void* to, const void* from, std::size_t bytes) { std::memcpy(
 class Fp32Exchange : public Exchange {
  public:
   explicit Fp32Exchange(const ExchangeSetup& setup)
-      : world_(setup.world),
+      : communicator_(setup.communicator),
         slices_(setup.slices),
         meetings_(setup),
         buckets_(setup.buckets.size()),
@@ -94,13 +94,13 @@ class Fp32Exchange : public Exchange {
 
   bool sends_copy(const Meeting& meeting) const {
     if (meeting.alone()) return false;
-    return meeting.pair() ? world_->reads_in_place(meeting.peers[0])
+    return meeting.pair() ? communicator_->reads_in_place(meeting.peers[0])
                           : meeting.group->reads_in_place(0);
   }
 
   void begin_copy(std::size_t bucket, std::int64_t step, const Range& slice) {
     OfBucket& own = buckets_[bucket];
-    own.next().begin(*world_, step, slice.numel() * own.x.element_size(), own.x);
+    own.next().begin(*communicator_, step, slice.numel() * own.x.element_size(), own.x);
   }
 
   void copy_piece(std::size_t bucket, const Range& slice, const Range& piece) {
@@ -140,13 +140,13 @@ class Fp32Exchange : public Exchange {
       if (!own.room.defined()) own.room = memory_for_slices(own.x, slices_, own.x.scalar_type());
       return own.room.narrow(0, 0, own.slice.numel());
     };
-    own.received = meeting.pair() ? world_->exchange_views(message, meeting.peers[0],
-                                                           static_cast<int>(bucket), room)
+    own.received = meeting.pair() ? communicator_->exchange_views(message, meeting.peers[0],
+                                                                  static_cast<int>(bucket), room)
                                   : meeting.group->sum_views(message, room);
     return all_of({own.received});
   }
 
-  std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Communicator> communicator_;
   std::int64_t slices_;
   Meetings meetings_;
   std::vector<OfBucket> buckets_;

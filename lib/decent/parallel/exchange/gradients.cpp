@@ -17,11 +17,11 @@
 namespace decent {
 namespace {
 
-bool all_read_in_place(const Communicator& world) {
-  for (int rank = 0; rank < world.size(); ++rank) {
-    if (rank != world.rank() && !world.reads_in_place(rank)) return false;
+bool all_read_in_place(const Communicator& communicator) {
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    if (rank != communicator.rank() && !communicator.reads_in_place(rank)) return false;
   }
-  return world.size() > 1;
+  return communicator.size() > 1;
 }
 
 // Adds to `slices` the parts of `whole` that lie in the parts of the sum.
@@ -67,13 +67,14 @@ ExchangeCosts gradient_costs(GradientType type, int workers) {
   return {.sent = sent / 2, .memory = 1.5, .memory_sharing = 2};
 }
 
-GradientExchange::GradientExchange(std::shared_ptr<Communicator> world, const Replica& replica,
-                                   GradientType type, std::shared_ptr<Trace> trace)
-    : world_(std::move(world)),
+GradientExchange::GradientExchange(std::shared_ptr<Communicator> communicator,
+                                   const Replica& replica, GradientType type,
+                                   std::shared_ptr<Trace> trace)
+    : communicator_(std::move(communicator)),
       replica_(replica),
       type_(type),
       trace_(std::move(trace)),
-      read_in_place_(all_read_in_place(*world_)),
+      read_in_place_(all_read_in_place(*communicator_)),
       buckets_(replica.buckets().size()) {}
 
 at::Tensor& GradientExchange::message(OfBucket& own) {
@@ -89,12 +90,12 @@ void GradientExchange::open(std::size_t bucket) {
   own.turn ^= 1;
   own.put.assign(of.parameters.size(), false);
   at::Tensor& memory = message(own);
-  if (memory.defined()) return world_->wait_until_read(memory);
+  if (memory.defined()) return communicator_->wait_until_read(memory);
   const at::ScalarType type = type_ == GradientType::bf16 ? at::kBFloat16 : of.x.scalar_type();
   const auto numel = of.x.numel() + std::ssize(of.parameters);
   if (read_in_place_) {
-    memory =
-        world_->memory_to_send(numel * static_cast<std::int64_t>(at::elementSize(type))).view(type);
+    memory = communicator_->memory_to_send(numel * static_cast<std::int64_t>(at::elementSize(type)))
+                 .view(type);
   } else {
     memory = at::empty({numel}, of.x.options().dtype(type));
   }
@@ -116,7 +117,7 @@ void GradientExchange::put(std::size_t bucket, std::size_t place, const at::Tens
       replica_.parameters()[replica_.buckets()[bucket].parameters[place]];
   check_dense(name, gradient);
   at::Tensor to = place_in(message(own), bucket, place);
-  at::mul_out(to, gradient, at::scalar_tensor(1.0 / world_->size(), at::kDouble));
+  at::mul_out(to, gradient, at::scalar_tensor(1.0 / communicator_->size(), at::kDouble));
   own.put[place] = true;
 }
 
@@ -140,8 +141,9 @@ void GradientExchange::start(std::size_t bucket) {
   TraceSpan span(trace_.get(), exchange_lane(bucket), "all-reduce",
                  {.bucket = static_cast<std::int64_t>(bucket),
                   .bytes = static_cast<std::int64_t>(sent.nbytes())});
-  own.sum = read_in_place_ ? world_->sum_views(sent, nullptr)
-                           : std::make_shared<ReceivedInRoom>(sent, world_->all_reduce_sum(sent));
+  own.sum = read_in_place_
+                ? communicator_->sum_views(sent, nullptr)
+                : std::make_shared<ReceivedInRoom>(sent, communicator_->all_reduce_sum(sent));
   own.pending = all_of({own.sum});
   if (span.recording()) own.pending = watched(std::move(own.pending), std::move(span));
 }

@@ -40,8 +40,8 @@ ExchangeCosts gradient_costs(GradientType type, int workers);
 class GradientExchange {
  public:
   /// `replica` must outlive it.
-  GradientExchange(std::shared_ptr<Communicator> world, const Replica& replica, GradientType type,
-                   std::shared_ptr<Trace> trace);
+  GradientExchange(std::shared_ptr<Communicator> communicator, const Replica& replica,
+                   GradientType type, std::shared_ptr<Trace> trace);
 
   /// Copies the gradient of the parameter at `place` of `bucket` into the message, so that it is
   /// not needed any more. Throws UserError for a sparse gradient.
@@ -82,7 +82,7 @@ class GradientExchange {
   std::vector<bool> used(std::size_t bucket) const;
   void join_parts(std::size_t bucket);
 
-  std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Communicator> communicator_;
   const Replica& replica_;
   GradientType type_;
   std::shared_ptr<Trace> trace_;

@@ -9,15 +9,6 @@
 #include "decent/core/error.h"
 
 namespace decent {
-namespace {
-
-// A topology counts in places.
-Edge with_ranks(Edge edge, const Membership& membership) {
-  for (int& each : edge.ranks) each = membership.ranks.at(static_cast<std::size_t>(each));
-  return edge;
-}
-
-}  // namespace
 
 std::vector<Phase> phases_of(const Topology& topology, int members, int local_world_size) {
   if (local_world_size < 0) {
@@ -29,28 +20,27 @@ std::vector<Phase> phases_of(const Topology& topology, int members, int local_wo
 }
 
 Meetings::Meetings(const ExchangeSetup& setup, int most_in_pairs) : slices_(setup.slices) {
-  Communicator& world = *setup.world;
-  const int place = setup.membership.place_of(world.rank());
+  Communicator& communicator = *setup.communicator;
   std::map<std::vector<int>, std::shared_ptr<Communicator>> groups;
   std::set<int> in_pairs;
   // Phases in order, so that no two workers wait for each other in different groups.
   for (const Phase& phase : setup.phases) {
-    Meeting meeting{.edge = with_ranks(edge_of(phase, place), setup.membership)};
+    Meeting meeting{.edge = edge_of(phase, communicator.rank())};
     for (const int rank : meeting.edge.ranks) {
-      if (rank != world.rank()) meeting.peers.push_back(rank);
+      if (rank != communicator.rank()) meeting.peers.push_back(rank);
     }
-    if (meeting.members() > 2 && meeting.members() == world.size()) {
-      meeting.group = setup.world;
+    if (meeting.members() > 2 && meeting.members() == communicator.size()) {
+      meeting.group = setup.communicator;
     } else if (meeting.members() > 2) {
       auto& group = groups[meeting.edge.ranks];
-      if (!group) group = world.subgroup(meeting.edge.ranks);
+      if (!group) group = communicator.subgroup(meeting.edge.ranks);
       meeting.group = group;
     }
     if (meeting.members() <= most_in_pairs)
       in_pairs.insert(meeting.peers.begin(), meeting.peers.end());
     by_phase_.push_back(std::move(meeting));
   }
-  world.connect_pairs({in_pairs.begin(), in_pairs.end()});
+  communicator.connect_pairs({in_pairs.begin(), in_pairs.end()});
 }
 
 const Meeting& Meetings::after_step(std::int64_t step) const {

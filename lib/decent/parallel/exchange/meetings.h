@@ -16,7 +16,7 @@ std::vector<Phase> phases_of(const Topology& topology, int members, int local_wo
 
 /// This worker's edge in one phase.
 struct Meeting {
-  Edge edge = {};                                 // ranks of the world, with this worker's
+  Edge edge = {};                                 // with this worker's rank
   std::vector<int> peers = {};                    // the other ranks, in that order
   std::shared_ptr<Communicator> group = nullptr;  // of the members; null in edges of 1 and 2
 

@@ -48,7 +48,7 @@ class ModuloExchange : public Exchange {
  public:
   ModuloExchange(const ModuloFormat& format, const ExchangeSetup& setup)
       : format_(format),
-        world_(setup.world),
+        communicator_(setup.communicator),
         meetings_(setup, /*most_in_pairs=*/std::numeric_limits<int>::max()),
         grids_(format, setup, meetings_.phases()),
         buckets_(setup.buckets.size()),
@@ -146,7 +146,7 @@ class ModuloExchange : public Exchange {
     Message& message = own.next();
     message.layout = grids_.layout(bucket, step);
     message.dither = modulo_dither(format_, step + 1);
-    message.codes.begin(*world_, step, message.layout.bytes, own.x);
+    message.codes.begin(*communicator_, step, message.layout.bytes, own.x);
   }
 
   // All codes of x^(step), of which the pass that wrote it may have made some or all.
@@ -185,7 +185,7 @@ class ModuloExchange : public Exchange {
           own.rooms = at::empty({peers, bytes}, codes.options());
         return own.rooms.select(0, i).narrow(0, 0, bytes);
       };
-      own.received.push_back(world_->exchange_views(
+      own.received.push_back(communicator_->exchange_views(
           codes, meeting.peers[static_cast<std::size_t>(i)], static_cast<int>(bucket), room));
     }
     return all_of({own.received.begin(), own.received.end()});
@@ -214,7 +214,7 @@ class ModuloExchange : public Exchange {
   }
 
   ModuloFormat format_;
-  std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Communicator> communicator_;
   Meetings meetings_;
   ModuloGrids grids_;
   std::vector<OfBucket> buckets_;

@@ -11,12 +11,12 @@ constexpr std::int64_t kMoreBytes = 512;
 
 }  // namespace
 
-void OutgoingMessage::begin(Communicator& world, std::int64_t step, std::int64_t bytes,
+void OutgoingMessage::begin(Communicator& communicator, std::int64_t step, std::int64_t bytes,
                             const at::Tensor& like) {
-  if (memory_.defined()) world.wait_until_read(memory_);
+  if (memory_.defined()) communicator.wait_until_read(memory_);
   if (!memory_.defined() || memory_.numel() < bytes) {
     const std::int64_t most = bytes + kMoreBytes;
-    memory_ = like.is_cpu() ? world.memory_to_send(most) : at::Tensor();
+    memory_ = like.is_cpu() ? communicator.memory_to_send(most) : at::Tensor();
     if (!memory_.defined()) memory_ = at::empty({most}, like.options().dtype(at::kByte));
   }
   bytes_ = bytes;

@@ -15,7 +15,8 @@ class OutgoingMessage {
  public:
   /// Begins the message of x^(step), with `bytes`, on the device of `like`. Waits until nobody
   /// reads any more what was here before.
-  void begin(Communicator& world, std::int64_t step, std::int64_t bytes, const at::Tensor& like);
+  void begin(Communicator& communicator, std::int64_t step, std::int64_t bytes,
+             const at::Tensor& like);
 
   /// uint8 [bytes].
   at::Tensor bytes() const { return memory_.narrow(0, 0, bytes_); }

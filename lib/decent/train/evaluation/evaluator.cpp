@@ -43,8 +43,7 @@ std::vector<Metric> metrics_of_detail(const Recipe& recipe, bool confusion) {
 
 }  // namespace
 
-Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers,
-                     EvaluationDetail detail)
+Evaluator::Evaluator(Task& task, Team team, EvaluationDetail detail)
     : task_(task),
       recipe_(task.recipe),
       model_(*task.model),
@@ -54,19 +53,18 @@ Evaluator::Evaluator(Task& task, std::shared_ptr<Communicator> world, World& wor
       has_confusion_(detail == EvaluationDetail::confusion),
       metrics_(metrics_of_detail(task.recipe, has_confusion_)),
       target_scalings_(normalizations_of(task.recipe.data, task.recipe.model.target)),
-      world_(std::move(world)),
-      workers_(workers) {}
+      team_(std::move(team)) {}
 
 std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
   step_ = step;
-  seed_generator(static_cast<std::uint64_t>(recipe_.seed), world_->rank(), step,
+  seed_generator(static_cast<std::uint64_t>(recipe_.seed), team_.rank(), step,
                  RandomStream::evaluation, model_.device());
   const at::NoGradGuard no_grad;
   model_.eval();
   EvaluationSums sums(metrics_);
   if (!evaluate_parts(sums)) return std::nullopt;
-  sums.add_up_over(*world_);
-  const std::vector<Score> scores = scores_of_rank_0(sums);
+  sums.add_up_over(*team_.communicator());
+  const std::vector<Score> scores = scores_of_speaker(sums);
   const auto end = has_confusion_ ? scores.end() - 1 : scores.end();
   return Evaluation{
       .loss = scores.front().value,
@@ -77,9 +75,9 @@ std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
 
 // Whether all workers evaluated their parts to the end.
 bool Evaluator::evaluate_parts(EvaluationSums& sums) {
-  Control& control = workers_.control();
+  Control& control = team_.control();
   const StateBefore before(model_);
-  const auto parts = workers_.attempt("evaluation", [&] {
+  const auto parts = team_.attempt("evaluation", [&] {
     control.report(Operation::evaluating);
     const AtEnd shares([&] { control.report(Operation::sharing_scores); });
     return evaluate_own_part(sums);
@@ -92,12 +90,12 @@ bool Evaluator::evaluate_parts(EvaluationSums& sums) {
 
 // The sums are the same everywhere, but exp and log may not be on machines of different types, and
 // workers that do not see the same would not stop after the same step.
-std::vector<Score> Evaluator::scores_of_rank_0(EvaluationSums& sums) {
+std::vector<Score> Evaluator::scores_of_speaker(EvaluationSums& sums) {
   std::vector<Score> scores = sums.scores();
   const at::Tensor values = at::empty({std::ssize(scores)}, at::kDouble);
   double* value = values.mutable_data_ptr<double>();
   for (std::size_t i = 0; i < scores.size(); ++i) value[i] = scores[i].value;
-  world_->broadcast(values, 0)->wait();
+  team_.communicator()->broadcast(values, Team::kSpeaker)->wait();
   for (std::size_t i = 0; i < scores.size(); ++i) scores[i].value = value[i];
   return scores;
 }
@@ -105,7 +103,7 @@ std::vector<Score> Evaluator::scores_of_rank_0(EvaluationSums& sums) {
 std::int64_t Evaluator::count_of_all() {
   if (!data_.left_out) return data_.size();
   const at::Tensor count = at::full({1}, evaluated_, at::kLong);
-  world_->all_reduce_sum(count)->wait();
+  team_.communicator()->all_reduce_sum(count)->wait();
   const auto all = count.item<std::int64_t>();
   if (all == 0)
     throw SharedError(ExitCode::user_error, data_.key + ": none of its samples can be read");
@@ -117,8 +115,8 @@ bool Evaluator::evaluate_own_part(EvaluationSums& sums) {
   evaluated_ = 0;
   const std::int64_t samples = data_.size();
   const std::int64_t batch_size = recipe_.data.eval_batch_size;
-  const Membership& members = workers_.membership();
-  const int rank = workers_.launch().rank;
+  const Membership& members = team_.membership();
+  const int rank = team_.rank();
   const std::int64_t own = evaluation_size(samples, members, rank);
   const auto samples_of = [&](std::int64_t number) {
     return evaluation_indices(samples, members, rank, number * batch_size, batch_size);
@@ -131,8 +129,8 @@ bool Evaluator::evaluate_own_part(EvaluationSums& sums) {
       static_cast<std::size_t>(recipe_.data.threads), thread_start_for(model_.device()));
   DeviceBatches batches(read_ahead, model_.device());
   for (std::int64_t number = 0; !batches.done(); ++number) {
-    if (workers_.control().stop_asked()) return false;
-    workers_.control().progress();
+    if (team_.control().stop_asked()) return false;
+    team_.control().progress();
     const auto batch = batches.next();
     if (batch->read().empty()) continue;
     evaluated_ += batch->read().samples();

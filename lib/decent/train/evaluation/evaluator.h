@@ -5,8 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "decent/comm/communicator.h"
-#include "decent/comm/world.h"
+#include "decent/comm/team.h"
 #include "decent/data/device_batch.h"
 #include "decent/report/metrics_file.h"
 #include "decent/task/evaluation_sums.h"
@@ -28,10 +27,9 @@ enum class EvaluationDetail { scores, confusion };
 
 class Evaluator {
  public:
-  /// Evaluates `task` on its data.eval, which it has. `world` are the workers of `workers`. Both
-  /// references must outlive the evaluator. A confusion matrix needs a loss of classes.
-  Evaluator(Task& task, std::shared_ptr<Communicator> world, World& workers,
-            EvaluationDetail detail = EvaluationDetail::scores);
+  /// Evaluates `task` on its data.eval, which it has. It must outlive the evaluator. A confusion
+  /// matrix needs a loss of classes.
+  Evaluator(Task& task, Team team, EvaluationDetail detail = EvaluationDetail::scores);
 
   /// Evaluates in eval mode without gradients, and leaves the model in train mode and all its
   /// tensors as they were. Collective; the same result on every worker. Nothing where the workers
@@ -43,7 +41,7 @@ class Evaluator {
   bool evaluate_parts(EvaluationSums& sums);
   bool evaluate_own_part(EvaluationSums& sums);
   void evaluate(const DeviceBatch& batch, EvaluationSums& sums);
-  std::vector<Score> scores_of_rank_0(EvaluationSums& sums);
+  std::vector<Score> scores_of_speaker(EvaluationSums& sums);
   std::int64_t count_of_all();
 
   Task& task_;
@@ -55,8 +53,7 @@ class Evaluator {
   bool has_confusion_;
   std::vector<Metric> metrics_;                 // the loss first, the confusion matrix last
   std::vector<Normalization> target_scalings_;  // of a target of numbers
-  std::shared_ptr<Communicator> world_;
-  World& workers_;
+  Team team_;
   std::int64_t evaluated_ = 0;  // samples of this worker's part
   std::int64_t step_ = 0;       // of the evaluation under way
 };

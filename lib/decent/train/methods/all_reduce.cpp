@@ -26,12 +26,12 @@ std::function<ExchangeCosts(int)> costs_of_gradients(const ParallelRecipe& recip
 std::string all_reduce_text(const Run&) { return "all-reduce of gradients"; }
 
 std::unique_ptr<TrainedParameters> make_distributed(const Run& run,
-                                                    std::shared_ptr<Communicator> world,
+                                                    std::shared_ptr<Communicator> communicator,
                                                     const TrainingSigns& signs) {
   auto options = options_of<DistributedDataParallelOptions>(run, signs);
   options.comm_dtype = run.task.recipe.parallel.comm_dtype;
   return std::make_unique<DistributedDataParallel<TrainedModule>>(
-      TrainedModule(*run.task.model), std::move(world), std::move(options));
+      TrainedModule(*run.task.model), std::move(communicator), std::move(options));
 }
 
 // What is sent must wait for all gradients of a bucket and arrive before the step ends, so sending

@@ -23,12 +23,13 @@ std::function<ExchangeCosts(int)> no_costs(const ParallelRecipe&) {
 
 std::string alone_text(const Run&) { return "each trains alone"; }
 
-std::unique_ptr<TrainedParameters> make_alone(const Run& run, std::shared_ptr<Communicator> world,
+std::unique_ptr<TrainedParameters> make_alone(const Run& run,
+                                              std::shared_ptr<Communicator> communicator,
                                               const TrainingSigns& signs) {
   auto options = options_of<DecentralizedOptions>(run, signs);
   options.topology = run.plan.topology;
   return std::make_unique<DecentralizedDataParallel<TrainedModule>>(
-      TrainedModule(*run.task.model), std::move(world), std::move(options));
+      TrainedModule(*run.task.model), std::move(communicator), std::move(options));
 }
 
 }  // namespace

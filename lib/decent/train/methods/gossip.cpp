@@ -64,7 +64,7 @@ std::string topology_text(const Run& run) {
 }
 
 std::unique_ptr<TrainedParameters> make_decentralized(const Run& run,
-                                                      std::shared_ptr<Communicator> world,
+                                                      std::shared_ptr<Communicator> communicator,
                                                       const TrainingSigns& signs) {
   const ParallelRecipe& recipe = run.task.recipe.parallel;
   auto options = options_of<DecentralizedOptions>(run, signs);
@@ -74,7 +74,7 @@ std::unique_ptr<TrainedParameters> make_decentralized(const Run& run,
   options.slices = recipe.slices;
   options.modulo_range = recipe.modulo_range;
   return std::make_unique<DecentralizedDataParallel<TrainedModule>>(
-      TrainedModule(*run.task.model), std::move(world), std::move(options));
+      TrainedModule(*run.task.model), std::move(communicator), std::move(options));
 }
 
 }  // namespace

@@ -47,13 +47,11 @@ struct Predictor::OwnBatch {
   std::optional<Predicted> predicted;  // none where all samples are left out
 };
 
-Predictor::Predictor(Task& task, std::shared_ptr<Communicator> world, World& workers,
-                     bool are_probabilities)
+Predictor::Predictor(Task& task, Team team, bool are_probabilities)
     : task_(task),
       data_(*task.predict),
       reader_(task, are_probabilities),
-      world_(std::move(world)),
-      workers_(workers),
+      team_(std::move(team)),
       batch_size_(task.recipe.data.eval_batch_size),
       batch_count_((data_.size() + batch_size_ - 1) / batch_size_) {}
 
@@ -71,13 +69,13 @@ PredictionCounts Predictor::run(PredictionFile* file) {
   const bool gives_logits = model.gives_logits();
   if (gives_logits) model.give_logits(false);
   model.eval();
-  workers_.control().report(Operation::predicting);
-  const std::int64_t workers = world_->size();
-  const std::int64_t rank = world_->rank();
-  const std::int64_t own = (batch_count_ - rank + workers - 1) / workers;
+  team_.control().report(Operation::predicting);
+  const std::int64_t workers = team_.size();
+  const std::int64_t place = team_.place();
+  const std::int64_t own = (batch_count_ - place + workers - 1) / workers;
   Prefetcher batches(
       [&](std::int64_t turn) {
-        return data_.read(samples_of(turn * workers + rank), /*epoch=*/0,
+        return data_.read(samples_of(turn * workers + place), /*epoch=*/0,
                           host_memory_for(model.device()));
       },
       0, own, static_cast<std::size_t>(task_.recipe.data.prefetch),
@@ -85,7 +83,7 @@ PredictionCounts Predictor::run(PredictionFile* file) {
   counts_ = {};
   for (std::int64_t first = 0; first < batch_count_; first += workers)
     run_round(first, batches, file);
-  workers_.agree("predictions", [&] {
+  team_.agree("predictions", [&] {
     if (failed_write_) std::rethrow_exception(failed_write_);
     if (file != nullptr) file->finish();
   });
@@ -97,13 +95,13 @@ PredictionCounts Predictor::run(PredictionFile* file) {
 // The batches first, first + 1, .., one of each worker.
 void Predictor::run_round(std::int64_t first, Prefetcher& batches, PredictionFile* file) {
   OwnBatch own;
-  const std::vector<PredictionHeader> headers = workers_.agree("predicted", [&] {
+  const std::vector<PredictionHeader> headers = team_.agree("predicted", [&] {
     if (failed_write_) std::rethrow_exception(failed_write_);
-    workers_.control().progress();
-    if (!batches.done()) own = predict(first + world_->rank(), batches.next());
+    team_.control().progress();
+    if (!batches.done()) own = predict(first + team_.place(), batches.next());
     return own.header;
   });
-  if (world_->rank() != 0) {
+  if (!team_.speaks()) {
     if (own.predicted) send(*own.predicted);
     return;
   }
@@ -119,14 +117,14 @@ void Predictor::run_round(std::int64_t first, Prefetcher& batches, PredictionFil
   }
 }
 
-// To rank 0. Both sides of an exchange send; rank 0 has nothing to say.
+// To the worker that writes. Both sides of an exchange send; that one has nothing to say.
 void Predictor::send(const Predicted& predicted) {
   const at::Tensor bytes = packed(predicted);
   const at::Tensor nothing = at::empty_like(bytes);
-  world_->exchange(bytes, nothing, 0, kTag)->wait();
+  team_.communicator()->exchange(bytes, nothing, Team::kSpeaker, kTag)->wait();
 }
 
-// By rank; none of those that have no samples, and of rank 0 itself.
+// By place; none of those that have no samples, and of this worker itself.
 std::vector<std::optional<Predicted>> Predictor::receive(
     const std::vector<PredictionHeader>& headers) {
   std::vector<at::Tensor> received(headers.size());
@@ -136,7 +134,8 @@ std::vector<std::optional<Predicted>> Predictor::receive(
     if (headers[peer].shape.empty()) continue;
     received[peer] = at::empty({packed_bytes(headers[peer])}, at::kByte);
     sent[peer] = at::zeros_like(received[peer]);
-    pending.push_back(world_->exchange(sent[peer], received[peer], static_cast<int>(peer), kTag));
+    pending.push_back(
+        team_.communicator()->exchange(sent[peer], received[peer], static_cast<int>(peer), kTag));
   }
   for (const Pending& each : pending) each->wait();
   std::vector<std::optional<Predicted>> all(headers.size());

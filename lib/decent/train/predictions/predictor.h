@@ -8,8 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "decent/comm/communicator.h"
-#include "decent/comm/world.h"
+#include "decent/comm/team.h"
 #include "decent/data/prefetcher.h"
 #include "decent/report/predictions/prediction_file.h"
 #include "decent/task/predicted.h"
@@ -18,7 +17,7 @@
 
 namespace decent {
 
-/// On rank 0.
+/// On the worker that speaks.
 struct PredictionCounts {
   std::int64_t samples = 0;
   /// How many samples are of each class; empty where a sample is not of one class.
@@ -29,16 +28,14 @@ struct PredictionCounts {
 
 class Predictor {
  public:
-  /// Of `task`, which has data.predict. `world` are the workers of `workers`. Both references must
-  /// outlive the predictor. `are_probabilities` as OutputReader has it: of the output that a model
-  /// which is written gives.
-  Predictor(Task& task, std::shared_ptr<Communicator> world, World& workers,
-            bool are_probabilities);
+  /// Of `task`, which has data.predict and must outlive the predictor. `are_probabilities` as
+  /// OutputReader has it: of the output that a model which is written gives.
+  Predictor(Task& task, Team team, bool are_probabilities);
 
   /// Predicts every sample once, in eval mode and without gradients, and leaves the model in train
   /// mode. Batches are the same on any number of workers, and their predictions are written in the
-  /// order of the data; `file` is that of rank 0, null on the others. No more than a batch of each
-  /// worker is in memory. Collective. Throws SharedError.
+  /// order of the data; only the worker that speaks has a `file`, which is null on the others. No
+  /// more than a batch of each worker is in memory. Collective. Throws SharedError.
   PredictionCounts run(PredictionFile* file);
 
  private:
@@ -56,8 +53,7 @@ class Predictor {
   Task& task_;
   const DataSet& data_;
   OutputReader reader_;
-  std::shared_ptr<Communicator> world_;
-  World& workers_;
+  Team team_;
   std::int64_t batch_size_;
   std::int64_t batch_count_;
   PredictionCounts counts_;
