@@ -21,7 +21,7 @@
 #include "decent/train/data_warnings.h"
 #include "decent/train/evaluation/evaluator.h"
 #include "decent/train/model_files.h"
-#include "decent/train/recipe_names.h"
+#include "decent/train/run_recipe.h"
 #include "predict_command.h"
 
 namespace decent {
@@ -29,16 +29,12 @@ namespace {
 
 // data.eval, where the run in the output folder was not evaluated on it.
 std::string foreign_source(const Recipe& recipe) {
-  const RunFolder folder(recipe.output);
   const auto eval_of = [](const Recipe& each) {
     return value_of(recipe_values(each), "data.eval");
   };
   const std::string source = eval_of(recipe);
-  try {
-    return eval_of(load_recipe(folder.recipe(), {}, recipe_names())) == source ? "" : source;
-  } catch (const UserError&) {
-    return source;  // no recipe tells what the run's is
-  }
+  const auto run = recipe_of_run(recipe.output);
+  return run && eval_of(*run) == source ? "" : source;
 }
 
 void evaluate(Program& program, TriedTask& tried, const Team& team, const AveragedModel& model,

@@ -10,10 +10,10 @@
 #include "decent/task/metrics.h"
 #include "decent/task/statistics.h"
 #include "decent/train/fingerprint.h"
-#include "decent/train/kept_statistics.h"
 #include "decent/train/methods.h"
 #include "decent/train/output_files.h"
 #include "decent/train/recipe_names.h"
+#include "decent/train/run_recipe.h"
 #include "decent/train/updates.h"
 
 namespace decent {
@@ -87,10 +87,13 @@ void agree_on_setup(Program& program, Purpose purpose,
   });
 }
 
-ResumingRun resuming_run(const Program& program, const Run& run) {
+ResumingRun resuming_run(const Run& run, int workers) {
+  const ParallelRecipe& parallel = run.task.recipe.parallel;
   return {.facts = facts_of(run),
-          .workers = program.launch.world_size,
-          .methods = recipe_names().methods};
+          .workers = workers,
+          .methods = recipe_names().methods,
+          .copies_alike = parallel_method(parallel.method).copies_alike,
+          .needs_near_copies = needs_near_copies(parallel)};
 }
 
 }  // namespace
@@ -167,23 +170,21 @@ ResumeContext resume_context(Program& program, const Team& team, const Task& tas
           .higher_is_better = keeps_highest(task.recipe.checkpoint)};
 }
 
-std::optional<StartingPoint> find_start(Program& program, const Team& team, Run& run) {
-  const ParallelRecipe& parallel = run.task.recipe.parallel;
-  std::optional<StartingPoint> start =
-      find_start(resume_context(program, team, run.task),
-                 Resuming{.choice = *program.flags.resume,
-                          .run_id = program.session,
-                          .run = resuming_run(program, run),
-                          .copies_alike = parallel_method(parallel.method).copies_alike});
-  if (!start) return std::nullopt;
-  const Manifest& manifest = start->checkpoint.manifest;
+std::optional<RunStart> find_start(Program& program, const Team& team, Run& run) {
+  std::optional<StartingPoint> found =
+      find_start(resume_context(program, team, run.task), {.choice = *program.flags.resume,
+                                                           .run_id = program.session,
+                                                           .run = resuming_run(run, team.size())});
+  if (!found) return std::nullopt;
+  const Manifest& manifest = found->checkpoint.manifest;
   team.agree("plan", [&] {
     const ResumePoint point{.step = manifest.step, .position = {manifest.epoch, manifest.consumed}};
     run.plan = make_plan(run.task, program.launch, team.membership(), point);
   });
-  if (needs_near_copies(parallel) && !start->from_average)
-    start->exchange_changes = exchange_changes(manifest, resuming_run(program, run));
-  return start;
+  const ResumingRun now = resuming_run(run, team.size());
+  auto warning = run.plan.rules.restore(manifest, now.facts);
+  Beginning beginning = beginning_of(found->checkpoint, now);
+  return RunStart{std::move(*found), std::move(beginning), std::move(warning)};
 }
 
 }  // namespace decent

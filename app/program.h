@@ -65,8 +65,15 @@ TriedTask prepare_task_together(Program& program, Purpose purpose);
 /// What resuming knows of the run of `task`, which must outlive it.
 ResumeContext resume_context(Program& program, const Team& team, const Task& task);
 
-/// Finds the checkpoint of --resume, and plans `run` anew from there; nothing where `auto` finds
-/// none. Collective. Throws SharedError.
-std::optional<StartingPoint> find_start(Program& program, const Team& team, Run& run);
+/// Where a run resumes.
+struct RunStart {
+  StartingPoint point;
+  Beginning beginning;
+  std::optional<std::string> warning;  // see EvaluationRules::restore
+};
+
+/// Finds the checkpoint of --resume, plans `run` anew from there, and decides what its workers
+/// begin with; nothing where `auto` finds no checkpoint. Collective. Throws SharedError.
+std::optional<RunStart> find_start(Program& program, const Team& team, Run& run);
 
 }  // namespace decent

@@ -2,14 +2,11 @@
 
 #include "commands.h"
 #include "decent/checkpoint/facts.h"
-#include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/run_output.h"
 #include "decent/train/announcements.h"
-#include "decent/train/evaluation/evaluation_rules.h"
-#include "decent/train/fingerprint.h"
-#include "decent/train/recipe_names.h"
+#include "decent/train/run_recipe.h"
 
 namespace decent {
 namespace {
@@ -26,19 +23,12 @@ namespace {
                                            "'; go on with --resume auto");
 }
 
-const FoundCheckpoint* found_by(const std::optional<StartingPoint>& start) {
-  return start ? &start->checkpoint : nullptr;
-}
-
-// Of the run that would resume from `start`: that one's, where train.stop ends the run with it.
-std::int64_t last_step_of(const Run& run, const FoundCheckpoint* start) {
-  EvaluationRules rules(run.task.recipe, nullptr);
-  if (start) rules.restore(start->manifest, facts_of(run));
-  return rules.stops() ? start->manifest.step : run.plan.total_steps;
+const FoundCheckpoint* found_by(const std::optional<RunStart>& start) {
+  return start ? &start->point.checkpoint : nullptr;
 }
 
 // Makes the output folder that of this run, and the trainer, up to its first step.
-void begin(Program& program, const Team& team, Run run, std::optional<StartingPoint> start) {
+void begin(Program& program, const Team& team, Run run, std::optional<RunStart> start) {
   Log& log = *program.log;
   const bool resumes = program.flags.resume.has_value();
   const RunOutput output = open_output(resume_context(program, team, run.task),
@@ -47,8 +37,8 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
                                         .goes_back = resumes && *program.flags.resume != "auto"});
   std::vector<std::string> lines;
   if (start) {
-    lines = resume_lines(*start, run.plan.total_steps, program.launch.world_size);
-    const Manifest& manifest = start->checkpoint.manifest;
+    lines = resume_lines(start->point, start->beginning, run.plan.total_steps);
+    const Manifest& manifest = start->point.checkpoint.manifest;
     if (auto line = changed_rates(value_of(manifest.facts, kRatesTopic), run.plan.rates,
                                   manifest.step, run.plan.total_steps))
       lines.push_back(*line);
@@ -56,7 +46,7 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
   TrainerOptions options{.launch = program.launch,
-                         .run_id = start ? start->run_id : program.session,
+                         .run_id = start ? start->point.run_id : program.session,
                          .leaders = output.leaders,
                          .check_folder = [&program] {
                            if (program.lock) program.lock->check();
@@ -65,21 +55,19 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   program.training = program.trainer.get();
   for (const std::string& line : lines) log.info(line);
   if (start) {
-    program.trainer->resume_from(start->checkpoint, {.in_output = output.holds_checkpoint,
-                                                     .from_average = start->from_average,
-                                                     .averages = !start->exchange_changes.empty()});
+    if (start->warning) log.warn(*start->warning);
+    program.trainer->resume_from(start->point.checkpoint, {.begin = start->beginning.with,
+                                                           .in_output = output.holds_checkpoint});
   }
   announce_run(log, program.trainer->run(), program.trainer->size());
 }
 
-// Whether the run in the output folder was to end early by the same rule.
-bool has_same_stop(const Recipe& recipe) {
-  try {
-    const Recipe earlier = load_recipe(RunFolder(recipe.output).recipe(), {}, recipe_names());
-    return earlier.train.stop == recipe.train.stop;
-  } catch (const UserError&) {
-    return false;  // nothing of it can be told
-  }
+// Where the run comes to its end, which may be where it resumes.
+PlannedEnd end_of(const Run& run) {
+  const Recipe& recipe = run.task.recipe;
+  const auto earlier = recipe_of_run(recipe.output);
+  return {.step = run.plan.rules.stops() ? run.plan.first_step : run.plan.total_steps,
+          .same_stop = earlier && earlier->train.stop == recipe.train.stop};
 }
 
 }  // namespace
@@ -93,11 +81,10 @@ void train(Program& program) {
   }
   const RunFolder folder(run.task.recipe.output);
   lock_output(program, folder.path(), /*for_new_run=*/!program.flags.resume);
-  std::optional<StartingPoint> start;
+  std::optional<RunStart> start;
   if (program.flags.resume) start = find_start(program, team, run);
-  if (program.flags.resume && is_complete(resume_context(program, team, run.task), found_by(start),
-                                          {.step = last_step_of(run, found_by(start)),
-                                           .same_stop = has_same_stop(run.task.recipe)})) {
+  if (program.flags.resume &&
+      is_complete(resume_context(program, team, run.task), found_by(start), end_of(run))) {
     tidy_checkpoints(resume_context(program, team, run.task));
     return;
   }

@@ -20,6 +20,7 @@
 #include <set>
 
 #include "../unit/comm/workers.h"
+#include "decent/core/membership.h"
 #include "decent/parallel/decentralized_parameters.h"
 #include "decent/parallel/device_kernels.h"
 #include "records.h"

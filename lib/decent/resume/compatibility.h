@@ -14,6 +14,8 @@ struct ResumingRun {
   Facts facts;
   int workers = 1;
   std::vector<config::MethodName> methods;  // all values of parallel.method
+  bool copies_alike = false;       // all workers have the same parameters and optimizer states
+  bool needs_near_copies = false;  // its exchange works only between weights that are near
 };
 
 /// Compares a checkpoint's facts with those of the run. Throws UserError naming what must be the

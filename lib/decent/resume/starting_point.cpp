@@ -64,38 +64,40 @@ std::optional<StartingPoint> find_start(const ResumeContext& context, const Resu
   start.run_id = agree_on_run(context, start.checkpoint, resuming.run_id);
   context.team.agree(
       "resume", [&] { start.changes = check_can_resume(start.checkpoint.manifest, resuming.run); });
-  const Manifest& manifest = start.checkpoint.manifest;
-  const int workers = resuming.run.workers;
-  const bool each_its_own = start.checkpoint.whole() && manifest.world_size == workers;
-  start.becomes_alike =
-      each_its_own && workers > 1 && resuming.copies_alike && !manifest.copies_alike();
-  start.from_average = !each_its_own || start.becomes_alike;
   return start;
 }
 
-std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t total_steps,
-                                      int workers) {
-  const Manifest& manifest = start.checkpoint.manifest;
-  std::vector<std::string> lines;
-  lines.push_back("resuming from '" + start.checkpoint.folder.string() + "', after step " +
-                  std::to_string(manifest.step) + " of " + std::to_string(total_steps));
-  if (manifest.world_size != workers) {
-    lines.push_back("the checkpoint is of " + counted(manifest.world_size, "worker") +
-                    ", this run has " + std::to_string(workers) +
-                    ": all of them start from the average of the replicas and optimizer states");
+Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now) {
+  const Manifest& manifest = checkpoint.manifest;
+  if (manifest.world_size != now.workers) {
+    return {BeginWith::average_of_replicas,
+            "the checkpoint is of " + counted(manifest.world_size, "worker") + ", this run has " +
+                std::to_string(now.workers) +
+                ": all of them start from the average of the replicas and optimizer states"};
   }
+  // The search has told which replicas are missing.
+  if (!checkpoint.whole()) return {BeginWith::average_of_replicas};
+  if (now.workers > 1 && now.copies_alike && !manifest.copies_alike()) {
+    return {BeginWith::average_of_replicas,
+            "all workers start from the average of the replicas and optimizer states: from now on "
+            "their copies are alike"};
+  }
+  if (!now.needs_near_copies) return {};
+  const std::vector<std::string> changes = exchange_changes(manifest, now);
+  if (changes.empty()) return {};
+  return {BeginWith::average_of_weights,
+          "all workers start from the average of their weights: the exchange works only between "
+          "weights that are near, and these have changed: " +
+              join(changes)};
+}
+
+std::vector<std::string> resume_lines(const StartingPoint& start, const Beginning& beginning,
+                                      std::int64_t total_steps) {
+  std::vector<std::string> lines = {
+      "resuming from '" + start.checkpoint.folder.string() + "', after step " +
+      std::to_string(start.checkpoint.manifest.step) + " of " + std::to_string(total_steps)};
   for (const std::string& change : start.changes) lines.push_back("changed since: " + change);
-  if (start.becomes_alike) {
-    lines.emplace_back(
-        "all workers start from the average of the replicas and optimizer states: from now on "
-        "their copies are alike");
-  }
-  if (!start.exchange_changes.empty()) {
-    lines.push_back(
-        "all workers start from the average of their weights: the exchange works only between "
-        "weights that are near, and these have changed: " +
-        join(start.exchange_changes));
-  }
+  if (!beginning.why.empty()) lines.push_back(beginning.why);
   return lines;
 }
 

@@ -18,18 +18,25 @@ namespace decent {
 std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
                                                const std::string& choice, bool must_find);
 
+/// What the workers of a run that resumes begin with.
+enum class BeginWith {
+  own,                  // each with its own replica
+  average_of_replicas,  // all with the average of the replicas and of their optimizer states
+  average_of_weights,   // all with the average of their weights, each with its own optimizer state
+};
+
+struct Beginning {
+  BeginWith with = BeginWith::own;
+  std::string why = {};  // a line for the user; empty: nothing to tell
+};
+
+/// Decides it. `now`: of the run as it was planned from the checkpoint on.
+Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now);
+
 struct StartingPoint {
   FoundCheckpoint checkpoint;
   std::string run_id;                // of the run that resumes from it
   std::vector<std::string> changes;  // see check_can_resume
-  /// All workers start from the average of the replicas and optimizer states, because there are not
-  /// as many as the run has workers or because of `becomes_alike`.
-  bool from_average = false;
-  /// The workers had parameters and optimizer states of their own, and will have the same.
-  bool becomes_alike = false;
-  /// Of a run whose exchange needs near copies: see exchange_changes. Where there are any, it
-  /// begins with the average of all workers.
-  std::vector<std::string> exchange_changes = {};
 };
 
 /// What is to resume.
@@ -37,7 +44,6 @@ struct Resuming {
   std::string choice;  // --resume: "auto" or a folder
   std::string run_id;  // where a new run begins with the checkpoint
   ResumingRun run;
-  bool copies_alike = false;  // all its workers have the same parameters and optimizer states
 };
 
 /// Finds the checkpoint to resume from; nothing where `auto` finds none. Collective. Throws
@@ -45,9 +51,9 @@ struct Resuming {
 /// than the checkpoint's.
 std::optional<StartingPoint> find_start(const ResumeContext& context, const Resuming& resuming);
 
-/// For the user: which step of how many the run resumes after, on how many workers, and what has
-/// changed.
-std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t total_steps,
-                                      int workers);
+/// For the user: which step of how many the run resumes after, what has changed, and what its
+/// workers begin with.
+std::vector<std::string> resume_lines(const StartingPoint& start, const Beginning& beginning,
+                                      std::int64_t total_steps);
 
 }  // namespace decent

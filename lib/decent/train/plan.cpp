@@ -52,6 +52,7 @@ Plan make_plan(const Task& task, const Launch& launch, const Membership& workers
             .resumes = from.has_value()};
   plan.total_steps = total_steps(task.recipe.train, *plan.sampler);
   plan.rates = learning_rates_of(task.recipe, launch.world_size, plan.total_steps);
+  plan.rules = EvaluationRules(task.recipe, plan.rates.plateau);
   return plan;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 // What this worker does in which step of a run: whom it meets, which samples it takes, at what rate
-// it learns.
+// it learns, and what evaluations change of it.
 
 #include <cstdint>
 #include <memory>
@@ -12,6 +12,7 @@
 #include "decent/data/sampler.h"
 #include "decent/task/task.h"
 #include "decent/topology/topology.h"
+#include "decent/train/evaluation/evaluation_rules.h"
 #include "decent/train/learning_rates.h"
 
 namespace decent {
@@ -28,6 +29,7 @@ struct Plan {
   std::vector<int> machines = {};  // Launch::machines
   std::unique_ptr<Sampler> sampler;
   LearningRates rates;
+  EvaluationRules rules = {};
   std::int64_t first_step = 0;   // updates done before it
   std::int64_t total_steps = 0;  // updates of the whole run
   bool resumes = false;          // from a checkpoint, which may be of step 0

@@ -50,7 +50,6 @@ Trainer::Trainer(Run run, Team team, Log& log, TrainerOptions options)
       check_folder_(options.check_folder),
       evaluations_(run_.task.eval ? Cadence::of(run_.task.recipe.eval) : Cadence{}),
       saves_(Cadence::of(run_.task.recipe.checkpoint)),
-      rules_(run_.task.recipe, run_.plan.rates.plateau),
       loss_watch_(run_.trial.untrained_loss),
       meter_(
           team_.communicator(), [this](const TrainMetrics& metrics) { show(metrics); },
@@ -112,13 +111,13 @@ RunSize Trainer::size() const {
 void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) {
   control_.report(Operation::loading);
   const NamedTensors targets = state();
-  load_state(found, *team_.communicator(), run_.task, targets, options.from_average);
-  if (const auto again = rules_.restore(found.manifest, facts_of(run_))) log_.warn(*again);
+  load_state(found, *team_.communicator(), run_.task, targets,
+             options.begin == BeginWith::average_of_replicas);
   parallel_->resume_from(found.manifest.step, targets);
   control_.resume_from(found.manifest.step);
   if (options.in_output) checkpointer_->note_existing(found.manifest.step);
   is_evaluated_first_ = found.manifest.evaluation_pending;
-  if (!options.averages) return;
+  if (options.begin != BeginWith::average_of_weights) return;
   control_.report(Operation::averaging);
   parallel_->global_avg(/*will_revert=*/false);
 }
@@ -129,7 +128,7 @@ TrainingEnd Trainer::train() {
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
   // A stop that ended an evaluation is one before the next step, even where there would be none.
   bool stops = !evaluate_first();
-  while (stops || (step() < run_.plan.total_steps && !rules_.stops())) {
+  while (stops || (step() < run_.plan.total_steps && !rules().stops())) {
     checkpointer_->check();
     if (!control_.begin_step(step() + 1)) {
       forward_->settle();
@@ -267,7 +266,7 @@ void Trainer::save(bool in_background) {
                                   .epoch = position.epoch,
                                   .consumed = position.consumed,
                                   .epochs_done = epoch(),
-                                  .evaluations = rules_.state()};
+                                  .evaluations = rules().state()};
   if (is_evaluated()) {
     progress.metrics = figures_of(*last_evaluation_);
   } else {
@@ -300,7 +299,7 @@ bool Trainer::evaluate_first() {
   if (!run_.plan.resumes) return !is_evaluation_due() || evaluate();
   if (!is_evaluated_first_) return true;
   if (evaluator_) return evaluate();
-  if (is_saved()) checkpointer_->note_evaluation({}, rules_.state());  // data.eval is gone
+  if (is_saved()) checkpointer_->note_evaluation({}, rules().state());  // data.eval is gone
   return true;
 }
 
@@ -309,7 +308,7 @@ bool Trainer::evaluate_first() {
 bool Trainer::save_and_evaluate() {
   if (saves_.is_due(step(), run_.plan)) save(/*in_background=*/true);
   if (is_evaluation_due() && !evaluate()) return false;
-  if (rules_.stops() && saves_.is_on() && !is_saved()) save(/*in_background=*/true);
+  if (rules().stops() && saves_.is_on() && !is_saved()) save(/*in_background=*/true);
   return true;
 }
 
@@ -342,14 +341,14 @@ void Trainer::note(const EvalMetrics& evaluation) {
   if (reporter_) reporter_->evaluation(evaluation);
   const bool had_line = has_train_line();
   // A longer run has no evaluation where this one happens to end.
-  if (evaluations_.recurs(step(), run_.plan)) rules_.saw(evaluation);
-  if (const std::string news = rules_.take_news(); !news.empty()) log_.info(news);
-  if (rules_.stops() && !had_line && has_train_line()) begin_train_line();
+  if (evaluations_.recurs(step(), run_.plan)) rules().saw(evaluation);
+  if (const std::string news = rules().take_news(); !news.empty()) log_.info(news);
+  if (rules().stops() && !had_line && has_train_line()) begin_train_line();
   data_warnings_.tell(team_, run_.task);
   if (!is_saved()) return;
   meter_.finish_line(/*wait=*/true);  // on disk before the checkpoint counts as evaluated
   control_.report(Operation::saving);
-  checkpointer_->note_evaluation(figures_of(*last_evaluation_), rules_.state());
+  checkpointer_->note_evaluation(figures_of(*last_evaluation_), rules().state());
 }
 
 void Trainer::finish() {
@@ -358,7 +357,7 @@ void Trainer::finish() {
   team_.agree("finite", [this] { finite_->check_trained(*run_.task.model, step()); });
   const RunEnd end{
       .step = step(),
-      .stopped_early = rules_.stops() ? rules_.stop_text() : "",
+      .stopped_early = rules().stops() ? rules().stop_text() : "",
       .files = export_models({.team = team_,
                               .recipe = run_.task.recipe,
                               .log = log_,

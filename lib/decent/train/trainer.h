@@ -24,13 +24,12 @@
 #include "decent/report/run_folder.h"
 #include "decent/report/stop_time.h"
 #include "decent/report/wrap_watch.h"
-#include "decent/resume/checkpoint_search.h"
 #include "decent/resume/checkpointer.h"
+#include "decent/resume/starting_point.h"
 #include "decent/task/finite_check.h"
 #include "decent/train/announcements.h"
 #include "decent/train/cadence.h"
 #include "decent/train/data_warnings.h"
-#include "decent/train/evaluation/evaluation_rules.h"
 #include "decent/train/evaluation/evaluator.h"
 #include "decent/train/forward/training_forward.h"
 #include "decent/train/run.h"
@@ -51,12 +50,9 @@ struct TrainerOptions {
 };
 
 struct ResumeOptions {
+  BeginWith begin = BeginWith::own;
   /// The checkpoint is that of its step in the output folder, on all workers.
   bool in_output = false;
-  /// All workers begin with the average of the replicas and optimizer states.
-  bool from_average = false;
-  /// All workers begin with the average of their weights, each with its own optimizer state.
-  bool averages = false;
 };
 
 class Trainer {
@@ -94,6 +90,8 @@ class Trainer {
  private:
   std::int64_t step() const { return parallel_->step(); }
   double epoch() const { return run_.plan.sampler->epochs_done(step()); }
+  EvaluationRules& rules() { return run_.plan.rules; }
+  const EvaluationRules& rules() const { return run_.plan.rules; }
   bool is_saved() const { return checkpointer_->last_step() == step(); }
   bool is_evaluated() const { return last_evaluation_ && last_evaluation_->step == step(); }
 
@@ -105,7 +103,7 @@ class Trainer {
   void show(const TrainMetrics& metrics);
   NamedTensors state() const;
   bool has_train_line() const;
-  bool is_last_step() const { return step() == run_.plan.total_steps || rules_.stops(); }
+  bool is_last_step() const { return step() == run_.plan.total_steps || rules().stops(); }
   StepFacts facts_of_step();
   void begin_train_line();
   void complete(const RunEnd& end);
@@ -135,7 +133,6 @@ class Trainer {
   Cadence evaluations_;
   Cadence saves_;
   std::unique_ptr<Checkpointer> checkpointer_;
-  EvaluationRules rules_;
   StopTime stop_time_{0};
   LossWatch loss_watch_;
   WrapWatch wrap_watch_;

@@ -26,13 +26,12 @@ using testing::save_checkpoint;
 using testing::TemporaryFolder;
 
 struct Start {
-  bool from_average = false;
-  bool becomes_alike = false;
+  BeginWith with = BeginWith::own;
   std::vector<std::string> lines;
 };
 
 // Of two workers that resume the only checkpoint in `output`.
-Start start_in(const std::filesystem::path& output, const std::string& method) {
+Start start_in(const std::filesystem::path& output, const std::string& method, bool near) {
   Start start;
   testing::run_worlds(2, [&](World& world) {
     const int rank = world.launch().rank;
@@ -40,16 +39,16 @@ Start start_in(const std::filesystem::path& output, const std::string& method) {
     recipe.output = output;
     recipe.checkpoint.allow_missing = true;
     Log log(rank, Verbosity::quiet);
-    const auto found = find_start(
-        {.team = testing::team_of(world), .recipe = recipe, .log = log},
-        {.choice = "auto",
-         .run_id = "fresh",
-         .run = {.facts = {{"parallel.method", method}}, .workers = 2, .methods = kMethods},
-         .copies_alike = method == "all_reduce"});
+    const ResumingRun run{.facts = {{"parallel.method", method}, {kRatesTopic, "constant"}},
+                          .workers = 2,
+                          .methods = kMethods,
+                          .copies_alike = method == "all_reduce",
+                          .needs_near_copies = near};
+    const auto found = find_start({.team = testing::team_of(world), .recipe = recipe, .log = log},
+                                  {.choice = "auto", .run_id = "fresh", .run = run});
     if (rank != 0) return;
-    start = {.from_average = found->from_average,
-             .becomes_alike = found->becomes_alike,
-             .lines = resume_lines(*found, 20, 2)};
+    const Beginning beginning = beginning_of(found->checkpoint, run);
+    start = {.with = beginning.with, .lines = resume_lines(*found, beginning, 20)};
   });
   return start;
 }
@@ -60,7 +59,9 @@ class StartingPointTest : public ::testing::Test {
   CheckpointFolder checkpoints() const {
     return CheckpointFolder(RunFolder(output()).checkpoints());
   }
-  Start start(const std::string& method) const { return start_in(output(), method); }
+  Start start(const std::string& method, bool near = false) const {
+    return start_in(output(), method, near);
+  }
 
  private:
   TemporaryFolder place_;
@@ -70,14 +71,13 @@ const auto kBecomeAlike = Contains(HasSubstr("from now on their copies are alike
 
 TEST_F(StartingPointTest, IsEachWorkersOwnReplica) {
   save_checkpoint(checkpoints(), 10, "a", 2);
-  EXPECT_FALSE(start("gossip").from_average);
+  EXPECT_EQ(start("gossip").with, BeginWith::own);
 }
 
 TEST_F(StartingPointTest, IsTheAverageWhereCopiesBecomeAlike) {
   save_checkpoint(checkpoints(), 10, "a", 2);
   const Start alike = start("all_reduce");
-  EXPECT_TRUE(alike.from_average);
-  EXPECT_TRUE(alike.becomes_alike);
+  EXPECT_EQ(alike.with, BeginWith::average_of_replicas);
   EXPECT_THAT(alike.lines, kBecomeAlike);
   EXPECT_THAT(alike.lines, Contains("changed since: parallel.method was gossip, is all_reduce"));
 }
@@ -85,7 +85,7 @@ TEST_F(StartingPointTest, IsTheAverageWhereCopiesBecomeAlike) {
 TEST_F(StartingPointTest, IsWhatWasSavedWhereCopiesWereAlike) {
   save_checkpoint(checkpoints(), 10, "a", 2, /*copies_alike=*/true);
   for (const std::string method : {"gossip", "all_reduce"}) {
-    EXPECT_FALSE(start(method).from_average) << method;
+    EXPECT_EQ(start(method).with, BeginWith::own) << method;
     EXPECT_THAT(start(method).lines, Not(kBecomeAlike));
   }
 }
@@ -94,7 +94,7 @@ TEST_F(StartingPointTest, IsWhatWasSavedWhereCopiesWereAlike) {
 TEST_F(StartingPointTest, IsTheAverageOfAnotherNumberOfReplicas) {
   save_checkpoint(checkpoints(), 10, "a", 3);
   const Start other = start("all_reduce");
-  EXPECT_TRUE(other.from_average);
+  EXPECT_EQ(other.with, BeginWith::average_of_replicas);
   EXPECT_THAT(other.lines, Contains(HasSubstr("the checkpoint is of 3 workers, this run has 2")));
   EXPECT_THAT(other.lines, Not(kBecomeAlike));
 }
@@ -102,7 +102,15 @@ TEST_F(StartingPointTest, IsTheAverageOfAnotherNumberOfReplicas) {
 TEST_F(StartingPointTest, IsTheAverageOfTheReplicasThatAreLeft) {
   save_checkpoint(checkpoints(), 10, "a", 2);
   std::filesystem::remove(checkpoints().path_of(10) / replica_file_name(1));
-  EXPECT_TRUE(start("gossip").from_average);
+  EXPECT_EQ(start("gossip").with, BeginWith::average_of_replicas);
+}
+
+// The checkpoint has no learning rates, so that copies are not known to be near.
+TEST_F(StartingPointTest, IsTheAverageOfWeightsWhereAnExchangeNeedsThemNear) {
+  save_checkpoint(checkpoints(), 10, "a", 2);
+  const Start near = start("gossip", /*near=*/true);
+  EXPECT_EQ(near.with, BeginWith::average_of_weights);
+  EXPECT_THAT(near.lines, Contains(HasSubstr("start from the average of their weights")));
 }
 
 }  // namespace

@@ -17,6 +17,8 @@ namespace decent {
 
 class EvaluationRules {
  public:
+  /// No rules.
+  EvaluationRules() = default;
   /// `plateau` may be null.
   EvaluationRules(const Recipe& recipe, std::shared_ptr<Plateau> plateau);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `normalize: auto` measured for a run, wherever the run keeps it.
+// The recipe that a run was made with, as the run keeps it.
 
 #include <filesystem>
 #include <optional>
@@ -7,6 +7,11 @@
 #include "decent/config/recipe.h"
 
 namespace decent {
+
+/// The recipe of the run in the output folder `output`, or of the run that saved `checkpoint`.
+/// Nothing where there is none that this program can read.
+std::optional<Recipe> recipe_of_run(const std::filesystem::path& output);
+std::optional<Recipe> recipe_of_checkpoint(const std::filesystem::path& checkpoint);
 
 /// The recipe with the numbers that a run of an older version, which kept none in data.json,
 /// measured for its `normalize: auto`: those of the recipe in `checkpoint`, or without one in the
