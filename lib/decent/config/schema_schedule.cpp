@@ -81,7 +81,8 @@ Table<ScheduleRecipe> make_schedule_table() {
            "Evaluations after a fall that never count as evaluations without improvement")
       .range(at_least(0));
   argument(table, "min_lr", &R::min_lr, "Lowest learning rate").range(at_least(0));
-  argument(table, "eps", &R::eps, "A fall by no more than this is left out").range(at_least(0));
+  argument(table, "eps", &R::eps, "A fall by no more than this number is not made")
+      .range(at_least(0));
   return table;
 }
 

@@ -55,8 +55,8 @@ std::vector<OptionKey> keys() {
       {.name = "separator",
        .type = text,
        .meaning = "The character between cells, or `tab`; auto: the one that a first line `sep=;` "
-                  "names, the tab in .tsv files, else the one of comma, tab, semicolon and bar "
-                  "that the first row has most of.",
+                  "names, the tab in .tsv files, else whichever of comma, tab, semicolon and bar "
+                  "is the most frequent in the first row.",
        .fallback = std::string("auto")},
       {.name = "decimal",
        .type = text,

@@ -170,7 +170,7 @@ std::vector<OptionKey> keys() {
        .scope = OptionScope::meaning},
       {.name = "ignore_index",
        .type = integer,
-       .meaning = "Value that pads y: the number that `model.ignore_index` has.",
+       .meaning = "Value that pads y; give the same number as for `model.ignore_index`.",
        .fallback = std::int64_t{-100},
        .scope = OptionScope::meaning}};
 }

@@ -223,7 +223,8 @@ std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
 DataFormat images_format() {
   OptionKey size = size_key(
       "n (a square) or [height, width]: all images are resized to this size, bilinear with "
-      "antialiasing; null: each keeps its own size, and transforms must bring all to one size.");
+      "antialiasing; null: each image keeps its own size, and transforms must bring all images to "
+      "one size.");
   size.fallback = kNull;
   size.scope = OptionScope::meaning;
   return {.name = "images",

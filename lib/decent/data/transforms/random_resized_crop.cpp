@@ -123,25 +123,23 @@ std::unique_ptr<SampleTransform> make(const Options& options) {
 }  // namespace
 
 Transform random_resized_crop_transform() {
-  return {
-      .name = "random_resized_crop",
-      .meaning = "A part of random area and proportion, resized.",
-      .keys = {size_key("n or [height, width]."),
-               {.name = "scale",
-                .type = OptionType::numbers,
-                .meaning = "Share of the image's area that is cut out, [least, most].",
-                .fallback = std::vector<double>{0.08, 1.0},
-                .at_least = 1e-6,
-                .at_most = 1},
-               {.name = "ratio",
-                .type = OptionType::numbers,
-                .meaning =
-                    "Ratio of the width to the height of the part that is cut out, [least, most].",
-                .fallback = std::vector<double>{3.0 / 4, 4.0 / 3},
-                .at_least = 1e-3,
-                .at_most = 1e3},
-               field_key()},
-      .make = make};
+  return {.name = "random_resized_crop",
+          .meaning = "A part of random area and proportion, resized.",
+          .keys = {size_key("n or [height, width]."),
+                   {.name = "scale",
+                    .type = OptionType::numbers,
+                    .meaning = "Share of the image's area that the crop keeps, [least, most].",
+                    .fallback = std::vector<double>{0.08, 1.0},
+                    .at_least = 1e-6,
+                    .at_most = 1},
+                   {.name = "ratio",
+                    .type = OptionType::numbers,
+                    .meaning = "Ratio of the crop's width to its height, [least, most].",
+                    .fallback = std::vector<double>{3.0 / 4, 4.0 / 3},
+                    .at_least = 1e-3,
+                    .at_most = 1e3},
+                   field_key()},
+          .make = make};
 }
 
 }  // namespace decent
