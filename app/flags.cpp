@@ -31,23 +31,23 @@ cxxopts::Options make_options() {
   options.add_options()
       ("config", "the recipe, a YAML file; RECIPE without the flag is the same", cxxopts::value<std::string>(), "FILE")
       ("workers", "start N workers on this machine, without a launcher", cxxopts::value<std::string>(), "N")
-      ("max-restarts", "with --workers: how often to go on by --resume auto after a worker was lost", cxxopts::value<std::string>(), "R")
+      ("max-restarts", "with --workers: resume from the newest checkpoint, at most R times, after a worker was lost", cxxopts::value<std::string>(), "R")
       ("set", "override one key of the recipe; VALUE is YAML; may repeat",
        cxxopts::value<std::vector<std::string>>(), "a.b=VALUE")
-      ("resume", "continue from a checkpoint: the newest whole one of the output folder, this one, or the newest of this run", cxxopts::value<std::string>(), "auto|DIR")
+      ("resume", "continue from a checkpoint: the newest whole one in the output folder (auto), the checkpoint DIR, or the newest one of the run DIR", cxxopts::value<std::string>(), "auto|DIR")
       ("eval-only", "evaluate the average of a checkpoint's replicas and exit")
-      ("checkpoint", "which checkpoint --eval-only, --predict and --export read: the newest, the best by checkpoint.keep_best, this one or the newest of this run, or the model file as it is", cxxopts::value<std::string>(), "auto|best|DIR|none")
+      ("checkpoint", "which checkpoint --eval-only, --predict and --export read: the newest one (auto), the best one by checkpoint.keep_best (best), the checkpoint DIR, or the newest one of the run DIR; none reads the model file as it is", cxxopts::value<std::string>(), "auto|best|DIR|none")
       ("predict", "write the averaged model's predictions for data.predict, " + prediction_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
       ("export", "write the averaged model, " + written_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
       ("dry-run", "check everything without training, print a summary and exit")
       ("report", "show a finished or living run as a web page, or compare several",
        cxxopts::value<std::vector<std::string>>(), "DIR..")
-      ("out", "with --report: the page", cxxopts::value<std::string>(), "FILE.html")
-      ("serve", "with --report: show the page on this machine's port, with new figures as they come", cxxopts::value<std::string>(), "PORT")
+      ("out", "with --report: write the page to this file", cxxopts::value<std::string>(), "FILE.html")
+      ("serve", "with --report: serve the page on this port of this machine, with new figures as they come", cxxopts::value<std::string>(), "PORT")
       ("print-config", "print the resolved recipe as YAML and exit")
-      ("quiet", "only warnings and errors")
-      ("verbose", "who meets whom in each phase, every tensor of an .onnx or .pt2 file, and stack traces of "
-                  "bugs")
+      ("quiet", "print only warnings and errors")
+      ("verbose", "also print who averages with whom in each phase, every tensor of an .onnx or .pt2 file, and "
+                  "stack traces of bugs")
       ("version", "print the version and exit")
       ("h,help", "print this and exit");
   // clang-format on
@@ -306,12 +306,12 @@ std::vector<std::string> arguments_of(const Flags& flags) {
 
 std::string help_text() {
   return make_options().help() +
-         "\nExample: four workers on this machine, by themselves and by a launcher\n"
+         "\nExample: four workers on this machine, without and with a launcher\n"
          "  decent-train configs/digits.yaml --workers 4 --set train.epochs=5\n"
          "  torchrun --nproc-per-node 4 decent-train --config configs/digits.yaml\n"
          "\nA page that compares two runs\n"
          "  decent-train --report runs/digits runs/digits-ring --out compare.html\n"
-         "\nA .pt model is a program and can run code when it is loaded, also by --dry-run: use\n"
+         "\nA .pt model is a program and can run code when it is loaded, even with --dry-run: use\n"
          "only models that you trust. An .onnx or .pt2 model and model.weights are data: loading\n"
          "them runs no code.\n"
          "\nEvery key of a recipe: docs/recipe.md    How it works: docs/architecture.md\n";

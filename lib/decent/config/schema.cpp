@@ -25,14 +25,16 @@ Table<ModelRecipe> make_model_table() {
       .doc("Model file: `.pt` (TorchScript), `.onnx` or `.pt2` (torch.export).");
   table.key("inputs", &R::inputs)
       .doc("Data fields in the order of forward's arguments, or `{input name: field}`.");
-  table.key("target", &R::target).changes_measure().doc("Data field that the loss compares with.");
+  table.key("target", &R::target)
+      .changes_measure()
+      .doc("Data field that the loss compares the output with.");
   table.key("output", &R::output)
       .changes_measure()
-      .doc("Which output of the model, by name or index, where there are several.");
+      .doc("Which output of the model to use, by name or index, if it has several.");
   table.key("loss", &R::loss)
       .changes_measure()
       .one_of(&Names::losses)
-      .doc("Loss; with `output` the model's forward returns it.");
+      .doc("Loss function; with `output`, the model's forward returns the loss itself.");
   table.key("label_smoothing", &R::label_smoothing)
       .changes_measure()
       .range(within(0, 1))
@@ -46,25 +48,29 @@ Table<ModelRecipe> make_model_table() {
   table.key("loss_weights", &R::loss_weights)
       .changes_measure()
       .range(at_least(0))
-      .doc("A weight for each class, of cross_entropy, nll and focal; null: all alike.");
+      .doc(
+          "Weight of each class in cross_entropy, nll and focal; null: all classes weigh the "
+          "same.");
   table.key("focal_gamma", &R::focal_gamma)
       .changes_measure()
       .range(at_least(0))
-      .doc("How much less focal counts what is right already; at 0 it is cross_entropy.");
+      .doc(
+          "How strongly focal plays down targets that the model already predicts well; 0 makes it "
+          "cross_entropy.");
   table.key("memory_format", &R::memory_format)
       .doc("Memory layout of images in parameters and inputs.");
   table.key("weights", &R::weights)
       .may_differ()
       .on_resume(silent)
       .doc(
-          "File of weights to start from: `.safetensors`, or `.pt`, `.pth`, `.bin` of `torch.save` "
-          "or `torch.jit.save`. Nothing of it is run.");
+          "File of weights to start from: `.safetensors`, or `.pt`, `.pth`, `.bin` written by "
+          "`torch.save` or `torch.jit.save`. No code in it is run.");
   table.key("weights_ignore", &R::weights_ignore)
       .doc(
-          "Globs over tensors that are not taken from the file of weights, by the model's names: "
-          "they stay as the model has them.");
+          "Globs over the model's tensor names. Matching tensors are not taken from the file of "
+          "weights; they keep the values of the model's own file.");
   table.key("weights_rename", &R::weights_rename)
-      .doc("What names in the file of weights begin with, and what takes its place.");
+      .doc("Beginnings of names in the file of weights, and what replaces each of them.");
   table.key("freeze", &R::freeze)
       .shapes_exchange()  // what else is in a bucket moves where it is cut into slices
       .doc("Globs over parameters that do not train.");
@@ -74,7 +80,9 @@ Table<ModelRecipe> make_model_table() {
           "Globs over tensors of an `.onnx` file that train although its import took them for "
           "constants.");
   table.key("freeze_statistics", &R::freeze_statistics)
-      .doc("Batch norm whose parameters do not train keeps its running statistics, and uses them.");
+      .doc(
+          "Batch norms whose parameters are frozen keep their running statistics and normalize by "
+          "them in training.");
   table.key("export_mode", &R::export_mode)
       .on_resume(silent)
       .doc(
@@ -84,12 +92,12 @@ Table<ModelRecipe> make_model_table() {
       .may_differ()
       .on_resume(silent)
       .doc(
-          "Where the model runs; `auto`: a GPU where every worker of the machine has one of its "
+          "Where the model runs; `auto`: a GPU if every worker of the machine can have one of its "
           "own, else the CPU.");
   table.key("fast_math", &R::fast_math)
       .doc(
-          "On a GPU: float32 products, convolutions and RNNs in TF32, and the fastest of cuDNN's "
-          "algorithms, which it tries out.");
+          "On a GPU: compute float32 matrix products, convolutions and RNNs in TF32, and let cuDNN "
+          "try its algorithms and take the fastest.");
   return table;
 }
 
@@ -122,16 +130,20 @@ Table<DataRecipe> make_data_table() {
       .range(within(0, 1024))
       .may_differ()
       .on_resume(silent)
-      .doc("Batches read ahead.");
+      .doc("Number of batches that are read ahead.");
   table.key("threads", &R::threads)
       .range(within(1, 256))
       .may_differ()
       .on_resume(silent)
       .doc("Threads of each worker that read, decode and transform batches.");
   table.key("on_error", &R::on_error)
-      .doc("What a sample that cannot be read does: `fail` ends the run, `skip` leaves it out.");
+      .doc(
+          "What happens when a sample cannot be read: `fail` ends the run, `skip` leaves the "
+          "sample out.");
   table.key("transforms", &R::transforms)
-      .doc("What happens to each sample before it is put into a batch, in this order.");
+      .doc(
+          "Transforms that are applied to each sample, in this order, before samples are put into "
+          "a batch.");
   table.key("export_transforms", &R::export_transforms)
       .doc(
           "Store `normalize` in model.pt: inputs are normalized first, and outputs are brought "
@@ -144,19 +156,18 @@ Table<TrainRecipe> make_train_table() {
   Table<R> table;
   table.key("epochs", &R::epochs)
       .range(at_least(1))
-      .doc("Passes over the training data; where steps is null too: 1.");
+      .doc("Passes over the training data; null: 1, unless steps is given.");
   table.key("steps", &R::steps)
       .range(at_least(1))
-      .doc("Updates, over as many epochs as needed; wins over epochs.");
+      .doc("Number of updates, over as many epochs as needed; if it is given, epochs is not used.");
   table.key("grad_accumulation", &R::grad_accumulation)
       .range(at_least(1))
       .on_resume(same)
       .doc("Micro-batches per update.");
   table.key("stop", &R::stop)
       .doc(
-          "End the run after an evaluation that is the `patience`-th in a row whose `metric` is "
-          "not "
-          "better than the best by more than `min_delta`; null: never.");
+          "End the run after `patience` evaluations in a row whose `metric` is not better than the "
+          "best by more than `min_delta`; null: never.");
   return table;
 }
 
@@ -164,13 +175,15 @@ Table<StopRecipe> make_stop_table() {
   Table<StopRecipe> table;
   table.key("metric", &StopRecipe::metric)
       .one_of(&Names::metrics)
-      .doc("The metric of evaluations that must improve.");
+      .doc("The evaluation metric that must improve.");
   table.key("patience", &StopRecipe::patience)
       .range(at_least(1))
-      .doc("Evaluations in a row without improvement after which the run ends.");
+      .doc("End the run after this many evaluations in a row without improvement.");
   table.key("min_delta", &StopRecipe::min_delta)
       .range(at_least(0))
-      .doc("How much better than the best an improvement is, at least.");
+      .doc(
+          "A value counts as an improvement if it is better than the best so far by more than "
+          "this.");
   return table;
 }
 
@@ -211,9 +224,9 @@ Table<OptimizerRecipe> make_optimizer_table() {
       })
       .on_resume(same)
       .doc("The update rule.");
-  table.key("lr", &R::lr).range(above(0)).doc("Learning rate at its peak.");
+  table.key("lr", &R::lr).range(above(0)).doc("Peak learning rate.");
   table.key("lr_scaling", &R::lr_scaling)
-      .doc("`sqrt`: lr times the square root of the number of workers, before the schedule.");
+      .doc("`sqrt`: multiply lr by the square root of the number of workers, before the schedule.");
   table.key("betas", &R::betas)
       .range(from_to_below(0, 1))
       .doc("Decay of the two running means" + optimizers_with("betas") +
@@ -240,12 +253,12 @@ Table<OptimizerRecipe> make_optimizer_table() {
   table.key("ema", &R::ema)
       .range(from_to_below(0, 1))
       .doc(
-          "Decay of an exponential moving average of the weights, which evaluations and exports "
-          "take in their place; null: none.");
+          "Decay of an exponential moving average of the weights; evaluations and exports use this "
+          "average instead of the weights. null: none.");
   table.key("param_groups", &R::param_groups)
       .shapes_exchange()
       .doc(
-          "Groups of parameters with their own settings, the first match wins; with none given, "
+          "Groups of parameters with their own settings; the first match wins. Without any groups, "
           "tensors of fewer than 2 dimensions do not decay.");
   return table;
 }
@@ -279,7 +292,7 @@ Table<EvalRecipe> make_eval_table() {
   table.key("at_start", &R::at_start).doc("Evaluate before the first update.");
   table.key("metrics", &R::metrics)
       .one_of(&Names::metrics)
-      .doc("What is measured; null: loss, and accuracy for classification losses.");
+      .doc("Metrics to measure; null: loss, and accuracy for classification losses.");
   return table;
 }
 
@@ -292,14 +305,14 @@ Table<CheckpointRecipe> make_checkpoint_table() {
   table.key("every_epochs", &R::every_epochs)
       .range(at_least(1))
       .doc("Save a checkpoint every N epochs; null turns this off.");
-  table.key("keep", &R::keep).range(at_least(1)).doc("How many are kept.");
+  table.key("keep", &R::keep).range(at_least(1)).doc("Number of latest checkpoints to keep.");
   table.key("keep_best", &R::keep_best)
       .one_of(&Names::metrics)
-      .doc("Also keep the best by this metric of the evaluation.");
-  table.key("background", &R::background).doc("Write while training goes on.");
+      .doc("Also keep the checkpoint that is the best by this evaluation metric.");
+  table.key("background", &R::background).doc("Write checkpoints while training goes on.");
   table.key("allow_missing", &R::allow_missing)
       .on_resume(silent)
-      .doc("Resume although replicas are missing.");
+      .doc("Resume even if replicas are missing.");
   return table;
 }
 

@@ -20,7 +20,9 @@ Table<HoldoutRecipe> make_holdout_table() {
       .range(at_least(0))
       .doc("Seed that selects the held-out samples, independent of the recipe's `seed`.");
   table.required("part", &HoldoutRecipe::part)
-      .doc("The samples of this source: those that are left for training, or those that are kept.");
+      .doc(
+          "Which of the samples this source has: those for training, or those kept for "
+          "evaluation.");
   return table;
 }
 
@@ -57,7 +59,7 @@ Table<ParamGroupRecipe> make_param_group_table() {
       .doc("Weight decay of the group; null: the optimizer's.");
   table.key("lr_scale", &ParamGroupRecipe::lr_scale)
       .range(at_least(0))
-      .doc("Factor of the learning rate; null: 1.");
+      .doc("Factor for the learning rate; null: 1.");
   return table;
 }
 
@@ -94,11 +96,13 @@ Table<SourceRecipe> source_table(const NamedOptions& format) {
       .doc("Format of the data; the other keys depend on it.");
   for (const OptionKey& key : format.keys)
     table.add_key(std::make_unique<OptionOf<R>>(key, &R::options));
-  table.key("limit", &R::limit).range(at_least(1)).doc("Only so many samples, the first ones.");
+  table.key("limit", &R::limit)
+      .range(at_least(1))
+      .doc("Use only the first N samples; null: all of them.");
   table.key("holdout", &R::holdout)
       .doc(
-          "Splits the samples that `limit` leaves: a source with `part: train`, another with "
-          "`part: eval`.");
+          "Split the samples that `limit` leaves between two sources, one with `part: train` and "
+          "one with `part: eval`.");
   return table;
 }
 

@@ -46,44 +46,45 @@ Table<ParallelRecipe> make_parallel_table() {
       .doc("Mixing strength: 0 keeps a worker's own weights, 1 takes the average.");
   table.key("grad_clip_norm", &R::grad_clip_norm)
       .range(at_least(0))
-      .doc("Gradients are clipped to this norm; 0 is off.");
+      .doc("Clip gradients to this norm; 0 turns clipping off.");
   table.key("grad_clip_scope", &R::grad_clip_scope)
       .doc("One norm over all parameters, or one per bucket.");
   table.key("update", &R::update)
       .doc(
           "When a bucket is updated; `auto`: inside backward unless the whole gradient is needed.");
   table.key("average_buffers", &R::average_buffers)
-      .doc("Floating-point buffers join the global average.");
+      .doc("Include floating-point buffers in the global average.");
   table.key("comm_dtype", &R::comm_dtype)
       .one_of(exchange_names)
       .shapes_exchange()
       .doc(
-          "How weights are exchanged: as they are, rounded, or as the last bits of their place on "
-          "a "
-          "grid that follows the learning rate.");
+          "How weights are sent: as they are (fp32), rounded (bf16), or as the last 2 or 4 bits of "
+          "their place on a grid that follows the learning rate (modulo2, modulo4).");
   table.key("comm_dtype_within", &R::comm_dtype_within)
       .one_of(exchange_names)
       .shapes_exchange()
       .doc(
-          "The same for edges whose members are all on one machine, with `gossip`; null: "
-          "comm_dtype.");
+          "The comm_dtype for edges whose members are all on one machine, with `gossip`; null: the "
+          "same as for other edges.");
   table.key("slices", &R::slices)
       .range(within(1, 65536))  // so that products with sizes of buckets fit 64 bits
       .shapes_exchange()
-      .doc("Parts of each bucket of which one is exchanged in a step, in turn.");
+      .doc(
+          "Number of parts that each bucket is cut into; each step exchanges one of them, in "
+          "turn.");
   table.key("modulo_range", &R::modulo_range)
       .range(above(0))
       .shapes_exchange()
       .doc(
-          "How far apart copies may be for modulo2 and modulo4, in learning rates; null: from "
-          "slices and topology.");
+          "How far apart the copies of a weight may be with modulo2 and modulo4, in learning "
+          "rates; null: follows from slices and topology.");
   table.key("link_mbit", &R::link_mbit)
       .range(above(0))
       .may_differ()
       .on_resume(silent)
       .doc(
-          "Speed of a worker's link in Mbit/s, for the time that a run and `--dry-run` say that "
-          "sending takes; changes nothing.");
+          "Speed of a worker's link in Mbit/s. A run and `--dry-run` use it only to say how long "
+          "sending takes.");
   table.key("backend", &R::backend)
       .may_differ()
       .on_resume(silent)
@@ -100,7 +101,9 @@ Table<ParallelRecipe> make_parallel_table() {
       .range(above(0))
       .may_differ()
       .on_resume(silent)
-      .doc("Seconds that a worker may stay in one operation of training; null: for ever.");
+      .doc(
+          "End the run when a worker has stayed in one operation of training for this many "
+          "seconds; null: never.");
   return table;
 }
 

@@ -22,57 +22,67 @@ Table<ScheduleRecipe> make_schedule_table() {
   table.key("name", &R::name)
       .one_of([](const Names&) { return schedule_names(); })
       .doc(
-          "Course of the learning rate, with the names and arguments of torch.optim.lr_scheduler.");
+          "Schedule of the learning rate, with the names and arguments of "
+          "torch.optim.lr_scheduler.");
   argument(table, "warmup_steps", &R::warmup_steps,
            "Updates over which the learning rate rises to its peak")
       .range(at_least(0));
   argument(table, "t_max", &R::t_max,
-           "Updates over which it falls; null: all updates after the warm-up")
+           "Updates over which the learning rate falls; null: all updates after the warm-up")
       .range(at_least(1));
-  argument(table, "eta_min", &R::eta_min, "Learning rate that it falls to").range(at_least(0));
-  argument(table, "warmup_decay", &R::warmup_decay, "Share of the peak at which the warm-up starts")
+  argument(table, "eta_min", &R::eta_min, "Learning rate at the end of the fall")
+      .range(at_least(0));
+  argument(table, "warmup_decay", &R::warmup_decay,
+           "Share of the peak learning rate at which the warm-up starts")
       .range(within(0, 1));
   argument(table, "start_factor", &R::start_factor, "Share of lr in the first update")
       .range(above_up_to(0, 1));
   argument(table, "end_factor", &R::end_factor, "Share of lr after total_iters updates")
       .range(within(0, 1));
   argument(table, "total_iters", &R::total_iters,
-           "Updates from one to the other; null: all updates")
+           "Updates from start_factor to end_factor; null: all updates")
       .range(at_least(1));
-  argument(table, "step_size", &R::step_size, "Updates after which gamma is applied")
+  argument(table, "step_size", &R::step_size, "Multiply the learning rate by gamma every N updates")
       .range(at_least(1));
-  argument(table, "gamma", &R::gamma, "Factor; null: 0.1 for step").range(above(0));
+  argument(table, "gamma", &R::gamma, "Factor for the learning rate; null: 0.1 for step")
+      .range(above(0));
   argument(table, "total_steps", &R::total_steps, "Updates of the cycle; null: all updates")
       .range(at_least(1));
-  argument(table, "pct_start", &R::pct_start, "Share of the cycle in which it rises")
+  argument(table, "pct_start", &R::pct_start, "Share of the cycle in which the learning rate rises")
       .range(within(0, 1));
-  argument(table, "anneal_strategy", &R::anneal_strategy, "How it goes from one value to the next");
-  argument(table, "div_factor", &R::div_factor, "The first learning rate is lr divided by it")
+  argument(table, "anneal_strategy", &R::anneal_strategy,
+           "Curve from one learning rate to the next: a cosine or a line");
+  argument(table, "div_factor", &R::div_factor,
+           "The first learning rate is lr divided by this number")
       .range(above(0));
   argument(table, "final_div_factor", &R::final_div_factor,
-           "The last one is the first divided by it")
+           "The last learning rate is the first one divided by this number")
       .range(above(0));
   argument(table, "three_phase", &R::three_phase,
-           "Fall to the first learning rate as fast as it rose, then further");
-  argument(table, "metric", &R::metric, "The metric of evaluations that must improve")
+           "Fall back to the first learning rate in as many updates as the rise took, then fall "
+           "further");
+  argument(table, "metric", &R::metric, "The evaluation metric that must improve")
       .one_of(&Names::metrics);
-  argument(table, "mode", &R::mode,
-           "Whether lower or higher values are better; null: as it is for the metric");
-  argument(table, "factor", &R::factor, "What the learning rate is multiplied with")
+  argument(
+      table, "mode", &R::mode,
+      "Whether lower or higher values of the metric are better; null: as is usual for this metric");
+  argument(table, "factor", &R::factor, "Factor by which each fall multiplies the learning rate")
       .range(from_to_below(0, 1));
   argument(table, "patience", &R::patience,
-           "Evaluations in a row without improvement that it outlasts")
+           "Evaluations in a row without improvement that are tolerated before a fall")
       .range(at_least(0));
-  argument(table, "threshold", &R::threshold,
-           "How much better than the best an improvement is, at least")
+  argument(
+      table, "threshold", &R::threshold,
+      "A value counts as an improvement if it is better than the best so far by more than this")
       .range(at_least(0));
   argument(table, "threshold_mode", &R::threshold_mode,
-           "Whether threshold is a share of the best, or a difference");
+           "Whether threshold is a share of the best value or a difference from it");
   argument(table, "cooldown", &R::cooldown,
-           "Evaluations after a fall of which none counts as without improvement")
+           "Evaluations after a fall that never count as evaluations without improvement")
       .range(at_least(0));
-  argument(table, "min_lr", &R::min_lr, "The least learning rate").range(at_least(0));
-  argument(table, "eps", &R::eps, "A fall by less than this is none").range(at_least(0));
+  argument(table, "min_lr", &R::min_lr, "Lowest learning rate").range(at_least(0));
+  argument(table, "eps", &R::eps, "A fall by no more than this number is not made")
+      .range(at_least(0));
   return table;
 }
 

@@ -44,19 +44,19 @@ std::vector<OptionKey> keys() {
        .fallback = kNull},
       {.name = "drop",
        .type = texts,
-       .meaning = "Columns that are no inputs, where `x` is null.",
+       .meaning = "Columns to leave out of the input if `x` is null.",
        .fallback = kNull},
       {.name = "header",
        .type = text,
-       .meaning = "Whether the first row has the names of the columns; auto: where none of its "
-                  "cells is a number (so `true` where names are numbers).",
+       .meaning = "Whether the first row has the names of the columns; auto: yes if none of its "
+                  "cells is a number (say `true` if the names are numbers).",
        .fallback = std::string("auto"),
        .names = {"auto", "true", "false"}},
       {.name = "separator",
        .type = text,
-       .meaning = "The character between cells, or `tab`; auto: what a first line `sep=;` names, "
-                  "the tab in .tsv, else what the first row has most of: comma, tab, semicolon or "
-                  "bar.",
+       .meaning = "The character between cells, or `tab`; auto: the one that a first line `sep=;` "
+                  "names, the tab in .tsv files, else whichever of comma, tab, semicolon and bar "
+                  "is the most frequent in the first row.",
        .fallback = std::string("auto")},
       {.name = "decimal",
        .type = text,
@@ -65,30 +65,31 @@ std::vector<OptionKey> keys() {
        .names = {".", ","}},
       {.name = "comment",
        .type = text,
-       .meaning = "Lines that begin with this character are passed over; null: there are none.",
+       .meaning = "Lines that begin with this character are skipped; null: no line is a comment.",
        .fallback = kNull},
       {.name = "missing",
        .type = text,
-       .meaning = "What stands for a missing number of x: a number, or `mean`, that of the column "
-                  "over all rows; error: such rows are refused.",
+       .meaning = "What replaces a missing number of x: a number, or `mean`, the mean of its "
+                  "column over all rows; error: rows with a missing number are refused.",
        .fallback = std::string("error"),
        .scope = OptionScope::meaning},
       {.name = "one_hot",
        .type = texts,
-       .meaning = "Columns of x that hold words: each is as many elements as there are different "
-                  "words, sorted bytewise.",
+       .meaning = "Columns of x that hold words. Each becomes one element for each of its "
+                  "different words, in bytewise order.",
        .fallback = kNull},
       {.name = "y_type",
        .type = text,
-       .meaning = "Whether the target is numbers (float32) or the class (int64), an integer as it "
-                  "stands or a word; auto: words are classes.",
+       .meaning =
+           "Whether the target is numbers (float32) or a class (int64). A class is an integer, "
+           "taken as it is, or a word. auto: words are classes, and numbers stay numbers.",
        .fallback = std::string("auto"),
        .names = {"auto", "number", "class"},
        .scope = OptionScope::meaning},
       {.name = "reference",
        .type = paths,
-       .meaning = "The files whose classes, categories and means are used, mostly those of the "
-                  "training data; null: the source's own.",
+       .meaning = "Files from which classes, categories and means are taken, usually the training "
+                  "data; null: the source's own files.",
        .fallback = kNull}};
 }
 

@@ -115,16 +115,17 @@ std::unique_ptr<Source> open_idx(const Options& options) {
 }  // namespace
 
 DataFormat idx_format() {
-  return {.name = "idx",
-          .keys = {{.name = "images",
-                    .type = OptionType::path,
-                    .meaning = "File of images, plain or compressed by gzip; x is byte / 255."},
-                   {.name = "labels",
-                    .type = OptionType::path,
-                    .meaning = "File of their labels, plain or compressed by gzip; y. null: there "
-                               "is no y.",
-                    .fallback = kNull}},
-          .open = open_idx};
+  return {
+      .name = "idx",
+      .keys = {{.name = "images",
+                .type = OptionType::path,
+                .meaning = "File of images, plain or compressed by gzip; x is each byte / 255."},
+               {.name = "labels",
+                .type = OptionType::path,
+                .meaning = "File of their labels, plain or compressed by gzip; y is the label. "
+                           "null: there is no y.",
+                .fallback = kNull}},
+      .open = open_idx};
 }
 
 }  // namespace decent

@@ -104,18 +104,19 @@ std::vector<OptionKey> keys() {
       path_key("The file, a list of files or a glob: two columns of texts, plain or .gz."),
       {.name = "length",
        .type = integers,
-       .meaning = "The most elements of x and of y; one number is both. Shorter texts are padded.",
+       .meaning = "Largest number of elements of x and of y; one number is for both. Shorter texts "
+                  "are padded.",
        .at_least = 2,
        .at_most = 1 << 24},
       {.name = "pad",
        .type = text,
-       .meaning = "Up to where texts are padded: length, or batch: the longest text of the batch.",
+       .meaning = "Pad texts to `length`, or with `batch` to the longest text of the batch.",
        .fallback = std::string("length"),
        .names = {"length", "batch"}},
       {.name = "tokens",
        .type = text,
-       .meaning = "What texts are made of: words (between blanks), bytes, or ids, numbers between "
-                  "blanks that are taken as they stand.",
+       .meaning = "What texts are made of: words (between blanks), bytes, or ids (numbers between "
+                  "blanks, taken as they are).",
        .fallback = std::string("words"),
        .names = {"words", "bytes", "ids"},
        .scope = OptionScope::meaning},
@@ -135,27 +136,27 @@ std::vector<OptionKey> keys() {
        .fallback = false},
       {.name = "separator",
        .type = text,
-       .meaning = "As of `csv`. Between tabs, quotes are characters like others.",
+       .meaning = "As for `csv`. If cells are separated by tabs, quotes are ordinary characters.",
        .fallback = std::string("auto")},
       {.name = "too_long",
        .type = text,
-       .meaning = "Whether texts that are longer are refused or cut.",
+       .meaning = "Whether texts that are longer than `length` are refused or cut.",
        .fallback = std::string("error"),
        .names = {"error", "cut"}},
       {.name = "vocabulary",
        .type = path,
-       .meaning = "File of all words, one a line, in the order of their numbers; null: those of "
-                  "`reference`, the most frequent first.",
+       .meaning = "File of all words, one per line, in the order of their numbers; null: the words "
+                  "of `reference`, the most frequent first.",
        .fallback = kNull},
       {.name = "reference",
        .type = paths,
-       .meaning = "The files whose words are known, mostly the training data; null: the source's "
-                  "own.",
+       .meaning = "Files from which the known words are taken, usually the training data; null: "
+                  "the source's own files.",
        .fallback = kNull},
       {.name = "vocabulary_size",
        .type = integer,
-       .meaning = "So many numbers of tokens, with the special ones: words that are less frequent "
-                  "are unknown; null: all words.",
+       .meaning = "Size of the vocabulary, special tokens included: the most frequent words have "
+                  "numbers, and all others are unknown; null: all words have numbers.",
        .fallback = kNull,
        .at_least = 1,
        .scope = OptionScope::meaning},
@@ -169,7 +170,7 @@ std::vector<OptionKey> keys() {
        .scope = OptionScope::meaning},
       {.name = "ignore_index",
        .type = integer,
-       .meaning = "The padding of y: `model.ignore_index`.",
+       .meaning = "Value that pads y; give the same number as for `model.ignore_index`.",
        .fallback = std::int64_t{-100},
        .scope = OptionScope::meaning}};
 }

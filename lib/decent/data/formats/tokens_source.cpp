@@ -47,33 +47,34 @@ std::unique_ptr<Source> open_tokens(const std::filesystem::path& path,
 }  // namespace
 
 DataFormat tokens_format() {
-  return {
-      .name = "tokens",
-      .keys = {path_key("The file of ids, a list of files or a glob."),
-               {.name = "dtype",
-                .type = OptionType::text,
-                .meaning = "What ids are stored as; null: as llm.c's header says, else uint16.",
-                .fallback = kNull,
-                .names = {"uint16", "uint32"}},
-               length_key(),
-               stride_key(),
-               {.name = "header",
-                .type = OptionType::text,
-                .meaning = "In front of the ids; auto: llm.c's where its magic number is there.",
-                .fallback = std::string("auto"),
-                .names = {"auto", "none", "llm.c"}},
-               {.name = "vocabulary",
-                .type = OptionType::integer,
-                .meaning = "Number of ids that the model knows: others are an error when they are "
-                           "read; null: not checked.",
-                .fallback = kNull,
-                .at_least = 1}},
-      .open = [](const Options& options) {
-        return open_shards(expand_globs(options.get<Paths>("path")),
-                           [reading = reading_of(options)](const std::filesystem::path& path) {
-                             return open_tokens(path, reading);
-                           });
-      }};
+  return {.name = "tokens",
+          .keys = {path_key("The file of ids, a list of files or a glob."),
+                   {.name = "dtype",
+                    .type = OptionType::text,
+                    .meaning = "Type in which ids are stored; null: the type that llm.c's header "
+                               "names, or uint16 without a header.",
+                    .fallback = kNull,
+                    .names = {"uint16", "uint32"}},
+                   length_key(),
+                   stride_key(),
+                   {.name = "header",
+                    .type = OptionType::text,
+                    .meaning = "Header in front of the ids; auto: llm.c's if the file begins with "
+                               "its magic number, else none.",
+                    .fallback = std::string("auto"),
+                    .names = {"auto", "none", "llm.c"}},
+                   {.name = "vocabulary",
+                    .type = OptionType::integer,
+                    .meaning = "Number of ids that the model knows; any other id is an error when "
+                               "it is read. null: ids are not checked.",
+                    .fallback = kNull,
+                    .at_least = 1}},
+          .open = [](const Options& options) {
+            return open_shards(expand_globs(options.get<Paths>("path")),
+                               [reading = reading_of(options)](const std::filesystem::path& path) {
+                                 return open_tokens(path, reading);
+                               });
+          }};
 }
 
 }  // namespace decent

@@ -122,16 +122,18 @@ std::unique_ptr<Source> make_windows_source(Sequence sequence, const Windows& wi
 OptionKey length_key() {
   return {.name = "length",
           .type = OptionType::integer,
-          .meaning = "Ids of a sample; y is x shifted by one.",
+          .meaning = "Number of ids in a sample; y is x shifted by one.",
           .at_least = 1};
 }
 
 OptionKey stride_key() {
-  return {.name = "stride",
-          .type = OptionType::integer,
-          .meaning = "Ids from the start of one sample to that of the next; null: `length`.",
-          .fallback = kNull,
-          .at_least = 1};
+  return {
+      .name = "stride",
+      .type = OptionType::integer,
+      .meaning =
+          "Number of ids from the start of one sample to the start of the next; null: `length`.",
+      .fallback = kNull,
+      .at_least = 1};
 }
 
 Windows windows_of(const Options& options) {

@@ -222,15 +222,16 @@ std::unique_ptr<Source> open_images_source(const ImagesOptions& options) {
 
 DataFormat images_format() {
   OptionKey size = size_key(
-      "n (a square) or [height, width]: all images are resized to it, bilinear with antialiasing; "
-      "null: each keeps its size, and transforms make one of all.");
+      "n (a square) or [height, width]: all images are resized to this size, bilinear with "
+      "antialiasing; null: each image keeps its own size, and transforms must bring all images to "
+      "one size.");
   size.fallback = kNull;
   size.scope = OptionScope::meaning;
   return {.name = "images",
           .keys = {{.name = "path",
                     .type = OptionType::path,
-                    .meaning = "A folder with a folder for each class, or a list of `file,label`, "
-                               "`.csv`."},
+                    .meaning = "A folder with a folder for each class, or a `.csv` list with lines "
+                               "of `file,label`."},
                    {.name = "channels",
                     .type = OptionType::integer,
                     .meaning = "3 (red, green, blue) or 1 (gray).",
@@ -241,8 +242,8 @@ DataFormat images_format() {
                    std::move(size),
                    {.name = "class_order",
                     .type = OptionType::text,
-                    .meaning = "The order of classes whose names are all whole numbers: by their "
-                               "values or, as that of other names, by their bytes.",
+                    .meaning = "Order of the classes if all names are whole numbers: by value, or "
+                               "bytewise. Other names are always in bytewise order.",
                     .fallback = std::string("numeric"),
                     .names = {"numeric", "bytewise"},
                     .scope = OptionScope::meaning}},

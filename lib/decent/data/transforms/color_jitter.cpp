@@ -96,18 +96,22 @@ OptionKey factor_key(const std::string& name, const std::string& meaning) {
 }  // namespace
 
 Transform color_jitter_transform() {
-  return {.name = "color_jitter",
-          .meaning = "Brightness, contrast, saturation and hue changed, in random order.",
-          .keys = {factor_key("brightness",
-                              "n: times a number from 1 - n (at least 0) to 1 + n; "
-                              "[low, high]: from low to high."),
-                   factor_key("contrast", "The same, of the distance from the mean gray."),
-                   factor_key("saturation", "The same, of the distance from each pixel's gray."),
-                   factor_key("hue",
-                              "n: turned by -n to n of the colour wheel, at most 0.5; [low, "
-                              "high]: from low to high."),
-                   field_key()},
-          .make = make};
+  return {
+      .name = "color_jitter",
+      .meaning = "Brightness, contrast, saturation and hue changed, in random order.",
+      .keys = {factor_key("brightness",
+                          "Random factor for the brightness. n: from 1 - n (at least 0) to 1 + n; "
+                          "[low, high]: from low to high."),
+               factor_key("contrast",
+                          "Random factor, likewise, for each pixel's distance from the mean gray "
+                          "of the image."),
+               factor_key("saturation",
+                          "Random factor, likewise, for each pixel's distance from its own gray."),
+               factor_key("hue",
+                          "Random shift of the hue, as a share of the colour wheel. n (at most "
+                          "0.5): from -n to n; [low, high]: from low to high."),
+               field_key()},
+      .make = make};
 }
 
 }  // namespace decent

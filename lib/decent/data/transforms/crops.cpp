@@ -150,14 +150,14 @@ Transform random_crop_transform() {
           .keys = {size_key("n or [height, width]."),
                    {.name = "padding",
                     .type = OptionType::integers,
-                    .meaning = "Pixels added around the image before: n, [left and right, top and "
-                               "bottom] or [left, top, right, bottom].",
+                    .meaning = "Pixels to add around the image before it is cropped: n, [left and "
+                               "right, top and bottom] or [left, top, right, bottom].",
                     .fallback = std::vector<std::int64_t>{0},
                     .at_least = 0,
                     .at_most = 32768},
                    {.name = "fill",
                     .type = OptionType::number,
-                    .meaning = "The value of pixels that are added.",
+                    .meaning = "The value of added pixels.",
                     .fallback = 0.0},
                    {.name = "pad_if_needed",
                     .type = OptionType::boolean,

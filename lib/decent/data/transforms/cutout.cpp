@@ -65,7 +65,7 @@ std::unique_ptr<SampleTransform> make(const Options& options) {
 Transform cutout_transform() {
   return {.name = "cutout",
           .meaning = "A hole in the image, its middle anywhere.",
-          .keys = {size_key("Of the hole: n or [height, width]."),
+          .keys = {size_key("Size of the hole: n or [height, width]."),
                    {.name = "fill",
                     .type = OptionType::number,
                     .meaning = "The value in the hole.",

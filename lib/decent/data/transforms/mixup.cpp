@@ -149,33 +149,36 @@ class Mixup final : public BatchTransform {
 }  // namespace
 
 Transform mixup_transform() {
-  return {.name = "mixup",
-          .meaning =
-              "Training only: each sample of a batch is mixed with the one before it, x and "
-              "y, as weight * own + (1 - weight) * other, the weight drawn from "
-              "Beta(alpha, alpha) for each batch. Classes become probabilities.",
-          .keys = {{.name = "alpha",
-                    .type = OptionType::number,
-                    .meaning = "Above zero. The smaller, the nearer the weights are to 0 and 1.",
-                    .fallback = 1.0,
-                    .at_least = 0},
-                   {.name = "num_classes",
-                    .type = OptionType::integer,
-                    .meaning = "Null: as many as the data names.",
-                    .fallback = kNull,
-                    .at_least = 1},
-                   field_key(),
-                   {.name = "target",
-                    .type = OptionType::text,
-                    .meaning = "The field that is mixed with it: a class, or float32 numbers.",
-                    .fallback = std::string("y")}},
-          .make_for_batches = [](const Options& options) -> std::unique_ptr<BatchTransform> {
-            return std::make_unique<Mixup>(
-                MixupKeys{.alpha = options.get<double>("alpha"),
-                          .classes = options.get_if<std::int64_t>("num_classes"),
-                          .field = options.get<std::string>("field"),
-                          .target = options.get<std::string>("target")});
-          }};
+  return {
+      .name = "mixup",
+      .meaning =
+          "Training only: each sample of a batch is mixed with the one before it, x and "
+          "y, as weight * own + (1 - weight) * other, the weight drawn from "
+          "Beta(alpha, alpha) for each batch. Classes become probabilities.",
+      .keys = {{.name = "alpha",
+                .type = OptionType::number,
+                .meaning =
+                    "Above zero. The smaller it is, the nearer the mixing weights are to 0 and 1.",
+                .fallback = 1.0,
+                .at_least = 0},
+               {.name = "num_classes",
+                .type = OptionType::integer,
+                .meaning = "Number of classes; null: as many as the data names.",
+                .fallback = kNull,
+                .at_least = 1},
+               field_key(),
+               {.name = "target",
+                .type = OptionType::text,
+                .meaning =
+                    "The target, which is mixed with the same weight: a class, or float32 numbers.",
+                .fallback = std::string("y")}},
+      .make_for_batches = [](const Options& options) -> std::unique_ptr<BatchTransform> {
+        return std::make_unique<Mixup>(
+            MixupKeys{.alpha = options.get<double>("alpha"),
+                      .classes = options.get_if<std::int64_t>("num_classes"),
+                      .field = options.get<std::string>("field"),
+                      .target = options.get<std::string>("target")});
+      }};
 }
 
 }  // namespace decent

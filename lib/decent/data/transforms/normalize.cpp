@@ -113,7 +113,7 @@ Transform normalize_transform() {
                     .names = {"auto"}},
                    {.name = "mean",
                     .type = OptionType::numbers,
-                    .meaning = "One number, or one for each channel (of a table: column).",
+                    .meaning = "One number, or one for each channel (of a table: for each column).",
                     .fallback = kNull},
                    {.name = "std",
                     .type = OptionType::numbers,

@@ -48,8 +48,8 @@ class Resize final : public FieldTransform {
 Transform resize_transform() {
   return {.name = "resize",
           .meaning = "Images of another size, bilinear with antialiasing.",
-          .keys = {size_key("n: the shorter side becomes n, the other one in proportion; [height, "
-                            "width]: exactly so."),
+          .keys = {size_key("n: the shorter side becomes n, and the other one follows in "
+                            "proportion; [height, width]: exactly this size."),
                    field_key()},
           .make = [](const Options& options) -> std::unique_ptr<SampleTransform> {
             return std::make_unique<Resize>(options.get<std::string>("field"),
