@@ -1,6 +1,6 @@
 #pragma once
 // The mixer of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
-// 2014): It gives the same numbers on every machine, and every bit of the input affects every bit
+// 2014). It gives the same numbers on every machine, and every bit of the input affects every bit
 // of the output.
 
 #include <cstdint>
