@@ -3,11 +3,10 @@
 // all.h. make_update(), the CPU's loops, the CUDA kernels and the program's list of optimizers are
 // generated from it. A rule has
 //
-//   Options              plain data with defaults; members named as in UpdateOptions are filled in
-//   check(options)       throws UserError for values out of range
-//   kNames               its names, each with its defaults
-//   kStates              names of its state arrays, as torch.optim has them; zero at the start
-//   kStepBoundedByLr     whether no gradient, however large, moves a weight by more than a few
+//   Options plain data with defaults; members named as in UpdateOptions are filled in
+//   check(options) throws UserError for values out of range kNames its names, each with its
+//   defaults kStates names of its state arrays, as in torch.optim; zero at the start
+//   kStepBoundedByLr whether no gradient, however large, moves a weight by more than a few
 //                        learning rates in one step (which a grid that follows the learning rate
 //                        relies on: modulo exchanges)
 //   Coefficients<T>      the numbers that one parameter's update multiplies with
