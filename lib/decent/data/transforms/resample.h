@@ -1,5 +1,5 @@
 #pragma once
-// Resizes images: bilinear with antialiasing, as torch.nn.functional.interpolate(mode= "bilinear",
+// Resizes images: bilinear with antialiasing, as torch.nn.functional.interpolate(mode="bilinear",
 // antialias=True), which torchvision's resize calls. It takes one pass over the image. Rows are
 // mixed first, because that leaves less data after loops over contiguous memory.
 
