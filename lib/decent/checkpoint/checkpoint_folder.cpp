@@ -45,7 +45,7 @@ std::int64_t step_in_temporary_name(const std::string& name, std::string_view do
   return step_in_name(name.substr(1, name.size() - 1 - doing.size()));
 }
 
-// Two folders get each other's names, in one moment where the file system can do that.
+// Swaps the names of two folders, atomically if the file system can do that.
 void exchange(const std::filesystem::path& a, const std::filesystem::path& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) {
     sync_folder(b.parent_path());
@@ -129,17 +129,17 @@ std::filesystem::path CheckpointFolder::begin(std::int64_t step) const {
 void CheckpointFolder::publish(const Manifest& manifest) const {
   const std::filesystem::path folder = temporary(manifest.step, kWriting);
   write_file(folder / kManifestName, print_manifest(manifest));
-  // Other workers' files were made durable by them; their names are by this.
+  // The other workers made their files durable; this makes the files' names durable.
   sync_folder(folder);
   const std::filesystem::path place = path_of(manifest.step);
   std::error_code failed;
   if (std::filesystem::exists(place, failed)) {
     exchange(folder, place);
-    remove_tree(folder);  // now the one that was replaced
+    remove_tree(folder);  // now it holds the replaced checkpoint
   } else {
     rename_durably(folder, place);
   }
-  sync_folder(path_ / "..");  // which has the name of this folder, perhaps a new one
+  sync_folder(path_ / "..");  // holds this folder's name, which may be new
 }
 
 void CheckpointFolder::note_evaluation(std::int64_t step, const Numbers& metrics,
@@ -182,7 +182,7 @@ void CheckpointFolder::clear_leftovers() const {
         step_in_temporary_name(name, kWriting) >= 0 || step_in_temporary_name(name, kRemoving) >= 0;
     if (leftover) remove_tree(path_ / name);
     if (step_in_name(name) < 0) continue;
-    for (const std::string& file : names_in(path_ / name))  // of a manifest that was being replaced
+    for (const std::string& file : names_in(path_ / name))  // left from replacing a manifest
       if (is_temporary_of(file, kManifestName)) remove_tree(path_ / name / file);
   }
 }

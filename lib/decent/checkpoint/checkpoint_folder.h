@@ -2,12 +2,12 @@
 // The folder checkpoints/ of a run. A checkpoint in it is whole or absent: it is written under a
 // temporary name, made durable, and renamed.
 //
-//     step-00000500/              a checkpoint
-//     .step-00000600.writing/     one that is being written, or was when the program was killed
-//     .step-00000100.removing/    one that is being removed, likewise
-//     set-aside/step-00000700/    one that was later than the checkpoint that a run resumed from
+//     step-00000500/ a checkpoint .step-00000600.writing/ one that is being written, or was when
+//     the program was killed .step-00000100.removing/ one that is being removed, likewise
+//     set-aside/step-00000700/ one that is later than the one from which a run resumed
 //
-// Nothing here talks to other workers: those that share a folder agree on who does what.
+// Nothing here talks to other workers: workers that share a folder agree among themselves on who
+// does what.
 
 #include <cstdint>
 #include <filesystem>
@@ -37,8 +37,8 @@ class CheckpointFolder {
   void visit_manifests(
       const std::function<void(std::int64_t step, const Manifest& manifest)>& visit) const;
 
-  /// The steps of checkpoints that were being written and never got their final name; and the
-  /// folder of such a checkpoint.
+  /// The steps of checkpoints that were being written and never got their final name;
+  /// writing_path_of() is the folder of such a checkpoint.
   std::vector<std::int64_t> steps_being_written() const;
   std::filesystem::path writing_path_of(std::int64_t step) const;
 
@@ -50,8 +50,8 @@ class CheckpointFolder {
   /// name. Replaces an existing checkpoint of the same step. Throws WriteError.
   void publish(const Manifest& manifest) const;
 
-  /// Adds the evaluation of that step to a published checkpoint, of which it was pending: the
-  /// manifest is replaced at once. Throws WriteError, CheckpointDamaged.
+  /// Adds the evaluation of that step to a published checkpoint that was saved before it: the
+  /// manifest is replaced atomically. Throws WriteError, CheckpointDamaged.
   void note_evaluation(std::int64_t step, const Numbers& metrics, const Numbers& evaluations) const;
 
   /// Removes the folder of begin(). Never throws, because the disk may be full.
@@ -73,15 +73,15 @@ class CheckpointFolder {
   std::filesystem::path path_;
 };
 
-/// Throws CheckpointDamaged naming `file` where `bytes` are not those that were saved.
+/// Throws CheckpointDamaged naming `file` if `bytes` differ from what was saved.
 void check_saved(std::string_view bytes, const CheckpointFile& expected, const std::string& file);
 
-/// The text of data.json in the checkpoint in `folder`; nothing where there is none, or no
-/// checkpoint that can be read. Throws CheckpointDamaged where it is not what was saved.
+/// The text of data.json in the checkpoint in `folder`; nothing if it has none, or if there is no
+/// readable checkpoint. Throws CheckpointDamaged if the text differs from what was saved.
 std::optional<std::string> data_in_checkpoint(const std::filesystem::path& folder);
 
-/// The output folder of the run that a checkpoint lies in; empty where the checkpoint is not there,
-/// as on the machine of another worker.
+/// The output folder of the run to which a checkpoint belongs; empty if the checkpoint does not
+/// exist, as it may on the machine of another worker.
 std::filesystem::path run_of_checkpoint(const std::filesystem::path& checkpoint);
 
 /// "step-00000500", and the step in such a name; -1 in any other.

@@ -1,6 +1,6 @@
 #pragma once
-// What a run says of itself, as topics and values: compared between workers, and with what a
-// checkpoint says.
+// What a run states about itself, as topics and values. They are compared between workers, and with
+// the facts in a checkpoint.
 
 #include <optional>
 #include <string>
@@ -13,10 +13,10 @@ namespace decent {
 /// Topics and their values, e.g. {"optimizer.lr", "0.001"}; each topic once.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// The topic of a checksum of samples, before "data.train" or "data.eval".
+/// The topic of a checksum of samples; "data.train" or "data.eval" follows it.
 inline const std::string kContentTopic = "the content of ";
 
-/// The topic of a number of samples, before the same.
+/// The topic of a number of samples; the same follows it.
 inline const std::string kSamplesTopic = "the number of samples of ";
 
 /// The topic of the transforms of the target, which give an evaluation's metrics their unit.
@@ -25,20 +25,20 @@ inline const std::string kTargetTopic = "the transforms of the target";
 /// The topic of the learning rates of all steps.
 inline const std::string kRatesTopic = "the learning rates";
 
-/// The topic of who is on which machine, of runs to which that matters.
+/// The topic of which workers are on which machine, in runs for which that matters.
 inline const std::string kPlacementTopic = "the placement of workers on machines";
 
-/// The value of a topic; empty where there is none.
+/// The value of a topic; empty if there is none.
 std::string value_of(const Facts& facts, std::string_view topic);
 
-/// A topic of which two sides do not say the same.
+/// A topic for which two sides have different values.
 struct FactDifference {
   std::string topic;
   std::optional<std::string> here;  // nothing: this side lacks the topic
   std::optional<std::string> there;
 };
 
-/// Those of `here` in its order, then those that are only `there` in its order.
+/// First the topics of `here`, in its order, then the topics that only `there` has, in its order.
 std::vector<FactDifference> differences(const Facts& here, const Facts& there);
 
 /// Whether a topic that both sides know has two values. A topic that only one side knows, such as a
@@ -48,8 +48,7 @@ bool contradict(const Facts& one, const Facts& other);
 /// A value short enough for a message.
 std::string shorten(const std::string& value);
 
-/// The first lines of a list, each on a line of its own and indented, with the number of those that
-/// are left out.
+/// The first lines of a list, each on a line of its own and indented, and how many more there are.
 std::string first_lines(const std::vector<std::string>& lines);
 
 }  // namespace decent

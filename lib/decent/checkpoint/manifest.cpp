@@ -13,8 +13,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "decent-train checkpoint";
-// Where every file holds all of its worker's state; and where some hold parameters and optimizer
-// state for others. A program that knows only the first must not take the second for it.
+// Version 1: every file holds all of its worker's state. kSharedVersion: some files hold parameters
+// and optimizer state for other workers too, which a program that knows only version 1 must not
+// misread.
 constexpr int kVersion = 1;
 constexpr int kSharedVersion = 2;
 // The first line around the checksum, which covers every byte after it.
@@ -22,7 +23,7 @@ constexpr std::string_view kBegin = "{\"checksum\": \"";
 constexpr std::string_view kManifestEnd = "\",\n";
 constexpr std::size_t kChecksumDigits = 32;
 
-// Reads fields of one object; what does not fit is damage.
+// Reads fields of one object; a value of another kind is damage.
 class ManifestReader {
  public:
   ManifestReader(const Json& object, std::string_view file) : object_(object), file_(file) {
@@ -81,7 +82,7 @@ class ManifestReader {
   std::string_view file_;
 };
 
-// The text without its first line. Throws where the checksum in there is not that of the rest.
+// The text without its first line. Throws if the checksum in that line does not match the rest.
 std::string_view checked_body(std::string_view text, std::string_view file) {
   const auto fail = [&](const std::string& what) {
     throw CheckpointDamaged("'" + std::string(file) + "' is damaged: " + what);
@@ -131,14 +132,14 @@ void read_data(const ManifestReader& reader, std::string_view file, Manifest& ma
   if (manifest.data->name != kDataName) reader.fail("data is not " + std::string(kDataName));
 }
 
-// `shared`: files tell which of them hold parameters and optimizer state.
+// `shared`: each file says which file holds its parameters and optimizer state.
 void read_files(const ManifestReader& reader, std::string_view file, bool shared,
                 Manifest& manifest) {
   for (const Json& entry : reader.list("files")) {
     const ManifestReader fields(entry, file);
     CheckpointFile listed = read_file(fields);
     if (shared) listed.shared_in = fields.count("shared_in");
-    // A name from a file never becomes a path of its own making.
+    // Only expected names are taken, so that a manifest cannot point to any other path.
     if (listed.name != replica_file_name(static_cast<std::int64_t>(manifest.files.size()))) {
       reader.fail("files are not those of the ranks in their order");
     }

@@ -14,17 +14,17 @@
 
 namespace decent {
 
-/// Numbers with names, in their order. One that is not finite is not kept.
+/// Numbers with names, in order. Numbers that are not finite are not written.
 using Numbers = std::vector<std::pair<std::string, double>>;
 std::optional<double> find_number(const Numbers& numbers, std::string_view name);
 
-/// A file in the folder of the checkpoint, of a replica but for Manifest::data.
+/// A file in the folder of the checkpoint: a replica's, or Manifest::data.
 struct CheckpointFile {
   std::string name;         // rank-0000.safetensors, data.json
   std::uint64_t bytes = 0;  // its size
   std::string checksum;     // see Checksum::hex
-  /// Where all workers had the same parameters and optimizer states: the replica whose file holds
-  /// them for this one, too, which may be this one. Nothing where every file holds all of its own.
+  /// If all workers had the same parameters and optimizer states: the replica whose file holds them
+  /// for this one too, which may be this one itself. Nothing if every file holds its own.
   std::optional<std::int64_t> shared_in = {};
   bool operator==(const CheckpointFile&) const = default;
 };
@@ -41,17 +41,18 @@ struct Manifest {
   Numbers metrics = {};
   /// Whether that evaluation is still to come: the checkpoint was saved before it.
   bool evaluation_pending = false;
-  /// What the run remembers of all its evaluations: {"stop.best", 0.1}, ..; empty where nothing
-  /// looks at them.
+  /// What the run remembers of all its evaluations: {"stop.best", 0.1}, ..; empty if nothing
+  /// depends on evaluations.
   Numbers evaluations = {};
   std::string recipe = {};                 // resolved, YAML
   Facts facts = {};                        // compared on resuming
   std::vector<CheckpointFile> files = {};  // by rank
-  /// What the run has learned of its training data; nothing where an older program saved it.
+  /// What the run has learned from its training data; nothing if an older program saved the
+  /// checkpoint.
   std::optional<CheckpointFile> data = {};
 
-  /// Whether all workers had the same parameters and optimizer states, bit for bit, which then are
-  /// not in every file.
+  /// Whether all workers had the same parameters and optimizer states, bit for bit. Then not every
+  /// file holds them.
   bool copies_alike() const { return !files.empty() && files.front().shared_in.has_value(); }
   /// The replicas whose files hold parameters and optimizer state.
   std::vector<int> with_everything() const;

@@ -11,26 +11,26 @@
 
 namespace decent {
 
-/// A checkpoint, and its evaluation by the metric of checkpoint.keep_best where there was one.
+/// A checkpoint and, if it was evaluated, its value of the metric of checkpoint.keep_best.
 struct Kept {
   std::int64_t step = 0;
   std::optional<double> score;
 };
 
-/// What is known of a checkpoint's evaluation.
+/// What is known about a checkpoint's evaluation.
 struct Evaluated {
   std::int64_t step = 0;
   Numbers metrics = {};
   Facts measure = {};  // the facts that decide what its metrics mean
 };
 
-/// The scores by `metric`. Of checkpoints that were not measured as the newest is, after a change
-/// of the loss or of data.eval, there is none: it could not be compared.
+/// The scores by `metric`. Checkpoints from before a change of the loss or of data.eval get no
+/// score, because it could not be compared with that of the newest.
 std::vector<Kept> comparable_scores(const std::vector<Evaluated>& checkpoints,
                                     const std::string& metric);
 
-/// The step of the best of those with a score, the highest or the lowest, the later of equals;
-/// nothing where none has one.
+/// The step of the checkpoint with the best score, the highest or the lowest; the later one if two
+/// are equal. Nothing if none has a score.
 std::optional<std::int64_t> best_checkpoint(const std::vector<Kept>& checkpoints,
                                             bool higher_is_better);
 

@@ -1,5 +1,5 @@
-// The loops of the CPU, each simple enough for the compiler to turn it into vectors: codes are a
-// byte each between packing and arithmetic.
+// The loops of the CPU, each simple enough for the compiler to vectorise. Between packing and
+// arithmetic every code has a byte of its own.
 
 #include <algorithm>
 #include <array>
@@ -23,13 +23,14 @@ DECENT_ELEMENT std::uint32_t load_word(const std::uint8_t* bytes) {
   return word;
 }
 
-// Elements at a time: what loops hand to one another stays in the first level of cache.
+// Elements that are processed at a time, so that what one loop passes to the next stays in the
+// first level of cache.
 constexpr std::int64_t kBlock = 1024;
 
 // ---- encoding ----
 
-// From a byte a code to kBits a code. Reads whole bytes of the result: up to 3 codes after the
-// last.
+// Packs codes of a byte each into kBits each. It fills whole bytes, and so reads up to 3 codes past
+// the last one.
 template <int kBits>
 DECENT_ELEMENT void pack(const std::uint8_t* codes, std::uint8_t* packed, std::int64_t n) {
   const std::int64_t bytes = bytes_of_codes(n, kBits);
@@ -73,8 +74,8 @@ struct EncodeLoop {
 
 // ---- mixing ----
 
-// From kBits a code to a byte a code, whose higher bits are left as they come. Writes up to 3 codes
-// after the last.
+// Unpacks codes of kBits each into a byte each, whose higher bits are arbitrary. Writes up to 3
+// codes past the last one.
 template <int kBits>
 DECENT_ELEMENT void unpack(const std::uint8_t* packed, std::uint8_t* codes, std::int64_t n) {
   const std::int64_t bytes = bytes_of_codes(n, kBits);
@@ -91,7 +92,7 @@ DECENT_ELEMENT void unpack(const std::uint8_t* packed, std::uint8_t* codes, std:
   }
 }
 
-// The differences of up to kBlock codes of two messages.
+// Computes the differences of up to kBlock codes of two messages.
 template <int kBits>
 struct DifferenceLoop {
   static DECENT_ELEMENT void run(const std::uint8_t* own, const std::uint8_t* other,
@@ -116,7 +117,7 @@ struct DifferenceLoop {
   }
 };
 
-// How many differences of 8 bits are `limit` or more in magnitude.
+// Counts the differences of 8 bits whose magnitude is `limit` or more.
 struct WrappedLoop {
   static DECENT_ELEMENT std::int64_t run(const std::int8_t* differences, std::int32_t limit,
                                          std::int64_t n) {
@@ -209,7 +210,7 @@ struct Cpu {
     InstructionSet::template run<AddLoop>(m.x + block.begin, sums.data(), factor, n);
   }
 
-  // The differences to another member's message.
+  // Computes the differences to another member's message.
   template <typename T>
   static void subtract(const ModuloMixing<T>& m, const CodeSegment& segment, const Range& block,
                        const std::uint8_t* other, std::int8_t* differences) {

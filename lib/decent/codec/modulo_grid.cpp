@@ -10,7 +10,7 @@ namespace {
 constexpr double kGoldenRatio = 0.6180339887498949;
 constexpr double kLeastOfHighest = 0x1p-12;
 
-// n W_ij, which is 1 where all members weigh the same.
+// n W_ij, which is 1 if all members have equal weights.
 double evenness(const ModuloEdge& edge) {
   const double n = edge.members;
   if (edge.self_weight == 1 / n) return 1;

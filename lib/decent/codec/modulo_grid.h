@@ -1,7 +1,7 @@
 #pragma once
 // The grid of the modulo exchange (Moniqua, arXiv 2002.11787, with a grid that follows the learning
-// rate): how far apart codes stand, the same on every worker because it depends on the schedule and
-// the topology alone.
+// rate): the spacing of the codes. It is the same on every worker, because it depends only on the
+// schedule and the topology.
 
 #include <cstdint>
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace decent {
 
-/// The kinds of codes: b bits a weight, and in one of M parts of a slice 8 bits, in turn, which
-/// bring back what b bits have lost.
+/// The widths of codes: b bits a weight, except in one of the M parts of a slice, which take turns:
+/// that part gets 8 bits, which recover what b bits have lost.
 struct ModuloFormat {
   int bits;            // b: 2 or 4
   std::int64_t parts;  // M
@@ -20,7 +20,7 @@ struct ModuloFormat {
 inline constexpr ModuloFormat kModulo2{.bits = 2, .parts = 16};
 inline constexpr ModuloFormat kModulo4{.bits = 4, .parts = 8};
 
-/// An edge, as far as the grid depends on it.
+/// What the grid depends on in an edge.
 struct ModuloEdge {
   int members = 1;
   double self_weight = 1;
@@ -51,12 +51,12 @@ class LearningRateBound {
   double bound_ = 0;
 };
 
-/// log2 of the distance s' of two neighbouring codes: ceil(log2(2 R L / 2^bits)), within [-100,
+/// log2 of the distance s' between neighbouring codes: ceil(log2(2 R L / 2^bits)), within [-100,
 /// 120]. It is a power of two, so that scaling by it rounds nothing.
 int grid_exponent(double range, double bound, int bits);
 
-/// v of update t: what is added to x / s' before it is rounded down, on every worker and for every
-/// weight. A multiple of the golden ratio with 2 bits, 1/2 with 4.
+/// v of update t: the number that every worker adds to each x / s' before rounding down. A multiple
+/// of the golden ratio with 2 bits, 1/2 with 4.
 double modulo_dither(const ModuloFormat& format, std::int64_t t);
 
 }  // namespace decent

@@ -1,6 +1,6 @@
 #pragma once
-// Codes of a whole message, and mixing with those of others: loops of this room for memory of the
-// CPU, kernels of the CUDA library for memory of a GPU.
+// Encoding a whole message, and mixing with the messages of others: loops of this room for memory
+// of the CPU, kernels of the CUDA library for memory of a GPU.
 
 #include <cmath>
 #include <cstdint>
@@ -31,7 +31,7 @@ struct ModuloMixing {
   T* x = nullptr;                         // the bucket
   std::span<const CodeSegment> segments;  // in the order of elements
   const std::uint8_t* own = nullptr;      // this worker's message
-  // Those of the other members; on a GPU at equal distances.
+  // The messages of the other members; on a GPU at equal distances in memory.
   std::span<const std::uint8_t* const> others = {};
   double weight = 0;                // gamma W_ij
   int bits = 2;                     // of the format
@@ -40,13 +40,13 @@ struct ModuloMixing {
 
   /// weight s', rounded once.
   T factor(int exponent) const { return static_cast<T>(std::ldexp(weight, exponent)); }
-  /// From which magnitude on a difference of 8 bits is counted.
+  /// The magnitude from which on a difference of 8 bits is counted in `wrapped`.
   std::int32_t limit() const { return 1 << (bits - 1); }
 };
 
 /// A device's functions for buckets of T. They work on elements [begin, end) of the bucket, where
-/// begin is a multiple of 32 from the start of a segment or anywhere before it; on the CPU any
-/// thread may call them for other elements at the same time. On a GPU the range must be the whole
+/// begin is a multiple of 32 from the start of a segment or anywhere before it. On the CPU, other
+/// threads may call them for other elements at the same time. On a GPU the range must be the whole
 /// bucket, and the work is put on the current stream.
 template <typename T>
 struct TypedModuloKernels {
@@ -83,7 +83,7 @@ const ModuloKernels& cpu_modulo_kernels();
 /// The same for each instruction set of the processor, narrowest first. All give the same bits.
 const std::vector<ModuloKernels>& cpu_modulo_kernels_of_all_instruction_sets();
 
-/// For memory of a GPU, from the CUDA library. Throws UserError if that cannot be loaded.
+/// For memory of a GPU, from the CUDA library. Throws UserError if the library cannot be loaded.
 const ModuloKernels& cuda_modulo_kernels();
 
 }  // namespace decent

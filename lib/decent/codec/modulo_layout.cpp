@@ -5,7 +5,7 @@
 namespace decent {
 namespace {
 
-// Appends the segments of elements `run`, whose codes begin at `byte`: one for each grid in it.
+// Appends the segments of the elements `run`, one for each grid in it. Their codes begin at `byte`.
 void add_run(const Range& run, int bits, std::int64_t byte, std::span<const GridFrom> grids,
              std::vector<CodeSegment>& segments) {
   if (run.empty()) return;

@@ -1,5 +1,5 @@
 #pragma once
-// Where the codes of a bucket's slice stand in a message, and how wide they are.
+// Where the codes of a bucket's slice are in a message, and how wide they are.
 
 #include <cstdint>
 #include <span>
@@ -16,7 +16,7 @@ constexpr std::int64_t bytes_of_codes(std::int64_t codes, int bits) {
 }
 
 /// Consecutive elements of a bucket whose codes have one width and one grid. `begin` is a multiple
-/// of 16, and so codes of different segments never share a byte.
+/// of 16, so that codes of different segments never share a byte.
 struct CodeSegment {
   std::int64_t begin = 0;  // element of the bucket
   std::int64_t end = 0;
@@ -25,7 +25,7 @@ struct CodeSegment {
   int exponent = 0;  // s' = 2^exponent
 };
 
-/// The grid from one element of a bucket on, up to the next of these.
+/// The grid of the elements from `offset` on, up to the next GridFrom.
 struct GridFrom {
   std::int64_t offset = 0;  // a multiple of 16
   int exponent = 0;
@@ -38,8 +38,8 @@ struct ModuloLayout {
   std::int64_t fine_elements = 0;  // those with 8 bits
 };
 
-/// The message about `slice` of a bucket: part number `fine_part` of format.parts of the slice in 8
-/// bits, then the rest in format.bits. `grids` are in ascending order, the first at 0.
+/// The message for `slice` of a bucket: part number `fine_part` of the slice's format.parts parts
+/// in 8 bits, then the rest in format.bits. `grids` are in ascending order, the first at 0.
 ModuloLayout modulo_layout(const ModuloFormat& format, const Range& slice, std::int64_t fine_part,
                            std::span<const GridFrom> grids);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which elements of an array are exchanged in a step, where that is not all of them.
+// Which elements of an array are exchanged in a step, if not all are.
 
 #include <algorithm>
 #include <cstdint>
@@ -38,8 +38,8 @@ inline std::int64_t longest_part(std::int64_t numel, std::int64_t parts) {
   return std::min(numel, 32 * ((blocks + parts - 1) / parts));
 }
 
-/// Where `slices` = K parts of a bucket of `numel` elements take turns: the one that is exchanged
-/// after step `step` = 1, 2, .., number (step - 1) mod K.
+/// The part of a bucket of `numel` elements that is exchanged after step `step` = 1, 2, .. if K =
+/// `slices` parts take turns: part number (step - 1) mod K.
 inline Range slice_after_step(std::int64_t numel, std::int64_t step, std::int64_t slices) {
   return part_of(numel, (step - 1) % slices, slices);
 }

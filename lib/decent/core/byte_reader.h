@@ -15,7 +15,7 @@
 
 namespace decent {
 
-/// Reads from the front of bytes that outlive it. What the bytes do not hold any more is a
+/// Reads bytes from the front; they must outlive the reader. Reading past their end throws a
 /// UserError with the message that the reader was given.
 class ByteReader {
  public:
@@ -25,7 +25,7 @@ class ByteReader {
   std::size_t position() const { return position_; }
   std::size_t left() const { return bytes_.size() - position_; }
 
-  /// The next `size` bytes, and past them.
+  /// Returns the next `size` bytes and moves past them.
   std::span<const std::byte> piece(std::uint64_t size) {
     if (size > left()) throw UserError(message_);
     const auto piece = bytes_.subspan(position_, size);
@@ -38,7 +38,7 @@ class ByteReader {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  /// The text up to the next line feed, and past that.
+  /// Returns the text up to the next line feed and moves past the line feed.
   std::string_view line() {
     const std::string_view rest(reinterpret_cast<const char*>(bytes_.data()) + position_, left());
     const std::size_t end = rest.find('\n');

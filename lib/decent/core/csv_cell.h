@@ -1,5 +1,5 @@
 #pragma once
-// Texts in CSV files: a mark in front of those that spreadsheets would take for formulas.
+// Cells of CSV files. A text that spreadsheets would take for a formula gets a mark in front.
 
 #include <charconv>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace decent {
 
-/// Whether spreadsheets would take a text for a formula, or for the mark of a text, which csv_cell
-/// puts in front of those. Numbers are none.
+/// Whether spreadsheets would take the text for a formula, or its first character for the mark '
+/// that csv_cell puts in front of formulas. False for numbers.
 inline bool begins_as_formula(std::string_view text) {
   if (text.find_first_of("=+-@\t\r'") != 0) return false;
   double number = 0;
@@ -17,8 +17,8 @@ inline bool begins_as_formula(std::string_view text) {
   return read.ec != std::errc() || read.ptr != end;
 }
 
-/// A cell of a CSV file (RFC 4180), in quotes where it has to be. One that begins as a formula has
-/// a ' in front, by which spreadsheets know a text.
+/// A cell of a CSV file (RFC 4180), quoted if necessary. A text that begins as a formula gets a '
+/// in front, which tells spreadsheets that it is text.
 inline std::string csv_cell(const std::string& given) {
   const std::string text = begins_as_formula(given) ? "'" + given : given;
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -27,7 +27,7 @@ inline std::string csv_cell(const std::string& given) {
   return quoted + "\"";
 }
 
-/// The text of a cell that csv_cell has written, out of its quotes.
+/// The text from which csv_cell made this cell; its quotes must have been removed already.
 inline std::string_view without_mark(std::string_view text) {
   const bool is_marked = text.starts_with('\'') && begins_as_formula(text.substr(1));
   return is_marked ? text.substr(1) : text;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 constexpr const char* kFile = "libdecent_cuda.so";
 constexpr const char* kVariable = "DECENT_CUDA_LIBRARY";
 
-// Where a build and an installed package have it, seen from the program file.
+// Where a build and an installed package keep the library, relative to the program file.
 std::vector<fs::path> usual_places() {
   std::error_code failed;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
@@ -35,7 +35,7 @@ std::string loader_reason() {
   return text == nullptr ? "no reason given" : text;
 }
 
-// All symbols at once: one that is missing is found here, not in the middle of a run.
+// Resolves all symbols at once, so that a missing one is found here and not in the middle of a run.
 void* open(const char* file) { return ::dlopen(file, RTLD_NOW | RTLD_LOCAL); }
 
 [[noreturn]] void refuse(const std::string& reason) {
@@ -75,7 +75,7 @@ std::string path_of(void* library) {
   return ::dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : kFile;
 }
 
-// The library shares C++ types with the program: only those of one build fit together.
+// The library shares C++ types with the program, so both must come from the same build.
 void check_build(void* library) {
   void* address = ::dlsym(library, "decent_cuda_build_id");
   if (address == nullptr)

@@ -11,10 +11,10 @@
 namespace decent {
 
 /// The address of `name` in libdecent_cuda.so, which is loaded on the first call and kept until the
-/// process ends: the file that DECENT_CUDA_LIBRARY names, else the one beside the program, else the
-/// one in ../lib of that, else what the system's loader finds. Thread-safe. If it cannot be loaded,
-/// every call throws the same UserError with the reason: built without CUDA, not found, of another
-/// build, refused by the system's loader.
+/// process ends. It is the file that DECENT_CUDA_LIBRARY names; without this variable the one
+/// beside the program, else the one in ../lib from there, else the one that the system's loader
+/// finds. Thread-safe. If it cannot be loaded, every call throws the same UserError with the
+/// reason: built without CUDA, not found, of another build, refused by the system's loader.
 void* cuda_symbol(const char* name);
 
 /// `name` as the function that a header declares:

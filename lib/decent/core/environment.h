@@ -7,10 +7,10 @@
 
 namespace decent {
 
-/// A variable's value; nothing where it is not set.
+/// Looks up a variable's value; nothing if it is not set.
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
-/// This process's.
+/// Looks in the environment of this process.
 std::optional<std::string> environment_variable(const std::string& name);
 
 }  // namespace decent

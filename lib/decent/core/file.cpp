@@ -34,20 +34,19 @@ class Descriptor {
 
 std::string reason(int error) { return std::strerror(error); }
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // that is copied at once
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes that are copied at once
 constexpr std::string_view kTemporaryEnd = ".tmp";
-constexpr std::size_t kDigits = 8;  // between the name and that
+constexpr std::size_t kDigits = 8;  // random digits, between the name and kTemporaryEnd
 
-// To open a pipe would wait for somebody to write to it, but for O_NONBLOCK, which regular files do
-// not know.
+// Without O_NONBLOCK, opening a pipe would wait for a writer. It has no effect on regular files.
 int open_to_read(const std::filesystem::path& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) throw UserError("cannot read '" + path.string() + "': " + reason(errno));
   return fd;
 }
 
-// Creates a file of a new name, which is put into `temporary`. Negative, with errno, where it
-// fails.
+// Creates a file with a new name and stores the name in `temporary`. Returns the descriptor, or a
+// negative number and errno if it fails.
 int create_beside(const std::filesystem::path& path, std::filesystem::path& temporary) {
   constexpr int kMaxTries = 100;
   int fd = -1;
@@ -58,7 +57,8 @@ int create_beside(const std::filesystem::path& path, std::filesystem::path& temp
   return fd;
 }
 
-// Some file systems (FUSE, NFS) cannot rename on this condition: there the look has to do.
+// Some file systems (FUSE, NFS) do not support RENAME_NOREPLACE; there a check before the rename
+// must do.
 int rename_unless_there(const char* from, const char* to) {
   if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return -1;
@@ -154,7 +154,7 @@ std::string read_text(const std::filesystem::path& path) {
 void for_each_line(const std::filesystem::path& path,
                    const std::function<void(std::string_view line, bool ended)>& act) {
   const MappedFile file(path);
-  std::string held;  // begins with a line
+  std::string held;  // always begins at the start of a line
   for (std::size_t offset = 0; offset < file.bytes().size();) {
     const std::size_t old = held.size();
     held.resize(old + std::min(kPiece, file.bytes().size() - offset));

@@ -39,18 +39,18 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
-/// The longest text that is read into memory, and the longest line of one: more is damage, or a
-/// sparse file, which takes no space on the disk.
+/// The limits in bytes of a text that is read into memory and of one of its lines. Anything longer
+/// is damage, or a sparse file, which takes no space on the disk.
 inline constexpr std::size_t kMostText = std::size_t{1} << 30;
 inline constexpr std::size_t kMostLine = std::size_t{16} << 20;
 
-/// The content of a text file. Throws UserError as MappedFile does, and where the file has more
-/// than kMostText.
+/// The content of a text file. Throws UserError as MappedFile does, and if the file is longer than
+/// kMostText.
 std::string read_text(const std::filesystem::path& path);
 
-/// Calls `act` with each line of a text file, in the memory of a line. The end of the line is no
-/// part of it; `ended`: it has one. Throws UserError as MappedFile does, and where a line has more
-/// than kMostLine.
+/// Calls `act` with each line of a text file, without its line feed; `ended` says whether there was
+/// one. Holds about one line in memory. Throws UserError as MappedFile does, and if a line is
+/// longer than kMostLine.
 void for_each_line(const std::filesystem::path& path,
                    const std::function<void(std::string_view line, bool ended)>& act);
 
@@ -99,11 +99,10 @@ class AtomicFile {
 /// Whether `name` is one that AtomicFile gives its temporary file while it writes `final_name`.
 bool is_temporary_of(std::string_view name, std::string_view final_name);
 
-/// Throws WriteError where a pipe stands at `path`, whose opening would wait for another program.
+/// Throws WriteError if `path` is a pipe, because opening it would wait for another program.
 void check_is_no_pipe(const std::filesystem::path& path);
 
-/// Whether the file that is open as `fd` is the one that stands at `path`: neither is gone nor was
-/// another put in its place.
+/// Whether the file that is open as `fd` is still the one at `path`, neither removed nor replaced.
 bool stands_at(int fd, const std::filesystem::path& path);
 
 /// Writes a file in one go, as AtomicFile does. Throws WriteError.

@@ -51,7 +51,7 @@ FileKind kind_of_archive(std::span<const std::byte> bytes) {
   return any(".npy") ? FileKind::npz : FileKind::zip;
 }
 
-// The length of a header of JSON, then that.
+// The length of a JSON header, then the header.
 bool is_safetensors(std::span<const std::byte> bytes) {
   std::uint64_t length = 0;
   if (bytes.size() <= sizeof length) return false;

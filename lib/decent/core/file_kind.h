@@ -1,5 +1,5 @@
 #pragma once
-// What a file is by its content, for messages about files that are not what was expected.
+// What a file is, judged by its content, for messages about files that are not what was expected.
 
 #include <cstddef>
 #include <span>
@@ -24,7 +24,7 @@ enum class FileKind {
   text,
 };
 
-/// `bytes`: the whole file, of which the first ones and the directory of an archive are looked at.
+/// `bytes` is the whole file; only its beginning and the directory of an archive are looked at.
 FileKind kind_of_file(std::span<const std::byte> bytes);
 
 /// "a NumPy archive (.npz)", "a text".

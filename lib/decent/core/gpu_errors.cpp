@@ -31,15 +31,15 @@ struct Row {
   std::string_view says;
   ExitCode code;
   std::string_view advice;
-  std::string_view also = "";  // in the text, too
+  std::string_view also = "";  // must be in the text, too
 };
 
-// The first that fits counts.
+// The first row that matches counts.
 constexpr auto kRows = std::to_array<Row>({
-    // LibTorch's allocator, which has given back all that it had in reserve.
+    // LibTorch's allocator, after it has given back all the memory that it held in reserve.
     {"CUDA out of memory", ExitCode::user_error, kLessMemory},
     {"would exceed allowed memory", ExitCode::user_error, kLessMemory},
-    // Libraries that find no memory for themselves say it in their own way.
+    // Libraries report in their own words that they found no memory for themselves.
     {"CUBLAS_STATUS_ALLOC_FAILED", ExitCode::user_error, kLessMemory},
     {"CUBLAS_STATUS_NOT_INITIALIZED", ExitCode::user_error, kLessMemory},
     {"CUDNN_STATUS_ALLOC_FAILED", ExitCode::user_error, kLessMemory},
@@ -80,14 +80,14 @@ bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// Other programs' errors are out of memory, too.
+// "out of memory" alone may be about something else than a GPU.
 bool is_of_a_gpu(std::string_view text) {
   constexpr std::string_view kNames[] = {"CUDA", "Cuda", "GPU", "NCCL", "CUBLAS", "CUDNN"};
   return std::any_of(std::begin(kNames), std::end(kNames),
                      [&](std::string_view name) { return contains(text, name); });
 }
 
-// "2.00 GiB" in bytes; 0 where there is no such thing.
+// "2.00 GiB" in bytes; 0 if the text is no such amount.
 double bytes_of(std::string_view amount) {
   double value = 0;
   const auto [end, error] = std::from_chars(amount.data(), amount.data() + amount.size(), value);
@@ -101,8 +101,9 @@ double bytes_of(std::string_view amount) {
   return 0;
 }
 
-// Whether what LibTorch's allocator could not find in one piece was there in several: "CUDA out of
-// memory. Tried to allocate 2.00 GiB. .. and 3.00 GiB is reserved by PyTorch but unallocated. ..".
+// Whether the memory that LibTorch's allocator could not find in one piece was free in several:
+// "CUDA out of memory. Tried to allocate 2.00 GiB. .. and 3.00 GiB is reserved by PyTorch but
+// unallocated. ..".
 bool is_in_pieces(std::string_view text) {
   constexpr std::string_view kWanted = "Tried to allocate ";
   const std::size_t wanted = text.find(kWanted);

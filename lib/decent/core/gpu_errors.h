@@ -11,18 +11,18 @@
 namespace decent {
 
 struct GpuError {
-  /// peer_lost where another start of the same run may go well (`--max-restarts`): the GPU is busy
-  /// or at fault. user_error where it would end in the same way.
+  /// peer_lost if another start of the same run may succeed (`--max-restarts`), because the GPU is
+  /// busy or faulty; user_error if it would fail in the same way.
   ExitCode code = ExitCode::user_error;
-  /// What to do: lines that each begin with a line break. Where the GPU is at fault they name this
-  /// machine.
+  /// What to do: lines that each begin with a line break. They name this machine if its GPU is
+  /// faulty.
   std::string advice;
 
   /// Throws UserError or PeerLost, by the code, with `message` and the advice.
   [[noreturn]] void raise(const std::string& message) const;
 };
 
-/// What `text`, all that an error says, is about; nothing where it is not known as a GPU's.
+/// Classifies an error by `text`, its whole message; nothing if it is not a known error of a GPU.
 std::optional<GpuError> gpu_error_of(std::string_view text);
 
 }  // namespace decent

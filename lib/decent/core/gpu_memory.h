@@ -2,8 +2,8 @@
 
 namespace decent {
 
-/// In bytes: the most that tensors of this process took of a GPU, the most that LibTorch held for
-/// them, and how much the GPU has.
+/// In bytes: the peak size of this process's tensors on a GPU, the peak that LibTorch reserved for
+/// them, and the GPU's total memory.
 struct GpuMemory {
   double used = 0;
   double reserved = 0;

@@ -47,7 +47,7 @@ void GzipReader::fail(const std::string& reason) const {
                   std::to_string(size_ - left_.size()));
 }
 
-// Whether another file follows. Zeros may: tapes and disks are padded so.
+// Whether another file follows. Zeros are skipped, because tapes and disks pad files with them.
 bool GzipReader::next_member() {
   while (!left_.empty() && left_[0] == std::byte{0}) left_ = left_.subspan(1);
   if (left_.empty()) return false;

@@ -9,14 +9,14 @@
 
 namespace decent {
 
-/// Deflate packs at most so many bytes into one (zlib's documentation): what claims more is a lie,
-/// and must not be believed when memory is asked for.
+/// Deflate packs at most this many bytes into one (zlib's documentation). A file that claims more
+/// is lying, and memory must not be allocated for its claim.
 inline constexpr std::size_t kMaxDeflateRatio = 1032;
 
-/// Whether these bytes begin as a file of gzip does.
+/// Whether these bytes begin like a gzip file.
 bool is_gzip(std::span<const std::byte> bytes);
 
-/// The content of a file of gzip, also of several of them in a row, as gzip itself takes them.
+/// The content of a gzip file, or of several one after another, which gzip itself accepts too.
 class GzipReader {
  public:
   /// `bytes` outlive the reader. Errors begin with `what`.
@@ -25,9 +25,9 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  /// Fills `out` from the front with what comes next, and returns how many bytes that are: fewer
-  /// than asked for only at the end. Throws UserError with the offset for data that is broken, cut
-  /// short, has another checksum or length than it says, or is followed by anything else.
+  /// Fills `out` from the front with the next bytes and returns their number, which is less than
+  /// the size of `out` only at the end. Throws UserError with the offset for data that is broken,
+  /// cut short, has another checksum or length than it says, or is followed by anything else.
   std::size_t read(std::span<std::byte> out);
 
  private:

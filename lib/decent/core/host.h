@@ -6,7 +6,7 @@
 
 namespace decent {
 
-/// Its name, as gethostname gives it.
+/// The machine's name, from gethostname.
 std::string host_name();
 
 /// The same text for processes that can open one another's files in /proc and reach one another by
@@ -14,7 +14,7 @@ std::string host_name();
 /// and of the network. Empty where the system does not tell.
 std::string host_identity();
 
-/// Bytes of memory that it has.
+/// The machine's memory in bytes.
 std::int64_t machine_memory();
 
 }  // namespace decent

@@ -1,6 +1,6 @@
 #pragma once
 // The instruction sets for which loops of the CPU are compiled: AVX-512 (x86-64-v4), AVX2 with FMA
-// (v3), or the baseline, where std::fma is a call, exact and slow: processors of before 2013.
+// (v3), or the baseline for processors from before 2013, where std::fma is an exact but slow call.
 //
 // A loop is a struct with a static function `run`, marked DECENT_ELEMENT so that it is compiled
 // into each set's own `run`. Files with such loops are compiled without contraction of products

@@ -10,7 +10,7 @@
 namespace decent {
 namespace {
 
-// What follows `key` in the first line that begins with it; "" where there is none.
+// The rest of the first line that begins with `key`; "" if there is no such line.
 std::string value_in(const char* file, const std::string& key) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);)

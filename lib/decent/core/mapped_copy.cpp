@@ -13,7 +13,7 @@ thread_local sigjmp_buf* volatile on_bus_error = nullptr;
 
 struct sigaction handler_before {};
 
-// The instruction that failed runs again, under the handler that was there before.
+// The failed instruction runs again, under the previous handler.
 void pass_on() { ::sigaction(SIGBUS, &handler_before, nullptr); }
 
 extern "C" void handle_bus_error(int) {

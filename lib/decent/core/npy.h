@@ -22,8 +22,8 @@ struct NpyHeader {
 };
 
 /// Parses the header at the start of `bytes`, which may end after it. Throws UserError naming
-/// `name` for anything that is no such header, and for element types that cannot be read
-/// (big-endian, complex, unsigned of more than 8 bits, text, objects, records).
+/// `name` if it is not a valid header, and for element types that cannot be read (big-endian,
+/// complex, unsigned of more than 8 bits, text, objects, records).
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view name);
 
 /// The elements of an array in Fortran order, in C order.

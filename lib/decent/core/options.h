@@ -1,6 +1,7 @@
 #pragma once
-// The keys that a row of a table takes in recipes: a data format or a transform says what it takes,
-// recipes read it, and the row gets the values. No other file has to know the key.
+// The keys that a row of a table takes in recipes. A data format or a transform declares its keys,
+// the recipe is read by these declarations, and the row gets the values. No other file has to know
+// a key.
 
 #include <cstdint>
 #include <filesystem>
@@ -23,18 +24,19 @@ inline const OptionValue kNull = std::monostate{};
 
 using Paths = std::vector<std::filesystem::path>;
 
-/// What a recipe may write for a key. Where several values are taken, one without brackets is too.
+/// What a recipe may write for a key. A list type also takes a single value without brackets.
 enum class OptionType { boolean, integer, number, text, path, integers, numbers, texts, paths };
 
-/// What the key of a data format says, and so what it is for data.eval and data.predict where these
-/// are of the format of data.train. Keys whose type is a path are always places.
+/// What the key of a data format describes. This decides whether data.eval and data.predict, if
+/// they have the format of data.train, take its value from there. Keys whose type is a path are
+/// always places.
 enum class OptionScope {
-  file,     // how files are written: as in data.train where it is left out, but may differ
+  file,     // how files are written: as in data.train if left out, but may differ
   place,    // which data: never taken from data.train
-  meaning,  // what a sample is: as in data.train where it is left out, and must not differ
+  meaning,  // what a sample is: as in data.train if left out, and must not differ
 };
 
-/// A key that is taken.
+/// One key that a row takes.
 struct OptionKey {
   std::string name;
   OptionType type = OptionType::text;
@@ -64,7 +66,7 @@ class Options {
   bool is_null(std::string_view name) const {
     return std::holds_alternative<std::monostate>(value(name));
   }
-  /// Throws std::logic_error where the key has no value of that type. Type `number` gives double.
+  /// Throws std::logic_error if the key has no value of that type. Type `number` gives double.
   template <class T>
   const T& get(std::string_view name) const {
     if (const T* typed = std::get_if<T>(&value(name))) return *typed;
@@ -92,8 +94,8 @@ struct NamedValues {
   bool operator==(const NamedValues&) const = default;
 };
 
-/// The defaults of those keys, with `given` in place of some. For programs without a recipe. Throws
-/// std::logic_error for a required key that is not given, and for one that is not taken.
+/// The defaults of `keys`, replaced by the values in `given`. For programs without a recipe. Throws
+/// std::logic_error if a required key is not given, and if a given key is not among `keys`.
 Options with_defaults(const std::vector<OptionKey>& keys, const Options& given);
 
 }  // namespace decent

@@ -24,7 +24,7 @@ std::string_view text(Machine& m) {
   return m.reader().text(m.reader().number<Size>());
 }
 
-// Big-endian, alone of all numbers.
+// Big-endian, unlike all other numbers.
 double real(Machine& m) {
   return std::bit_cast<double>(__builtin_bswap64(m.reader().number<std::uint64_t>()));
 }
@@ -34,8 +34,8 @@ struct Instruction {
   void (*run)(Machine& m);
 };
 
-// In the order of Python's Lib/pickle.py, which has their names. Those of protocols 0 and 1 that
-// protocol 2 replaced are left out, and so are buffers outside of the pickle.
+// In the order of Python's Lib/pickle.py, which has their names. Instructions of protocols 0 and 1
+// that protocol 2 replaced are left out, and so are those for buffers outside of the pickle.
 constexpr Instruction kInstructions[] = {
     {'(', [](Machine& m) { m.mark(); }},
     {'0', [](Machine& m) { m.pop(); }},

@@ -1,11 +1,11 @@
 #pragma once
-// Python's pickle format, protocols 2 to 5 and what Python 2 wrote in protocol 2, read without
+// Python's pickle format, protocols 2 to 5 including protocol 2 as Python 2 wrote it, read without
 // running anything. No torch.
 //
 // A pickle is a program for a small stack machine, whose dangerous instructions import a name and
-// call what it names. Here nothing is imported and nothing is called: a name stays a name
-// (Global), a call a record of what would be called with what (Object). Whoever asks for a value
-// knows which of those it understands.
+// call what it names. Here nothing is imported and nothing is called: a name stays a name (Global),
+// and a call becomes a record of the function and its arguments (Object). The code that asks for a
+// value decides which names and calls it understands.
 
 #include <cstddef>
 #include <cstdint>
@@ -61,7 +61,7 @@ struct Object {
   Entries entries;           // set, as in a dictionary
   std::optional<Ref> state;  // given to __setstate__, or set as attributes
 };
-/// What the program that wrote the file keeps elsewhere, under an id.
+/// An object that the program that wrote the file keeps elsewhere, under an id.
 struct Persistent {
   Ref id = 0;
 };
@@ -74,7 +74,7 @@ struct Pickle {
   Ref root = 0;
   std::size_t size = 0;  // bytes from its first to its STOP
 
-  /// nullptr where it is of another kind.
+  /// nullptr if the value is of another kind.
   template <typename Kind>
   const Kind* get(Ref ref) const {
     return std::get_if<Kind>(&values[ref]);
@@ -85,8 +85,8 @@ struct Pickle {
 inline constexpr std::size_t kMaxValues = std::size_t{1} << 22;
 
 /// Parses the pickle at the start of `bytes`, which may go on after it. Throws UserError, which
-/// begins with `what` and a colon, where it is none, is damaged, is of another protocol or too
-/// large.
+/// begins with `what` and a colon, if there is no pickle, or if it is damaged, of another protocol
+/// or too large.
 Pickle parse(std::span<const std::byte> bytes, const std::string& what);
 
 /// "collections.OrderedDict".

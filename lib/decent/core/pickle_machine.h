@@ -63,7 +63,7 @@ class Machine {
 
   void global();
   void stack_global();
-  /// A number in a registry that only the program has that wrote the file.
+  /// A number in a registry that only the program that wrote the file has.
   void extension(std::uint64_t code_bytes);
   void call_with_tuple();  // REDUCE, NEWOBJ
   void call_with_names();  // NEWOBJ_EX
@@ -74,7 +74,7 @@ class Machine {
  private:
   void check_count() const;
   Value& at(Ref ref) { return pickle_.values[ref]; }
-  // What lies above the last mark is as far down as an instruction may reach.
+  // An instruction may not reach below the last mark.
   std::size_t bottom() const { return marks_.empty() ? 0 : marks_.back(); }
   void add_items(const Items& items);
   void add_entries(const Items& keys_and_values);

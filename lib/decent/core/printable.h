@@ -6,8 +6,8 @@
 
 namespace decent {
 
-/// The number for printf, fmt and std::to_string: a NaN has a sign that means nothing (x86 gives
-/// 0/0 a negative one), and those would show it, as "-nan".
+/// The number for printf, fmt and std::to_string, which would show a NaN's meaningless sign as
+/// "-nan" (on x86, 0/0 is negative).
 inline double printable(double number) {
   return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
 }

@@ -23,11 +23,12 @@ double number_in(const std::filesystem::path& path) {
   return file >> number ? number : 0;
 }
 
-// Of two limits the smaller; 0 is none.
+// The smaller of two limits, where 0 means no limit.
 double smaller(double a, double b) { return a == 0 || b == 0 ? a + b : std::min(a, b); }
 
-// Microseconds of computing in each period: in version 2 of control groups "150000 100000", where
-// "max 100000" is no limit; in version 1 in a file each, where -1 is none.
+// The limit of one control group, in processors; 0 if it has none. Version 2 has the microseconds
+// of computing in each period and the period in one file, "150000 100000", or "max 100000" for no
+// limit. Version 1 has them in a file each, where -1 means no limit.
 double limit_in(const std::filesystem::path& group) {
   std::ifstream file(group / "cpu.max");
   std::string time;
@@ -39,7 +40,8 @@ double limit_in(const std::filesystem::path& group) {
   return quota > 0 && period > 0 ? quota / period : 0;
 }
 
-// Of a group and those around it, up to where they are mounted: inside a container that is its own.
+// The smallest limit of a group and of the groups around it, up to the mount point, which inside a
+// container is the container's own group.
 double limit_around(std::filesystem::path mount, const std::string& group) {
   double least = limit_in(mount);
   for (const auto& part : std::filesystem::path(group).relative_path())
@@ -49,8 +51,8 @@ double limit_around(std::filesystem::path mount, const std::string& group) {
 
 }  // namespace
 
-// The line "0::/system.slice/run.scope" names the group of version 2, and "4:cpu,cpuacct:/run" that
-// of version 1, which is mounted in a folder of the controllers' names, or in one of "cpu".
+// The line "0::/system.slice/run.scope" names the group of version 2, and "4:cpu,cpuacct:/run" the
+// group of version 1. The latter is mounted in a folder named after the controllers, or in "cpu".
 int processor_quota(const std::filesystem::path& proc, const std::filesystem::path& groups) {
   double least = smaller(limit_in(groups), limit_in(groups / "cpu"));
   std::ifstream file(proc / "self" / "cgroup");

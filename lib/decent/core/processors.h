@@ -5,14 +5,14 @@
 
 namespace decent {
 
-/// The processors that the scheduler may run this process on (sched_getaffinity), or fewer where
-/// its control group (of version 1 or 2) allows less time than they have; at least 1. `proc` and
-/// `groups` are where those file systems are mounted.
+/// The number of processors that the scheduler may run this process on (sched_getaffinity), or
+/// fewer if its control group (of version 1 or 2) allows less time; at least 1. `proc` and `groups`
+/// are the mount points of those file systems.
 int usable_processors(const std::filesystem::path& proc = "/proc",
                       const std::filesystem::path& groups = "/sys/fs/cgroup");
 
-/// The processors' worth of time that the control group and those around it allow, rounded up; 0
-/// where nothing limits it.
+/// The time that the control group and the groups around it allow, in processors, rounded up; 0 if
+/// nothing limits it.
 int processor_quota(const std::filesystem::path& proc, const std::filesystem::path& groups);
 
 }  // namespace decent

@@ -10,7 +10,7 @@ unsigned char byte_at(std::string_view text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-// How many bytes the character at `i` has; 0 where it is not well-formed UTF-8.
+// How many bytes the character at `i` has; 0 if it is not well-formed UTF-8.
 std::size_t length_of_character(std::string_view text, std::size_t i) {
   const unsigned char first = byte_at(text, i);
   if (first < 0x80) return 1;
@@ -19,7 +19,8 @@ std::size_t length_of_character(std::string_view text, std::size_t i) {
   for (std::size_t k = 1; k < length; ++k) {
     if ((byte_at(text, i + k) & 0xC0) != 0x80) return 0;
   }
-  // Not the shortest form, a half of a surrogate pair, beyond the last character.
+  // Refuses forms that are not the shortest, halves of surrogate pairs, and numbers beyond the last
+  // character.
   const unsigned char second = byte_at(text, i + 1);
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
   if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;

@@ -41,7 +41,7 @@ std::string valid_dtypes() {
   return join(std::vector<std::string>(kDTypeNames.begin(), kDTypeNames.end()));
 }
 
-// A tensor as its header entry says, and where the entry says its data lies.
+// A tensor as its header entry describes it, and the place of its data according to the entry.
 struct Entry {
   TensorView tensor;
   std::vector<std::int64_t> offsets;  // begin and end in bytes, counted from the end of the header
@@ -245,8 +245,8 @@ std::pair<std::string_view, std::span<const std::byte>> split_file(std::span<con
   return {header, bytes.subspan(kLengthBytes + length)};
 }
 
-// Bytes that dtype and shape take, or nothing where that overflows. Extents of zero are left out of
-// the check, so that the size of any sub-shape (a sample) is known not to overflow either.
+// The number of bytes for dtype and shape, or nothing if it overflows. The check skips extents of
+// zero, so that the size of any sub-shape (a sample) cannot overflow either.
 std::optional<std::int64_t> byte_size(const TensorView& tensor) {
   auto bytes = static_cast<std::int64_t>(size_of(tensor.dtype));
   bool empty = false;

@@ -30,7 +30,7 @@ struct Safetensors {
   std::vector<TensorView> tensors;
   std::map<std::string, std::string> metadata;
 
-  /// nullptr where there is none of that name.
+  /// nullptr if there is no tensor of that name.
   const TensorView* find(std::string_view name) const;
 };
 

@@ -8,7 +8,7 @@
 namespace decent {
 namespace {
 
-// Words that a variable cannot be called, or that the translation uses itself.
+// Words that cannot name a variable, or that the translation uses itself.
 constexpr std::array kTaken = {"False",
                                "None",
                                "True",
@@ -123,7 +123,7 @@ std::string cleaned(std::string_view name) {
 std::string Identifiers::make(std::string_view name) {
   const std::string base = cleaned(name);
   std::string text = is_identifier(base) ? base : base + "_";
-  // Thousands of names may be the same but for what is cleaned away.
+  // Thousands of names may differ only in characters that cleaned() removes.
   int& number = next_.try_emplace(base, 1).first->second;
   while (taken_.count(text) != 0) text = base + "_" + std::to_string(number++);
   taken_.insert(text);

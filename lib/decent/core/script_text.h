@@ -1,5 +1,6 @@
 #pragma once
-// Names of other formats, which may hold anything, as names of TorchScript's source, and literals.
+// Writes literals for TorchScript's source, and turns names of other formats, which may hold any
+// characters, into names that it accepts.
 
 #include <map>
 #include <set>
@@ -10,23 +11,23 @@ namespace decent {
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Gives every name another identifier; the same spelling as far as possible.
+/// Gives every name an identifier of its own, spelled like the name as far as possible.
 class Identifiers {
  public:
-  /// "/layer1/conv/Conv_output_0" becomes "layer1_conv_Conv_output_0"; a number follows where that
-  /// is taken or a word of the language.
+  /// "/layer1/conv/Conv_output_0" becomes "layer1_conv_Conv_output_0"; a number follows if that is
+  /// taken, an underscore if it is a word of the language.
   std::string make(std::string_view name);
 
  private:
   std::set<std::string, std::less<>> taken_;
-  std::map<std::string, int, std::less<>> next_;  // number that may be free, by what it follows
+  std::map<std::string, int, std::less<>> next_;  // by base name: the next number that may be free
 };
 
-/// The name of a parameter or buffer in the module: dots stay as steps of the hierarchy, what
-/// cannot stand in a name becomes "_".
+/// The name of a parameter or buffer in the module. Dots stay, as steps of the hierarchy;
+/// characters that names cannot have become "_".
 std::string module_path(std::string_view name);
 
-/// The same, as far as TorchScript can keep a name with getattr: printable ASCII stays, but for
+/// The same, but keeps every character that getattr in TorchScript can take: printable ASCII except
 /// quotes and backslashes.
 std::string printable_path(std::string_view name);
 

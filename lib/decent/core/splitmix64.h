@@ -1,7 +1,7 @@
 #pragma once
 // The mixer of SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators",
-// 2014): the same numbers on every machine, every bit of the input reaching every bit of the
-// output.
+// 2014). It gives the same numbers on every machine, and every bit of the input affects every bit
+// of the output.
 
 #include <cstdint>
 

@@ -12,7 +12,7 @@
 
 namespace decent {
 
-/// Most dimensions that a tensor in a file may have: the limit of PyTorch's iterators.
+/// The most dimensions that a tensor in a file may have, which is the limit of PyTorch's iterators.
 inline constexpr std::size_t kMaxTensorDimensions = 64;
 
 /// `data` is the memory from the first element to the last, which `strides` (in elements, none

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 
-// Whole lines; `to` is aligned to one.
+// Copies whole cache lines; `to` is aligned to a line.
 void stream_by_16_bytes(char* to, const char* from, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += sizeof(__m128i)) {
     const auto* const part = reinterpret_cast<const __m128i*>(from + at);
@@ -22,7 +22,7 @@ void stream_by_16_bytes(char* to, const char* from, std::size_t bytes) {
   }
 }
 
-// A line at a time, which its buffer need not be put together of.
+// Stores a whole line at once, so that the processor need not combine smaller stores in a buffer.
 __attribute__((target("avx512f"))) void stream_by_lines(char* to, const char* from,
                                                         std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += kLine) {
@@ -45,7 +45,7 @@ void stream_copy(void* to, const void* from, std::size_t bytes) {
   const std::size_t lines = (bytes - before) / kLine * kLine;
   std::memcpy(out, in, before);
   stream(out + before, in + before, lines);
-  _mm_sfence();  // such stores are ordered by nothing else
+  _mm_sfence();  // nothing else orders streaming stores
   std::memcpy(out + before + lines, in + before + lines, bytes - before - lines);
 }
 

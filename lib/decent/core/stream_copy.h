@@ -1,5 +1,5 @@
 #pragma once
-// Copying what this processor core does not read again soon.
+// Copying memory that this processor core will not read again soon.
 
 #include <cstddef>
 
@@ -7,7 +7,7 @@ namespace decent {
 
 /// As std::memcpy, but the copy goes to memory without being read into this core's caches first,
 /// and without driving other things out of them. Other threads see it like any other store of the
-/// caller. For some 64 KiB and more.
+/// caller. Pays off from about 64 KiB.
 void stream_copy(void* to, const void* from, std::size_t bytes);
 
 }  // namespace decent

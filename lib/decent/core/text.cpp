@@ -44,8 +44,8 @@ std::optional<std::string> nearest_name(std::string_view word,
 }
 
 bool glob_matches(std::string_view pattern, std::string_view text) {
-  // Where the last * stood, and how much of the text it has taken so far: all that a mismatch needs
-  // to go back to.
+  // The position of the last *, and how much of the text it has taken so far. After a mismatch,
+  // matching only ever goes back to there.
   std::size_t p = 0, t = 0;
   std::size_t star = std::string_view::npos, taken = 0;
   while (t < text.size()) {

@@ -12,8 +12,8 @@
 namespace decent {
 
 /// The candidate with the smallest edit distance (Damerau-Levenshtein, case-folded) to `word`, or
-/// nothing where all are too far to be a misspelling: more than max(1, word.size() / 3) edits. The
-/// first of equals.
+/// nothing if all are too far for a misspelling, more than max(1, word.size() / 3) edits. The first
+/// candidate wins a tie.
 std::optional<std::string> nearest_name(std::string_view word,
                                         std::span<const std::string> candidates);
 
@@ -27,8 +27,8 @@ std::string join(std::span<const std::string> parts, std::string_view separator 
 /// The first `most` of the names, and how many are left out: "a, b, c and 3 more".
 std::string some_of(std::span<const std::string> names, std::size_t most);
 
-/// A number of things as a sentence says it: "1 worker", "3 workers"; `several` where the plural
-/// has more than an s: counted(2, "class", "classes").
+/// A number of things as in a sentence: "1 worker", "3 workers". `several` is the plural if it does
+/// not just add an s: counted(2, "class", "classes").
 std::string counted(std::int64_t count, std::string_view one, std::string_view several = {});
 
 /// "9999", "10.2k", "1.5M".

@@ -1,6 +1,6 @@
 #pragma once
-// Element types of files and of tensors, one into the other. The only header of this room that
-// needs LibTorch's: for those rooms that link it anyway.
+// Converts between element types of files and of tensors. The only header of this room that
+// includes LibTorch's, for rooms that link LibTorch anyway.
 
 #include <c10/core/ScalarType.h>
 
@@ -47,7 +47,7 @@ inline std::optional<DType> find_dtype(c10::ScalarType type) {
   return std::nullopt;
 }
 
-/// The same. Throws UserError where there is none.
+/// The same, but throws UserError for such types.
 inline DType dtype_of(c10::ScalarType type) {
   if (const auto dtype = find_dtype(type)) return *dtype;
   throw UserError(std::string("tensors of ") + c10::toString(type) + " cannot be stored in files");

@@ -51,7 +51,7 @@ std::span<const std::byte> in_place(const ZipEntry& entry, const std::string& wh
                   "anew: torch.save(torch.load(..), ..)");
 }
 
-// All entries of an archive lie in one folder, which has the name that the file had once.
+// All entries of an archive lie in one folder, which is named as the file was when it was written.
 TorchFile read_archive(std::span<const std::byte> bytes, const std::string& what) {
   TorchFile file{.what = what, .pickle = {}, .storages = {}, .code = {}};
   const std::vector<ZipEntry> entries = read_zip(bytes, what);
@@ -109,7 +109,7 @@ void check_old_system(const Pickle& pickle, const std::string& what) {
   refuse_old(what, "damaged: its header does not say the order of bytes");
 }
 
-// Only the references to storages tell how large their elements are.
+// Only the references to a storage tell how large its elements are.
 std::map<std::string_view, std::size_t> element_sizes(const Pickle& pickle) {
   std::map<std::string_view, std::size_t> sizes;
   for (const pickle::Value& value : pickle.values) {

@@ -24,18 +24,19 @@ struct TorchFile {
   std::map<std::string, ZipEntry, std::less<>> code;  // TorchScript: "__torch__/net.py"
 };
 
-/// Reads what `bytes`, which outlive the result, hold. Throws UserError, which begins with `what`
-/// and a colon, for anything else, damaged files and big-endian ones.
+/// Reads a file of one of these kinds from `bytes`, which must outlive the result. Throws
+/// UserError, which begins with `what` and a colon, for files of other kinds, damaged files and
+/// big-endian ones.
 TorchFile read_torch_file(std::span<const std::byte> bytes, const std::string& what);
 
-/// The element type that a class such as torch.FloatStorage is for.
+/// The element type of a storage class such as torch.FloatStorage.
 struct StorageType {
   std::string_view name;
   std::size_t element_bytes = 1;
   std::optional<DType> dtype;  // nothing for types that no model here can have
 };
 
-/// nullptr where it names no such class.
+/// nullptr if the name is not that of such a class.
 const StorageType* find_storage_type(const pickle::Global& global);
 
 }  // namespace decent

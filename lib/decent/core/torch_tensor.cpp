@@ -82,7 +82,7 @@ class TensorReader {
            is_named(*call.function, "torch._tensor", "_rebuild_from_type_v2");
   }
 
-  // What a parameter, or a tensor with attributes of its own, is made of.
+  // The call inside the wrapper of a parameter, or of a tensor with attributes of its own.
   std::optional<Call> wrapped(const Call& call) const {
     const pickle::Items& arguments = *call.arguments;
     if (call.function->module == "torch._utils") {
@@ -136,7 +136,8 @@ class TensorReader {
     std::span<const std::byte> bytes;
   };
 
-  // ("storage", class, key, device, number of elements), and in old files how it is a view.
+  // ("storage", class, key, device, number of elements), and in old files whether it is a view and
+  // of what.
   Storage storage_of(Ref ref) const {
     const auto* reference = file_.pickle.get<pickle::Persistent>(ref);
     const auto* id = reference ? file_.pickle.get<pickle::Tuple>(reference->id) : nullptr;
@@ -159,7 +160,7 @@ class TensorReader {
     return {*type, found->second};
   }
 
-  // By torch.float32 where the storage is untyped.
+  // The element type of a tensor in an untyped storage, by a name such as torch.float32.
   StorageType named_type(Ref ref) const {
     const auto* global = file_.pickle.get<pickle::Global>(ref);
     if (global == nullptr || global->module != "torch")
@@ -172,7 +173,7 @@ class TensorReader {
     return type;
   }
 
-  // Elements from the first to the last, none where the tensor is empty.
+  // The number of elements from the first to the last; 0 if the tensor is empty.
   std::uint64_t extent(const StoredTensor& tensor) const {
     std::uint64_t last = 0;
     std::int64_t count = 1;

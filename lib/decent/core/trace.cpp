@@ -12,8 +12,9 @@ namespace decent {
 namespace {
 
 // Readers keep times as doubles: microseconds since 1970 would lose their fraction there. Times are
-// counted from the last whole multiple of this, which is the same for all workers of a run (unless
-// one starts before it and one after, once in 30 days; the file tells the origin).
+// counted from the last whole multiple of this, which is the same for all workers of a run unless
+// one starts before a multiple and another after it (possible once in 30 days; the file tells the
+// origin).
 constexpr std::int64_t kOriginEvery = std::int64_t{30} * 24 * 3600 * 1'000'000'000;
 
 std::int64_t wall_clock_ns() {
@@ -105,7 +106,7 @@ std::string Trace::event_text(const Event& event) const {
          ",\"dur\":" + microseconds(time_of(event.end) - begin) + ",\"args\":{" + arguments + "}}";
 }
 
-// `value`: JSON, of the argument that viewers look for.
+// `value` is the JSON value of the argument that viewers read.
 std::string Trace::metadata_text(const std::string& name, TraceLane lane,
                                  const std::string& value) const {
   const std::string argument = name.ends_with("sort_index") ? "sort_index" : "name";
@@ -136,7 +137,7 @@ std::string Trace::json() const {
     const std::lock_guard lock(mutex_);
     events = events_;
   }
-  // A span before those that it contains.
+  // A span comes before the spans that it contains.
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
   });

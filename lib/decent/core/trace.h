@@ -1,5 +1,5 @@
 #pragma once
-// A recording of when a worker did what, as JSON in Chrome's Trace Event Format, which Perfetto and
+// A timeline of what a worker did, as JSON in Chrome's Trace Event Format, which Perfetto and
 // chrome://tracing read.
 //
 //     Trace trace({.first = 10, .last = 20, .rank = rank, .file = "trace-rank-0000.json"});
@@ -79,7 +79,7 @@ class Trace {
     Clock::time_point begin;
     Clock::time_point end;
     TraceDetails details;
-    std::int64_t step;  // in which it began; the details may have another one
+    std::int64_t step;  // in which it began; the details may name another one
   };
 
   void record(const Event& event);

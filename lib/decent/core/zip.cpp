@@ -26,10 +26,10 @@ constexpr std::size_t kEnd64LocatorBytes = 20;
 constexpr std::size_t kLongestComment = 0xffff;
 constexpr std::uint16_t kInExtra16 = 0xffff;      // the field is in the 64-bit record
 constexpr std::uint32_t kInExtra32 = 0xffffffff;  // the same
-constexpr std::uint16_t kExtra64 = 1;             // the kind of extra field that holds those
+constexpr std::uint16_t kExtra64 = 1;             // the kind of extra field with 64-bit numbers
 constexpr std::uint16_t kEncrypted = 1;           // a flag
 constexpr std::uint16_t kHasDescriptor = 8;       // a flag: the checksum follows the data
-constexpr std::uint64_t kFlagsInDirectory = 8;    // where fields are, from the record's begin
+constexpr std::uint64_t kFlagsInDirectory = 8;    // offsets of fields in their records
 constexpr std::uint64_t kChecksumInDirectory = 16;
 constexpr std::uint64_t kChecksumInHeader = 14;
 constexpr std::uint16_t kStored = 0;
@@ -74,7 +74,7 @@ class Reader {
     return at(offset, offset < bytes_.size() ? bytes_.size() - offset : 0);
   }
 
-  // The record at the end, which a comment may follow.
+  // The position of the record at the end, which a comment may follow.
   std::size_t find_end() const {
     const std::size_t most = std::min(bytes_.size(), kEndBytes + kLongestComment);
     for (std::size_t size = kEndBytes; size <= most; ++size) {
@@ -105,7 +105,7 @@ class Reader {
     return directory;
   }
 
-  // Without a locator the numbers are meant as they are.
+  // Without a locator the 32-bit numbers are the real ones.
   void read_long_directory(std::size_t end, Directory& directory) const {
     ByteReader locator = from(end - kEnd64LocatorBytes);
     if (locator.number<std::uint32_t>() != kEnd64Locator) return;
@@ -153,7 +153,7 @@ class Reader {
     }
   }
 
-  // Each number that does not fit into its field stands, in this order, in an extra field.
+  // An extra field holds, in this order, each number that does not fit into its own field.
   void read_long_fields(std::span<const std::byte> extra,
                         std::initializer_list<std::uint64_t*> fields) const {
     ByteReader reader(extra, what_ + ": damaged: an extra field ends too early");
@@ -171,7 +171,7 @@ class Reader {
   std::span<const std::byte> data_at(std::uint64_t header, std::uint64_t size) const {
     ByteReader reader = from(header);
     if (reader.number<std::uint32_t>() != kLocalHeader) fail("an entry is not where it says");
-    reader.piece(22);  // what the directory says, too
+    reader.piece(22);  // fields that the directory repeats
     const auto name_bytes = reader.number<std::uint16_t>();
     const auto extra_bytes = reader.number<std::uint16_t>();
     reader.piece(name_bytes);
@@ -183,7 +183,7 @@ class Reader {
   const std::string& what_;
 };
 
-// Inflates the whole of `from` to the whole of `to`.
+// Inflates all of `from`; true if the result fills `to` exactly.
 bool inflate_into(std::span<const std::byte> from, std::span<std::byte> to) {
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;  // without zlib's own header
@@ -223,7 +223,7 @@ Number number_at(std::span<const std::byte> bytes, std::uint64_t place, const st
   return reader.number<Number>();
 }
 
-// An entry that lies over another would let a small archive hold any amount of content.
+// If entries could overlap, a small archive could claim any amount of content.
 void check_apart(std::span<const ZipEntry> entries, std::span<const std::byte> bytes,
                  const std::string& what) {
   std::vector<const ZipEntry*> sorted;

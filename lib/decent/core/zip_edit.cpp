@@ -56,7 +56,7 @@ std::string local_entry(const ZipAddition& entry) {
   return record.text(entry.name).text(entry.content).take();
 }
 
-// `header`: where its local header goes.
+// `header` is the position of its local header.
 std::string directory_entry(const ZipAddition& entry, std::uint64_t header) {
   const std::uint16_t none = 0;
   Record record;
@@ -91,7 +91,7 @@ std::string end_of_archive(const NewDirectory& directory) {
 
 std::uint64_t directory_bytes(std::span<const std::byte> archive, const ZipEntry& entry,
                               const std::string& what) {
-  constexpr std::uint64_t kBefore = 28;  // the lengths
+  constexpr std::uint64_t kBefore = 28;  // bytes before the three lengths of fields
   constexpr std::uint64_t kFixed = 46;
   ByteReader reader(archive.subspan(entry.directory), what + ": damaged: its directory is broken");
   reader.piece(kBefore);
@@ -104,7 +104,7 @@ bool is_replaced(const ZipEntry& entry, std::span<const ZipAddition> added) {
   return std::ranges::find(added, entry.name, &ZipAddition::name) != added.end();
 }
 
-// Where the last entries end, those that are replaced not counted.
+// Where the last kept entry ends: replaced entries behind it are overwritten.
 std::uint64_t end_of_kept(std::vector<ZipEntry> entries, std::span<const ZipAddition> added) {
   std::uint64_t end = entries.front().directory;
   std::ranges::sort(entries, std::greater<>(), &ZipEntry::header);

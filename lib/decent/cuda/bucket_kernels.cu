@@ -41,14 +41,15 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) launch.sums[blockIdx.x] = shared[0];
 }
 
-// By one thread: a bucket has some thousand sums, and their order decides the last bits.
+// Runs in one thread, because a bucket has only some thousand sums, and their order decides the
+// last bits.
 __global__ void clip_block(const Clipping clipping) { clipping.run(); }
 
 struct Cuda {
   template <class Rule, typename T>
   static void update(const BucketStep& step,
                      std::span<const rules::Coefficients<Rule, T>> coefficients) {
-    // Kernels of their own: a pass over a GPU's memory costs little.
+    // These are separate kernels, because a pass over a GPU's memory costs little.
     if (step.mixing.in_place) step.mixing.in_place(0, step.numel);
     for_each_launch<Rule, T>(step, coefficients, [](const Launch<Rule, T>& launch) {
       update_blocks<<<launch.first_block[launch.count], kThreads, 0, current_stream()>>>(launch);

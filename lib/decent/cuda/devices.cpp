@@ -41,7 +41,7 @@ std::string no_device() {
 int count_devices(cudaError_t& status) {
   int count = 0;
   status = c10::cuda::GetDeviceCount(&count);
-  if (status != cudaSuccess) cudaGetLastError();  // which keeps the error otherwise
+  if (status != cudaSuccess) cudaGetLastError();  // clears the error, which CUDA would keep
   return status == cudaSuccess ? count : 0;
 }
 

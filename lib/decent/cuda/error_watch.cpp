@@ -61,11 +61,11 @@ std::string ErrorWatch::find_error() const {
   return {};
 }
 
-// A GPU at fault gives its error to every call from then on; empty where it works.
+// The error of a faulty GPU, which every call returns from then on; empty if the GPU works.
 std::string ErrorWatch::error_of_gpu() const {
   const c10::cuda::CUDAGuard guard(device_);
   const cudaError_t status = cudaStreamQuery(nullptr);
-  cudaGetLastError();  // which keeps "not ready" otherwise
+  cudaGetLastError();  // clears "not ready", which CUDA would keep
   if (status == cudaSuccess || status == cudaErrorNotReady) return {};
   return std::string("CUDA error: ") + cudaGetErrorString(status);
 }

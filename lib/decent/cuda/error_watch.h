@@ -1,6 +1,6 @@
 #pragma once
-// A thread that looks after groups of NCCL: an error of an operation whose wait() has returned
-// already would otherwise show as a GPU that never comes to an end.
+// A thread that watches NCCL groups for errors. Otherwise an error in an operation whose wait() has
+// already returned would show only as a GPU that never finishes.
 
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
@@ -20,14 +20,14 @@ namespace decent {
 
 class ErrorWatch {
  public:
-  /// `on_error` may be empty: then there is no thread. `device`: the GPU of the groups.
+  /// If `on_error` is empty, there is no thread. `device` is the GPU of the groups.
   ErrorWatch(std::function<void(const std::string&)> on_error, c10::Device device);
   ~ErrorWatch();
   ErrorWatch(const ErrorWatch&) = delete;
   ErrorWatch& operator=(const ErrorWatch&) = delete;
 
   /// From now on an error of `group` calls on_error, in the thread, with a message that begins with
-  /// `name`; the first error of all groups only.
+  /// `name`. Only the first error of all groups is reported.
   void add(const c10::intrusive_ptr<c10d::Backend>& group, const std::string& name);
   void remove(const c10::intrusive_ptr<c10d::Backend>& group);
 

@@ -1,9 +1,9 @@
 #pragma once
-// A bucket's update as launches of blocks of threads, and what one thread of them does. Plain C++
-// with no call of CUDA: the tests run every thread of every block on the CPU and compare bits.
+// A bucket's update as launches of blocks of threads, and the work of one thread. Plain C++ with no
+// call of CUDA: the tests run every thread of every block on the CPU and compare bits.
 //
-// A launch's arguments hold a table of parameters (at most 4 KiB, so that no copy to the device
-// goes ahead of it); a block finds its parameter there and takes kBlockBytes of it.
+// A launch's arguments hold a table of parameters; they take at most 4 KiB, so that no copy to the
+// device is needed first. A block finds its parameter there and takes kBlockBytes of it.
 
 #include <cstddef>
 #include <cstdint>
@@ -95,13 +95,13 @@ DECENT_ELEMENT void store(T* array, std::int64_t number, const Vector<T>& values
   reinterpret_cast<Vector<T>*>(array)[number] = values;
 }
 
-// Room for a value for each state; an array needs one at least.
+// Room for a value for each state; arrays of length 0 are not allowed.
 template <typename Value, std::size_t kStates>
 struct ForEachState {
   Value of[kStates == 0 ? 1 : kStates];
 };
 
-/// One block's part of the arrays. Those that an update does not have are null.
+/// One block's part of the arrays. Arrays that an update does not use are null.
 template <typename T, std::size_t kStates>
 struct Part {
   T* x;
@@ -201,7 +201,7 @@ DECENT_ELEMENT void update_part(const Part<T, kStates>& part, unsigned thread,
   sweep<Update<Rule, kMix, true>>(part, thread, scales, c);
 }
 
-/// What thread number `thread` of block number `block` of a launch does.
+/// The work of thread number `thread` of block number `block` of a launch.
 template <class Rule, typename T>
 DECENT_ELEMENT void run_thread(const Launch<Rule, T>& launch, unsigned block, unsigned thread) {
   const double factor = launch.device_scale != nullptr ? *launch.device_scale : 1.0;

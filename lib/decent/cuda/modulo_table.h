@@ -1,6 +1,7 @@
 #pragma once
-// Codes of a bucket as launches of blocks of threads, and what one thread of them does. Plain C++
-// with no call of CUDA: the tests run every thread of every block on the CPU and compare bits.
+// Encoding and mixing of a bucket as launches of blocks of threads, and the work of one thread.
+// Plain C++ with no call of CUDA: the tests run every thread of every block on the CPU and compare
+// bits.
 //
 // A thread takes kGroup consecutive elements, whose codes are whole bytes. A launch's arguments
 // hold a table of segments (at most 4 KiB), in which a block finds its own.
@@ -19,7 +20,7 @@ inline constexpr unsigned kCodeThreads = 256;
 inline constexpr std::int64_t kGroup = 16;
 inline constexpr std::int64_t kElementsOfBlock = kCodeThreads * kGroup;
 
-/// A part of a bucket with one width of codes and one grid.
+/// A part of a bucket whose codes have one width and one grid.
 template <typename T>
 struct CodeEntry {
   std::int64_t begin;  // element of the bucket
@@ -29,7 +30,8 @@ struct CodeEntry {
   T factor;  // encoding: 1 / s'; mixing: weight s'
 };
 
-/// The arguments of one launch that encodes or mixes. A thread adds up differences of all others.
+/// The arguments of one launch that encodes or mixes. A thread adds up the differences to all other
+/// members.
 template <typename T>
 struct CodeLaunch {
   static constexpr int kEntries = 80;
@@ -142,7 +144,7 @@ DECENT_ELEMENT int difference_at(const std::uint8_t* own, const std::uint8_t* ot
                                   static_cast<std::uint8_t>(other[byte] >> shift));
 }
 
-// Returns how many differences are counted.
+// Returns how many differences to count in `wrapped`.
 template <int kBits, typename T>
 DECENT_ELEMENT int mix_group(const CodeLaunch<T>& launch, const Group<T>& group) {
   int counted = 0;

@@ -1,13 +1,13 @@
 // NCCL between GPUs, through c10d::ProcessGroupNCCL.
 //
 // A group has one NCCL communicator, connected when the group is made, and one stream, on which its
-// operations follow each other. Starting one makes that stream wait for the caller's; waiting makes
-// the caller's wait for it.
+// operations follow each other. Starting an operation makes that stream wait for the caller's
+// stream; waiting for it makes the caller's stream wait for that one.
 //
 // Peers that die or fall silent are the control plane's business (comm/control/control.h), which
-// ends the process. NCCL's own timeouts are off, as is what c10d would do after an error by itself
-// (silence_c10d_warnings). An error that NCCL reports, with all peers alive, is passed on by a
-// thread here within 0.1 s.
+// ends the process. NCCL's own timeouts are off, and so is c10d's own handling of errors
+// (silence_c10d_warnings). If NCCL reports an error while all peers are alive, a thread here passes
+// it on within 0.1 s.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/cuda/CUDAEvent.h>
@@ -60,7 +60,7 @@ class NcclPending : public PendingWork {
     check();
   }
 
-  // By looking again and again: c10d's way to block the host blocks the stream, too.
+  // Polls, because c10d's way to block the host also blocks the stream.
   void wait_on_host() override {
     const c10::cuda::CUDAGuard device(device_);
     while (!work_->isCompleted()) {
@@ -99,14 +99,14 @@ class NothingPending : public PendingWork {
   bool done() override { return true; }
 };
 
-// NCCL's table of element types is incomplete, and only a sum has to know them. The view shares the
-// tensor's memory and keeps it alive. Any dense strides will do.
+// A view of the tensor's bytes, because NCCL's table of element types is incomplete, and only sums
+// need the type. The view shares the tensor's memory and keeps it alive. Any dense strides will do.
 at::Tensor as_bytes(const at::Tensor& tensor) {
   return tensor.detach().as_strided({tensor.numel()}, {1}).view(at::kByte);
 }
 
-// One operation of NCCL out of several; without it two peers that both send first could wait for
-// each other. Ends the group also where one of them cannot be started.
+// Groups several operations into one; otherwise two peers that both send first could wait for each
+// other. Ends the NCCL group even if an operation cannot be started.
 template <typename Start>
 Work as_one(c10d::ProcessGroupNCCL& group, const Start& start) {
   group.startCoalescing();
@@ -122,7 +122,7 @@ Work as_one(c10d::ProcessGroupNCCL& group, const Start& start) {
   return group.endCoalescing();
 }
 
-// Whatever goes wrong while the GPUs of `ranks` are being connected.
+// Handles whatever goes wrong while the GPUs of `ranks` are being connected.
 template <typename Step>
 auto connecting(const std::vector<int>& ranks, const Step& step) {
   try {
@@ -132,15 +132,15 @@ auto connecting(const std::vector<int>& ranks, const Step& step) {
   }
 }
 
-// What a communicator and all that were made of it share: their groups, which live until the last
-// of these communicators is gone. A group that ends cuts off what is still under way to a peer, and
-// only the end of the whole, after a barrier, is a place where nothing is.
+// The groups that a communicator shares with all communicators made from it. They live until the
+// last of these is gone, because ending a group cuts off operations that are still under way to a
+// peer, and none is certain to be over until the barrier at the end of the run.
 class NcclGroups {
  public:
   NcclGroups(const std::function<void(const std::string&)>& on_error, c10::Device device)
       : watch_(on_error, device) {}
 
-  // Without asking the peers, which may be gone.
+  // Does not involve the peers, which may be gone.
   ~NcclGroups() {
     for (const Group& group : groups_) watch_.remove(group);
     done_within(kAbort, [groups = std::move(groups_)] {
@@ -201,9 +201,9 @@ class NcclCommunicator : public Communicator {
     });
   }
 
-  // NCCL has no tags: exchanges with a peer must start in the same order on both sides, and those
-  // with several peers in an order without a circle. The order of buckets, and of the ranks in an
-  // edge, is that.
+  // NCCL has no tags: exchanges with a peer must start in the same order on both sides, and
+  // exchanges with several peers in an order without a circle. The order of buckets, and of the
+  // ranks in an edge, satisfies both.
   Pending exchange(const at::Tensor& send, const at::Tensor& receive, int peer, int tag) override {
     if (!send.is_cuda()) return host_->exchange(send, receive, peer, tag);
     const std::string other = std::to_string(ranks_[static_cast<std::size_t>(peer)]);
@@ -222,7 +222,8 @@ class NcclCommunicator : public Communicator {
     if (host->size() == 1) return host;
     std::vector<int> ranks;
     for (int member : members) ranks.push_back(ranks_.at(static_cast<std::size_t>(member)));
-    // Keys of its own on the store, also where the same members make a group again.
+    // The group gets keys of its own on the store, even if the same members have made a group
+    // before.
     const std::string key = "group/" + rank_list(ranks) + "/" + std::to_string(made_[ranks]++);
     return std::make_shared<NcclCommunicator>(c10::make_intrusive<c10d::PrefixStore>(key, store_),
                                               std::move(host), std::move(ranks), device_, groups_);
@@ -235,7 +236,7 @@ class NcclCommunicator : public Communicator {
     return std::make_unique<CudaTimedEvent>(device_.index());
   }
 
-  // One operation for all of them, so that they may call in any order of pairs.
+  // One operation for all pairs, so that members may list them in any order.
   void connect_pairs(const std::vector<int>& peers) override {
     if (peers.empty()) return;
     const at::Tensor byte = at::zeros({1}, at::TensorOptions(device_).dtype(at::kByte));
@@ -252,7 +253,7 @@ class NcclCommunicator : public Communicator {
     }));
   }
 
-  // All that was waited for stands before this in the current stream.
+  // Everything that was waited for comes before this in the current stream.
   void drain(const std::function<bool()>& give_up) override {
     const c10::cuda::CUDAGuard device(device_);
     at::cuda::CUDAEvent now;
@@ -264,7 +265,7 @@ class NcclCommunicator : public Communicator {
   static c10::intrusive_ptr<c10d::ProcessGroupNCCL::Options> options() {
     auto options = c10d::ProcessGroupNCCL::Options::create();
     options->timeout = kForever;
-    options->config.blocking = 1;  // a connection that is made once it is returned
+    options->config.blocking = 1;  // the connection is complete when the call returns
     return options;
   }
 
@@ -312,7 +313,7 @@ extern "C" DECENT_CUDA_EXPORT void decent_cuda_connect_nccl(
     *result = *host;
     return;
   }
-  // NCCL allocates memory itself, for which LibTorch does not give back what it has in reserve.
+  // NCCL allocates memory itself, and LibTorch would not give back its reserved memory for that.
   connecting(ranks, [] { c10::cuda::CUDACachingAllocator::emptyCache(); });
   const c10::Device device(c10::kCUDA,
                            connecting(ranks, [] { return c10::cuda::current_device(); }));

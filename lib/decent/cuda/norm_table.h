@@ -1,5 +1,5 @@
 #pragma once
-// The sum of the squares of gradients as launches of blocks, and what one thread of them adds up;
+// The sum of the squares of gradients as launches of blocks, and the part that one thread adds up;
 // see launch_table.h.
 
 #include <cstdint>
@@ -30,7 +30,7 @@ std::int64_t blocks_of(const BucketSlice& slice) {
   return slice.grad == nullptr ? 0 : (slice.numel + kBlockElements<T> - 1) / kBlockElements<T>;
 }
 
-/// Blocks of all launches together: each has a sum of its own.
+/// The number of blocks in all launches together; each has a sum of its own.
 template <typename T>
 std::int64_t norm_blocks(std::span<const BucketSlice> slices) {
   std::int64_t blocks = 0;

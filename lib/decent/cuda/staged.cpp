@@ -22,8 +22,8 @@ class CudaEvent : public DeviceEvent {
       : device_(stream.device_index()), event_(flags) {
     event_.record(stream);
   }
-  // Both are called by threads that have chosen no GPU, to which CUDA would give a context on GPU
-  // 0.
+  // Both choose the GPU first, because they are called by threads that have not, for which CUDA
+  // would create a context on GPU 0.
   void wait_on_host() override {
     const c10::cuda::CUDAGuard device(device_);
     event_.synchronize();
@@ -42,11 +42,11 @@ class CudaEvent : public DeviceEvent {
 };
 
 constexpr unsigned int kOnStreams = cudaEventDisableTiming;
-// A thread that waits for it sleeps, where CUDA would have it look again and again.
+// A thread that waits for the event sleeps instead of polling, as it would by default.
 constexpr unsigned int kOnHost = cudaEventDisableTiming | cudaEventBlockingSync;
 
-// Two streams, as a GPU copies in both directions at once, and so that what came from the network
-// does not stand in line behind what a later computation has yet to give.
+// Two streams, because a GPU copies in both directions at once, and so that data from the network
+// does not queue behind results that a later computation has yet to produce.
 class CudaStagingDevice : public StagingDevice {
  public:
   explicit CudaStagingDevice(c10::DeviceIndex index)
@@ -71,7 +71,8 @@ class CudaStagingDevice : public StagingDevice {
     return std::make_shared<CudaEvent>(out_, kOnHost);
   }
 
-  // Everything that the caller's stream did before is over: the operation started after it.
+  // Need not wait for the caller's stream: the operation started after everything that stream had
+  // to do before.
   Event copy_in(const at::Tensor& host, const at::Tensor& tensor) override {
     const c10::cuda::CUDAGuard device(tensor.device());
     C10_CUDA_CHECK(cudaMemcpyAsync(tensor.data_ptr(), host.data_ptr(), tensor.nbytes(),

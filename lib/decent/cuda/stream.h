@@ -1,5 +1,6 @@
 #pragma once
-// What kernels need of LibTorch, whose headers nvcc had better not see.
+// What kernels need from LibTorch, behind an interface that keeps LibTorch's headers away from
+// nvcc.
 
 #include <cuda_runtime_api.h>
 
@@ -7,11 +8,11 @@
 
 namespace decent::cuda {
 
-/// The calling thread's current stream, as LibTorch has it.
+/// LibTorch's current stream of the calling thread.
 cudaStream_t current_stream();
 
-/// Device memory from LibTorch's allocator, for work on the current stream; released while that
-/// work may still be waiting, it goes to later work of that stream only.
+/// Device memory from LibTorch's allocator, for work on the current stream. It may be released
+/// before that work has run: the allocator then reuses it only for later work of the same stream.
 class DeviceMemory {
  public:
   explicit DeviceMemory(std::size_t bytes);

@@ -1,5 +1,5 @@
 #pragma once
-// When the GPU reaches a point in the work of a stream.
+// Measures when the GPU reaches a point in the work of a stream.
 
 #include <ATen/cuda/CUDAEvent.h>
 #include <c10/cuda/CUDAGuard.h>

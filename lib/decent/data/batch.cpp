@@ -31,7 +31,7 @@ Batch read_batch(const Source& source, std::span<const std::size_t> fields,
                  std::span<const std::int64_t> indices, HostMemory memory) {
   Batch batch;
   std::vector<std::byte*> outs(source.fields().size());
-  std::map<std::size_t, std::size_t> places;  // of each field, the first where it is asked for
+  std::map<std::size_t, std::size_t> places;  // by field: the first place in `fields` that names it
   for (std::size_t i = 0; i < fields.size(); ++i) {
     assert(fields[i] < outs.size());
     const Field& field = source.fields()[fields[i]];

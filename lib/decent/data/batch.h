@@ -21,8 +21,8 @@ struct Batch {
   std::int64_t samples() const { return empty() ? 0 : fields.front().size(0); }
 };
 
-/// A GPU copies from pinned memory by itself. Pinned memory takes longer to allocate, and needs a
-/// GPU.
+/// A GPU copies from pinned memory without the CPU. Pinned memory takes longer to allocate, and
+/// needs a GPU.
 enum class HostMemory { pageable, pinned };
 
 /// An empty tensor [samples, shape ..] for one field of a batch.
@@ -34,7 +34,7 @@ at::Tensor empty_batch(DType dtype, std::int64_t samples, std::span<const std::i
 Batch read_batch(const Source& source, std::span<const std::size_t> fields,
                  std::span<const std::int64_t> indices, HostMemory memory = HostMemory::pageable);
 
-/// The same for every field, in the source's order.
+/// The same for all fields, in the source's order.
 Batch read_batch(const Source& source, std::span<const std::int64_t> indices);
 
 }  // namespace decent

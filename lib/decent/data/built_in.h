@@ -1,5 +1,5 @@
 #pragma once
-// The formats that come with the library, a file each.
+// The formats that come with the library, each in a file of its own.
 
 #include "decent/data/formats.h"
 

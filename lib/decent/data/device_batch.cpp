@@ -9,7 +9,8 @@ namespace {
 
 using Gpu = c10::impl::VirtualGuardImpl;
 
-// One for the process, which uses one GPU: streams of the pool are few, and NCCL takes some, too.
+// One stream for the process, which uses one GPU. The pool has few streams, and NCCL takes some of
+// them.
 c10::Stream copy_stream(at::Device device) {
   static const c10::Stream stream =
       Gpu(device.type()).getStreamFromGlobalPool(device, /*isHighPriority=*/false);
@@ -18,8 +19,9 @@ c10::Stream copy_stream(at::Device device) {
 
 }  // namespace
 
-// Memory of the current stream needs no record of who else uses it: the next one to get it has it
-// in the order of that stream, which waits for the copy. So freeing it calls nothing of CUDA.
+// The copy's memory belongs to the current stream, although another stream may write it. That use
+// need not be recorded: the allocator reuses the memory in the order of the current stream, which
+// waits for the copy. So freeing it makes no call to CUDA.
 DeviceBatch::DeviceBatch(Batch batch, at::Device device, std::optional<c10::Stream> stream)
     : read_(std::move(batch)), device_(device) {
   if (device.is_cpu()) return;
@@ -32,7 +34,8 @@ DeviceBatch::DeviceBatch(Batch batch, at::Device device, std::optional<c10::Stre
     memory_is_free.record(current);
     memory_is_free.block(*stream);
   }
-  // The allocator keeps pinned memory until it was copied from, whoever drops the batch.
+  // The allocator keeps pinned memory until the copy from it is done, even if the batch is dropped
+  // before.
   for (std::size_t i = 0; i < read_.fields.size(); ++i)
     copy_.fields[i].copy_(read_.fields[i], /*non_blocking=*/true);
   if (!stream) return;
@@ -43,7 +46,7 @@ DeviceBatch::DeviceBatch(Batch batch, at::Device device, std::optional<c10::Stre
 DeviceBatch::~DeviceBatch() {
   bool failed = std::uncaught_exceptions() > exceptions_;
   try {
-    if (!failed) wait();  // again, or as nobody has used the batch
+    if (!failed) wait();  // again, or for the first time if the batch was never used
   } catch (const std::exception&) {
     failed = true;
   }

@@ -15,22 +15,23 @@
 
 namespace decent {
 
-/// A batch as it was read and, on a GPU, its copy there. After an error on a GPU neither is freed:
-/// to give back pinned memory that the GPU was copying from takes a GPU that still works, without
-/// which the program would end right there, before it has told of the error. Threads: one, which
-/// computes with the batch.
+/// A batch as it was read and, with a GPU, its copy there. After an error on a GPU neither is
+/// freed: giving back pinned memory from which the GPU was copying needs a working GPU, and without
+/// one the program would end right there, before it has reported the error. Threads: only the one
+/// that computes with the batch.
 class DeviceBatch {
  public:
-  /// Begins to copy the batch on the current stream, or on `stream`, where the copy waits for what
-  /// the current one has to do by now. On the CPU the batch is kept as it is.
+  /// Begins to copy the batch on the current stream, or on `stream`, where the copy waits for the
+  /// work that is on the current stream by now. On the CPU the batch is kept as it is.
   DeviceBatch(Batch batch, at::Device device, std::optional<c10::Stream> stream = std::nullopt);
   DeviceBatch(const DeviceBatch&) = delete;
   DeviceBatch& operator=(const DeviceBatch&) = delete;
   ~DeviceBatch();
 
-  /// In the host's memory.
+  /// The batch in the host's memory.
   const Batch& read() const { return read_; }
-  /// On the device. What is put on the current stream from now on comes after the copy.
+  /// The batch on the device. Work that is put on the current stream from now on waits for the
+  /// copy.
   const Batch& there() const;
 
  private:
@@ -39,20 +40,20 @@ class DeviceBatch {
   Batch read_;
   at::Device device_;
   Batch copy_;                        // on a GPU, in memory of the current stream
-  std::optional<c10::Event> copied_;  // where another stream copies
+  std::optional<c10::Event> copied_;  // set if another stream copies
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// The batches of a prefetcher on a device, in their order. With a GPU, the next one is copied
-/// there, on a stream of its own, while the GPU computes on the one before: where each is dropped
-/// before the next is asked for, two lie there. Threads: that of the consumer.
+/// The batches of a prefetcher on a device, in their order. With a GPU, the next batch is copied
+/// there, on a stream of its own, while the GPU computes with the one before. If the consumer drops
+/// each batch before it asks for the next, the GPU holds two. Threads: only the consumer's.
 class DeviceBatches {
  public:
   /// `batches` must outlive this object.
   DeviceBatches(Prefetcher& batches, at::Device device);
 
-  /// Waits for the next batch and returns it. Begins to copy the one behind it, if that was read
-  /// already. Throws as Prefetcher::next.
+  /// Waits for the next batch and returns it. Begins to copy the batch after it, if that was
+  /// already read. Throws as Prefetcher::next does.
   std::unique_ptr<DeviceBatch> next();
   bool done() const { return ahead_ == nullptr && batches_.done(); }
 

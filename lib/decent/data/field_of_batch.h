@@ -1,5 +1,5 @@
 #pragma once
-// The tensor of one field of a batch, made of its samples one by one.
+// The tensor of one field of a batch, filled sample by sample.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,19 +12,19 @@
 
 namespace decent {
 
-/// Samples of different extents are filled up with the field's padding, up to the largest extents
-/// of the batch.
+/// If the samples differ in extents, all are padded to the largest extents in the batch with the
+/// field's padding.
 class FieldOfBatch {
  public:
-  /// For up to `samples` of them. `field` must outlive it.
+  /// Takes up to `samples` samples. `field` must outlive this object.
   FieldOfBatch(const Field& field, std::int64_t samples, HostMemory memory)
       : field_(field), most_(samples), memory_(memory) {}
 
-  /// Throws UserError where the extents differ from those of the first sample and the field has no
+  /// Throws UserError if the extents differ from those of the first sample and the field has no
   /// padding.
   void add(const HostArray& array);
 
-  /// Of the samples that were added: at least one.
+  /// The tensor of the samples that were added, at least one.
   at::Tensor tensor() &&;
 
  private:
@@ -37,11 +37,11 @@ class FieldOfBatch {
   std::int64_t most_;
   HostMemory memory_;
   std::int64_t count_ = 0;
-  Shape shape_;        // of all samples, or with padding what holds all of them
+  Shape shape_;        // of all samples; with padding, the largest extents
   at::Tensor tensor_;  // without padding
   std::byte* next_ = nullptr;
-  Shape extents_;                 // with padding, those of one sample after another,
-  std::vector<std::byte> bytes_;  // and the samples
+  Shape extents_;                 // with padding: the extents of each sample in turn,
+  std::vector<std::byte> bytes_;  // and the samples' bytes
 };
 
 }  // namespace decent

@@ -20,7 +20,7 @@ constexpr int kVersion = 1;
 
 struct ValueWriter {
   Json operator()(std::monostate) const { return nullptr; }
-  // A place, which is not what a run learns.
+  // A path is a place of data, which a run does not learn.
   Json operator()(const std::filesystem::path&) const { return nullptr; }
   Json operator()(const Paths&) const { return nullptr; }
   template <class T>
@@ -83,7 +83,7 @@ std::string text_in(const Json& object, const char* key, const std::string& file
   return found->get<std::string>();
 }
 
-// An older version kept none.
+// Older versions wrote none.
 std::vector<NamedValues> transforms_in(const Json& object, const std::string& file) {
   std::vector<NamedValues> transforms;
   const auto found = object.find("transforms");

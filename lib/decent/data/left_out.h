@@ -14,10 +14,10 @@ namespace decent {
 /// All functions may be called from any thread.
 class LeftOut {
  public:
-  /// What takes the place of a sample that is left out.
+  /// What replaces a sample that is left out.
   enum class Instead {
-    next_sample,  // the one after it that can be read: batches of training keep their size
-    nothing,      // in evaluation, which takes each sample once
+    next_sample,  // the next one that can be read, so that batches of training keep their size
+    nothing,      // for evaluation, which takes each sample once
   };
 
   explicit LeftOut(Instead instead) : instead_(instead) {}
@@ -31,7 +31,7 @@ class LeftOut {
     const std::lock_guard lock(mutex_);
     return known_.contains(sample);
   }
-  /// Those that were added since the last call, by number, each once.
+  /// The samples that were added since the last call, by number, each once.
   std::map<std::int64_t, std::string> take_new() {
     const std::lock_guard lock(mutex_);
     return std::exchange(new_, {});

@@ -21,7 +21,7 @@ std::string field_of(std::string_view entry, const std::string& file) {
                   "' is no .npy array; a .npz holds nothing else");
 }
 
-// Where the content of an entry lies, which is in `storage` where it is deflated.
+// The content of an entry, which is in `storage` if the entry is deflated.
 std::span<const std::byte> content_of(const ZipEntry& entry,
                                       std::vector<std::vector<std::byte>>& storage,
                                       const std::string& name) {

@@ -18,9 +18,10 @@ struct Npz {
   std::vector<TensorView> arrays;  // row-major
 };
 
-/// Reads a whole archive once, for its checksums, entries stored or deflated. Throws UserError
-/// naming `file`, and the entry, for damaged or encrypted archives, entries that are no arrays,
-/// duplicate names, sizes that disagree with headers, or that the compressed data cannot hold.
+/// Reads a whole archive once, to verify its checksums; entries may be stored or deflated. Throws
+/// UserError naming `file` and the entry for damaged or encrypted archives, entries that are no
+/// arrays, duplicate names, sizes that disagree with headers, and sizes that the compressed data
+/// cannot hold.
 Npz read_npz(std::span<const std::byte> bytes, const std::string& file);
 
 }  // namespace decent

@@ -21,7 +21,7 @@ std::span<const std::byte> as_npz(std::span<const std::byte> bytes, const std::s
   return bytes;
 }
 
-// The mapped file, and its arrays, in it or in memory.
+// The mapped file and its arrays, which are in the file or in memory.
 struct NpzFile {
   explicit NpzFile(const std::filesystem::path& path)
       : mapped(path), npz(read_npz(as_npz(mapped.bytes(), path.string()), path.string())) {}
@@ -33,7 +33,7 @@ struct NpzFile {
 std::function<void(std::size_t, std::span<std::byte>)> reader_of(
     std::shared_ptr<const NpzFile> file, std::span<const std::byte> data) {
   const std::span<const std::byte> all = file->mapped.bytes();
-  const std::less_equal<> order;  // of any pointers
+  const std::less_equal<> order;  // defined for unrelated pointers, too
   if (order(all.data(), data.data()) && order(data.data(), all.data() + all.size())) {
     const auto begin = static_cast<std::size_t>(data.data() - all.data());
     return [file = std::move(file), begin](std::size_t offset, std::span<std::byte> out) {

@@ -5,7 +5,7 @@
 namespace decent {
 namespace {
 
-// For tensors and arrays that only Python reads.
+// Advice for tensors and arrays that only Python can read.
 std::string by_numpy(const std::string& read) {
   return read +
          " reads it in Python, and numpy.savez(\"data.npz\", x=x, y=y) writes what "

@@ -33,7 +33,7 @@ std::uint64_t KeyedPermutation::encipher(std::uint64_t value) const {
   std::uint64_t left = value % a_;
   std::uint64_t right = value / a_;
   for (std::size_t round = 0; round < kRounds; ++round) {
-    const std::uint64_t modulus = round % 2 == 0 ? a_ : b_;  // the one that `left` lives in
+    const std::uint64_t modulus = round % 2 == 0 ? a_ : b_;  // the range of `left` in this round
     left = (left + splitmix64(keys_[round], right) % modulus) % modulus;
     std::swap(left, right);
   }

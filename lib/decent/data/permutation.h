@@ -3,9 +3,9 @@
 //
 // A generalised Feistel network over Z_a x Z_b with a = ceil(sqrt(n)) and b = ceil(n / a), and
 // cycle walking back into [0, n), after Black and Rogaway, "Ciphers with Arbitrary Finite Domains"
-// (CT-RSA 2002), sections 3 and 5. For good statistics, not for secrecy. The order is part of what
-// users rely on: the same (n, seed, epoch) gives the same order on every machine and in every
-// version of the program.
+// (CT-RSA 2002), sections 3 and 5. For good statistics, not for secrecy. Users rely on the order:
+// the same (n, seed, epoch) gives the same order on every machine and in every version of the
+// program.
 
 #include <array>
 #include <cstdint>
@@ -18,8 +18,8 @@ class KeyedPermutation {
   /// 1 <= n <= 2^63.
   KeyedPermutation(std::uint64_t n, std::uint64_t seed, std::uint64_t epoch);
 
-  /// Where position `i` of [0, n) goes, in [0, n). The expected cost is constant: a * b < n + a, so
-  /// that of the values a walk can meet at most a are outside [0, n).
+  /// Maps position `i` of [0, n) into [0, n). The expected cost is constant: because a * b < n + a,
+  /// at most a of the values that a walk can meet are outside [0, n).
   std::uint64_t operator()(std::uint64_t i) const;
 
  private:

@@ -18,19 +18,19 @@ namespace decent {
 
 /// Returns the batches first, first + 1, .. , last - 1 of a sequence, exactly these and in this
 /// order, whatever the depth and the number of threads. There is one consumer: one thread calls
-/// next() and the destructor. The reader runs in threads of the prefetcher, one batch each at a
-/// time (with depth 0 in the consumer's thread). It should not call operators of PyTorch that
-/// compute, since PyTorch gives every thread that computes a thread pool of its own.
+/// next() and the destructor. The reader runs in the prefetcher's threads, each of which reads one
+/// batch at a time; with depth 0 it runs in the consumer's thread. It should not call operators of
+/// PyTorch that compute, since PyTorch gives every thread that computes a thread pool of its own.
 class Prefetcher {
  public:
   using Reader = std::function<Batch(std::int64_t number)>;
-  /// For `last`: a sequence without end.
+  /// A value for `last`: the sequence has no end.
   static constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
 
-  /// At most `depth` batches, or one for each of `threads` where that is more, are ready or being
+  /// At most `depth` batches, or one for each of `threads` if that is more, are ready or being
   /// read. Depth 0 starts no thread and reads when asked. `threads` is >= 1; with several, `reader`
-  /// must be safe to call from several at once. Each thread calls `on_start` before all else; what
-  /// it throws takes the place of the batches that the thread would have read.
+  /// must be safe to call from several at once. Each thread calls `on_start` first; an exception
+  /// from it takes the place of the batches that the thread would have read.
   Prefetcher(Reader reader, std::int64_t first, std::int64_t last, std::size_t depth,
              std::size_t threads = 1, const std::function<void()>& on_start = nullptr);
   /// Waits for the reads under way, and drops the batches that were read ahead.
@@ -43,7 +43,7 @@ class Prefetcher {
   /// std::logic_error past the last batch.
   Batch next();
 
-  /// Whether next() would return a batch at once: it was read ahead, and well.
+  /// Whether next() would return a batch at once, because it was read ahead without an error.
   bool ready();
 
   /// The number of the batch that next() will return.

@@ -12,7 +12,7 @@
 namespace decent {
 namespace {
 
-// A*N*B; the largest number where that overflows, which is more than any data set has.
+// A*N*B, or the largest number if that overflows, which is more than any data set has.
 std::int64_t samples_of_update(const BatchPlan& plan) {
   std::int64_t samples = plan.batch_size;
   if (__builtin_mul_overflow(samples, static_cast<std::int64_t>(plan.workers.size()), &samples) ||
@@ -46,7 +46,7 @@ Sampler::Sampler(const BatchPlan& plan)
   }
 }
 
-// In the epoch of `position`.
+// The number of updates left in the epoch of `position`.
 std::int64_t Sampler::updates_left(DataPosition position) const {
   return (plan_.samples - position.consumed) / update_samples_;
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Which samples a worker reads in which update. These are pure functions of the plan without state:
-// any update of a run can be asked for, in any order and from any thread, and resuming needs only
-// the number of the update.
+// Which samples a worker reads in which update. These are pure functions of the plan: callers may
+// ask for any update of a run, in any order and from any thread, and resuming needs only the number
+// of the update.
 
 #include <cstdint>
 #include <string>
@@ -29,18 +29,18 @@ struct BatchPlan {
   std::int64_t accumulation = 1;     // A: micro-batches per update
   bool shuffle = true;
   std::uint64_t seed = 0;
-  // Of a resumed run: the number of updates done before, and the position after them. The number of
-  // workers may have been another one then.
+  // For a resumed run: the number of updates done before, and the position after them. The number
+  // of workers may have been different then.
   std::int64_t first_update = 0;
   DataPosition first_position = {};
-  // What the user can do if the set is too small for one update, for the message.
+  // For the message if the set is too small for one update: what the user can do.
   std::string remedy = "take a smaller batch size or accumulation, or fewer workers";
 };
 
 /// The order of training. Epoch e is a permutation of the samples that only (seed, e) determine
 /// (permutation.h), or the identity without shuffle. Each update takes the next A*N*B samples of
 /// its epoch; micro-batch a takes the a-th N*B of them, and the worker at place p takes every N-th
-/// of those, beginning with the p-th. The rest of an epoch, fewer than A*N*B samples, is dropped.
+/// of these, beginning with the p-th. The rest of an epoch, fewer than A*N*B samples, is dropped.
 class Sampler {
  public:
   /// Throws UserError if the set has fewer than A*N*B samples, or fewer than
@@ -49,7 +49,7 @@ class Sampler {
 
   /// floor(samples / (A*N*B)), >= 1.
   std::int64_t updates_per_epoch() const { return plan_.samples / update_samples_; }
-  /// A*N*B: what one update takes on all workers together.
+  /// A*N*B: the samples of one update on all workers together.
   std::int64_t update_samples() const { return update_samples_; }
 
   /// The position from which update `update` takes its samples. Updates are counted from 0 over the

@@ -11,7 +11,7 @@
 namespace decent {
 namespace {
 
-// Where so many samples in a row cannot be read, something else is wrong than samples.
+// If this many samples in a row cannot be read, the cause is something other than the samples.
 constexpr int kMostInARow = 100;
 
 bool fixed(const Source& source, std::span<const std::size_t> fields) {
@@ -19,8 +19,8 @@ bool fixed(const Source& source, std::span<const std::size_t> fields) {
                      [&](std::size_t field) { return source.fields()[field].fixed(); });
 }
 
-// The extents of a batch's samples after a transform; those that differ between batches as they
-// were in the tensor before.
+// The extents of a batch's samples after a transform. Extents that may differ between batches stay
+// as in the tensor before it.
 std::vector<std::int64_t> extents_after(const Field& field, const at::Tensor& before) {
   std::vector<std::int64_t> extents = field.shape;
   for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -29,7 +29,7 @@ std::vector<std::int64_t> extents_after(const Field& field, const at::Tensor& be
   return extents;
 }
 
-// Errors of `act` name the sample, which only a source does by itself.
+// Calls `act` and adds the sample's name to its errors, as only sources do by themselves.
 void naming(const Source& source, std::int64_t index, const std::function<void()>& act) {
   try {
     act();
@@ -56,7 +56,7 @@ Samples::Samples(std::unique_ptr<const Source> source, Transforms transforms, st
     fields_.push_back(transform->fields(fields_.back(), std::ssize(source_->classes())));
 }
 
-// A transform may look at any field.
+// Reads all fields, because a transform may look at any.
 void Samples::read_one(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
                        Sample& sample) const {
   const bool all = !transforms_.of_samples.empty();
@@ -68,7 +68,7 @@ void Samples::read_one(std::span<const std::size_t> fields, std::int64_t index, 
   }
 }
 
-// False where it is left out and nothing takes its place.
+// False if the sample is left out and nothing replaces it.
 bool Samples::read_or_replace(std::span<const std::size_t> fields, std::int64_t index,
                               std::int64_t epoch, Sample& sample) const {
   for (int tries = 0;; ++tries) {
@@ -117,7 +117,7 @@ Batch Samples::read_all(std::span<const std::size_t> fields, std::span<const std
   }
 }
 
-// By the transform of batches at that place.
+// Applies the transform of batches at that place.
 void Samples::transform(Batch& batch, std::span<const std::size_t> fields, std::size_t place,
                         const SampleRandom& random, HostMemory memory) const {
   const BatchTransform& transform = *transforms_.of_batches[place];

@@ -1,5 +1,5 @@
 #pragma once
-// A source and what happens to its samples before they become batches.
+// A source and the transforms of its samples before they become batches.
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 
 namespace decent {
 
-/// In the order in which they act: those of samples first.
+/// In the order in which they are applied: transforms of samples first.
 struct Transforms {
   std::vector<std::unique_ptr<SampleTransform>> of_samples = {};
   std::vector<std::unique_ptr<BatchTransform>> of_batches = {};
@@ -22,26 +22,26 @@ struct Transforms {
 /// Immutable: calls may come from any thread at once.
 class Samples {
  public:
-  /// What transforms draw is a function of the seed, the epoch, the sample's number (the first of a
-  /// batch) and the transform's place alone. Throws UserError where one does not fit the fields
-  /// that it gets.
-  /// With `left_out` a sample that cannot be read or transformed is noted there and left out.
+  /// The random numbers of a transform depend only on the seed, the epoch, the sample's number (for
+  /// a batch, the first sample's) and the transform's place. Throws UserError if a transform does
+  /// not fit the fields that it gets. With `left_out` a sample that cannot be read or transformed
+  /// is noted there and left out.
   explicit Samples(std::unique_ptr<const Source> source, Transforms transforms = {},
                    std::uint64_t seed = 0, std::shared_ptr<LeftOut> left_out = nullptr);
 
   const Source& source() const { return *source_; }
   std::int64_t size() const { return source_->size(); }
-  /// Of a sample as it stands in a batch. An extent may still differ from batch to batch.
+  /// The fields of a sample in a batch. An extent may still differ from batch to batch.
   const std::vector<Field>& fields() const { return fields_.back(); }
 
-  /// The samples `indices`, each in [0, size()), as a batch of the fields with numbers `fields`:
-  /// without fields where all of them are left out. Throws UserError for a sample that cannot be
-  /// read or transformed, and where the samples of the batch differ in extents.
+  /// The samples `indices`, each in [0, size()), as a batch of the fields with numbers `fields`; a
+  /// batch without fields if all samples are left out. Throws UserError for a sample that cannot be
+  /// read or transformed, and if the samples of the batch differ in extents.
   Batch read(std::span<const std::size_t> fields, std::span<const std::int64_t> indices,
              std::int64_t epoch, HostMemory memory) const;
 
-  /// The same for one sample before transforms of batches: fills those of `sample`, an array for
-  /// each field. Throws UserError also where the sample would be left out.
+  /// The same for one sample, before transforms of batches. Fills the chosen fields of `sample`,
+  /// which has an array for each field. Throws UserError even if the sample would be left out.
   void read_one(std::span<const std::size_t> fields, std::int64_t index, std::int64_t epoch,
                 std::vector<HostArray>& sample) const;
 

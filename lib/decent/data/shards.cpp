@@ -85,8 +85,8 @@ std::string escaped(const std::string& name) {
   return text;
 }
 
-// What glob() is asked for: folders that are there under the very name are no patterns, such as
-// that of the recipe.
+// The pattern for glob(). Folders that exist under exactly that name, such as the recipe's, are not
+// patterns.
 std::string pattern_of(const std::filesystem::path& path) {
   std::filesystem::path pattern;
   std::filesystem::path there;
@@ -103,7 +103,7 @@ std::string pattern_of(const std::filesystem::path& path) {
 std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem::path> paths) {
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::path& path : paths) {
-    // A file may be called so itself.
+    // A file's own name may contain these characters.
     if (path.string().find_first_of("*?[") == std::string::npos || std::filesystem::exists(path)) {
       files.push_back(path);
       continue;

@@ -13,8 +13,8 @@
 namespace decent {
 
 /// The files that paths and wildcards (*, ?, [..]) name: paths in the given order, the matches of a
-/// wildcard in the order of names. A folder or file that is there under the very name is no
-/// wildcard. Throws UserError if a wildcard matches nothing.
+/// wildcard in the order of names. The name of an existing file or folder is never a wildcard.
+/// Throws UserError if a wildcard matches nothing.
 std::vector<std::filesystem::path> expand_globs(std::span<const std::filesystem::path> paths);
 
 /// A source of the samples of all files, one file after another. Throws UserError naming the files
@@ -24,7 +24,7 @@ std::unique_ptr<Source> open_shards(
     const std::function<std::unique_ptr<Source>(const std::filesystem::path&)>& open);
 
 /// A source of the samples of all sources, of which there is at least one; they have the same
-/// fields and classes. `names`: of their files.
+/// fields and classes. `names` are the names of their files.
 std::unique_ptr<Source> concatenated(std::vector<std::unique_ptr<Source>> sources,
                                      std::vector<std::string> names);
 

@@ -17,7 +17,8 @@
 
 namespace decent {
 
-/// An extent of a field that differs between samples: of images that are not of one size, of texts.
+/// An extent of a field that differs between samples, as for texts and for images of different
+/// sizes.
 inline constexpr std::int64_t kAnyExtent = -1;
 
 /// One column of a source. `shape` is that of one sample, without the sample dimension.
@@ -25,12 +26,12 @@ struct Field {
   std::string name;
   DType dtype = DType::float32;
   std::vector<std::int64_t> shape;
-  /// What samples of a batch that are shorter than others are filled up with, at the end of each
-  /// dimension. None: their extents must be the same.
+  /// The value that pads shorter samples of a batch at the end of each dimension. None: all samples
+  /// must have the same extents.
   std::optional<std::int64_t> padding = std::nullopt;
 
   bool fixed() const { return std::find(shape.begin(), shape.end(), kAnyExtent) == shape.end(); }
-  /// Of a fixed field.
+  /// Only for a fixed field.
   std::size_t sample_bytes() const {
     std::size_t bytes = size_of(dtype);
     for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
@@ -54,7 +55,7 @@ struct HostArray {
   }
 };
 
-/// Where a sample came from, for whoever looks it up there.
+/// Where a sample came from, for a user who wants to look it up.
 struct SampleOrigin {
   std::string file = {};                           // empty: the data is one file, or none
   std::optional<std::int64_t> row = std::nullopt;  // in that file, from 0; none: it is the file
@@ -74,36 +75,36 @@ class Source {
   /// field. Throws UserError if a file was truncated or a sample is broken.
   virtual void read(std::size_t field, std::span<const std::int64_t> indices,
                     std::byte* out) const = 0;
-  /// The same for several fields: field f to outs[f], unless that is null. A source that has to
-  /// look for a sample, or to take it apart, does so once for all of them. This one reads them one
-  /// by one.
+  /// The same for several fields: copies field f to outs[f], unless that is null. A source that
+  /// must search for a sample, or parse it, does so once for all fields. This default reads the
+  /// fields one by one.
   virtual void read_fields(std::span<const std::int64_t> indices,
                            std::span<std::byte* const> outs) const;
-  /// The fields with numbers `fields`, which may be any, of one sample with its own extents. Fills
-  /// those of `sample`, an array for each field of the source, which keep their memory from call to
-  /// call. This one is for fixed fields.
+  /// Reads the fields with numbers `fields`, fixed or not, of one sample with its own extents.
+  /// Fills these fields of `sample`, which has an array for each field of the source; the arrays
+  /// keep their memory from call to call. This default is for fixed fields.
   virtual void read_one(std::span<const std::size_t> fields, std::int64_t index,
                         std::span<HostArray> sample) const;
-  /// One of them.
+  /// The same for one field.
   HostArray read_one(std::size_t field, std::int64_t index) const;
-  /// The names of the classes that the numbers in field `y` stand for, from 0 on; none where the
-  /// data names none.
+  /// The names of the classes that the numbers in field `y` mean, from 0 on; empty if the data has
+  /// no names for them.
   virtual std::vector<std::string> classes() const { return {}; }
 
-  /// What the format has learned of its files, which it needs to read other files alike: values of
-  /// names of its own, for DataFormat::open_as. Empty where it learns nothing.
+  /// What the format has learned from its files and needs to read other files in the same way, for
+  /// DataFormat::open_as. The format chooses the names of these values. Empty if it learns nothing.
   virtual Options learned() const { return {}; }
 
-  /// How the files are read, where a user may want to know; a line each.
+  /// Notes for the user on how the files are read, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  /// Throws UserError where the file of a sample is not there. Reads nothing of it.
+  /// Throws UserError if the file of a sample does not exist. Does not read it.
   virtual void check_there(std::int64_t /*index*/) const {}
 
   virtual SampleOrigin origin_of(std::int64_t index) const { return {.row = index}; }
 
-  /// Whether a sample takes long to read: an image that has to be decoded. Whoever would look at
-  /// all samples then looks at some.
+  /// Whether reading a sample takes long, because an image has to be decoded. Checks that would
+  /// look at all samples then look at some.
   virtual bool decodes() const { return false; }
 
   /// The number of the field `name`; nullopt if there is none.
@@ -118,7 +119,7 @@ class SourceOfRows : public Source {
                    std::span<std::byte* const> outs) const override = 0;
 };
 
-/// "sample 3 ('a.csv', row 2)": how messages name a sample. `files` stands for the file where the
+/// The name of a sample in messages: "sample 3 ('a.csv', row 2)". `files` is the file's name if the
 /// source has only one.
 std::string sample_text(const Source& source, std::int64_t sample, const std::string& files = "");
 

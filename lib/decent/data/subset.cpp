@@ -42,7 +42,7 @@ class Subset : public Source {
   }
 
  protected:
-  /// Where sample `index` stands in the other source.
+  /// The number of sample `index` in the other source.
   virtual std::int64_t place_of(std::int64_t index) const = 0;
 
   std::int64_t count() const { return source_->size(); }
@@ -70,7 +70,7 @@ class Limited final : public Subset {
   std::int64_t size_;
 };
 
-// The samples at `places`, which ascend.
+// The samples at `places`, which are in ascending order.
 class Chosen final : public Subset {
  public:
   Chosen(std::unique_ptr<Source> source, std::vector<std::int64_t> places)
@@ -85,7 +85,7 @@ class Chosen final : public Subset {
   std::vector<std::int64_t> places_;
 };
 
-// All samples but those at `places`, which ascend.
+// All samples except those at `places`, which are in ascending order.
 class Others final : public Subset {
  public:
   Others(std::unique_ptr<Source> source, const std::vector<std::int64_t>& places)
@@ -97,16 +97,16 @@ class Others final : public Subset {
   std::int64_t size() const override { return size_; }
 
  private:
-  // As many are left out in front of it as have no more than `index` others in front of them.
+  // The left-out samples before it are those with at most `index` kept samples before them.
   std::int64_t place_of(std::int64_t index) const override {
     return index + (std::upper_bound(before_.begin(), before_.end(), index) - before_.begin());
   }
 
   std::int64_t size_;
-  std::vector<std::int64_t> before_;  // how many others stand in front of each that is left out
+  std::vector<std::int64_t> before_;  // for each left-out sample, the kept samples before it
 };
 
-// For anything but training orders, which have small numbers.
+// An epoch number that no training order uses, because those are small.
 constexpr std::uint64_t kEpoch = std::numeric_limits<std::uint64_t>::max();
 
 std::vector<std::int64_t> chosen(std::int64_t samples, std::int64_t count, std::uint64_t seed) {

@@ -1,5 +1,5 @@
 #pragma once
-// Arrays as a data source; what safetensors and npz files become.
+// Arrays as a data source, for safetensors and npz files.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,9 +24,9 @@ struct Array {
   std::function<void(std::size_t offset, std::span<std::byte> out)> read;
 };
 
-/// Every array is a field, its first dimension counts the samples. Throws UserError naming `file`
-/// where there are no arrays or no samples, or where an array has no dimension or another number of
-/// samples than the others.
+/// Every array is a field, and its first dimension counts the samples. Throws UserError naming
+/// `file` if there are no arrays or no samples, or if an array has no dimension or another number
+/// of samples than the others.
 std::unique_ptr<Source> make_table_source(std::vector<Array> arrays, const std::string& file);
 
 }  // namespace decent

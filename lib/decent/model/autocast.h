@@ -1,5 +1,5 @@
 #pragma once
-// Mixed precision: while one of these lives, this thread's operators on one kind of device run in a
+// Mixed precision: while an Autocast lives, this thread's operators on one kind of device run in a
 // lower precision where that is safe, as under torch.autocast.
 
 #include <c10/core/DeviceType.h>
@@ -11,7 +11,7 @@ class Autocast {
  public:
   /// at::kBFloat16 or at::kHalf.
   Autocast(at::DeviceType device, at::ScalarType dtype);
-  /// Forgets the weights that were cast: the next step has others.
+  /// Drops the cast weights, because the next step has new ones.
   ~Autocast();
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;

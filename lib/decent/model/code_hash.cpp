@@ -13,8 +13,8 @@ std::string code_text(const torch::jit::Module& module) {
   return forward_graph(module)->toString(/*print_source_locations=*/false);
 }
 
-// Numbers and texts that a model keeps as attributes steer its code (self.eps, self.heads). The
-// train/eval switch is the trainer's.
+// Numbers and texts that a model keeps as attributes control its code (self.eps, self.heads). The
+// train/eval switch is left out, because the trainer sets it.
 std::string attributes_text(const torch::jit::Module& module) {
   std::ostringstream text;
   for (const auto& [path, part] : module.named_modules()) {

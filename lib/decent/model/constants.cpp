@@ -14,8 +14,9 @@ using torch::jit::Node;
 using torch::jit::Use;
 using torch::jit::Value;
 
-// What accepts a tensor without dimensions on the CPU beside tensors on a GPU, and computes on the
-// GPU then. Its gradient does, too: that of pow() calls where(), which wants one device.
+// Operators that take a tensor without dimensions on the CPU together with tensors on a GPU, and
+// then compute on the GPU. Their gradients must do so, too: pow() is missing, because its gradient
+// calls where(), which requires one device.
 const std::set<std::string_view> kElementwise = {
     "abs",         "add",         "alias",        "bitwise_and", "bitwise_not", "bitwise_or",
     "bitwise_xor", "ceil",        "clone",        "detach",      "div",         "divide",
@@ -25,7 +26,8 @@ const std::set<std::string_view> kElementwise = {
     "remainder",   "round",       "rsub",         "sub",         "subtract",    "to",
     "true_divide", "trunc",       "type_as"};
 
-// What reads the number of a tensor without dimensions, for which the host waits for a GPU.
+// Operators that read the number in a tensor without dimensions, for which the host would wait for
+// a GPU.
 const std::set<std::string_view> kReaders = {
     "Bool", "Float", "FloatImplicit", "Int", "IntImplicit", "ScalarImplicit", "is_nonzero", "item"};
 
@@ -62,7 +64,7 @@ bool is_elementwise(const Node* node) {
   return kElementwise.count(operator_name(node)) > 0 && node->outputs().size() == 1;
 }
 
-// How forward computes with integers that stay on the CPU.
+// Finds out how forward computes with integers that stay on the CPU.
 class Integers {
  public:
   explicit Integers(const torch::jit::Graph& forward) {
@@ -72,8 +74,8 @@ class Integers {
     });
   }
 
-  // Whether all that is done with an integer can be done with one on the CPU, and with what is
-  // computed from it and from nothing on a GPU.
+  // Whether every use of an integer accepts one on the CPU, and likewise every use of values that
+  // are computed from it without anything on a GPU.
   bool may_stay(const Value* integer) const {
     std::vector<const Value*> left = {integer};
     std::set<const Value*> seen;
@@ -98,7 +100,7 @@ class Integers {
     return is_of_a_block || on_the_cpu_.count(value) > 0;
   }
 
-  // Of branches and loops it is not known, so they may.
+  // The results of branches and loops are not known, so they may be integers.
   bool gives_integers(const Node* node) const {
     if (const at::Tensor* constant = constant_of(node)) return is_integer(*constant);
     const c10::Symbol kind = node->kind();

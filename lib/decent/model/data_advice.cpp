@@ -20,15 +20,15 @@ bool mentions_one_of(const std::string& reason, std::initializer_list<std::strin
                      [&](std::string_view word) { return reason.find(word) != std::string::npos; });
 }
 
-// LibTorch's words where numbers of two types meet: in a product of matrices, in a convolution, in
-// an operator that does not mix, in one that has no such type.
+// LibTorch's messages about mixed types: in a product of matrices, in a convolution, in an operator
+// that does not mix types, in an operator that lacks the type.
 bool is_about_types(const std::string& reason) {
   return mentions_one_of(
       reason, {"same dtype", "Input type (", "expected scalar type", "' not implemented for '",
                "Got unsupported ScalarType", "mixed dtype", "must have the type"});
 }
 
-// The names that LibTorch has for an element type: its own, that of C++, and that of Python.
+// LibTorch's names for an element type: its own, the one in C++, and the one in Python.
 std::vector<std::string> names_of(at::ScalarType type) {
   std::vector<std::string> names = {c10::toString(type), dtype_text(type)};
   if (type == at::kByte) names.emplace_back("unsigned char");
@@ -66,7 +66,7 @@ bool is_about_channels(const std::string& reason) {
   return mentions_one_of(reason, {"expected input["}) && mentions_one_of(reason, {" channels"});
 }
 
-// What the model computes in; nothing where it has no such parameter.
+// The floating-point type in which the model computes; nothing if it has no such parameter.
 std::optional<at::ScalarType> type_of_model(const NamedTensors& parameters) {
   for (const auto& [name, parameter] : parameters) {
     if (parameter.is_floating_point()) return parameter.scalar_type();
@@ -74,7 +74,7 @@ std::optional<at::ScalarType> type_of_model(const NamedTensors& parameters) {
   return std::nullopt;
 }
 
-// The order of dimensions that brings channels from the last place to the second.
+// The order of dimensions that moves channels from the last place to the second.
 std::string channels_second(std::int64_t dims) {
   std::string order = "0, " + std::to_string(dims - 1);
   for (std::int64_t dim = 1; dim + 1 < dims; ++dim) order += ", " + std::to_string(dim);
@@ -94,7 +94,7 @@ bool has_channels_last(const at::Tensor& field, const NamedTensors& parameters) 
   return weight != nullptr && field.size(1) != weight->size(1) && field.size(-1) == weight->size(1);
 }
 
-// Images of one channel without a dimension for it.
+// Whether these are images of one channel without a dimension for it.
 bool lacks_channel(const std::string& reason, const at::Tensor& field) {
   std::vector<std::int64_t> unbatched = field.sizes().vec();
   unbatched.insert(unbatched.begin(), 1);
@@ -108,7 +108,7 @@ std::string cast(at::ScalarType from, at::ScalarType to) {
   return are_pixels ? type + " / 255" : type;
 }
 
-/// What is wrong with a field, and the NumPy expression that mends it.
+/// What is wrong with a field, and the NumPy expression that repairs it.
 struct Mending {
   std::vector<std::string> faults;
   std::string expression;
@@ -147,7 +147,7 @@ Mending mending_of(const std::string& field, const at::Tensor& tensor, const std
     return mending;
   }
   mend_layout(reason, tensor, parameters, mending);
-  // Where the layout is all that was complained of, the type would be the next complaint.
+  // If LibTorch complained only about the layout, it would complain about the type next.
   const bool is_of_a_wrong_type =
       is_about_types(reason) && names_type(reason, tensor.scalar_type());
   if (type && (is_of_a_wrong_type || !mending.faults.empty())) {

@@ -1,5 +1,5 @@
 #pragma once
-// What to do about an error that only shows on a GPU.
+// Advice on errors that only appear on a GPU.
 
 #include <torch/csrc/jit/api/module.h>
 
@@ -8,14 +8,15 @@
 
 namespace decent {
 
-/// What the user may do about `reason`, which `module` on `device` gave, where it is about tensors
-/// that the model makes on the CPU: lines that each begin with a line break, or nothing. What a GPU
-/// itself reports is in core/gpu_errors.h.
+/// What the user can do about `reason`, an error of `module` on `device`, if it is about tensors
+/// that the model creates on the CPU: lines that each begin with a line break, or nothing.
+/// core/gpu_errors.h covers the errors of GPUs themselves.
 std::string device_advice(const std::string& reason, const torch::jit::Module& module,
                           at::Device device);
 
-/// What to say in place of `reason` where forward failed since `module`, which is on the CPU, asks
-/// for a GPU: LibTorch's text is about how it was built. Nothing where that is not why.
+/// The message in place of `reason` if forward failed because `module`, which is on the CPU, asks
+/// for a GPU; LibTorch's own text is about how LibTorch was built. Nothing if that is not the
+/// cause.
 std::optional<std::string> gpu_wish(const std::string& reason, const torch::jit::Module& module,
                                     at::Device device);
 

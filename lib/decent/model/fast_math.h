@@ -5,11 +5,11 @@ namespace decent {
 
 /// On: matrix products, convolutions and RNNs of float32 on a GPU may run in TF32 (10 bits of
 /// mantissa), and cuDNN tries its algorithms on the first batch of each shape and keeps the
-/// fastest. Off: float32 as IEEE 754 has it, also for convolutions and RNNs, which PyTorch runs in
-/// TF32 unless it is told otherwise. Needs no GPU, and changes nothing on the CPU.
+/// fastest. Off: float32 according to IEEE 754, also for convolutions and RNNs, which PyTorch runs
+/// in TF32 by default. Needs no GPU, and changes nothing on the CPU.
 void set_fast_math(bool on);
 
-/// While one of these lives, fast math is off; then it is what it was.
+/// Turns fast math off while it lives, and then restores the earlier setting.
 class ExactMath {
  public:
   ExactMath();

@@ -12,7 +12,7 @@
 namespace decent {
 namespace {
 
-// All records of such an archive lie in one folder, whatever it is called.
+// All records of such an archive are in one folder of any name.
 bool is_extra(const ZipEntry& entry, const std::string& name) {
   const std::size_t folder = entry.name.find('/');
   return folder != std::string_view::npos && entry.name.substr(folder + 1) == record_of_extra(name);
@@ -31,7 +31,7 @@ std::string text_in(const MappedFile& file, const std::string& name, const std::
   const auto found = std::find_if(entries.begin(), entries.end(),
                                   [&](const ZipEntry& entry) { return is_extra(entry, name); });
   if (found == entries.end()) return "";
-  // Deflated bytes can be made to hold a thousand times as many.
+  // A limit, because deflated bytes can inflate to a thousand times as many.
   constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
   const std::string record = what + ": record " + in_quotes(found->name);
   if (found->size > kMost)

@@ -16,15 +16,16 @@ namespace {
 using torch::jit::Graph;
 using torch::jit::Value;
 
-// Where the value `like` is, and of its type, so that the file runs on a GPU and in half precision.
+// A constant on the device of the value `like` and with its type, so that the file runs on a GPU
+// and in half precision.
 Value* constant_like(Graph& graph, const std::vector<double>& values, Value* like) {
   const at::Tensor numbers = at::tensor(values, at::kFloat);
   Value* constant = graph.insertConstant(values.size() == 1 ? numbers.reshape({}) : numbers);
   return graph.insert(at::aten::type_as, {constant, like});
 }
 
-// `value` with dimension 1 at the end, where numbers for each of its places meet it, whatever else
-// there is.
+// Applies `change` to `value` with dimension 1 moved to the end, where numbers for each of its
+// indices broadcast whatever the other dimensions are.
 template <class Change>
 Value* by_place(Graph& graph, Value* value, const Scaling& scaling, const Change& change) {
   const bool by_one = scaling.mean.size() == 1 && scaling.std.size() == 1;
@@ -51,7 +52,7 @@ Value* scaled_back(Graph& graph, Value* value, const Scaling& scaling) {
 
 void scale_argument(Graph& graph, const ScaledArgument& argument) {
   Value* given = graph.inputs().at(argument.place + 1);  // behind self
-  torch::jit::Node* before = *graph.nodes().begin();     // the return, where there is no other
+  torch::jit::Node* before = *graph.nodes().begin();     // the return, if there is no other
   const torch::jit::WithInsertPoint here(before);
   Value* value = given;
   for (const Scaling& each : argument.scalings) value = scaled(graph, value, each);

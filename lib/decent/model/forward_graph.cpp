@@ -22,7 +22,8 @@ GraphFunction* graph_function(torch::jit::Function* function) {
   return function == nullptr ? nullptr : torch::jit::tryToGraphFunction(*function);
 }
 
-// Null where it is no call, one of an interface, or one of something that has no graph.
+// The function that a node calls. Null if it is no call, a call through an interface, or a call of
+// something without a graph.
 GraphFunction* callee_of(const Node* node) {
   if (node->kind() == c10::prim::CallFunction) {
     const auto type = node->input(0)->type()->cast<c10::FunctionType>();
@@ -38,7 +39,7 @@ c10::InterfaceTypePtr called_interface(const Node* node) {
   return node->input(0)->type()->cast<c10::InterfaceType>();
 }
 
-// A copy of `body` in front of the node, whose inputs become its own. Gives its outputs.
+// Inserts a copy of `body` before the node, with the node's inputs, and returns the copy's outputs.
 std::vector<Value*> insert_before(Node* node, Graph& body) {
   std::vector<Value*> inputs(node->inputs().begin(), node->inputs().end());
   if (node->kind() == c10::prim::CallFunction) inputs.erase(inputs.begin());  // the function
@@ -52,8 +53,8 @@ void replace(Node* node, Graph& body) {
   node->destroy();
 }
 
-// Calls that name what they call. torch::jit::Inline would replace them one call deep only, once
-// the optimizing executor is off.
+// Replaces calls that name their function. torch::jit::Inline would replace them only one call deep
+// while the optimizing executor is off.
 class DirectCalls {
  public:
   std::shared_ptr<Graph> expanded(Graph& graph) {
@@ -62,7 +63,7 @@ class DirectCalls {
     return copy;
   }
 
-  // Each function once, as deep models call the same one often.
+  // Expands each function once, because deep models call the same one often.
   Graph& body_of(GraphFunction& function) {
     auto known = bodies_.find(&function);
     if (known == bodies_.end())
@@ -86,8 +87,8 @@ class DirectCalls {
   std::map<const GraphFunction*, std::shared_ptr<Graph>> bodies_;
 };
 
-// Calls through an interface. What they come to is what the module holds where the call gets its
-// object from; where that cannot be told it is taken to be all that the interface may stand for.
+// Replaces calls through an interface by the method of the object that the module holds at that
+// place. If the object cannot be told, every class that has the interface is assumed.
 class InterfaceCalls {
  public:
   InterfaceCalls(const torch::jit::Module& module, Graph& graph, DirectCalls& calls)
@@ -103,7 +104,7 @@ class InterfaceCalls {
       }
       Node* before = node->prev();
       expand(node);
-      it = ++before->iterator();  // what was inserted may have such calls, too
+      it = ++before->iterator();  // the inserted nodes may have such calls, too
     }
   }
 
@@ -116,7 +117,8 @@ class InterfaceCalls {
       return;
     }
     for (GraphFunction* each : methods) {
-      // Once is enough to be seen, and a method may call its own interface.
+      // Inserting it once is enough for readers of the graph, and a method may call its own
+      // interface.
       if (seen_.insert(each).second) insert_before(node, calls_.body_of(*each));
     }
   }
@@ -134,7 +136,7 @@ class InterfaceCalls {
     return methods;
   }
 
-  // What a value may be of the module's parts; nothing where that cannot be told.
+  // The parts of the module that a value may be; nothing if that cannot be told.
   std::vector<Object> objects_of(const Value* value) const {
     if (value == graph_.inputs()[0]) return {module_._ivalue()};
     const Node* node = value->node();
@@ -169,7 +171,7 @@ class InterfaceCalls {
   Graph& graph_;
   DirectCalls& calls_;
   std::set<const Node*> left_;           // calls that stay
-  std::set<const GraphFunction*> seen_;  // that stand in front of one
+  std::set<const GraphFunction*> seen_;  // that were inserted before a call
 };
 
 void visit_block(const Block* block, const std::function<void(const Node*)>& visit) {

@@ -20,8 +20,9 @@ bool is_one_of(const torch::jit::Node* node, std::initializer_list<std::string_v
                         operators.end();
 }
 
-// Whether the train/eval switch of some module has a say in it: by arguments, and by the branches
-// that choose it. Tensors are not followed, as what they hold does not make a mode.
+// Whether the value depends on the train/eval switch of some module, through arguments or through
+// the branches that choose it. Tensors are not followed, because their contents do not decide the
+// mode.
 bool follows_the_mode(const torch::jit::Value* value) {
   std::vector<const torch::jit::Value*> left = {value};
   std::set<const torch::jit::Value*> seen;
@@ -40,7 +41,8 @@ bool follows_the_mode(const torch::jit::Value* value) {
   return false;
 }
 
-// As dropout in nn.MultiheadAttention, which is told to train but reached in train mode only.
+// Whether only one mode reaches the node, as with dropout in nn.MultiheadAttention, which is always
+// told to train but only reached in train mode.
 bool is_reached_by_mode(const torch::jit::Node* node) {
   const torch::jit::Node* around = node->owningBlock()->owningNode();
   for (; around != nullptr; around = around->owningBlock()->owningNode()) {
@@ -61,7 +63,7 @@ bool has_constant_mode(const torch::jit::Node* node) {
   return false;
 }
 
-// Whether it gives a tensor on the CPU whatever its inputs are.
+// Whether the node gives a tensor on the CPU whatever its inputs are.
 bool works_on_the_cpu(const torch::jit::Node* node) {
   if (std::string_view(node->kind().toUnqualString()) == "cpu") return true;
   const torch::jit::FunctionSchema* schema = node->maybeSchema();
@@ -77,7 +79,7 @@ bool works_on_the_cpu(const torch::jit::Node* node) {
   return device && device->isNone() && !follows_an_input;
 }
 
-// Whether it is told to give a tensor on a GPU.
+// Whether the node is told to give a tensor on a GPU.
 bool works_on_a_gpu(const torch::jit::Node* node) {
   if (std::string_view(node->kind().toUnqualString()) == "cuda") return true;
   const auto inputs = node->inputs();
@@ -88,7 +90,7 @@ bool works_on_a_gpu(const torch::jit::Node* node) {
          });
 }
 
-// "2 x dropout", for all that `counts`.
+// "2 x dropout", for all operators that `counts` accepts.
 std::vector<std::string> count_operators(
     const torch::jit::Graph& forward, const std::function<bool(const torch::jit::Node*)>& counts) {
   std::map<std::string, int> found;

@@ -24,13 +24,13 @@
 namespace decent {
 namespace {
 
-// Arguments of forward without self.
+// The arguments of forward without self.
 std::vector<c10::Argument> arguments_of(const torch::jit::Module& module) {
   const auto& all = module.get_method("forward").function().getSchema().arguments();
   return {all.begin() + 1, all.end()};
 }
 
-// For convolutions in two and in three dimensions.
+// The order for convolutions in two and in three dimensions.
 std::optional<at::MemoryFormat> channels_last_of(const at::Tensor& tensor) {
   if (!tensor.is_floating_point()) return std::nullopt;
   if (tensor.dim() == 4) return at::MemoryFormat::ChannelsLast;
@@ -38,7 +38,7 @@ std::optional<at::MemoryFormat> channels_last_of(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
-// While it lives, forward gives logits.
+// Makes forward give logits while it lives.
 class LogitsMode {
  public:
   LogitsMode(torch::jit::Module& module, const std::string& attribute)
@@ -107,7 +107,7 @@ void Model::find_written_parameters(const torch::jit::Graph& forward) {
   }
 }
 
-// A buffer made by expand() repeats the same memory, so that nothing can be written to it.
+// Copies buffers made by expand(), which repeat the same memory and so cannot be written to.
 void Model::make_buffers_writable() {
   const at::NoGradGuard no_grad;
   for (auto& [name, buffer] : buffers_) {
@@ -169,7 +169,8 @@ void Model::check_trainable() const {
 
 namespace {
 
-// PyTorch's batch norms; instance norm with statistics is the same.
+// Whether this is one of PyTorch's batch norms, or an instance norm with statistics, which looks
+// the same.
 bool has_statistics(const torch::jit::Module& module) {
   return module.hasattr("running_mean") && module.attr("running_mean").isTensor() &&
          module.hasattr("training");
@@ -308,7 +309,7 @@ void Model::refuse_layout(const std::string& reason, std::span<const ForwardInpu
 
 void Model::refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
                          std::span<const at::Tensor> tensors) const {
-  refuse_layout(reason, inputs, tensors);  // says more than the operator did
+  refuse_layout(reason, inputs, tensors);  // says more than the operator's error
   std::vector<std::string> shapes;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     shapes.push_back(inputs[i].field + " " + dtype_text(tensors[i].scalar_type()) +
@@ -333,7 +334,7 @@ at::Tensor Model::forward(std::span<const ForwardInput> inputs,
   }
   try {
     const at::Tensor chosen = select_output(output, output_);
-    // Losses are not for low precision, and autocast would cast there, too.
+    // Losses must not run in low precision, where autocast would cast, too.
     return autocast_ && chosen.scalar_type() == *autocast_ ? chosen.to(at::kFloat) : chosen;
   } catch (const UserError& error) {
     throw UserError(model_in_quotes(path_) + ": " + error.what());

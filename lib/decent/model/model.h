@@ -1,6 +1,6 @@
 #pragma once
-// A model as the rest of the program knows it: a TorchScript module with its parameters and
-// buffers, whatever file it came from (formats.h).
+// A model as the rest of the program sees it: a TorchScript module with its parameters and buffers,
+// whatever file it came from (formats.h).
 //
 // Threads: one thread uses a model, and it must be the one that called use_plain_executor().
 
@@ -29,13 +29,13 @@ struct ForwardInput {
   std::string field;
 };
 
-/// What a format makes of a file; see ModelFormat::open.
+/// What a format reads from a file; see ModelFormat::open.
 struct OpenedModel {
   torch::jit::Module module;  // on the CPU; with forward and the attribute `training`
   std::shared_ptr<const ModelOrigin> origin;
-  std::optional<std::string> output;  // of the module, that is used; see select_output
-  /// An attribute of the module that makes forward give logits where it is true, in place of what
-  /// origin->probabilities() tells of; "" without. See Model::gives_logits.
+  std::optional<std::string> output;  // the output of the module that is used; see select_output
+  /// An attribute of the module: if it is true, forward gives logits instead of the output that
+  /// origin->probabilities() describes. "" if there is none. See Model::gives_logits.
   std::string logits_switch;
 };
 
@@ -46,15 +46,15 @@ class Model {
  public:
   using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
-  /// What a file holds; open_model() is how to come by it. Throws UserError, with the way out,
-  /// where nothing can be trained.
+  /// Takes the content of a file, which open_model() reads. Throws UserError, with advice, if
+  /// nothing can be trained.
   Model(std::filesystem::path path, OpenedModel opened);
 
   torch::jit::Module& module() { return module_; }
   const torch::jit::Module& module() const { return module_; }
   const std::filesystem::path& path() const { return path_; }
 
-  /// What only the file's format knows.
+  /// What only the file's format can answer.
   const ModelOrigin& origin() const { return *origin_; }
 
   /// Parameters in order of registration, each tensor once, under its first name; frozen ones
@@ -62,34 +62,35 @@ class Model {
   const NamedTensors& parameters() const { return parameters_; }
   /// All other tensors that the module holds as attributes, each once.
   const NamedTensors& buffers() const { return buffers_; }
-  /// Those of parameters() that forward may write into in place, as it does into buffers.
+  /// The parameters that forward may write into in place, as it does into buffers.
   const NamedTensors& written_parameters() const { return written_parameters_; }
-  /// Every name of every parameter and buffer, as in Python's state_dict: tied tensors stand under
+  /// Every name of every parameter and buffer, as in Python's state_dict: tied tensors appear under
   /// all their names.
   const NamedTensors& state() const { return state_; }
 
-  /// SHA-1 of what the model computes, as the file has it; see code_hash.h.
+  /// SHA-1 of the computation in the model's file; see code_hash.h.
   const std::string& code_hash() const { return code_hash_; }
 
   /// Tensors that forward holds as constants and that move with the model; they have no name.
   const std::vector<at::Tensor>& constants() const { return constants_; }
 
-  /// From now on train() leaves batch norm in eval mode whose own parameters do not train, or which
-  /// has none: its running statistics stay, and are what it normalizes by. Returns the names of
-  /// these modules. Throws UserError where there are none, or the mode is not a module's to choose.
+  /// From now on train() leaves batch norms in eval mode if their own parameters do not train, or
+  /// if they have none: they keep their running statistics and normalize by them. Returns the names
+  /// of these modules. Throws UserError if there are none, or if the file's batch norms have no
+  /// mode to set.
   std::vector<std::string> freeze_statistics();
 
-  /// As torch.nn.Module's.
+  /// As torch.nn.Module's functions of these names.
   void train();
   void eval() { module_.eval(); }
 
-  /// Moves every tensor of the model, which is loaded on the CPU; the tensors stay the same objects
-  /// with other memory. Before the parameters are taken over by training.
+  /// Moves every tensor of the model, which is loaded on the CPU. The tensors stay the same objects
+  /// with other memory. Must be called before training takes over the parameters.
   void move_to(at::Device device);
   at::Device device() const { return device_; }
 
-  /// Operators whose train/eval switch the file holds as a constant, e.g. "2 x dropout":
-  /// torch.jit.trace does that. train() and eval() do not reach them.
+  /// Operators whose train/eval switch the file holds as a constant, e.g. "2 x dropout", as
+  /// torch.jit.trace writes it. train() and eval() do not affect them.
   const std::vector<std::string>& fixed_mode_operators() const { return fixed_mode_operators_; }
 
   /// Whether forward reads tensors through .data, of which autograd keeps no account.
@@ -98,45 +99,44 @@ class Model {
   /// Whether forward returns one tensor, which a sigmoid makes, perhaps seen in another shape.
   bool ends_in_sigmoid() const { return ends_in_sigmoid_; }
 
-  /// A model may put new tensors in the place of its buffers (self.mean = 0.9 * self.mean + ..).
-  /// Copies their values into the tensors of buffers() and puts those back, so that they stay the
-  /// model's buffers. For after each forward, and after its backward where there is one. Throws
-  /// UserError where a buffer changed its shape or element type.
+  /// A model may replace its buffers by new tensors (self.mean = 0.9 * self.mean + ..). This copies
+  /// their values into the tensors of buffers() and puts those back, so that they stay the model's
+  /// buffers. Must be called after each forward, and after its backward if there is one. Throws
+  /// UserError if a buffer changed its shape or element type.
   void settle_buffers();
 
   /// Checks `inputs` against forward's signature. Throws UserError naming the arguments of forward.
   void check_signature(std::span<const ForwardInput> inputs) const;
 
-  /// Whether forward() gives the logits of the output, which the file has before the softmax or
-  /// sigmoid that ImportOptions::activation says. The module, as it is saved, computes what the
-  /// file does.
+  /// Whether forward() gives the logits of the output, which the file computes before the softmax
+  /// or sigmoid of ImportOptions::activation. A saved module computes the same as the file.
   bool gives_logits() const { return gives_logits_; }
-  /// Only where gives_logits() was true once.
+  /// Only if gives_logits() was true at first.
   void give_logits(bool on) { gives_logits_ = on; }
 
   /// Mixed precision: forward runs in `dtype` (at::kBFloat16, at::kHalf) where that is safe, as
-  /// under torch.autocast; what it returns is float32.
+  /// under torch.autocast. The result is float32.
   void set_autocast(std::optional<at::ScalarType> dtype) { autocast_ = dtype; }
   std::optional<at::ScalarType> autocast() const { return autocast_; }
 
-  /// Puts weights of convolutions and inputs of as many dimensions (4, 5) into channels_last order.
-  /// Before the parameters are taken over by training.
+  /// Puts weights of convolutions and inputs with the same number of dimensions (4, 5) into
+  /// channels_last order. Must be called before training takes over the parameters.
   void use_channels_last();
 
   /// Runs forward on tensors on device(), given in the order of `inputs`, and gives the output that
   /// ImportOptions::output chooses (see select_output), or its logits. Throws UserError with the
-  /// model's own reason where it fails, or where the output is not there.
+  /// model's own reason if forward fails, or if it has no such output.
   at::Tensor forward(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
 
   /// "forward(x: Tensor, mask: Tensor)".
   std::string signature() const;
 
-  /// The place among forward's arguments of the input with that number; their count where forward
-  /// has no such argument, which check_signature() refuses.
+  /// The index among forward's arguments of the input with that number; the number of arguments if
+  /// forward has no such argument, which check_signature() refuses.
   std::size_t argument_of(std::span<const ForwardInput> inputs, std::size_t number) const;
 
  private:
-  // Where the module holds one of buffers().
+  // A place where the module holds one of buffers().
   struct BufferSlot {
     torch::jit::ObjectPtr owner;
     std::size_t slot;
@@ -145,10 +145,10 @@ class Model {
   };
 
   c10::IValue run(std::span<const ForwardInput> inputs, std::span<const at::Tensor> tensors);
-  /// Throws UserError where the file's own shapes say why forward failed.
+  /// Throws UserError if the file's own shapes explain why forward failed.
   void refuse_layout(const std::string& reason, std::span<const ForwardInput> inputs,
                      std::span<const at::Tensor> tensors) const;
-  /// Throws UserError: what forward made of these, and what to do.
+  /// Throws UserError, which says how forward failed on these tensors and what to do.
   [[noreturn]] void refuse_batch(const std::string& reason, std::span<const ForwardInput> inputs,
                                  std::span<const at::Tensor> tensors) const;
   void collect_tensors();

@@ -13,7 +13,7 @@
 namespace decent {
 namespace {
 
-// Names (empty where there are none) and values.
+// Names (empty if there are none) and values.
 using Outputs = std::vector<std::pair<std::string, c10::IValue>>;
 
 Outputs outputs_of(const c10::IValue& result) {

@@ -7,8 +7,7 @@
 namespace decent {
 namespace {
 
-// What stands before the reason in the text that TorchScript's interpreter makes: lines of code,
-// indented.
+// The start of what TorchScript's interpreter writes before the reason: indented lines of code.
 constexpr std::string_view kTraceback = "\nTraceback of TorchScript";
 constexpr std::string_view kHere = "<--- HERE";
 
@@ -26,12 +25,11 @@ bool names_exception(std::string_view line) {
   const std::size_t end =
       line.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
   if (end == std::string_view::npos || line.substr(end, 2) != ": ") return false;
-  const char first = line[line.substr(0, end).rfind('.') + 1];  // of the last part
+  const char first = line[line.substr(0, end).rfind('.') + 1];  // of the name's last part
   return first >= 'A' && first <= 'Z';
 }
 
-// The line behind the tracebacks; the statement, too, where the exception says no more than its
-// kind.
+// The line after the tracebacks, plus the statement if the exception has no text of its own.
 std::string raised(const std::string& text) {
   const std::size_t here = text.rfind(kHere);
   const std::size_t traceback = text.rfind(kTraceback) + 1;
@@ -52,10 +50,10 @@ std::string reason_of(const std::exception& error) {
   const auto* c10_error = dynamic_cast<const c10::Error*>(&error);
   std::string text = c10_error ? c10_error->what_without_backtrace() : error.what();
   text = text.substr(0, text.find("\nException raised from"));
-  // Of these the first line says what is wrong, those after it how to debug PyTorch.
+  // The first line of such an error says what is wrong, the others how to debug PyTorch.
   if (const std::size_t cuda = text.find("CUDA error: "); cuda != std::string::npos)
     return text.substr(cuda, text.find('\n', cuda) - cuda);
-  // The reason may go on for many lines, of which the first says it.
+  // The reason may have many lines, but the first one is enough.
   if (text.find(kTraceback) != std::string::npos) {
     if (const std::string reason = raised(text); !reason.empty()) return reason;
   }

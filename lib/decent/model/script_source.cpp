@@ -25,7 +25,7 @@ class ConstantTable : public torch::jit::SugaredValue {
     if (!found) throw torch::jit::ErrorReport(place) << "no " << name;
     torch::jit::Value* constant = function.graph()->insertConstant(*found);
     constant->setType(
-        c10::TensorType::get());  // not one that lists and branches tell apart by shape
+        c10::TensorType::get());  // without the shape, so that lists and branches have one type
     return std::make_shared<torch::jit::SimpleValue>(constant);
   }
 
@@ -45,7 +45,7 @@ constexpr NamedNumber named(std::string_view name, at::MemoryFormat format) {
   return {name, static_cast<std::int64_t>(format)};
 }
 
-// What is an object in Python and a number in TorchScript.
+// Names of objects in Python that are numbers in TorchScript.
 constexpr std::array kNumbers = std::to_array<NamedNumber>({
     named("float16", at::kHalf),
     named("bfloat16", at::kBFloat16),
@@ -106,7 +106,7 @@ struct SourceResolver : torch::jit::Resolver {
   const ScriptSource& source;
 };
 
-// The module "layer1.0" of the hierarchy, made where it is not there yet.
+// Finds a module such as "layer1.0" in the hierarchy, or creates it.
 class Hierarchy {
  public:
   Hierarchy(const torch::jit::Module& root, const std::string& kind)
@@ -152,8 +152,8 @@ bool opens_files(torch::jit::Block* block) {
   return false;
 }
 
-// Translations never write such a call; that they do not is worth a second look, as the source is
-// made of what stands in files from anywhere.
+// Translations never write such a call. This checks it once more, because the source is made from
+// files of unknown origin.
 void refuse_files(const torch::jit::Module& module) {
   for (const torch::jit::Method& method : module.get_methods()) {
     if (opens_files(torch::jit::toGraphFunction(method.function()).graph()->block()))

@@ -18,7 +18,7 @@
 namespace decent {
 namespace {
 
-// At most one line, however many there are.
+// Adds at most one line, however many names there are.
 void add_line(std::string& message, const std::string& what, const std::vector<std::string>& all) {
   constexpr std::size_t kMax = 4;
   if (!all.empty()) message += "\n  " + what + ": " + some_of(all, kMax);
@@ -37,7 +37,8 @@ std::string text_of(const at::Tensor& tensor) {
   return dtype_text(tensor.scalar_type()) + shape_text(tensor.sizes());
 }
 
-// What wrappers put before every name: DataParallel and DistributedDataParallel, torch.compile.
+// The prefixes that wrappers put before every name: DataParallel and DistributedDataParallel,
+// torch.compile.
 constexpr std::array<std::string_view, 2> kWrappers = {"module.", "_orig_mod."};
 
 bool all_begin_with(const StoredTensors& tensors, std::string_view prefix) {
@@ -51,7 +52,7 @@ bool has_name_with(const Model& model, std::string_view prefix) {
                      [&](const auto& entry) { return entry.first.starts_with(prefix); });
 }
 
-// Without the names of wrappers, of which one may be inside the other.
+// The tensors without the prefixes of wrappers, which may be nested.
 StoredTensors unwrapped(const Model& model, StoredTensors tensors) {
   for (std::size_t i = 0; i < kWrappers.size(); ++i) {
     for (const std::string_view prefix : kWrappers) {
@@ -64,7 +65,7 @@ StoredTensors unwrapped(const Model& model, StoredTensors tensors) {
   return tensors;
 }
 
-// The name in the model of a tensor of the file.
+// The model's name for a tensor of the file.
 std::string renamed(const std::string& name, const WeightsChoice& choice,
                     std::set<std::string>& used) {
   for (const auto& [from, to] : choice.rename) {
@@ -108,7 +109,7 @@ void check_globs(const Model& model, const WeightsChoice& choice) {
   }
 }
 
-// Batch norm of before PyTorch 0.4.1 had no such counter. As in PyTorch the model keeps its own.
+// Batch norm before PyTorch 0.4.1 had no such counter. As in PyTorch, the model then keeps its own.
 bool is_late_counter(const StoredTensors& tensors, const std::string& name) {
   constexpr std::string_view kCounter = "num_batches_tracked";
   if (!name.ends_with(kCounter)) return false;
@@ -117,7 +118,7 @@ bool is_late_counter(const StoredTensors& tensors, const std::string& name) {
 
 void check_names(const Model& model, const StoredTensors& tensors,
                  const std::filesystem::path& path, const WeightsChoice& choice) {
-  // A tied tensor is there where one of its names is.
+  // A tied tensor is present if one of its names is.
   std::set<const void*> found;
   std::set<std::string> known;
   std::vector<std::string> missing, strange, misshapen;

@@ -1,5 +1,5 @@
 #pragma once
-// Weights that a model starts from, in place of those of its own file.
+// Weights from which a model starts, in place of the weights in its own file.
 
 #include <filesystem>
 #include <string>
@@ -10,20 +10,22 @@
 
 namespace decent {
 
-/// What of a file is taken.
+/// Which tensors of a file are taken.
 struct WeightsChoice {
   std::vector<std::string> ignore = {};  // globs over the model's names
-  /// What names in the file begin with, and what takes its place: the first that fits a name.
+  /// Prefixes of names in the file, and their replacements. For each name the first matching prefix
+  /// counts.
   std::vector<std::pair<std::string, std::string>> rename = {};
 };
 
-/// Copies every parameter and buffer of the model from a file that read_weights() reads; nothing of
-/// the file is run. "module." and "_orig_mod." before all of its names are left out where the model
-/// has none such; floating-point types are converted; a counter num_batches_tracked that is missing
-/// beside running_mean keeps its value. Names are changed after that; what is ignored keeps its
-/// value, whatever the file has of it. Returns the model's names that were ignored. Throws
-/// UserError naming model.weights, the file and, together, what is missing, what the model does not
-/// have and what has another shape or type; and for a glob or a beginning that fits no name.
+/// Copies every parameter and buffer of the model from a file that read_weights() reads; no code in
+/// the file is run. The prefixes "module." and "_orig_mod." are removed if all names have them and
+/// the model's names do not; after that, names are changed by `rename`. Floating-point types are
+/// converted. A counter num_batches_tracked that is missing beside running_mean keeps its value,
+/// and so do ignored tensors, whether or not the file has them. Returns the model's names that were
+/// ignored. Throws UserError naming model.weights, the file and, all at once, the tensors that are
+/// missing, that the model does not have and that have another shape or type; and for a glob or a
+/// prefix that matches no name.
 std::vector<std::string> load_weights(Model& model, const std::filesystem::path& path,
                                       const WeightsChoice& choice = {});
 

@@ -16,7 +16,7 @@ using torch::jit::Graph;
 using torch::jit::Node;
 using torch::jit::Value;
 
-/// Follows values back to the attributes that they are, or are views of.
+/// Follows values back to the attributes that they are, or of which they are views.
 class Attributes {
  public:
   explicit Attributes(const Graph& forward) : forward_(forward) {}
@@ -39,12 +39,12 @@ class Attributes {
     if (node->kind() == c10::prim::Param) return follow_input(node);
     if (!node->blocks().empty()) return follow_blocks(node);
     if (const c10::FunctionSchema* schema = node->maybeSchema()) return follow_call(value, *schema);
-    // Calls that could not be expanded, and what torch.jit.fork gives.
+    // Calls that could not be expanded, and results of torch.jit.fork.
     const bool is_call = node->kind() == c10::prim::CallMethod ||
                          node->kind() == c10::prim::CallFunction ||
                          node->hasAttribute(c10::attr::Subgraph);
     found_.others |= is_call;
-    if (!is_call) push(node->inputs());  // such as of lists and tuples
+    if (!is_call) push(node->inputs());  // e.g. of lists and tuples
   }
 
   void add_attribute(const Node* node) {
@@ -59,7 +59,7 @@ class Attributes {
     }
   }
 
-  // What a user gives is no attribute; what a loop carries may be one.
+  // An argument of forward is no attribute; a value that a loop carries may be one.
   void follow_input(const Node* parameters) {
     const Node* owner = parameters->owningBlock()->owningNode();
     if (owner != nullptr) follow_blocks(owner);
@@ -70,7 +70,7 @@ class Attributes {
     for (const Block* block : node->blocks()) push(block->outputs());
   }
 
-  // A result without a mark is memory of its own.
+  // A result without an alias mark has memory of its own.
   void follow_call(const Value* value, const c10::FunctionSchema& schema) {
     const auto& results = schema.returns();
     if (value->offset() < results.size() && results[value->offset()].alias_info() == nullptr)
@@ -78,7 +78,7 @@ class Attributes {
     push(value->node()->inputs());
   }
 
-  // Only what can be or hold tensors.
+  // Follows only values that can be or contain tensors.
   template <typename Values>
   void push(const Values& values) {
     for (const Value* each : values) {

@@ -1,5 +1,5 @@
 #pragma once
-// Which of a module's tensors forward writes into; internal to this room.
+// Finds a module's tensors into which forward writes; internal to this room.
 
 #include <torch/csrc/jit/ir/ir.h>
 
@@ -10,11 +10,11 @@ namespace decent {
 
 struct WrittenAttributes {
   std::set<std::string> paths;  // "layer1.weight"; buffers among them
-  bool others = false;          // forward writes into what cannot be told: it may be any of them
+  bool others = false;          // forward writes into tensors that cannot be told: they may be any
 };
 
-/// What operators of a forward_graph() write into in place, directly or through views. Whether an
-/// operator writes is what its schema says.
+/// The attributes into which operators of a forward_graph() write in place, directly or through
+/// views. An operator's schema says whether it writes.
 WrittenAttributes find_written_attributes(const torch::jit::Graph& forward);
 
 }  // namespace decent

@@ -1,5 +1,5 @@
 #pragma once
-// The loops over a bucket's elements: those of this room for memory of the CPU, and kernels of the
+// The loops over a bucket's elements: loops of this room for memory of the CPU, and kernels of the
 // CUDA library for memory of a GPU. A device is a table of functions, made from the list of rules.
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace decent {
 
-/// Updates every slice that has a gradient, mixes the others. `coefficients` has one for each slice
-/// of the step. On a device the work is put on its current stream.
+/// Updates every slice that has a gradient and mixes the others. `coefficients` has one entry for
+/// each slice of the step. On a GPU the work is put on the current stream.
 template <class Rule, typename T>
 using UpdateFunction = void (*)(const BucketStep& step,
                                 std::span<const rules::Coefficients<Rule, T>> coefficients);
@@ -39,8 +39,8 @@ struct TypedKernels<T, rules::TypeList<Rules...>> {
     return std::get<UpdateFunction<Rule, T>>(updates);
   }
 
-  /// Of a device that has update<Rule, T>, mix<T>, partial_sums<T> and add_up_squares<T> as static
-  /// functions.
+  /// Makes the table of a device that has update<Rule, T>, mix<T>, partial_sums<T> and
+  /// add_up_squares<T> as static functions.
   template <class Device>
   static TypedKernels made_of() {
     return {.updates = {update_of<Device, Rules>()...},
@@ -60,7 +60,7 @@ struct BucketKernels {
   TypedKernels<float, rules::All> float32;
   TypedKernels<double, rules::All> float64;
 
-  /// Calls `work` for pieces that together are the elements [0, numel).
+  /// Calls `work` for pieces that together cover the elements [0, numel).
   void (*in_pieces)(std::int64_t numel, const PieceWork& work);
 
   /// clipping.run() on the device.
@@ -87,10 +87,10 @@ const BucketKernels& cpu_kernels();
 /// The same for each instruction set of the processor, narrowest first. All give the same bits.
 const std::vector<BucketKernels>& cpu_kernels_of_all_instruction_sets();
 
-/// For memory of a GPU, from the CUDA library. Throws UserError if that cannot be loaded.
+/// For memory of a GPU, from the CUDA library. Throws UserError if the library cannot be loaded.
 const BucketKernels& cuda_kernels();
 
-/// `kernels`, or those of the CPU if it is null.
+/// `kernels`, or the CPU's kernels if it is null.
 inline const BucketKernels& or_cpu(const BucketKernels* kernels) {
   return kernels != nullptr ? *kernels : cpu_kernels();
 }

@@ -8,7 +8,7 @@
 namespace decent {
 namespace {
 
-// A rule with its options: works the coefficients out, the kernels do the rest.
+// A rule with its options. It computes the coefficients, and the kernels do the rest.
 template <class Rule>
 class RuleUpdate final : public BucketUpdate {
  public:

@@ -20,14 +20,14 @@ struct BucketKernels;
 
 enum class Scalar { float32, float64 };
 
-/// Work on elements [begin, end) of a bucket, in the pass of an update, which takes a bucket in
-/// pieces that stay in the cache. On the CPU it is called from any thread, at the same time for
-/// other pieces; `begin` is then a multiple of 16 elements from the bucket's start. On a device it
-/// is called once, for the whole bucket, and puts its work on the current stream.
+/// Work on elements [begin, end) of a bucket, done during an update's pass, which takes a bucket in
+/// pieces that stay in the cache. On the CPU several threads call it at the same time for different
+/// pieces, and `begin` is a multiple of 16 elements from the bucket's start. On a GPU it is called
+/// once, for the whole bucket, and puts its work on the current stream.
 using PieceWork = std::function<void(std::int64_t begin, std::int64_t end)>;
 
-/// z = self * x + other * received, elementwise, or what `in_place` makes of x; z = x if neither is
-/// set.
+/// z = self * x + other * received, elementwise; or `in_place` turns x into z; or z = x if neither
+/// is set.
 struct Mixing {
   double self = 1.0;
   double other = 0.0;
@@ -45,7 +45,7 @@ struct BucketSlice {
   const void* grad = nullptr;  // [numel] in the bucket's memory order; null: only mix
   double weight_decay = 0.0;
   double lr_scale = 1.0;
-  std::int64_t updates = 0;  // of this parameter with this one (for Adam's bias correction)
+  std::int64_t updates = 0;  // of this parameter, this one included (for Adam's bias correction)
 };
 
 /// A bucket during one step. `x`, the received weights and every state are flat arrays of `numel`
@@ -59,16 +59,16 @@ struct BucketStep {
   std::span<const BucketSlice> slices;
   double lr = 0.0;
   double grad_scale = 1.0;  // factor of every gradient: clipping, loss scale
-  /// One more such factor, in the arrays' memory; null: 1. Where it is NaN, nothing is updated, and
-  /// nothing mixed but by `mixing.in_place`.
+  /// A further factor, in the arrays' memory; null: 1. If it is NaN, nothing is updated, and only
+  /// `mixing.in_place` still mixes.
   const double* device_scale = nullptr;
-  /// Is called for every piece of the bucket, padding included, once it has been written. An update
-  /// that ignores it costs the exchange a pass of its own.
+  /// Is called for every piece of the bucket, padding included, after it has been written. If an
+  /// update ignores it, the exchange needs a pass of its own.
   PieceWork written = nullptr;
   const BucketKernels* kernels = nullptr;  // of the arrays' device; null: the CPU
 };
 
-/// An optimizer as a function of one bucket, which takes all of a BucketStep. It is stateless, so
+/// An optimizer as a function of one bucket, with a BucketStep as its input. It is stateless, so
 /// one object serves all buckets, and its result does not depend on the number of threads. An
 /// implementation mixes first (see mix.h) and then updates each slice that has a gradient. The
 /// slices of a step are in ascending order.
@@ -78,13 +78,13 @@ class BucketUpdate {
   /// Names of the flat state arrays, zero at the start, e.g. {"exp_avg", "exp_avg_sq"}.
   virtual const std::vector<std::string>& state_names() const = 0;
   virtual void apply(const BucketStep& step) const = 0;
-  /// Whether no gradient moves a weight by more than a few learning rates in one step. Modulo
-  /// exchanges need that.
+  /// Whether no gradient, however large, moves a weight by more than a few learning rates in one
+  /// step. Modulo exchanges need this.
   virtual bool steps_bounded_by_lr() const { return false; }
 };
 
 /// The options of make_update's optimizers. Each optimizer uses some of them (update_takes) and has
-/// its own defaults for options that are not set: see its file in rules/, which has its formula.
+/// its own defaults for options that are not set. Its file in rules/ has both, and its formula.
 struct UpdateOptions {
   std::optional<double> momentum = {};
   std::optional<bool> nesterov = {};

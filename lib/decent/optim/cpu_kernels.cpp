@@ -1,5 +1,6 @@
-// The kernels of the CPU: pieces of parameters, spread over threads. What a piece gives depends
-// neither on who takes it nor on the instruction set, so neither does the result.
+// The kernels of the CPU: pieces of parameters, spread over threads. The result of a piece depends
+// neither on the thread that takes it nor on the instruction set, and so the whole result depends
+// on neither.
 
 #include <algorithm>
 #include <array>
@@ -25,8 +26,8 @@ struct MixLoop {
   }
 };
 
-// Lanes that do not depend on one another: the compiler keeps them in registers, as many to one as
-// the processor has room for.
+// Lanes that do not depend on one another. The compiler keeps them in vector registers, as many in
+// each as the processor's instruction set allows.
 struct SquaresLoop {
   template <typename T>
   static DECENT_ELEMENT double run(const T* g, std::int64_t n) {
@@ -59,9 +60,9 @@ struct Piece {
   std::int64_t numel = 0;
 };
 
-// What does not change from element to element is decided outside of the loops, so that each of
-// them vectorises; they copy what they are given, which the compiler then knows no store can
-// change.
+// Decisions that are the same for all elements are made outside of the loops, so that each loop
+// vectorises. The loops copy their arguments, because the compiler then knows that no store can
+// change them.
 template <class Rule>
 struct UpdateLoop {
   template <typename T, typename Arrays>
@@ -96,7 +97,7 @@ struct UpdateLoop {
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < p.numel; ++i) {
       T x = p.x[i];
-      T states[] = {p.states[S][i]...};  // in registers, which stores do not make it read again
+      T states[] = {p.states[S][i]...};  // in registers, so that stores force no new loads
       rules::update_element<Rule, kMix, kEndsRound>(x, kMix ? p.received[i] : T(0), p.grad[i], k, c,
                                                     states[S]...);
       p.x[i] = x;
@@ -107,20 +108,20 @@ struct UpdateLoop {
 
 // ---- threads ----
 
-// Elements a thread takes at a time: long enough to amortise the call, short enough to balance.
+// Elements that a thread takes at a time: enough to amortise the call, few enough to balance.
 constexpr std::int64_t kChunk = 1 << 15;
-// The same where others work on x, too: memory waits at every change of the work, so these are as
-// long as x can be in the second level of cache.
+// The same if the pass does other work on x, too. Memory is idle at every change of work, so these
+// are as long as the second level of cache allows.
 constexpr std::int64_t kPiece = 1 << 16;
-// The same where others only look at what was written, and copy it to memory that they do not read:
-// the stores of a copy are still on their way while the next piece is loaded.
+// The same if the other work only reads what was written and copies it to memory that it does not
+// read: the stores of the copy are still on their way while the next piece is loaded.
 constexpr std::int64_t kWrittenPiece = 1 << 13;
 
 struct Chunk {
   std::size_t slice;
   std::int64_t begin;  // from the start of the slice
   std::int64_t numel;
-  std::int64_t padding;  // elements behind it that are no parameter's
+  std::int64_t padding;  // elements behind it that belong to no parameter
 };
 
 std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices,
@@ -137,7 +138,7 @@ std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices,
   return chunks;
 }
 
-// Pieces that together are the whole bucket.
+// Pieces that together cover the whole bucket.
 std::vector<Chunk> split_into_pieces(const BucketStep& step) {
   std::vector<Chunk> pieces =
       split_into_chunks(step.slices, step.mixing.in_place ? kPiece : kWrittenPiece);

@@ -10,33 +10,34 @@
 
 namespace decent {
 
-/// How many sums add_up_squares makes of these slices.
+/// The number of sums that add_up_squares computes for these slices.
 std::int64_t partial_sums(std::span<const BucketSlice> slices, Scalar scalar,
                           const BucketKernels* kernels = nullptr);
 
-/// Adds up the squares of all gradients of `slices` (those without one count nothing), in double,
-/// by the `kernels` of the device they are on (null: the CPU). `sums`, in that device's memory, has
-/// partial_sums(slices) numbers: those of the first slice, then those of the second, and so on.
-/// Does not wait for a GPU. No sum depends on the number of threads; one is not finite where a
-/// gradient is not.
+/// Adds up the squares of all gradients of `slices` (slices without a gradient count nothing), in
+/// double, with the `kernels` of the gradients' device (null: the CPU). `sums`, in that device's
+/// memory, has partial_sums(slices) numbers: first the sums of the first slice, then those of the
+/// second, and so on. Does not wait for a GPU. No sum depends on the number of threads. A sum is
+/// not finite if one of its gradients is not.
 void add_up_squares(std::span<const BucketSlice> slices, Scalar scalar, double* sums,
                     const BucketKernels* kernels = nullptr);
 
-/// What gradients of this norm are multiplied with: min(1, most / (norm + 1e-6)), as
-/// torch.nn.utils.clip_grad_norm_ has it.
+/// The factor for gradients of this norm: min(1, most / (norm + 1e-6)), as in
+/// torch.nn.utils.clip_grad_norm_.
 DECENT_ELEMENT double clip_coefficient(double norm, double most) {
   const double coefficient = most / (norm + 1e-6);
   return coefficient < 1.0 ? coefficient : 1.0;
 }
 
-/// From the partial sums of a bucket's squares to the factor of its gradients, where the sums are.
+/// Computes the factor of a bucket's gradients from the partial sums of their squares, in the
+/// memory where the sums are.
 struct Clipping {
   const double* sums;
   std::int64_t count;
   double most;        // the norm to which gradients are clipped
   double loss_scale;  // of the gradients
-  double* factor;     // is set: the clip coefficient over the loss scale, times *guard
-  double* guard;      // becomes NaN, for good, where the sum is not finite
+  double* factor;     // output: the clip coefficient over the loss scale, times *guard
+  double* guard;      // becomes NaN, and stays so, if the sum is not finite
 
   DECENT_ELEMENT void run() const {
     double sum = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// When a value that is measured again and again got better.
+// Whether a value that is measured repeatedly got better.
 
 #include <cmath>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace decent {
 
-/// Whether a value is better than the best before it by more than a threshold; the comparison of
+/// Whether a value is better than the best before it by more than a threshold, compared as in
 /// torch's ReduceLROnPlateau.
 struct Improvement {
   bool higher_is_better = false;
@@ -23,7 +23,7 @@ struct Improvement {
 
 /// The best value until now, and how long ago it was.
 struct BestSoFar {
-  std::optional<double> value = {};      // nothing while no value was finite
+  std::optional<double> value = {};      // nothing until a value was finite
   std::int64_t without_improvement = 0;  // values in a row after it
 
   /// Returns whether `next` is the new best, which only a finite value can be.

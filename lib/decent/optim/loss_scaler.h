@@ -26,11 +26,11 @@ class LossScaler {
   /// Updates without overflow since the scale changed.
   std::int64_t growth_tracker() const { return growth_tracker_; }
 
-  /// Call it after each step; `overflow` says whether a gradient was not finite. The arithmetic is
-  /// that of torch._amp_update_scale_, in float32.
+  /// Must be called after each step; `overflow` says whether a gradient was not finite. Computes as
+  /// torch._amp_update_scale_ does, in float32.
   void update(bool overflow);
 
-  /// Sets the state to that of an earlier scaler.
+  /// Takes over the state of an earlier scaler.
   void restore(double scale, std::int64_t growth_tracker);
 
  private:

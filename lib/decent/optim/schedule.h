@@ -34,17 +34,17 @@ struct CosineWarmup {
 ///           = eta_min + (lr - eta_min) * (1 + cos(pi * v / t_max)) / 2    otherwise,
 ///             with v = min(u - warmup_steps, t_max)
 ///
-/// Up to the end of the cosine this is torch's SequentialLR of LinearLR and CosineAnnealingLR; then
-/// torch's would rise again. Throws UserError if the options are out of range.
+/// Up to the end of the cosine this equals torch's SequentialLR of LinearLR and CosineAnnealingLR;
+/// after it, torch's would rise again. Throws UserError if the options are out of range.
 Schedule cosine_warmup(const CosineWarmup& options);
 
 /// The same learning rate in every step.
 Schedule constant_lr(double lr);
 
-/// What the schedules that make_schedule knows are made of; each takes some (see schedule_takes).
-/// The names and defaults are those of torch.optim.lr_scheduler.
+/// The options of make_schedule's schedules; each takes some of them (see schedule_takes). The
+/// names and defaults are those of torch.optim.lr_scheduler.
 struct ScheduleOptions {
-  double lr = 1e-3;  // all: the peak, or where it begins to fall
+  double lr = 1e-3;  // all: the peak, or the rate before it falls
   // cosine_warmup
   std::int64_t warmup_steps = 0;
   std::optional<std::int64_t> t_max = {};  // none: the steps after the warm-up
@@ -64,9 +64,9 @@ struct ScheduleOptions {
   double div_factor = 25;
   double final_div_factor = 1e4;
   bool three_phase = false;
-  // plateau, which requires it: what looks at the evaluations
+  // plateau, which requires it: the object that follows the evaluations
   std::shared_ptr<const Plateau> plateau = nullptr;
-  std::string metric = "loss";  // that it looks at, for schedule_arguments()
+  std::string metric = "loss";  // that `plateau` follows, for schedule_arguments()
   // all
   std::int64_t steps = 1;  // of the training
 };
@@ -94,16 +94,16 @@ Schedule make_schedule(std::string_view name, const ScheduleOptions& options);
 /// constant, cosine_warmup, ..: all that make_schedule knows, in the order of the table.
 std::vector<std::string> schedule_names();
 
-/// The options that make_schedule would use for that schedule, besides lr: their names and values,
-/// with what the steps of the training decide. Throws as make_schedule does.
+/// The options other than lr that make_schedule would use for that schedule, with their values,
+/// including those that follow from the number of steps. Throws as make_schedule does.
 Options schedule_arguments(std::string_view name, const ScheduleOptions& options);
 
-/// Whether the schedule uses an option, and whether it does not go without. Both throw UserError
-/// for an unknown name.
+/// Whether the schedule uses an option, and whether it requires it. Both throw UserError for an
+/// unknown name.
 bool schedule_takes(std::string_view name, std::string_view option);
 bool schedule_requires(std::string_view name, std::string_view option);
 
-/// Whether it looks at evaluations. Throws UserError for an unknown name.
+/// Whether the schedule depends on evaluations. Throws UserError for an unknown name.
 bool schedule_follows_evaluations(std::string_view name);
 
 }  // namespace decent

@@ -21,8 +21,8 @@ struct UpdateDefaults {
 /// Throws UserError for an unknown name, listing the valid ones.
 UpdateDefaults update_defaults(std::string_view name);
 
-/// Whether no gradient moves a weight by more than a few learning rates in one step of it. Throws
-/// as update_defaults() does.
+/// Whether no gradient moves a weight by more than a few learning rates in one step of this
+/// optimizer. Throws as update_defaults() does.
 bool update_bounded_by_lr(std::string_view name);
 
 /// Whether that optimizer uses an option: momentum, nesterov, betas, eps, accum_iter or alpha.

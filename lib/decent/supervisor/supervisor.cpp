@@ -15,28 +15,30 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// `timeout` and others send a signal to a process and to its group: that is one request.
+// `timeout` and other programs send a signal both to a process and to its group: that is one
+// request.
 constexpr auto kSameRequest = 200ms;
 constexpr auto kLookAgain = 500ms;
 constexpr std::chrono::duration<double> kAtStart = 2s;
 constexpr auto kNothingSaved = "before there was anything to save";
 
-// SIGHUP is left alone where nohup has said so.
+// SIGHUP stays ignored if the program runs under nohup.
 bool is_ignored(int signal) {
   struct sigaction now {};
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-// A worker without a handler for one of these is ended by it: there is nothing to save yet.
+// Signals that ask for an end. They kill a worker that has no handler yet, which also has nothing
+// to save yet.
 bool asks_to_stop(int signal) {
   return signal == SIGTERM || signal == SIGINT || signal == SIGUSR1 || signal == SIGHUP;
 }
 
-// Signals are taken by wait() alone, so that none interrupts anything.
+// Only wait() takes signals, so that they interrupt nothing else.
 class Signals {
  public:
   Signals() {
-    // Where whoever started this process ignores it, the kernel would not keep how a worker ended.
+    // If the parent process left SIGCHLD ignored, the kernel would not keep how a worker ended.
     std::signal(SIGCHLD, SIG_DFL);
     ::sigemptyset(&set_);
     for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGUSR1}) ::sigaddset(&set_, signal);
@@ -47,7 +49,7 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
-  // The next signal but SIGCHLD; nullopt after that one, and after a while.
+  // Returns the next signal; nullopt for SIGCHLD, and after a while.
   std::optional<siginfo_t> wait() const {
     const timespec most{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(kLookAgain).count()};
     siginfo_t info{};
@@ -77,7 +79,7 @@ class Supervisor {
   }
 
  private:
-  // The first failure, when all have ended.
+  // Returns the first failure, after all workers have ended.
   std::optional<WorkerEnd> run_once(int restarts) {
     WorkerGroup group(options_.command(restarts), options_.workers);
     std::optional<WorkerEnd> first;
@@ -97,8 +99,8 @@ class Supervisor {
     return first;
   }
 
-  // Workers that have not all begun to train have nothing to save, and wait for the one that
-  // failed.
+  // As long as not all workers have begun to train, the others have nothing to save and may wait
+  // for the failed one.
   std::chrono::duration<double> patience(WorkerGroup& group) const {
     return group.saves_on_signals() ? options_.patience : std::min(options_.patience, kAtStart);
   }
@@ -141,7 +143,7 @@ class Supervisor {
   const SupervisorOptions& options_;
   const Signals signals_;
   std::optional<int> asked_by_;   // the first signal
-  std::optional<int> killed_by_;  // the one that killed the workers
+  std::optional<int> killed_by_;  // the signal that killed the workers
   Clock::time_point asked_;
 };
 

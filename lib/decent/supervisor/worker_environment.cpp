@@ -29,7 +29,7 @@ std::string name_of(const std::string& variable) { return variable.substr(0, var
 std::vector<std::string> environment_of(const WorkerPlace& place,
                                         const std::vector<std::string>& inherited, int processors) {
   std::map<std::string, std::string> own = variables_of(place);
-  // A single worker takes all that LibTorch takes by itself.
+  // A single worker takes the number of threads that LibTorch chooses by itself.
   if (place.workers > 1)
     own["OMP_NUM_THREADS"] = std::to_string(std::max(1, processors / place.workers));
   std::vector<std::string> all;

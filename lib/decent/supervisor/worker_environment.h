@@ -1,12 +1,12 @@
 #pragma once
-// The environment variables that tell a worker its place, as launchers set them.
+// The environment variables by which launchers tell a worker its place.
 
 #include <string>
 #include <vector>
 
 namespace decent {
 
-/// What differs between the workers of one machine. The descriptors are those of comm/launch.h.
+/// What differs between the workers of one machine. comm/launch.h explains the descriptors.
 struct WorkerPlace {
   int rank = 0;
   int workers = 1;
@@ -15,8 +15,9 @@ struct WorkerPlace {
   int store_listener = -1;
 };
 
-/// `inherited` ("NAME=value", ..) with the variables of this place, without those of another
-/// launcher. OMP_NUM_THREADS, where it is not set, shares `processors` out among several workers.
+/// `inherited` ("NAME=value", ..) plus the variables of this place, minus the variables of other
+/// launchers. If OMP_NUM_THREADS is not set and there are several workers, it becomes each worker's
+/// share of `processors`.
 std::vector<std::string> environment_of(const WorkerPlace& place,
                                         const std::vector<std::string>& inherited, int processors);
 

@@ -54,11 +54,11 @@ void default_signals() {
   for (const int signal : {SIGINT, SIGHUP}) std::signal(signal, SIG_IGN);
 }
 
-// In the new process.
+// Runs in the new process.
 [[noreturn]] void become(const std::string& program, std::vector<std::string> arguments,
                          std::vector<std::string> environment, pid_t supervisor) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (::getppid() != supervisor) std::_Exit(0);  // it ended before that
+  if (::getppid() != supervisor) std::_Exit(0);  // the supervisor has ended already
   default_signals();
   ::execve(program.c_str(), pointers(arguments).data(), pointers(environment).data());
   std::fprintf(stderr, "decent-train: error: cannot start '%s': %s\n", program.c_str(),
@@ -66,7 +66,8 @@ void default_signals() {
   std::_Exit(static_cast<int>(ExitCode::user_error));
 }
 
-// One message instead of one from each worker, where the file was taken away before a restart.
+// If the program file was removed before a restart, this gives one message instead of one from each
+// worker.
 void check_can_start(const std::string& program) {
   if (::access(program.c_str(), X_OK) == 0) return;
   throw UserError("cannot start '" + program + "': " + std::strerror(errno));

@@ -29,12 +29,12 @@ struct WorkerEnd {
 class WorkerGroup {
  public:
   /// Starts all workers. They share standard input, output and error, the process group and the
-  /// terminal of this process. SIGINT and SIGHUP, which a terminal sends to all of them, do nothing
-  /// to a worker that has no handler: this process tells it what they mean. If this process ends,
+  /// terminal of this process. SIGINT and SIGHUP, which a terminal sends to all of them, have no
+  /// effect on a worker without a handler: this process acts on them instead. If this process ends,
   /// the kernel sends them SIGTERM. Throws UserError if the program is not there or the system
   /// refuses another process. Only for a process with one thread.
   WorkerGroup(const WorkerCommand& command, int workers);
-  /// Kills those that still run.
+  /// Kills the workers that still run.
   ~WorkerGroup();
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
@@ -42,7 +42,8 @@ class WorkerGroup {
   int running() const;
   /// Whether all workers have begun to save on signals (worker_side.h).
   bool saves_on_signals();
-  /// Those that have ended since the last call, in the order in which the system tells of them.
+  /// The workers that have ended since the last call, in the order in which the system reports
+  /// them.
   std::vector<WorkerEnd> take_ended();
   void signal(int signal);
 

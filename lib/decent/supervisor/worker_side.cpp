@@ -12,7 +12,7 @@ void watches_supervisor(const Launch& launch) {
 void saves_on_signals(const Launch& launch) {
   if (launch.supervisor < 0) return;
   const char any = '!';
-  // A supervisor that has ended is noticed elsewhere.
+  // If the supervisor has ended, another part of the program notices.
   [[maybe_unused]] const auto sent = ::send(launch.supervisor, &any, 1, MSG_NOSIGNAL);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// What a worker that a supervisor started does for it. Nothing happens in other workers.
+// What a worker does for the supervisor that started it. These functions do nothing in workers
+// without one.
 
 #include "decent/comm/launch.h"
 

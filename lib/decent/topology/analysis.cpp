@@ -13,7 +13,7 @@ using Vector = std::vector<double>;
 
 double& at(Vector& x, int rank) { return x[static_cast<std::size_t>(rank)]; }
 
-// x <- ((1-gamma) I + gamma W) x, in the size of the phase, not of its matrix.
+// x <- ((1-gamma) I + gamma W) x, in time proportional to the size of the phase, not of its matrix.
 void mix(const Phase& phase, double gamma, Vector& x) {
   for (const Edge& edge : phase) {
     const auto n = static_cast<double>(edge.ranks.size());
@@ -28,7 +28,7 @@ void mix(const Phase& phase, double gamma, Vector& x) {
   }
 }
 
-// Takes away what all workers have in common.
+// Subtracts the mean of all workers.
 void center(Vector& x) {
   const double mean = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
   for (double& value : x) value -= mean;
@@ -40,7 +40,7 @@ double norm(const Vector& x) {
 
 }  // namespace
 
-// Power iteration with P' P, on vectors without a common part, which P and its transpose keep so:
+// Power iteration with P' P on vectors with mean 0. P and its transpose keep the mean 0, because
 // all mixing matrices are symmetric and doubly stochastic.
 double spectral_gap(std::span<const Phase> phases, int world_size, double gamma) {
   constexpr int kMaxIterations = 2000;
@@ -61,7 +61,7 @@ double spectral_gap(std::span<const Phase> phases, int world_size, double gamma)
     const double before = std::exchange(square, norm(x));
     if (std::abs(square - before) < kPrecision) break;
   }
-  // Rounding leaves some 1e-16 of a common part, which is no singular value.
+  // Rounding leaves a mean of some 1e-16, which is no singular value.
   return square < 1e-24 ? 1.0 : std::clamp(1 - std::sqrt(square), 0.0, 1.0);
 }
 
@@ -90,7 +90,7 @@ std::optional<std::int64_t> steps_to_reach_all(std::span<const Phase> phases, in
       for (int rank : edge.ranks) known[static_cast<std::size_t>(rank)] = together;
     }
     if (all_known()) return step;
-    // What a whole period does not change, nothing will.
+    // If a whole period changed nothing, later ones will not either.
     if (phase + 1 == phases.size()) {
       if (a_period_ago == known) return std::nullopt;
       a_period_ago = known;

@@ -86,8 +86,8 @@ Edge node_group(std::initializer_list<int> nodes, int local_world_size) {
   return uniform(ranks);
 }
 
-// A topology that cannot do this number of workers with so many per node. make_topology() adds what
-// the user can change.
+// A topology that cannot do this number of workers with this many per node. make_topology() adds
+// what the user can change.
 class WrongWorkersPerNode : public UserError {
  public:
   using UserError::UserError;
@@ -103,9 +103,9 @@ void check_alternating(int n, int local) {
       std::to_string(4 * local) + ", " + std::to_string(8 * local) + ", .. workers.");
 }
 
-// A round has two phases. Two nodes that exchange in it do so as one group in one of the phases,
-// and each node by itself in the other. A counter over all pairs of nodes makes half of the pairs
-// cross in the first phase and half in the second.
+// A round has two phases. Two nodes that exchange in it form one group in one of the phases, and a
+// group each in the other. A counter over all pairs of nodes makes half of the pairs cross in the
+// first phase and half in the second.
 std::vector<Phase> alternating_exp_ring(int n, int local) {
   check_alternating(n, local);
   const int nodes = n / local;

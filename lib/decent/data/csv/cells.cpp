@@ -12,7 +12,7 @@ std::string CellReader::where() const { return file_ + ":" + std::to_string(row_
 
 void CellReader::fail(const std::string& text) const { throw UserError(where() + text); }
 
-// A sparse file has 30 GB of zeros in no time.
+// A sparse file may have 30 GB of zeros that take no space on the disk.
 void CellReader::fail_long() const {
   fail("column " + std::to_string(columns_) +
        ": the cell has more than 16 MiB: is this file damaged, or another separator's?");

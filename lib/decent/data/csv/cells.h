@@ -1,9 +1,9 @@
 #pragma once
 // Rows and cells of separated text (RFC 4180), read in one pass. No torch.
 //
-// The reader is our own: of the parsers that Debian has, libcsv copies every cell and does not say
-// in which line it stands, and the other needs the number of columns when it is compiled.
-// docs/csv.md has the measurement.
+// The reader is our own, because of the two parsers in Debian, libcsv copies every cell and does
+// not tell its line, and the other one needs the number of columns at compile time. docs/csv.md has
+// the measurement.
 
 #include <charconv>
 #include <cmath>
@@ -28,15 +28,15 @@ struct CellFormat {
   char separator = ',';
   bool quoting = true;  // whether cells may be in quotes
   char decimal = '.';   // in numbers, or a comma
-  char comment = '\0';  // a line that begins with it is no row; '\0': there are none
+  char comment = '\0';  // a line that begins with it is no row; '\0': no comments
 };
 
 /// Goes through a text cell by cell. A quoted cell may hold separators, line ends and doubled
-/// quotes; a quote inside an unquoted cell is a character like others. Lines end with LF or CRLF,
-/// the last one need not; empty lines and comments are no rows.
+/// quotes; a quote inside an unquoted cell is an ordinary character. Lines end with LF or CRLF,
+/// except perhaps the last; empty lines and comments are no rows.
 class CellReader {
  public:
-  /// `file` is what messages begin with, `line` the number of the first line.
+  /// Messages begin with `file`. `line` is the number of the first line.
   CellReader(std::string_view text, CellFormat format, std::string_view file, std::int64_t line = 1)
       : begin_(text.data()),
         at_(begin_),
@@ -48,7 +48,7 @@ class CellReader {
         file_(file),
         line_(line) {}
 
-  /// Goes to the next row, when all cells of this one are read. False at the end.
+  /// Goes to the next row. All cells of this one must have been read. False at the end.
   bool next_row() {
     while (at_ != end_ && (*at_ == '\n' || ends_line(at_) || is_comment(*at_))) skip_line();
     if (at_ == end_) return false;
@@ -63,14 +63,14 @@ class CellReader {
   bool more() const { return more_; }
   /// How many of its cells were read.
   std::size_t columns() const { return columns_; }
-  /// Where the row begins, and in which line.
+  /// The offset and the line at which the row begins.
   std::size_t offset() const { return static_cast<std::size_t>(row_ - begin_); }
   std::int64_t line() const { return row_line_; }
   /// The character that the row begins with.
   char first_character() const { return *row_; }
 
-  /// Reads the next cell if it is a plain finite number that fits into float32; else nothing
-  /// happens.
+  /// Reads the next cell if it is a plain finite number that fits into float32; otherwise reads
+  /// nothing and returns false.
   bool take_number(float& out) {
     if (!point_) return false;
     const auto [end, error] = std::from_chars(at_, end_, out);
@@ -79,8 +79,8 @@ class CellReader {
     return true;
   }
 
-  /// Reads the next cell. Throws UserError where a quote is not closed, where text follows one that
-  /// is, where a cell has more than 16 MiB, and for a CR that ends no line.
+  /// Reads the next cell. Throws UserError for a quote that is not closed, for text after a closing
+  /// quote, for a cell of more than 16 MiB, and for a CR that does not end a line.
   Cell take() {
     if (quoting_ && at_ != end_ && *at_ == '"') return take_quoted();
     const char* const most = end_ - at_ > kMostCell ? at_ + kMostCell : end_;
@@ -95,11 +95,11 @@ class CellReader {
     return {.text = text, .quoted = false};
   }
 
-  /// Reads what is left of the row.
+  /// Reads the rest of the row.
   void finish_row() {
     while (more_) take();
   }
-  /// The same, faster where it is known that no cell is quoted.
+  /// The same, but faster if `quotes` says that no cell is quoted.
   void skip_row(bool quotes) {
     if (quotes || !more_) return finish_row();
     const auto left = static_cast<std::size_t>(end_ - at_);
@@ -108,7 +108,7 @@ class CellReader {
     finish(line_end == nullptr ? end_ : line_end);
   }
 
-  /// Whether a cell was quoted so far.
+  /// Whether any cell so far was quoted.
   bool quotes() const { return quotes_; }
 
   /// "file:line: ", the line of the row.
@@ -119,7 +119,7 @@ class CellReader {
   [[noreturn]] void fail_encoding(const std::string& column, std::string_view text) const;
 
  private:
-  // CR at the end of a line; what Excel and RFC 4180 write.
+  // A CR at the end of a line, as Excel and RFC 4180 write it.
   bool ends_line(const char* p) const { return *p == '\r' && (p + 1 == end_ || p[1] == '\n'); }
   bool ends_cell(const char* p) const {
     return p == end_ || *p == separator_ || *p == '\n' || ends_line(p);
@@ -134,7 +134,7 @@ class CellReader {
     ++line_;
   }
 
-  // A cell ends at `p`, where ends_cell holds.
+  // Ends a cell at `p`, for which ends_cell must hold.
   void finish(const char* p) {
     ++columns_;
     if (p != end_ && *p == separator_) {
@@ -164,7 +164,7 @@ class CellReader {
   bool point_;
   char comment_;
   std::string file_;
-  std::int64_t line_;  // of what is read next
+  std::int64_t line_;  // of the text that is read next
   const char* row_ = nullptr;
   std::int64_t row_line_ = 0;
   std::size_t columns_ = 0;

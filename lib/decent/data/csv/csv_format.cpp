@@ -1,4 +1,4 @@
-// The row of the format csv.
+// The row of the format csv in the table of formats.
 
 #include "decent/core/error.h"
 #include "decent/data/built_in.h"
@@ -93,7 +93,8 @@ std::vector<OptionKey> keys() {
        .fallback = kNull}};
 }
 
-// Those keys of the training data that name columns; data.json may be damaged.
+// The keys of the training data that name columns. Values of other types are ignored, because
+// data.json may be damaged.
 CsvOptions column_keys(const Options& keys) {
   const auto texts_of = [&](const char* key) -> std::optional<std::vector<std::string>> {
     const auto* texts = std::get_if<std::vector<std::string>>(&keys.value(key));
@@ -107,7 +108,7 @@ CsvOptions column_keys(const Options& keys) {
   return options;
 }
 
-// Training data may be gone by the time that a model predicts.
+// Nothing if the training data is gone, as it may be when a model predicts.
 std::optional<KnownTable> table_of_train(const Options& train) {
   TextFiles files;
   try {
@@ -123,7 +124,7 @@ std::optional<KnownTable> table_of_train(const Options& train) {
   }
 }
 
-// Whether keys that say which columns are the inputs are other than those of the training data.
+// Whether keys that choose the input columns differ from those of the training data.
 bool says_itself(const CsvOptions& csv, const CsvOptions& train) {
   return (csv.x && csv.x != train.x) || (!csv.drop.empty() && csv.drop != train.drop);
 }

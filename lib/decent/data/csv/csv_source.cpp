@@ -16,9 +16,9 @@
 namespace decent::csv {
 namespace {
 
-// A column of x as elements of a sample.
+// The elements of a sample that a column of x becomes.
 struct Input {
-  std::size_t at = 0;  // the first
+  std::size_t at = 0;  // the first element
   const std::vector<std::string>* categories = nullptr;
   float filling = 0;
 };
@@ -26,7 +26,7 @@ struct Input {
 // How rows become samples, the same for all files.
 struct Plan {
   Learned learned;
-  KnownColumns columns;            // that it was made of
+  KnownColumns columns;            // that samples are made of
   std::vector<std::string> notes;  // on the files
   std::vector<Input> inputs;       // by column of x
   std::size_t width = 0;           // elements of x
@@ -95,8 +95,8 @@ class CsvSource final : public SourceOfRows {
   static constexpr std::size_t kX = 0;
   static constexpr std::size_t kY = 1;
 
-  // Where the fields of a row go, null for one that is not wanted, and the column after the last
-  // that they need.
+  // Where to write the fields of a row (null for a field that is not wanted), and the column after
+  // the last one that they need.
   struct Row {
     std::byte* x = nullptr;
     std::byte* y = nullptr;
@@ -107,9 +107,9 @@ class CsvSource final : public SourceOfRows {
     return columns.empty() ? 0 : *std::max_element(columns.begin(), columns.end()) + 1;
   }
 
-  // The whole file was checked when it was opened: what is wrong now has changed.
+  // The whole file was checked when it was opened, so anything that is wrong now has changed since.
   void read_row(CellReader& reader, const Row& row) const {
-    if (row.x != nullptr) std::memset(row.x, 0, fields_[kX].sample_bytes());  // what is not hot
+    if (row.x != nullptr) std::memset(row.x, 0, fields_[kX].sample_bytes());  // for one-hot columns
     for (std::size_t i = 0; i < row.end; ++i) {
       if (!reader.more()) RowIndex::throw_changed(reader);
       const Role& role = table_.layout.roles[i];
@@ -162,9 +162,9 @@ class CsvSource final : public SourceOfRows {
   Table table_;
   std::shared_ptr<const Plan> plan_;
   std::vector<Field> fields_;
-  std::array<std::size_t, 2> ends_{};  // of each field: the column after the last that it reads
+  std::array<std::size_t, 2> ends_{};  // by field: the column after the last one that it reads
   bool is_class_ = false;
-  bool shared_ = false;  // whether a column is part of both
+  bool shared_ = false;  // whether a column is part of both fields
 };
 
 Filling filling_of(const std::string& missing) {
@@ -191,7 +191,7 @@ struct Opened {
   Learned learned;
 };
 
-// Scans the files, and learns of them.
+// Scans the files and learns from them.
 Opened learn(const TextFiles& files, const CsvOptions& options, const Filling& filling) {
   if (files.empty()) throw UserError("path: expected at least one file");
   const Layout first = read_layout(*files.front(), options);
@@ -209,7 +209,7 @@ Opened learn(const TextFiles& files, const CsvOptions& options, const Filling& f
   return opened;
 }
 
-// Which columns are what, whether the first row was a header, and which columns are not used.
+// Notes on the use of columns, on whether the first row was a header, and on unused columns.
 std::vector<std::string> notes_on(const Layout& layout) {
   constexpr std::size_t kShown = 8;
   const auto names = [&](const auto& wanted) {

@@ -11,32 +11,32 @@
 
 namespace decent::csv {
 
-/// Fields x float32 [columns], and y: float32 [columns] or int64, the class. The files are read as
-/// those of `reference`, see open_csv_as, or by themselves where that is empty; then y need not be
-/// there where it is not needed, see without_target. Throws UserError, with the line and the column
-/// of what is wrong.
+/// Fields x float32 [columns], and y: float32 [columns] or int64, the class. The files are read
+/// like those of `reference` (see open_csv_as). If that is empty, they are read by themselves, and
+/// y may be missing if it is not needed (see without_target). Throws UserError with the line and
+/// the column of a mistake.
 std::unique_ptr<Source> open_csv(const TextFiles& files, const TextFiles& reference,
                                  const CsvOptions& options, bool needs_target = true);
 
-/// What was learned of training data.
+/// What was learned from training data.
 struct KnownTable {
   KnownColumns columns;
   Learned learned;
 };
 
-/// What training data of those files teaches. Throws UserError.
+/// Learns from training data in these files. Throws UserError.
 KnownTable learn_table(const TextFiles& files, const CsvOptions& options);
 
 /// Reads files as the training data was read; `trained` are its keys. Classes, categories and means
-/// are those of `known`: a word that is not among them is an error with its line. A `reference`
-/// must have the same.
+/// are those of `known`, and any other word is an error with its line. A `reference` must have the
+/// same classes, categories and means.
 std::unique_ptr<Source> open_csv_as(const TextFiles& files, const TextFiles& reference,
                                     const CsvOptions& options, const KnownTable& known,
                                     const CsvOptions& trained, bool needs_target);
 
-/// KnownTable as values with names, but for the classes, which stand beside them; and back, from a
-/// reading that has learned something. Throws UserError naming reading.where for values that no
-/// table has given.
+/// Converts a KnownTable to named values, without the classes, which are stored separately; and
+/// back, from a reading that has learned something. Throws UserError naming reading.where for
+/// values that cannot come from a table.
 Options options_of(const KnownTable& known);
 KnownTable known_table_in(const Reading& reading);
 

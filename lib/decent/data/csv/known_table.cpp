@@ -1,4 +1,4 @@
-// What a table has learned as values with names (data.json), and back.
+// Converts what a table has learned to named values (data.json), and back.
 
 #include <algorithm>
 #include <array>
@@ -21,7 +21,7 @@ std::vector<std::int64_t> numbers_of(const std::vector<std::size_t>& columns) {
 
 std::string categories_name(std::size_t x) { return "categories." + std::to_string(x); }
 
-// Reads values; what no table has given is damage.
+// Reads values. Those that cannot come from a table are damage.
 class Reader {
  public:
   Reader(const Options& options, const std::string& where) : options_(options), where_(where) {}
@@ -44,7 +44,7 @@ class Reader {
     return get<std::vector<T>>(name);
   }
 
-  // Columns, each there once.
+  // Reads columns, each of which must appear only once.
   std::vector<std::size_t> columns(const std::string& name, std::size_t most) const {
     std::vector<std::size_t> found;
     for (const std::int64_t column : list<std::int64_t>(name)) {
@@ -61,7 +61,7 @@ class Reader {
   const std::string& where_;
 };
 
-// Words in their order, which look-ups rely on.
+// Reads words, which must be sorted, because look-ups rely on it.
 std::vector<std::string> sorted(const Reader& reader, const std::string& name,
                                 std::vector<std::string> words) {
   if (!std::is_sorted(words.begin(), words.end())) reader.fail(name);

@@ -18,7 +18,7 @@ struct FirstRow {
   std::size_t begin = 0;  // where the rows begin
   std::vector<std::string> cells;
   std::size_t end = 0;    // where the next row begins
-  std::int64_t line = 1;  // of that
+  std::int64_t line = 1;  // the line number of that row
   std::int64_t own_line = 1;
   char first_character = ' ';
 };
@@ -29,7 +29,7 @@ bool separates(char c) {
   return !in_numbers && c != '"' && c != '\n' && c != '\r';
 }
 
-// A line `sep=;` at the beginning, from which spreadsheets take the separator.
+// A line `sep=;` at the beginning, which tells spreadsheets the separator.
 struct SeparatorLine {
   char separator = ',';
   std::size_t end = 0;  // where the next line begins
@@ -48,7 +48,7 @@ std::optional<SeparatorLine> separator_line(std::string_view text) {
   return SeparatorLine{.separator = line[4], .end = end + 1};
 }
 
-// At the first row, behind a line that names the separator.
+// A reader at the first row, after the line that names the separator, if there is one.
 struct Rows {
   std::size_t begin = 0;
   CellReader reader;
@@ -91,8 +91,8 @@ bool has_decimal_commas(std::string_view line, char separator) {
   }
 }
 
-// What the first row has most of. A comma that is the decimal mark is only taken where there is
-// nothing else: then numbers are in quotes.
+// The separator that is most frequent in the first row. If the comma is the decimal mark, it is
+// taken only if there is no other: then numbers are in quotes.
 char usual_separator(const TextFile& file, const CellFormat& format) {
   constexpr std::array<char, 4> kUsual = {',', '\t', ';', '|'};
   const Rows rows = rows_of(file, format);
@@ -133,12 +133,12 @@ char comment_of(const std::string& comment) {
       in_quotes(comment));
 }
 
-// The columns that keys name.
+// Finds the columns that keys name.
 class Finder {
  public:
   Finder(const std::string& file, const Layout& layout) : file_(file), layout_(layout) {}
 
-  // No column twice.
+  // Refuses a column that is named twice.
   std::vector<std::size_t> find_all(const std::string& key,
                                     const std::vector<std::string>& wanted) const {
     std::vector<std::size_t> found;
@@ -157,7 +157,7 @@ class Finder {
   }
 
  private:
-  // A name, else a pattern, else a number.
+  // Takes `name` as a column's name, else as a pattern, else as a number.
   std::vector<std::size_t> find(const std::string& key, const std::string& name) const {
     std::vector<std::size_t> found =
         matching([&](const std::string& each) { return each == name; });
@@ -184,7 +184,7 @@ class Finder {
     return found;
   }
 
-  // From 0 on, or from the end: -1 is the last.
+  // A column's number, counted from 0, or from the end: -1 is the last.
   std::optional<std::size_t> numbered(const std::string& name) const {
     auto number = integer_in(name);
     const auto columns = static_cast<std::int64_t>(layout_.columns);
@@ -273,7 +273,7 @@ Layout columns_of(const TextFile& file, const CsvOptions& options) {
   return read_layout(file, all);
 }
 
-// Names are words: a table without a header has a number in its first row.
+// Names are words, and the first row of a table without a header has a number.
 bool looks_like_names(const std::vector<std::string>& cells, char decimal) {
   bool any = false;
   for (const std::string& cell : cells) {

@@ -1,5 +1,5 @@
 #pragma once
-// Which columns of a file are what. No torch.
+// What the columns of a file are used for. No torch.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace decent::csv {
 /// The keys of the format.
 struct CsvOptions {
   std::optional<std::vector<std::string>> x =
-      {};  // names, patterns or numbers; none: all the others
+      {};  // names, patterns or numbers; none: all other columns
   std::optional<std::vector<std::string>> y = {};  // none: the last column; {"none"}: no target
   std::vector<std::string> drop = {};
   std::vector<std::string> one_hot = {};
@@ -45,19 +45,19 @@ struct Layout {
   std::vector<std::size_t> y;
   std::size_t begin = 0;        // where the first row of data begins
   std::int64_t line = 1;        // and in which line
-  std::int64_t first_line = 1;  // of the row that says how many columns there are
+  std::int64_t first_line = 1;  // of the row that sets the number of columns
   char first_character = ' ';   // of that row
   bool guessed = false;         // whether that row is data because it does not look like names
 
   /// "column 'price'", "column 3".
   std::string column(std::size_t number) const;
-  /// Whether the row that is read is the first one, which is data only by its content; the end of a
-  /// message about one, else empty.
+  /// Whether `row` is the first one and counts as data only because of its content; and the end of
+  /// a message about such a row, empty for others.
   bool is_guessed_row(const CellReader& row) const { return guessed && row.line() == first_line; }
   std::string advice_on_header(const CellReader& row) const;
-  /// The end of a message about a row that begins as comments do in most files that have any.
+  /// The end of a message about a row that begins with a character that usually begins comments.
   std::string advice_on_comment(char first) const;
-  /// How the columns are called that samples are made of, to compare files.
+  /// The names of the columns that samples are made of, to compare files.
   std::string text() const;
 };
 
@@ -67,14 +67,14 @@ inline constexpr const char* kAdviceOnHeader =
 
 /// Throws UserError for a file without rows, and for columns that it does not have.
 Layout read_layout(const TextFile& file, const CsvOptions& options);
-/// The same with a format of cells of its own, where those of `options` are not looked at.
+/// The same with the given format of cells; the keys of `options` about it are ignored.
 Layout read_layout(const TextFile& file, CellFormat format, const CsvOptions& options);
 
 /// How messages show a separator: "tab", "';'".
 std::string separator_text(char separator);
 
-/// The columns that a key's names, patterns or numbers name, in their order. Throws UserError for
-/// one that the file does not have, and for one that is named twice.
+/// The columns that a key's names, patterns or numbers mean, in that order. Throws UserError for a
+/// column that the file does not have, and for a column that is named twice.
 std::vector<std::size_t> columns_named(const TextFile& file, const Layout& layout,
                                        const std::string& key,
                                        const std::vector<std::string>& wanted);
@@ -86,38 +86,37 @@ Layout columns_of(const TextFile& file, const CsvOptions& options);
 std::vector<std::string> first_row(const TextFile& file, CellFormat format);
 bool looks_like_names(const std::vector<std::string>& cells, char decimal);
 
-/// Whether there is a column that `name` names, as keys do.
+/// Whether there is a column that `name` means in a key.
 bool has_column(const Layout& layout, const std::string& name);
 bool has_column(const TextFile& file, CellFormat format, const CsvOptions& options,
                 const std::string& name);
 
-/// What samples without a target are made of: options whose y is `none` and whose inputs are x of
-/// `options`, or all columns but those that y and drop name, as far as the file has them.
+/// The options for samples without a target: y is `none`, and the inputs are x of `options`, or all
+/// columns except those that y and drop name, as far as the file has them.
 CsvOptions without_target(const TextFile& file, const CsvOptions& options);
 
-/// Which columns of the training data samples are made of.
+/// The columns of the training data that samples are made of.
 struct KnownColumns {
   std::vector<std::string> names = {};  // of all columns; empty where it has no header
   std::size_t columns = 0;              // their number
   std::vector<std::size_t> x = {};      // in the order of x
   std::vector<std::size_t> y = {};
   std::vector<std::size_t> one_hot = {};  // in ascending order
-  std::string where = {};                 // who says so, for messages
+  std::string where = {};                 // the source of this knowledge, for messages
 };
 
-/// The same columns in another file: by their names where both files have names, else by their
-/// order, with the target among them or, where that is not needed, without it. Other columns are
-/// passed over. `trained`: the keys of the training data. Throws UserError for a column that is
-/// missing or there twice, and where a key of `options` differs from that of `trained` and names
-/// other columns than those.
+/// The same columns in another file: found by name if both files have names, else by their order,
+/// which may lack the target if it is not needed. Other columns are ignored. `trained` are the keys
+/// of the training data. Throws UserError for a column that is missing or appears twice, and if a
+/// key of `options` differs from that of `trained` and names other columns.
 Layout layout_as(const TextFile& file, const CsvOptions& options, const KnownColumns& known,
                  const CsvOptions& trained, bool needs_target);
 
 /// How the cells of a file are written. The separator of `options` is a character, "tab", or
-/// "auto": the one that a first line as in `sep=;` names, the tab for a file whose name ends in
-/// .tsv, else whichever of comma, tab, semicolon and bar the first row has most of. A comma that is
-/// the decimal mark counts only where there is none of the others. Throws UserError for characters
-/// that cannot be.
+/// "auto": the one that a first line like `sep=;` names, the tab for a file whose name ends in
+/// .tsv, else the most frequent of comma, tab, semicolon and bar in the first row. A comma that is
+/// the decimal mark counts only if there is none of the others. Throws UserError for invalid
+/// characters.
 CellFormat cell_format(const TextFile& file, const CsvOptions& options);
 
 }  // namespace decent::csv

@@ -98,7 +98,7 @@ std::string names_of(const Layout& layout, const std::vector<std::size_t>& colum
   return columns.empty() ? "none" : join(names);
 }
 
-// A key that differs from that of the training data must name the same columns all the same.
+// A key may differ from that of the training data only if it names the same columns.
 class KeyCheck {
  public:
   KeyCheck(const TextFile& file, const Layout& layout, const KnownColumns& known)

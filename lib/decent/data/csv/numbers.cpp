@@ -73,16 +73,17 @@ Number comma_number(std::string_view text) {
   return point_number(replaced(text, ",", "."));
 }
 
-// Without blanks around it; the point is its decimal mark.
+// Reads a text without blanks around it, whose decimal mark is the point.
 Number point_number(std::string_view text) {
   using Kind = Number::Kind;
   text = without_plus(text);
   float value = 0;
   const std::errc error = parse(text, value);
-  // What is not finite without being one of the words above: nan(1).
+  // Texts that are not finite but none of the words above: nan(1).
   if (error == std::errc() && std::isfinite(value)) return {.kind = Kind::number, .value = value};
   if (error != std::errc::result_out_of_range) return {.kind = Kind::other};
-  // Too close to zero for float32, or too large for it; beyond double nobody can say which.
+  // Too close to zero or too large for float32. If it is beyond double too, the two cannot be told
+  // apart.
   double wide = 0;
   if (parse(text, wide) != std::errc() || std::abs(wide) > 1) return {.kind = Kind::too_large};
   return {.kind = Kind::number, .value = static_cast<float>(wide)};

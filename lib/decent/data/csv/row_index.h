@@ -16,11 +16,11 @@
 
 namespace decent::csv {
 
-/// The rows of a file after its header. Every row is added once, in order; then any are read, by
-/// any thread. It remembers the place of about one row every 4 KiB.
+/// The rows of a file after its header. Every row is added once, in order; after that, any thread
+/// can read any rows. It remembers the place of about one row every 4 KiB.
 class RowIndex {
  public:
-  /// The rows from byte `begin`, in line `line`, on.
+  /// Takes the rows from byte `begin` on, which is in line `line`.
   RowIndex(std::shared_ptr<const TextFile> file, CellFormat format, std::size_t begin,
            std::int64_t line);
 
@@ -46,7 +46,7 @@ class RowIndex {
     thread_local std::string buffer;  // allocated once: a call may be for one row
     std::optional<CellReader> reader;
     const Mark* mark = nullptr;
-    std::int64_t next = 0;  // the row that `reader` comes to
+    std::int64_t next = 0;  // the row that `reader` reads next
     for (const std::int64_t number : numbers) {
       const Mark* its = mark_of(number);
       if (its != mark || number < next) {
@@ -65,7 +65,7 @@ class RowIndex {
     }
   }
 
-  /// For a row that is not as it was in scan().
+  /// Throws the error about a row that has changed since scan().
   [[noreturn]] static void throw_changed(const CellReader& reader) {
     reader.fail("the file was changed while it was in use");
   }

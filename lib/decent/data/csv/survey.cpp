@@ -79,7 +79,7 @@ Learned Survey::learned(const std::string& file, bool means) const {
   return learned;
 }
 
-// A word above numbers is the name of the column, where other names are numbers.
+// A word above numbers is the column's name, in a header whose other names are numbers.
 void Survey::check_first_row() const {
   if (!word_.first_row || words_ > 1 || !(integer_.any() || fraction_.any())) return;
   throw UserError(word_.where + ": expected a number, as in other rows, got " + word_.text +

@@ -1,6 +1,6 @@
 #pragma once
-// What is learned of all rows of a table before samples can be made: classes, categories, means.
-// No torch.
+// What must be learned from all rows of a table before samples can be made: classes, categories,
+// means. No torch.
 
 #include <cstdint>
 #include <functional>
@@ -18,15 +18,15 @@ namespace decent::csv {
 enum class Target { none, numbers, integers, words };
 
 struct Learned {
-  std::string from;  // whose they are, for messages: a file's name in quotes, "data.train"
+  std::string from;  // where they come from, for messages: a file's name in quotes, "data.train"
   Target target = Target::none;
   std::vector<std::string> classes;                  // of words, sorted bytewise
   std::vector<std::vector<std::string>> categories;  // by column of x; empty: numbers
-  std::vector<float> means;                          // by column of x; of numbers
+  std::vector<float> means;                          // by column of x, for columns of numbers
   std::int64_t filled = 0;                           // cells of x that were missing
 };
 
-/// Different words, as many as may be classes.
+/// The different words of a column, up to the number that may be classes.
 class Words {
  public:
   static constexpr std::size_t kMost = 65536;
@@ -47,7 +47,7 @@ class Words {
   std::unordered_set<std::string, Hash, std::equal_to<>> words_;
 };
 
-/// Gathers it, row by row, in one file after another.
+/// Gathers what is learned, row by row, in one file after another.
 class Survey {
  public:
   /// `y_type` as CsvOptions has it.
@@ -58,11 +58,11 @@ class Survey {
     ++counts_[x];
   }
   void word(std::size_t x, std::string_view text) { categories_[x].add(text); }
-  /// A target that may be a class. Throws UserError where `y_type` does not take it.
+  /// Takes a target that may be a class. Throws UserError if `y_type` does not allow it.
   void target(const CellReader& row, const std::string& column, const Cell& cell);
 
-  /// Throws UserError naming `file` where a column has no mean though `means` are asked for, or too
-  /// many words, and for targets that are neither all numbers nor all words.
+  /// Throws UserError naming `file` if a column has too many words, or no mean although `means`
+  /// asks for means, and if targets are neither all numbers nor all words.
   Learned learned(const std::string& file, bool means) const;
 
  private:
@@ -70,7 +70,7 @@ class Survey {
   struct Seen {
     std::string where;
     std::string text;
-    bool first_row = false;  // which was taken for data because it does not look like names
+    bool first_row = false;  // that counts as data because it does not look like names
     bool any() const { return !where.empty(); }
   };
 

@@ -142,7 +142,7 @@ class Scan {
                 advice_on_decimals(cells));
   }
 
-  // Where numbers with a decimal comma stand between commas, nearly every cell becomes two.
+  // If numbers with a decimal comma are separated by commas, nearly every cell is read as two.
   std::string advice_on_decimals(std::size_t cells) const {
     const bool doubled = layout_.columns > 2 && cells + 1 >= 2 * layout_.columns;
     if (layout_.format.separator != ',' || !doubled) return "";

@@ -11,7 +11,8 @@
 
 namespace decent::csv {
 
-/// What stands for a missing number in x: a number, or the mean of its column. None: an error.
+/// The replacement of a missing number in x: a number, or the mean of its column. None: a missing
+/// number is an error.
 struct Filling {
   bool mean = false;
   std::optional<float> number;
@@ -25,9 +26,9 @@ struct Table {
   std::int64_t filled = 0;  // cells of x that were missing
 };
 
-/// Reads all rows. Each must have as many cells as the first, and what its columns must hold; the
-/// target is checked against `known`, where it is given, else `survey` learns it. Throws UserError
-/// with the line and the column.
+/// Reads all rows. Each must have as many cells as the first, with contents that fit their columns.
+/// The target is checked against `known` if that is given; otherwise `survey` learns it. Throws
+/// UserError with the line and the column.
 Table scan(std::shared_ptr<const TextFile> file, Layout layout, const Filling& filling,
            const Learned* known, Survey* survey);
 

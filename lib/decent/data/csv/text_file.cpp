@@ -12,8 +12,8 @@
 namespace decent::csv {
 namespace {
 
-// Memory is only taken for what was inflated, and for no more than text may become: tables of
-// numbers and words shrink to a third or a tenth, one-hot columns to a hundredth.
+// Memory is allocated only as data is inflated, and only for as much as text can inflate to: gzip
+// shrinks tables of numbers and words to a third or a tenth, one-hot columns to a hundredth.
 std::string inflated(std::span<const std::byte> bytes, const std::string& name) {
   constexpr std::size_t kMostRatio = 300;
   constexpr std::size_t kAlways = std::size_t{1} << 20;
@@ -32,8 +32,9 @@ std::string inflated(std::span<const std::byte> bytes, const std::string& name) 
   return text;
 }
 
-// Whether the first line ends with CR alone, as old programs of the Macintosh wrote them. A longer
-// one is none: a sparse file has 30 GB of zeros in no time.
+// Whether the first line ends with CR alone, as old programs of the Macintosh wrote them. Looks at
+// kMostLine bytes only, because a sparse file may have 30 GB of zeros that take no space on the
+// disk.
 bool ends_lines_with_cr(std::string_view text) {
   text = text.substr(0, kMostLine);
   const std::size_t end = text.find_first_of("\r\n");

@@ -1,5 +1,5 @@
 #pragma once
-// A file of text, plain or compressed by gzip, of which pieces are read at random. No torch.
+// A text file, plain or compressed by gzip, whose pieces can be read in any order. No torch.
 
 #include <cstddef>
 #include <filesystem>
@@ -13,20 +13,22 @@
 
 namespace decent::csv {
 
-/// Plain files are mapped: they take no memory. Compressed ones are inflated into memory, and so
-/// are read those whose lines end with CR alone, which become LF.
+/// Plain files are mapped and take no memory. Compressed files are inflated into memory. Files
+/// whose lines end with CR alone are read into memory too, where CR becomes LF.
 class TextFile {
  public:
-  /// Throws UserError for a file that cannot be read, damaged compression, one that inflates to
-  /// more than text does, UTF-16, and more than kMostText of lines that end with CR.
+  /// Throws UserError for a file that cannot be read, for damaged compression, for a file that
+  /// inflates to more than text can, for UTF-16, and for more than kMostText bytes with lines that
+  /// end with CR.
   explicit TextFile(const std::filesystem::path& path);
-  /// The same of the content of a file.
+  /// The same from the content of a file.
   TextFile(std::string content, std::string name);
 
   /// All of it, without a byte order mark. If the file is truncated meanwhile, reading the missing
   /// part ends the process (SIGBUS).
   std::string_view text() const;
-  /// text().substr(begin, size), perhaps in `buffer`. Throws UserError if the file was truncated.
+  /// text().substr(begin, size), which may be copied to `buffer`. Throws UserError if the file was
+  /// truncated.
   std::string_view piece(std::size_t begin, std::size_t size, std::string& buffer) const;
 
   const std::string& name() const { return name_; }
@@ -37,7 +39,7 @@ class TextFile {
 
   std::string name_;
   std::optional<MappedFile> mapped_;
-  std::string inflated_;   // where it is not mapped
+  std::string inflated_;   // if it is not mapped
   std::size_t begin_ = 0;  // after the byte order mark
 };
 

@@ -45,7 +45,7 @@ struct Header {
   IdxType type = IdxType::uint8;
   std::vector<std::int64_t> shape;
   std::size_t bytes = 0;       // of the header
-  std::size_t data_bytes = 0;  // that it asks for
+  std::size_t data_bytes = 0;  // according to the header
 };
 
 std::optional<IdxType> type_of(std::uint8_t code) {
@@ -127,7 +127,7 @@ Idx read_plain(std::span<const std::byte> bytes, const std::string& file) {
   return {.type = header.type, .shape = std::move(header.shape), .data = data};
 }
 
-// Before memory is asked for.
+// Called before memory is allocated.
 void refuse_bomb(const Header& header, std::size_t compressed, const std::string& file) {
   if (header.data_bytes / kMaxDeflateRatio > compressed) {
     throw UserError("'" + file + "': damaged: " + asks_for(header) + "; its " +

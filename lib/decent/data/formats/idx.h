@@ -27,9 +27,9 @@ struct Idx {
 };
 
 /// Reads a whole file, which may be compressed by gzip. Throws UserError naming `file` and the
-/// offset for anything that is no such file, for other types of elements, sizes that disagree with
-/// the header and compressed data that is damaged. Memory is asked for only where the file is
-/// compressed, can hold that much, and this machine has it.
+/// offset for files of other formats, other types of elements, sizes that disagree with the header
+/// and damaged compressed data. Memory is allocated only if the file is compressed, can hold that
+/// much, and this machine has it.
 Idx read_idx(std::span<const std::byte> bytes, const std::string& file);
 
 }  // namespace decent

@@ -15,14 +15,14 @@
 namespace decent {
 namespace {
 
-// An array, and the file that it may lie in.
+// An array, and the file that may contain its data.
 struct IdxFile {
   explicit IdxFile(const std::filesystem::path& path)
       : mapped(path), idx(read_idx(mapped.bytes(), path.string())) {}
 
   std::string name() const { return "'" + mapped.path().string() + "'"; }
 
-  /// Bytes of elements; throws UserError where the file was truncated.
+  /// Copies bytes of elements. Throws UserError if the file was truncated.
   void copy(std::size_t offset, std::span<std::byte> out) const {
     if (idx.storage.empty() && !out.empty()) {
       mapped.copy(static_cast<std::size_t>(idx.data.data() - mapped.bytes().data()) + offset, out);
@@ -44,7 +44,7 @@ std::array<float, 256> make_levels() {
   return levels;
 }
 
-// Pixels as float32 from byte `offset` of that array on.
+// Pixels as float32, from byte `offset` of the float32 array on.
 void read_pixels(const IdxFile& file, std::size_t offset, std::span<std::byte> out) {
   static const std::array<float, 256> levels = make_levels();
   std::array<std::byte, 4096> pixels;
@@ -81,7 +81,7 @@ Array images_of(const File& file) {
           }};
 }
 
-// Labels are few: they are read once.
+// Reads all labels at once, because they are small.
 Array labels_of(const File& file) {
   if (file->idx.shape.size() != 1) fail_shape(file, "expected labels, [samples]");
   std::vector<std::int64_t> labels;

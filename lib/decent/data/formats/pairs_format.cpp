@@ -1,4 +1,4 @@
-// The row of the format pairs.
+// The row of the format pairs in the table of formats.
 
 #include <set>
 #include <utility>
@@ -12,7 +12,7 @@
 namespace decent {
 namespace {
 
-// A word a line.
+// One word per line.
 std::vector<std::string> read_vocabulary(const std::filesystem::path& path) {
   const csv::TextFile file(path);
   std::vector<std::string> words;
@@ -52,8 +52,8 @@ std::string learned_name(const Reading& reading, const char* key) {
   return *name;
 }
 
-// The words and the columns that the run has learned. A key that names another column than that of
-// data.train is refused by those who compare keys.
+// Takes the words and the columns that the run has learned. Whether a key names another column than
+// data.train does is checked elsewhere, where keys are compared.
 void take_learned(const Reading& reading, PairsOptions& pairs) {
   if (reading.learned == nullptr) return;
   pairs.source_name = learned_name(reading, "source");

@@ -21,14 +21,14 @@ using csv::RowIndex;
 
 constexpr std::size_t kNowhere = static_cast<std::size_t>(-1);
 
-// Where the two texts of a pair stand; the target may be nowhere.
+// The columns of the two texts of a pair; the target may be absent.
 struct PairLayout {
   Layout layout;
   std::size_t source = 0;
   std::size_t target = 0;
 };
 
-// Quotes are part of texts between tabs: that is how such files are written.
+// Between tabs, quotes are part of the text, as usual in such files.
 PairLayout layout_of(const csv::TextFile& file, const PairsOptions& options) {
   csv::CellFormat format = csv::cell_format(file, {.separator = options.separator});
   format.quoting = format.separator != '\t';
@@ -52,8 +52,8 @@ RowIndex rows_of(const std::shared_ptr<const csv::TextFile>& file, const PairLay
   return {file, layout.layout.format, layout.layout.begin, layout.layout.line};
 }
 
-// Calls act(column, text) for the two texts of the row. False where the row has not as many cells
-// as the first.
+// Calls act(column, text) for the two texts of the row. False if the row has not as many cells as
+// the first.
 template <class Act>
 bool for_both(CellReader& row, const PairLayout& layout, const Act& act) {
   for (std::size_t i = 0; i < layout.layout.columns; ++i) {
@@ -116,7 +116,7 @@ class PairsSource final : public SourceOfRows {
         layout_(layout_of(*file, options)),
         rows_(rows_of(file, layout_)),
         source_{layout_.source, static_cast<std::size_t>(options.source_length)},
-        // The token at the end needs room.
+        // Leaves room for the token at the end.
         target_{layout_.target, static_cast<std::size_t>(options.target_length - 1)},
         fields_(fields_of(options)) {
     if (layout_.target == kNowhere) fields_.resize(kYIn);
@@ -171,7 +171,7 @@ class PairsSource final : public SourceOfRows {
  private:
   enum : std::size_t { kX, kXMask, kYIn, kY, kYMask };
 
-  // One of the two texts, and how many tokens it may have.
+  // The column of one of the two texts, and how many tokens it may have.
   struct Side {
     std::size_t column = 0;
     std::size_t most = 0;
@@ -215,7 +215,7 @@ class PairsSource final : public SourceOfRows {
     if (options_.cut) tokens.resize(std::min(tokens.size(), side.most));
   }
 
-  // The file was checked when it was opened: what is wrong now has changed.
+  // The file was checked when it was opened, so anything that is wrong now has changed since.
   void read_pair(CellReader& row, Pair& pair) const {
     pair.source.clear();
     pair.target.clear();
@@ -228,7 +228,7 @@ class PairsSource final : public SourceOfRows {
         RowIndex::throw_changed(row);
   }
 
-  // `extent` elements of a field: its tokens, then its padding.
+  // Writes `extent` elements of a field: its tokens, then its padding.
   void write(std::size_t field, const Pair& pair, std::int64_t extent, std::byte* out) const {
     const bool of_source = field <= kXMask;
     const std::vector<std::int64_t>& tokens = of_source ? pair.source : pair.target;

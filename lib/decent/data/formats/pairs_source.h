@@ -16,29 +16,30 @@ namespace decent {
 struct PairsOptions {
   std::string source = "0";  // columns: names or numbers
   std::string target = "1";
-  bool needs_target = true;  // else files may be without that column: there are only x and x_mask
+  bool needs_target = true;  // false: files may lack that column, and there are only x and x_mask
   bool header = false;
   std::string separator = "auto";
   std::int64_t source_length = 0;
   std::int64_t target_length = 0;
-  bool cut = false;           // what is longer; else it is refused
-  bool pad_in_batch = false;  // to the longest of the batch; else to the two lengths
+  bool cut = false;           // cuts longer texts; else they are refused
+  bool pad_in_batch = false;  // pads to the longest of the batch; else to the two lengths
   TokenKind tokens = TokenKind::words;
-  std::optional<std::vector<std::string>> vocabulary;  // none: of the reference
+  std::optional<std::vector<std::string>> vocabulary;  // none: that of the reference
   std::optional<std::int64_t> vocabulary_size;         // with special tokens; none: all words
   SpecialTokens special;
   std::int64_t ignore_index = -100;
-  /// The names of the two columns in the training data, where that has any: files that have names
-  /// too are read by them.
+  /// The names of the two columns in the training data, if it has names. Files that have names too
+  /// are read by them.
   std::string source_name = {};
   std::string target_name = {};
 };
 
-/// Fields, with S and T the two lengths, or with pad_in_batch any extent that fits: x int64 [S],
-/// the tokens of the source, then padding; x_mask bool [S], true for tokens; y_in int64 [T], the
-/// token `begin`, those of the target, then padding; y int64 [T], those of the target, the token
-/// `end`, then ignore_index; y_mask bool [T]. Words are those of `reference`, or of the files
-/// themselves where that is empty. Throws UserError, with the line and the column of what is wrong.
+/// Fields, where S and T are the two lengths, or with pad_in_batch any extent up to them: x int64
+/// [S], the tokens of the source, then padding; x_mask bool [S], true for tokens; y_in int64 [T],
+/// the token `begin`, the tokens of the target, then padding; y int64 [T], the tokens of the
+/// target, the token `end`, then ignore_index; y_mask bool [T]. The vocabulary comes from
+/// `reference`, or from the files themselves if that is empty. Throws UserError with the line and
+/// the column of a mistake.
 std::unique_ptr<Source> open_pairs(const csv::TextFiles& files, const csv::TextFiles& reference,
                                    const PairsOptions& options);
 

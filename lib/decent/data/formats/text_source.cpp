@@ -14,7 +14,7 @@ namespace {
 
 std::unique_ptr<Source> open_text(const std::filesystem::path& path, const Windows& windows) {
   auto file = std::make_shared<const MappedFile>(path);
-  // No UTF-8 begins so.
+  // UTF-8 never begins like this.
   if (is_gzip(file->bytes())) {
     throw UserError("'" + path.string() +
                     "': is compressed by gzip, and samples are read from anywhere in it; "

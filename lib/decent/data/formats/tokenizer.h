@@ -1,5 +1,5 @@
 #pragma once
-// Texts of pairs as numbers of tokens. No torch.
+// Turns the texts of pairs into numbers of tokens. No torch.
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace decent {
 
-/// Numbers that are no tokens of a text. The tokens come after the largest of them.
+/// Numbers with a special meaning. The tokens of texts are numbered after the largest of them.
 struct SpecialTokens {
   std::int64_t pad = 0;
   std::int64_t begin = 1;
@@ -21,15 +21,16 @@ struct SpecialTokens {
   std::int64_t largest() const;
 };
 
-/// Words: what stands between blanks. Bytes: each is a token. Ids: numbers between blanks, taken as
-/// they stand.
+/// Words are separated by blanks. With bytes, each byte is a token. Ids are numbers separated by
+/// blanks, taken as they are.
 enum class TokenKind { words, bytes, ids };
 
-/// How often words are there.
+/// Counts how often each word occurs.
 class WordCounts {
  public:
   void add(std::string_view text);
-  /// The most frequent first, equals bytewise; up to `most` of them.
+  /// Up to `most` words, the most frequent first, equally frequent ones in the order of their
+  /// bytes.
   std::vector<std::string> words(std::optional<std::size_t> most) const;
 
  private:
@@ -44,20 +45,20 @@ class WordCounts {
 
 class Tokenizer {
  public:
-  /// `vocabulary` is for words: each once.
+  /// `vocabulary` is used for words and contains each once.
   Tokenizer(TokenKind kind, SpecialTokens special, std::vector<std::string> vocabulary);
 
   Tokenizer(const Tokenizer&) = delete;
   Tokenizer& operator=(const Tokenizer&) = delete;
 
   /// The numbers of the text's tokens; a word that the vocabulary does not have is special.unknown.
-  /// Throws UserError for an id that is none; it does not say where.
+  /// Throws UserError for an invalid id, without its place.
   void read(std::string_view text, std::vector<std::int64_t>& tokens) const;
 
-  /// Of words: those that are known, in the order of their numbers.
+  /// With words: the vocabulary, in the order of the numbers.
   const std::vector<std::string>& words() const { return vocabulary_; }
   const SpecialTokens& special() const { return special_; }
-  /// What the numbers stand for, of words; special ones too. Empty for bytes and ids.
+  /// With words: the meaning of each number, special ones included. Empty for bytes and ids.
   std::vector<std::string> names() const;
 
  private:

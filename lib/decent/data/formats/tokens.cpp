@@ -64,7 +64,7 @@ class LayoutReader {
     throw UserError("'" + file_ + "': " + reason);
   }
 
-  // Of the header; 0 where the file is too short.
+  // A number of the header; 0 if the file is too short.
   std::int32_t number_at(std::size_t place) const {
     const std::size_t offset = place * sizeof(std::int32_t);
     if (bytes_.size() < offset + sizeof(std::int32_t)) return 0;
@@ -77,7 +77,7 @@ class LayoutReader {
                       [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
   }
 
-  // What would be read as ids, and is none.
+  // Refuses files that would be read as ids but hold something else.
   void refuse_other_files(std::int32_t magic) const {
     if (begins_with("\x93NUMPY"))
       fail("is a .npy file; expected the ids alone: array.astype('uint16').tofile(FILE)");
@@ -97,7 +97,7 @@ class LayoutReader {
             .count = static_cast<std::int64_t>(bytes_.size() / width_of(type))};
   }
 
-  // Whether the first ids may be wider ones, whose upper bytes are 0.
+  // Whether the first ids may really be wider, with upper bytes that are 0.
   bool may_be_wider(std::size_t wider, TokenType type) const {
     constexpr std::size_t kLeast = 16;
     constexpr std::size_t kMost = 1000;

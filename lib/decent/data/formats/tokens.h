@@ -1,7 +1,7 @@
 #pragma once
-// Files of token ids: of nanoGPT, which hold nothing else, and of llm.c, with a header of 256 int32
-// in front (magic number, version, number of ids). Files come from users, so every field is
-// distrusted. No torch.
+// Files of token ids: those of nanoGPT, which hold nothing else, and those of llm.c, which begin
+// with a header of 256 int32 (magic number, version, number of ids). Files come from users, so
+// every field is distrusted. No torch.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace decent {
 
-/// The unsigned little-endian integers that ids are stored as.
+/// The type of the unsigned little-endian integers that store ids.
 enum class TokenType : std::uint8_t { uint16 = 2, uint32 = 4 };
 
 enum class TokensHeader : std::uint8_t {
-  automatic,  // llm.c's where the file begins with one of its magic numbers
+  automatic,  // llm.c's if the file begins with one of its magic numbers
   none,
   llm_c,
 };
 
-/// Where the ids lie.
+/// Where the ids are in the file.
 struct TokensLayout {
   TokenType type = TokenType::uint16;
   std::size_t begin = 0;  // byte of the first
   std::int64_t count = 0;
-  std::string doubt = {};  // that the ids may be wider than `type`, which the user gave; or empty
+  std::string doubt = {};  // says that the ids may be wider than the user's `type`; or empty
 };
 
 /// `bytes` are the whole file; only its front is looked at. Without a type it is the header's, or
 /// uint16. Throws UserError naming `file` and the offset for a header that is missing, unknown,
 /// disagrees with the size of the file or has another type, for sizes that are no whole number of
-/// ids, for ids that are wider than those that nobody gave a type, as far as the first thousand
-/// tell, and for files of .npy and gzip.
+/// ids, and for .npy and gzip files; also, if no type was given, for ids that appear to be wider,
+/// judged by the first thousand.
 TokensLayout read_tokens_layout(std::span<const std::byte> bytes, TokensHeader header,
                                 std::optional<TokenType> type, const std::string& file);
 

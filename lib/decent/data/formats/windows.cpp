@@ -55,8 +55,8 @@ class WindowsSource final : public Source {
   }
 
  private:
-  // By way of a buffer that stays in the cache: a copy out of the file tells where it was
-  // truncated.
+  // Copies through a buffer that stays in the cache, because a copy out of the file fails cleanly
+  // if the file was truncated.
   void read_ids(std::int64_t first, std::int64_t count, std::byte* out) const {
     std::array<Id, 4096> buffer;
     while (count > 0) {
@@ -75,7 +75,7 @@ class WindowsSource final : public Source {
     return sequence_.begin + static_cast<std::size_t>(id) * sizeof(Id);
   }
 
-  // `first` is the number of the first of them.
+  // `first` is the number of the first id.
   void check(std::span<const Id> ids, std::int64_t first) const {
     Id largest = 0;
     for (const Id id : ids) largest = std::max(largest, id);

@@ -12,13 +12,13 @@
 
 namespace decent {
 
-/// The ids of a file, which lie one after another.
+/// The ids of a file, which are stored one after another.
 struct Sequence {
   std::shared_ptr<const MappedFile> file;
   std::size_t begin = 0;  // byte of the first
   std::size_t width = 1;  // bytes of each: 1, 2 or 4, unsigned and little-endian
   std::int64_t count = 0;
-  std::string note = {};  // on how they are read; or empty
+  std::string note = {};  // on how the ids are read; or empty
 };
 
 struct Windows {
@@ -26,14 +26,14 @@ struct Windows {
   std::int64_t stride = 0;  // >= 1
 };
 
-/// Fields x and y, int64 [length]: x of sample i begins with id number i * stride, y with the one
-/// after that. There are as many samples as lie in the sequence with their y. With a vocabulary,
-/// reading an id that is not below it is a UserError with file and byte offset. Nothing is read
-/// before it is asked for. Throws UserError where there is no sample.
+/// Fields x and y, int64 [length]: x of sample i begins with id number i * stride, and y with the
+/// id after it. There are as many samples as fit into the sequence with their y. With a vocabulary,
+/// reading an id outside of it throws a UserError with file and byte offset. Ids are read only when
+/// samples are. Throws UserError if there is no sample.
 std::unique_ptr<Source> make_windows_source(Sequence sequence, const Windows& windows,
                                             std::optional<std::int64_t> vocabulary);
 
-/// The keys of recipes for that, and their values.
+/// The recipe keys for Windows, and their values.
 OptionKey length_key();
 OptionKey stride_key();
 Windows windows_of(const Options& options);

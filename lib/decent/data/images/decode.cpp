@@ -25,7 +25,7 @@ Decoder decoder_of(std::span<const std::byte> file) {
   return nullptr;
 }
 
-// As Pillow's convert("L"): ITU-R 601-2, in 16 bits behind the point.
+// As Pillow's convert("L"): ITU-R 601-2, with 16 fractional bits.
 std::uint8_t gray(const std::uint8_t* pixel) {
   return static_cast<std::uint8_t>(
       (pixel[0] * 19595U + pixel[1] * 38470U + pixel[2] * 7471U + 0x8000U) >> 16);

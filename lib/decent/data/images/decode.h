@@ -1,8 +1,8 @@
 #pragma once
-// Images in memory: JPEG, PNG and WebP, told apart by their content, to pixels of one byte a
-// channel.
+// Decodes images in memory (JPEG, PNG and WebP, told apart by their content) to pixels of one byte
+// per channel.
 //
-// The pixels are those that Pillow gives for Image.open(file), ImageOps.exif_transpose and
+// The pixels are the same as Pillow's after Image.open(file), ImageOps.exif_transpose and
 // convert("RGB") or convert("L").
 
 #include <cstddef>
@@ -23,16 +23,16 @@ struct Pixels {
   }
 };
 
-/// Images of more pixels are refused before memory is taken for them: the limit above which Pillow
-/// takes a file for a decompression bomb.
+/// Images with more pixels are refused before memory is allocated. Above this limit, Pillow takes a
+/// file for a decompression bomb.
 inline constexpr std::int64_t kMostPixels = 178'956'970;
 
-/// Whether a file begins as those that decode_image reads.
+/// Whether a file begins like one that decode_image reads.
 bool is_image(std::span<const std::byte> file);
 
 /// `channels` is 1 (gray) or 3 (red, green, blue); alpha is dropped. `out` keeps its memory from
-/// call to call. Throws UserError naming `name` for other files, damaged ones and those of too many
-/// pixels. Any thread.
+/// call to call. Throws UserError naming `name` for other files, damaged files and images with too
+/// many pixels. Any thread.
 void decode_image(std::span<const std::byte> file, const std::string& name, int channels,
                   Pixels& out, std::int64_t most_pixels = kMostPixels);
 

@@ -13,15 +13,15 @@ namespace decent {
 struct ImageFile {
   std::span<const std::byte> bytes;
   std::string name;          // for messages
-  std::int64_t most_pixels;  // refused above
+  std::int64_t most_pixels;  // more are refused
 
   [[noreturn]] void wrong(const std::string& problem) const;
-  /// Gives `out` its size and memory for as many channels. Throws UserError for too many pixels.
+  /// Sets the size of `out` and allocates its memory. Throws UserError for too many pixels.
   void begin(Pixels& out, std::int64_t height, std::int64_t width, std::int64_t channels) const;
 };
 
-/// What a decoder gives: RGB where the file has colours, gray where it has none, and how the image
-/// is to be turned by its EXIF data (exif.h).
+/// A decoder gives RGB if the file has colours, gray if it has none, and how the image must be
+/// turned according to its EXIF data (exif.h).
 void decode_jpeg(const ImageFile& file, Pixels& out, int& orientation);
 void decode_png(const ImageFile& file, Pixels& out, int& orientation);
 void decode_webp(const ImageFile& file, Pixels& out, int& orientation);

@@ -30,7 +30,7 @@ class Tiff {
   bool big_;
 };
 
-// Bytes of a whole number of that type; 0 of types that Pillow does not take for one.
+// Bytes of an integer of that type; 0 for types that Pillow does not take for integers.
 std::size_t width_of(std::size_t type) {
   switch (type) {
     case 6:  // SBYTE
@@ -84,8 +84,8 @@ int xmp_orientation(std::span<const std::byte> file) {
 
 void apply_orientation(Pixels& image, int orientation, std::vector<std::uint8_t>& spare) {
   if (orientation == kUpright || orientation == kNotSaid) return;
-  // Where the first pixel of the turned image lies, and how far its neighbours to the right and
-  // below are, in pixels of the image as it is stored.
+  // The place of the turned image's first pixel, and the distances to its neighbours to the right
+  // and below, in pixels of the image as it is stored.
   const std::int64_t w = image.width, h = image.height;
   const bool turned = orientation >= 5;  // rows become columns
   const bool from_right =

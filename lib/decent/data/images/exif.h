@@ -8,14 +8,14 @@
 
 namespace decent {
 
-/// Where nothing says how an image is to be turned.
+/// Nothing says how an image must be turned.
 inline constexpr int kNotSaid = 0;
 
-/// Of a TIFF structure, with or without "Exif\0\0" in front: 1 to 8. 1 where what it says is not
-/// valid.
+/// The orientation in a TIFF structure, with or without "Exif\0\0" in front: 1 to 8; 1 if its value
+/// is not valid.
 int exif_orientation(std::span<const std::byte> exif);
 
-/// Of an image file with XMP, which says it as text (`tiff:Orientation`).
+/// The orientation in an image file with XMP, which has it as text (`tiff:Orientation`).
 int xmp_orientation(std::span<const std::byte> file);
 
 /// Turns and mirrors the image as `orientation` (1 to 8) says. `spare` is memory to use.

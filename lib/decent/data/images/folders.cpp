@@ -20,18 +20,18 @@
 namespace decent {
 namespace {
 
-// Images of other kinds: to pass over them would leave out data without a word.
+// Images of kinds that cannot be read. Ignoring them would silently leave out data.
 constexpr std::array<std::string_view, 51> kNotRead = {
     ".arw", ".avif", ".avifs", ".blp", ".bmp",  ".cr2", ".cr3", ".cur", ".dcm",  ".dds",  ".dib",
     ".dng", ".emf",  ".eps",   ".exr", ".fits", ".gif", ".hdr", ".hif", ".heic", ".heif", ".icns",
     ".ico", ".j2c",  ".j2k",   ".jls", ".jp2",  ".jpf", ".jpx", ".jxl", ".jxr",  ".nef",  ".orf",
     ".pam", ".pbm",  ".pcx",   ".pfm", ".pgm",  ".pnm", ".ppm", ".psd", ".qoi",  ".raf",  ".rw2",
     ".sgi", ".svg",  ".tga",   ".tif", ".tiff", ".wmf", ".xcf"};
-// Folders that systems make beside a user's; so are those whose names begin with a dot.
+// Folders that systems create among a user's folders. Those whose names begin with a dot count too.
 constexpr std::array<std::string_view, 6> kOfSystems = {
     "@eaDir", "#recycle", "lost+found", "System Volume Information", "$RECYCLE.BIN", "__MACOSX"};
 constexpr std::size_t kShownClasses = 8;
-constexpr int kMostDepth = 32;  // of folders in a class: links may go round in circles
+constexpr int kMostDepth = 32;  // of folders in a class, because links may form a circle
 
 enum class Kind { other, folder, file };
 
@@ -40,7 +40,7 @@ struct Entry {
   Kind kind;
 };
 
-// Links count as what they lead to.
+// A link has the kind of its target.
 Kind kind_of(const dirent& entry, int folder) {
   if (entry.d_type == DT_DIR) return Kind::folder;
   if (entry.d_type == DT_REG) return Kind::file;
@@ -57,7 +57,7 @@ bool is_of_a_system(const std::string& name) {
          std::find(kOfSystems.begin(), kOfSystems.end(), name) != kOfSystems.end();
 }
 
-// Without those that a system has made.
+// The entries of a folder, without those that a system created.
 std::vector<Entry> entries_of(const std::filesystem::path& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
   const auto fail = [&] {
@@ -76,7 +76,8 @@ std::vector<Entry> entries_of(const std::filesystem::path& folder) {
   return entries;
 }
 
-// Of files whose names have no ending: such an image is none that is read.
+// Whether a file has the content of an image. Asked for names without an ending, which are not
+// read.
 bool begins_as_image(const std::filesystem::path& file) {
   std::array<char, 12> begin{};
   std::ifstream(file, std::ios::binary).read(begin.data(), begin.size());
@@ -94,7 +95,8 @@ std::string below(const std::string& folder, const std::string& name) {
   return folder.empty() ? name : folder + "/" + name;
 }
 
-// Paths below `root` of the images in `folder`, a path below it or empty.
+// Collects the paths of the images in `folder`, relative to `root`. `folder` is a path below
+// `root`, or empty.
 void collect(const std::filesystem::path& root, const std::string& folder, int depth,
              std::vector<std::string>& files) {
   if (depth > kMostDepth) {
@@ -132,7 +134,7 @@ std::vector<std::string> classes_in(const std::filesystem::path& folder) {
   return classes;
 }
 
-// The number of the class in a folder of that name.
+// The number of the class whose folder has that name.
 std::int64_t number_of(const std::filesystem::path& folder, const std::string& name,
                        const std::vector<std::string>& classes, const ClassNumbers& numbers) {
   if (const auto number = class_of(name, classes)) return *number;

@@ -27,7 +27,7 @@ constexpr std::size_t kMostFileBytes = std::size_t{1} << 30;
 class OpenFile {
  public:
   explicit OpenFile(const std::filesystem::path& path)
-      // A pipe in place of the file must not keep it waiting.
+      // O_NONBLOCK, because a pipe in place of the file would make it wait.
       : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (fd_ < 0) fail();
   }
@@ -68,7 +68,7 @@ class OpenFile {
   int fd_;
 };
 
-// Each byte divided by 255: to look a value up takes less time than to divide.
+// Each byte divided by 255, because a look-up is faster than a division.
 constexpr std::array<float, 256> kShares = [] {
   std::array<float, 256> shares{};
   for (std::size_t byte = 0; byte < shares.size(); ++byte)
@@ -76,7 +76,7 @@ constexpr std::array<float, 256> kShares = [] {
   return shares;
 }();
 
-// Bytes of pixels to planes of float32 from 0 to 1.
+// Converts pixels of bytes to planes of float32 from 0 to 1.
 void to_planes(const Pixels& pixels, float* __restrict out) {
   const std::size_t count = pixels.count();
   const std::uint8_t* __restrict in = pixels.bytes.data();
@@ -157,7 +157,7 @@ class Images final : public Source {
     write(pixels, own, out.bytes.data());
   }
 
-  // In memory of this thread, until its next call.
+  // The result is in this thread's memory and valid until its next call.
   const Pixels& decoded(std::int64_t index) const {
     thread_local std::vector<std::byte> content;
     thread_local Pixels pixels;

@@ -16,13 +16,13 @@ namespace decent {
 struct ImagesOptions {
   std::filesystem::path path;     // a folder of folders, or a list that ends in .csv
   int channels = 3;               // 1 or 3
-  std::optional<ImageSize> size;  // all images come to it; none: each has its own
-  bool labels = true;             // false: any folder or list of images will do, without y
+  std::optional<ImageSize> size;  // all images are resized to it; none: each keeps its own
+  bool labels = true;             // false: takes any folder or list of images, and has no y
   ClassNumbers numbers = {};
 };
 
-/// Throws UserError for no images and for a list with mistakes; what is wrong in an image, reading
-/// it says.
+/// Throws UserError if there are no images, and for a list with mistakes. Mistakes in an image are
+/// found when it is read.
 std::unique_ptr<Source> open_images_source(const ImagesOptions& options);
 
 }  // namespace decent

@@ -20,8 +20,8 @@
 namespace decent {
 namespace {
 
-// Passes over the image that a progressive file may ask for. Encoders make about ten; files with
-// thousands exist only to keep a program busy.
+// The most passes over the image that a progressive file may need. Encoders make about ten; files
+// with thousands exist only to keep a program busy.
 constexpr int kMostScans = 500;
 
 struct Failure {
@@ -37,7 +37,7 @@ Failure& failure_of(j_common_ptr jpeg) { return *reinterpret_cast<Failure*>(jpeg
   std::longjmp(failure_of(jpeg).back, 1);
 }
 
-// What of the image was lost, where libjpeg would go on with gray.
+// Takes warnings about lost parts of the image, which libjpeg would fill with gray.
 void warn(j_common_ptr jpeg, int level) {
   constexpr std::array kLost = {JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_JPEG_EOF,
                                 JWRN_MUST_RESYNC, JWRN_ARITH_BAD_CODE};
@@ -52,7 +52,7 @@ void count_scans(j_common_ptr jpeg) {
   std::longjmp(failure_of(jpeg).back, 1);
 }
 
-// The EXIF data is in the first APP1 marker that begins so.
+// The EXIF data is in the first APP1 marker that begins like this.
 int orientation_of(const jpeg_decompress_struct& jpeg) {
   constexpr std::size_t kHeader = 6;
   for (auto* marker = jpeg.marker_list; marker != nullptr; marker = marker->next) {
@@ -132,7 +132,7 @@ class JpegDecoder {
   jpeg_progress_mgr progress_ = {};
   jpeg_decompress_struct jpeg_ = {};
   std::vector<std::uint8_t> row_;  // of four channels
-  std::uint8_t* next_ = nullptr;   // where the next row of the image goes: longjmp keeps members
+  std::uint8_t* next_ = nullptr;   // where the next row goes; a member, because longjmp keeps those
 };
 
 }  // namespace

@@ -21,8 +21,8 @@ struct Row {
 
 enum class Labels { needed, optional };
 
-// Rows of two fields, or of one where labels are optional; a field in quotes may have commas, ends
-// of lines, and quotes written twice.
+// Rows of two fields, or of one if labels are optional. A quoted field may contain commas, ends of
+// lines, and quotes written twice.
 class Rows {
  public:
   Rows(std::string_view text, const std::filesystem::path& path, Labels labels)
@@ -31,7 +31,7 @@ class Rows {
     if (text_.starts_with(kMark)) text_.remove_prefix(kMark.size());
   }
 
-  /// nullopt at the end. Empty lines are passed over.
+  /// nullopt at the end. Skips empty lines.
   std::optional<Row> next() {
     while (at_end_of_line() && !text_.empty()) end_line();
     if (text_.empty()) return std::nullopt;
@@ -124,7 +124,8 @@ bool is_number(const std::string& text) {
   return read.ec == std::errc() && read.ptr == end;
 }
 
-// Names of columns, not an image: neither ends so nor is there.
+// Whether a row has names of columns: its label is no number, and its file neither has an image's
+// name nor exists.
 bool is_header(const Row& row, const std::filesystem::path& folder) {
   if (is_image_name(row.file) || whole_number(row.label)) return false;
   std::error_code none;
@@ -139,7 +140,7 @@ bool all_numbers(const std::vector<Row>& rows, const Rows& list) {
     const auto broken = std::find_if_not(rows.begin(), rows.end(), is_whole);
     list.wrong(broken->line, "label " + broken->label + ": expected a whole number or a name");
   }
-  // A marker among numbers would be a class more, before or behind them in the order of bytes.
+  // A marker of a missing value among numbers would become a class of its own.
   const auto is_marker = [](const Row& row) { return is_missing_label(row.label); };
   const bool numbers = std::all_of(rows.begin(), rows.end(),
                                    [&](const Row& row) { return is_whole(row) || is_marker(row); });
@@ -152,7 +153,7 @@ bool all_numbers(const std::vector<Row>& rows, const Rows& list) {
   return false;
 }
 
-// The numbers of classes that are known.
+// The numbers of known classes.
 class KnownLabels {
  public:
   KnownLabels(const ClassNumbers& numbers, const Rows& list) : numbers_(numbers), list_(list) {}

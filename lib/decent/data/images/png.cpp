@@ -15,7 +15,7 @@ namespace decent {
 namespace {
 
 constexpr std::size_t kSignature = 8;
-// Chunks that say something about the image, e.g. of text: more memory than this they do not get.
+// The most memory for a chunk that describes the image, e.g. with text.
 constexpr png_alloc_size_t kMostChunkBytes = 8 << 20;
 
 std::size_t big_endian(std::span<const std::byte> bytes, std::size_t at) {
@@ -24,8 +24,8 @@ std::size_t big_endian(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-// The chunk eXIf may stand behind the pixels, where libpng would have to read all of the file
-// first.
+// Looks for the chunk eXIf, which may come after the pixels, where libpng would have to read the
+// whole file first.
 int orientation_of(std::span<const std::byte> file) {
   constexpr std::size_t kAround = 12;  // a chunk's length, name and checksum
   std::size_t at = kSignature;
@@ -78,7 +78,8 @@ class PngDecoder {
     self->left_ = self->left_.subspan(length);
   }
 
-  // Deflate makes a byte of at most 1032: a file that promises more pixels than that is not whole.
+  // Deflate packs at most 1032 bytes into one. A file that promises more pixels than that is not
+  // whole.
   void check_size(std::int64_t height, std::int64_t width) {
     constexpr std::int64_t kMostInflation = 1032;
     const std::int64_t bits = static_cast<std::int64_t>(depth_) * width;
@@ -92,7 +93,7 @@ class PngDecoder {
     if (setjmp(back_) != 0) return false;
     png_set_read_fn(png_, this, read);
     png_set_chunk_malloc_max(png_, kMostChunkBytes);
-    png_set_user_limits(png_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_size and begin() have their own
+    png_set_user_limits(png_, 0x7FFFFFFF, 0x7FFFFFFF);  // check_size and begin() limit more
     png_read_info(png_, info_);
     const int type = png_get_color_type(png_, info_);
     depth_ = png_get_bit_depth(png_, info_) * png_get_channels(png_, info_);

@@ -1,6 +1,6 @@
 #pragma once
-// Changes of colour, each as torchvision.transforms.v2.functional has it for float32 images. An
-// image is `channels` planes (1 or 3) of `pixels` values from 0 to 1.
+// Changes of colour, each computed as in torchvision.transforms.v2.functional for float32 images.
+// An image is `channels` planes (1 or 3) of `pixels` values from 0 to 1.
 
 #include <cstddef>
 
@@ -15,7 +15,7 @@ struct Planes {
 
 void adjust_brightness(const Planes& image, float factor);
 void adjust_contrast(const Planes& image, float factor);
-/// An image of one channel has none: it stays.
+/// An image of one channel does not change, because it has no saturation.
 void adjust_saturation(const Planes& image, float factor);
 /// `shift` is in turns of the colour wheel, -0.5 to 0.5.
 void adjust_hue(const Planes& image, float shift);

@@ -14,7 +14,7 @@ struct Factor {
   double low = 1, high = 1;
 };
 
-// x is [around - x, around + x], [low, high] is itself; none of it below or above the limits.
+// A number x means [around - x, around + x], cut at the lower limit; [low, high] is taken as it is.
 Factor factor_of(const Options& options, const std::string& key, double around, Factor limits) {
   const auto& values = options.get<std::vector<double>>(key);
   const bool pair = values.size() == 2;

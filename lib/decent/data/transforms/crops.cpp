@@ -21,7 +21,7 @@ std::string size_text(ImageSize size) {
   return shape_text(std::vector<std::int64_t>{size.height, size.width});
 }
 
-// Where the middle `part` of `whole` begins; in front of it where `part` is larger. Halves go to
+// Where the middle `part` of `whole` begins; negative if `part` is larger. Halves are rounded to
 // the even number, as Python's round() does in torchvision.
 std::int64_t middle(std::int64_t whole, std::int64_t part) {
   if (part > whole) return -((part - whole) / 2);
@@ -103,7 +103,7 @@ class RandomCrop final : public FieldTransform {
   Range range(std::int64_t extent, std::int64_t before, std::int64_t after, std::int64_t crop,
               ImageSize whole) const {
     std::int64_t padded = extent + before + after;
-    if (padded < crop && pad_if_needed_) {  // as torchvision: what is missing on each side
+    if (padded < crop && pad_if_needed_) {  // as in torchvision: the missing extent on each side
       const std::int64_t missing = crop - padded;
       before += missing;
       padded += 2 * missing;

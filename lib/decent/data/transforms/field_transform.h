@@ -1,5 +1,6 @@
 #pragma once
-// Transforms that change one field and look at no other: all that come with the library.
+// Transforms that change one field and look at no other, as all transforms of samples in this
+// library do.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,7 @@ class FieldTransform : public SampleTransform {
   }
 
  protected:
-  /// What the field becomes. Throws UserError, see wrong().
+  /// The field after the transform. Throws UserError, see wrong().
   virtual Field changed(Field field) const = 0;
   virtual void change(HostArray& array, SampleRandom& random) const = 0;
 
@@ -43,13 +44,13 @@ class FieldTransform : public SampleTransform {
 std::size_t find_field(const std::vector<Field>& fields, const std::string& name,
                        const std::string& transform);
 
-/// "expected float32", for a field of another type, and how bytes become that.
+/// "expected float32", for a field of another type, and how to convert bytes to float32.
 std::string float32_expected(DType given);
 
 /// The key `field` that each of them has.
 OptionKey field_key();
 
-/// Extents of an image of float32 [channels, height, width].
+/// The extents of an image [channels, height, width].
 struct ImageShape {
   std::int64_t channels, height, width;
 

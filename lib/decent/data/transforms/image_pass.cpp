@@ -9,8 +9,8 @@
 namespace decent {
 namespace {
 
-// `change(in, out)` writes an image of that size to `out`. The memory of the images that were
-// replaced is used again: each thread has some of its own.
+// `change(in, out)` writes an image of that size to `out`. The memory of replaced images is used
+// again; each thread has its own.
 template <class Change>
 void replace(HostArray& image, ImageSize size, const Change& change) {
   thread_local std::vector<std::byte> spare;
@@ -41,7 +41,7 @@ void resize_part(HostArray& image, const ImagePart& part, ImageSize size) {
 
 void cut(HostArray& image, const ImagePart& part, float fill) {
   const ImageSize whole = size_of_image(image.shape);
-  // The columns of the part that lie in the image.
+  // The columns of the part that are inside the image.
   const std::int64_t begin = std::clamp<std::int64_t>(-part.left, 0, part.size.width);
   const std::int64_t end =
       std::clamp<std::int64_t>(whole.width - part.left, begin, part.size.width);

@@ -1,5 +1,5 @@
 #pragma once
-// What several transforms do to an image of float32 [channels, height, width].
+// Operations on an image of float32 [channels, height, width] that several transforms share.
 
 #include <cstdint>
 #include <vector>
@@ -9,22 +9,23 @@
 
 namespace decent {
 
-/// A part of an image, from its upper left corner on. That of cut() may reach beyond the image.
+/// A part of an image, given by its upper left corner and size. For cut() it may reach beyond the
+/// image.
 struct ImagePart {
   std::int64_t top = 0, left = 0;
   ImageSize size;
 };
 
-/// Of the shape [channels, height, width].
+/// The size of an image of shape [channels, height, width].
 inline ImageSize size_of_image(const std::vector<std::int64_t>& shape) {
   return {shape.at(1), shape.at(2)};
 }
 
-/// The image becomes that part of it, at that size. A whole image that has the size is left as it
-/// is.
+/// Replaces the image by that part, resized to `size`. A whole image that already has the size is
+/// left as it is.
 void resize_part(HostArray& image, const ImagePart& part, ImageSize size);
 
-/// The image becomes that part of it; `fill` is what lies beyond the image.
+/// Replaces the image by that part; `fill` is the value beyond the image.
 void cut(HostArray& image, const ImagePart& part, float fill);
 
 }  // namespace decent

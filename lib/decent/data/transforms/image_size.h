@@ -1,5 +1,5 @@
 #pragma once
-// The sizes and paddings that transforms take, written as torchvision takes them.
+// The sizes and paddings that transforms take, written as in torchvision.
 
 #include <cstdint>
 #include <string>
@@ -18,10 +18,11 @@ struct ImageSize {
 /// The key `size`: n or [height, width].
 OptionKey size_key(std::string meaning);
 
-/// n is n by n. Throws UserError naming `who` for other than one or two values.
+/// One value n means n by n. Throws UserError naming `who` unless there are one or two values.
 ImageSize image_size(const std::vector<std::int64_t>& size, const std::string& who);
 
-/// Where the shorter side becomes `shorter` and the longer one keeps its proportion, rounded down.
+/// The size after resizing the shorter side to `shorter`. The longer one keeps its proportion,
+/// rounded down.
 ImageSize with_shorter_side(ImageSize size, std::int64_t shorter);
 
 }  // namespace decent

@@ -25,9 +25,9 @@ double normal(SampleRandom& random) {
   return radius * std::cos(2 * std::numbers::pi * random.uniform());
 }
 
-// The logarithm of a number of the gamma distribution, since a small shape's numbers are below
-// what a double can hold (Marsaglia and Tsang, "A simple method for generating gamma variables",
-// 2000; a shape below 1 by their last section).
+// Draws the logarithm of a gamma-distributed number, because with a small shape the numbers are too
+// small for a double (Marsaglia and Tsang, "A simple method for generating gamma variables", 2000;
+// a shape below 1 by their last section).
 double log_gamma_number(double shape, SampleRandom& random) {
   const double d = shape + 1 - 1.0 / 3;
   const double c = 1 / std::sqrt(9 * d);
@@ -50,7 +50,7 @@ double draw_weight(double alpha, SampleRandom& random) {
 
 struct MixupKeys {
   double alpha = 1;
-  std::optional<std::int64_t> classes;  // none: those that the data names
+  std::optional<std::int64_t> classes;  // none: as many as the data names
   std::string field;
   std::string target;
 };
@@ -97,7 +97,8 @@ class Mixup final : public BatchTransform {
           float32_expected(field.dtype));
   }
 
-  // One class a sample becomes the probabilities of all; numbers stay what they are.
+  // A target of one class for each sample becomes the probabilities of all classes; numbers stay
+  // numbers.
   Field mixed_target(Field target, std::int64_t classes) {
     classes_ = 0;
     if (target.dtype == DType::float32) return target;
@@ -111,7 +112,7 @@ class Mixup final : public BatchTransform {
     return {.name = std::move(target.name), .dtype = DType::float32, .shape = {classes}};
   }
 
-  // Probability 1 for each sample's class.
+  // Writes probability 1 for each sample's class.
   void write_certain(std::span<const std::int64_t> classes, std::vector<float>& out) const {
     for (std::size_t i = 0; i < classes.size(); ++i) {
       if (classes[i] < 0 || classes[i] >= classes_) {
@@ -122,7 +123,7 @@ class Mixup final : public BatchTransform {
     }
   }
 
-  // Each sample with the one before it; the first with the last.
+  // Mixes each sample with the one before it, and the first with the last.
   static void mix(std::span<const float> in, std::span<float> out, std::int64_t samples,
                   double weight) {
     const auto own = static_cast<float>(weight);

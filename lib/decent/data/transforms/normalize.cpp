@@ -21,7 +21,7 @@ class Normalize final : public FieldTransform {
       if (!std::isfinite(mean)) wrong("mean: expected numbers that are finite");
     }
     for (std::size_t i = 0; i < its.std.size(); ++i) {
-      // As float32, which it divides by.
+      // Checked as float32, because that is the divisor.
       if (!(std_[i] > 0) || !std::isfinite(std_[i])) wrong("std: expected numbers above zero");
     }
     if (mean_.empty() || std_.empty()) wrong("mean and std: expected at least one number each");

@@ -11,16 +11,17 @@ namespace decent {
 
 struct Normalization {
   std::string field = "x";
-  /// One value for all, or one for each place of the field's first dimension: channels of images,
+  /// One value for all, or one for each index of the field's first dimension: channels of images,
   /// columns of tables.
   std::vector<double> mean;
   std::vector<double> std;  // > 0
 };
 
-/// Of the values of the transform's keys. Throws UserError where mean or std is not given.
+/// Takes the values of the transform's keys. Throws UserError if mean or std is missing.
 Normalization normalization_of(const Options& options);
 
-/// Throws UserError for no values, a std that is not above zero, and numbers that are not finite.
+/// Throws UserError if there are no values, if a std is not above zero, and for numbers that are
+/// not finite.
 std::unique_ptr<SampleTransform> make_normalize(Normalization normalization);
 
 }  // namespace decent

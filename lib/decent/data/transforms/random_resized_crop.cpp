@@ -22,7 +22,7 @@ Bounds bounds_of(const Options& options, const std::string& key) {
   return {values[0], values[1]};
 }
 
-// The largest part of the image that has the proportions of `size`, its middle, resized.
+// The largest part in the middle of the image with the proportions of `size`, resized.
 class MiddleResized final : public FieldTransform {
  public:
   MiddleResized(std::string field, ImageSize size)

@@ -9,14 +9,14 @@
 namespace decent {
 namespace {
 
-// The inputs that an output is made of, and their shares.
+// The inputs of an output, and their shares.
 struct Taps {
   std::size_t first = 0;
   std::span<const float> weights;
 };
 
-// Of all outputs along one side. As PyTorch has it: a triangle whose half width is one input, or
-// one output where those are larger.
+// The taps of all outputs along one side. As in PyTorch, they form a triangle whose half width is
+// one input, or one output if outputs are larger.
 class Side {
  public:
   Side(std::int64_t in, std::int64_t out) {
@@ -54,11 +54,11 @@ class Side {
   std::vector<std::size_t> firsts_, ends_;
 };
 
-// So many rows of the output are made at a time, side by side: loops over them are vector
-// instructions whatever the number of channels.
+// The number of output rows that are computed at a time, side by side, so that loops over them
+// vectorise whatever the number of channels.
 constexpr std::size_t kRows = 8;
 
-// One row of the output's height, of the input's width.
+// Computes one row of the output's height, which still has the input's width.
 template <class T>
 void mix_rows(const T* first_row, std::int64_t stride, std::span<const float> weights,
               std::size_t length, float* __restrict out) {
@@ -80,14 +80,15 @@ void mix_rows(const T* first_row, std::int64_t stride, std::span<const float> we
   for (std::size_t i = 0; i < length; ++i) out[i] += last * static_cast<float>(row[i]);
 }
 
-// rows[r * length + i] to out[i * kRows + r].
+// Copies rows[r * length + i] to out[i * kRows + r].
 void side_by_side(const float* __restrict rows, std::size_t length, float* __restrict out) {
   for (std::size_t i = 0; i < length; ++i) {
     for (std::size_t r = 0; r < kRows; ++r) out[i * kRows + r] = rows[r * length + i];
   }
 }
 
-// The columns of kRows rows: `in` has them side by side, `step` values to a pixel.
+// Mixes the columns of kRows rows. `in` has the rows side by side, with `step` values for each
+// pixel.
 void mix_columns(const float* in, std::size_t step, const Side& taps, float scale,
                  float* __restrict out) {
   for (std::size_t i = 0; i < taps.size(); ++i) {
@@ -103,7 +104,7 @@ void mix_columns(const float* in, std::size_t step, const Side& taps, float scal
   }
 }
 
-// Planes of `step` channels that lie between one another in rows of `in`, from `out` on.
+// Writes the planes of `step` channels, which are interleaved in the rows of `in`, from `out` on.
 template <class T>
 void resample_plane(const T* in, std::int64_t row_stride, std::size_t step, const Side& rows,
                     const Side& columns, std::size_t in_width, float scale, float* out) {

@@ -1,6 +1,6 @@
 #pragma once
-// The random numbers of one transform of one sample: a function of where it stands, so that they do
-// not depend on how many threads there are or on what was drawn before.
+// The random numbers of one transform of one sample. They depend only on its place, not on the
+// number of threads or on earlier draws.
 
 #include <cassert>
 #include <cstdint>
@@ -10,11 +10,12 @@
 
 namespace decent {
 
-/// The stream of (seed, epoch, sample, transform). The numbers are part of what users rely on: the
-/// same on every machine and in every version of the program.
+/// The stream of (seed, epoch, sample, transform). Users rely on the numbers, which are the same on
+/// every machine and in every version of the program.
 class SampleRandom {
  public:
-  /// `sample` is the sample's number in the data set, `transform` the transform's in the list.
+  /// `sample` is the sample's number in the data set, `transform` the transform's number in the
+  /// list.
   SampleRandom(std::uint64_t seed, std::uint64_t epoch, std::uint64_t sample,
                std::uint64_t transform)
       : key_(splitmix64(splitmix64(splitmix64(splitmix64(0, seed), epoch), sample), transform)) {}
@@ -31,7 +32,7 @@ class SampleRandom {
   std::int64_t integer(std::int64_t n) {
     assert(n >= 1);
     const auto range = static_cast<std::uint64_t>(n);
-    // Above the last multiple of n, numbers would come once more often than the others.
+    // Numbers above the last multiple of `range` would make some results more likely.
     constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
     const std::uint64_t end = kMost - kMost % range;
     std::uint64_t drawn = bits();

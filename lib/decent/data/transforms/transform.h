@@ -1,7 +1,7 @@
 #pragma once
-// What is done to a sample between its source and the batch: resized, cropped, flipped; and to a
-// whole batch: mixed. A row per transform, as formats have theirs; a program may register its own.
-// Without torch.
+// Changes of a sample between its source and the batch, such as resizing, cropping and flipping,
+// and changes of a whole batch, such as mixing. Each transform has a row in a table, as formats do,
+// and a program may register its own. No torch.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,62 +18,64 @@
 
 namespace decent {
 
-/// Changes samples. fields() is called once and before apply(), which any threads call at once.
+/// Changes samples. fields() is called once, before apply(), which several threads may call at the
+/// same time.
 class SampleTransform {
  public:
   virtual ~SampleTransform() = default;
 
-  /// What fields `before` become: their extents and types. Remembers which of them it changes.
-  /// Throws UserError where they are nothing for this transform.
+  /// The extents and types of the fields `before` after this transform, which remembers the ones
+  /// that it changes. Throws UserError for fields that it cannot take.
   virtual std::vector<Field> fields(std::vector<Field> before) = 0;
   /// Changes `sample`, an array for each field. Throws UserError for a sample that does not fit,
-  /// e.g. an image smaller than what is cut out of it.
+  /// e.g. an image smaller than the crop.
   virtual void apply(std::vector<HostArray>& sample, SampleRandom& random) const = 0;
   /// Whether it draws random numbers, which evaluation does not.
   virtual bool random() const { return false; }
-  /// Of a random one, what takes its place in evaluation: one that gives the same extents. Null
-  /// where it is just left out.
+  /// For a random transform, its replacement in evaluation, which gives the same extents. Null if
+  /// it is just left out.
   virtual std::unique_ptr<SampleTransform> in_evaluation() const { return nullptr; }
 };
 
-/// Changes the batches of training: what takes several samples at once. Evaluation does without.
+/// Changes the batches of training, for changes that need several samples at once. Evaluation
+/// leaves it out.
 class BatchTransform {
  public:
   virtual ~BatchTransform() = default;
 
-  /// What fields `before` become, as of SampleTransform. `classes` are those that the source
-  /// names; 0 where it names none.
+  /// The fields after this transform, as in SampleTransform. `classes` is the number of classes
+  /// that the source names, 0 if it names none.
   virtual std::vector<Field> fields(std::vector<Field> before, std::int64_t classes) = 0;
-  /// Whether it changes the field of that number.
+  /// Whether it changes the field with that number.
   virtual bool changes(std::size_t field) const = 0;
-  /// Writes a field that it changes, of a whole batch of so many samples, row-major from `before`
-  /// to `after`, which do not overlap. `random` is at the same place for all fields of a batch.
-  /// Throws UserError for values that are nothing for it.
+  /// Reads a field that it changes, for a whole batch of `samples` samples, from `before` and
+  /// writes it to `after`; both are row-major and do not overlap. `random` is in the same state for
+  /// all fields of a batch. Throws UserError for values that it cannot take.
   virtual void apply(std::size_t field, std::int64_t samples, std::span<const std::byte> before,
                      std::span<std::byte> after, SampleRandom random) const = 0;
 };
 
 /// A row of the table: a transform of samples or of batches.
 struct Transform {
-  std::string name;     // as a list of transforms in a recipe has it
+  std::string name;     // as in a recipe's list of transforms
   std::string meaning;  // for the reference: a sentence
-  /// The first is the one that `{name: value}` gives where the value is no mapping.
+  /// The first key is the one that `{name: value}` sets if the value is no mapping.
   std::vector<OptionKey> keys;
-  /// Throws UserError for values that do not go together. Empty in a row for batches.
+  /// Throws UserError for values that contradict one another. Empty in a row for batches.
   std::function<std::unique_ptr<SampleTransform>(const Options& options)> make = {};
   /// The same in a row for batches.
   std::function<std::unique_ptr<BatchTransform>(const Options& options)> make_for_batches = {};
 };
 
-/// Makes a transform known by its name, for this process. Throws UserError for an empty name, one
-/// that is taken, and a transform that makes nothing or both kinds. Any thread.
+/// Makes a transform available under its name, in this process. Throws UserError for an empty name,
+/// a name that is taken, and a transform that makes nothing or both kinds. Any thread.
 void register_transform(Transform transform);
 
 /// The transform of that name. Throws UserError for an unknown one, listing all. Any thread.
 Transform transform_row(std::string_view name);
 
-/// All that transform_row knows: those that come with the library, then those that were registered.
-/// Any thread.
+/// All transforms that transform_row knows: first those of the library, then those that were
+/// registered. Any thread.
 std::vector<Transform> transform_rows();
 
 }  // namespace decent

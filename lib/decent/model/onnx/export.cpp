@@ -33,7 +33,7 @@ at::ScalarType type_in_file(onnx::ElementType type) {
   }
 }
 
-// A weight that is finite in training and not in the file would be lost without a word.
+// Otherwise a weight that is finite in training but not in the file's type would be lost silently.
 at::Tensor rounded(const std::string& name, const at::Tensor& weight, onnx::ElementType type) {
   const at::Tensor result = weight.detach().to(at::kCPU).to(type_in_file(type));
   const bool lost = at::isfinite(weight.detach().to(at::kCPU)).sum().item<std::int64_t>() !=
@@ -50,8 +50,8 @@ TensorsByName tensors_of(const Model& model) {
   return tensors;
 }
 
-// What is imported is a copy of the file's graph, in which functions are inlined; what is written
-// is the file. Where the file has its elements tells which tensor is which.
+// The imported graph is a copy of the file's graph with inlined functions, but the original file is
+// written. The place of a tensor's elements in the file identifies it in both.
 TensorsByPlace tensors_by_place(const onnx::Model& file) {
   TensorsByPlace tensors;
   onnx::for_each_tensor(file, [&](const onnx::Tensor& tensor) {
@@ -67,10 +67,10 @@ onnx::NewElements new_elements(const onnx::Tensor& tensor, const std::string& na
   return {&tensor, {bytes.begin(), bytes.end()}};
 }
 
-/// A tensor of the file and what the module has of it.
+/// A tensor of the file and its counterpart in the module.
 struct KeptTensor {
   const onnx::Tensor& tensor;
-  const onnx::Node* identity;  // that gives it a name of its own; null: the initializer itself
+  const onnx::Node* identity;  // that renames it; null: the initializer itself
   const std::string& name;
   at::Tensor weight;
 };
@@ -114,7 +114,7 @@ void export_onnx(const OnnxImport& import, const Model& model, const std::filesy
       add_own_initializer(kept, changes);
     } else if (!kept.tensor.fields.empty()) {  // it has elements
       const auto own = in_file.find(kept.tensor.fields.front().begin);
-      const bool is_list = own == in_file.end();  // of floats, which is no tensor in the file
+      const bool is_list = own == in_file.end();  // floats, which are no tensor in the file
       changes.elements.push_back(
           new_elements(is_list ? kept.tensor : *own->second, kept.name, kept.weight));
     }

@@ -10,13 +10,13 @@
 namespace decent {
 
 /// Writes the original file with the parameters and running statistics of `model`, which was made
-/// by `import`, in the types of the file; see onnx/write.h. Throws UserError where a weight is
-/// beyond what its type in the file can hold; WriteError.
+/// by `import`, in the types of the file; see onnx/write.h. Throws UserError if a weight is beyond
+/// the range of its type in the file; WriteError.
 void export_onnx(const OnnxImport& import, const Model& model, const std::filesystem::path& path,
                  const FileExtras& extras);
 
-/// Puts what the file's element types make of the weights (float16, bfloat16) into the model, which
-/// then computes what the written file holds.
+/// Rounds the model's weights to the file's element types (float16, bfloat16), so that the model
+/// computes the same as the written file.
 void round_to_file_types(const OnnxImport& import, Model& model);
 
 }  // namespace decent

@@ -24,8 +24,8 @@ bool trains_halves(const onnx::Classification& classification) {
                      });
 }
 
-// The name of the output that the recipe gives by name or index, or of the only one;
-// select_output finds wrong ones.
+// The name of the output that the recipe chooses by name or index, or of the only output;
+// select_output reports wrong choices.
 std::optional<std::string> output_name(const onnx::Graph& graph,
                                        const std::optional<std::string>& choice) {
   const std::vector<onnx::ValueInfo>& outputs = graph.outputs;
@@ -39,14 +39,14 @@ std::optional<std::string> output_name(const onnx::Graph& graph,
   return std::nullopt;
 }
 
-// Probabilities at the graph's end, where the loss makes some itself.
+// Probabilities at the graph's end, if the loss computes probabilities itself.
 std::optional<onnx::ProbabilityEnd> unwanted_probabilities(onnx::Graph& graph,
                                                            const std::optional<std::string>& output,
                                                            LossActivation activation) {
   if (!output || activation == LossActivation::none) return std::nullopt;
   std::optional<onnx::ProbabilityEnd> end = onnx::find_probabilities(graph, *output);
   if (end && end->is_sigmoid && activation == LossActivation::softmax) return std::nullopt;
-  // The softmax of logits is another thing than the sigmoid of the same.
+  // A softmax cannot be replaced by the sigmoid of the same logits.
   if (end && !end->is_sigmoid && activation == LossActivation::sigmoid) end->logits.clear();
   return end;
 }

@@ -16,21 +16,21 @@
 
 namespace decent {
 
-/// What an import made of a file.
+/// The result of importing a file.
 struct OnnxImport {
-  std::shared_ptr<const onnx::Model> file;  // as it is
+  std::shared_ptr<const onnx::Model> file;  // unchanged
   std::shared_ptr<const onnx::Model>
       model;  // functions inlined, constants hoisted, patterns replaced; what the rest refers to
-  std::map<std::string, std::size_t> patterns;  // recognised in `model`, with how often
+  std::map<std::string, std::size_t> patterns;  // recognised in `model`, with their numbers
   std::vector<onnx::RandomMask> masks;          // of `file`
-  /// ImportOptions::output as the name that the file gives it; null where there is none such.
+  /// ImportOptions::output as the file's name for it; null if the file has no such output.
   std::optional<std::string> output;
   /// Outputs that are left out of the module, and why.
   std::vector<std::pair<std::string, std::string>> left_out;
-  /// Where the output is probabilities that the loss makes itself: where they come from.
+  /// If the output is probabilities that the loss computes itself: where they come from.
   std::optional<onnx::ProbabilityEnd> probabilities;
   onnx::Classification classification;
-  onnx::Translation translation;  // without its tensors, of which the module has its own
+  onnx::Translation translation;  // without its tensors, because the module has copies
   torch::jit::Module module;
 };
 

@@ -7,11 +7,11 @@
 
 namespace decent {
 
-/// Compiles the source, with parameters and buffers of its own. Throws c10::Error where the source
-/// is wrong, which is a bug of the translation.
+/// Compiles the source into a module with parameters and buffers of its own. Throws c10::Error if
+/// the source is wrong, which is a bug of the translation.
 torch::jit::Module make_module(const onnx::ModuleSource& source);
 
-/// onnx::Evaluate with LibTorch. Throws onnx::Unsupported with LibTorch's reason.
+/// An onnx::Evaluate that uses LibTorch. Throws onnx::Unsupported with LibTorch's reason.
 std::vector<onnx::Tensor> evaluate_module(const onnx::ModuleSource& source);
 
 /// A tensor with memory of its own. Throws UserError for types that PyTorch lacks.

@@ -18,8 +18,8 @@
 namespace decent {
 namespace {
 
-// "a, b and 3 more": tensors that the import leaves as they are and that may be weights, the
-// largest first; "" where there is none.
+// "a, b and 3 more": tensors that may be weights but that the import freezes, the largest first; ""
+// if there are none.
 std::string frozen_names(const onnx::Classification& classification) {
   constexpr std::size_t kMaxNamed = 3;
   std::vector<const onnx::Classified*> frozen;
@@ -38,7 +38,7 @@ std::optional<LayoutMismatch> from_onnx(std::optional<onnx::LayoutMismatch> mism
   return LayoutMismatch{std::move(mismatch->text), std::move(mismatch->way_out)};
 }
 
-// What to do where a shape says that the file was exported for another number of samples.
+// Advice if a shape shows that the file was exported for another number of samples.
 std::string advice_for(const onnx::ValueInfo& value, std::int64_t samples,
                        const onnx::ExportAdvice& advice) {
   const std::int64_t fixed = value.shape->front().value.value_or(0);
@@ -158,8 +158,8 @@ std::string OnnxOrigin::batch_advice(std::int64_t samples) const {
     if (!input.shape || input.shape->empty()) continue;
     if (std::string text = advice_for(input, samples, advice); !text.empty()) return text;
   }
-  // An input may be free while nodes still reshape to the batch of the export. An output of one
-  // dimension may be a loss.
+  // An input's batch may be free although nodes still reshape to the batch of the export, so
+  // outputs are checked, too. An output of one dimension may be a loss.
   for (const onnx::ValueInfo& output : import_.model->graph.outputs) {
     if (!output.shape || output.shape->size() < 2 || output.name != import_.output) continue;
     return advice_for(output, samples, advice);
@@ -184,7 +184,8 @@ std::optional<ProbabilityOutput> OnnxOrigin::probabilities() const {
                            .has_logits = import_.translation.module.may_give_logits};
 }
 
-// The only output has no name in the module, and an index may be another one there.
+// If the module has only one output, it has no name there; and an index in the file may differ from
+// the one in the module.
 std::optional<std::string> output_in_module(const OnnxImport& import,
                                             const std::optional<std::string>& choice) {
   if (!import.output) return choice;

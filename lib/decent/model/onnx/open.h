@@ -9,11 +9,11 @@
 
 namespace decent {
 
-/// Imports the file, see import_onnx; a model that was made of it is written back into it. Throws
+/// Imports the file, see import_onnx. The resulting model is written back as this file. Throws
 /// UserError.
 OpenedModel open_onnx(const std::filesystem::path& path, const ImportOptions& options);
 
-/// FileExtras::data of a file; empty where it has none or cannot be read.
+/// FileExtras::data of a file; empty if it has none or cannot be read.
 std::string data_in_onnx(const std::filesystem::path& path);
 
 }  // namespace decent

@@ -12,7 +12,7 @@
 namespace decent {
 namespace {
 
-// Where a tensor of the archive is now.
+// The present tensor for each tensor of the archive.
 std::map<const pt2::Payload*, at::Tensor> tensors_of(const Pt2Import& import, const Model& model) {
   std::map<std::string, at::Tensor> by_name;
   for (const auto& [name, tensor] : model.state()) by_name.emplace(name, tensor);
@@ -22,7 +22,8 @@ std::map<const pt2::Payload*, at::Tensor> tensors_of(const Pt2Import& import, co
   return tensors;
 }
 
-// Of a program for both modes. An archive with a program for each has the one for inference.
+// Adds the program for inference if the archive has one program for both modes. An archive with a
+// program for each mode already has it.
 void add_inference_form(const Pt2Import& import, std::map<std::string, std::string>& records) {
   if (import.programs.are_two()) return;
   const pt2::ExportedProgram& program = *import.programs.train;

@@ -10,7 +10,7 @@
 namespace decent {
 
 /// Writes the original archive with the parameters and buffers of `model`, which was made by
-/// `import`: in each of its programs. Throws UserError; WriteError.
+/// `import`, in each of its programs. Throws UserError; WriteError.
 void export_pt2(const Pt2Import& import, const Model& model, const std::filesystem::path& path,
                 const FileExtras& extras);
 

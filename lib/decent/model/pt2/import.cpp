@@ -13,7 +13,7 @@
 namespace decent {
 namespace {
 
-// One program, whatever its name, or one for each mode.
+// The one program of the archive, whatever its name, or its programs for each mode.
 pt2::Programs programs_of(const pt2::Archive& archive) {
   const pt2::ExportedProgram* train = archive.find("train");
   const pt2::ExportedProgram* eval = archive.find("eval");

@@ -10,7 +10,7 @@
 
 namespace decent {
 
-/// What an import made of a file.
+/// The result of importing a file.
 struct Pt2Import {
   pt2::Archive archive;
   pt2::Programs programs;  // of the archive

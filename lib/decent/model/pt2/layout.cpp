@@ -16,7 +16,7 @@ constexpr onnx::ExportAdvice kAdvice = {
         "export it with batch_first=True, or with x.transpose(0, 1) at the start and "
         "the end of forward"};
 
-// As ONNX declares an input, with which the comparison is made.
+// The input in ONNX's form, which the comparison takes.
 onnx::ValueInfo declared(const std::string& name, const pt2::TensorMeta& meta) {
   onnx::ValueInfo value;
   value.name = name;

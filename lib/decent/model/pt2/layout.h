@@ -1,5 +1,5 @@
 #pragma once
-// What a .pt2 file says of the shapes of its inputs, against batches of the data.
+// Compares the shapes that a .pt2 file declares for its inputs with batches of the data.
 
 #include <cstdint>
 #include <optional>
@@ -10,11 +10,11 @@
 
 namespace decent {
 
-/// See ModelOrigin::input_mismatch. `name`: of the input in the program.
+/// See ModelOrigin::input_mismatch. `name` is the input's name in the program.
 std::optional<LayoutMismatch> pt2_input_mismatch(const pt2::ExportedProgram& program,
                                                  const std::string& name, const FedInput& input);
 
-/// How many samples a batch must have, where an input's first dimension is fixed.
+/// How many samples a batch must have, if an input's first dimension is fixed.
 std::optional<std::int64_t> pt2_fixed_batch(const pt2::ExportedProgram& program);
 
 /// See ModelOrigin::batch_advice.

@@ -13,7 +13,8 @@
 namespace decent {
 namespace {
 
-// Tensors that are one view of one record, as tied weights are, become one.
+// Creates the tensors. Those that are the same view of the same record, such as tied weights,
+// become one.
 class TensorsOfArchive {
  public:
   at::Tensor get(const pt2::Payload& payload) {
@@ -29,8 +30,8 @@ class TensorsOfArchive {
   std::map<View, at::Tensor> made_;
 };
 
-// From the tensor's first element to its last. The rest of the record may be large, and belong to
-// thousands of other tensors, as parameters that are views of one flat storage do.
+// The bytes from the tensor's first element to its last. The rest of the record may be large and
+// belong to thousands of other tensors if parameters are views of one flat storage.
 std::span<const std::byte> used_part(const pt2::Payload& payload) {
   const pt2::StorageRange range = payload.range();
   const std::uint64_t element = pt2::size_of(payload.dtype);
@@ -97,7 +98,7 @@ at::Tensor to_torch(const pt2::Payload& payload) {
   const std::span<const std::byte> used = used_part(payload);
   at::Tensor bytes =
       at::empty({static_cast<std::int64_t>(used.size())}, at::TensorOptions(at::kByte));
-  // A copy, as an archive from elsewhere may have the elements at odd addresses.
+  // Copies, because another program's archive may have the elements at unaligned addresses.
   if (!used.empty()) std::memcpy(bytes.mutable_data_ptr(), used.data(), used.size());
   const at::Tensor tensor = bytes.view(*type).as_strided(payload.sizes, payload.strides, 0);
   return tensor.is_non_overlapping_and_dense() && tensor.nbytes() == bytes.nbytes()

@@ -25,7 +25,7 @@ class Pt2Origin final : public ModelOrigin {
     return pt2::training_notes({import_.archive, import_.programs, import_.translation},
                                /*losses_are_known=*/!lost_.empty());
   }
-  // The report names those that stay as they were exported.
+  // The report names the operators that keep the mode of the export.
   bool fixes_modes_on_purpose() const override { return true; }
   std::string random_in_evaluation() const override {
     return pt2::random_in_evaluation(import_.translation);

@@ -8,7 +8,7 @@
 
 namespace decent {
 
-/// Reads, translates and compiles; a model that was made of a file is written back into it. Throws
+/// Reads, translates and compiles. The resulting model is written back as this file. Throws
 /// UserError.
 OpenedModel open_pt2(const std::filesystem::path& path, const ImportOptions& options);
 

@@ -14,7 +14,7 @@ bool is_a(const c10::Argument& argument, c10::TypeKind kind) {
   return type->expectRef<c10::OptionalType>().getElementType()->kind() == kind;
 }
 
-// "Tensor(a!)[]" says it of what is in the list.
+// "Tensor(a!)[]" means the elements of the list.
 bool is_written(const c10::AliasInfo& info) {
   const auto& inside = info.containedTypes();
   return info.isWrite() || std::any_of(inside.begin(), inside.end(),
@@ -30,7 +30,7 @@ void add_sets(const c10::AliasInfo& info, std::unordered_set<c10::Symbol>& sets)
   for (const c10::AliasInfo& each : info.containedTypes()) add_sets(each, sets);
 }
 
-// Whether a result that is declared so may be the memory of an argument that is declared so.
+// Whether, by these declarations, the result may share the argument's memory.
 bool share_memory(const c10::Argument& result, const c10::Argument& argument) {
   if (result.alias_info() == nullptr || argument.alias_info() == nullptr) return false;
   std::unordered_set<c10::Symbol> own;

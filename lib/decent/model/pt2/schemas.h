@@ -1,5 +1,5 @@
 #pragma once
-// PyTorch's declarations of its operators, by LibTorch's registry.
+// PyTorch's declarations of its operators, from LibTorch's registry.
 
 #include <map>
 #include <memory>
@@ -14,7 +14,7 @@ class RegisteredSchemas final : public pt2::OperatorSchemas {
   const pt2::OperatorSchema* find(const pt2::Target& target) const override;
 
  private:
-  // Each operator once; null where LibTorch has none.
+  // Each operator that was looked up; null if LibTorch does not have it.
   mutable std::map<std::string, std::unique_ptr<const pt2::OperatorSchema>> known_;
 };
 

@@ -8,8 +8,9 @@
 
 namespace decent {
 
-/// Every parameter and buffer under its state_dict name (tied ones under each of theirs),
-/// row-major; FileExtras::data in the metadata. The file is whole or absent; throws WriteError.
+/// Writes every parameter and buffer under its state_dict name (tied ones under each of their
+/// names), row-major, and FileExtras::data in the metadata. The file is whole or absent; throws
+/// WriteError.
 void save_safetensors(const Model& model, const std::filesystem::path& path,
                       const FileExtras& extras = {});
 

@@ -27,7 +27,7 @@ void let_literals_follow(const torch::jit::Module& module) {
       std::shared_ptr<torch::jit::Graph> graph = method.graph();
       torch::jit::DepthFirstGraphNodeIterator nodes(graph);
       while (Node* node = nodes.next()) {
-        if (pins_a_literal(node)) node->removeInput(1);  // which leaves aten::to.dtype(self, ..)
+        if (pins_a_literal(node)) node->removeInput(1);  // leaves aten::to.dtype(self, ..)
       }
     }
   }

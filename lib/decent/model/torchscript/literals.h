@@ -6,8 +6,8 @@
 namespace decent {
 
 /// torch.jit.trace records torch.tensor([1., 2.]) as a constant and aten::to(constant, "cpu", ..),
-/// with the device that it was traced on. Here such a constant loses the wish for a device, so that
-/// it stays where the model is moved. Call it before forward runs.
+/// with the device that it was traced on. This removes the device from such calls, so that the
+/// constant stays on the model's device. Must be called before forward runs.
 void let_literals_follow(const torch::jit::Module& module);
 
 }  // namespace decent

@@ -36,7 +36,7 @@ bool has(const std::vector<std::string>& records, const std::string& name) {
   return std::find(records.begin(), records.end(), name) != records.end();
 }
 
-// By itself or in a checkpoint, as model.weights takes it.
+// Whether the file is a state_dict, by itself or in a checkpoint, that model.weights would take.
 bool holds_state_dict(std::span<const std::byte> bytes) {
   try {
     const TorchFile file = read_torch_file(bytes, "");

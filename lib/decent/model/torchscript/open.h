@@ -13,7 +13,7 @@ namespace decent {
 /// for files of other kinds and for a module that was frozen for inference.
 OpenedModel open_torchscript(const std::filesystem::path& path, const ImportOptions& options);
 
-/// Throws UserError where there is no file that can be read.
+/// Throws UserError if there is no readable file.
 void check_is_file(const std::filesystem::path& path);
 
 /// Throws UserError: "model 'x' `what`", and how to export a model from Python.

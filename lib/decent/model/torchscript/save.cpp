@@ -11,8 +11,8 @@
 namespace decent {
 namespace {
 
-// While it lives, every parameter has a storage of exactly its own size: TorchScript writes whole
-// storages, and a parameter in training is a view of a bucket. And every tensor is on the CPU, so
+// While it lives, every parameter has a storage of exactly its own size, because TorchScript writes
+// whole storages, and a parameter in training is a view of a bucket. Every tensor is on the CPU, so
 // that a machine without a GPU can load the file.
 class CompactStorage {
  public:
@@ -63,7 +63,7 @@ class EvalMode {
   std::vector<std::pair<torch::jit::Module, bool>> modes_;
 };
 
-// With code of its own, which the module would share with a copy.
+// A copy with code of its own, because a plain copy shares its code with the module.
 torch::jit::Module with_scaling(const torch::jit::Module& module, const FileScaling& scaling) {
   std::stringstream file;
   torch::jit::ExportModule(module, file);
@@ -82,7 +82,7 @@ void save_torchscript(Model& model, const std::filesystem::path& path, const Fil
   torch::jit::ExtraFilesMap files;
   if (!extras.data.empty()) files[kDataInFile] = extras.data;
   AtomicFile file(path);
-  // A writer of our own: LibTorch's throws where the disk is full, from a destructor.
+  // A writer of our own, because LibTorch's throws from a destructor if the disk is full.
   const auto write = [&file](const void* data, std::size_t size) {
     file.write({static_cast<const char*>(data), size});
     return size;

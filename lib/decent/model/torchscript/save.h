@@ -1,5 +1,5 @@
 #pragma once
-// Writing a trained model that runs without this program.
+// Writing a trained model so that it runs without this program.
 
 #include <filesystem>
 
@@ -8,9 +8,9 @@
 
 namespace decent {
 
-/// A TorchScript file in eval mode that torch.jit.load reads, each tensor with storage of its own
-/// size, and FileExtras. The model is in the same mode and state as before, without the scalings
-/// that the file has. The file is whole or absent; throws WriteError.
+/// Writes a TorchScript file in eval mode for torch.jit.load, each tensor with storage of its own
+/// size, and FileExtras. The model keeps its mode and state, and does not get the file's scalings.
+/// The file is whole or absent; throws WriteError.
 void save_torchscript(Model& model, const std::filesystem::path& path,
                       const FileExtras& extras = {});
 

@@ -1,6 +1,6 @@
 #pragma once
-// Files with weights that a model starts from (model.weights), of any format; files of models are
-// in model/formats.h. No torch.
+// Files with weights from which a model starts (model.weights), of any format; model/formats.h has
+// the files of models. No torch.
 
 #include <filesystem>
 #include <span>
@@ -17,12 +17,12 @@ struct WeightsFile {
   StoredTensors tensors;
 };
 
-/// Reads what the end of the file's name says: .safetensors, or a file of torch.save or
-/// torch.jit.save. Nothing of the file is run, whatever it holds. Throws UserError naming the file.
+/// Reads a .safetensors file, or a file of torch.save or torch.jit.save, as the ending of its name
+/// says. No code in the file is run, whatever it holds. Throws UserError naming the file.
 WeightsFile read_weights(const std::filesystem::path& path);
 
-/// The weights in the bytes of a file of torch.save (a state_dict, see read_state_dict) or
-/// torch.jit.save, which outlive the result. Throws UserError naming the file `name`.
+/// The weights in a file of torch.save (a state_dict, see read_state_dict) or torch.jit.save.
+/// `bytes` must outlive the result. Throws UserError naming the file `name`.
 StoredTensors read_torch_weights(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace decent

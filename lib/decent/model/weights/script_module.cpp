@@ -16,11 +16,11 @@ namespace {
 using pickle::Ref;
 
 constexpr int kMaxDepth = 200;                     // of modules inside one another
-constexpr std::size_t kMaxAttributes = 1'000'000;  // one that has several names counts as several
+constexpr std::size_t kMaxAttributes = 1'000'000;  // each name of an attribute counts
 constexpr std::size_t kMaxDeclared = 1'000'000;    // classes, parameters and buffers in the code
 constexpr std::uint64_t kMaxCode = 64 << 20;       // bytes of code that are read
 
-// What the text of a class says of it.
+// What the code of a class declares.
 struct ScriptClass {
   bool is_module = false;
   bool sets_its_state = false;
@@ -34,7 +34,7 @@ bool cut_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-// ["weight", "bias", ], not more than are left.
+// Reads ["weight", "bias", ], at most `left` names.
 void read_names(std::string_view list, std::set<std::string, std::less<>>& names,
                 std::size_t& left) {
   for (std::size_t begin = list.find('"'); begin != std::string_view::npos;) {
@@ -46,7 +46,7 @@ void read_names(std::string_view list, std::set<std::string, std::less<>>& names
   }
 }
 
-// A line in the body of a class, without its two spaces.
+// Reads a line in the body of a class, without its two spaces of indentation.
 void read_member(std::string_view line, ScriptClass& declared, std::size_t& left) {
   if (line.starts_with("def __setstate__(")) {
     declared.sets_its_state = true;
@@ -55,7 +55,7 @@ void read_member(std::string_view line, ScriptClass& declared, std::size_t& left
   }
 }
 
-// The printer of TorchScript writes one declaration a line. Ends where none are left.
+// TorchScript's printer writes one declaration per line. Stops if none are left.
 ScriptClasses read_classes(std::string_view code, std::size_t& left) {
   ScriptClasses classes;
   ScriptClass* current = nullptr;
@@ -73,7 +73,8 @@ ScriptClasses read_classes(std::string_view code, std::size_t& left) {
   return classes;
 }
 
-// One whose code is in the file: not a C++ class, such as the weights of quantized modules have.
+// Whether the code of a class is in the file, unlike that of C++ classes, such as those of
+// quantized modules' weights.
 bool is_script_class(const pickle::Global& global) {
   if (global.module.starts_with("__torch__.torch.classes")) return false;
   return global.module == "__torch__" || global.module.starts_with("__torch__.");

@@ -10,9 +10,9 @@ namespace decent {
 bool holds_script_module(const TorchFile& file);
 
 /// The parameters and buffers of the module and of those inside it, under their state_dict names;
-/// the code in the file, as text, tells which attributes those are. Buffers that are not persistent
-/// are among them: the file does not tell which those are. Throws UserError where a module makes
-/// its own state by code (__setstate__), which is not run, and for damaged files.
+/// the code in the file, read as text, tells which attributes these are. Buffers that are not
+/// persistent are included, because the file does not mark them. Throws UserError if a module
+/// creates its state by code (__setstate__), which is not run, and for damaged files.
 StoredTensors read_script_module(const TorchFile& file);
 
 }  // namespace decent

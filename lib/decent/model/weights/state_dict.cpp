@@ -15,17 +15,18 @@ using pickle::Entries;
 using pickle::Pickle;
 using pickle::Ref;
 
-// Where checkpoints of training programs have their state_dict; the first that is there counts.
+// The keys under which checkpoints of training programs have their state_dict; the first that
+// exists counts.
 constexpr std::array<std::string_view, 4> kPlaces = {"state_dict", "model", "module",
                                                      "model_state_dict"};
 
-// One that has several names counts as several.
+// A tensor with several names counts as several.
 constexpr std::size_t kMaxTensors = 1'000'000;
 
 const char* const kHowToSave =
     "From Python, save the weights alone: torch.save(model.state_dict(), \"weights.pt\")";
 
-// Python 2 gives OrderedDict a list of pairs.
+// Python 2 writes OrderedDict as a list of pairs.
 std::optional<Entries> entries_of_pairs(const Pickle& pickle, const pickle::Object& object) {
   const auto* arguments = pickle.get<pickle::Tuple>(object.arguments);
   if (arguments == nullptr || arguments->items.size() != 1) return std::nullopt;
@@ -59,7 +60,8 @@ std::optional<Ref> find(const Pickle& pickle, const Entries& entries, std::strin
   return found;
 }
 
-// What the places of kPlaces hold that is no state_dict, or that there is nothing there.
+// Throws UserError: says what is under the keys of kPlaces instead of a state_dict, or that nothing
+// is.
 [[noreturn]] void refuse(const TorchFile& file, const Entries& entries) {
   const Pickle& pickle = file.pickle;
   for (const std::string_view place : kPlaces) {
@@ -91,7 +93,7 @@ Entries find_state_dict(const TorchFile& file) {
     auto entries = value ? entries_of(pickle, *value) : std::nullopt;
     if (entries && count_tensors(pickle, *entries) > 0) return *entries;
   }
-  // Mostly tensors: what is none of them will be named.
+  // If most entries are tensors, later errors name the others.
   if (!root->empty() && 2 * count_tensors(pickle, *root) >= root->size()) return *root;
   refuse(file, *root);
 }
@@ -102,7 +104,7 @@ std::optional<Entries> entries_of(const Pickle& pickle, Ref ref) {
   if (const auto* dict = pickle.get<pickle::Dict>(ref)) return dict->entries;
   const auto* object = pickle.get<pickle::Object>(ref);
   if (object == nullptr) return std::nullopt;
-  if (!object->entries.empty()) return object->entries;  // of a class that is a dictionary
+  if (!object->entries.empty()) return object->entries;  // of a class derived from a dictionary
   if (!is_ordered_dict(pickle, *object)) return std::nullopt;
   const auto pairs = entries_of_pairs(pickle, *object);
   return pairs ? pairs : Entries{};

@@ -1,7 +1,7 @@
 #pragma once
-// accum_adam, accum_adamw: decent-dp's AccumAdam and AccumAdamW. Adam whose moments move once in
-// K = accum_iter updates, by the mean gradient of those, while every update steps with its own
-// gradient on top of them. At a parameter's s-th update
+// accum_adam, accum_adamw: decent-dp's AccumAdam and AccumAdamW. Adam whose moments change once in
+// K = accum_iter updates, by the mean gradient of these K, while every update steps with its own
+// gradient added to them. At a parameter's s-th update
 //
 //     accum_adamw: x <- x - lr wd x;    accum_adam: g <- g + wd x
 //     a <- a + g / K

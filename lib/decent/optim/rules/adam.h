@@ -40,7 +40,7 @@ struct Adam {
 
   template <typename T>
   struct Coefficients {
-    T keep, weight_decay;  // 1 - lr wd where that is decoupled; what is added to the gradient
+    T keep, weight_decay;  // 1 - lr wd if decay is decoupled; the decay of the gradient if not
     T beta1, one_minus_beta1, beta2, one_minus_beta2;
     T step;        // lr / (1 - beta1^s)
     T correction;  // 1 / sqrt(1 - beta2^s)

@@ -12,8 +12,8 @@
 
 namespace decent::rules {
 
-/// Calls visit(key in a recipe, the rule's own option, what the user gave) for each option that the
-/// rule has.
+/// Calls visit(key in a recipe, the rule's own option, the user's value) for each option of the
+/// rule.
 template <class Options, class Visit>
 void visit_options(Options& own, const UpdateOptions& given, const Visit& visit) {
   if constexpr (requires { own.momentum; }) visit("momentum", own.momentum, given.momentum);
@@ -42,8 +42,8 @@ void find_among(TypeList<Rules...>, std::string_view wanted, const Found& found)
   throw UserError("unknown update '" + std::string(wanted) + "'; valid: " + join(update_names()));
 }
 
-/// The same for the rule with that name in the list. Throws UserError, listing all names, if there
-/// is none.
+/// The same for the rule of that name in the list. Throws UserError, which lists all names, if
+/// there is none.
 template <class Found>
 void find(std::string_view wanted, const Found& found) {
   find_among(All(), wanted, found);

@@ -23,8 +23,8 @@ struct Lion {
   static constexpr bool kStepBoundedByLr = true;
 
   // x: 1 - lr wd, coefficient and product, makes 5 of its 3, the difference 6. m: coefficient,
-  // product, sum make 5 of g's 2, and so for what the sign is taken of: where that is less than
-  // its own error, the sign is either.
+  // product, sum make 5 of g's 2. The argument of the sign has 5, too; if it is smaller than its
+  // own error, the sign may be either.
   static constexpr int kRoundings = 6;
 
   static void check(const Options& options) {
@@ -52,8 +52,8 @@ struct Lion {
   static DECENT_ELEMENT void element(T& x, T g, T& m, const Coefficients<T>& c) {
     const T direction = c.beta1 * m + c.one_minus_beta1 * g;
     T sign = direction > 0 ? T(1) : direction < 0 ? T(-1) : T(0);
-    // Comparisons would hide NaN, and the sign of an infinity, which stays in m for ever, would be
-    // a number: both are told as by the other rules, by a weight that is NaN. Else this adds 0.
+    // Comparisons would hide NaN, and an infinity, which stays in m for ever, would have a finite
+    // sign. This makes the weight NaN in both cases, as the other rules do; otherwise it adds 0.
     sign += direction - direction;
     x = c.keep * x - c.lr * sign;
     m = c.beta2 * m + c.one_minus_beta2 * g;

@@ -21,7 +21,7 @@ struct RmsPropOptions {
 struct RmsProp {
   using Options = RmsPropOptions;
   static constexpr std::array kNames = {Name{.name = "rmsprop", .momentum = 0}};
-  // Both, whatever the momentum: a run may go on with another one.
+  // Both states exist whatever the momentum, because a resumed run may have another one.
   static constexpr std::array<std::string_view, 2> kStates = {"momentum_buffer", "square_avg"};
   static constexpr bool kStepBoundedByLr = false;
 

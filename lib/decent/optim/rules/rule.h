@@ -3,11 +3,10 @@
 // all.h. make_update(), the CPU's loops, the CUDA kernels and the program's list of optimizers are
 // generated from it. A rule has
 //
-//   Options              plain data with defaults; members named as in UpdateOptions are filled in
-//   check(options)       throws UserError for values out of range
-//   kNames               its names, each with its defaults
-//   kStates              names of its state arrays, as torch.optim has them; zero at the start
-//   kStepBoundedByLr     whether no gradient, however large, moves a weight by more than a few
+//   Options plain data with defaults; members named as in UpdateOptions are filled in
+//   check(options) throws UserError for values out of range kNames its names, each with its
+//   defaults kStates names of its state arrays, as in torch.optim; zero at the start
+//   kStepBoundedByLr whether no gradient, however large, moves a weight by more than a few
 //                        learning rates in one step (which a grid that follows the learning rate
 //                        relies on: modulo exchanges)
 //   Coefficients<T>      the numbers that one parameter's update multiplies with
@@ -24,12 +23,12 @@
 // terms, where n = kRoundings counts the roundings between an input (weight, received weight,
 // gradient, state) and the result, those of the coefficients included. At most 16. `x` arrives with
 // 3 (mixed: coefficient, product, sum), `g` with 2 (scaled: coefficient, product). The terms are
-// those of the result to first order in its inputs: of a sum those of both sides, of a product
-// those of each factor times the other one, of a quotient those of both relative to the quotient. A
-// square root halves what came before it. tests/unit/optim checks it.
+// those of the result to first order in its inputs: a sum has the terms of both sides, a product
+// the terms of each factor times the other factor, a quotient the terms of both relative to the
+// quotient. A square root halves the error of its argument. tests/unit/optim checks the bound.
 //
 // Elements are plain expressions of T that no compiler may contract (-ffp-contract=off,
-// --fmad=false): the same bits on every instruction set and on GPUs.
+// --fmad=false), and so give the same bits on every instruction set and on GPUs.
 
 #include <cmath>
 #include <concepts>

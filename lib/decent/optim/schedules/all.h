@@ -11,15 +11,15 @@ namespace decent::schedules {
 
 struct Row {
   std::string_view name;
-  /// The options that it takes besides lr, with the values that it would be made of. Where one is
-  /// missing that it needs, the value is null.
+  /// The options other than lr that it takes, with the values that it would use. A required option
+  /// that is missing has the value null.
   Options (*arguments)(const ScheduleOptions& options);
   /// Throws UserError for options that are missing or out of range.
   Schedule (*make)(const ScheduleOptions& options);
   bool follows_evaluations = false;
 };
 
-/// Throws UserError where `valid` is false: "schedule: <name> is <value>: it must be <range>".
+/// Throws UserError if `valid` is false: "schedule: <name> is <value>: it must be <range>".
 void check(bool valid, const char* name, std::int64_t value, const char* range);
 void check(bool valid, const char* name, double value, const char* range);
 

@@ -22,7 +22,7 @@ OptionValue value_or_null(const std::optional<T>& option) {
   return option ? OptionValue(*option) : kNull;
 }
 
-// torch takes any; at 0 there would be nothing to learn by.
+// torch takes any number, but at 0 nothing would be learned.
 void check_gamma(double gamma) { check(gamma > 0 && std::isfinite(gamma), "gamma", gamma, "> 0"); }
 
 Schedule make_step(const ScheduleOptions& o) {

@@ -11,7 +11,7 @@
 namespace decent::schedules {
 namespace {
 
-// From the end of the one before to its own end, in updates that may be fractions.
+// Reaches from the end of the previous phase to its own end, in updates that may be fractions.
 struct Phase {
   double end;
   double from, to;  // learning rates
