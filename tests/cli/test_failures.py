@@ -14,21 +14,7 @@ import pytest
 
 from ports import free_port
 from program import PROGRAM, environment, launcher_variables
-from started import CONFIG, TIMEOUT_S, Started
-
-# Beyond timeout_s: two cores, with other tests beside this one.
-GRACE_S = 2
-
-
-def check_names(text: str, rank: int) -> None:
-    """One message, which says who was lost, where, and what it was at."""
-    errors = [line for line in text.splitlines() if line.startswith("decent-train: error:")]
-    assert len(errors) == 1, text
-    host = os.uname().nodename
-    assert errors[0].startswith(f"decent-train: error: lost worker {rank} on '{host}': "), text
-    doing = ("starting|running|waiting for data|in forward|in backward|averaging|evaluating|adding up scores|writing metrics|"
-             "saving a checkpoint")
-    assert re.search(rf"It was last heard of [\d.]+ s ago, in step \d+, ({doing})", errors[0]), text
+from started import CONFIG, GRACE_S, TIMEOUT_S, Started, check_names
 
 
 def by(backend: str) -> tuple[str, ...]:
