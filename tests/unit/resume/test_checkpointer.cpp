@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "../comm/worlds.h"
-#include "../core/temporary_folder.h"
+#include "../support/temporary_folder.h"
+#include "../support/worlds.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 
