@@ -39,7 +39,7 @@ function(decent_module name)
   target_link_libraries(decent_${name} PUBLIC ${ARG_DEPENDS} PRIVATE $<BUILD_INTERFACE:decent_warnings>)
 endfunction()
 
-# SHARED_MEMORY <filter>: these tests run again with workers that share memory (tests/unit/comm/workers.h).
+# SHARED_MEMORY <filter>: these tests run again with workers that share memory (tests/unit/support/workers.h).
 function(decent_unit_test module)
   cmake_parse_arguments(ARG "TOGETHER" "SHARED_MEMORY" "SOURCES;DEPENDS" ${ARGN})
   add_executable(unit_${module} ${ARG_SOURCES})

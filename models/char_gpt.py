@@ -19,6 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from torchscript import export
+
 
 class Attention(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
@@ -94,8 +96,6 @@ def gpt_85m() -> GPT:
 
 
 def main() -> None:
-    from export import export
-
     parser = argparse.ArgumentParser(description="Exports a GPT of any size as TorchScript.")
     parser.add_argument("path", type=Path)
     for name, default, meaning in (("layers", 4, "blocks"), ("width", 128, "of the embedding"), ("heads", 4, "of attention"),

@@ -27,6 +27,7 @@ from digits import DigitsCNN, DigitsMLP
 from resnet import ResNet18, resnet18_small_images
 from seq2seq import pronunciation
 from table import table_mlp
+from torchscript import export
 
 FOLDER = Path(__file__).resolve().parent
 KEPT = {"digits_mlp": DigitsMLP, "digits_cnn": DigitsCNN, "char_gpt": char_gpt, "table_mlp": table_mlp,
@@ -38,23 +39,6 @@ EXAMPLES = {"digits_cnn": torch.zeros(2, 1, 8, 8), "char_gpt": torch.zeros(2, 12
             "gpt_11m": torch.zeros(2, 256, dtype=torch.int64), "gpt_85m": torch.zeros(2, 256, dtype=torch.int64),
             "resnet18": torch.zeros(2, 3, 64, 64)}
 KEPT_EXPORTS = ["digits_cnn.onnx", "digits_cnn.pt2"]
-
-
-def export(model: nn.Module, path: Path) -> None:
-    """Saves the scripted model, without debug records: they hold the paths of this machine's Python files."""
-    torch.jit.script(model.train()).save(str(path))
-    reader = torch._C.PyTorchFileReader(str(path))
-    names = reader.get_all_records()
-    version = next(n for n in ("version", ".data/version") if n in names)  # its place depends on its value
-    kept = [n for n in names if not n.endswith(".debug_pkl") and not n.startswith(".data/") and n != version]
-    records = {n: reader.get_record(n) for n in kept}
-    operators_version = int(reader.get_record(version))  # what the operators in the text mean
-    del reader
-    writer = torch._C.PyTorchFileWriter(str(path))
-    writer.set_min_version(operators_version)
-    for name, data in records.items():
-        writer.write_record(name, data, len(data))
-    writer.write_end_of_file()
 
 
 def export_onnx(model: nn.Module, x: torch.Tensor, path: Path) -> None:

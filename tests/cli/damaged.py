@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import xxhash
 
+from folders import snapshot
 from program import Ended, run_alone
 from runs import Run, assert_says, attempt, error_message, merged, recipe, train
-from test_output_folder import snapshot
 
 SHORT = recipe(train={"steps": 12}, eval={"every_steps": 4},
                checkpoint={"every_steps": 4, "every_epochs": None, "keep": 3})

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from program import ROOT, Ended, run_alone, run_workers
+from program import ROOT, Ended, run_alone, run_each, run_workers
 from tensors import differing, read_safetensors
 
 DIGITS = {split: {"format": "builtin", "name": "digits", "split": split} for split in ("train", "test")}
@@ -149,6 +149,17 @@ def refused(folder: Path, recipe: dict, *flags: object, code: int = 2, workers: 
     message = error_message(attempt(folder, recipe, *flags, workers=workers), code)
     left = {path.name for path in folder.iterdir()} - {"recipe.yaml"}
     assert not left, f"{message}\nleft behind: {left}"
+    return message
+
+
+def message_of_odd_worker(folder: Path, own: dict, odd: dict, workers: int = 3, rank: int = 1) -> str:
+    """The message where the worker `rank` has the recipe `odd`, the others have `own`."""
+    files = []
+    for i in range(workers):
+        files.append(folder / f"{i}.yaml")
+        files[-1].write_text(json.dumps({"name": "differ", "output": str(folder / "run"), **(odd if i == rank else own)}))
+    message = error_message(run_each([["--config", file] for file in files], cwd=folder))
+    assert not (folder / "run").exists()
     return message
 
 

@@ -1,4 +1,4 @@
-"""A run that goes on until something is done to it."""
+"""Runs that go on until something is done to them, and what their workers say then."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ import pytest
 
 from ports import free_port
 from program import PROGRAM, ROOT, TORCHRUN, environment, launcher_variables
+from runs import Run, write_recipe
 
 CONFIG = ROOT / "configs" / "digits.yaml"
 TIMEOUT_S = 5
+GRACE_S = 2  # beyond it: two cores, with other tests beside this one
 MASTER_ADDR = "127.0.0.1"
 SLOW = ("--set", "train.steps=1000000", "--set", f"parallel.timeout_s={TIMEOUT_S}", "--set", "log.every_steps=100")
 
@@ -95,3 +97,44 @@ class Started:
 
     def last_metrics_line(self) -> str:
         return (self.folder / "run" / "metrics.jsonl").read_text().splitlines()[-1]
+
+
+def check_names(text: str, rank: int) -> None:
+    """One message, which says who was lost, where, and what it was at."""
+    errors = [line for line in text.splitlines() if line.startswith("decent-train: error:")]
+    assert len(errors) == 1, text
+    host = os.uname().nodename
+    assert errors[0].startswith(f"decent-train: error: lost worker {rank} on '{host}': "), text
+    doing = ("starting|running|waiting for data|in forward|in backward|averaging|evaluating|adding up scores|writing metrics|"
+             "saving a checkpoint")
+    assert re.search(rf"It was last heard of [\d.]+ s ago, in step \d+, ({doing})", errors[0]), text
+
+
+def stop_on_the_way(folder: Path, recipe: dict, workers: int, local: int, rank: int) -> int:
+    """Starts the recipe, sends SIGTERM to one worker once it trains, and returns the step that it stopped after."""
+    config = write_recipe(folder, recipe)
+    port, metrics = free_port(), folder / "run" / "metrics.jsonl"
+    with (folder / "err").open("w+") as err:
+        processes = [subprocess.Popen([str(PROGRAM), "--config", str(config)], cwd=folder, stdin=subprocess.DEVNULL,
+                                      stdout=subprocess.DEVNULL, stderr=err,
+                                      env=environment(**launcher_variables(i, workers, port, local)))
+                     for i in range(workers)]
+        try:
+            deadline = time.monotonic() + 60
+            while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
+                time.sleep(0.002)
+            os.kill(processes[rank].pid, signal.SIGTERM)
+            codes = [p.wait(60) for p in processes]
+        finally:
+            for process in processes:
+                process.kill()
+                process.wait()
+        said = (folder / "err").read_text()
+    assert codes == [75] * workers, said
+    run = Run(folder / "run", [])
+    step = run.metrics[-1]["step"]
+    assert run.metrics[-1] == {**run.metrics[-1], "kind": "end", "status": "stopped"}
+    assert said == (f"decent-train: stopped after step {step} by SIGTERM to worker {rank}. Saved "
+                    f"'{run.checkpoint(step)}'; go on with --resume auto\n")
+    assert run.checkpoint(step).is_dir()
+    return step

@@ -11,8 +11,8 @@ import pytest
 
 from damaged import (AT_ONCE, FILES, MANIFEST, REPLICA, Damage, assert_refused, attempt_alone, contents, copy,
                      copy_of, damages, resume, passed_over, set_aside, short, undisturbed, with_fields)
+from folders import snapshot
 from runs import Run, assert_same_run, assert_says, error_message
-from test_output_folder import snapshot
 
 
 @FILES

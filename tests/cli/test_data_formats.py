@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from idx_files import idx
 from program import ROOT
 from runs import Run, assert_same_weights, assert_says, recipe, refused, train
 from tensors import write_safetensors
@@ -17,10 +18,6 @@ CHAR_GPT = ROOT / "models" / "char_gpt.pt"
 STEPS = 20
 LENGTH = 16
 TEXT = (ROOT / "README.md").read_bytes()[:4000]
-
-
-def idx(array: np.ndarray) -> bytes:
-    return struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape) + array.tobytes()
 
 
 def images() -> tuple[np.ndarray, np.ndarray]:

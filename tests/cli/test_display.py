@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from folders import snapshot
 from ports import free_port
 from program import PROGRAM, environment, launcher_variables, run_alone
 from runs import assert_says, attempt, error_message, recipe, train
-from test_output_folder import snapshot
 
 
 # ---- TensorBoard ----------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ import xxhash
 
 from damaged import (ALLOW, LONG, MANIFEST, OFFER, REPLICA, assert_refused, attempt_alone, contents, copy, copy_of,
                      fields_of, resume, passed_over, relist, sealed, set_aside, short, undisturbed, with_fields)
+from folders import snapshot
 from runs import Run, assert_same_run, assert_says, attempt, error_message, recipe, train
 from tensors import differing, read_safetensors, write_safetensors
-from test_output_folder import snapshot
 
 
 # ---- files that are missing ----------------------------------------------------------------------------------------

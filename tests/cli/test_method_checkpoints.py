@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import hosts
+from host_runs import check_well, run_on
 from methods import ALL, FP16, by, files_of, mean, part
 from program import Ended, run_workers
 from runs import DIGITS_MLP, Run, assert_says, error_message, merged, train
 from tensors import differing, read_safetensors, same_bits
-from test_checkpoints_on_two_hosts import check_well, run_on
 
 REASON = hosts.why_not()
 on_two_hosts = pytest.mark.skipif(REASON is not None, reason=str(REASON))

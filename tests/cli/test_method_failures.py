@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hanging import HANGS_IN_STEP, STALL_S, WORKERS, make_recipe
 from methods import ALL, by
 from program import Ended
 from runs import DIGITS, DIGITS_MLP, assert_says, attempt, train
-from started import TIMEOUT_S, Started
+from started import GRACE_S, TIMEOUT_S, Started, check_names
 from tensors import write_safetensors
-from test_failures import GRACE_S, check_names
-from test_stalls import HANGS_IN_STEP, STALL_S, WORKERS, make_recipe
 
 VICTIMS = [(method, victim, torchrun, backend) for method in ("all_reduce", "none") for victim in (0, 1, 2)
            for torchrun in (False, True) for backend in ("auto", "gloo")]

@@ -11,8 +11,8 @@ import pytest
 
 from methods import ALL, STILL, WAYS, by, distances, files_of, mean, part
 from runs import Run, assert_same_run, merged, train
+from started import stop_on_the_way
 from tensors import differing, read_safetensors, same_bits
-from test_resume import stop_on_the_way
 
 # Keeps what an optimizer remembers: a step changes it by 1e-9 of itself and of the gradient or its square. Adam's second state
 # is about 1e-2 of that square after 10 steps, and a gradient may be a few times as large as those before.

@@ -14,11 +14,10 @@ import pytest
 from methods import ALL, WAYS, by, distances, files_of
 from program import run_alone
 from runs import (DIGITS_CNN, DIGITS_MLP, NO_EVALUATION, assert_same_run, assert_same_weights, assert_says, attempt, merged,
-                  refused, train, write_recipe)
+                  message_of_odd_worker, refused, train, write_recipe)
 from shared import train_gloo, train_shared
 from tensors import differing, same_bits, write_safetensors
-from test_trace import SLACK_US, Timeline, end
-from test_workers_that_differ import differing as message_of_odd_worker
+from timeline import SLACK_US, Timeline, end
 
 METHODS = ("gossip", "all_reduce", "none")
 UNIT = 2.0**-24  # the relative error of one rounding to float32

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import xxhash
 
+from folders import snapshot
 from runs import DIGITS, Run, assert_same_run, assert_same_weights, assert_says, attempt, error_message, merged, recipe, train
 from tensors import write_safetensors
-from test_output_folder import snapshot
 
 SETTINGS = recipe(train={"steps": 12}, eval={"every_steps": 4}, checkpoint={"every_steps": 4, "keep": 9})
 OTHER = merged(SETTINGS, {"seed": 7})

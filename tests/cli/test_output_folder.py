@@ -8,15 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from folders import snapshot
 from program import PROGRAM, run_alone
 from runs import assert_says, attempt, error_message, merged, recipe, train
 
 # ---- folders that hold something -----------------------------------------------------------------------------------
-
-def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    return {str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-            for path in sorted(folder.rglob("*"))}
-
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_folder_that_holds_a_run(workers: int, tmp_path: Path) -> None:

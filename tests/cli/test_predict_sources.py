@@ -12,10 +12,10 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from idx_files import idx
 from predictions import FORMATS, metadata_of, outputs_of, predict, predicted
 from runs import assert_says, error_message, merged, recipe, refused, train
 from tensors import same_bits, write_safetensors
-from test_data_formats import idx
 
 COLUMNS = ["a", "b", "c"]
 NAMES = ["bird, small", 'cat "Tom"', "dog"]

@@ -5,19 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from damaged import MANIFEST, fields_of, with_fields
-from ports import free_port
-from program import PROGRAM, environment, launcher_variables
 from runs import (DIGITS_CNN, DIGITS_MLP, OPTIMIZERS, Run, assert_same_run, assert_same_weights, attempt, error_message, merged,
-                  recipe, train, write_recipe)
+                  recipe, train)
+from started import stop_on_the_way
 from tensors import read_safetensors
 
 CUSTOM = {"phases": [[{"ranks": [0, 1, 2], "weight": 0.5}, {"ranks": [3], "weight": 1.0}],
@@ -45,36 +41,6 @@ def of(optimizer: str, topology: object, **changes: object) -> dict:
                   parallel={"topology": topology, "bucket_mb": 0.02, "gamma": 0.9}, eval={"every_steps": 40},
                   data={"batch_size": 4})
     return merged(base, changes)
-
-
-def stop_on_the_way(folder: Path, recipe: dict, workers: int, local: int, rank: int) -> int:
-    """Starts the recipe, sends SIGTERM to one worker once it trains, and returns the step that it stopped after."""
-    config = write_recipe(folder, recipe)
-    port, metrics = free_port(), folder / "run" / "metrics.jsonl"
-    with (folder / "err").open("w+") as err:
-        processes = [subprocess.Popen([str(PROGRAM), "--config", str(config)], cwd=folder, stdin=subprocess.DEVNULL,
-                                      stdout=subprocess.DEVNULL, stderr=err,
-                                      env=environment(**launcher_variables(i, workers, port, local)))
-                     for i in range(workers)]
-        try:
-            deadline = time.monotonic() + 60
-            while not (metrics.exists() and metrics.stat().st_size) and time.monotonic() < deadline:
-                time.sleep(0.002)
-            os.kill(processes[rank].pid, signal.SIGTERM)
-            codes = [p.wait(60) for p in processes]
-        finally:
-            for process in processes:
-                process.kill()
-                process.wait()
-        said = (folder / "err").read_text()
-    assert codes == [75] * workers, said
-    run = Run(folder / "run", [])
-    step = run.metrics[-1]["step"]
-    assert run.metrics[-1] == {**run.metrics[-1], "kind": "end", "status": "stopped"}
-    assert said == (f"decent-train: stopped after step {step} by SIGTERM to worker {rank}. Saved "
-                    f"'{run.checkpoint(step)}'; go on with --resume auto\n")
-    assert run.checkpoint(step).is_dir()
-    return step
 
 
 @EVERY_TOPOLOGY

@@ -18,13 +18,12 @@ import pytest
 from exchange_cases import Case
 from runs import DIGITS_CNN, NO_CHECKPOINTS, Run, assert_same_run, merged, recipe, write_recipe
 from shared import GLOO, BY, holders_of, shared_memory_of, told_device, train_gloo, wide_model
-from started import Started
-from test_failures import check_names
+from started import Started, check_names
 from tensors import differing, read_safetensors
 
 ROUNDS = int(os.environ.get("DECENT_KILL_ROUNDS", "1"))  # for each test
 TIMEOUT_S = 3
-GRACE_S = 2  # beyond it, as in test_failures.py
+GRACE_S = 2  # beyond it, as in started.py
 WORKERS = 4
 # Every way that weights go, one after the other: sent, added up, rounded, as codes; and averages all the time.
 CASES = [Case(WORKERS, "complete"), Case(WORKERS, "ring", "modulo2", 3), Case(WORKERS, "uneven-groups", "bf16"),

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from digits_runs import check_all_well, check_completed
 from ports import free_port
 from program import PROGRAM, ROOT, environment, launcher_variables, run_commands, run_torchrun
 from runs import DIGITS_MLP, assert_same_run, assert_says, error_message, merged, recipe, train, write_recipe
 from supervised import ENDLESS, SETTINGS, Supervised, run_supervised, train_supervised, variables_of
-from test_launch import check_all_well, check_completed
 
 DIGITS = ROOT / "configs" / "digits.yaml"
 SHORT = recipe(train={"steps": 12}, checkpoint={"every_steps": 6}, parallel={"topology": "ring"})

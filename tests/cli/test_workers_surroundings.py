@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from digits_runs import check_all_well
 from ports import free_port
 from program import PROGRAM, run_commands
 from runs import DIGITS_MLP, Run, assert_same_run, assert_says, error_message, merged, recipe, train, write_recipe
 from supervised import ENDLESS, SETTINGS, Supervised, surroundings, train_supervised
-from test_launch import check_all_well
 
 SHORT = recipe(train={"steps": 12}, checkpoint={"every_steps": 6}, parallel={"topology": "ring"})
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]

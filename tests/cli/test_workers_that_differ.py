@@ -12,20 +12,8 @@ import torch
 
 from ports import free_port
 from program import PROGRAM, environment, launcher_variables, run_commands, run_each
-from runs import DIGITS, DIGITS_CNN, assert_says, error_message, merged, recipe
+from runs import DIGITS, DIGITS_CNN, assert_says, error_message, merged, message_of_odd_worker, recipe
 from tensors import write_safetensors
-
-
-def differing(folder: Path, own: dict, odd: dict, workers: int = 3, rank: int = 1) -> str:
-    """The message where the worker `rank` has the recipe `odd`, the others have `own`."""
-    files = []
-    for i in range(workers):
-        files.append(folder / f"{i}.yaml")
-        files[-1].write_text(json.dumps({"name": "differ", "output": str(folder / "run"), **(odd if i == rank else own)}))
-    message = error_message(run_each([["--config", file] for file in files], cwd=folder))
-    assert not (folder / "run").exists()
-    return message
-
 
 KEYS = {
     "seed": 1, "data.batch_size": 16, "data.shuffle": False, "train.steps": 13, "optimizer.lr": 0.002,
@@ -38,19 +26,19 @@ KEYS = {
 def test_recipe_key(key: str, tmp_path: Path) -> None:
     section, _, name = key.rpartition(".")
     change = {section: {name: KEYS[key]}} if section else {name: KEYS[key]}
-    message = differing(tmp_path, recipe(), merged(recipe(), change))
+    message = message_of_odd_worker(tmp_path, recipe(), merged(recipe(), change))
     assert_says(message, "rank 1 would not train what the other workers train", f"\n  {key} is ", "on rank 0 ")
 
 
 @pytest.mark.parametrize("rank", [0, 2])
 def test_the_odd_one_is_named(rank: int, tmp_path: Path) -> None:
     """Also where it is rank 0."""
-    message = differing(tmp_path, recipe(), recipe(optimizer={"lr": 0.01}), rank=rank)
+    message = message_of_odd_worker(tmp_path, recipe(), recipe(optimizer={"lr": 0.01}), rank=rank)
     assert_says(message, f"rank {rank} would not train", f"optimizer.lr is 0.01, on rank {1 if rank == 0 else 0} 0.001")
 
 
 def test_topology(tmp_path: Path) -> None:
-    message = differing(tmp_path, recipe(), recipe(parallel={"topology": "ring"}))
+    message = message_of_odd_worker(tmp_path, recipe(), recipe(parallel={"topology": "ring"}))
     assert_says(message, "rank 1", "parallel.topology is ring, on rank 0 complete")
 
 
@@ -64,12 +52,12 @@ def test_what_the_data_teaches(tmp_path: Path) -> None:
     torch.jit.script(torch.nn.Linear(1, 1)).save(str(tmp_path / "net.pt"))
     own = recipe(tmp_path / "net.pt", model={"loss": "mse"},
                  data={"train": {"format": "csv", "path": str(files["common"]), "missing": "mean"}, "eval": None})
-    message = differing(tmp_path, own, merged(own, {"data": {"train": {**own["data"]["train"], "path": str(files["other"])}}}))
+    message = message_of_odd_worker(tmp_path, own, merged(own, {"data": {"train": {**own["data"]["train"], "path": str(files["other"])}}}))
     assert_says(message, "rank 1 would not train", "what data.train teaches: means is ")
 
 
 def test_model_structure(tmp_path: Path, model) -> None:
-    message = differing(tmp_path, recipe(), recipe(DIGITS_CNN))
+    message = message_of_odd_worker(tmp_path, recipe(), recipe(DIGITS_CNN))
     assert_says(message, "rank 1", "parameter ", "more")
     assert len(message.splitlines()) <= 5
 
@@ -92,7 +80,7 @@ def test_model_code(tmp_path: Path) -> None:
         files[name] = tmp_path / f"{name}.pt"
         torch.jit.script(net).save(str(files[name]))
     for odd in ("scaled", "squared"):
-        message = differing(tmp_path, recipe(files["common"]), recipe(files[odd]))
+        message = message_of_odd_worker(tmp_path, recipe(files["common"]), recipe(files[odd]))
         assert_says(message, "rank 1", "the code of the model is ")
 
 
@@ -105,7 +93,7 @@ def test_data_of_the_same_shape(key: str, tmp_path: Path) -> None:
     write_safetensors(tmp_path / "odd.safetensors", arrays)
     common, odd = [recipe(data={key: {"format": "safetensors", "path": str(tmp_path / f"{name}.safetensors")}})
                    for name in ("common", "odd")]
-    assert_says(differing(tmp_path, common, odd), "rank 1", f"the content of data.{key} is ", "on rank 0 ")
+    assert_says(message_of_odd_worker(tmp_path, common, odd), "rank 1", f"the content of data.{key} is ", "on rank 0 ")
 
 
 def test_data(tmp_path: Path) -> None:
@@ -119,7 +107,7 @@ def test_data(tmp_path: Path) -> None:
     for odd, texts in {"short": ["the number of samples of data.train is 90, on rank 0 100"],
                        "narrow": ["the fields of data.train is", "y int32[]", "y int64[]"]}.items():
         other = merged(own, {"data": {"train": {"format": "safetensors", "path": str(tmp_path / f"{odd}.safetensors")}}})
-        assert_says(differing(tmp_path, own, other), "rank 1", *texts)
+        assert_says(message_of_odd_worker(tmp_path, own, other), "rank 1", *texts)
 
 
 def test_what_may_differ(tmp_path: Path) -> None:

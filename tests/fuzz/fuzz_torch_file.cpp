@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "../unit/core/zip_bytes.h"
+#include "../unit/support/zip_bytes.h"
 #include "decent/core/error.h"
 #include "decent/model/weights/formats.h"
 

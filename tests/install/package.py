@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -66,3 +68,28 @@ def build_examples(names: list[str], folder: Path, package: Package) -> dict[str
     outputs = [process.communicate()[0] for process in running]
     assert [process.returncode for process in running] == [0] * len(names), "\n".join(outputs)
     return {name: build / name for name, build in builds.items()}
+
+
+PROJECT = """
+cmake_minimum_required(VERSION 3.25)
+project(flags LANGUAGES CXX)
+find_package(decent CONFIG REQUIRED)
+add_library(flags OBJECT flags.cpp)
+target_link_libraries(flags PRIVATE decent::decent)
+"""
+
+
+def flags_of(package: Package, folder: Path) -> list[str]:
+    """The compiler and the package's flags; the package's own headers not as the system's, so that it warns of them."""
+    folder.mkdir()
+    (folder / "CMakeLists.txt").write_text(PROJECT)
+    (folder / "flags.cpp").touch()
+    configured = configure(folder, package, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
+    assert configured.code == 0, configured.output
+    command = shlex.split(json.loads((configured.build / "compile_commands.json").read_text())[0]["command"])
+    command = [part for part in command if not part.endswith("ccache")]
+    command = command[:command.index("-o")]
+    own = command.index(str(package.prefix / "include"))
+    assert command[own - 1] == "-isystem"
+    command[own - 1] = "-I"
+    return command

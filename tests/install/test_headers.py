@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from package import Package, configure
+from package import Package, flags_of
 from program import ROOT
 
 # These compile where LibTorch's headers are not even to be found.
@@ -17,31 +15,6 @@ TORCH_FREE = re.compile(r"decent/(core|topology|optim)/.*"
                         r"|decent/comm/(control|launch|socket)\.h"
                         r"|decent/data/(digits|formats|npz_source|safetensors_source|sampler|shards|source)\.h"
                         r"|decent/data/transforms/\w+\.h")
-
-PROJECT = """
-cmake_minimum_required(VERSION 3.25)
-project(flags LANGUAGES CXX)
-find_package(decent CONFIG REQUIRED)
-add_library(flags OBJECT flags.cpp)
-target_link_libraries(flags PRIVATE decent::decent)
-"""
-
-
-def flags_of(package: Package, folder: Path) -> list[str]:
-    """The compiler and the package's flags; the package's own headers not as the system's, so that it warns of them."""
-    folder.mkdir()
-    (folder / "CMakeLists.txt").write_text(PROJECT)
-    (folder / "flags.cpp").touch()
-    configured = configure(folder, package, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON")
-    assert configured.code == 0, configured.output
-    command = shlex.split(json.loads((configured.build / "compile_commands.json").read_text())[0]["command"])
-    command = [part for part in command if not part.endswith("ccache")]
-    command = command[:command.index("-o")]
-    own = command.index(str(package.prefix / "include"))
-    assert command[own - 1] == "-isystem"
-    command[own - 1] = "-I"
-    return command
-
 
 def without_torch(command: list[str]) -> list[str]:
     kept = list(command)

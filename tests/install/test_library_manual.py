@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from package import Package
+from package import Package, flags_of
 from program import ROOT
-from test_headers import flags_of
 
 MANUAL = (ROOT / "docs" / "library.md").read_text()
 BLOCKS = re.findall(r"^(<!-- [^\n]* -->\n)?```\w+\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)

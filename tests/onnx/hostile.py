@@ -37,6 +37,11 @@ class Outcome:
             assert self.message.isprintable()
 
 
+def write(path: Path, made: ModelProto | bytes) -> Path:
+    path.write_bytes(made if isinstance(made, bytes) else made.SerializeToString())
+    return path
+
+
 def read_files(paths: list[Path]) -> list[Outcome]:
     """Reads them one after the other. A crash fails here, with the file that it came at."""
     outcomes: list[Outcome] = []

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from hostile import MOST_SECONDS, chain, model, tensor, value
+from costly import COSTLY, WITHIN_BOUNDS, deep_graphs
+from hostile import MOST_SECONDS, chain, model, tensor, value, write
 from program import ROOT, run_alone
 from runs import assert_says, error_message, recipe, write_recipe
 from tensors import write_safetensors
-from test_hostile_files import COSTLY, WITHIN_BOUNDS, deep_graphs, write
 
 MANY = 50_000
 WEIGHT = tensor("w", [[1, 2], [3, 4]])

@@ -19,7 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "../unit/comm/workers.h"
+#include "../unit/support/workers.h"
 #include "decent/core/membership.h"
 #include "decent/parallel/decentralized_parameters.h"
 #include "decent/parallel/device_kernels.h"

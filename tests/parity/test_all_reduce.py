@@ -14,9 +14,8 @@ import all_reduce
 import launch
 from all_reduce import loss_at
 from cases import CASES, Case
-from compare import compare_losses, way_apart
+from compare import check_that_training_moved, compare_losses, compare_tensors, tensors_of, way_apart
 from reference import Batches, load_model, trained
-from test_parity import check_that_training_moved, compare_tensors, tensors_of
 
 # Rounding in another order takes a weight over the border between two numbers of float16 now and then (a difference of 1e-7 of
 # each of a thousand weights, against a distance of 2^-11: less than one of them a step), and training makes more of it. So two

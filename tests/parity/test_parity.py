@@ -5,33 +5,18 @@ hyperparameters must give the same loss at every step and the same averaged mode
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
 
 import numpy as np
 import pytest
 
 import launch
 from cases import CASES, Case
-from compare import LOSS_TOLERANCE, TENSOR_TOLERANCE, compare_losses, compare_tensor
+from compare import LOSS_TOLERANCE, check_that_training_moved, compare_losses, compare_tensors, tensors_of
 
 
 def names() -> list[str]:
     """Those of low precision are in test_all_reduce.py."""
     return [name for name, case in CASES.items() if not case.scaler and case.comm_dtype == "fp32"]
-
-
-def compare_tensors(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray], tolerance: float = TENSOR_TOLERANCE) -> None:
-    """ours: state_dict name -> averaged tensor; theirs: a result, see reference.result."""
-    expected = {}
-    for kind, start in (("param/", "start/"), ("buffer/", "start_buffer/")):
-        for key in theirs:
-            if key.startswith(kind):
-                name = key.removeprefix(kind)
-                expected[name] = (theirs[key], theirs[start + name])
-    # Integer buffers (batch norm's counters) are not averaged and are not compared here.
-    assert {n for n, t in ours.items() if t.dtype.kind == "f"} == set(expected)
-    for name, (theirs_tensor, start) in expected.items():
-        compare_tensor(name, ours[name], theirs_tensor, start, tolerance)
 
 
 def compare_norms(case: Case, ours: np.ndarray, theirs: dict[str, np.ndarray]) -> None:
@@ -40,24 +25,6 @@ def compare_norms(case: Case, ours: np.ndarray, theirs: dict[str, np.ndarray]) -
     if "norms" in theirs and case.clip:
         np.testing.assert_allclose(ours, theirs["norms"], rtol=LOSS_TOLERANCE)
         assert (ours < case.clip).any() and (ours > case.clip).any(), "the case clips always, or never"
-
-
-def tensors_of(result: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {key.split("/", 1)[1]: t for key, t in result.items() if key.startswith(("param/", "buffer/"))}
-
-
-def stays(case: Case, name: str) -> bool:
-    return any(fnmatch.fnmatchcase(name, glob) for glob in (*case.freeze, *(case.unused or ())))
-
-
-def check_that_training_moved(case: Case, result: dict[str, np.ndarray]) -> None:
-    """Without this, two programs that do nothing would agree."""
-    losses = result["losses"]
-    assert np.nanmean(losses[-4:]) < 0.9 * np.nanmean(losses[:4])  # NaN: a step that float16 leaves out
-    for key in result:
-        if key.startswith("param/"):
-            moved = np.linalg.norm(result[key] - result[key.replace("param/", "start/")])
-            assert (moved == 0) == stays(case, key.removeprefix("param/")), key
 
 
 @pytest.mark.parametrize("name", names())

@@ -26,8 +26,8 @@ from torch.export.pt2_archive._package import package_pt2
 from exported import example, program_of, settings
 from networks import (BiLstm, Bert, Cnn, Fields, Gpt, StochasticDepth, drop_as_torchvision, drop_as_transformers,
                       drop_in_place, images, next_words, vectors, words)
+from observed import OBSERVED
 from program import run_alone
-from test_operators_that_write import MODELS as OBSERVED
 from runs import Run, assert_says, train, write_recipe
 
 READER = Path(__file__).with_name("read_export.py")

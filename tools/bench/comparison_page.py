@@ -2,47 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from statistics import mean
-
 import page
-from comparison import DDP, LINKS, METHODS, STEPS, TARGET, Method, next_length, seconds
-from losses import Losses, Trained
+from comparison import DDP, LINKS, STEPS, TARGET, next_length
+from comparison_rows import Row, rows
+from losses import Losses
 from programs import ROOT
 from tables import number, table, two_digits
-from timings import Timing, Timings
+from timings import Timings
 
 PLACE = "compare"
 DRAWN = {200: "compare_200.png", 50: "compare_50.png"}  # by link: pictures of docs/, of as many workers as come first
 GOALS = {200: 6, 50: 15}  # by link: times DDP's time to the target, at least
 ALONE_GOAL = 0.95  # of all_reduce's step over DDP's on one machine
-
-
-@dataclass(frozen=True)
-class Row:
-    """All that is known of a method with a number of workers."""
-
-    method: Method
-    workers: int
-    trained: Trained | None
-    timings: dict[int | None, Timing]  # by link
-    rounds: dict[int | None, int]  # by link: those that all methods have, as the machine's speed differs between rounds
-
-    def ms(self, mbit: int | None) -> float | None:
-        """Of a step."""
-        measured = self.timings[mbit].ms[: self.rounds[mbit]]
-        return mean(measured) if measured else None
-
-    def seconds(self, mbit: int | None) -> float | None:
-        """To the target."""
-        return seconds(self.trained.length if self.trained else None, self.ms(mbit))
-
-
-def rows(losses: Losses, timings: Timings, workers: int) -> list[Row]:
-    measured = {m.name: {mbit: timings.timing(m, workers, mbit) for mbit in LINKS} for m in METHODS.values()}
-    shared = {mbit: min((len(of[mbit].ms) for of in measured.values() if of[mbit].ms), default=0) for mbit in LINKS}
-    made = [Row(m, workers, losses.trained(m, workers), measured[m.name], shared) for m in METHODS.values()]
-    return [row for row in made if row.trained or any(t.ms for t in row.timings.values())]
 
 
 def _link(mbit: int | None) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 try:
     import matplotlib
@@ -12,9 +11,7 @@ except ModuleNotFoundError:
     sys.exit("pictures need matplotlib: .venv/bin/pip install -r tools/bench/requirements.txt")
 
 from comparison import DECENT_DP, METHODS
-
-if TYPE_CHECKING:
-    from comparison_page import Row
+from comparison_rows import Row
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "../core/temporary_folder.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "manifests.h"

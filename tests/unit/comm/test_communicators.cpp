@@ -9,7 +9,7 @@
 
 #include <atomic>
 
-#include "workers.h"
+#include "../support/workers.h"
 
 namespace decent {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "../support/child_process.h"
 #include "../support/idle_communicator.h"
+#include "../support/workers.h"
 #include "decent/comm/c10d_variables.h"
 #include "decent/comm/device_choice.h"
 #include "decent/comm/world.h"
 #include "decent/core/cuda_library.h"
 #include "decent/core/error.h"
-#include "workers.h"
 
 namespace decent {
 namespace {

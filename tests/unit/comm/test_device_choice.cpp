@@ -5,9 +5,9 @@
 
 #include <vector>
 
+#include "../support/launches.h"
 #include "decent/comm/cuda.h"
 #include "decent/core/error.h"
-#include "launches.h"
 
 namespace decent {
 namespace {

@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "../support/idle_communicator.h"
+#include "../support/launches.h"
+#include "../support/workers.h"
+#include "../support/worlds.h"
 #include "decent/comm/bounded.h"
-#include "launches.h"
-#include "workers.h"
-#include "worlds.h"
 
 namespace decent {
 namespace {

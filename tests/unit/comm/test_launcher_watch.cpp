@@ -5,7 +5,7 @@
 #include <fstream>
 #include <string>
 
-#include "../core/temporary_folder.h"
+#include "../support/temporary_folder.h"
 
 namespace decent {
 namespace {

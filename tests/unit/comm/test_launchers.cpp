@@ -4,7 +4,7 @@
 #include <fstream>
 #include <map>
 
-#include "../core/temporary_folder.h"
+#include "../support/temporary_folder.h"
 #include "decent/comm/launch.h"
 #include "decent/core/error.h"
 

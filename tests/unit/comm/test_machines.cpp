@@ -9,8 +9,8 @@
 
 #include <thread>
 
+#include "../support/workers.h"
 #include "decent/comm/by_place.h"
-#include "workers.h"
 
 namespace decent {
 namespace {

@@ -10,8 +10,8 @@
 
 #include <string>
 
+#include "../support/workers.h"
 #include "fake_device.h"
-#include "workers.h"
 
 namespace decent {
 namespace {

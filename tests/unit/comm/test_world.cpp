@@ -5,10 +5,10 @@
 #include <thread>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "../support/launches.h"
+#include "../support/workers.h"
+#include "../support/worlds.h"
 #include "decent/comm/gather.h"
-#include "launches.h"
-#include "workers.h"
-#include "worlds.h"
 
 namespace decent {
 namespace {

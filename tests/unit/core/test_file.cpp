@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "../support/temporary_folder.h"
 #include "decent/core/error.h"
-#include "temporary_folder.h"
 
 namespace decent {
 namespace {

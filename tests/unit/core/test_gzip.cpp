@@ -5,9 +5,9 @@
 
 #include <numeric>
 
+#include "../support/gzip_bytes.h"
 #include "../support/refusal.h"
-#include "gzip_bytes.h"
-#include "safetensors_bytes.h"
+#include "../support/safetensors_bytes.h"
 
 namespace decent {
 namespace {

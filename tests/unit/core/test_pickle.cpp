@@ -7,8 +7,8 @@
 
 #include <limits>
 
+#include "../support/safetensors_bytes.h"
 #include "decent/core/error.h"
-#include "safetensors_bytes.h"
 
 namespace decent::pickle {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <random>
 
+#include "../support/safetensors_bytes.h"
 #include "decent/core/error.h"
 #include "decent/core/safetensors.h"
-#include "safetensors_bytes.h"
 
 namespace decent {
 namespace {

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../support/safetensors_bytes.h"
 #include "decent/core/error.h"
 #include "decent/core/safetensors.h"
-#include "safetensors_bytes.h"
 
 namespace decent {
 namespace {

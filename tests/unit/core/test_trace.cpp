@@ -9,9 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "../support/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "temporary_folder.h"
 
 namespace decent {
 namespace {

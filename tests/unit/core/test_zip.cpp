@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "../support/refusal.h"
+#include "../support/safetensors_bytes.h"
+#include "../support/zip_bytes.h"
 #include "decent/core/error.h"
 #include "decent/core/zip_edit.h"
-#include "safetensors_bytes.h"
-#include "zip_bytes.h"
 
 namespace decent {
 namespace {

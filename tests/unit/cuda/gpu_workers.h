@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "../comm/launches.h"
 #include "../support/child_process.h"
+#include "../support/launches.h"
 #include "decent/comm/world.h"
 
 namespace decent::testing {

@@ -8,7 +8,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "../optim/bucket_problem.h"
+#include "../support/bucket_problem.h"
 #include "decent/optim/bucket_kernels.h"
 #include "decent/optim/gradient_norm.h"
 #include "decent/optim/mix.h"

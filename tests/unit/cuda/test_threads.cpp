@@ -13,8 +13,8 @@
 #include <set>
 #include <thread>
 
-#include "../comm/workers.h"
 #include "../support/child_process.h"
+#include "../support/workers.h"
 #include "decent/comm/cuda.h"
 #include "decent/core/cuda_library.h"
 #include "decent/data/device_batch.h"

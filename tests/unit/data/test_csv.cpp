@@ -6,9 +6,9 @@
 #include <cstring>
 #include <numeric>
 
-#include "../core/gzip_bytes.h"
-#include "../core/temporary_folder.h"
+#include "../support/gzip_bytes.h"
 #include "../support/refusal.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/file.h"
 #include "decent/data/csv/csv_source.h"
 #include "decent/data/formats.h"

@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-#include "../core/temporary_folder.h"
 #include "../support/refusal.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/file.h"
 
 namespace decent {

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "../core/temporary_folder.h"
 #include "../support/refusal.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/file.h"
 #include "decent/data/formats.h"
 #include "decent/data/images/decode.h"

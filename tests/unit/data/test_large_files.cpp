@@ -9,10 +9,10 @@
 #include <fstream>
 #include <limits>
 
-#include "../core/gzip_bytes.h"
-#include "../core/safetensors_bytes.h"
-#include "../core/temporary_folder.h"
-#include "../core/zip_bytes.h"
+#include "../support/gzip_bytes.h"
+#include "../support/safetensors_bytes.h"
+#include "../support/temporary_folder.h"
+#include "../support/zip_bytes.h"
 #include "decent/core/file.h"
 #include "decent/data/formats.h"
 #include "idx_bytes.h"

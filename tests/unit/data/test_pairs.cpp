@@ -6,8 +6,8 @@
 #include <cstring>
 #include <numeric>
 
-#include "../core/temporary_folder.h"
 #include "../support/refusal.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/file.h"
 #include "decent/data/formats.h"
 #include "decent/data/formats/pairs_source.h"

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "../core/safetensors_bytes.h"
-#include "../core/temporary_folder.h"
+#include "../support/safetensors_bytes.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 

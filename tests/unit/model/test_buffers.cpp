@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "modules.h"
+#include "../support/modules.h"
 
 namespace decent {
 namespace {

@@ -8,6 +8,7 @@
 
 #include <stdexcept>
 
+#include "../support/modules.h"
 #include "decent/model/autocast.h"
 #include "decent/model/constants.h"
 #include "decent/model/device_advice.h"
@@ -15,7 +16,6 @@
 #include "decent/model/inspect.h"
 #include "decent/model/reason.h"
 #include "decent/model/torchscript/save.h"
-#include "modules.h"
 
 namespace decent {
 namespace {

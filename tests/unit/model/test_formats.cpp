@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../support/modules.h"
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"
-#include "modules.h"
 
 namespace decent {
 namespace {

@@ -8,10 +8,10 @@
 #include <gtest/gtest.h>
 #include <torch/csrc/jit/serialization/import.h>
 
+#include "../support/modules.h"
 #include "decent/model/code_hash.h"
 #include "decent/model/constants.h"
 #include "decent/model/inspect.h"
-#include "modules.h"
 
 namespace decent {
 namespace {

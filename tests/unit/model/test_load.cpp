@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "modules.h"
+#include "../support/modules.h"
 
 namespace decent {
 namespace {

@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "../support/modules.h"
 #include "decent/core/file.h"
-#include "modules.h"
 
 namespace decent {
 namespace {

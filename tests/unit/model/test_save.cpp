@@ -11,10 +11,10 @@
 #include <csignal>
 #include <cstring>
 
+#include "../support/modules.h"
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"
 #include "decent/model/safetensors/save.h"
-#include "modules.h"
 
 namespace decent {
 namespace {

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "../core/temporary_folder.h"
 #include "../support/refusal.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/file.h"
 #include "decent/onnx/format/read.h"
 #include "onnx_bytes.h"

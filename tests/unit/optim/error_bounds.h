@@ -13,7 +13,7 @@
 #include <random>
 #include <string>
 
-#include "bucket_problem.h"
+#include "../support/bucket_problem.h"
 
 namespace decent::testing {
 

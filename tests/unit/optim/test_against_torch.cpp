@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-#include "bucket_problem.h"
+#include "../support/bucket_problem.h"
 
 namespace decent {
 namespace {

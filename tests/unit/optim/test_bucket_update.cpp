@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "bucket_problem.h"
+#include "../support/bucket_problem.h"
 #include "decent/optim/bucket_kernels.h"
 #include "decent/optim/mix.h"
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "../support/bucket_problem.h"
 #include "../support/refusal.h"
-#include "bucket_problem.h"
 #include "decent/optim/schedule.h"
 
 namespace decent {

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "bucket_problem.h"
+#include "../support/bucket_problem.h"
 #include "decent/cuda/launch_table.h"
 #include "decent/cuda/norm_table.h"
 #include "decent/optim/bucket_kernels.h"

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../comm/workers.h"
 #include "../support/idle_communicator.h"
+#include "../support/workers.h"
 #include "decent/optim/mix.h"
 #include "decent/optim/schedule.h"
 #include "decent/parallel/exchange/methods.h"

@@ -13,7 +13,7 @@
 #include <regex>
 #include <set>
 
-#include "../comm/launches.h"
+#include "../support/launches.h"
 #include "decent/comm/distributed.h"
 #include "decent/core/file.h"
 #include "decent/data/formats.h"

@@ -11,7 +11,7 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/pimpl.h>
 
-#include "../comm/workers.h"
+#include "../support/workers.h"
 #include "problem.h"
 
 namespace decent {

@@ -9,7 +9,7 @@
 
 #include <cmath>
 
-#include "../comm/workers.h"
+#include "../support/workers.h"
 #include "decent/parallel/exchange/methods.h"
 #include "decent/parallel/tensor_names.h"
 #include "problem.h"

@@ -6,7 +6,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include "../comm/workers.h"
+#include "../support/workers.h"
 #include "decent/codec/slices.h"
 #include "decent/optim/mix.h"
 #include "decent/parallel/exchange/methods.h"

@@ -4,7 +4,7 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
-#include "../comm/workers.h"
+#include "../support/workers.h"
 #include "reference.h"
 
 namespace decent::testing {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "../core/zip_bytes.h"
+#include "../support/zip_bytes.h"
 #include "decent/core/zip.h"
 
 namespace decent::pt2::testing {

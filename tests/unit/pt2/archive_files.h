@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "../core/temporary_folder.h"
 #include "../support/refusal.h"
+#include "../support/temporary_folder.h"
 #include "archive_bytes.h"
 #include "decent/core/file.h"
 #include "decent/pt2/archive/read.h"

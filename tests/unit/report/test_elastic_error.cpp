@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "../core/temporary_folder.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/file.h"
 
 namespace decent {

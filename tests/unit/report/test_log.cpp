@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../core/temporary_folder.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "../core/temporary_folder.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/host.h"

@@ -7,8 +7,8 @@
 #include <limits>
 #include <map>
 
-#include "../core/temporary_folder.h"
 #include "../support/refusal.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/safetensors.h"

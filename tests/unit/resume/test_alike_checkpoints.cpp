@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "../comm/worlds.h"
-#include "../core/temporary_folder.h"
 #include "../support/teams.h"
+#include "../support/temporary_folder.h"
+#include "../support/worlds.h"
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/resume/checkpoint_search.h"

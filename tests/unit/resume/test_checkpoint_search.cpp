@@ -6,9 +6,9 @@
 #include <atomic>
 #include <string>
 
-#include "../comm/worlds.h"
-#include "../core/temporary_folder.h"
 #include "../support/teams.h"
+#include "../support/temporary_folder.h"
+#include "../support/worlds.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/resume/local_checkpoints.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "../comm/worlds.h"
-#include "../core/temporary_folder.h"
 #include "../support/teams.h"
+#include "../support/temporary_folder.h"
+#include "../support/worlds.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../core/temporary_folder.h"
 #include "../support/refusal.h"
+#include "../support/temporary_folder.h"
 #include "decent/core/file.h"
 #include "saved_checkpoints.h"
 

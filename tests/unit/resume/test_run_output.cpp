@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "../comm/worlds.h"
-#include "../core/temporary_folder.h"
 #include "../support/teams.h"
+#include "../support/temporary_folder.h"
+#include "../support/worlds.h"
 #include "decent/core/file.h"
 #include "decent/report/run_folder.h"
 #include "decent/resume/folder_sharing.h"

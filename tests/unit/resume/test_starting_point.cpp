@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "../comm/worlds.h"
-#include "../core/temporary_folder.h"
 #include "../support/teams.h"
+#include "../support/temporary_folder.h"
+#include "../support/worlds.h"
 #include "decent/report/run_folder.h"
 #include "methods.h"
 #include "saved_checkpoints.h"

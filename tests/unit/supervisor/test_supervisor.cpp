@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "../core/temporary_folder.h"
+#include "../support/temporary_folder.h"
 
 namespace decent {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <limits>
 
-#include "../model/modules.h"
+#include "../support/modules.h"
 
 namespace decent {
 namespace {

@@ -15,7 +15,7 @@
 #include <map>
 #include <numbers>
 
-#include "../comm/workers.h"
+#include "../support/workers.h"
 #include "decent/core/error.h"
 #include "decent/task/criterion.h"
 #include "decent/task/evaluation_sums.h"

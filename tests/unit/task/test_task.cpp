@@ -7,10 +7,10 @@
 
 #include <cmath>
 
+#include "../support/digits.h"
 #include "../support/refusal.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/task/trial.h"
-#include "digits.h"
 
 namespace decent {
 namespace {

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../comm/launches.h"
-#include "../task/digits.h"
+#include "../support/digits.h"
+#include "../support/launches.h"
 #include "decent/parallel/exchange/methods.h"
 #include "decent/train/announcements.h"
 #include "decent/train/dry_run.h"

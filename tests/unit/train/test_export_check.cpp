@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../task/digits.h"
+#include "../support/digits.h"
 #include "decent/model/fast_math.h"
 
 namespace decent {

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "../comm/launches.h"
+#include "../support/digits.h"
+#include "../support/launches.h"
 #include "../support/refusal.h"
-#include "../task/digits.h"
 
 namespace decent {
 namespace {

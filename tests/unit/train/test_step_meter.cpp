@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "../comm/workers.h"
+#include "../support/workers.h"
 
 namespace decent {
 namespace {

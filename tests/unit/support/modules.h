@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <string>
 
-#include "../core/temporary_folder.h"
-#include "../support/refusal.h"
 #include "decent/model/formats.h"
 #include "decent/model/model.h"
+#include "refusal.h"
+#include "temporary_folder.h"
 
 namespace decent::testing {
 
