@@ -3,54 +3,34 @@
 // --set optimizer.betas=[0.9, 0.99] is one value.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cxxopts.hpp>
 #include <filesystem>
 #include <span>
+#include <sstream>
 
-#include "decent/checkpoint/checkpoint_folder.h"
-#include "decent/checkpoint/manifest.h"
 #include "decent/config/foreign_names.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/model/formats.h"
 #include "decent/report/predictions/formats.h"
-#include "decent/report/run_folder.h"
+#include "flag_rows.h"
 
 namespace decent {
 namespace {
 
-constexpr int kMostWorkers = 1024;  // on one machine
-constexpr int kMostRestarts = 1'000'000;
-
 cxxopts::Options make_options() {
   cxxopts::Options options("decent-train", "Decentralized data-parallel training of " +
                                                trainable_formats() + " models.");
-  // clang-format off
-  options.add_options()
-      ("config", "the recipe, a YAML file; RECIPE without the flag is the same", cxxopts::value<std::string>(), "FILE")
-      ("workers", "start N workers on this machine, without a launcher", cxxopts::value<std::string>(), "N")
-      ("max-restarts", "with --workers: resume from the newest checkpoint, at most R times, after a worker was lost", cxxopts::value<std::string>(), "R")
-      ("set", "override one key of the recipe; VALUE is YAML; may repeat",
-       cxxopts::value<std::vector<std::string>>(), "a.b=VALUE")
-      ("resume", "continue from a checkpoint: the newest whole one in the output folder (auto), the checkpoint DIR, or the newest one of the run DIR", cxxopts::value<std::string>(), "auto|DIR")
-      ("eval-only", "evaluate the average of a checkpoint's replicas and exit")
-      ("checkpoint", "which checkpoint --eval-only, --predict and --export read: the newest one (auto), the best one by checkpoint.keep_best (best), the checkpoint DIR, or the newest one of the run DIR; none reads the model file as it is", cxxopts::value<std::string>(), "auto|best|DIR|none")
-      ("predict", "write the averaged model's predictions for data.predict, " + prediction_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
-      ("export", "write the averaged model, " + written_extensions() + ", and exit", cxxopts::value<std::string>(), "FILE")
-      ("dry-run", "check everything without training, print a summary and exit")
-      ("report", "show a finished or living run as a web page, or compare several",
-       cxxopts::value<std::vector<std::string>>(), "DIR..")
-      ("out", "with --report: write the page to this file", cxxopts::value<std::string>(), "FILE.html")
-      ("serve", "with --report: serve the page on this port of this machine, with new figures as they come", cxxopts::value<std::string>(), "PORT")
-      ("print-config", "print the resolved recipe as YAML and exit")
-      ("quiet", "print only warnings and errors")
-      ("verbose", "also print who averages with whom in each phase, every tensor of an .onnx or .pt2 file, and "
-                  "stack traces of bugs")
-      ("version", "print the version and exit")
-      ("h,help", "print this and exit");
-  // clang-format on
+  for (const FlagRow& row : flag_rows()) {
+    const std::string name = row.name == "help" ? "h,help" : row.name;
+    if (row.value.empty()) {
+      options.add_options()(name, row.help);
+    } else if (row.repeats) {
+      options.add_options()(name, row.help, cxxopts::value<std::vector<std::string>>(), row.value);
+    } else {
+      options.add_options()(name, row.help, cxxopts::value<std::string>(), row.value);
+    }
+  }
   options.parse_positional({"config"});
   options.positional_help("RECIPE");
   options.show_positional_help();
@@ -121,18 +101,6 @@ void check_restarts(const Flags& flags) {
   if (flags.reads_checkpoint() || flags.dry_run) throw UserError("--max-restarts is for training");
 }
 
-// cxxopts' own message would not tell the range.
-int number_in(const cxxopts::ParseResult& given, const std::string& flag, int least, int most) {
-  const std::string text = given[flag].as<std::string>();
-  int value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    throw UserError("--" + flag + " '" + text + "': expected an integer from " +
-                    std::to_string(least) + " to " + std::to_string(most));
-  }
-  return value;
-}
-
 // The folders may follow one another after one --report, where cxxopts takes the first of the rest
 // for a recipe.
 std::vector<std::string> folders_in(const cxxopts::ParseResult& given) {
@@ -143,12 +111,18 @@ std::vector<std::string> folders_in(const cxxopts::ParseResult& given) {
   return folders;
 }
 
+void read_row(const FlagRow& row, const cxxopts::ParseResult& given, Flags& flags) {
+  if (!row.read || given.count(row.name) == 0) return;
+  if (row.value.empty()) return row.read("", flags);
+  if (!row.repeats) return row.read(given[row.name].as<std::string>(), flags);
+  for (const std::string& value : given[row.name].as<std::vector<std::string>>())
+    row.read(value, flags);
+}
+
 void read_report(const cxxopts::ParseResult& given, std::span<char*> arguments, Flags& flags) {
-  for (const char* other : {"set", "resume", "eval-only", "checkpoint", "predict", "export",
-                            "workers", "max-restarts", "dry-run", "print-config"}) {
-    if (given.count(other) > 0)
-      throw UserError("--report reads runs that are there: it does not go with --" +
-                      std::string(other));
+  for (const FlagRow& row : flag_rows()) {
+    if (row.use == FlagUse::recipe && given.count(row.name) > 0)
+      throw UserError("--report reads runs that are there: it does not go with --" + row.name);
   }
   for (const std::string_view word : arguments) {
     if (word == "--config" || word.starts_with("--config="))
@@ -158,30 +132,14 @@ void read_report(const cxxopts::ParseResult& given, std::span<char*> arguments, 
   for (const std::string& folder : flags.report)
     if (folder.starts_with("--"))
       throw UserError("--report needs the folder of a run, got '" + folder + "'");
-  for (const char* once : {"out", "serve"})
-    if (given.count(once) > 1) throw UserError("--" + std::string(once) + " is given twice");
+  for (const FlagRow& row : flag_rows()) {
+    if (row.use == FlagUse::report && !row.repeats && given.count(row.name) > 1)
+      throw UserError("--" + row.name + " is given twice");
+  }
   if (given.count("out") + given.count("serve") != 1)
     throw UserError("--report needs one of --out FILE.html and --serve PORT");
-  if (given.count("serve") > 0) {
-    flags.serve = number_in(given, "serve", 0, 65535);
-    return;
-  }
-  flags.out = given["out"].as<std::string>();
-  if (std::filesystem::path(flags.out).extension() != ".html")
-    throw UserError("--out '" + flags.out + "': the file's name must end in .html");
-}
-
-// The folder of a run, or of its checkpoints, stands for the newest of them.
-std::string newest_in(const std::string& folder) {
-  std::error_code failed;
-  if (std::filesystem::exists(std::filesystem::path(folder) / kManifestName, failed)) return folder;
-  for (const std::filesystem::path& place :
-       {RunFolder(folder).checkpoints(), std::filesystem::path(folder)}) {
-    const CheckpointFolder checkpoints(place);
-    const std::vector<std::int64_t> steps = checkpoints.steps();
-    if (!steps.empty()) return checkpoints.path_of(steps.front()).string();
-  }
-  return folder;
+  for (const FlagRow& row : flag_rows())
+    if (row.use == FlagUse::report) read_row(row, given, flags);
 }
 
 void check_together(const Flags& flags, bool has_checkpoint) {
@@ -203,25 +161,54 @@ void check_together(const Flags& flags, bool has_checkpoint) {
   if (flags.export_file) check_export(*flags.export_file);
 }
 
-// Flags that take one value and may be given once.
-constexpr std::array kOnce = {"resume", "checkpoint", "predict",
-                              "export", "workers",    "max-restarts"};
-
 // The library would take the next flag for the value.
 void check_values(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    for (const char* name : kOnce) {
-      if (words[i] != "--" + std::string(name) || !words[i + 1].starts_with("--")) continue;
+    for (const FlagRow& row : flag_rows()) {
+      if (row.value.empty() || row.repeats || row.use != FlagUse::recipe) continue;
+      if (words[i] != "--" + row.name || !words[i + 1].starts_with("--")) continue;
       throw UserError(words[i] + " needs a value (see --help), and '" + words[i + 1] +
                       "', which follows it, is a flag");
     }
   }
 }
 
+void read_recipe_flags(const cxxopts::ParseResult& given, Flags& flags) {
+  for (const FlagRow& row : flag_rows()) {
+    if (row.use == FlagUse::report && given.count(row.name) > 0)
+      throw UserError("--" + row.name + " is for --report");
+  }
+  if (given.count("config") == 0)
+    throw UserError("a recipe is needed: decent-train RECIPE, or --config FILE (see --help)");
+  if (given.count("config") > 1)
+    throw UserError("more than one recipe is given (RECIPE and --config FILE are the same)");
+  flags.config = given["config"].as<std::string>();
+  for (const FlagRow& row : flag_rows()) {
+    if (row.use != FlagUse::recipe) continue;
+    if (!row.value.empty() && !row.repeats && given.count(row.name) > 1)
+      throw UserError("--" + row.name + " is given more than once");
+    read_row(row, given, flags);
+  }
+  check_together(flags, given.count("checkpoint") > 0);
+  if (given.count("max-restarts") > 0) check_restarts(flags);
+}
+
+// "auto", or "DIR" for the name of a folder: of "auto|DIR".
+std::string written(const std::string& value, const FlagRow& row) {
+  std::istringstream choices(row.value);
+  for (std::string choice; std::getline(choices, choice, '|');)
+    if (choice == value) return value;
+  const auto upper = std::find_if(row.value.begin(), row.value.end(),
+                                  [](char letter) { return letter >= 'A' && letter <= 'Z'; });
+  const auto end = std::find(upper, row.value.end(), '|');
+  return {upper, end};
+}
+
 }  // namespace
 
 Flags parse_flags(int argc, char** argv) {
-  check_values({argv + 1, argv + argc});
+  const std::span<char*> arguments(argv + 1, argv + argc);
+  check_values({arguments.begin(), arguments.end()});
   cxxopts::Options options = make_options();
   options.allow_unrecognised_options();
   cxxopts::ParseResult given;
@@ -235,50 +222,18 @@ Flags parse_flags(int argc, char** argv) {
   const bool more_folders =
       given.count("report") > 0 && std::none_of(unmatched.begin(), unmatched.end(), is_flag);
   if (!unmatched.empty() && !more_folders) {
-    refuse_single_dash({argv + 1, argv + argc}, options);
+    refuse_single_dash(arguments, options);
     refuse_unknown(given.unmatched(), options);
   }
   Flags flags;
-  flags.help = given.count("help") > 0;
-  flags.version = given.count("version") > 0;
-  flags.print_config = given.count("print-config") > 0;
-  flags.dry_run = given.count("dry-run") > 0;
-  flags.eval_only = given.count("eval-only") > 0;
-  if (given.count("quiet") > 0) flags.verbosity = Verbosity::quiet;
-  if (given.count("verbose") > 0) flags.verbosity = Verbosity::verbose;
-  if (given.count("quiet") > 0 && given.count("verbose") > 0) {
-    throw UserError("--quiet and --verbose exclude each other");
-  }
-  if (given.count("set") > 0) flags.overrides = given["set"].as<std::vector<std::string>>();
+  for (const FlagRow& row : flag_rows())
+    if (row.use == FlagUse::any) read_row(row, given, flags);
   if (flags.help || flags.version) return flags;
   if (given.count("report") > 0) {
-    read_report(given, {argv + 1, argv + argc}, flags);
-    return flags;
+    read_report(given, arguments, flags);
+  } else {
+    read_recipe_flags(given, flags);
   }
-  for (const char* of_report : {"out", "serve"}) {
-    if (given.count(of_report) > 0)
-      throw UserError("--" + std::string(of_report) + " is for --report");
-  }
-  if (given.count("config") == 0)
-    throw UserError("a recipe is needed: decent-train RECIPE, or --config FILE (see --help)");
-  if (given.count("config") > 1)
-    throw UserError("more than one recipe is given (RECIPE and --config FILE are the same)");
-  flags.config = given["config"].as<std::string>();
-  for (const char* once : kOnce) {
-    if (given.count(once) > 1)
-      throw UserError("--" + std::string(once) + " is given more than once");
-  }
-  if (given.count("resume") > 0) flags.resume = given["resume"].as<std::string>();
-  if (flags.resume && *flags.resume != "auto") flags.resume = newest_in(*flags.resume);
-  if (given.count("checkpoint") > 0) flags.checkpoint = given["checkpoint"].as<std::string>();
-  if (names_folder(flags.checkpoint)) flags.checkpoint = newest_in(flags.checkpoint);
-  if (given.count("predict") > 0) flags.predict_file = given["predict"].as<std::string>();
-  if (given.count("export") > 0) flags.export_file = given["export"].as<std::string>();
-  if (given.count("workers") > 0) flags.workers = number_in(given, "workers", 1, kMostWorkers);
-  if (given.count("max-restarts") > 0)
-    flags.max_restarts = number_in(given, "max-restarts", 0, kMostRestarts);
-  check_together(flags, given.count("checkpoint") > 0);
-  if (given.count("max-restarts") > 0) check_restarts(flags);
   return flags;
 }
 
@@ -287,21 +242,25 @@ bool names_folder(const std::string& checkpoint) {
 }
 
 std::vector<std::string> arguments_of(const Flags& flags) {
-  std::vector<std::string> arguments = {"--config", flags.config};
-  const auto add = [&](bool given, std::vector<std::string> words) {
-    if (given) arguments.insert(arguments.end(), words.begin(), words.end());
-  };
-  for (const std::string& override : flags.overrides) add(true, {"--set", override});
-  add(flags.resume.has_value(), {"--resume", flags.resume.value_or("")});
-  add(flags.eval_only, {"--eval-only"});
-  add(flags.reads_checkpoint(), {"--checkpoint", flags.checkpoint});
-  add(flags.predict_file.has_value(), {"--predict", flags.predict_file.value_or("")});
-  add(flags.export_file.has_value(), {"--export", flags.export_file.value_or("")});
-  add(flags.print_config, {"--print-config"});
-  add(flags.dry_run, {"--dry-run"});
-  add(flags.verbosity == Verbosity::quiet, {"--quiet"});
-  add(flags.verbosity == Verbosity::verbose, {"--verbose"});
+  std::vector<std::string> arguments;
+  for (const FlagRow& row : flag_rows()) {
+    if (row.reach == FlagReach::process) continue;
+    for (const std::string& value : row.values(flags)) {
+      arguments.push_back("--" + row.name);
+      if (!row.value.empty()) arguments.push_back(value);
+    }
+  }
   return arguments;
+}
+
+std::string command_of(const Flags& flags) {
+  std::vector<std::string> words;
+  for (const FlagRow& row : flag_rows()) {
+    if (row.reach != FlagReach::command) continue;
+    for (const std::string& value : row.values(flags))
+      words.push_back("--" + row.name + (row.value.empty() ? "" : " " + written(value, row)));
+  }
+  return words.empty() ? "no such flag" : join(words, " ");
 }
 
 std::string help_text() {

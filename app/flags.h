@@ -42,6 +42,10 @@ bool names_folder(const std::string& checkpoint);
 /// The command line of a worker that is started with these flags, without the program's name.
 std::vector<std::string> arguments_of(const Flags& flags);
 
+/// What the workers with these flags do together, in words that are the same on all machines, where
+/// folders may have other names: "--resume DIR".
+std::string command_of(const Flags& flags);
+
 std::string help_text();
 
 }  // namespace decent

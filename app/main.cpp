@@ -32,25 +32,6 @@ std::chrono::duration<double> timeout_of(const Deferred<Recipe>& recipe) {
   return WorldOptions{}.timeout;
 }
 
-// What the workers are to do together; folders may have another name on each machine.
-std::string command_of(const Flags& flags) {
-  std::string text;
-  const auto add = [&](bool given, const std::string& flag) {
-    if (given) text += (text.empty() ? "" : " ") + flag;
-  };
-  add(flags.help, "--help");
-  add(flags.version, "--version");
-  add(flags.print_config, "--print-config");
-  add(flags.dry_run, "--dry-run");
-  add(flags.resume.has_value(), "--resume " + std::string(flags.resume == "auto" ? "auto" : "DIR"));
-  add(flags.eval_only, "--eval-only");
-  add(flags.predict_file.has_value(), "--predict FILE");
-  add(flags.export_file.has_value(), "--export FILE");
-  add(flags.reads_checkpoint(),
-      "--checkpoint " + (names_folder(flags.checkpoint) ? std::string("DIR") : flags.checkpoint));
-  return text.empty() ? "no such flag" : text;
-}
-
 void check_same_command(Program& program) {
   const std::vector<std::string> commands =
       program.world->gather("command", command_of(program.flags));
