@@ -169,5 +169,6 @@ def flag_error(*flags: object) -> str:
 
 
 def assert_says(message: str, *texts: object) -> None:
+    assert texts, "nothing is asked of it"
     for text in texts:
         assert str(text) in message, f"{text!r} is not in:\n{message}"

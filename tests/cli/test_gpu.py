@@ -271,7 +271,7 @@ def test_memory_of_the_gpu_is_told(tmp_path: Path) -> None:
     assert dry["cpu"].code == dry["cuda"].code == 0, dry["cuda"].err
     assert "peak of the GPU likewise: " in dry["cuda"].out and "GPU" not in dry["cpu"].out
     lines = train(tmp_path / "run", on("cuda", SHORT)).lines("train")
-    assert all(0 < line["gpu_memory_mb"] < 1 << 20 for line in lines)
+    assert lines and all(0 < line["gpu_memory_mb"] < 1 << 20 for line in lines)
     assert "gpu_memory_mb" not in train(tmp_path / "cpu-run", on("cpu", SHORT)).lines("train")[0]
 
 
