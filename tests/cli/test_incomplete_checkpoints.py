@@ -133,12 +133,14 @@ def test_no_checkpoint_at_all(name: str, workers: int, copy: Run) -> None:
 
 def test_manifest_can_be_checked_by_others(short: Run) -> None:
     """Its checksums are those of Python's xxhash; the tests below count on it."""
+    assert short.checkpoints == [4, 8, 12]
     for step in short.checkpoints:
         folder = short.checkpoint(step)
         manifest = (folder / MANIFEST).read_bytes()
         assert sealed(manifest.partition(b"\n")[2]) == manifest
         fields = fields_of(manifest)
         assert (fields["step"], fields["world_size"], fields["version"]) == (step, 2, 1)
+        assert len(fields["files"]) == 2
         for rank, file in enumerate(fields["files"]):
             content = (folder / f"rank-{rank:04}.safetensors").read_bytes()
             assert file == {"name": f"rank-{rank:04}.safetensors", "bytes": len(content),
