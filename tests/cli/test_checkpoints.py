@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from folders import contents
 from program import ROOT, Ended, run_alone, run_each
 from runs import (DIGITS_CNN, NO_CHECKPOINTS, Run, assert_same_run, assert_same_weights, assert_says,
                   attempt, error_message, merged, recipe, train, write_recipe)
@@ -134,10 +135,6 @@ def test_resume_without_a_checkpoint_starts_afresh(tmp_path: Path) -> None:
     run.mkdir(parents=True)
     (run / "metrics.jsonl").write_text('{"kind":"eval","step":0,"loss":9}\n{"kind":"train","step":1,"loss":9}\n{"ki')
     assert_same_run(fresh, train(tmp_path / "again", whole, "--resume", "auto"))
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("checkpoint", [{"every_steps": 4}, NO_CHECKPOINTS], ids=["checkpoints", "none"])

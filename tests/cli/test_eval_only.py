@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from folders import contents
 from program import Ended, run_workers
 from runs import DIGITS_CNN, Run, assert_says, error_message, merged, recipe, train
 from tensors import differing, read_safetensors
@@ -28,10 +29,6 @@ def use(folder: Path, recipe: dict, *flags: object, workers: int = 1, **variable
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "use.yaml").write_text(json.dumps(recipe))
     return run_workers(workers, "--config", folder / "use.yaml", *flags, cwd=folder, **variables)
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.mark.parametrize("step", [3, 6, 9])

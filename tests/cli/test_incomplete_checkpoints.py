@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import xxhash
 
-from damaged import (ALLOW, LONG, MANIFEST, OFFER, REPLICA, assert_refused, attempt_alone, contents, copy, copy_of,
+from damaged import (ALLOW, LONG, MANIFEST, OFFER, REPLICA, assert_refused, attempt_alone, copy, copy_of,
                      fields_of, resume, passed_over, relist, sealed, set_aside, short, undisturbed, with_fields)
-from folders import snapshot
-from runs import Run, assert_same_run, assert_says, attempt, error_message, recipe, train
+from folders import contents, snapshot
+from runs import Run, assert_same_run, assert_says, attempt, error_message
 from tensors import differing, read_safetensors, write_safetensors
 
 
