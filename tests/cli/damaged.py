@@ -63,10 +63,6 @@ def set_aside(run: Run, name: str) -> Path:
     return run.folder / "checkpoints" / "set-aside" / name
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 def resume(run: Run, *flags: object) -> Run:
     """Trains to step 14; it must go well."""
     return train(run.folder.parent, LONG, "--resume", *flags, workers=2)

@@ -23,7 +23,7 @@ def blocks_of(page: str) -> list[Block]:
     text = (ROOT / "docs" / page).read_text()
     found = [Block(*groups) for groups in BLOCK.findall(text)]
     fences = len(re.findall(r"^```", text, re.M)) // 2
-    assert len(found) == fences, f"{page}: {fences} fenced blocks, of which {len(found)} say what they are"
+    assert found and len(found) == fences, f"{page}: {fences} fenced blocks, of which {len(found)} say what they are"
     return found
 
 

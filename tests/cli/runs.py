@@ -117,6 +117,7 @@ def train(folder: Path, recipe: dict, *flags: object, workers: int = 1, local: i
 
 
 def assert_same_weights(a: Run, b: Run) -> None:
+    assert a.folder != b.folder, "files are the same as themselves"
     assert list(a.weights) == list(b.weights)
     assert differing(a.weights, b.weights) == []
 
@@ -169,5 +170,6 @@ def flag_error(*flags: object) -> str:
 
 
 def assert_says(message: str, *texts: object) -> None:
+    assert texts, "nothing is asked of it"
     for text in texts:
         assert str(text) in message, f"{text!r} is not in:\n{message}"

@@ -198,7 +198,8 @@ class Supervised:
 
 
 def assert_whole(run: Run) -> None:
-    """Every checkpoint in its place has all its files, byte for byte."""
+    """Every checkpoint in its place has all its files, byte for byte; there are some."""
+    assert run.checkpoints, run.folder
     for step in run.checkpoints:
         folder = run.checkpoint(step)
         manifest = json.loads((folder / "manifest.json").read_text())

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from damaged import (AT_ONCE, FILES, MANIFEST, REPLICA, Damage, assert_refused, attempt_alone, contents, copy,
+from damaged import (AT_ONCE, FILES, MANIFEST, REPLICA, Damage, assert_refused, attempt_alone, copy,
                      copy_of, damages, resume, passed_over, set_aside, short, undisturbed, with_fields)
-from folders import snapshot
+from folders import contents, snapshot
 from runs import Run, assert_same_run, assert_says, error_message
 
 

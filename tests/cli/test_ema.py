@@ -74,6 +74,7 @@ def test_workers_average_their_averages(method: str, folder: Path, tmp_path: Pat
         averages = [each for each in averages if each]
         assert len(averages) == 1
     weights = [each for each in replicas(run, STEPS, "model.") if each]
+    assert averages[0].keys() == weights[0].keys()
     for name in averages[0]:
         mean = np.mean([each[name].astype(np.float64) for each in averages], axis=0)
         np.testing.assert_allclose(run.weights[name], mean, rtol=1e-6, atol=1e-8)  # a sum of three in float32
@@ -128,6 +129,7 @@ def test_a_checkpoint_without_it(folder: Path, tmp_path: Path) -> None:
     before = parameters_in(run.checkpoint(8) / "rank-0000.safetensors", "model.")
     after = replicas(run, STEPS, "ema.")[0]
     weights = replicas(run, STEPS, "model.")[0]
+    assert after.keys() == weights.keys()
     for name, value in after.items():
         span = np.abs(weights[name] - before[name]).max()
         assert np.abs(value - before[name]).max() < 0.9 * span + 1e-6, name

@@ -98,7 +98,9 @@ def test_statistics_are_untouched(folder: Path, run: Run) -> None:
     given = statistics_of(torch.load(folder / "other.pt"))
     three = train(folder / "three", settings(folder, train={"steps": 4}), workers=3)
     for each in (run, three):
-        for name, value in statistics_of(each.weights).items():
+        own = statistics_of(each.weights)
+        assert own and {f"backbone.{name}" for name in own} == set(given)
+        for name, value in own.items():
             assert np.array_equal(value, given[f"backbone.{name}"]) == is_frozen(name), name
 
 

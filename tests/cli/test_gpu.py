@@ -79,7 +79,8 @@ def test_every_optimizer_takes_the_same_steps(optimizer: str, tmp_path: Path) ->
                               "parallel": {"grad_clip_norm": 0.5, "backend": "gloo"}})
     cpu, cuda = (train(tmp_path / device, on(device, settings), workers=2) for device in ("cpu", "cuda"))
     assert_close(cpu, cuda, rtol=1e-4)
-    for ours, theirs in zip(cpu.lines("eval"), cuda.lines("eval")):
+    assert len(cpu.lines("eval")) == 3
+    for ours, theirs in zip(cpu.lines("eval"), cuda.lines("eval"), strict=True):
         assert ours["samples"] == theirs["samples"]
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-4)
         assert ours["consensus_distance"] == pytest.approx(theirs["consensus_distance"], rel=1e-2)
@@ -271,7 +272,7 @@ def test_memory_of_the_gpu_is_told(tmp_path: Path) -> None:
     assert dry["cpu"].code == dry["cuda"].code == 0, dry["cuda"].err
     assert "peak of the GPU likewise: " in dry["cuda"].out and "GPU" not in dry["cpu"].out
     lines = train(tmp_path / "run", on("cuda", SHORT)).lines("train")
-    assert all(0 < line["gpu_memory_mb"] < 1 << 20 for line in lines)
+    assert lines and all(0 < line["gpu_memory_mb"] < 1 << 20 for line in lines)
     assert "gpu_memory_mb" not in train(tmp_path / "cpu-run", on("cpu", SHORT)).lines("train")[0]
 
 

@@ -5,6 +5,7 @@ does what the same run on the CPU does, also where a loss or a gradient is not f
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +101,8 @@ def test_evaluations_saves_and_lines_see_all_losses(kind: str, model, data, tmp_
     plain = train(tmp_path / "plain", merged(settings, {"eval": {"every_steps": 24}, "checkpoint": {"every_steps": 24}}),
                   workers=2, **fake_gpus())
     assert [line["loss"] for line in whole.lines("train")] == [line["loss"] for line in plain.lines("train")]
-    resumed = train(tmp_path / "whole", settings, "--resume", whole.checkpoint(15), workers=2, **fake_gpus())
+    shutil.copytree(whole.folder, tmp_path / "parts" / "run")
+    resumed = train(tmp_path / "parts", settings, "--resume", Run(tmp_path / "parts" / "run", []).checkpoint(15), workers=2, **fake_gpus())
     assert_same_run(whole, resumed)
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import xxhash
 
-from damaged import (ALLOW, LONG, MANIFEST, OFFER, REPLICA, assert_refused, attempt_alone, contents, copy, copy_of,
+from damaged import (ALLOW, LONG, MANIFEST, OFFER, REPLICA, assert_refused, attempt_alone, copy, copy_of,
                      fields_of, resume, passed_over, relist, sealed, set_aside, short, undisturbed, with_fields)
-from folders import snapshot
-from runs import Run, assert_same_run, assert_says, attempt, error_message, recipe, train
+from folders import contents, snapshot
+from runs import Run, assert_same_run, assert_says, attempt, error_message
 from tensors import differing, read_safetensors, write_safetensors
 
 
@@ -133,12 +133,14 @@ def test_no_checkpoint_at_all(name: str, workers: int, copy: Run) -> None:
 
 def test_manifest_can_be_checked_by_others(short: Run) -> None:
     """Its checksums are those of Python's xxhash; the tests below count on it."""
+    assert short.checkpoints == [4, 8, 12]
     for step in short.checkpoints:
         folder = short.checkpoint(step)
         manifest = (folder / MANIFEST).read_bytes()
         assert sealed(manifest.partition(b"\n")[2]) == manifest
         fields = fields_of(manifest)
         assert (fields["step"], fields["world_size"], fields["version"]) == (step, 2, 1)
+        assert len(fields["files"]) == 2
         for rank, file in enumerate(fields["files"]):
             content = (folder / f"rank-{rank:04}.safetensors").read_bytes()
             assert file == {"name": f"rank-{rank:04}.safetensors", "bytes": len(content),

@@ -45,7 +45,8 @@ def test_parent_killed_at_random_moments(workers: int, tmp_path: Path) -> None:
             time.sleep(chance.uniform(0, 1.1 * whole.ended[0].seconds))
             run.process.kill()
             run.wait_until_none_is_left(GONE_S)
-            assert_whole(run.run)
+            if run.run.checkpoints:
+                assert_whole(run.run)
             assert run.errors == [], run.said()
         assert_goes_on(whole, folder, SETTINGS, workers)
         shutil.rmtree(folder)

@@ -183,6 +183,8 @@ def test_timeout_in_front(undisturbed: Run, tmp_path: Path) -> None:
                 continue
             assert_stopped(run.said(), run.run, r"SIGINT to worker \d")
             break
+    else:
+        pytest.fail("it never trained before its end")
     assert_same_run(undisturbed, train_supervised(folder, LONG, 2, "--resume", "auto"))
 
 

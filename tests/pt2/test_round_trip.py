@@ -85,7 +85,9 @@ def test_both_programs_of_a_package_are_trained(tmp_path: Path) -> None:
     programs = {mode: program_of(model.train(mode == "train"), example(data)) for mode in ("train", "eval")}
     package_pt2(tmp_path / "model.pt2", exported_programs=programs)
     run = train(tmp_path, settings(tmp_path / "model.pt2", data, steps=3))
-    for program in load_pt2(str(run.folder / "model.pt2")).exported_programs.values():
+    written = load_pt2(str(run.folder / "model.pt2")).exported_programs
+    assert set(written) == set(programs)
+    for program in written.values():
         assert_holds(dict(program.state_dict), run)
 
 
