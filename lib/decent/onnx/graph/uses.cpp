@@ -9,7 +9,7 @@ namespace {
 
 constexpr ValueId kNone = std::numeric_limits<ValueId>::max();
 
-// Nodes without inputs that are not constants.
+// Operators without inputs whose results are not constant.
 bool is_random(const Node& node) { return node.op_type.rfind("Random", 0) == 0; }
 
 }  // namespace
@@ -87,7 +87,7 @@ void Uses::visit_graph(const Graph& graph) {
   for (const Node& node : graph.nodes) visit_node(node);
 }
 
-// Inputs that go into a body as they are, or element by element, are read there.
+// Inputs that get into a body unchanged, or element by element, are read there.
 void Uses::visit_inputs(const Node& node, const std::vector<LoopState>& unchanged) {
   std::set<std::size_t> bound;
   for (const LoopState& state : unchanged) bound.insert(state.input);
@@ -134,7 +134,7 @@ void Uses::visit_nested(const Graph& graph, const Node& owner,
   scopes_.pop_back();
 }
 
-// The inputs of a body that are values from outside of it, or elements of them.
+// Binds the inputs of a body that are values from outside of it, or elements of such values.
 void Uses::bind_inputs(const Graph& body, const Node& owner,
                        const std::vector<LoopState>& unchanged) {
   const std::vector<ValueId>& inputs = inputs_.at(&owner);
@@ -150,8 +150,8 @@ void Uses::bind_inputs(const Graph& body, const Node& owner,
   }
 }
 
-// A nested graph gives `value` as its output `output`. A Loop's outputs are other values than its
-// body's: the last of them, or all one on another.
+// A nested graph returns `value` as its output `output`. A Loop's outputs differ from its body's:
+// they are the values of the last round, or those of all rounds stacked.
 void Uses::give(ValueId value, std::size_t output, const Node& owner) {
   const std::vector<ValueId>& given = outputs_.at(&owner);
   if (owner.op_type == "If" && output < given.size()) {

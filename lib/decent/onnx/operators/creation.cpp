@@ -1,4 +1,4 @@
-// Tensors that are made, and their element types.
+// Operators that create tensors, and their element types.
 
 #include <algorithm>
 #include <cstring>
@@ -63,7 +63,7 @@ Expression number(const Tensor* value) {
   return as_integers(*value).front();
 }
 
-// What functions that make tensors end with.
+// The last arguments of functions that create tensors.
 Arguments type_and_device(NodeContext& c, ElementType type) {
   return Arguments(keyword("dtype", c.dtype(type)), keyword("device", c.device()));
 }
@@ -110,7 +110,8 @@ bool set_known_range(NodeContext& c) {
   return true;
 }
 
-// From 0 up in steps of 1 to a size: torch.arange refuses other ranges when they are empty.
+// Whether a range goes from 0 up in steps of 1 to a size. torch.arange refuses other ranges if they
+// are empty.
 bool is_count(NodeContext& c) {
   const auto start = c.integers(0);
   const auto limit = c.integers(1);
@@ -155,7 +156,7 @@ void trilu(NodeContext& c) {
   c.set(0, call(function, arguments), c.type(0), c.rank(0));
 }
 
-// A cast of a shape's integers; where they fit is told by those that are known.
+// A cast of a shape's integers; the known ones tell whether they fit the type.
 bool set_cast_integers(NodeContext& c, ElementType type) {
   const auto integers = c.integers(0);
   const bool wide = type == ElementType::int64 || type == ElementType::int32;

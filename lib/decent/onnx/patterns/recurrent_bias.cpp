@@ -1,6 +1,6 @@
 // The biases of recurrent layers in files of tf2onnx. Layers of Keras have one bias for each gate,
-// while LSTM, GRU and RNN of ONNX add two: tf2onnx writes zeros for the second. Trained as a weight
-// it would double the step of their sum.
+// while LSTM, GRU and RNN of ONNX add two: tf2onnx writes zeros for the second. If it were trained
+// as a weight, it would double the step of their sum.
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::size_t kBias = 3;  // the input
+constexpr std::size_t kBias = 3;  // the number of the input
 
 // A GRU with linear_before_reset has two biases in Keras, too.
 bool has_one_bias(const Node& node) {
@@ -40,7 +40,7 @@ const Tensor* initializer(const Graph& graph, const std::string& name) {
   return found == graph.initializers.end() ? nullptr : &*found;
 }
 
-// `number`: of the layer, since several may share a bias.
+// `number` is the number of the layer, because several may share a bias.
 Node holder(const Node& layer, const std::string& bias, std::size_t number) {
   Node node;
   node.name = layer.name;
