@@ -1,4 +1,5 @@
-// How long opening a model file takes, from its path to a module: bench_import FILE Prints JSON.
+// How long opening a model file takes, from its path to a module:  bench_import FILE
+// Prints JSON.
 
 #include <chrono>
 #include <cstdio>

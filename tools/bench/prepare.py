@@ -1,4 +1,4 @@
-"""Makes models and data of the benchmarks in a folder if they are missing: prepare.py FOLDER MODEL..
+"""Makes models and data of the benchmarks in a folder if they are missing:  prepare.py FOLDER MODEL..
 
 bench.py calls it: a process of its own, as bench.py itself must stay small (a child's peak memory includes what its
 parent had when it started it).

@@ -68,7 +68,7 @@ def idle_kib() -> int:
 
 
 def cuda_libraries(model: Model, folder: Path) -> list[str]:
-    """Of those that are mapped after the first step."""
+    """The names of the CUDA libraries that are mapped after the first step."""
     process = _start(model, 1000, folder)
     mapped = ""
     for line in process.stdout:
