@@ -33,8 +33,8 @@ class SampleRandom {
     assert(n >= 1);
     const auto range = static_cast<std::uint64_t>(n);
     // Numbers above the last multiple of `range` would make some results more likely.
-    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-    const std::uint64_t end = kMost - kMost % range;
+    constexpr std::uint64_t kMaxUint64 = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t end = kMaxUint64 - kMaxUint64 % range;
     std::uint64_t drawn = bits();
     while (drawn >= end) drawn = bits();
     return static_cast<std::int64_t>(drawn % range);

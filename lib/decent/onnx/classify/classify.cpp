@@ -19,7 +19,7 @@ namespace {
 // Weights are smaller; masks hold -inf, -1e9 or the like.
 constexpr double kLargestWeight = 1e4;
 // Views are followed up to this many values; a weight's use is among the nearest.
-constexpr std::size_t kMaxValues = 1000;
+constexpr std::size_t kMaxViewedValues = 1000;
 
 /// A tensor under a name of its own: an initializer, or an Identity that renames one.
 struct Candidate {
@@ -180,7 +180,7 @@ Evidence Classifier::evidence_of(ValueId value) const {
   Evidence evidence;
   std::set<ValueId> seen;
   std::vector<Passed> reached = {{value, false}};
-  for (std::size_t i = 0; i < reached.size() && i < kMaxValues; ++i) {
+  for (std::size_t i = 0; i < reached.size() && i < kMaxViewedValues; ++i) {
     const Passed passed = reached[i];
     if (!seen.insert(passed.value).second) continue;
     for (const Use& use : uses_.readers(passed.value)) add(use, passed.joined, evidence, reached);

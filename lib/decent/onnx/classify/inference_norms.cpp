@@ -10,9 +10,9 @@ namespace decent::onnx {
 namespace {
 
 // A batch norm has at most three operations between the root and the data.
-constexpr std::size_t kMaxDepth = 12;
+constexpr std::size_t kMaxNormDepth = 12;
 // Views are followed up to this many values.
-constexpr std::size_t kMaxViews = 50;
+constexpr std::size_t kMaxNormViews = 50;
 
 bool is_standard(const Node& node, std::string_view op_type) {
   return node.op_type == op_type && node.domain.empty();
@@ -64,7 +64,7 @@ bool InferenceNorms::is_root(const Use& use) const {
 std::vector<Use> InferenceNorms::readers_through_views(ValueId value) const {
   std::vector<Use> readers;
   std::vector<ValueId> reached = {value};
-  for (std::size_t i = 0; i < reached.size() && i < kMaxViews; ++i) {
+  for (std::size_t i = 0; i < reached.size() && i < kMaxNormViews; ++i) {
     for (const Use& use : uses_.readers(reached[i])) {
       const Slot slot = use.node == nullptr ? Slot::other : slot_of(*use.node, use.input);
       if (slot == Slot::shape) continue;
@@ -83,7 +83,7 @@ std::vector<Use> InferenceNorms::readers_through_views(ValueId value) const {
 // of the mean scales nothing, because the product is only subtracted.
 bool InferenceNorms::visit(ValueId deviation, std::size_t depth) {
   const auto [known, is_new] = scales_.try_emplace(deviation, false);
-  if (!is_new || depth > kMaxDepth) return known->second;
+  if (!is_new || depth > kMaxNormDepth) return known->second;
   bool scales = false;
   for (const Use& use : readers_through_views(deviation))
     scales = visit_use(use, depth + 1) || scales;

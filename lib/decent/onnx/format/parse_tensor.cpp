@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "decent/core/quote.h"
+#include "decent/core/stored_tensor.h"
 #include "decent/core/text.h"
 #include "decent/onnx/format/element_types.h"
 #include "decent/onnx/format/parse.h"
@@ -14,8 +15,7 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::int64_t kExternal = 1;       // TensorProto.DataLocation
-constexpr std::size_t kMaxDimensions = 64;  // the limit of PyTorch's iterators
+constexpr std::int64_t kExternal = 1;  // TensorProto.DataLocation
 
 // Elements may come in several pieces. Empty pieces, which some writers leave behind, do not count.
 bool is_empty_piece(const Field& field) {
@@ -171,9 +171,9 @@ void TensorParser::check_type() {
 
 // Checks that no product of any dims overflows, and so leaves out those that are 0.
 std::uint64_t TensorParser::check_dims() const {
-  if (tensor_.dims.size() > kMaxDimensions) {
+  if (tensor_.dims.size() > kMaxTensorDimensions) {
     fail("has " + std::to_string(tensor_.dims.size()) + " dims, at most " +
-         std::to_string(kMaxDimensions) + " are read");
+         std::to_string(kMaxTensorDimensions) + " are read");
   }
   std::int64_t product =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(size_of(tensor_.type)));

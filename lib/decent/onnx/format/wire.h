@@ -41,7 +41,7 @@ inline constexpr std::uint64_t kMaxFileBytes = 0x7FFFFFFF;
 
 /// The greatest depth of nested messages, which is protobuf's own limit. A graph inside a graph
 /// takes three levels.
-inline constexpr int kMaxDepth = 100;
+inline constexpr int kMaxMessageDepth = 100;
 
 /// Reads a varint that starts at `position` and ends before `end`, and moves `position` past it.
 /// False if it does not end before `end` or has more than 64 bits.

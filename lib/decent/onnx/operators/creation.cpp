@@ -83,7 +83,7 @@ void constant_of_shape(NodeContext& c) {
   c.set(0, call("torch.full", c.int_list(0), number(value), type_and_device(c, type)), type, rank);
 }
 
-constexpr std::int64_t kMaxRange = 4 * 1024 * 1024;
+constexpr std::int64_t kMaxRangeSpan = 4 * 1024 * 1024;
 
 // A range that is the same in every run.
 bool set_known_range(NodeContext& c) {
@@ -99,10 +99,10 @@ bool set_known_range(NodeContext& c) {
   std::int64_t span = 0;
   if (__builtin_sub_overflow(up ? limit->front() : start->front(),
                              up ? start->front() : limit->front(), &span) ||
-      span > kMaxRange)
+      span > kMaxRangeSpan)
     return false;
   std::vector<std::int64_t> values;
-  const std::int64_t stride = std::clamp(step, -kMaxRange - 1, kMaxRange + 1);
+  const std::int64_t stride = std::clamp(step, -kMaxRangeSpan - 1, kMaxRangeSpan + 1);
   for (std::int64_t passed = 0; passed < span; passed += up ? stride : -stride)
     values.push_back(up ? start->front() + passed : start->front() - passed);
   const auto count = static_cast<std::int64_t>(values.size());

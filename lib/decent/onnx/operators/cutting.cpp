@@ -138,19 +138,20 @@ std::optional<std::vector<Cut>> cuts_of(NodeContext& c) {
 
 // An end that means "as far as possible" is written as the largest number of one of two integer
 // types.
-constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kFarEnd = std::numeric_limits<std::int32_t>::max();
 
 // A bound in a List[int] or an argument, without the one number that TorchScript cannot read.
 std::string bound_text(const Integer& bound) {
   if (!bound.known) return bound.text();
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  return std::to_string(std::clamp(*bound.known, -kMax, kMax));
+  constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
+  return std::to_string(std::clamp(*bound.known, -kMaxInt64, kMaxInt64));
 }
 
 // "1:3", ":", "::2".
 std::string range_text(const Cut& cut) {
-  const bool from_first = cut.start.known && (*cut.start.known == 0 || *cut.start.known <= -kFar);
-  const bool to_last = cut.end.known && *cut.end.known >= kFar;
+  const bool from_first =
+      cut.start.known && (*cut.start.known == 0 || *cut.start.known <= -kFarEnd);
+  const bool to_last = cut.end.known && *cut.end.known >= kFarEnd;
   std::string text = (from_first ? "" : bound_text(cut.start)) + ":";
   if (!to_last) text += bound_text(cut.end);
   return cut.step == 1 ? text : text + ":" + std::to_string(cut.step);

@@ -36,8 +36,8 @@ void refuse_readers(const NodeContext& c) {
 // ONNX gives the share of the old statistics, PyTorch that of the new ones: 0.9 and 0.1. Rounds,
 // because the subtraction gives 0.09999999999999998.
 double momentum(const NodeContext& c) {
-  constexpr double kDigits = 1e9;
-  return std::round((1.0 - c.float_or("momentum", 0.9)) * kDigits) / kDigits;
+  constexpr double kRoundingScale = 1e9;
+  return std::round((1.0 - c.float_or("momentum", 0.9)) * kRoundingScale) / kRoundingScale;
 }
 
 // The trainer decides whether it normalizes by the batch's statistics, as for any PyTorch module;

@@ -15,12 +15,12 @@ std::int64_t clamped(std::int64_t place, std::int64_t rank) {
 }
 
 void shape(NodeContext& c) {
-  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
   const std::int64_t start = c.int_or("start", 0);
-  const std::int64_t end = c.int_or("end", kLast);
+  const std::int64_t end = c.int_or("end", kNoEnd);
   const auto rank = c.rank(0);
   if (!rank) {
-    const std::string stop = end == kLast ? "" : std::to_string(end);
+    const std::string stop = end == kNoEnd ? "" : std::to_string(end);
     const std::string range = std::to_string(start) + ":" + stop;
     const Expression all = method(c.tensor(0), "size");
     return c.set(0,

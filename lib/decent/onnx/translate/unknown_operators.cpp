@@ -69,12 +69,13 @@ bool holds_layers(const Classification& classification) {
 // A line about an operator without translation: its nodes, and the nearest name.
 std::string unknown_operator_line(const std::string& name, const std::vector<std::string>& nodes,
                                   std::int64_t opset, const std::vector<std::string>& known) {
-  constexpr std::size_t kShown = 3;
+  constexpr std::size_t kMaxShownNodes = 3;
   std::string text =
       "operator " + name + " (opset " + std::to_string(opset) + ") is not supported: ";
-  for (std::size_t i = 0; i < std::min(kShown, nodes.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kMaxShownNodes, nodes.size()); ++i)
     text += (i == 0 ? "node '" : ", '") + nodes[i] + "'";
-  if (nodes.size() > kShown) text += " and " + std::to_string(nodes.size() - kShown) + " more";
+  if (nodes.size() > kMaxShownNodes)
+    text += " and " + std::to_string(nodes.size() - kMaxShownNodes) + " more";
   const auto nearest = nearest_name(name, known);
   return nearest ? text + "; the nearest that is: " + *nearest : text;
 }

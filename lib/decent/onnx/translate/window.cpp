@@ -32,11 +32,11 @@ std::size_t count_axes(NodeContext& c, std::optional<std::size_t> weight) {
 
 // Steps and extents must be positive, and so small that results of these numbers fit into 64 bits.
 void check_numbers(const Numbers& given, const char* name, std::int64_t least) {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
   for (const std::int64_t each : given) {
-    if (each >= least && each <= kMax) continue;
+    if (each >= least && each <= kMaxInt32) continue;
     throw Unsupported("has " + std::to_string(each) + " in '" + name + "'; " +
-                      std::to_string(least) + " to " + std::to_string(kMax) + " are");
+                      std::to_string(least) + " to " + std::to_string(kMaxInt32) + " are");
   }
 }
 

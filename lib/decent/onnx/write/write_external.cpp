@@ -17,13 +17,13 @@ using Bytes = std::span<const std::byte>;
 // The alignment of elements. Large tensors begin at a page, so that they can be mapped by
 // themselves.
 constexpr std::uint64_t kAlignment = 64;
-constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kLarge = 16 * kPage;
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kLargeBytes = 16 * kPageBytes;
 
 bool same(Bytes a, Bytes b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
 std::uint64_t aligned(std::uint64_t offset, std::uint64_t size) {
-  const std::uint64_t alignment = size >= kLarge ? kPage : kAlignment;
+  const std::uint64_t alignment = size >= kLargeBytes ? kPageBytes : kAlignment;
   return (offset + alignment - 1) / alignment * alignment;
 }
 

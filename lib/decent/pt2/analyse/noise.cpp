@@ -106,11 +106,11 @@ class NoiseFinder {
   // Empty if there are many: noise has one reader or two, and an untrusted file must not cost the
   // square of its size.
   std::vector<const Node*> readers_of(const Node& node) const {
-    constexpr std::size_t kMost = 16;
+    constexpr std::size_t kMaxReaders = 16;
     std::vector<const Node*> readers;
     const auto add = [&](const std::string* name) {
       const auto found = name == nullptr ? readers_.end() : readers_.find(*name);
-      if (found == readers_.end() || found->second.size() > kMost) return;
+      if (found == readers_.end() || found->second.size() > kMaxReaders) return;
       std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(readers),
                    [&](const Node* reader) { return reader > &node; });  // in the order of a graph
     };

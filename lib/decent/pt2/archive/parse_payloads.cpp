@@ -15,7 +15,7 @@ namespace {
 
 // A view with strides of 0 has more elements than its record (torch.Tensor.expand). Up to this many
 // more, in all tensors together, are believed to be intended.
-constexpr std::uint64_t kMaxRepeated = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMaxRepeatedElements = std::uint64_t{1} << 24;
 
 std::int64_t known(Json json, const SymInt& number, const char* what) {
   if (number.value && *number.value >= 0) return *number.value;
@@ -113,7 +113,7 @@ Payload parse_payload(Json json, std::string_view folder, const Records& records
 ByName<Payload> parse_payloads(Json json, std::string_view folder, const Records& records,
                                std::span<const std::byte> archive) {
   ByName<Payload> payloads;
-  std::uint64_t repeated = kMaxRepeated;
+  std::uint64_t repeated = kMaxRepeatedElements;
   for (const Json entry : json.at("config").object()) {
     Payload payload = parse_payload(entry, folder, records, archive, repeated);
     if (!payloads.emplace(entry.key(), std::move(payload)).second) entry.fail("is there twice");

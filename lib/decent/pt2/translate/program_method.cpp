@@ -17,7 +17,7 @@ namespace {
 
 // torch.export treats sizes 0 and 1 as fixed and so declares every free size to be at least 2. A
 // batch of 1 works all the same.
-constexpr std::int64_t kLeastFree = 2;
+constexpr std::int64_t kMinFreeSize = 2;
 
 // LibTorch's compiler and interpreter overflow the stack at some 40,000.
 constexpr std::size_t kMostLines = 20'000;
@@ -155,7 +155,8 @@ class ProgramWriter {
     const auto range = program_.range_constraints.find(*symbol);
     if (range == program_.range_constraints.end()) return;
     const auto& [least, most] = range->second;
-    if (least && *least > kLeastFree) conditions.push_back(size + " >= " + std::to_string(*least));
+    if (least && *least > kMinFreeSize)
+      conditions.push_back(size + " >= " + std::to_string(*least));
     if (most) conditions.push_back(size + " <= " + std::to_string(*most));
   }
 
@@ -168,7 +169,7 @@ class ProgramWriter {
           symbol ? program_.range_constraints.find(*symbol) : program_.range_constraints.end();
       if (range == program_.range_constraints.end()) continue;
       const auto& [least, most] = range->second;
-      if (least && *least > kLeastFree) text += ", " + *symbol + " >= " + std::to_string(*least);
+      if (least && *least > kMinFreeSize) text += ", " + *symbol + " >= " + std::to_string(*least);
       if (most) text += ", " + *symbol + " <= " + std::to_string(*most);
     }
     return text;
