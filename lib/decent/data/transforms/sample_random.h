@@ -24,7 +24,7 @@ class SampleRandom {
 
   /// In [0, 1), of 2^53 values that are equally far from one another.
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-  /// In [low, high), or low where the two are equal.
+  /// In [low, high), or low if the two are equal.
   double uniform(double low, double high) { return low + uniform() * (high - low); }
   bool chance(double probability) { return uniform() < probability; }
 

@@ -46,7 +46,7 @@ Heads heads_of(NodeContext& c) {
   return heads;
 }
 
-// Keys and values with those of the past before them.
+// Puts the past's keys and values before the new ones.
 void add_past(NodeContext& c, Heads& heads) {
   if (c.has(kPastKey) != c.has(kPastValue))
     throw Unsupported("has only one of past_key and past_value");

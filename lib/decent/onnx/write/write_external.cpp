@@ -37,7 +37,7 @@ std::string entry(std::string_view key, std::string_view value) {
   return field;
 }
 
-// Replaces all entries of the tensor, because a checksum, too, was that of other bytes.
+// Replaces all entries of the tensor, because an old checksum would be wrong, too.
 void rewrite_entries(const Tensor& tensor, const std::string& location, std::uint64_t offset,
                      std::vector<Edit>& edits) {
   const std::size_t first = edits.size();

@@ -21,7 +21,7 @@ const OwnTensor* own_tensor(const Argument& argument, const OwnTensors& tensors)
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-// Follows the module's own tensors through a graph and those inside of it.
+// Follows the module's own tensors through a graph and the graphs inside of it.
 class TensorFlow {
  public:
   using Visit = std::function<void(const Node&, const OwnTensors&)>;
