@@ -25,7 +25,7 @@ OUTPUT = Path(__file__).resolve().parent.parent / "lib" / "decent" / "data" / "d
 
 
 def is_test(labels: np.ndarray) -> np.ndarray:
-    """True where a scan belongs to the test part: every fifth of its class, in file order."""
+    """True if a scan belongs to the test part: every fifth of its class, in file order."""
     test = np.zeros(len(labels), dtype=bool)
     for label in range(10):
         test[np.flatnonzero(labels == label)[4::5]] = True

@@ -23,7 +23,7 @@ CHAIN = ("{phases: [[{ranks: [0, 1], weight: 0.5}, {ranks: [2, 3], weight: 0.5}]
 
 @dataclass(frozen=True)
 class Case:
-    """A topology with a number of workers. picture: the name of its file, where it gets one."""
+    """A topology with a number of workers. picture: the name of its picture's file, if it gets one."""
 
     topology: str
     workers: int
@@ -38,7 +38,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Told:
-    """What the program says of it."""
+    """What the program says about it."""
 
     phases: int
     gap: str

@@ -31,7 +31,7 @@ SECONDS_BEFORE_GUESS = 5.0  # a shorter time says too little about the rest
 
 
 def guess(seconds: float) -> str:
-    """As people say it; whole minutes, since more would not be true."""
+    """A time as people say it, in whole minutes, because it is not known more precisely."""
     if seconds < 50:
         return "less than a minute"
     return f"about {max(1, round(seconds / 60))} min"
@@ -43,29 +43,29 @@ def taken(seconds: float) -> str:
 
 @dataclass
 class Progress:
-    """How much of how much is done; total: 0 where it is not known."""
+    """How much of how much is done; total is 0 if it is not known."""
 
     done: float = 0
     total: float = 0
     since: float = field(default_factory=time.monotonic)
 
     def left(self, now: float) -> str:
-        """', about 2 min left', as far as the time that it took until now allows that guess."""
+        """', about 2 min left', if it has taken long enough for this estimate."""
         passed = now - self.since
         if passed < SECONDS_BEFORE_GUESS or not 0 < self.done < self.total:
             return ""
         return f", {guess(passed * (self.total - self.done) / self.done)} left"
 
 
-# Seconds that a unit of these folders takes to compile, as measured on a machine of 2 cores; of others, less. Those with LibTorch's
-# headers take the most, and most of them come last.
+# Seconds to compile a unit of these folders, measured on a machine with 2 cores; units of other folders take less.
+# Units with LibTorch's headers take longest, and most of them come last.
 SECONDS = {"app": 32, "train": 24, "task": 21, "parallel": 15, "comm": 14, "model": 13, "resume": 11, "tests": 10, "config": 9, "pt2": 7,
            "data": 6, "optim": 6, "onnx": 4.5, "report": 4}
 UNIT = re.compile(r"(?:object|-o) (?:lib/decent/)?(\w+)/\S*\.o\b")
 
 
 def cost_of(step: str) -> float:
-    """Of a line of ninja's, or of the command behind it."""
+    """The cost of a step, from a line of ninja or from its command."""
     found = UNIT.search(step)
     return SECONDS.get(found[1], 2.0) if found else 0.5
 
@@ -78,7 +78,7 @@ class Ninja:
     PASSES_ON = True
 
     def __init__(self, _: argparse.Namespace) -> None:
-        self.progress = Progress()  # by what the steps cost
+        self.progress = Progress()  # in the cost of steps
         self.done = self.total = 0
         self.planned: list[str] = []
 
@@ -90,7 +90,7 @@ class Ninja:
         self.planned = ended.stdout.splitlines()
 
     def take(self, line: str) -> bool:
-        """Whether the line was one of progress."""
+        """Whether it was a line about progress."""
         found = self.STATUS.match(line)
         if not found:
             return False
@@ -107,7 +107,7 @@ class Ninja:
 
 
 class Apt:
-    """The status lines of apt-get: first its downloads and then its installing are counted up to 100 %."""
+    """The status lines of apt-get, which count first its downloads and then its installing up to 100 %."""
 
     ENVIRONMENT = {}
     STATUS = re.compile(r"(dl|pm)status:[^:]*:([\d.]+):")
@@ -131,7 +131,7 @@ class Apt:
 
 
 class Pip:
-    """pip's downloads, counted together, and then its writing, which it says nothing about: the folder grows."""
+    """pip's downloads, counted together, and then its writing, which it does not report: the folder grows."""
 
     ENVIRONMENT = {"PIP_PROGRESS_BAR": "raw"}
     FILE = re.compile(r"\s*(Downloading|Using cached) (\S+?)(?:-\d\S*)? \(([\d.]+) (bytes|kB|MB|GB)\)")
@@ -221,7 +221,7 @@ class Screen:
             self.shown = ""
 
     def done(self) -> None:
-        """What stays to be seen."""
+        """What remains visible at the end."""
         self.say(f"{self.label}: done after {taken(time.monotonic() - self.begin)}\n")
 
     def say(self, line: str, stream=None) -> None:
@@ -232,7 +232,7 @@ class Screen:
 
 
 def follow(process: subprocess.Popen, reader: Ninja | Apt | Pip, screen: Screen) -> list[str]:
-    """Reads until the command has closed both of its streams. Its lines that were not passed on."""
+    """Reads until the command has closed both of its streams. Returns its lines that were not passed on."""
     kept: list[str] = []
 
     def take_out(line: str) -> None:
@@ -282,8 +282,8 @@ KINDS = {"ninja": Ninja, "apt": Apt, "pip": Pip}
 def main() -> int:
     options = options_of(sys.argv[1:])
     reader = KINDS[options.kind](options)
-    # Ctrl-C is the command's business: it ends, and what it says then is passed on. (A handler, as the command would
-    # inherit that a signal is ignored.)
+    # The command handles Ctrl-C: it ends, and its last output is passed on. (This sets a handler, because the command
+    # would inherit an ignored signal.)
     signal.signal(signal.SIGINT, lambda *_: None)
     screen = Screen(options.label, options.every)
     if isinstance(reader, Ninja):

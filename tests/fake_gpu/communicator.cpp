@@ -1,4 +1,4 @@
-// What carries the fake device's tensors between workers: NCCL and staging, on the host's group.
+// Carries the fake device's tensors between workers, as NCCL and staging do, over the host's group.
 
 #include <ATen/ops/empty.h>
 #include <torch/csrc/distributed/c10d/Store.hpp>
@@ -58,7 +58,7 @@ bool is_to(const std::string& what, int rank) {
   return wish != nullptr && what + ":" + std::to_string(rank) == wish;
 }
 
-// As NCCL does it: nobody goes on before everybody is there, and there is no limit to the wait.
+// Like NCCL: no worker goes on before all have arrived, and the wait has no limit.
 void meet(c10d::Store& store, int rank, int workers) {
   if (is_to("fails", rank))
     throw PeerLost("cannot connect the GPUs by NCCL: unhandled system error");

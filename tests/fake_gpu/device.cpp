@@ -37,7 +37,8 @@ int number_of(const char* variable, int otherwise) {
   return text == nullptr || *text == '\0' ? otherwise : std::atoi(text);
 }
 
-// A thread that uses a device which the process did not choose makes a context there.
+// Fails for a thread that uses a device that the process did not choose, because on a GPU it would
+// create a context there.
 void check_thread(const char* what) {
   if (chosen == kNobodyChose || chosen == thread_device) return;
   throw std::logic_error(std::string("fake GPU: ") + what + " in a thread whose device is " +
@@ -45,7 +46,7 @@ void check_thread(const char* what) {
                          std::to_string(chosen));
 }
 
-// What a tensor's memory keeps: the host's memory, and its part of what is counted.
+// What a tensor's memory keeps alive: the host's memory, and its share of the counted bytes.
 struct Kept {
   c10::Storage memory;
   std::int64_t bytes;
@@ -68,7 +69,7 @@ class DeviceAllocator final : public c10::Allocator {
   }
 };
 
-// Which pointers are pinned.
+// Knows which pointers are pinned.
 class PinnedAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -139,8 +140,7 @@ class Hooks : public at::CUDAHooksInterface {
   void deviceSynchronize(c10::DeviceIndex) const override { check_device(); }
 };
 
-// Everything is done when the call that asks for it returns, so streams are numbers and events are
-// nothing.
+// All work is done when its call returns, so streams are numbers and events are empty.
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
   static constexpr c10::DeviceType static_type = c10::DeviceType::CUDA;

@@ -37,7 +37,7 @@ DECENT_CUDA_EXPORT void decent_cuda_device_name(int index, std::string* name) {
   *name = "host memory";
 }
 
-// The number in CUDA_VISIBLE_DEVICES is the GPU's own; 3.0 and 3.1 are parts of GPU 3.
+// A number in CUDA_VISIBLE_DEVICES is the GPU's own number; 3.0 and 3.1 are parts of GPU 3.
 DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id, std::string* card) {
   check_index(index);
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -47,7 +47,7 @@ DECENT_CUDA_EXPORT void decent_cuda_device_id(int index, std::string* id, std::s
   *card = id->substr(0, id->find('.'));
 }
 
-// Reserves what is used, of a GPU of 1 GiB where it is not given another size.
+// Reserved memory equals used memory, on a GPU of 1 GiB unless another size is set.
 DECENT_CUDA_EXPORT void decent_cuda_memory(int index, bool restart, decent::GpuMemory* memory) {
   check_index(index);
   const auto peak = static_cast<double>(fake_gpu::take_peak(restart));

@@ -1,4 +1,4 @@
-// The kernels of room cuda, every thread of every block in turn: what a GPU runs, without a GPU.
+// Runs the kernels of room cuda without a GPU: every thread of every block in turn.
 
 #include <span>
 #include <vector>

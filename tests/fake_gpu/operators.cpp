@@ -1,11 +1,12 @@
 // Operators on tensors of the fake device: the CPU's, on the same memory.
 //
-// It is a fallback for all operators without a kernel for CUDA, which are all that are not composed
-// of others. Operators that PyTorch composes in one way for the CPU and in another for CUDA
-// (convolutions) are registered by name, since the parts of CUDA's way have no kernel for the CPU.
+// It is a fallback for all operators without a kernel for CUDA, which here are all operators that
+// are not composed of others. Operators that PyTorch composes in one way for the CPU and in another
+// for CUDA (convolutions) are registered by name, since the parts of CUDA's way have no kernel for
+// the CPU.
 //
-// Like a GPU it refuses tensors of the CPU beside its own, except for a single element, and where
-// an operator is for both. An index out of range is a failed assertion of a kernel.
+// Like a GPU it refuses tensors of the CPU together with its own, except single elements, and
+// except for operators that take both. An index out of range is a failed assertion in a kernel.
 
 #include "operators.h"
 
@@ -26,12 +27,12 @@ namespace {
 
 using torch::jit::Stack;
 
-// For both kinds of tensors in one call.
+// Operators that take both kinds of tensors in one call.
 const std::set<std::string> kForBoth = {
     "aten::copy_",      "aten::index.Tensor",     "aten::index.Tensor_out",
     "aten::index_put_", "aten::_index_put_impl_", "aten::_pack_padded_sequence"};
 
-// One call of an operator: which tensor of the CPU stands for which of the device.
+// One call of an operator: knows which tensor of the CPU stands for which tensor of the device.
 class Call {
  public:
   explicit Call(const c10::OperatorHandle& op) : name_(c10::toString(op.operator_name())) {}
@@ -47,7 +48,7 @@ class Call {
     return value;
   }
 
-  // Memory that an operator has made larger, and shapes that it has changed.
+  // Copies back memory that an operator has enlarged, and shapes that it has changed.
   void write_back() {
     for (const auto& [host, device] : tensors_) {
       if (host.data_ptr() != device.data_ptr() && host.storage().nbytes() > 0) {
@@ -147,10 +148,10 @@ class Call {
 
   std::string name_;
   std::vector<std::pair<at::Tensor, at::Tensor>> tensors_;  // of the CPU, of the device
-  bool of_cpu_ = false;  // whether an argument of several elements is the CPU's own
+  bool of_cpu_ = false;  // whether an argument with several elements is a plain tensor of the CPU
 };
 
-// Whether the host waits in this call until a GPU has come there.
+// Whether in this call the host would wait for a GPU.
 bool waits(const std::string& name, const c10::IValue* arguments) {
   if (name == "aten::_local_scalar_dense") return true;
   if (name != "aten::copy_" || arguments[2].toBool()) return false;
@@ -196,7 +197,7 @@ at::Tensor& set_tensor(at::Tensor& self, const at::Tensor& source) {
                      source.strides());
 }
 
-// The one that is made of other operators.
+// Chooses the implementation that is composed of other operators.
 std::int64_t choose_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                               const std::optional<at::Tensor>&, double, bool, std::optional<double>,
                               bool) {

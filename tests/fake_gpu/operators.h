@@ -5,8 +5,8 @@
 
 namespace decent::fake_gpu {
 
-/// The same elements as a tensor of the CPU. The result of an undefined or CPU tensor is that
-/// tensor.
+/// The same elements as a tensor of the CPU. An undefined tensor or a tensor of the CPU is returned
+/// as it is.
 at::Tensor on_host(const at::Tensor& tensor);
 
 }  // namespace decent::fake_gpu

@@ -48,8 +48,8 @@ void read_together(const decent::Source& source, const std::vector<std::int64_t>
 // Few rows, as each may have thousands of one-hot elements; the last one first, so that each is
 // looked for.
 void read_some(const decent::Source& source) {
-  constexpr std::int64_t kMost = 64;
-  const std::int64_t count = std::min(source.size(), kMost);
+  constexpr std::int64_t kMaxRows = 64;
+  const std::int64_t count = std::min(source.size(), kMaxRows);
   std::vector<std::int64_t> rows(static_cast<std::size_t>(count));
   std::iota(rows.rbegin(), rows.rend(), source.size() - count);
   std::vector<std::size_t> fields(source.fields().size());

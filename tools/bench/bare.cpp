@@ -1,4 +1,4 @@
-// The least that training a TorchScript model costs on LibTorch: forward, loss, backward and
+// The least time that LibTorch needs to train a TorchScript model: forward, loss, backward and
 // torch's fused AdamW in a loop, on one worker, with data in memory. Prints one JSON object:
 // milliseconds of each step, and bytes of activations.
 //
@@ -24,12 +24,12 @@
 
 namespace {
 
-/// Counts the bytes that tensors hold. For one thread.
+/// Counts the bytes that tensors occupy. For one thread.
 class CountingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
     c10::DataPtr data = inner_->allocate(bytes);
-    void* pointer = data.release_context();  // which is the memory itself, as LibTorch asks of it
+    void* pointer = data.release_context();  // the memory itself, as LibTorch requires
     sizes_[pointer] = bytes;
     held_ += static_cast<std::int64_t>(bytes);
     return {pointer, pointer, raw_deleter(), data.device()};

@@ -61,7 +61,7 @@ def step_programs(model: Model, workers: int, folder: Path) -> dict[str, Callabl
         if workers > 1 or name not in RING_NEEDS_TWO:
             programs[name] = lambda name=name: run_contender(name, model, workers, folder)
     if workers == 1:
-        # Whether TorchScript's optimizing executor, which decent-train does without, would help the others.
+        # Shows whether TorchScript's optimizing executor, which decent-train does not use, would help the others.
         programs["no communication, optimizing"] = (
             lambda: run_contender("no communication", model, workers, folder, optimizing=True))
     return programs
@@ -178,7 +178,7 @@ def bench_update(arguments: argparse.Namespace, folder: Path) -> str:
 
 # ---- all -----------------------------------------------------------------------------------------------------------
 
-# What each of them measures unless --models says less; the others have no models to choose.
+# The models of each measurement unless --models chooses fewer; the other measurements have no models.
 CHOICES = {"step": list(MODELS), "bare": list(MODELS), "start": list(MODELS), "save": ["char_gpt"],
            "shared": ["gpt_11m"], "slow": ["char_gpt", "gpt_11m"], "slow-modulo": ["gpt_11m"],
            "onnx": list(onnx_models.COMPARED)}
@@ -190,14 +190,14 @@ TARGETS = {"bare": "bench_bare", "start": "bench_idle", "save": "bench_save", "u
 
 
 def draw() -> None:
-    """In a process of its own: bench.py is to stay small."""
+    """In a process of its own, so that bench.py stays small."""
     if subprocess.run([sys.executable, HERE / "picture.py"]).returncode != 0:
         raise NotHere("no picture")
     page.write("picture", "![ms a step of gpt_11m on one machine and over slow links](performance.png)")
 
 
 def sections(kind: str, arguments: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str]]:
-    """Parts of the page, by the names of their places in it, each as soon as it is measured."""
+    """Parts of the page, each as soon as it is measured, under the name of its place in the page."""
     if kind == "step":
         for name in arguments.models:
             yield f"step {name}", bench_step(MODELS[name], arguments, folder)
@@ -231,7 +231,7 @@ def circumstances(kind: str, arguments: argparse.Namespace) -> str:
 
 
 def measure(kind: str, arguments: argparse.Namespace) -> None:
-    """Throws NotHere, before anything is run, where this machine cannot."""
+    """Throws NotHere, before anything is run, if this machine cannot."""
     if kind in ("slow", "slow-modulo", "gpu"):
         (gpu.device if kind == "gpu" else slow.check)()
     make_files(list(GPU_MODELS) if kind == "gpu" else arguments.models)

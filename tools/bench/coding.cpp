@@ -1,5 +1,5 @@
-// What it costs to mix with codes of weights and to make the next codes: an update of parameters
-// that lie in memory, with the exchange's work on each piece of a bucket, and without.
+// The cost of mixing with codes of weights and of making the next codes: an update of parameters in
+// memory, with the exchange's work on each piece of a bucket, and without it.
 //
 //     bench_coding THOUSANDS ROUNDS      (threads: OMP_NUM_THREADS)
 //
@@ -40,7 +40,7 @@ Bucket make_bucket(std::int64_t numel) {
           .exp_avg_sq = at::zeros_like(x)};
 }
 
-// A pair's exchange of one bucket by codes: the message that was sent, the one that came, and the
+// A pair's exchange of one bucket by codes: the message that was sent, the received one, and the
 // next one.
 class Coding {
  public:

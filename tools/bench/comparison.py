@@ -17,7 +17,7 @@ WORKERS = (4, 2)
 LINKS = (50, 200, 1000, None)  # Mbit/s; None: workers of one machine
 # PowerSGD's first steps send whole gradients, as few as it allows: its default of 1000 is longer than these trainings.
 POWER_SGD_RANK, POWER_SGD_START = 4, 2
-TARGET = "all_reduce"  # the method whose loss at the end all others are to reach
+TARGET = "all_reduce"  # the method whose final loss all others must reach
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Method:
     """
 
     name: str
-    sends: float  # in a step, roughly, of the weights in float32, with 4 workers: how long a measurement may be
+    sends: float  # about the share of float32 weights in a step with 4 workers: decides how long to measure
     parallel: Mapping[str, object] | None = None
     losses_of: str | None = None  # the method that trains the same numbers, up to rounding
     rate_of: str | None = None  # the method whose best learning rate it takes; None: it tries all of them
-    ends: bool = True  # False: no length of training is looked for, as none would do
+    ends: bool = True  # False: no length of training is searched, because none would suffice
     period: int = 1  # steps after which what they send repeats
 
     @property
@@ -45,7 +45,7 @@ class Method:
 
 FP32, MODULO2, ALONE = "gossip fp32", "gossip modulo2", "none"
 DDP, POWER_SGD, DECENT_DP = "DDP", "DDP PowerSGD", "decent-dp fused"
-METHODS = {m.name: m for m in (  # those to compare with one another are neighbours in the order of a round
+METHODS = {m.name: m for m in (  # methods to be compared are neighbours in the order of a round
     Method(ALONE, 0, {"method": "none"}, rate_of=MODULO2, ends=False),
     Method(TARGET, 1.5, {"method": "all_reduce"}),
     Method(DDP, 1.5, losses_of=TARGET),
@@ -62,7 +62,7 @@ METHODS = {m.name: m for m in (  # those to compare with one another are neighbo
 
 
 def topology(workers: int) -> str:
-    """Of all that gossip: pairs."""
+    """The topology of all methods that gossip: pairs."""
     return "ring" if workers == 2 else "one-peer-exp"
 
 
@@ -81,7 +81,7 @@ def next_length(ended: Mapping[int, float], target: float, lengths: Sequence[int
 
 
 def length_to(ended: Mapping[int, float], target: float) -> int | None:
-    """Steps of the shortest training that ended at the target or below."""
+    """The steps of the shortest training that ended at the target or below."""
     return min((steps for steps, loss in ended.items() if loss <= target), default=None)
 
 

@@ -11,7 +11,7 @@ from tables import number, table, two_digits
 from timings import Timings
 
 PLACE = "compare"
-DRAWN = {200: "compare_200.png", 50: "compare_50.png"}  # by link: pictures of docs/, of as many workers as come first
+DRAWN = {200: "compare_200.png", 50: "compare_50.png"}  # by link: pictures in docs/, for the first number of workers
 GOALS = {200: 6, 50: 15}  # by link: times DDP's time to the target, at least
 ALONE_GOAL = 0.95  # of all_reduce's step over DDP's on one machine
 

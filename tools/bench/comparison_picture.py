@@ -17,10 +17,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import ScalarFormatter
 
-LEFT_OUT = {DECENT_DP}  # where gossip fp32 is
+LEFT_OUT = {DECENT_DP}  # its line would lie on that of gossip fp32
 COLOURS = {"none": "0.6", "all_reduce": "tab:blue", "gossip": "tab:red", "DDP": "black", "local": "tab:green"}
 LINES = ("-", "--", ":", "-.")  # of methods of one colour, in their order
-ROOM = 0.2  # of loss, above the lowest: what is higher tells nothing
+ROOM = 0.2  # of loss, above the lowest: higher losses tell nothing
 
 
 def _kind(name: str) -> str:
@@ -45,7 +45,7 @@ def draw(rows: list[Row], target: float | None, mbit: int, workers: int, path: P
                   label=row.method.name, **_style(row.method.name))
         lowest = min(lowest, curve[-1][1])
     if target is not None:
-        axes.axhline(target, color="0.8", linewidth=1, zorder=0)  # where all are to end
+        axes.axhline(target, color="0.8", linewidth=1, zorder=0)  # where all should end
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.set_ylim(lowest - 0.02, lowest + ROOM)

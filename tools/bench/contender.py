@@ -50,9 +50,9 @@ def nothing() -> None:
 
 
 def ddp(model: torch.nn.Module, hook: str) -> torch.nn.Module:
-    """hook: what DDP does with a bucket of gradients; empty for its own."""
-    # Buffers: the others leave them alone during training too.
-    # PowerSGD's later all-reduces begin on threads of gloo, those of several buckets in any order: one bucket only.
+    """hook: what DDP does with a bucket of gradients; empty for DDP's default."""
+    # No buffers: the other programs do not exchange them during training either. PowerSGD's later all-reduces begin on
+    # threads of gloo, in any order for several buckets, so there is only one.
     size = {"bucket_cap_mb": 4096} if hook == "PowerSGD" else {}
     forward = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False, gradient_as_bucket_view=True,
                                                         **size)

@@ -1,6 +1,6 @@
-// Reads a file of numbers, as the format csv does, and prints what a thread does in a second: the
-// pass of opening it, and reading all rows in their order and at random. MB are those of the file,
-// seconds the thread's own.
+// Reads a file of numbers, as the format csv does, and prints how much a thread reads in a second:
+// in the pass that opens it, and when all rows are read in order and at random. MB are those of the
+// file, seconds the thread's own.
 
 #include <time.h>
 

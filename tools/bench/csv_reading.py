@@ -25,7 +25,7 @@ ROW_BYTES = 9 * COLUMNS  # about
 
 
 def write_numbers(path: Path, megabytes: int) -> None:
-    """Normal numbers of six digits; the last column is the target."""
+    """Normally distributed numbers of six digits; the last column is the target."""
     rows = np.random.default_rng(1).normal(size=(megabytes * 10**6 // ROW_BYTES, COLUMNS))
     names = ",".join(f"c{i}" for i in range(COLUMNS))
     np.savetxt(path, rows, fmt="%.6g", delimiter=",", header=names, comments="")

@@ -11,14 +11,14 @@ from tables import NotHere, ratios, rounds_of, spread, table, two_digits
 
 EAGER = "PyTorch, eager"
 WEIGHTS_ONLY = "weights_only"
-# Of a parameter in a step of weights_only.py: gradient written, then weight, gradient and two moments read, weight and
-# two moments written.
+# Bytes per parameter in a step of weights_only.py: gradient written, then weight, gradient and two moments read, weight
+# and two moments written.
 BYTES = 4 + 28
 MILLION = 256
 
 
 def device() -> str:
-    """The name of the GPU. Throws NotHere where PyTorch finds none."""
+    """The name of the GPU. Throws NotHere if PyTorch finds none."""
     code = "import torch; print(torch.cuda.get_device_name() if torch.cuda.is_available() else '')"
     name = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
     if not name:

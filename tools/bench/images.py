@@ -24,7 +24,7 @@ TURNS = 5
 
 
 def photo(height: int, width: int) -> bytes:
-    """Of noise that is strongest where it is coarsest, as photographs have it; quality 90."""
+    """Images of noise that is strongest where it is coarsest, as in photographs; quality 90."""
     import numpy as np
     from PIL import Image
     random = np.random.default_rng(0)
@@ -67,7 +67,7 @@ def main() -> None:
         return np.asarray(image).transpose(2, 0, 1).astype(np.float32) / 255
 
     def pillow_torchvision() -> torch.Tensor:
-        """As ImageFolder with Resize and ToTensor."""
+        """The same as ImageFolder with Resize and ToTensor."""
         image = F.resize(Image.open(io.BytesIO(content)).convert("RGB"), [size, size])
         return F.to_dtype(F.pil_to_tensor(image), torch.float32, scale=True)
 

@@ -1,4 +1,4 @@
-// How long a model file takes to open, from its path to a module:  bench_import FILE
+// How long opening a model file takes, from its path to a module:  bench_import FILE
 // Prints JSON.
 
 #include <chrono>

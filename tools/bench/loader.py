@@ -25,7 +25,7 @@ CLASSES, FILES_OF_A_CLASS = 10, 48
 
 
 def make_tokens(folder: Path) -> dict:
-    """The repository's README over and over, as ids of nanoGPT: 2 MB."""
+    """The repository's README repeated, as ids of nanoGPT: 2 MB."""
     text = (ROOT / "README.md").read_bytes()
     text *= 1_000_000 // len(text) + 1
     (folder / "train.bin").write_bytes(b"".join(byte.to_bytes(2, "little") for byte in text))

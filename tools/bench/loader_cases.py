@@ -1,4 +1,4 @@
-"""Data of each format, and the Dataset that a PyTorch program would read it with."""
+"""Data of each format, and the Dataset with which a PyTorch program would read it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Table(Dataset):
 
 
 class TableOnDisk(Dataset):
-    """One that need not fit into memory: where each row begins is remembered, and a row is read when it is asked for."""
+    """Need not fit into memory: the place of each row is remembered, and a row is read when it is asked for."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.file, self.begin = path, None, []
@@ -142,7 +142,7 @@ def pairs(folder: Path) -> Case:
 
 
 class Windows(Dataset):
-    """As nanoGPT reads: from the mapped file, widened to int64."""
+    """Reads as nanoGPT does: from the mapped file, widened to int64."""
 
     def __init__(self, path: Path, dtype: type) -> None:
         self.ids = np.memmap(path, dtype, "r")

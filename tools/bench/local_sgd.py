@@ -12,18 +12,18 @@ from datetime import timedelta
 
 import torch
 
-_kept = []  # what must live as long as the program does
+_kept = []  # objects that must live as long as the program
 
 
 def _address(host: str, port: int) -> str:
-    """Of this machine, or network namespace, on the network that leads to a host."""
+    """The address of this machine, or network namespace, on the network that leads to a host."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.connect((host, port))
         return s.getsockname()[0]
 
 
 def start(model: torch.nn.Module, optimizer: torch.optim.Optimizer, rank: int, workers: int, every: int) -> None:
-    """From here on, every so many steps of the optimizer average the weights."""
+    """From here on the weights are averaged every so many steps of the optimizer."""
     from torchft import Manager, ProcessGroupGloo
     from torchft.coordination import LighthouseServer
     from torchft.local_sgd import LocalSGD

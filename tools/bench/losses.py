@@ -1,4 +1,4 @@
-"""Trainings to their end, for the loss of the averaged model. Links have no limit, as it would change no bit of it."""
+"""Whole trainings, for the loss of the averaged model. Links have no limit, because that would change no bit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _train_other(name: str, workers: int, steps: int, rate: float) -> list[list[
 
 @dataclass(frozen=True)
 class Trained:
-    """What a method ends with, and how long it must train to end at the target."""
+    """The losses with which a method ends, and how long it must train to end at the target."""
 
     rate: float
     ended: dict[int, float]  # by steps
@@ -61,14 +61,14 @@ class Trained:
 
 
 class Losses:
-    """All trainings: those that are there are not repeated."""
+    """All trainings. Existing ones are not repeated."""
 
     def __init__(self, folder: Path, measuring: bool) -> None:
         self._results = Results(folder / "losses")
         self._measuring = measuring
 
     def curve(self, method: Method, workers: int, steps: int, rate: float) -> list[list[float]] | None:
-        """[step, loss of the averaged model], ..; None where it is not there and nothing is measured."""
+        """[step, loss of the averaged model], ..; None if it does not exist and nothing is measured."""
         name = f"{method.name}, {workers} workers, {steps} steps, rate {rate:g}"
         section = parallel(method, workers) if method.ours else {"contender": method.name}
         identity = {**recipe(steps, rate), "parallel": section, "workers": workers}
@@ -89,7 +89,7 @@ class Losses:
         return curve[-1][1] if curve else None
 
     def rate(self, method: Method) -> float | None:
-        """Its best one, with as many workers as come first."""
+        """The method's best learning rate, with the first number of workers."""
         if not method.tuned:
             return self.rate(METHODS[method.losses_of or method.rate_of])
         ends = {rate: self._end(method, WORKERS[0], STEPS, rate) for rate in RATES}

@@ -20,9 +20,9 @@ from hosts import Host
 TRANSFER = Path(__file__).with_name("transfer.py")
 PORT = 9999  # nothing else listens in a namespace of our own
 # The token bucket must hold more than the largest packet that TCP hands down (64 KB, which the kernel otherwise cuts up
-# at great cost: half the rate at 1 Gbit/s), and what its timer may be late; against the MB of an exchange it is little.
-# Exchanges over slower links are smaller, and their bucket passes no more than 16 ms' worth at once after a pause.
-# Its queue is that of a switch, 20 ms.
+# at great cost: half the rate at 1 Gbit/s), plus the bytes by which its timer may be late. That is little against the
+# MB of an exchange. Exchanges over slower links are smaller, and their bucket passes at most 16 ms' worth at once after
+# a pause. Its queue is like that of a switch, 20 ms.
 BURST, BURST_OF_SLOW, QUEUE = "256kb", "96kb", "20ms"
 
 
@@ -34,7 +34,7 @@ def _tc(*arguments: str) -> str:
 
 
 def limit(pair: list[Host], mbit: int) -> None:
-    """Each host sends at most so many Mbit/s, both at the same time."""
+    """Each host sends at most this many Mbit/s, both at the same time."""
     burst = BURST if mbit >= 200 else BURST_OF_SLOW
     for host in pair:
         _tc("-n", host.name, "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", f"{mbit}mbit", "burst", burst,
@@ -42,7 +42,7 @@ def limit(pair: list[Host], mbit: int) -> None:
 
 
 def why_not() -> str | None:
-    """Why this machine cannot make hosts on a slow link, or None where it can."""
+    """Why this machine cannot make hosts on a slow link, or None if it can."""
     if reason := hosts.why_not():
         return reason
     if shutil.which("tc") is None:
@@ -67,7 +67,7 @@ def congestion_control(host: Host) -> str:
 
 @contextmanager
 def traffic(pair: list[Host], rate: float | None = None) -> Iterator[list[subprocess.Popen]]:
-    """A TCP transfer each way, of at most `rate` bytes a second. Gives the processes that receive."""
+    """A TCP transfer each way, of at most `rate` bytes a second. Returns the processes that receive."""
     processes = []
 
     def start(host: Host, *arguments: str) -> None:
@@ -93,7 +93,7 @@ def traffic(pair: list[Host], rate: float | None = None) -> Iterator[list[subpro
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """Of one direction, the slower, while both are in use. Bytes a second."""
+    """Bytes a second of the slower direction while both are in use."""
 
     payload: float  # what arrives
     wire: float  # the same as sent_bytes() counts it, with headers, and acknowledgements of the other direction

@@ -39,7 +39,7 @@ def steps_table(rounds: int, models: list[Model], folder: Path) -> str:
 
 
 def read_s(path: Path) -> float:
-    """To read all bytes of a file, which is in memory."""
+    """The time to read all bytes of a file that is in memory."""
     begin = time.monotonic()
     with path.open("rb", buffering=0) as file:
         while file.read(1 << 20):

@@ -1,4 +1,4 @@
-"""docs/performance.md: its places for results, and reading them back."""
+"""The places for results in docs/performance.md, and reading results back from there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAGE = ROOT / "docs" / "performance.md"
 
 
 def _split(page: str, place: str) -> tuple[str, str, str]:
-    """What comes before a place, its text, what comes after."""
+    """The text before a place, the text in it, and the text after it."""
     begin, end = f"<!-- {place}: begin -->\n", f"<!-- {place}: end -->"
     if page.count(begin) != 1 or page.count(end) != 1:
         raise ValueError(f"{PAGE} should have one '{begin.strip()}' and one '{end}'")

@@ -1,4 +1,4 @@
-"""Makes models and data of the benchmarks in a folder, where they are missing:  prepare.py FOLDER MODEL..
+"""Makes models and data of the benchmarks in a folder if they are missing:  prepare.py FOLDER MODEL..
 
 bench.py calls it: a process of its own, as bench.py itself must stay small (a child's peak memory includes what its
 parent had when it started it).
@@ -40,7 +40,7 @@ def write_shuffled(path: Path, part: str, count: int | None = None) -> None:
 
 
 def write_noise(path: Path) -> None:
-    """Images of no meaning in 10 classes: what they show is no matter to the time of a step."""
+    """Meaningless images in 10 classes: their content does not affect the time of a step."""
     random = np.random.default_rng(0)
     write_safetensors(path, {"x": random.standard_normal((256, 3, 64, 64), dtype=np.float32),
                              "y": random.integers(0, 10, 256)})

@@ -48,7 +48,7 @@ GPU_MODELS = {m.name: m for m in (
     Model("gpt_85m", FILES / "gpt_85m.pt", FILES / "passages_256.safetensors", 32, 300, 100, 50),
 )}
 
-# What app/allocator.cpp sets.
+# The settings of app/allocator.cpp.
 KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(2**31 - 1), "MALLOC_MMAP_THRESHOLD_": str(32 << 20)}
 
 OURS = "decent-train"
@@ -61,12 +61,12 @@ def version_of_ours() -> str:
 
 def version_of_others() -> str:
     installed = {d.name: d.version for d in importlib.metadata.distributions()}
-    names = ("torch", "decent-dp", "decent-optim-wrapper", "torchft")  # the last where compare.py finds it
+    names = ("torch", "decent-dp", "decent-optim-wrapper", "torchft")  # the last one if compare.py finds it
     return ", ".join(f"{name} {installed[name]}" for name in names if name in installed)
 
 
 def stop_in_order() -> None:
-    """From here on a signal ends what was started and deletes namespaces, and no second signal stops that."""
+    """From here on a signal ends all started processes and deletes namespaces, and no second signal interrupts that."""
     def stop(number: int, _: object) -> None:
         for one in (signal.SIGINT, signal.SIGTERM):
             signal.signal(one, signal.SIG_IGN)
@@ -86,7 +86,7 @@ def build(targets: list[str]) -> None:
 
 
 def environment(rank: int = 0, workers: int = 1, port: int = 0, hosts: Sequence[Host] = ()) -> dict[str, str]:
-    """One thread a worker, all on this machine or one on each host; one worker of ours needs no launcher, the others
+    """One thread per worker, all on this machine or one on each host; one worker of ours needs no launcher, the others
     meet at the port.
     """
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TORCHELASTIC_", "MASTER_", "LOCAL_"))}
@@ -141,7 +141,7 @@ def recipe(model: Model, steps: int, every: int) -> dict:
 
 
 def alone(workers: int) -> dict:
-    """Section `parallel` of a recipe: each worker for itself, the same steps without an exchange to wait for."""
+    """Section `parallel` of a recipe in which each worker trains alone: the same steps without an exchange."""
     return {"topology": {"phases": [[{"ranks": [rank], "weight": 1.0} for rank in range(workers)]]}}
 
 
@@ -190,7 +190,7 @@ def run_contender(name: str, model: Model, workers: int, folder: Path, optimizin
 
 
 def run_python(script: str, folder: Path, *arguments: str | Path) -> list[float]:
-    """What a script of this folder prints last: JSON."""
+    """The last line that a script of this folder prints: JSON."""
     return json.loads(run_workers([sys.executable, HERE / script, *arguments], 1, folder).splitlines()[-1])
 
 
@@ -201,7 +201,7 @@ def run_eager(model: Model, folder: Path) -> list[float]:
 
 
 def parameters(model: Model) -> int:
-    """How many are trained, as the program says."""
+    """The number of trained parameters, according to the program."""
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "recipe.yaml")
         config.write_text(json.dumps(recipe(model, 1, 1)))  # JSON is YAML

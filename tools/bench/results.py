@@ -1,4 +1,4 @@
-"""Results of single measurements, each in a file of its own, so that a measurement that was stopped goes on."""
+"""Results of single measurements, each in a file of its own, so that an interrupted measurement can go on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 class Results:
-    """A folder of them. What identifies a result is kept beside it: a result of something else is not taken."""
+    """A folder of results. The identity of a result is kept beside it, so that another result is not taken for it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -27,7 +27,7 @@ class Results:
         return kept["result"] if kept["identity"] == json.loads(json.dumps(identity)) else None
 
     def get(self, name: str, identity: dict, measure: Callable[[], dict]) -> dict:
-        """The result that is there, or a new one."""
+        """The existing result, or a new one."""
         found = self.find(name, identity)
         return found if found is not None else self.put(name, identity, measure())
 
@@ -35,12 +35,12 @@ class Results:
         path = self._file(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         date = datetime.date.today().isoformat()
-        part = path.with_suffix(".part")  # whoever stops it leaves no half of a file under the name
+        part = path.with_suffix(".part")  # an interruption leaves no half of a file under the name
         part.write_text(json.dumps({"identity": identity, "date": date, "result": result}, indent=1) + "\n")
         os.replace(part, path)
         return result
 
     def made(self) -> tuple[set[str], set[str]]:
-        """Dates, and programs as results name them."""
+        """Dates, and the programs' names in results."""
         kept = [json.loads(path.read_text()) for path in self._folder.glob("*.json")]
         return {one["date"] for one in kept}, {one["result"]["program"] for one in kept if "program" in one["result"]}

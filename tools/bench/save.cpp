@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   if (argc != 4) return 2;
   const decent::CheckpointFolder folder(argv[1]);
   const std::int64_t elements = std::atoll(argv[2]) * 1'000'000 / 4;
-  // As many tensors as a model of that size might have.
+  // About as many tensors as a model of that size has.
   decent::NamedTensors tensors;
   for (int i = 0; i < 50; ++i) {
     tensors.emplace_back("model." + std::to_string(i), at::rand({elements / 50}));

@@ -31,7 +31,7 @@ def step_ms(model: Model, folder: Path, every: int | None, background: bool = Tr
 
 
 def settle() -> None:
-    """Leaves nothing of an earlier measurement for the disk to do."""
+    """Waits until the disk has finished the work of an earlier measurement."""
     os.sync()
     time.sleep(1)
 
@@ -45,7 +45,7 @@ def save_s(megabytes: int, folder: Path) -> float:
 
 
 def dd_s(megabytes: int, folder: Path) -> float:
-    """dd of as many bytes, with an fsync at the end, from a file in memory; random ones, as weights are."""
+    """dd of as many bytes, with an fsync at the end, from a file in memory; random bytes, like weights."""
     source, target = Path("/dev/shm") / f"decent-bench-{os.getpid()}", folder / "dd"
     source.write_bytes(os.urandom(megabytes * 1_000_000))
     try:

@@ -16,7 +16,7 @@ from slow_modulo import NOTHING, SETTINGS, Setting
 from tables import number, ratios, rounds_of, say, spread, table, two_digits
 
 ON_THE_PAGE = (2, 4)  # numbers of workers; others can be measured
-# Workers meet when a window ends, as the loss is averaged there: long windows, so that they drift as in a real run.
+# Workers meet when a window ends, because the loss is averaged there. In long windows they drift as in a real run.
 STEPS, WARM_UP, WINDOW = 64, 8, 8
 SHARED, GLOO = "shared memory", "gloo"
 BACKENDS = {SHARED: "auto", GLOO: "gloo"}
@@ -31,7 +31,7 @@ OF_PEER = {"short": 0.85}  # the same, by setting
 
 @dataclass
 class Results:
-    """By contender: the mean step of each round, the part of it that rank 0 waited, what carried its exchange."""
+    """By contender: the mean step of each round, the share of it that rank 0 waited, what carried its exchange."""
 
     ms: dict[str, list[float]] = field(default_factory=dict)
     waiting_ms: dict[str, list[float]] = field(default_factory=dict)
@@ -43,7 +43,7 @@ def _named(exchange: str, carrier: str) -> str:
 
 
 def _recipes(workers: int) -> dict[str, dict]:
-    """Contender -> section of its recipe. Those to compare with one another are neighbours in the order of a round."""
+    """Contender -> section of its recipe. Contenders to be compared are neighbours in the order of a round."""
     sections = [(NOTHING, GLOO, alone(workers))]
     if workers == 2:
         ways = [("ring", SHARED, RING), ("ring", GLOO, RING), ("modulo2", SHARED, MODULO2)]
@@ -101,7 +101,7 @@ def _group(results: Results) -> str:
 
 
 def _other_carriers(results: Results) -> str:
-    """What the tables do not show although they say so, as where this machine cannot share memory."""
+    """Notes on what the tables do not show although they claim to, for example if this machine cannot share memory."""
     others = [f"{name} by {carrier}" for name, carrier in results.carrier.items()
               if name != NOTHING and not name.endswith(f", {carrier}")]
     for other in others:

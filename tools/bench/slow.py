@@ -28,7 +28,7 @@ class Results:
     busy_ms: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in PARALLEL})
 
     def network_ms(self, name: str) -> list[float]:
-        """What the bytes of a step take on the link."""
+        """The time that the bytes of a step take on the link."""
         return [1e3 * sent / bandwidth.wire for sent, bandwidth in zip(self.sent[name], self.bandwidth)]
 
     def over_the_greater(self, name: str) -> list[float]:
@@ -53,7 +53,7 @@ def _busy(rate: float, model: Model, folder: Path, pair: list[Host]) -> list[flo
 
 def _measure(title: str, model: Model, pair: list[Host], rounds: int, folder: Path) -> Results:
     results = Results()
-    short = replace(model, steps=model.warm_up)  # what start and end of a run send is the same for both
+    short = replace(model, steps=model.warm_up)  # the start and end of a run send the same in both
     of_short = {name: _run(name, short, folder, pair)[1] for name in PROGRAMS}
     for number_of_round in range(rounds):
         results.bandwidth.append(network.bandwidth(pair))
@@ -90,7 +90,7 @@ def _tables(title: str, results: Results, weights: int) -> str:
 
 
 def check() -> None:
-    """Throws NotHere where there can be no hosts."""
+    """Throws NotHere if this machine cannot make hosts."""
     if reason := network.why_not():
         raise NotHere(f"slow needs hosts on a slow link: {reason}")
 

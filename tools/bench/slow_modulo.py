@@ -26,7 +26,7 @@ class Contender:
     name: str
     mbit: int
     parallel: dict | None  # section of the recipe; None: DDP
-    steps: int = 22  # measured a round; more where a step is short
+    steps: int = 22  # measured per round; more if a step is short
     goal: float | None = None  # at most, of its step over that without communication
 
 
@@ -78,7 +78,7 @@ def _run(contender: Contender, model: Model, steps: int, folder: Path, pair: lis
 
 
 def _measure(setting: Setting, rounds: int, folder: Path, pair: list[Host]) -> dict[Contender, Result]:
-    # What start and end of a run send is the same for both.
+    # The start and end of a run send the same in both.
     of_short = {c: _run(c, setting.model, WARM_UP, folder, pair)[1] for c in setting.contenders}
     results = {c: Result([], 0) for c in setting.contenders}
     for number_of_round in range(rounds):
@@ -93,7 +93,7 @@ def _measure(setting: Setting, rounds: int, folder: Path, pair: list[Host]) -> d
 
 
 def _row(contender: Contender, results: dict[Contender, Result], rounds: int) -> list[str]:
-    """The ratios are those of the means; in brackets the least and the greatest mean of a round."""
+    """Ratios are those of the means; in brackets are the smallest and the largest mean of a round."""
     nothing = next(result for c, result in results.items() if c.name == NOTHING)
     ddp = next((result for c, result in results.items() if c.parallel is None and c.mbit == contender.mbit), None)
     result = results[contender]

@@ -1,4 +1,4 @@
-"""The first step of a run: how long it takes to get there, and how much memory."""
+"""The time and the memory that a run needs until its first step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _start(model: Model, steps: int, folder: Path, rank: int = 0, workers: int =
 
 
 def _end(process: subprocess.Popen) -> int:
-    """Waits for the end of a run that must go well. Returns its peak memory in KiB."""
+    """Waits for the end of a run that must succeed. Returns its peak memory in KiB."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
@@ -55,7 +55,7 @@ def first_step(model: Model, folder: Path) -> FirstStep:
 
 
 def peak_kib(model: Model, workers: int, folder: Path) -> int:
-    """The most that one of the workers ever took, in a run of three steps."""
+    """The peak memory of any of the workers, in a run of three steps."""
     port = free_port()
     processes = [_start(model, 3, folder, rank, workers, port) for rank in range(workers)]
     return max(_end(process) for process in processes)
@@ -68,7 +68,7 @@ def idle_kib() -> int:
 
 
 def cuda_libraries(model: Model, folder: Path) -> list[str]:
-    """Of those that are mapped after the first step."""
+    """The names of the CUDA libraries that are mapped after the first step."""
     process = _start(model, 1000, folder)
     mapped = ""
     for line in process.stdout:

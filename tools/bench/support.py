@@ -1,4 +1,4 @@
-"""Import this first to import what the benchmarks share with the tests: the modules of tests/support."""
+"""Import this first to make the modules of tests/support importable, which the benchmarks share with the tests."""
 
 import sys
 from pathlib import Path

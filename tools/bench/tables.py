@@ -33,7 +33,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def in_turn(names: list[str], number_of_round: int) -> list[str]:
-    """The order turns from round to round."""
+    """The names in an order that turns around from round to round."""
     return names[:: 1 if number_of_round % 2 == 0 else -1]
 
 

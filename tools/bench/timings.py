@@ -24,23 +24,23 @@ from tables import NotHere, in_turn, say
 LINK_NAMES = {"without" if mbit is None else str(mbit): mbit for mbit in LINKS}
 COUNTED_AT = 1000
 COUNTED_STEPS = 4  # as many as there are slices
-MORE_STEPS = {DECENT_DP: 32}  # it ends without its last exchange, or a part of it
+MORE_STEPS = {DECENT_DP: 32}  # it ends without all or a part of its last exchange
 MODEL = replace(MODELS["gpt_11m"], data=FILES / "shuffled_train.safetensors", batch_size=1)
 WEIGHTS_MB, COMPUTE_S = 43.8, 0.3  # roughly: they only decide how many steps are measured
 SECONDS, FEWEST, MOST = 10, 4, 64  # of a measurement
-LONG_WINDOW, SHORT_WINDOW = 8, 2  # workers of ours meet when a window ends: long ones where steps are short
+LONG_WINDOW, SHORT_WINDOW = 8, 2  # our workers meet when a window ends, so windows are long if steps are short
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Of one method, number of workers and link: the mean step of each round, bytes a step where they were counted."""
+    """For one method, number of workers and link: the mean step of each round, and bytes per step if counted."""
 
     ms: list[float]
     sent: float | None
 
 
 def plan(method: Method, mbit: int | None) -> Model:
-    """How many steps are measured, and how many come before."""
+    """How many steps are measured, and how many come before these."""
     step_s = COMPUTE_S + (8 * method.sends * WEIGHTS_MB / mbit if mbit else 0)
     steps = min(max(round(SECONDS / step_s), FEWEST), MOST)
     window = LONG_WINDOW if steps >= 2 * LONG_WINDOW else SHORT_WINDOW
@@ -100,7 +100,7 @@ def _counted(method: Method, workers: int) -> tuple[str, dict]:
 
 
 def _count(method: Method, workers: int, on: list[Host]) -> dict:
-    """What a run sends, less what one that ends after the warm-up sends."""
+    """The bytes that a run sends, minus those of a run that ends after the warm-up."""
     model = _plan_to_count(method)
     sent, start = (_run(method, replace(model, steps=steps), on, workers)[1] for steps in (model.steps, model.warm_up))
     return {"sent": (sent - start) / (model.steps - model.warm_up), "program": _by(method)}
@@ -120,13 +120,13 @@ def _on(mbit: int | None, workers: int) -> Iterator[list[Host]]:
 
 
 class Timings:
-    """All measurements: those that are there are not repeated."""
+    """All measurements. Existing ones are not repeated."""
 
     def __init__(self, folder: Path) -> None:
         self._results = Results(folder / "timings")
 
     def count(self, names: list[str], workers: list[int]) -> None:
-        """Bytes, on a machine that need not be quiet."""
+        """Counts bytes, on a machine that need not be quiet."""
         for count in workers:
             with _on(COUNTED_AT, count) as on:
                 for method in (METHODS[name] for name in names):
@@ -147,7 +147,7 @@ class Timings:
             say(f"{name}: {found['ms']:.1f} ms")
 
     def timing(self, method: Method, workers: int, mbit: int | None) -> Timing:
-        """What is there of it, of rounds 1, 2, .."""
+        """The existing results of rounds 1, 2, .."""
         ms: list[float] = []
         while (found := self._results.find(*_timed(method, workers, mbit, len(ms)))) is not None:
             ms.append(found["ms"])

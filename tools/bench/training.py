@@ -29,7 +29,7 @@ SQRT = {"optimizer.lr_scaling": "sqrt"}
 
 @dataclass(frozen=True)
 class Setting:
-    """A recipe, trained in each of the ways."""
+    """A recipe that is trained in each of the ways."""
 
     name: str
     recipe: Path
@@ -54,14 +54,14 @@ SETTINGS = (
 
 
 def _lines(output: Path) -> list[dict]:
-    """Of a run's metrics; none where it did not complete."""
+    """Lines of a run's metrics; none if it did not complete."""
     metrics = output / "metrics.jsonl"
     lines = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.exists() else []
     return lines if lines and lines[-1].get("status") == "completed" else []
 
 
 def _train(setting: Setting, way: str, seed: int, folder: Path) -> dict:
-    """The evaluation after the last step; `wrap_share` is the largest of the logged ones, where there are some."""
+    """The evaluation after the last step; `wrap_share` is the largest logged one, if there are any."""
     output = folder / setting.name / way / f"seed-{seed}"
     if not _lines(output):
         shutil.rmtree(output, ignore_errors=True)
@@ -86,7 +86,7 @@ def _row(way: str, ends: list[dict], base: list[dict]) -> list[str]:
 
 
 def _made_by(setting: Setting, folder: Path) -> str:
-    """When and by which builds: runs that were there already may be another's."""
+    """The dates and builds of the runs, because existing runs may come from another build."""
     first_lines = [log.read_text().splitlines()[0] for log in sorted((folder / setting.name).glob("*/*/run.log"))]
     dates, programs = ({found[i] for found in map(FIRST_LINE.match, first_lines)} for i in (1, 2))
     return f"*{', '.join(sorted(dates))}: {', '.join(sorted(programs))}; `tools/bench/training.py`.*"

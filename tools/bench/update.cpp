@@ -1,5 +1,5 @@
-// Mixing and updating parameters that lie in memory: ours, in one pass, against the operations that
-// decent-dp runs for the same, beside STREAM's triad.
+// Mixing and updating parameters in memory: our single pass against the operations that decent-dp
+// runs for the same, beside STREAM's triad.
 //
 //     bench_update MILLIONS ROUNDS      (threads: OMP_NUM_THREADS)
 //
@@ -105,7 +105,7 @@ void fused_adamw(Bucket& bucket) {
                     /*maximize=*/false);
 }
 
-// Plain, as STREAM has it.
+// As plain as in STREAM.
 void triad(std::vector<double>& a, const std::vector<double>& b, const std::vector<double>& c) {
   const auto n = static_cast<std::int64_t>(a.size());
 #pragma omp parallel for schedule(static)
@@ -156,7 +156,7 @@ int main(int argc, char** argv) {
   for (const std::string& name : decent::update_names()) {
     updates.push_back(decent::make_update(name, options));
     const bool accumulates = name.starts_with("accum");
-    const double decay = name.ends_with('w') ? kDecay : 0;  // as the recipe has it by default
+    const double decay = name.ends_with('w') ? kDecay : 0;  // the recipe's default
     // float32 read: weight, received, gradient and the states; written: weight and states, of which
     // the two moments only once in accum_iter updates.
     const auto states = static_cast<double>(updates.back()->state_names().size());

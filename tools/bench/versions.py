@@ -27,8 +27,8 @@ from runs import DIGITS_CNN, Run, merged, recipe, train  # noqa: E402
 from tensors import differing, read_safetensors  # noqa: E402
 
 STEPS, HALF = 12, 6
-# In 16 bits another rounding takes a few numbers over the border to a neighbour, which moves them by 2^-8 of themselves instead
-# of by 2^-24. Of a step's way, 1e-3 of the weight, one such number in 10,000 is 2^-8 / 1e-3 * sqrt(1e-4) = 4e-2.
+# In 16 bits, a different rounding moves a few numbers to a neighbour, by 2^-8 of themselves instead of 2^-24. Relative
+# to a step's change, 1e-3 of the weight, one such number in 10,000 is 2^-8 / 1e-3 * sqrt(1e-4) = 4e-2.
 LOW_PRECISION, LOW_PRECISION_TOLERANCE = re.compile("bf16|fp16"), 4e-2
 ONNX_CNN = ROOT / "models" / "digits_cnn.onnx"
 ADAMW = {"optimizer": {"name": "adamw", "lr": 3e-3, "weight_decay": 0.1}}
@@ -103,7 +103,7 @@ def distance(a: dict[str, np.ndarray], b: dict[str, np.ndarray], start: dict[str
 
 
 def compare(old: Run, new: Run, resumed: Run) -> tuple[list[str], float]:
-    """What is not the same, and the largest distance of a tensor."""
+    """The differences, and the largest distance of a tensor."""
     middle, end = state(old, HALF), state(old, STEPS)
     wrong, far = [], 0.0
     for what, ours, theirs in [(f"step {HALF}", state(new, HALF), middle), (f"step {STEPS}", state(new, STEPS), end),

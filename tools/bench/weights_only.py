@@ -1,4 +1,4 @@
-"""A model that is nearly nothing but weights, so that a step of it is their update:  weights_only.py FILE.pt MILLIONS
+"""A model of almost nothing but weights, so that a step is mostly their update:  weights_only.py FILE.pt MILLIONS
 
 Input x: float32 [B, 1, 8, 8]; output: logits [B, 10]. Forward reads ten weights of each parameter; backward writes
 every gradient once, zeros but for those.

@@ -18,7 +18,7 @@
 namespace decent {
 namespace {
 
-constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kStepPrefix = "step-";
 constexpr std::size_t kLeastDigits = 8;
 constexpr std::string_view kWriting = ".writing";
 constexpr std::string_view kRemoving = ".removing";
@@ -63,16 +63,16 @@ void exchange(const std::filesystem::path& a, const std::filesystem::path& b) {
 std::string checkpoint_name(std::int64_t step) {
   std::string digits = std::to_string(step);
   if (digits.size() < kLeastDigits) digits.insert(0, kLeastDigits - digits.size(), '0');
-  return std::string(kPrefix) + digits;
+  return std::string(kStepPrefix) + digits;
 }
 
 std::int64_t step_in_name(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return -1;
-  name.remove_prefix(kPrefix.size());
+  if (!name.starts_with(kStepPrefix)) return -1;
+  name.remove_prefix(kStepPrefix.size());
   std::int64_t step = 0;
   const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), step);
   const bool whole = failed == std::errc() && end == name.data() + name.size();
-  return whole && step >= 0 && checkpoint_name(step).substr(kPrefix.size()) == name ? step : -1;
+  return whole && step >= 0 && checkpoint_name(step).substr(kStepPrefix.size()) == name ? step : -1;
 }
 
 std::filesystem::path CheckpointFolder::path_of(std::int64_t step) const {

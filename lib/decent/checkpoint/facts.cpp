@@ -36,15 +36,16 @@ bool contradict(const Facts& one, const Facts& other) {
 }
 
 std::string shorten(const std::string& value) {
-  constexpr std::size_t kLongest = 80;
-  return value.size() <= kLongest ? value : value.substr(0, kLongest) + "..";
+  constexpr std::size_t kMaxValueBytes = 80;
+  return value.size() <= kMaxValueBytes ? value : value.substr(0, kMaxValueBytes) + "..";
 }
 
 std::string first_lines(const std::vector<std::string>& lines) {
-  constexpr std::size_t kMax = 3;
+  constexpr std::size_t kMaxLines = 3;
   std::string text;
-  for (std::size_t i = 0; i < std::min(lines.size(), kMax); ++i) text += "\n  " + lines[i];
-  if (lines.size() > kMax) text += "\n  and " + std::to_string(lines.size() - kMax) + " more";
+  for (std::size_t i = 0; i < std::min(lines.size(), kMaxLines); ++i) text += "\n  " + lines[i];
+  if (lines.size() > kMaxLines)
+    text += "\n  and " + std::to_string(lines.size() - kMaxLines) + " more";
   return text;
 }
 

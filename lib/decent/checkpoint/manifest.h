@@ -30,7 +30,7 @@ struct CheckpointFile {
 };
 
 struct Manifest {
-  std::string run = {};       // id of the run; empty where an older program saved it
+  std::string run = {};       // id of the run; empty if an older program saved it
   std::string program;        // version and build that saved it
   std::int64_t step = 0;      // updates done
   std::int64_t epoch = 0;     // the next update takes its samples from this epoch,

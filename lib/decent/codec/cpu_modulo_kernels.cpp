@@ -25,7 +25,7 @@ DECENT_ELEMENT std::uint32_t load_word(const std::uint8_t* bytes) {
 
 // Elements that are processed at a time, so that what one loop passes to the next stays in the
 // first level of cache.
-constexpr std::int64_t kBlock = 1024;
+constexpr std::int64_t kBlockElements = 1024;
 
 // ---- encoding ----
 
@@ -50,12 +50,12 @@ struct EncodeLoop {
   template <typename T>
   static DECENT_ELEMENT void run(const T* x, std::int64_t n, T inverse, T dither,
                                  std::uint8_t* packed) {
-    for (std::int64_t begin = 0; begin < n; begin += kBlock) {
-      const std::int64_t count = std::min(kBlock, n - begin);
+    for (std::int64_t begin = 0; begin < n; begin += kBlockElements) {
+      const std::int64_t count = std::min(kBlockElements, n - begin);
       if constexpr (kBits == 8) {
         encode(x + begin, count, inverse, dither, packed + begin);
       } else {
-        std::uint8_t codes[kBlock + 4];
+        std::uint8_t codes[kBlockElements + 4];
         encode(x + begin, count, inverse, dither, codes);
         std::memset(codes + count, 0, 4);
         pack<kBits>(codes, packed + begin * kBits / 8, count);
@@ -92,7 +92,7 @@ DECENT_ELEMENT void unpack(const std::uint8_t* packed, std::uint8_t* codes, std:
   }
 }
 
-// Computes the differences of up to kBlock codes of two messages.
+// Computes the differences of up to kBlockElements codes of two messages.
 template <int kBits>
 struct DifferenceLoop {
   static DECENT_ELEMENT void run(const std::uint8_t* own, const std::uint8_t* other,
@@ -100,8 +100,8 @@ struct DifferenceLoop {
     if constexpr (kBits == 8) {
       subtract(own, other, differences, n);
     } else {
-      std::uint8_t own_codes[kBlock + 4];
-      std::uint8_t other_codes[kBlock + 4];
+      std::uint8_t own_codes[kBlockElements + 4];
+      std::uint8_t other_codes[kBlockElements + 4];
       unpack<kBits>(own, own_codes, n);
       unpack<kBits>(other, other_codes, n);
       subtract(own_codes, other_codes, differences, n);
@@ -186,8 +186,8 @@ struct Cpu {
   static void mix(const ModuloMixing<T>& m, Range range) {
     for_each_overlap(m.segments, range, [&](const CodeSegment& segment, const Range& part) {
       const T factor = m.factor(segment.exponent);
-      for (std::int64_t begin = part.begin; begin < part.end; begin += kBlock)
-        mix_block(m, segment, {begin, std::min(part.end, begin + kBlock)}, factor);
+      for (std::int64_t begin = part.begin; begin < part.end; begin += kBlockElements)
+        mix_block(m, segment, {begin, std::min(part.end, begin + kBlockElements)}, factor);
     });
   }
 
@@ -196,13 +196,13 @@ struct Cpu {
   static void mix_block(const ModuloMixing<T>& m, const CodeSegment& segment, const Range& block,
                         T factor) {
     const std::int64_t n = block.numel();
-    std::array<std::int8_t, kBlock> differences;
+    std::array<std::int8_t, kBlockElements> differences;
     if (m.others.size() == 1) {
       subtract(m, segment, block, m.others[0], differences.data());
       InstructionSet::template run<AddLoop>(m.x + block.begin, differences.data(), factor, n);
       return;
     }
-    std::array<std::int32_t, kBlock> sums{};
+    std::array<std::int32_t, kBlockElements> sums{};
     for (const std::uint8_t* other : m.others) {
       subtract(m, segment, block, other, differences.data());
       InstructionSet::template run<SumLoop>(sums.data(), differences.data(), n);

@@ -8,7 +8,7 @@ namespace decent {
 namespace {
 
 constexpr double kGoldenRatio = 0.6180339887498949;
-constexpr double kLeastOfHighest = 0x1p-12;
+constexpr double kMinShareOfHighest = 0x1p-12;
 
 // n W_ij, which is 1 if all members have equal weights.
 double evenness(const ModuloEdge& edge) {
@@ -37,7 +37,7 @@ double LearningRateBound::of_update(std::int64_t t) {
   if (t == update_) return bound_;
   if (t <= highest_until_) highest_until_ = 0, highest_ = 0;  // resumed from an earlier step
   while (highest_until_ < t - 1) highest_ = std::max(highest_, schedule_(++highest_until_));
-  bound_ = kLeastOfHighest * highest_;
+  bound_ = kMinShareOfHighest * highest_;
   for (std::int64_t step = std::max<std::int64_t>(1, t - 1 - reach_); step < t; ++step)
     bound_ = std::max(bound_, schedule_(step));
   update_ = t;
@@ -45,14 +45,14 @@ double LearningRateBound::of_update(std::int64_t t) {
 }
 
 int grid_exponent(double range, double bound, int bits) {
-  constexpr int kLeast = -100;
-  constexpr int kMost = 120;
+  constexpr int kMinExponent = -100;
+  constexpr int kMaxExponent = 120;
   const double distance = std::ldexp(range * bound, 1 - bits);
-  if (!(distance > 0)) return kLeast;
-  if (!std::isfinite(distance)) return kMost;
+  if (!(distance > 0)) return kMinExponent;
+  if (!std::isfinite(distance)) return kMaxExponent;
   int exponent = 0;
   const double fraction = std::frexp(distance, &exponent);  // in [1/2, 1)
-  return std::clamp(fraction == 0.5 ? exponent - 1 : exponent, kLeast, kMost);
+  return std::clamp(fraction == 0.5 ? exponent - 1 : exponent, kMinExponent, kMaxExponent);
 }
 
 double modulo_dither(const ModuloFormat& format, std::int64_t t) {

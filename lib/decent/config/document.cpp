@@ -14,7 +14,7 @@ namespace decent::config {
 namespace {
 
 // Far more than any recipe needs; bounds what a hostile text can cost.
-constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxNodes = 200'000;
 
 // What a value takes, its aliases written out.
@@ -315,7 +315,7 @@ const Entry* Value::find(std::string_view key) const { return find_entry(entries
 Entry* Value::find(std::string_view key) { return find_entry(entries, key); }
 
 Value parse_document(const std::string& text, int origin) {
-  if (text.size() > kMaxBytes) {
+  if (text.size() > kMaxDocumentBytes) {
     throw SyntaxMistake({origin, 1, 1}, "larger than 1 MiB, so not a recipe");
   }
   const std::vector<std::string> lines = lines_of(text);

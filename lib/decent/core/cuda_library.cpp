@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFile = "libdecent_cuda.so";
+constexpr const char* kLibraryFile = "libdecent_cuda.so";
 constexpr const char* kVariable = "DECENT_CUDA_LIBRARY";
 
 // Where a build and an installed package keep the library, relative to the program file.
@@ -27,7 +27,7 @@ std::vector<fs::path> usual_places() {
   std::error_code failed;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
   if (failed) return {};
-  return {folder / kFile, folder.parent_path() / "lib" / kFile};
+  return {folder / kLibraryFile, folder.parent_path() / "lib" / kLibraryFile};
 }
 
 std::string loader_reason() {
@@ -61,18 +61,19 @@ void* open_library() {
     if (fs::exists(file)) return open_file(file);
     looked.push_back(file.parent_path().string());
   }
-  if (void* library = open(kFile)) return library;
+  if (void* library = open(kLibraryFile)) return library;
   const std::string reason = loader_reason();
-  if (reason.find(std::string(kFile) + ": cannot open shared object file") == std::string::npos)
+  if (reason.find(std::string(kLibraryFile) + ": cannot open shared object file") ==
+      std::string::npos)
     refuse(reason);
   looked.push_back("the folders of the system's loader");
-  throw UserError(std::string(kFile) + ", the library for GPUs, was not found in " + join(looked) +
-                  ". The variable " + kVariable + " may name it");
+  throw UserError(std::string(kLibraryFile) + ", the library for GPUs, was not found in " +
+                  join(looked) + ". The variable " + kVariable + " may name it");
 }
 
 std::string path_of(void* library) {
   link_map* map = nullptr;
-  return ::dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : kFile;
+  return ::dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : kLibraryFile;
 }
 
 // The library shares C++ types with the program, so both must come from the same build.
@@ -110,7 +111,8 @@ void* cuda_symbol(const char* name) {
   static const Library library = load();  // once, whichever thread is first
   if (library.handle == nullptr) throw UserError(library.problem);
   void* address = ::dlsym(library.handle, name);
-  if (address == nullptr) throw std::logic_error(std::string(kFile) + " has no symbol " + name);
+  if (address == nullptr)
+    throw std::logic_error(std::string(kLibraryFile) + " has no symbol " + name);
   return address;
 }
 

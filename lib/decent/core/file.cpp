@@ -34,9 +34,9 @@ class Descriptor {
 
 std::string reason(int error) { return std::strerror(error); }
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes that are copied at once
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;  // bytes that are copied at once
 constexpr std::string_view kTemporaryEnd = ".tmp";
-constexpr std::size_t kDigits = 8;  // random digits, between the name and kTemporaryEnd
+constexpr std::size_t kRandomDigits = 8;  // between the name and kTemporaryEnd
 
 // Without O_NONBLOCK, opening a pipe would wait for a writer. It has no effect on regular files.
 int open_to_read(const std::filesystem::path& path) {
@@ -51,7 +51,7 @@ int create_beside(const std::filesystem::path& path, std::filesystem::path& temp
   constexpr int kMaxTries = 100;
   int fd = -1;
   for (int i = 0; i < kMaxTries && fd < 0 && (i == 0 || errno == EEXIST); ++i) {
-    temporary = path.string() + "." + random_name(kDigits) + std::string(kTemporaryEnd);
+    temporary = path.string() + "." + random_name(kRandomDigits) + std::string(kTemporaryEnd);
     fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   }
   return fd;
@@ -75,11 +75,12 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
 }
 
 bool is_temporary_of(std::string_view name, std::string_view final_name) {
-  if (name.size() != final_name.size() + 1 + kDigits + kTemporaryEnd.size()) return false;
+  if (name.size() != final_name.size() + 1 + kRandomDigits + kTemporaryEnd.size()) return false;
   if (!name.starts_with(final_name) || !name.ends_with(kTemporaryEnd)) return false;
   name.remove_prefix(final_name.size());
   return name.front() == '.' &&
-         name.substr(1, kDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+         name.substr(1, kRandomDigits).find_first_not_of("0123456789abcdef") ==
+             std::string_view::npos;
 }
 
 void check_is_no_pipe(const std::filesystem::path& path) {
@@ -157,7 +158,7 @@ void for_each_line(const std::filesystem::path& path,
   std::string held;  // always begins at the start of a line
   for (std::size_t offset = 0; offset < file.bytes().size();) {
     const std::size_t old = held.size();
-    held.resize(old + std::min(kPiece, file.bytes().size() - offset));
+    held.resize(old + std::min(kPieceBytes, file.bytes().size() - offset));
     file.copy(offset, std::as_writable_bytes(std::span(held).subspan(old)));
     offset += held.size() - old;
     std::size_t begin = 0;

@@ -10,8 +10,8 @@ namespace decent {
 std::string host_name();
 
 /// The same text for processes that can open one another's files in /proc and reach one another by
-/// loopback: those of one boot of a machine, of one user, and in the same namespaces of processes
-/// and of the network. Empty where the system does not tell.
+/// loopback: processes of one boot of a machine, of one user, and in the same namespaces of
+/// processes and of the network. Empty if the system does not tell.
 std::string host_identity();
 
 /// The machine's memory in bytes.

@@ -61,7 +61,7 @@ class Options {
   void set(std::string_view name, OptionValue value);
   const std::vector<std::pair<std::string, OptionValue>>& all() const { return values_; }
 
-  /// Null where the key is not set at all.
+  /// Null if the key is not set at all.
   const OptionValue& value(std::string_view name) const;
   bool is_null(std::string_view name) const {
     return std::holds_alternative<std::monostate>(value(name));

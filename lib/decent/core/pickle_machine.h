@@ -1,6 +1,6 @@
 #pragma once
 // The stack, the memo and the values of a pickle while it is read; internal to pickle.cpp. Names
-// are those of Python's Lib/pickle.py where it has one.
+// are those of Python's Lib/pickle.py if it has one.
 
 #include <cstdint>
 #include <span>

@@ -32,12 +32,12 @@ bool is_control(unsigned char c) { return c < 0x20 || c == 0x7F; }
 }  // namespace
 
 std::string on_one_line(std::string_view text) {
-  constexpr std::size_t kShown = 80;
+  constexpr std::size_t kMaxShownBytes = 80;
   std::string shown;
   std::size_t i = 0;
   while (i < text.size()) {
     const std::size_t length = length_of_character(text, i);
-    if (i + std::max<std::size_t>(length, 1) > kShown) break;
+    if (i + std::max<std::size_t>(length, 1) > kMaxShownBytes) break;
     if (length == 0 || is_control(byte_at(text, i))) {
       shown += '?';
     } else {

@@ -12,7 +12,7 @@ namespace decent {
 #ifdef __x86_64__
 namespace {
 
-constexpr std::size_t kLine = 64;
+constexpr std::size_t kLineBytes = 64;
 
 // Copies whole cache lines; `to` is aligned to a line.
 void stream_by_16_bytes(char* to, const char* from, std::size_t bytes) {
@@ -25,7 +25,7 @@ void stream_by_16_bytes(char* to, const char* from, std::size_t bytes) {
 // Stores a whole line at once, so that the processor need not combine smaller stores in a buffer.
 __attribute__((target("avx512f"))) void stream_by_lines(char* to, const char* from,
                                                         std::size_t bytes) {
-  for (std::size_t at = 0; at < bytes; at += kLine) {
+  for (std::size_t at = 0; at < bytes; at += kLineBytes) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to + at), _mm512_loadu_si512(from + at));
   }
 }
@@ -37,12 +37,12 @@ void stream_copy(void* to, const void* from, std::size_t bytes) {
       __builtin_cpu_supports("avx512f") ? &stream_by_lines : &stream_by_16_bytes;
   auto* const out = static_cast<char*>(to);
   const auto* const in = static_cast<const char*>(from);
-  const std::size_t before = -reinterpret_cast<std::uintptr_t>(out) % kLine;
-  if (bytes < before + kLine) {
+  const std::size_t before = -reinterpret_cast<std::uintptr_t>(out) % kLineBytes;
+  if (bytes < before + kLineBytes) {
     std::memcpy(out, in, bytes);
     return;
   }
-  const std::size_t lines = (bytes - before) / kLine * kLine;
+  const std::size_t lines = (bytes - before) / kLineBytes * kLineBytes;
   std::memcpy(out, in, before);
   stream(out + before, in + before, lines);
   _mm_sfence();  // nothing else orders streaming stores

@@ -1,6 +1,6 @@
 #pragma once
-// Files of torch.save, those of before PyTorch 1.6 included, and of torch.jit.save: a pickle, and
-// beside it the memory of tensors, to which the pickle refers by keys. No torch; nothing of the
+// Files of torch.save, including those from before PyTorch 1.6, and of torch.jit.save: a pickle,
+// and beside it the memory of tensors, to which the pickle refers by keys. No torch; no code in the
 // file is run.
 
 #include <cstddef>

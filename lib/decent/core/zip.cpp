@@ -187,7 +187,7 @@ class Reader {
 bool inflate_into(std::span<const std::byte> from, std::span<std::byte> to) {
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) return false;  // without zlib's own header
-  constexpr std::size_t kMax = std::numeric_limits<uInt>::max();
+  constexpr std::size_t kMaxBytesAtOnce = std::numeric_limits<uInt>::max();
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(from.data()));
   Bytef nothing = 0;  // zlib refuses a null pointer, also for no bytes
   stream.next_out = to.empty() ? &nothing : reinterpret_cast<Bytef*>(to.data());
@@ -195,8 +195,8 @@ bool inflate_into(std::span<const std::byte> from, std::span<std::byte> to) {
   std::size_t out_left = to.size();
   int result = Z_OK;
   while (result == Z_OK) {
-    const auto in = static_cast<uInt>(std::min(in_left, kMax));
-    const auto out = static_cast<uInt>(std::min(out_left, kMax));
+    const auto in = static_cast<uInt>(std::min(in_left, kMaxBytesAtOnce));
+    const auto out = static_cast<uInt>(std::min(out_left, kMaxBytesAtOnce));
     stream.avail_in = in;
     stream.avail_out = out;
     result = inflate(&stream, Z_NO_FLUSH);

@@ -25,7 +25,7 @@ struct ZipEntry {
   std::uint64_t directory = 0;  // where its entry of the directory begins
 };
 
-/// The entries in the order of the archive's directory, with 64-bit sizes where it has them. Throws
+/// The entries in the order of the archive's directory, with 64-bit sizes if it has them. Throws
 /// UserError, which begins with `what` and a colon, for bytes that are not one whole archive, for
 /// entries that lie outside of it, are encrypted or are compressed by anything but deflate, and for
 /// archives in several parts; also if two entries overlap or have the same name, or if one overlaps

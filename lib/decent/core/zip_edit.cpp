@@ -91,11 +91,11 @@ std::string end_of_archive(const NewDirectory& directory) {
 
 std::uint64_t directory_bytes(std::span<const std::byte> archive, const ZipEntry& entry,
                               const std::string& what) {
-  constexpr std::uint64_t kBefore = 28;  // bytes before the three lengths of fields
-  constexpr std::uint64_t kFixed = 46;
+  constexpr std::uint64_t kLengthsOffset = 28;  // bytes before the three lengths of fields
+  constexpr std::uint64_t kFixedBytes = 46;
   ByteReader reader(archive.subspan(entry.directory), what + ": damaged: its directory is broken");
-  reader.piece(kBefore);
-  std::uint64_t bytes = kFixed;
+  reader.piece(kLengthsOffset);
+  std::uint64_t bytes = kFixedBytes;
   for (int field = 0; field < 3; ++field) bytes += reader.number<std::uint16_t>();
   return bytes;
 }

@@ -10,7 +10,7 @@
 namespace decent {
 namespace {
 
-constexpr auto kInterval = std::chrono::milliseconds(100);  // as often as c10d itself looks
+constexpr auto kPollInterval = std::chrono::milliseconds(100);  // as often as c10d itself looks
 
 }  // namespace
 
@@ -43,7 +43,7 @@ void ErrorWatch::run() {
   {
     std::unique_lock lock(mutex_);
     while (message.empty()) {
-      changed_.wait_for(lock, kInterval, [&] { return stop_; });
+      changed_.wait_for(lock, kPollInterval, [&] { return stop_; });
       if (stop_) return;
       message = find_error();
     }

@@ -33,7 +33,7 @@ struct Slice {
 template <class Rule, typename T>
 struct Launch {
   using Entry = Slice<rules::Coefficients<Rule, T>>;
-  static constexpr int kSlices = (4096 - 96) / static_cast<int>(sizeof(Entry) + 4);
+  static constexpr int kMaxSlices = (4096 - 96) / static_cast<int>(sizeof(Entry) + 4);
 
   T* x;
   const T* received;  // null: not mixed
@@ -41,10 +41,10 @@ struct Launch {
   T self;  // of the mixing
   T other;
   double grad_scale;
-  const double* device_scale;         // null: 1; see BucketStep
-  int count;                          // of slices
-  unsigned first_block[kSlices + 1];  // of each slice; the last is the number of blocks
-  Entry slices[kSlices];
+  const double* device_scale;            // null: 1; see BucketStep
+  int count;                             // of slices
+  unsigned first_block[kMaxSlices + 1];  // of each slice; the last is the number of blocks
+  Entry slices[kMaxSlices];
 };
 
 /// Calls submit(launch) for as many launches as the step needs.
@@ -70,7 +70,7 @@ void for_each_launch(const BucketStep& step,
     const auto blocks = (slice.numel + kBlockElements<T> - 1) / kBlockElements<T>;
     launch.first_block[launch.count + 1] =
         launch.first_block[launch.count] + static_cast<unsigned>(blocks);
-    if (++launch.count == launch.kSlices) {
+    if (++launch.count == launch.kMaxSlices) {
       submit(launch);
       launch.count = 0;
     }

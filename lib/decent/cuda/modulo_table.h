@@ -3,8 +3,8 @@
 // Plain C++ with no call of CUDA: the tests run every thread of every block on the CPU and compare
 // bits.
 //
-// A thread takes kGroup consecutive elements, whose codes are whole bytes. A launch's arguments
-// hold a table of segments (at most 4 KiB), in which a block finds its own.
+// A thread takes kElementsOfThread consecutive elements, whose codes are whole bytes. A launch's
+// arguments hold a table of segments (at most 4 KiB), in which a block finds its own.
 
 #include <cmath>
 #include <cstdint>
@@ -17,8 +17,8 @@
 namespace decent::cuda {
 
 inline constexpr unsigned kCodeThreads = 256;
-inline constexpr std::int64_t kGroup = 16;
-inline constexpr std::int64_t kElementsOfBlock = kCodeThreads * kGroup;
+inline constexpr std::int64_t kElementsOfThread = 16;
+inline constexpr std::int64_t kElementsOfBlock = kCodeThreads * kElementsOfThread;
 
 /// A part of a bucket whose codes have one width and one grid.
 template <typename T>
@@ -34,7 +34,7 @@ struct CodeEntry {
 /// members.
 template <typename T>
 struct CodeLaunch {
-  static constexpr int kEntries = 80;
+  static constexpr int kMaxEntries = 80;
 
   T* x;
   T dither;               // encoding
@@ -45,9 +45,9 @@ struct CodeLaunch {
   int members;  // others
   int limit;    // differences of 8 bits from this magnitude on are counted in `wrapped`
   std::int64_t* wrapped;
-  int count;                           // of entries
-  unsigned first_block[kEntries + 1];  // of each entry; the last is the number of blocks
-  CodeEntry<T> entries[kEntries];
+  int count;                              // of entries
+  unsigned first_block[kMaxEntries + 1];  // of each entry; the last is the number of blocks
+  CodeEntry<T> entries[kMaxEntries];
 };
 
 /// The launch of an encoding, without entries.
@@ -85,7 +85,7 @@ void for_each_code_launch(const Work<T>& work, const Submit& submit) {
     launch.entries[launch.count] = {segment.begin, numel, segment.byte, segment.bits,
                                     work.factor(segment.exponent)};
     launch.first_block[launch.count + 1] = launch.first_block[launch.count] + blocks;
-    if (++launch.count == launch.kEntries) {
+    if (++launch.count == launch.kMaxEntries) {
       submit(launch);
       launch.count = 0;
     }
@@ -107,9 +107,10 @@ DECENT_ELEMENT Group<T> group_of(const CodeLaunch<T>& launch, unsigned block, un
   int e = 0;
   while (launch.first_block[e + 1] <= block) ++e;
   const CodeEntry<T>& entry = launch.entries[e];
-  const std::int64_t at = (block - launch.first_block[e]) * kElementsOfBlock + thread * kGroup;
+  const std::int64_t at =
+      (block - launch.first_block[e]) * kElementsOfBlock + thread * kElementsOfThread;
   const std::int64_t left = entry.numel - at;
-  const std::int64_t count = left < 0 ? 0 : left < kGroup ? left : kGroup;
+  const std::int64_t count = left < 0 ? 0 : left < kElementsOfThread ? left : kElementsOfThread;
   return {&entry, entry.begin + at, entry.byte + at * entry.bits / 8, static_cast<int>(count)};
 }
 

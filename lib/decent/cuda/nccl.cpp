@@ -43,7 +43,7 @@ using Work = c10::intrusive_ptr<c10d::Work>;
 using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
 
 constexpr auto kForever = std::chrono::hours(24);
-constexpr auto kAbort = std::chrono::seconds(10);  // NCCL's abort has been seen to hang
+constexpr auto kAbortTimeout = std::chrono::seconds(10);  // NCCL's abort has been seen to hang
 constexpr auto kLookAgain = std::chrono::milliseconds(1);
 
 class NcclPending : public PendingWork {
@@ -143,7 +143,7 @@ class NcclGroups {
   // Does not involve the peers, which may be gone.
   ~NcclGroups() {
     for (const Group& group : groups_) watch_.remove(group);
-    done_within(kAbort, [groups = std::move(groups_)] {
+    done_within(kAbortTimeout, [groups = std::move(groups_)] {
       for (const Group& group : groups) group->abort();
     });
   }

@@ -17,12 +17,12 @@ struct NormSlice {
 
 template <typename T>
 struct NormLaunch {
-  static constexpr int kSlices = 200;
+  static constexpr int kMaxSlices = 200;
 
   double* sums;  // of this launch's blocks, one each
   int count;
-  unsigned first_block[kSlices + 1];
-  NormSlice<T> slices[kSlices];
+  unsigned first_block[kMaxSlices + 1];
+  NormSlice<T> slices[kMaxSlices];
 };
 
 template <typename T>
@@ -56,7 +56,7 @@ void for_each_norm_launch(std::span<const BucketSlice> slices, double* sums, con
     launch.slices[launch.count] = {static_cast<const T*>(slice.grad), slice.numel};
     launch.first_block[launch.count + 1] =
         launch.first_block[launch.count] + static_cast<unsigned>(blocks);
-    if (++launch.count == launch.kSlices) flush();
+    if (++launch.count == launch.kMaxSlices) flush();
   }
   flush();
 }

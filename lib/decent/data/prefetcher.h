@@ -53,7 +53,7 @@ class Prefetcher {
  private:
   struct Result {
     Batch batch;
-    std::exception_ptr error;  // null where the batch is good
+    std::exception_ptr error;  // null if the batch is good
   };
 
   Result read(std::int64_t number) const;

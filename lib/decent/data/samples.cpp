@@ -12,7 +12,7 @@ namespace decent {
 namespace {
 
 // If this many samples in a row cannot be read, the cause is something other than the samples.
-constexpr int kMostInARow = 100;
+constexpr int kMaxUnreadableInARow = 100;
 
 bool fixed(const Source& source, std::span<const std::size_t> fields) {
   return std::all_of(fields.begin(), fields.end(),
@@ -76,7 +76,7 @@ bool Samples::read_or_replace(std::span<const std::size_t> fields, std::int64_t 
       read_one(fields, index, epoch, sample);
       return true;
     } catch (const UserError& error) {
-      if (!left_out_ || tries == kMostInARow) throw;
+      if (!left_out_ || tries == kMaxUnreadableInARow) throw;
       left_out_->add(index, error.what());
       if (left_out_->instead() == LeftOut::Instead::nothing) return false;
       index = (index + 1) % size();

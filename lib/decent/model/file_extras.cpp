@@ -32,9 +32,9 @@ std::string text_in(const MappedFile& file, const std::string& name, const std::
                                   [&](const ZipEntry& entry) { return is_extra(entry, name); });
   if (found == entries.end()) return "";
   // A limit, because deflated bytes can inflate to a thousand times as many.
-  constexpr std::uint64_t kMost = std::uint64_t{64} << 20;
+  constexpr std::uint64_t kMaxExtraBytes = std::uint64_t{64} << 20;
   const std::string record = what + ": record " + in_quotes(found->name);
-  if (found->size > kMost)
+  if (found->size > kMaxExtraBytes)
     throw UserError(record + " is damaged: it has " + std::to_string(found->size) + " bytes");
   const std::vector<std::byte> content = zip_content(*found, record);
   return {reinterpret_cast<const char*>(content.data()), content.size()};

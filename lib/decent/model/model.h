@@ -76,8 +76,8 @@ class Model {
 
   /// From now on train() leaves batch norms in eval mode if their own parameters do not train, or
   /// if they have none: they keep their running statistics and normalize by them. Returns the names
-  /// of these modules. Throws UserError if there are none, or if the file's batch norms have no
-  /// mode to set.
+  /// of these modules. Throws UserError if there are none, or if the file holds the mode of a batch
+  /// norm as a constant.
   std::vector<std::string> freeze_statistics();
 
   /// As torch.nn.Module's functions of these names.

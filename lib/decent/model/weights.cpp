@@ -20,8 +20,8 @@ namespace {
 
 // Adds at most one line, however many names there are.
 void add_line(std::string& message, const std::string& what, const std::vector<std::string>& all) {
-  constexpr std::size_t kMax = 4;
-  if (!all.empty()) message += "\n  " + what + ": " + some_of(all, kMax);
+  constexpr std::size_t kMaxNames = 4;
+  if (!all.empty()) message += "\n  " + what + ": " + some_of(all, kMaxNames);
 }
 
 bool fits(const at::Tensor& own, const StoredTensor& given) {

@@ -109,13 +109,13 @@ struct UpdateLoop {
 // ---- threads ----
 
 // Elements that a thread takes at a time: enough to amortise the call, few enough to balance.
-constexpr std::int64_t kChunk = 1 << 15;
+constexpr std::int64_t kChunkElements = 1 << 15;
 // The same if the pass does other work on x, too. Memory is idle at every change of work, so these
 // are as long as the second level of cache allows.
-constexpr std::int64_t kPiece = 1 << 16;
+constexpr std::int64_t kPieceElements = 1 << 16;
 // The same if the other work only reads what was written and copies it to memory that it does not
 // read: the stores of the copy are still on their way while the next piece is loaded.
-constexpr std::int64_t kWrittenPiece = 1 << 13;
+constexpr std::int64_t kWrittenPieceElements = 1 << 13;
 
 struct Chunk {
   std::size_t slice;
@@ -125,7 +125,7 @@ struct Chunk {
 };
 
 std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices,
-                                     std::int64_t most = kChunk) {
+                                     std::int64_t most = kChunkElements) {
   std::vector<Chunk> chunks;
   for (std::size_t s = 0; s < slices.size(); ++s) {
     for (std::int64_t begin = 0; begin < slices[s].numel; begin += most) {
@@ -141,7 +141,7 @@ std::vector<Chunk> split_into_chunks(std::span<const BucketSlice> slices,
 // Pieces that together cover the whole bucket.
 std::vector<Chunk> split_into_pieces(const BucketStep& step) {
   std::vector<Chunk> pieces =
-      split_into_chunks(step.slices, step.mixing.in_place ? kPiece : kWrittenPiece);
+      split_into_chunks(step.slices, step.mixing.in_place ? kPieceElements : kWrittenPieceElements);
   std::int64_t next = step.numel;
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     const std::int64_t begin = step.slices[piece->slice].offset + piece->begin;
@@ -190,17 +190,18 @@ struct Cpu {
 
   template <typename T>
   static void mix(T* x, const T* received, T self, T other, std::int64_t numel) {
-#pragma omp parallel for schedule(static) if (numel > kChunk)
-    for (std::int64_t begin = 0; begin < numel; begin += kChunk) {
+#pragma omp parallel for schedule(static) if (numel > kChunkElements)
+    for (std::int64_t begin = 0; begin < numel; begin += kChunkElements) {
       InstructionSet::template run<MixLoop>(x + begin, received + begin, self, other,
-                                            std::min(kChunk, numel - begin));
+                                            std::min(kChunkElements, numel - begin));
     }
   }
 
   template <typename T>
   static std::int64_t partial_sums(std::span<const BucketSlice> slices) {
     std::int64_t chunks = 0;
-    for (const BucketSlice& slice : slices) chunks += (slice.numel + kChunk - 1) / kChunk;
+    for (const BucketSlice& slice : slices)
+      chunks += (slice.numel + kChunkElements - 1) / kChunkElements;
     return chunks;
   }
 
@@ -219,9 +220,9 @@ struct Cpu {
   static void clip(const Clipping& clipping) { clipping.run(); }
 
   static void in_pieces(std::int64_t numel, const PieceWork& work) {
-#pragma omp parallel for schedule(static) if (numel > kChunk)
-    for (std::int64_t begin = 0; begin < numel; begin += kChunk)
-      work(begin, std::min(numel, begin + kChunk));
+#pragma omp parallel for schedule(static) if (numel > kChunkElements)
+    for (std::int64_t begin = 0; begin < numel; begin += kChunkElements)
+      work(begin, std::min(numel, begin + kChunkElements));
   }
 
  private:

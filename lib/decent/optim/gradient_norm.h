@@ -42,7 +42,7 @@ struct Clipping {
   DECENT_ELEMENT void run() const {
     double sum = 0;
     for (std::int64_t i = 0; i < count; ++i) sum += sums[i];  // in one order: the same bits
-    *guard += 0 * sum;                                        // 0 where it is finite
+    *guard += 0 * sum;                                        // adds 0 if the sum is finite
     *factor = *guard * (clip_coefficient(std::sqrt(sum) / loss_scale, most) / loss_scale);
   }
 };

@@ -12,17 +12,17 @@
 namespace decent {
 namespace {
 
-constexpr std::size_t kLabel = 11;
+constexpr std::size_t kLabelWidth = 11;
 constexpr std::size_t kMaxPhases = 8;
 constexpr std::size_t kPhaseWidth = 64;
 
 // Further lines of the text stand below its first.
 std::string row(const std::string& label, std::string text) {
-  const std::string margin(kLabel, ' ');
+  const std::string margin(kLabelWidth, ' ');
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
     text.insert(at + 1, margin);
   }
-  return fmt::format("{:<{}}{}", label, kLabel, text);
+  return fmt::format("{:<{}}{}", label, kLabelWidth, text);
 }
 
 std::int64_t sum(const std::vector<std::int64_t>& values) {

@@ -36,8 +36,8 @@ std::optional<std::string> LossWatch::warning(const std::string& lr) const {
   const double end = median_of(last_);
   const double before = std::max(untrained_.model, untrained_.zeros.value_or(0));
   const double useless =
-      untrained_.zeros ? kHardlyBetter * *untrained_.zeros : kRise * untrained_.model;
-  if (!(before > 0) || peak_ <= kRise * before || end < useless) return std::nullopt;
+      untrained_.zeros ? kHardlyBetter * *untrained_.zeros : kRiseFactor * untrained_.model;
+  if (!(before > 0) || peak_ <= kRiseFactor * before || end < useless) return std::nullopt;
   const std::string worth =
       untrained_.zeros ? fmt::format("; a model that gives zeros has {:.3g}", *untrained_.zeros)
                        : "";

@@ -24,7 +24,7 @@ class LossWatch {
  public:
   static constexpr std::size_t kMedianOf = 10;
   /// The factor by which the loss must rise; smaller rises may be accidental.
-  static constexpr double kRise = 3;
+  static constexpr double kRiseFactor = 3;
 
   explicit LossWatch(const UntrainedLoss& untrained) : untrained_(untrained) {}
 

@@ -23,8 +23,8 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kPatience = 1s;
-constexpr auto kPause = 20ms;
+constexpr auto kLockPatience = 1s;
+constexpr auto kLockRetryPause = 20ms;
 
 std::string now_text() {
   const std::time_t now = std::time(nullptr);
@@ -78,12 +78,12 @@ std::optional<LockHolder> find_holder(const std::filesystem::path& folder) {
 }
 
 void check_not_held(const std::filesystem::path& folder) {
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kLockPatience;
   for (;;) {
     const auto holder = find_holder(folder);
     if (!holder) return;
     if (Clock::now() >= deadline) refuse(folder, *holder);
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kLockRetryPause);
   }
 }
 
@@ -102,13 +102,13 @@ OutputLock::~OutputLock() {
 }
 
 void OutputLock::take(const std::string& session) {
-  const auto deadline = Clock::now() + kPatience;
+  const auto deadline = Clock::now() + kLockPatience;
   while (!try_once()) {
     if (!supported_) return;
     const auto holder = find_holder(folder_);
     if (holder && holder->session == session) return;
     if (Clock::now() >= deadline) refuse(folder_, holder.value_or(LockHolder{}));
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kLockRetryPause);
   }
   write_holder(session);
 }

@@ -8,7 +8,7 @@ namespace decent {
 namespace {
 
 constexpr double kTorchrunWaits = 30;  // seconds; PContext.close in torch.distributed.elastic
-constexpr double kMargin = 5;          // for signals, agreements and the end of the process
+constexpr double kMarginSeconds = 5;   // for signals, agreements and the end of the process
 constexpr double kBytesPerSecond = 500e6;
 constexpr int kStepsToKnow = 2;
 
@@ -30,7 +30,7 @@ void StopTime::saw_save(double seconds) {
 }
 
 std::optional<std::string> StopTime::warning() {
-  const bool fits = longest_step_s_ + save_s_ <= kTorchrunWaits - kMargin;
+  const bool fits = longest_step_s_ + save_s_ <= kTorchrunWaits - kMarginSeconds;
   if (warned_ || fits || steps_ < kStepsToKnow) return std::nullopt;
   warned_ = true;
   return "a step takes " + about(longest_step_s_) + " and a save " +

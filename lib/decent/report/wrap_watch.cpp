@@ -5,7 +5,7 @@
 namespace decent {
 
 std::optional<std::string> WrapWatch::saw(std::int64_t step, double share) {
-  if (warned_ || !(share > kLimit)) return std::nullopt;
+  if (warned_ || !(share > kMaxShare)) return std::nullopt;
   warned_ = true;
   return fmt::format(
       "step {}: copies of {:.3g}% of the weights are further apart than the codes of the exchange "

@@ -12,10 +12,10 @@ namespace decent {
 class WrapWatch {
  public:
   /// modulo2 with 4 slices has 0.02 to 0.03 and trains well.
-  static constexpr double kLimit = 0.05;
+  static constexpr double kMaxShare = 0.05;
 
   /// `share` of the weights measured in `step`. Returns the warning where it is the first above
-  /// kLimit.
+  /// kMaxShare.
   std::optional<std::string> saw(std::int64_t step, double share);
 
  private:

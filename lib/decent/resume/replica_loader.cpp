@@ -23,7 +23,7 @@ namespace decent {
 namespace {
 
 // One broadcast carries at most so many bytes of a file.
-constexpr std::int64_t kMaxBroadcast = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxBroadcastBytes = std::int64_t{1} << 28;
 
 // The tensor in memory of its own on the CPU: in the file it need not be aligned. Undefined where
 // the file has none of that name.
@@ -56,8 +56,8 @@ std::string broadcast_file(const FoundCheckpoint& found, Communicator& communica
       static_cast<std::int64_t>(found.manifest.files[static_cast<std::size_t>(replica)].bytes);
   std::string bytes(static_cast<std::size_t>(size), '\0');
   if (reader == communicator.rank()) bytes = found.own.at(replica).bytes();
-  for (std::int64_t first = 0; first < size; first += kMaxBroadcast) {
-    const std::int64_t count = std::min(kMaxBroadcast, size - first);
+  for (std::int64_t first = 0; first < size; first += kMaxBroadcastBytes) {
+    const std::int64_t count = std::min(kMaxBroadcastBytes, size - first);
     communicator.broadcast(at::from_blob(bytes.data() + first, {count}, at::kByte), reader)->wait();
   }
   return bytes;

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 // request.
 constexpr auto kSameRequest = 200ms;
 constexpr auto kLookAgain = 500ms;
-constexpr std::chrono::duration<double> kAtStart = 2s;
+constexpr std::chrono::duration<double> kPatienceAtStart = 2s;
 constexpr auto kNothingSaved = "before there was anything to save";
 
 // SIGHUP stays ignored if the program runs under nohup.
@@ -102,7 +102,8 @@ class Supervisor {
   // As long as not all workers have begun to train, the others have nothing to save and may wait
   // for the failed one.
   std::chrono::duration<double> patience(WorkerGroup& group) const {
-    return group.saves_on_signals() ? options_.patience : std::min(options_.patience, kAtStart);
+    return group.saves_on_signals() ? options_.patience
+                                    : std::min(options_.patience, kPatienceAtStart);
   }
 
   void take(const siginfo_t& info, WorkerGroup& group) {

@@ -59,7 +59,7 @@ FiniteCheck::FiniteCheck(const Model& model) {
 }
 
 std::optional<std::string> FiniteCheck::find_lost(const Model& model) const {
-  constexpr std::size_t kMax = 3;
+  constexpr std::size_t kMaxNamedParts = 3;
   const at::NoGradGuard no_grad;
   const std::vector<Part> parts = parts_of(model);
   std::vector<at::Tensor> lost;
@@ -77,7 +77,7 @@ std::optional<std::string> FiniteCheck::find_lost(const Model& model) const {
                     counted(parts[i].tensor.numel(), "value") + ")");
   }
   if (named.empty()) return std::nullopt;
-  return some_of(named, kMax);
+  return some_of(named, kMaxNamedParts);
 }
 
 void FiniteCheck::check_trained(const Model& model, std::int64_t step) const {

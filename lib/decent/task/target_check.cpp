@@ -18,10 +18,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Of a data set: for its samples in their order, then for a few that are spread over the rest.
-constexpr auto kTime = std::chrono::seconds(2);
+constexpr auto kTimeLimit = std::chrono::seconds(2);
 constexpr auto kTimeOfRest = std::chrono::seconds(1);
-constexpr std::int64_t kAtOnce = 1024;
-constexpr std::int64_t kSpread = 1024;
+constexpr std::int64_t kSamplesAtOnce = 1024;
+constexpr std::int64_t kSpreadSamples = 1024;
 
 bool is_integer(DType dtype) {
   return at::isIntegralType(scalar_type(dtype), /*includeBool=*/false);
@@ -137,9 +137,10 @@ class SampleCheck {
 
 // Samples `first` to `end`; returns the first that there was no time for.
 std::int64_t check_in_order(SampleCheck& check, std::int64_t first, std::int64_t end) {
-  const auto deadline = Clock::now() + kTime;
+  const auto deadline = Clock::now() + kTimeLimit;
   while (first < end && Clock::now() < deadline) {
-    std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(kAtOnce, end - first)));
+    std::vector<std::int64_t> samples(
+        static_cast<std::size_t>(std::min(kSamplesAtOnce, end - first)));
     std::iota(samples.begin(), samples.end(), first);
     check.check(samples);
     first += std::ssize(samples);
@@ -149,7 +150,7 @@ std::int64_t check_in_order(SampleCheck& check, std::int64_t first, std::int64_t
 
 void check_spread(SampleCheck& check, std::int64_t first, std::int64_t end) {
   const auto deadline = Clock::now() + kTimeOfRest;
-  const std::int64_t stride = std::max<std::int64_t>(1, (end - first) / kSpread);
+  const std::int64_t stride = std::max<std::int64_t>(1, (end - first) / kSpreadSamples);
   for (; first < end && Clock::now() < deadline; first += stride) check.check({first});
 }
 
@@ -176,7 +177,7 @@ std::optional<std::string> one_class_note(const DataSet& data, const SourceRecip
   const Field& target = fields[data.fields.back()];
   if (!is_integer(target.dtype) || !target.shape.empty()) return std::nullopt;
   std::set<std::int64_t> classes;
-  for (const std::int64_t sample : spread_samples(data.samples->source(), kSpread)) {
+  for (const std::int64_t sample : spread_samples(data.samples->source(), kSpreadSamples)) {
     HostArray read = data.samples->source().read_one(data.fields.back(), sample);
     classes.insert(
         at::from_blob(read.bytes.data(), {}, scalar_type(target.dtype)).item<std::int64_t>());

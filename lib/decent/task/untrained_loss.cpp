@@ -19,11 +19,11 @@ constexpr std::int64_t kFewSamples = 8;
 // Targets of samples spread over the data: as many as 1 MiB holds, at most 256.
 at::Tensor some_targets(const DataSet& data) {
   constexpr std::int64_t kMaxSamples = 256;
-  constexpr std::int64_t kMaxBytes = 1 << 20;
+  constexpr std::int64_t kMaxBatchBytes = 1 << 20;
   const std::array<std::size_t, 1> field = {data.fields.back()};
   const Field& target = data.samples->fields()[field[0]];
   const auto bytes = target.fixed() ? static_cast<std::int64_t>(target.sample_bytes()) : 1;
-  const std::int64_t fitting = kMaxBytes / std::max<std::int64_t>(bytes, 1);
+  const std::int64_t fitting = kMaxBatchBytes / std::max<std::int64_t>(bytes, 1);
   const std::int64_t most = std::clamp<std::int64_t>(fitting, 1, kMaxSamples);
   return data.samples
       ->read(field, spread_samples(data.samples->source(), most), 0, HostMemory::pageable)

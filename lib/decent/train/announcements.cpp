@@ -23,10 +23,10 @@ namespace {
 
 // What the recipe leaves as the model file has it.
 std::vector<std::string> notes_of_what_stays(const Task& task) {
-  constexpr std::size_t kMost = 8;
+  constexpr std::size_t kMaxNames = 8;
   std::vector<std::string> notes;
   const auto add = [&notes](const std::string& what, const std::vector<std::string>& names) {
-    if (!names.empty()) notes.push_back(what + some_of(names, kMost));
+    if (!names.empty()) notes.push_back(what + some_of(names, kMaxNames));
   };
   add("model.weights_ignore: stay as the model file has them: ", task.weights_left);
   add("model.freeze_statistics: batch norm that keeps its statistics: ", task.frozen_statistics);

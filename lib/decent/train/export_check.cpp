@@ -22,8 +22,8 @@ namespace {
 
 // As many samples as the file asks for, where it does; else a few.
 std::int64_t samples_for(const Model& model, std::int64_t available) {
-  constexpr std::int64_t kFew = 8;
-  return std::min(model.origin().fixed_batch().value_or(kFew), available);
+  constexpr std::int64_t kFewSamples = 8;
+  return std::min(model.origin().fixed_batch().value_or(kFewSamples), available);
 }
 
 // A forward may write into its inputs (x.mul_(2)), and the next model must not see what it wrote.

@@ -132,7 +132,7 @@ TYPED_TEST(CudaLaunches, TakeAsManyAsTheTableNeeds) {
                          mixing_of(0.5, 0.5), 1);
   using Launch = cuda::Launch<rules::Adam, TypeParam>;
   const int launches = EmulatedGpu::launches - before;
-  EXPECT_EQ(launches, (100 + Launch::kSlices - 1) / Launch::kSlices);
+  EXPECT_EQ(launches, (100 + Launch::kMaxSlices - 1) / Launch::kMaxSlices);
   EXPECT_GT(launches, 1);
 }
 

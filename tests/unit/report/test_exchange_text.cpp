@@ -59,7 +59,7 @@ TEST(LrText, TellsHowItWasScaled) {
 TEST(WrapWatch, WarnsOnceOfAShareAboveTheLimit) {
   WrapWatch watch;
   EXPECT_EQ(watch.saw(10, 0), std::nullopt);
-  EXPECT_EQ(watch.saw(20, WrapWatch::kLimit), std::nullopt);
+  EXPECT_EQ(watch.saw(20, WrapWatch::kMaxShare), std::nullopt);
   EXPECT_EQ(watch.saw(30, std::nan("")), std::nullopt);
   EXPECT_THAT(watch.saw(40, 0.0625).value_or(""),
               AllOf(HasSubstr("step 40"), HasSubstr("6.25%"), HasSubstr("wrap_share"),

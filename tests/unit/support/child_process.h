@@ -1,6 +1,7 @@
 #pragma once
-// Runs something in a process of its own: what is decided once for a process (which library is
-// loaded), what needs several (a GPU for each rank), and what must not touch the test's own.
+// Runs a function in a process of its own, for decisions that are made once per process (which
+// library is loaded), for tests that need several processes (a GPU for each rank), and for effects
+// that must not reach the test's own process.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +15,8 @@
 
 namespace decent::testing {
 
-/// A child of this process that runs `work` and exits; what `work` returns, or the message of what
-/// it throws after "error: ", is its result.
+/// A child of this process that runs `work` and exits. Its result is what `work` returns, or
+/// "error: " and the message of the exception that it throws.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<std::string()>& work) {
@@ -31,7 +32,7 @@ class ChildProcess {
     out_ = ends[0];
   }
 
-  /// Waits for its end.
+  /// Waits for the end of the child.
   std::string result() {
     std::string text;
     char buffer[4096];

@@ -1,5 +1,5 @@
 #pragma once
-// What a user is told who makes a mistake.
+// The message that a user gets for a mistake.
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 namespace decent::testing {
 
-/// The message of the mistake that `act` makes, or "accepted".
+/// The message of the UserError that `act` throws, or "accepted".
 template <typename Act>
 std::string refusal(const Act& act) {
   try {

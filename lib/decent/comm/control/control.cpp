@@ -12,7 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // How long a worker that ends listens for others that end at the same time.
-constexpr auto kSettle = 100ms;
+constexpr auto kSettleTime = 100ms;
 // How long an error of an operation with peers waits for the news of who was lost.
 constexpr auto kNewsOfLoss = 2s;
 // How long goodbyes, and what was given before them, may take to reach the kernel.
@@ -240,7 +240,7 @@ void Control::join_stop(int signal, int rank) {
 // know why.
 void Control::announce_failure(const Failure& failure) {
   links_.send_to_all(frames::failure(failure));
-  const auto settled = Clock::now() + kSettle;
+  const auto settled = Clock::now() + kSettleTime;
   while (Clock::now() < settled) {
     listen(std::chrono::ceil<std::chrono::milliseconds>(settled - Clock::now()));
   }

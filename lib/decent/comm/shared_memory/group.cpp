@@ -14,12 +14,12 @@ namespace decent {
 namespace {
 
 // What does not lie in shared memory goes through two blocks of this size in turn.
-constexpr std::int64_t kWindow = 1 << 20;
+constexpr std::int64_t kWindowBytes = 1 << 20;
 // Elements that are added up at a time: sums stay in the cache, and ATen works on them in the
 // calling thread.
-constexpr std::int64_t kPiece = 1 << 14;
+constexpr std::int64_t kPieceElements = 1 << 14;
 // Shares begin at multiples of this many elements.
-constexpr std::int64_t kGrain = 32;
+constexpr std::int64_t kGrainElements = 32;
 // Tags of collective calls have it, those of users do not.
 constexpr std::uint64_t kCollective = std::uint64_t{1} << 63;
 
@@ -29,16 +29,18 @@ std::int64_t bytes_of(const at::Tensor& tensor) {
 
 // [begin, end) of the elements that member `member` adds up.
 std::pair<std::int64_t, std::int64_t> share_of(int member, int members, std::int64_t numel) {
-  const std::int64_t grains = (numel + kGrain - 1) / kGrain;
-  const auto from = [&](std::int64_t m) { return std::min(numel, grains * m / members * kGrain); };
+  const std::int64_t grains = (numel + kGrainElements - 1) / kGrainElements;
+  const auto from = [&](std::int64_t m) {
+    return std::min(numel, grains * m / members * kGrainElements);
+  };
   return {from(member), from(member + 1)};
 }
 
 // to = from[0] + from[1] + .., in this order. `to` may be one of them.
 void add_up(const std::vector<at::Tensor>& from, const at::Tensor& to) {
-  const at::Tensor room = at::empty({std::min(kPiece, to.numel())}, to.options());
-  for (std::int64_t begin = 0; begin < to.numel(); begin += kPiece) {
-    const std::int64_t count = std::min(kPiece, to.numel() - begin);
+  const at::Tensor room = at::empty({std::min(kPieceElements, to.numel())}, to.options());
+  for (std::int64_t begin = 0; begin < to.numel(); begin += kPieceElements) {
+    const std::int64_t count = std::min(kPieceElements, to.numel() - begin);
     at::Tensor sum = room.narrow(0, 0, count);
     sum.copy_(from.front().narrow(0, begin, count));
     for (std::size_t i = 1; i < from.size(); ++i) sum.add_(from[i].narrow(0, begin, count));
@@ -68,7 +70,7 @@ class Windows {
 template <typename Work>
 void for_each_window(const at::Tensor& tensor, const Work& work) {
   const at::Tensor flat = tensor.view({-1});
-  const std::int64_t most = kWindow / tensor.element_size();
+  const std::int64_t most = kWindowBytes / tensor.element_size();
   for (std::int64_t begin = 0; begin < flat.numel(); begin += most)
     work(flat.narrow(0, begin, std::min(most, flat.numel() - begin)));
 }
@@ -155,7 +157,7 @@ SharedSum SharedGroup::sum(const at::Tensor& own, std::uint64_t number) {
 
 void SharedGroup::all_reduce(const at::Tensor& tensor, std::uint64_t number) {
   if (tensor.numel() == 0) return;
-  Windows windows(*mail_, std::min(kWindow, bytes_of(tensor)));
+  Windows windows(*mail_, std::min(kWindowBytes, bytes_of(tensor)));
   for_each_window(tensor, [&](const at::Tensor& part) {
     const at::Tensor own = at::from_blob(windows.next(), part.sizes(), part.options());
     own.copy_(part);
@@ -177,7 +179,7 @@ void SharedGroup::broadcast(const at::Tensor& tensor, int root, std::uint64_t nu
     });
     return;
   }
-  Windows windows(*mail_, std::min(kWindow, bytes_of(tensor)));
+  Windows windows(*mail_, std::min(kWindowBytes, bytes_of(tensor)));
   for_each_window(tensor, [&](const at::Tensor& part) {
     std::byte* const window = windows.next();
     std::memcpy(window, part.const_data_ptr(), part.nbytes());

@@ -30,12 +30,12 @@ struct Mail::Descriptor {
 
 // A ring from one worker to another, in the receiver's arena. Numbers count without end.
 struct alignas(128) Mail::Inbox {
-  static constexpr std::uint32_t kPlaces = 1024;
+  static constexpr std::uint32_t kInboxPlaces = 1024;
 
   Counter written;            // by the sender
   alignas(128) Counter read;  // by the receiver
   Counter sender_waits;       // for a place: is set by the sender, taken back by the receiver
-  alignas(128) Descriptor descriptors[kPlaces];
+  alignas(128) Descriptor descriptors[kInboxPlaces];
 };
 
 struct alignas(128) Mail::Board {
@@ -51,11 +51,11 @@ struct alignas(128) Mail::BlockHead {
 namespace {
 
 // How often a wait looks whether others are still there, in nanoseconds.
-constexpr long kPatience = 100'000'000;
+constexpr long kCheckIntervalNs = 100'000'000;
 
-// Returns when `counter` is woken, is not `seen`, or after kPatience.
+// Returns when `counter` is woken, is not `seen`, or after kCheckIntervalNs.
 void futex_wait(Counter& counter, std::uint32_t seen) {
-  const timespec most{.tv_sec = 0, .tv_nsec = kPatience};
+  const timespec most{.tv_sec = 0, .tv_nsec = kCheckIntervalNs};
   ::syscall(SYS_futex, &counter, FUTEX_WAIT, seen, &most, nullptr, 0);
 }
 
@@ -152,11 +152,11 @@ bool Mail::push(std::size_t to, const Descriptor& descriptor) {
   const std::lock_guard lock(mutex_);
   Inbox& ring = inbox(to, own_);
   const std::uint32_t written = ring.written.load(std::memory_order_relaxed);
-  if (written - ring.read.load(std::memory_order_seq_cst) == Inbox::kPlaces) {
+  if (written - ring.read.load(std::memory_order_seq_cst) == Inbox::kInboxPlaces) {
     empty_inboxes();  // the other one may be waiting for a place, too
     return false;
   }
-  ring.descriptors[written % Inbox::kPlaces] = descriptor;
+  ring.descriptors[written % Inbox::kInboxPlaces] = descriptor;
   ring.written.store(written + 1, std::memory_order_release);
   return true;
 }
@@ -172,7 +172,7 @@ void Mail::empty_inbox(std::size_t from) {
   std::uint32_t read = inbox.read.load(std::memory_order_relaxed);
   if (read == written) return;
   for (; read != written; ++read) {
-    const Descriptor& descriptor = inbox.descriptors[read % Inbox::kPlaces];
+    const Descriptor& descriptor = inbox.descriptors[read % Inbox::kInboxPlaces];
     arrived_[{from, descriptor.tag}].push_back(descriptor);
   }
   inbox.read.store(read, std::memory_order_seq_cst);
@@ -247,9 +247,9 @@ bool Mail::unread(std::int64_t block) const {
 
 // The smallest that does, unless it is far too large; -1 if there is none.
 std::int64_t Mail::find_free(std::int64_t bytes) const {
-  constexpr std::int64_t kSmall = 1 << 16;
+  constexpr std::int64_t kSmallBlockBytes = 1 << 16;
   std::int64_t best = -1;
-  std::int64_t best_capacity = std::max(2 * bytes, kSmall) + 1;
+  std::int64_t best_capacity = std::max(2 * bytes, kSmallBlockBytes) + 1;
   for (const auto& [block, own] : blocks_) {
     if (own.given_out || own.capacity < bytes || own.capacity >= best_capacity || unread(block))
       continue;
@@ -263,10 +263,10 @@ Block Mail::take(std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
   std::int64_t block = find_free(bytes);
   if (block < 0) {
-    constexpr std::int64_t kHead = sizeof(BlockHead);
-    block = arenas_[own_]->grow(kHead + bytes);
-    const std::int64_t pages = (kHead + bytes + Arena::kPage - 1) / Arena::kPage;
-    blocks_[block].capacity = pages * Arena::kPage - kHead;
+    constexpr std::int64_t kHeadBytes = sizeof(BlockHead);
+    block = arenas_[own_]->grow(kHeadBytes + bytes);
+    const std::int64_t pages = (kHeadBytes + bytes + Arena::kPage - 1) / Arena::kPage;
+    blocks_[block].capacity = pages * Arena::kPage - kHeadBytes;
   }
   blocks_[block].given_out = true;
   blocks_[block].readers.clear();

@@ -97,7 +97,7 @@ CsvOptions without_target(const TextFile& file, const CsvOptions& options);
 
 /// The columns of the training data that samples are made of.
 struct KnownColumns {
-  std::vector<std::string> names = {};  // of all columns; empty where it has no header
+  std::vector<std::string> names = {};  // of all columns; empty if it has no header
   std::size_t columns = 0;              // their number
   std::vector<std::size_t> x = {};      // in the order of x
   std::vector<std::size_t> y = {};

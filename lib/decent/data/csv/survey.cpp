@@ -12,7 +12,7 @@ namespace decent::csv {
 namespace {
 
 std::string too_many(const std::string& column) {
-  return column + " has more than " + std::to_string(Words::kMost) + " different words";
+  return column + " has more than " + std::to_string(Words::kMaxWords) + " different words";
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ struct Learned {
 /// The different words of a column, up to the number that may be classes.
 class Words {
  public:
-  static constexpr std::size_t kMost = 65536;
+  static constexpr std::size_t kMaxWords = 65536;
 
   void add(std::string_view word) {
-    if (words_.size() <= kMost && words_.find(word) == words_.end()) words_.emplace(word);
+    if (words_.size() <= kMaxWords && words_.find(word) == words_.end()) words_.emplace(word);
   }
-  bool too_many() const { return words_.size() > kMost; }
+  bool too_many() const { return words_.size() > kMaxWords; }
   std::vector<std::string> sorted() const;
 
  private:

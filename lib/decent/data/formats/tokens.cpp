@@ -99,10 +99,11 @@ class LayoutReader {
 
   // Whether the first ids may really be wider, with upper bytes that are 0.
   bool may_be_wider(std::size_t wider, TokenType type) const {
-    constexpr std::size_t kLeast = 16;
-    constexpr std::size_t kMost = 1000;
-    const std::size_t count = std::min(kMost, bytes_.size() / wider);
-    if (wider <= width_of(type) || bytes_.size() % wider != 0 || count < kLeast) return false;
+    constexpr std::size_t kMinCheckedIds = 16;
+    constexpr std::size_t kMaxCheckedIds = 1000;
+    const std::size_t count = std::min(kMaxCheckedIds, bytes_.size() / wider);
+    if (wider <= width_of(type) || bytes_.size() % wider != 0 || count < kMinCheckedIds)
+      return false;
     std::size_t above_zero = 0;
     for (std::size_t id = 0; id < count; ++id) {
       const auto sum = [&](std::size_t begin, std::size_t end) {

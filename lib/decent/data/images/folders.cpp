@@ -30,8 +30,8 @@ constexpr std::array<std::string_view, 51> kNotRead = {
 // Folders that systems create among a user's folders. Those whose names begin with a dot count too.
 constexpr std::array<std::string_view, 6> kOfSystems = {
     "@eaDir", "#recycle", "lost+found", "System Volume Information", "$RECYCLE.BIN", "__MACOSX"};
-constexpr std::size_t kShownClasses = 8;
-constexpr int kMostDepth = 32;  // of folders in a class, because links may form a circle
+constexpr std::size_t kMaxListedClasses = 8;
+constexpr int kMaxClassDepth = 32;  // of folders in a class, because links may form a circle
 
 enum class Kind { other, folder, file };
 
@@ -99,9 +99,9 @@ std::string below(const std::string& folder, const std::string& name) {
 // `root`, or empty.
 void collect(const std::filesystem::path& root, const std::string& folder, int depth,
              std::vector<std::string>& files) {
-  if (depth > kMostDepth) {
+  if (depth > kMaxClassDepth) {
     throw UserError("'" + (root / folder).string() + "' is more than " +
-                    std::to_string(kMostDepth) + " folders deep");
+                    std::to_string(kMaxClassDepth) + " folders deep");
   }
   for (const Entry& entry : entries_of(root / folder)) {
     if (entry.kind == Kind::folder) {
@@ -145,7 +145,7 @@ std::int64_t number_of(const std::filesystem::path& folder, const std::string& n
   throw UserError("'" + (folder / name).string() + "': class " + in_quotes(name) + " is not in " +
                   numbers.where +
                   (classes.empty() ? ", whose classes are numbers without names"
-                                   : ", whose classes are " + some_of(classes, kShownClasses)) +
+                                   : ", whose classes are " + some_of(classes, kMaxListedClasses)) +
                   (nearest ? "; did you mean " + in_quotes(*nearest) + "?" : ""));
 }
 

@@ -54,9 +54,10 @@ void count_scans(j_common_ptr jpeg) {
 
 // The EXIF data is in the first APP1 marker that begins like this.
 int orientation_of(const jpeg_decompress_struct& jpeg) {
-  constexpr std::size_t kHeader = 6;
+  constexpr std::size_t kExifHeaderBytes = 6;
   for (auto* marker = jpeg.marker_list; marker != nullptr; marker = marker->next) {
-    if (marker->data_length < kHeader || std::memcmp(marker->data, "Exif\0", 5) != 0) continue;
+    if (marker->data_length < kExifHeaderBytes || std::memcmp(marker->data, "Exif\0", 5) != 0)
+      continue;
     return exif_orientation(
         {reinterpret_cast<const std::byte*>(marker->data), marker->data_length});
   }

@@ -27,14 +27,14 @@ std::size_t big_endian(std::span<const std::byte> bytes, std::size_t at) {
 // Looks for the chunk eXIf, which may come after the pixels, where libpng would have to read the
 // whole file first.
 int orientation_of(std::span<const std::byte> file) {
-  constexpr std::size_t kAround = 12;  // a chunk's length, name and checksum
+  constexpr std::size_t kChunkOverhead = 12;  // a chunk's length, name and checksum
   std::size_t at = kSignature;
-  while (file.size() >= at + kAround) {
+  while (file.size() >= at + kChunkOverhead) {
     const std::size_t length = big_endian(file, at);
-    if (length > file.size() - at - kAround) break;
+    if (length > file.size() - at - kChunkOverhead) break;
     if (std::memcmp(file.data() + at + 4, "eXIf", 4) == 0)
       return exif_orientation(file.subspan(at + 8, length));
-    at += length + kAround;
+    at += length + kChunkOverhead;
   }
   return kNotSaid;
 }

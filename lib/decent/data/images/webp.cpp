@@ -17,14 +17,14 @@ std::size_t little_endian(std::span<const std::byte> bytes, std::size_t at) {
 }
 
 int orientation_of(std::span<const std::byte> file) {
-  constexpr std::size_t kHeader = 8;  // of a chunk: its name and length
+  constexpr std::size_t kChunkHeaderBytes = 8;  // of a chunk: its name and length
   std::size_t at = 12;
-  while (file.size() >= at + kHeader) {
+  while (file.size() >= at + kChunkHeaderBytes) {
     const std::size_t length = little_endian(file, at + 4);
-    if (length > file.size() - at - kHeader) break;
+    if (length > file.size() - at - kChunkHeaderBytes) break;
     if (std::memcmp(file.data() + at, "EXIF", 4) == 0)
-      return exif_orientation(file.subspan(at + kHeader, length));
-    at += kHeader + length + length % 2;
+      return exif_orientation(file.subspan(at + kChunkHeaderBytes, length));
+    at += kChunkHeaderBytes + length + length % 2;
   }
   return kNotSaid;
 }

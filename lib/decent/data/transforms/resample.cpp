@@ -56,7 +56,7 @@ class Side {
 
 // The number of output rows that are computed at a time, side by side, so that loops over them
 // vectorise whatever the number of channels.
-constexpr std::size_t kRows = 8;
+constexpr std::size_t kRowsAtOnce = 8;
 
 // Computes one row of the output's height, which still has the input's width.
 template <class T>
@@ -80,27 +80,27 @@ void mix_rows(const T* first_row, std::int64_t stride, std::span<const float> we
   for (std::size_t i = 0; i < length; ++i) out[i] += last * static_cast<float>(row[i]);
 }
 
-// Copies rows[r * length + i] to out[i * kRows + r].
+// Copies rows[r * length + i] to out[i * kRowsAtOnce + r].
 void side_by_side(const float* __restrict rows, std::size_t length, float* __restrict out) {
   for (std::size_t i = 0; i < length; ++i) {
-    for (std::size_t r = 0; r < kRows; ++r) out[i * kRows + r] = rows[r * length + i];
+    for (std::size_t r = 0; r < kRowsAtOnce; ++r) out[i * kRowsAtOnce + r] = rows[r * length + i];
   }
 }
 
-// Mixes the columns of kRows rows. `in` has the rows side by side, with `step` values for each
-// pixel.
+// Mixes the columns of kRowsAtOnce rows. `in` has the rows side by side, with `step` values for
+// each pixel.
 void mix_columns(const float* in, std::size_t step, const Side& taps, float scale,
                  float* __restrict out) {
   for (std::size_t i = 0; i < taps.size(); ++i) {
     const Taps tap = taps[i];
-    float sums[kRows] = {};
-    const float* at = in + tap.first * step * kRows;
+    float sums[kRowsAtOnce] = {};
+    const float* at = in + tap.first * step * kRowsAtOnce;
     for (const float weight : tap.weights) {
-      for (std::size_t r = 0; r < kRows; ++r) sums[r] += weight * at[r];
-      at += step * kRows;
+      for (std::size_t r = 0; r < kRowsAtOnce; ++r) sums[r] += weight * at[r];
+      at += step * kRowsAtOnce;
     }
-    for (std::size_t r = 0; r < kRows; ++r) out[r] = sums[r] * scale;
-    out += kRows;
+    for (std::size_t r = 0; r < kRowsAtOnce; ++r) out[r] = sums[r] * scale;
+    out += kRowsAtOnce;
   }
 }
 
@@ -110,9 +110,10 @@ void resample_plane(const T* in, std::int64_t row_stride, std::size_t step, cons
                     const Side& columns, std::size_t in_width, float scale, float* out) {
   const std::size_t length = in_width * step;
   const std::size_t width = columns.size();
-  std::vector<float> mixed(kRows * length), beside(kRows * length), done(kRows * width);
-  for (std::size_t y = 0; y < rows.size(); y += kRows) {
-    const std::size_t count = std::min(kRows, rows.size() - y);
+  std::vector<float> mixed(kRowsAtOnce * length), beside(kRowsAtOnce * length),
+      done(kRowsAtOnce * width);
+  for (std::size_t y = 0; y < rows.size(); y += kRowsAtOnce) {
+    const std::size_t count = std::min(kRowsAtOnce, rows.size() - y);
     for (std::size_t r = 0; r < count; ++r) {
       const Taps tap = rows[y + r];
       mix_rows(in + static_cast<std::int64_t>(tap.first) * row_stride, row_stride, tap.weights,
@@ -120,10 +121,10 @@ void resample_plane(const T* in, std::int64_t row_stride, std::size_t step, cons
     }
     side_by_side(mixed.data(), length, beside.data());
     for (std::size_t c = 0; c < step; ++c) {
-      mix_columns(beside.data() + c * kRows, step, columns, scale, done.data());
+      mix_columns(beside.data() + c * kRowsAtOnce, step, columns, scale, done.data());
       float* plane = out + (c * rows.size() + y) * width;
       for (std::size_t r = 0; r < count; ++r) {
-        for (std::size_t x = 0; x < width; ++x) plane[r * width + x] = done[x * kRows + r];
+        for (std::size_t x = 0; x < width; ++x) plane[r * width + x] = done[x * kRowsAtOnce + r];
       }
     }
   }

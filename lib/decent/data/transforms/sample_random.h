@@ -24,7 +24,7 @@ class SampleRandom {
 
   /// In [0, 1), of 2^53 values that are equally far from one another.
   double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-  /// In [low, high), or low where the two are equal.
+  /// In [low, high), or low if the two are equal.
   double uniform(double low, double high) { return low + uniform() * (high - low); }
   bool chance(double probability) { return uniform() < probability; }
 
@@ -33,8 +33,8 @@ class SampleRandom {
     assert(n >= 1);
     const auto range = static_cast<std::uint64_t>(n);
     // Numbers above the last multiple of `range` would make some results more likely.
-    constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-    const std::uint64_t end = kMost - kMost % range;
+    constexpr std::uint64_t kMaxUint64 = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t end = kMaxUint64 - kMaxUint64 % range;
     std::uint64_t drawn = bits();
     while (drawn >= end) drawn = bits();
     return static_cast<std::int64_t>(drawn % range);

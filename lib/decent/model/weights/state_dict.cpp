@@ -17,8 +17,8 @@ using pickle::Ref;
 
 // The keys under which checkpoints of training programs have their state_dict; the first that
 // exists counts.
-constexpr std::array<std::string_view, 4> kPlaces = {"state_dict", "model", "module",
-                                                     "model_state_dict"};
+constexpr std::array<std::string_view, 4> kStateDictKeys = {"state_dict", "model", "module",
+                                                            "model_state_dict"};
 
 // A tensor with several names counts as several.
 constexpr std::size_t kMaxTensors = 1'000'000;
@@ -60,11 +60,11 @@ std::optional<Ref> find(const Pickle& pickle, const Entries& entries, std::strin
   return found;
 }
 
-// Throws UserError: says what is under the keys of kPlaces instead of a state_dict, or that nothing
-// is.
+// Throws UserError: says what is under the keys of kStateDictKeys instead of a state_dict, or that
+// nothing is.
 [[noreturn]] void refuse(const TorchFile& file, const Entries& entries) {
   const Pickle& pickle = file.pickle;
-  for (const std::string_view place : kPlaces) {
+  for (const std::string_view place : kStateDictKeys) {
     const auto value = find(pickle, entries, place);
     if (!value || entries_of(pickle, *value)) continue;
     throw UserError(file.what + " has under '" + std::string(place) + "' " +
@@ -75,9 +75,10 @@ std::optional<Ref> find(const Pickle& pickle, const Entries& entries, std::strin
     const auto* text = pickle.get<pickle::Text>(name);
     if (text != nullptr && keys.size() < 8) keys.push_back(in_quotes(text->text));
   }
-  throw UserError(file.what + " holds no state_dict, neither by itself nor under '" +
-                  join(std::vector<std::string>(kPlaces.begin(), kPlaces.end()), "', '") +
-                  "'.\nIt has: " + (keys.empty() ? "nothing" : join(keys)) + ".\n" + kHowToSave);
+  throw UserError(
+      file.what + " holds no state_dict, neither by itself nor under '" +
+      join(std::vector<std::string>(kStateDictKeys.begin(), kStateDictKeys.end()), "', '") +
+      "'.\nIt has: " + (keys.empty() ? "nothing" : join(keys)) + ".\n" + kHowToSave);
 }
 
 Entries find_state_dict(const TorchFile& file) {
@@ -88,7 +89,7 @@ Entries find_state_dict(const TorchFile& file) {
                     kHowToSave);
   }
   if (!root->empty() && count_tensors(pickle, *root) == root->size()) return *root;
-  for (const std::string_view place : kPlaces) {
+  for (const std::string_view place : kStateDictKeys) {
     const auto value = find(pickle, *root, place);
     auto entries = value ? entries_of(pickle, *value) : std::nullopt;
     if (entries && count_tensors(pickle, *entries) > 0) return *entries;

@@ -18,10 +18,10 @@ namespace {
 
 // Weights are smaller; masks hold -inf, -1e9 or the like.
 constexpr double kLargestWeight = 1e4;
-// Views are followed up to so many values; a weight's use is one of the nearest.
-constexpr std::size_t kMaxValues = 1000;
+// Views are followed up to this many values; a weight's use is among the nearest.
+constexpr std::size_t kMaxViewedValues = 1000;
 
-/// A tensor under a name of its own: an initializer, or an Identity that hands one on.
+/// A tensor under a name of its own: an initializer, or an Identity that renames one.
 struct Candidate {
   const Tensor* tensor = nullptr;
   const Node* identity = nullptr;
@@ -29,19 +29,19 @@ struct Candidate {
   ValueId value = 0;
 };
 
-/// What reads a tensor, directly or through views.
+/// The nodes that read a tensor, directly or through views.
 struct Evidence {
   std::optional<Use> weight;
   std::optional<Use> statistics;
   std::optional<Use> arithmetic;
   std::optional<Use> scaling;
-  std::string_view of_norm;  // what it is of a batch norm in pieces; see InferenceNorms
+  std::string_view of_norm;  // its role in a batch norm in pieces; see InferenceNorms
   std::set<std::string> functions;
   std::set<std::string> others;
   bool is_read = false;
 };
 
-/// A value that holds elements of a tensor.
+/// A value that contains elements of a tensor.
 struct Passed {
   ValueId value = 0;
   bool joined = false;  // to data
@@ -52,7 +52,7 @@ struct Verdict {
   std::string reason;
 };
 
-// In parts, so that a large tensor does not become one of doubles.
+// Works in parts, so that a large tensor is not converted to doubles as a whole.
 template <typename Predicate>
 bool all_values(const Tensor& tensor, const Predicate& holds) {
   const std::span<const std::byte> bytes = tensor.elements();
@@ -85,20 +85,22 @@ std::size_t dims_above_one(const Tensor& tensor) {
       std::count_if(tensor.dims.begin(), tensor.dims.end(), [](std::int64_t d) { return d > 1; }));
 }
 
-// A number in the place of a weight, such as the zero that stands for a bias that a layer has not.
+// Whether a single number takes the place of a weight, such as a zero for the bias of a layer
+// without one.
 bool is_single_number(const Candidate& candidate, const Use& use) {
   const Tensor& tensor = *candidate.tensor;
   if (tensor.is_literal) return all_equal(tensor);
   return tensor.dims.empty() && !is_module_name(candidate.name) && use.node->op_type != "PRelu";
 }
 
-// The state that a loop begins with is zeros where it was not learned.
+// Whether a loop's initial state may be learned: otherwise it is zeros.
 bool may_be_learned_state(const Tensor& tensor, const Evidence& evidence) {
   const bool begins_loop = evidence.others.count("Loop") != 0 || evidence.others.count("Scan") != 0;
   return begins_loop && tensor.count() > 1 && !all_equal(tensor);
 }
 
-/// What dynamo's exporter writes about what a value was: "PARAMETER", "BUFFER", or "".
+/// What a value was in the exported model according to dynamo's exporter: "PARAMETER", "BUFFER", or
+/// "".
 std::map<std::string, std::string> kinds_of(const Graph& graph) {
   std::map<std::string, std::string> kinds;
   for (const auto* list : {&graph.value_infos, &graph.inputs}) {
@@ -143,12 +145,12 @@ class Classifier {
   std::set<const Node*> own_;
 };
 
-// PyTorch's legacy exporter merges initializers of equal value outside of training, and writes an
-// Identity for each that it took out, under its name. Weights that a model really ties are one
-// initializer under one name that several nodes read; so an Identity under a module's name was a
-// parameter of its own. Under a number ("onnx::MatMul_26") stands what constant folding made of a
-// weight: of two tied ones, or of two equal ones. Random weights are equal only where tied; ones
-// and zeros always.
+// Outside of training, PyTorch's legacy exporter merges initializers of equal value and replaces
+// each that it removes by an Identity under its name. Weights that a model really ties are one
+// initializer under one name, which several nodes read. So an Identity under a module's name was a
+// parameter of its own. An Identity under a number ("onnx::MatMul_26") is the result of constant
+// folding on a weight, either of tied weights or of equal ones. Random weights are equal only if
+// they are tied; ones and zeros always are.
 bool Classifier::is_own(const Node& node, const Tensor& tensor) const {
   const std::string& name = node.outputs.front();
   if (node.name.rfind("Identity_", 0) != 0 && name.find('.') == std::string::npos) return false;
@@ -164,7 +166,7 @@ void Classifier::add_own(const Node& node) {
   candidates_.push_back({tensor, &node, node.outputs.front(), uses_.outputs(node).front()});
 }
 
-// Concat of a tensor and of data: what comes out is data.
+// Whether this is a Concat of a tensor with data, whose result is data.
 bool Classifier::joins_data(const Use& use) const {
   if (use.node->op_type != "Concat" && use.node->op_type != "SequenceConstruct") return false;
   for (std::size_t i = 0; i < use.node->inputs.size(); ++i) {
@@ -178,7 +180,7 @@ Evidence Classifier::evidence_of(ValueId value) const {
   Evidence evidence;
   std::set<ValueId> seen;
   std::vector<Passed> reached = {{value, false}};
-  for (std::size_t i = 0; i < reached.size() && i < kMaxValues; ++i) {
+  for (std::size_t i = 0; i < reached.size() && i < kMaxViewedValues; ++i) {
     const Passed passed = reached[i];
     if (!seen.insert(passed.value).second) continue;
     for (const Use& use : uses_.readers(passed.value)) add(use, passed.joined, evidence, reached);
@@ -190,7 +192,7 @@ Evidence Classifier::evidence_of(ValueId value) const {
 
 void Classifier::add(const Use& use, bool joined, Evidence& evidence,
                      std::vector<Passed>& reached) const {
-  if (use.node != nullptr && own_.count(use.node) != 0) return;  // a tensor by itself
+  if (use.node != nullptr && own_.count(use.node) != 0) return;  // a tensor of its own
   const Slot slot = use.node == nullptr ? Slot::other : slot_of(*use.node, use.input);
   if (const std::string_view role = norms_.role_of(use); !role.empty() && !joined) {
     evidence.is_read = true;
@@ -226,8 +228,8 @@ void Classifier::add(const Use& use, bool joined, Evidence& evidence,
   }
 }
 
-// GroupNorm before opset 21 is an InstanceNormalization of groups, by ones and zeros, and a Mul and
-// an Add that hold the weights.
+// GroupNorm before opset 21 is an InstanceNormalization of the groups with ones and zeros, followed
+// by a Mul and an Add with the weights.
 bool Classifier::is_plain_instance_norm(const Use& use, const Tensor& tensor) const {
   if (use.node->op_type != "InstanceNormalization") return false;
   const double neutral = use.input == 1 ? 1.0 : 0.0;
@@ -265,7 +267,7 @@ Verdict Classifier::judge(const Candidate& candidate, const Evidence& evidence) 
 
 Verdict Classifier::judge_arithmetic(const Candidate& candidate, const Evidence& evidence) const {
   const Tensor& tensor = *candidate.tensor;
-  // Where the exporter marks parameters, what it did not mark is none, however it is called: tables
+  // If the exporter marks parameters, a tensor without a mark is none whatever its name: tables
   // that it computed have names such as "embedding_1".
   const bool is_named = kinds_.empty() && (is_module_name(candidate.name) ||
                                            is_variable_of_tensorflow(candidate.name));
@@ -311,7 +313,7 @@ std::string Classifier::better_name(const Evidence& evidence) const {
 void Classifier::name_all(std::vector<Classified>& all) const {
   TensorNames names;
   const auto is_named = [&](std::size_t i) { return is_module_name(candidates_[i].name); };
-  // What is in the module chooses first, and names that a person gave come before numbers.
+  // Tensors of the module choose their names first, and names from a person come before numbers.
   for (const auto& [kept, named] :
        {std::pair{true, true}, {true, false}, {false, true}, {false, false}}) {
     for (std::size_t i = 0; i < all.size(); ++i) {

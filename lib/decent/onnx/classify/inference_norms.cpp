@@ -10,9 +10,9 @@ namespace decent::onnx {
 namespace {
 
 // A batch norm has at most three operations between the root and the data.
-constexpr std::size_t kMaxDepth = 12;
-// Views are followed up to so many values.
-constexpr std::size_t kMaxViews = 50;
+constexpr std::size_t kMaxNormDepth = 12;
+// Views are followed up to this many values.
+constexpr std::size_t kMaxNormViews = 50;
 
 bool is_standard(const Node& node, std::string_view op_type) {
   return node.op_type == op_type && node.domain.empty();
@@ -26,7 +26,7 @@ bool is_product(const Node& node) { return is_standard(node, "Mul") || is_standa
 
 InferenceNorms::InferenceNorms(const Uses& uses) : uses_(uses) {
   for (const Tensor* tensor : uses.initializers()) {
-    // The root of one number is a scale such as that of attention.
+    // The root of a single number is a scale, such as that of attention.
     if (!is_floating(tensor->type) || tensor->count() <= 1) continue;
     for (const Use& use : readers_through_views(uses.of(*tensor))) {
       if (use.node != nullptr && is_sum(*use.node)) add_sum(*use.node);
@@ -64,7 +64,7 @@ bool InferenceNorms::is_root(const Use& use) const {
 std::vector<Use> InferenceNorms::readers_through_views(ValueId value) const {
   std::vector<Use> readers;
   std::vector<ValueId> reached = {value};
-  for (std::size_t i = 0; i < reached.size() && i < kMaxViews; ++i) {
+  for (std::size_t i = 0; i < reached.size() && i < kMaxNormViews; ++i) {
     for (const Use& use : uses_.readers(reached[i])) {
       const Slot slot = use.node == nullptr ? Slot::other : slot_of(*use.node, use.input);
       if (slot == Slot::shape) continue;
@@ -79,11 +79,11 @@ std::vector<Use> InferenceNorms::readers_through_views(ValueId value) const {
   return readers;
 }
 
-// Whether a value that is made from a root and from constants goes on to scale the data. What the
-// mean is multiplied with scales nothing: the product is only subtracted.
+// Whether a value that is computed from a root and constants scales the data further on. A factor
+// of the mean scales nothing, because the product is only subtracted.
 bool InferenceNorms::visit(ValueId deviation, std::size_t depth) {
   const auto [known, is_new] = scales_.try_emplace(deviation, false);
-  if (!is_new || depth > kMaxDepth) return known->second;
+  if (!is_new || depth > kMaxNormDepth) return known->second;
   bool scales = false;
   for (const Use& use : readers_through_views(deviation))
     scales = visit_use(use, depth + 1) || scales;
@@ -112,7 +112,7 @@ bool InferenceNorms::visit_factor(const Use& use, std::size_t depth) {
   return false;
 }
 
-// Who reads the only output of a node.
+// The readers of a node's only output.
 std::vector<Use> InferenceNorms::readers_of(const Node& node) const {
   const std::vector<ValueId>& outputs = uses_.outputs(node);
   return outputs.size() == 1 ? readers_through_views(outputs.front()) : std::vector<Use>{};
@@ -137,7 +137,8 @@ bool InferenceNorms::is_scaled(const Node& node) const {
                      [&](const Use& use) { return scalings_.contains(use.node); });
 }
 
-// The mean is multiplied by the scale of the data, or subtracted from the data before it is scaled.
+// Whether the tensor is a mean: multiplied by the scale of the data, or subtracted from the data
+// before it is scaled.
 bool InferenceNorms::is_mean(const Use& use) const {
   if (means_.contains(use.node)) return true;
   if (is_standard(*use.node, "Sub")) return use.input == 1 && is_scaled(*use.node);

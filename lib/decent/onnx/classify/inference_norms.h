@@ -1,6 +1,6 @@
 #pragma once
-// Batch norms that a file holds in pieces and in the form of inference: the data less the mean,
-// times weight / sqrt(variance + eps), plus bias, in whatever order the operations stand.
+// Batch norms that a file holds in pieces and in inference form: the data minus the mean, times
+// weight / sqrt(variance + eps), plus bias, in any order of operations.
 
 #include <map>
 #include <set>
@@ -14,14 +14,15 @@ namespace decent::onnx {
 inline constexpr std::string_view kNormMean = "running mean of a batch norm in inference form";
 inline constexpr std::string_view kNormVariance =
     "running variance of a batch norm in inference form";
-/// A sum under a root that normalizes nothing.
+/// The text for a sum under a root that normalizes nothing.
 inline constexpr std::string_view kUnderRoot = "under a root, as a variance is";
 
 class InferenceNorms {
  public:
   explicit InferenceNorms(const Uses& uses);
 
-  /// What is read there, perhaps through views: one of the texts above, or "".
+  /// The role of the value that is read there, perhaps through views: one of the texts above, or
+  /// "".
   std::string_view role_of(const Use& use) const;
 
  private:
@@ -38,7 +39,7 @@ class InferenceNorms {
 
   const Uses& uses_;
   std::map<const Node*, std::string_view> sums_;  // under a root
-  std::map<ValueId, bool> scales_;  // of the values made from a root: whether they scale the data
+  std::map<ValueId, bool> scales_;  // values computed from a root: whether they scale the data
   std::set<const Node*> scalings_;  // Mul and Div of such a value and the data
   std::set<const Node*> means_;     // Mul and Div of such a value and the mean
 };

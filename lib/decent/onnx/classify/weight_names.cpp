@@ -11,8 +11,8 @@
 namespace decent::onnx {
 namespace {
 
-// "val_12", "_val_12", "const_3", "constant_3", "node_5", "t12", "12": numbers, not names; and, as
-// tf2onnx writes them, "const_fold_opt__12".
+// Whether a name is only a number: "val_12", "_val_12", "const_3", "constant_3", "node_5", "t12",
+// "12", or "const_fold_opt__12" as tf2onnx writes it.
 bool is_numbered(std::string_view name) {
   static constexpr std::array<std::string_view, 9> kStems = {
       "", "val", "_val", "const", "constant", "Constant", "node", "tensor", "initializer"};
@@ -24,7 +24,8 @@ bool is_numbered(std::string_view name) {
   return std::find(kStems.begin(), kStems.end(), stem) != kStems.end();
 }
 
-// The members of an nn.Sequential at the root have numbers for names: "0.weight", "1.0.gamma".
+// Removes leading numbers, which are the names of members of an nn.Sequential at the root:
+// "0.weight", "1.0.gamma".
 std::string_view without_numbers_first(std::string_view name) {
   for (std::size_t dot = name.find('.'); dot != std::string_view::npos; dot = name.find('.')) {
     if (dot == 0 ||
@@ -65,7 +66,7 @@ std::string folders_of(std::string_view node) {
   return join(steps, ".");
 }
 
-// Names that belong to the module itself.
+// Whether the name belongs to the module itself.
 bool is_reserved(std::string_view first_step) {
   return first_step == "training" || first_step == "forward";
 }

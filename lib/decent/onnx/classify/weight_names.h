@@ -1,5 +1,5 @@
 #pragma once
-// What the tensors of a file are called in the module.
+// The names in the module of a file's tensors.
 
 #include <set>
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace decent::onnx {
 
-/// Whether a name looks like what a person called a module's tensor ("conv1.weight"), not like a
-/// number that an exporter gave ("onnx::MatMul_12", "/fc/Constant", "val_5", "27").
+/// Whether a name looks as if a person had named a module's tensor ("conv1.weight"), not as if an
+/// exporter had numbered it ("onnx::MatMul_12", "/fc/Constant", "val_5", "27").
 bool is_module_name(std::string_view name);
 
 /// Whether a name says that TensorFlow read the tensor from a variable
 /// ("gru/gru_cell/split/ReadVariableOp:0").
 bool is_variable_of_tensorflow(std::string_view name);
 
-/// The module that a node was exported from, "encoder.fc", or "" where the file does not tell:
-/// dynamo's exporter writes it as metadata, the legacy one into the node's name.
+/// The module from which a node was exported, "encoder.fc", or "" if the file does not tell.
+/// Dynamo's exporter writes it as metadata, the legacy one into the node's name.
 std::string module_of(const Node& node);
 
 /// Names of tensors in one module: unique, and no tensor's name is a folder of another's.
@@ -26,7 +26,7 @@ class TensorNames {
  public:
   /// `name`, cleaned and made unique.
   std::string make(std::string_view name);
-  /// The name itself where it is free; else "".
+  /// The name itself if it is free; else "".
   std::string try_make(std::string_view name);
 
  private:

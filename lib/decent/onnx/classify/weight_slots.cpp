@@ -16,7 +16,7 @@ struct Entry {
   std::string_view member;  // of a module
 };
 
-constexpr std::size_t kAny = 1000;
+constexpr std::size_t kAnyInput = 1000;
 
 constexpr std::array kEntries = {
     Entry{"Conv", 1, Slot::weight, "weight"},
@@ -28,10 +28,10 @@ constexpr std::array kEntries = {
     Entry{"Gemm", 0, Slot::weight, "weight"},
     Entry{"Gemm", 1, Slot::weight, "weight"},
     Entry{"Gemm", 2, Slot::weight, "bias"},
-    Entry{"MatMul", kAny, Slot::weight, "weight"},
+    Entry{"MatMul", kAnyInput, Slot::weight, "weight"},
     Entry{"Linear", 1, Slot::weight, "weight"},
     Entry{"Linear", 2, Slot::weight, "bias"},
-    Entry{"Einsum", kAny, Slot::weight, "weight"},
+    Entry{"Einsum", kAnyInput, Slot::weight, "weight"},
     Entry{"BatchNormalization", 1, Slot::weight, "weight"},
     Entry{"BatchNormalization", 2, Slot::weight, "bias"},
     Entry{"BatchNormalization", 3, Slot::statistics, "running_mean"},
@@ -56,9 +56,9 @@ constexpr std::array kEntries = {
     Entry{"Gather", 0, Slot::weight, "weight"},
     Entry{"GatherND", 0, Slot::weight, "weight"},
     Entry{"GatherElements", 0, Slot::weight, "weight"},
-    Entry{"Add", kAny, Slot::arithmetic, "bias"},
-    Entry{"Sum", kAny, Slot::arithmetic, "bias"},
-    Entry{"Mul", kAny, Slot::arithmetic, "weight"},
+    Entry{"Add", kAnyInput, Slot::arithmetic, "bias"},
+    Entry{"Sum", kAnyInput, Slot::arithmetic, "bias"},
+    Entry{"Mul", kAnyInput, Slot::arithmetic, "weight"},
     Entry{"Sub", 0, Slot::arithmetic, "bias"},
     Entry{"Div", 0, Slot::arithmetic, "weight"},
     Entry{"Sub", 1, Slot::scaling, "mean"},
@@ -89,9 +89,9 @@ constexpr std::array kEntries = {
     Entry{"Split", 0, Slot::view, ""},
     Entry{"SplitToSequence", 0, Slot::view, ""},
     Entry{"SequenceAt", 0, Slot::view, ""},
-    Entry{"SequenceConstruct", kAny, Slot::view, ""},
+    Entry{"SequenceConstruct", kAnyInput, Slot::view, ""},
     Entry{"ConcatFromSequence", 0, Slot::view, ""},
-    Entry{"Concat", kAny, Slot::view, ""},
+    Entry{"Concat", kAnyInput, Slot::view, ""},
     Entry{"Cast", 0, Slot::view, ""},
     Entry{"CastLike", 0, Slot::view, ""},
     Entry{"Shape", 0, Slot::shape, ""},
@@ -102,7 +102,7 @@ constexpr std::array kEntries = {
 const Entry* find_entry(const Node& node, std::size_t input) {
   if (!node.domain.empty() && node.domain != kPatternDomain) return nullptr;
   const auto found = std::find_if(kEntries.begin(), kEntries.end(), [&](const Entry& entry) {
-    return entry.op_type == node.op_type && (entry.input == input || entry.input == kAny);
+    return entry.op_type == node.op_type && (entry.input == input || entry.input == kAnyInput);
   });
   return found == kEntries.end() ? nullptr : &*found;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What operators do with their inputs, as far as it tells weights from constants.
+// What operators do with their inputs, as far as this distinguishes weights from constants.
 
 #include <cstddef>
 #include <string>
@@ -9,14 +9,13 @@
 
 namespace decent::onnx {
 
-/// What an input of an operator is.
+/// What an operator uses an input for.
 enum class Slot {
-  weight,      // only ever a weight of a module: of Conv, MatMul, LayerNormalization ..
+  weight,      // only used by modules as a weight: Conv, MatMul, LayerNormalization ..
   statistics,  // running mean or variance of BatchNormalization
   arithmetic,  // added or multiplied: a weight or a constant
-  scaling,     // subtracted or divided by: rather statistics of the data
-  function,    // of its elements or of their size: what modules do with parameters before they use
-               // them
+  scaling,     // subtracted or a divisor: statistics of the data rather than a weight
+  function,    // of a function of its elements or size, which modules often apply to parameters
   view,        // the outputs hold the input's elements: look further
   shape,       // only the input's shape is read
   other,
@@ -24,7 +23,7 @@ enum class Slot {
 
 Slot slot_of(const Node& node, std::size_t input);
 
-/// What a module calls a tensor in that place: "weight", "bias", "weight_hh".
+/// The module's usual name for a tensor in that place: "weight", "bias", "weight_hh".
 std::string_view member_name(const Node& node, std::size_t input);
 
 }  // namespace decent::onnx

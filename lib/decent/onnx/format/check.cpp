@@ -32,9 +32,9 @@ void check_opsets(const Input& input, const Opsets& opsets, const std::string& w
              " are read (onnx.version_converter converts)");
 }
 
-// Follows the nodes in the file's order and knows the values that are made. Names are unique among
-// those that are visible at once, so one set does for all graphs inside one another. It is a tree,
-// as a file can be made whose names have all the same hash.
+// Follows the nodes in the file's order and keeps the names of the values made so far. Names are
+// unique among the values that are visible at once, so one set suffices for all nested graphs. The
+// set is a tree, because a file's names can be chosen so that all have the same hash.
 class ScopeChecker {
  public:
   ScopeChecker(Input& input, const Opsets& opsets) : input_(input), opsets_(opsets) {}

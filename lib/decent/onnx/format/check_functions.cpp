@@ -32,7 +32,7 @@ class FunctionChecker {
     }
   }
 
-  // How many nodes there are when calls are replaced by what they call.
+  // The number of nodes when calls are replaced by the functions that they call.
   std::int64_t expanded_size(const std::vector<Node>& nodes) {
     std::int64_t size = 0;
     for_each_node(nodes, [&](const Node& node) {

@@ -12,7 +12,7 @@ double as_written(float value) {
   const char* end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   double number = value;
   std::from_chars(text.data(), end, number);
-  // The largest float would come out above itself, which PyTorch refuses.
+  // The decimal of the largest float is larger than the float itself, which PyTorch refuses.
   return std::abs(number) > std::numeric_limits<float>::max() ? value : number;
 }
 

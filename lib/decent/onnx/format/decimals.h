@@ -1,10 +1,10 @@
 #pragma once
-// Numbers of float32 as the decimals that they were.
+// Turns float32 numbers back into the decimals that they came from.
 
 namespace decent::onnx {
 
-/// The double that the shortest decimal of a float32 stands for. Files hold float32 of what was
-/// written as 1e-05, and PyTorch's own models have that as a double, not 9.999999747378752e-06.
+/// The shortest decimal of a float32, as a double. A file holds a number that was written as 1e-05
+/// as float32, while PyTorch's own models have it as the double 1e-05, not 9.999999747378752e-06.
 double as_written(float value);
 
 }  // namespace decent::onnx

@@ -22,7 +22,7 @@ constexpr std::array<TypeRow, 29> kTypes = {{
     {"float8e5m2fnuz"}, {"uint4"},       {"int4"},         {"float4e2m1"},     {"float8e8m0"},
     {"uint2"},          {"int2"},        {"float6e2m3"},   {"float6e3m2"},
 }};
-// Types after it have 8 bits or fewer: float8, int4 ..
+// The types after it have 8 bits or fewer: float8, int4 ..
 constexpr ElementType kLastWide = ElementType::bfloat16;
 static_assert(kTypes[static_cast<std::size_t>(ElementType::bfloat16)].name == "bfloat16");
 
@@ -30,7 +30,7 @@ bool is_known(std::int64_t number) {
   return number >= 0 && number < static_cast<std::int64_t>(kTypes.size());
 }
 
-// Files hold any number where a type should be; those that are none are undefined.
+// A file may have any number as a type; numbers that are no type count as undefined.
 const TypeRow& row_of(ElementType type) {
   const auto number = static_cast<std::int64_t>(type);
   return kTypes[is_known(number) ? static_cast<std::size_t>(number) : 0];

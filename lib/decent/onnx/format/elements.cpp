@@ -30,7 +30,7 @@ float from_float16(std::uint16_t bits) {
   return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
 }
 
-// Calls `visit(index, value)` with each element in its own type; halves as float.
+// Calls `visit(index, value)` with each element in its own type, half types as float.
 template <typename Visit>
 void visit_elements(const Tensor& tensor, const Visit& visit) {
   const std::span<const std::byte> bytes = tensor.elements();

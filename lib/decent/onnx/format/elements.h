@@ -1,5 +1,5 @@
 #pragma once
-// What the elements of ONNX's tensors are in PyTorch's words.
+// The elements of ONNX's tensors in PyTorch's types.
 
 #include <optional>
 #include <string>
@@ -27,7 +27,7 @@ constexpr bool is_integer(ElementType type) {
          type == ElementType::uint32 || type == ElementType::uint64;
 }
 
-/// The tensor with float32 elements in place of float16 or bfloat16 ones: exact.
+/// The tensor with its float16 or bfloat16 elements converted to float32, which is exact.
 Tensor widened(const Tensor& tensor);
 
 /// All elements as doubles: floating-point, integer and boolean types.

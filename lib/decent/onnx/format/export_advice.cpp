@@ -18,7 +18,7 @@ constexpr ExportAdvice kAnyTool = {
     .batch_first = kBatchFirst,
     .no_custom_operators = kNoCustomOperators};
 
-// Of other tools by the name that they give themselves as producer_name.
+// Other tools, by the name that they write as producer_name.
 constexpr std::array kTools = {
     ExportAdvice{
         .producer = "pytorch",
@@ -31,7 +31,7 @@ constexpr std::array kTools = {
         .keeps_parameters = "torch.onnx.export(.., optimize=False) keeps them",
         .keeps_folded = "do_constant_folding=False (dynamo: optimize=False) keeps the model's own",
         .keeps_dropout = "a model that has it loses it unless it is exported after model.train()"},
-    // Freeing the input alone, as --inputs does, leaves reshapes to the batch that was traced.
+    // Freeing only the input, as --inputs does, leaves reshapes to the batch of the trace.
     ExportAdvice{
         .producer = "tf2onnx",
         .free_batch = "convert a model without a batch_size, with None for it in input_signature",

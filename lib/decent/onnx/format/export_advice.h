@@ -1,5 +1,5 @@
 #pragma once
-// What to say about exporting a model again, in the words of the tool that wrote its file.
+// Advice on exporting a model again, in terms of the tool that wrote its file.
 
 #include <string_view>
 
@@ -7,7 +7,7 @@
 
 namespace decent::onnx {
 
-/// Advice for files of one tool. A text is empty where the tool has nothing of the kind.
+/// Advice for files of one tool. A text is empty if the tool has no such option.
 struct ExportAdvice {
   std::string_view producer = {};  // as files name it; "" for all others
   /// Each begins with a verb: "export with ..".
@@ -15,7 +15,7 @@ struct ExportAdvice {
   std::string_view free_sizes = {};  // of other dimensions
   std::string_view batch_first = {};
   std::string_view no_custom_operators = {};
-  /// Each says what keeps something that the export lost.
+  /// Each says how to keep something that the export lost.
   std::string_view keeps_parameters = {};
   std::string_view keeps_folded = {};
   std::string_view keeps_dropout = {};
@@ -24,7 +24,8 @@ struct ExportAdvice {
 /// The advice for the tool that wrote `file`.
 const ExportAdvice& export_advice(const Model& file);
 
-/// Where PyTorch's exporter lists what the exported model had, in the graph's metadata.
+/// The key of the graph's metadata under which PyTorch's exporter lists the inputs and outputs of
+/// the exported model.
 inline constexpr std::string_view kTorchSignature =
     "pkg.torch.export.ExportedProgram.graph_signature";
 

@@ -45,7 +45,7 @@ std::vector<std::string> components_of(const std::string& location) {
 }
 
 // Opens a file below `folder`, one component after the other, so that none can be a symbolic link
-// or become one meanwhile. Not blocking, for the case that it is a pipe. Negative where it fails.
+// or become one meanwhile. Does not block if it is a pipe. Negative if it fails.
 Descriptor open_below(const std::filesystem::path& folder, const std::string& location) {
   Descriptor at(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   const std::vector<std::string> components = components_of(location);

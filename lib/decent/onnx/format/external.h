@@ -14,7 +14,7 @@
 
 namespace decent::onnx {
 
-/// What the external_data entries of a tensor say.
+/// The content of a tensor's external_data entries.
 struct ExternalPlace {
   std::string location;
   std::uint64_t offset = 0;
@@ -22,19 +22,19 @@ struct ExternalPlace {
 };
 
 /// A location as a path inside the model's folder, without "." and empty components. Throws
-/// UserError, naming `tensor`, where it is absolute, empty, has a ".." or is not a file's name.
+/// UserError, naming `tensor`, if it is absolute, empty, contains ".." or is not a file's name.
 std::string checked_location(const Input& input, const std::string& location,
                              const std::string& tensor);
 
-/// The files that the tensors of one model lie in.
+/// The files that contain the tensors of one model.
 ///
-/// What a model file names must not make the program read, and hand on in an exported file, what
-/// its user did not put there. So a location is a relative path without "..", and no component of
-/// it is a symbolic link, as tested while it is opened. A file with a second name (a hard link) is
-/// refused as well: an unpacked archive can hold one to any file of the same file system, a search
-/// of the model's folder for the other name would be slow and out of date when it ends, and no
-/// exporter makes them; the message says to copy the file. Tensors may share a range, as tied
-/// weights do, but not overlap otherwise.
+/// A model file must not be able to make the program read, and pass on in an exported file, any
+/// file that the user did not put beside it. So a location must be a relative path without "..",
+/// and none of its components may be a symbolic link, which is checked while it is opened. A file
+/// with a second name (a hard link) is refused as well: an unpacked archive can contain a link to
+/// any file of the same file system, a search of the model's folder for the other name would be
+/// slow and outdated when it ends, and no exporter creates hard links; the message says to copy the
+/// file. Tensors may share a range, as tied weights do, but must not overlap otherwise.
 class ExternalData {
  public:
   ExternalData(Input& input, std::filesystem::path folder);
@@ -43,7 +43,7 @@ class ExternalData {
   std::span<const std::byte> claim(const ExternalPlace& place, std::uint64_t size,
                                    const std::string& tensor);
 
-  /// Throws UserError where two tensors overlap without being the same range.
+  /// Throws UserError if two tensors overlap without having the same range.
   void check_overlaps();
 
   std::vector<std::shared_ptr<const MappedFile>> files() const;

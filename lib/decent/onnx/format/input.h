@@ -1,6 +1,6 @@
 #pragma once
-// The file that is being read: its bytes, what is said of it in errors, and how much memory and
-// time it may still cost.
+// The file that is being read: its bytes, its name in errors, and how much memory and time it may
+// still cost.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,16 +10,16 @@
 
 namespace decent::onnx {
 
-/// Most nodes of a file, those of its functions and inner graphs included, and most nodes after
-/// every function is put in place of its calls.
+/// The most nodes of a file, including nodes of its functions and inner graphs, and the most nodes
+/// after every call is replaced by its function.
 inline constexpr std::int64_t kMaxNodes = 100'000;
 
-/// Most fields that are looked at, those that are passed over or looked at twice included: about a
-/// second.
+/// The most fields that are looked at, including fields that are skipped or looked at twice. This
+/// takes about a second.
 inline constexpr std::int64_t kMaxFields = 20'000'000;
 
-/// A file may cost 4 times its size and 64 MB. Each object is charged before it is made; the
-/// difference between the two constants is for what an allocator adds.
+/// A file may cost 4 times its size and 64 MB. Each object is charged before it is created; the
+/// difference between the constants is for the overhead of the allocator.
 inline constexpr std::uint64_t kMemoryPerByte = 3;
 inline constexpr std::uint64_t kMemoryForAnyFile = 48'000'000;
 
@@ -33,11 +33,11 @@ class Input {
   /// Throws UserError: "model 'x.onnx': " and `message`.
   [[noreturn]] void fail(const std::string& message) const;
 
-  /// Before `size` bytes of memory are allocated. Throws UserError where they are too many.
+  /// Called before `size` bytes of memory are allocated. Throws UserError if they are too many.
   void charge(std::uint64_t size);
-  /// Before `count` nodes are read. Throws UserError where they are too many.
+  /// Called before `count` nodes are read. Throws UserError if they are too many.
   void count_nodes(std::int64_t count);
-  /// Before a field is looked at. Throws UserError where they are too many.
+  /// Called before a field is looked at. Throws UserError if they are too many.
   void count_field();
 
  private:

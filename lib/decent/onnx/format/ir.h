@@ -54,7 +54,8 @@ enum class Encoding {
   external,  // another file
 };
 
-/// TensorProto. Checked: dims are >= 0, their product does not overflow and agrees with the data.
+/// TensorProto. Already checked: dims are >= 0, and their product does not overflow and agrees with
+/// the data.
 struct Tensor {
   std::string name;
   ElementType type = ElementType::undefined;
@@ -64,19 +65,19 @@ struct Tensor {
   std::span<const std::byte> bytes;
   /// typed: decoded, as raw_data would hold them (shared, as tensors are copied about).
   std::shared_ptr<const std::vector<std::byte>> decoded;
-  /// Where the model file has the fields that hold the elements, tags included (raw, typed) or say
-  /// where they are (external: its external_data entries).
+  /// The places in the model file of the fields that hold the elements (raw, typed) or that say
+  /// where they are (external: the external_data entries), tags included.
   std::vector<ByteRange> fields;
   /// external: the file, inside the model's folder, and where in it.
   std::string location;
   std::uint64_t offset = 0;
-  /// Whether it was a number in the code of a model that PyTorch exported, so no parameter: a
-  /// Constant node of such a file (hoist_constants.h).
+  /// Whether it was a number in the code of a model that PyTorch exported, and so is no parameter:
+  /// a Constant node of such a file (hoist_constants.h).
   bool is_literal = false;
 
   /// The elements, little-endian and row-major, whatever the encoding.
   std::span<const std::byte> elements() const { return decoded ? std::span(*decoded) : bytes; }
-  /// How many; 1 for a scalar.
+  /// The number of elements; 1 for a scalar.
   std::int64_t count() const {
     std::int64_t product = 1;
     for (const std::int64_t dim : dims) product *= dim;
@@ -84,9 +85,8 @@ struct Tensor {
   }
 };
 
-/// Names of a node's inputs or outputs, in order. A file leaves an optional one out by an empty
-/// name or by ending the list before it. Both read as "" here, so that every place may be asked
-/// for.
+/// Names of a node's inputs or outputs, in order. A file leaves out an optional one by an empty
+/// name or by ending the list before it. Both read as "" here, so that any index may be used.
 class NameList {
  public:
   using value_type = std::string;
@@ -98,7 +98,7 @@ class NameList {
 
   const std::string& operator[](std::size_t place) const;
   const std::string& front() const { return (*this)[0]; }
-  /// The last of those that the file lists.
+  /// The last name that the file lists.
   const std::string& back() const { return (*this)[names_.size() - 1]; }
   std::size_t size() const { return names_.size(); }
   bool empty() const { return names_.empty(); }
@@ -117,8 +117,8 @@ class NameList {
 
 struct Graph;
 
-/// AttributeProto: a value, or the name of an attribute of the function that it stands in. Neither
-/// (monostate) where it holds a type (TypeProto), as the operator Optional has.
+/// AttributeProto: a value, or the name of an attribute of the function that contains it. Neither
+/// (monostate) if it holds a type (TypeProto), as in the operator Optional.
 struct Attribute {
   using Value = std::variant<std::monostate, float, std::int64_t, std::string, Tensor,
                              std::shared_ptr<Graph>, std::vector<float>, std::vector<std::int64_t>,
@@ -127,7 +127,7 @@ struct Attribute {
   std::string ref_attr_name;  // inside functions only
   Value value;
   ByteRange field;                       // tag included
-  std::vector<ByteRange> number_fields;  // of a list of floats: that hold them, tags included
+  std::vector<ByteRange> number_fields;  // the fields of a list of floats, tags included
 };
 
 struct Node {
@@ -153,8 +153,8 @@ struct Node {
   }
 };
 
-/// A dimension of a declared shape: a number, a name, or neither; negative numbers, which some
-/// exporters write for a free dimension, are neither.
+/// A dimension of a declared shape: a number, a name, or neither. Negative numbers, which some
+/// exporters write for a free dimension, count as neither.
 struct Dimension {
   std::optional<std::int64_t> value;
   std::string parameter;
@@ -165,7 +165,7 @@ struct ValueInfo {
   enum class Kind { tensor, sequence, other };
   std::string name;
   Kind kind = Kind::tensor;
-  ElementType type = ElementType::undefined;  // of the tensor, or of those in the sequence
+  ElementType type = ElementType::undefined;  // of the tensor, or of the tensors in the sequence
   std::optional<std::vector<Dimension>> shape;
   std::map<std::string, std::string> metadata;
 };
@@ -174,14 +174,14 @@ struct Graph {
   std::string name;
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;
-  std::vector<ValueInfo> inputs;  // without those that an initializer gives (IR version 3)
+  std::vector<ValueInfo> inputs;  // without inputs that an initializer gives (IR version 3)
   std::vector<ValueInfo> outputs;
   std::vector<ValueInfo> value_infos;
   std::map<std::string, std::string> metadata;
   ByteRange field;
 };
 
-/// FunctionProto: a function that the model brings along.
+/// FunctionProto: a function that the model defines.
 struct Function {
   std::string domain;
   std::string name;
@@ -194,7 +194,7 @@ struct Function {
   std::map<std::string, std::int64_t> opsets;
 };
 
-/// ModelProto with the files that its elements live in.
+/// ModelProto with the files that contain its elements.
 struct Model {
   std::filesystem::path path;
   std::int64_t ir_version = 0;

@@ -38,7 +38,7 @@ std::uint64_t count_numbers(const Message& message, const Field& field, Number n
 void append_integers(const Message& message, const Field& field, std::vector<std::int64_t>& to) {
   const std::uint64_t count = count_numbers(message, field, Number::varint);
   message.input().charge(3 * sizeof(std::int64_t) *
-                         count);  // while a vector grows, it is there twice
+                         count);  // a growing vector exists twice for a moment
   for_each_number(message, field, Number::varint,
                   [&](std::uint64_t bits) { to.push_back(static_cast<std::int64_t>(bits)); });
 }

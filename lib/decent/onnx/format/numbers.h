@@ -12,7 +12,8 @@ namespace decent::onnx {
 /// How the elements of a repeated number are written.
 enum class Number { varint, fixed32, fixed64 };
 
-/// How many numbers a field holds. Throws UserError where it holds no whole number of them.
+/// How many numbers a field holds. Throws UserError if its size does not fit a whole number of
+/// them.
 std::uint64_t count_numbers(const Message& message, const Field& field, Number number);
 
 /// Calls `take(bits)` with each number of a field whose numbers were counted.

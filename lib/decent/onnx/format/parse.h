@@ -1,6 +1,6 @@
 #pragma once
-// From the messages of onnx.proto to ir.h, one function a message. They check what a message says
-// by itself; check.h checks how they fit together. All throw UserError.
+// Converts the messages of onnx.proto to ir.h, one function per message. These functions check each
+// message by itself; check.h checks how messages fit together. All throw UserError.
 
 #include <map>
 #include <string>
@@ -12,18 +12,19 @@
 
 namespace decent::onnx {
 
-/// Where a message stands.
+/// The surroundings of a message.
 struct Surroundings {
-  ExternalData* external = nullptr;  // null where there is no model's folder
+  ExternalData* external = nullptr;  // null if there is no model's folder
   bool in_function = false;
 };
 
-/// `owner` is the tensor in messages, where it has no name: "attribute 'value' of node 'x'".
+/// `owner` is the tensor's name in messages if it has none: "attribute 'value' of node 'x'".
 Tensor parse_tensor(const Message& message, const Surroundings& around, const std::string& owner);
 
 Node parse_node(const Message& message, const Field& field, const Surroundings& around);
 
-/// An attribute of `node`, its name in messages ("node 'x' (Add)", "function 'f'").
+/// An attribute of a node or function; `node` is its name in messages ("node 'x' (Add)", "function
+/// 'f'").
 Attribute parse_attribute(const Message& message, const Field& field, const Surroundings& around,
                           const std::string& node);
 
@@ -36,13 +37,13 @@ ValueInfo parse_value_info(const Message& message);
 /// Appends a StringStringEntryProto.
 void parse_entry(const Message& message, std::map<std::string, std::string>& to);
 
-/// Appends an OperatorSetIdProto. Throws UserError where its domain is there with another version.
+/// Appends an OperatorSetIdProto. Throws UserError if its domain already has another version.
 void parse_opset(const Message& message, std::map<std::string, std::int64_t>& to);
 
 /// "" for the standard domain, which has two names.
 std::string canonical_domain(std::string domain);
 
-/// "node 'x' (Add)", as messages name it; by its first output where it has no name.
+/// The node's name in messages: "node 'x' (Add)"; with its first output if it has no name.
 std::string name_in_messages(const Node& node);
 
 }  // namespace decent::onnx

@@ -11,12 +11,12 @@
 namespace decent::onnx {
 namespace {
 
-// AttributeProto.AttributeType, and the field that holds a value of it.
+// AttributeProto.AttributeType, and the field that holds a value of that type.
 struct AttributeKind {
   std::string_view name;
   std::uint32_t field = 0;
   bool one = false;       // not a list
-  bool may_miss = false;  // lists that are empty; numbers and text, which proto3 leaves out when 0
+  bool may_miss = false;  // absent if an empty list, or if 0 or "", which proto3 omits
   bool supported = true;
 };
 constexpr std::array<AttributeKind, 15> kKinds = {{
@@ -103,7 +103,8 @@ void AttributeParser::read_header() {
   }
 }
 
-// The type is given, or, in files of the first versions, follows from the one field that is there.
+// The type is given, or, in files of the first versions, follows from the only field that is
+// present.
 void AttributeParser::choose_kind() {
   std::size_t values = 0;
   std::size_t present = 0;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "decent/core/quote.h"
+#include "decent/core/stored_tensor.h"
 #include "decent/core/text.h"
 #include "decent/onnx/format/element_types.h"
 #include "decent/onnx/format/parse.h"
@@ -14,10 +15,9 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::int64_t kExternal = 1;       // TensorProto.DataLocation
-constexpr std::size_t kMaxDimensions = 64;  // of PyTorch's iterators
+constexpr std::int64_t kExternal = 1;  // TensorProto.DataLocation
 
-// Elements may come in several pieces. An empty one, as some writers leave behind, is none.
+// Elements may come in several pieces. Empty pieces, which some writers leave behind, do not count.
 bool is_empty_piece(const Field& field) {
   return field.number != 6 && field.type == WireType::bytes && field.content.size() == 0;
 }
@@ -78,7 +78,8 @@ Tensor TensorParser::parse() {
 }
 
 void TensorParser::read_fields() {
-  // The name first, for messages; it comes after the elements where they are in typed fields.
+  // Reads the name first, for messages, because in the file it comes after elements in typed
+  // fields.
   for (Fields fields(message_); const Field* field = fields.next();) {
     if (field->number != 8) continue;
     fields.once();
@@ -168,11 +169,11 @@ void TensorParser::check_type() {
   if (tensor_.type == ElementType::undefined) fail("has elements of " + refused_type_text(type_));
 }
 
-// No product of dims overflows, whichever are multiplied: those that are 0 are left out.
+// Checks that no product of any dims overflows, and so leaves out those that are 0.
 std::uint64_t TensorParser::check_dims() const {
-  if (tensor_.dims.size() > kMaxDimensions) {
+  if (tensor_.dims.size() > kMaxTensorDimensions) {
     fail("has " + std::to_string(tensor_.dims.size()) + " dims, at most " +
-         std::to_string(kMaxDimensions) + " are read");
+         std::to_string(kMaxTensorDimensions) + " are read");
   }
   std::int64_t product =
       std::max<std::int64_t>(1, static_cast<std::int64_t>(size_of(tensor_.type)));
@@ -241,7 +242,7 @@ void TensorParser::take_typed(std::uint64_t count) {
   if (!is_string) tensor_.decoded = decode_typed(message_, tensor_.type, count, what());
 }
 
-// Another value than 0 and 1 in a bool is undefined behaviour wherever it is used.
+// A bool with another value than 0 or 1 is undefined behaviour wherever it is used.
 void TensorParser::check_booleans() const {
   if (tensor_.type != ElementType::boolean) return;
   const std::span<const std::byte> bytes = tensor_.elements();

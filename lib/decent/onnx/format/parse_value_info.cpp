@@ -38,7 +38,7 @@ std::vector<Dimension> parse_shape(const Message& message) {
   return shape;
 }
 
-// What a TypeProto says of the value that has it; `name` is the value's.
+// What a TypeProto says about a value; `name` is the value's name.
 struct ParsedType {
   ValueInfo::Kind kind = ValueInfo::Kind::tensor;
   ElementType element = ElementType::undefined;
@@ -65,7 +65,7 @@ ParsedType parse_tensor_type(const Message& message, const std::string& name) {
 
 ParsedType parse_type(const Message& message, const std::string& name);
 
-// A sequence of tensors; one of anything else is Kind::other.
+// A sequence of tensors; a sequence of anything else is Kind::other.
 ParsedType parse_sequence_type(const Message& message, const std::string& name) {
   ParsedType type;
   for (Fields fields(message); const Field* field = fields.next();) {

@@ -47,7 +47,8 @@ class Splicer {
     result_.append(edit.rest);
   }
 
-  // The tag and length are only known, and put in their place, when the message behind them is.
+  // The tag and length become known, and are put in their place, only after the message that
+  // follows them.
   void enter(const Field& field) {
     assert(field.type == WireType::bytes && "an edit is of a field");
     const std::size_t header = result_.pieces.size();

@@ -22,7 +22,7 @@ constexpr std::array<TypedField, 6> kFields = {{
     {11, "uint64_data", Number::varint},
 }};
 
-// What a varint may be for elements of a type that is narrower than 64 bits, as a signed number.
+// The valid varints, as signed numbers, for elements of a type narrower than 64 bits.
 struct Range {
   std::int64_t least = 0;
   std::int64_t most = 0;
@@ -56,7 +56,7 @@ Range range_of_type(ElementType type) {
   }
 }
 
-// An element as protobuf's int32, int64 and uint64 give it: negative numbers in 64 bits.
+// An element as protobuf writes int32, int64 and uint64: negative numbers in 64 bits.
 std::uint64_t number_of(const std::byte* element, ElementType type) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, element, size_of(type));
@@ -121,7 +121,7 @@ std::shared_ptr<const std::vector<std::byte>> decode_typed(const Message& messag
   const auto take = [&](std::uint64_t bits) {
     if (typed.kind == Number::varint) {
       auto value = static_cast<std::int64_t>(bits);
-      // Some writers give a negative int32 in 32 bits and not, as protobuf does, in 64.
+      // Some writers write a negative int32 in 32 bits, not in 64 as protobuf does.
       if (type == ElementType::int32 && bits >> 32 == 0) value = static_cast<std::int32_t>(bits);
       if (value < range.least || value > range.most) {
         message.input().fail(tensor + ": " + std::to_string(value) + " in " +

@@ -1,5 +1,6 @@
 #pragma once
-// Elements in typed fields (float_data, int32_data, ..): which field holds which type, and how.
+// Elements in typed fields (float_data, int32_data, ..): which field holds which type, and in which
+// form.
 
 #include <cstdint>
 #include <memory>
@@ -25,15 +26,15 @@ TypedField typed_field_of(ElementType type);
 /// "float_data" for 4, ..; "" for fields of TensorProto that hold no elements.
 std::string_view name_of_data_field(std::uint32_t number);
 
-/// Decodes the `count` elements of a TensorProto, whose fields were counted. Throws UserError
-/// naming `tensor` where one of them is not in the range of the type.
+/// Decodes the `count` elements of a TensorProto, whose fields must have been counted. Throws
+/// UserError naming `tensor` if an element is outside the range of the type.
 std::shared_ptr<const std::vector<std::byte>> decode_typed(const Message& message, ElementType type,
                                                            std::uint64_t count,
                                                            const std::string& tensor);
 
-/// The fields that hold a tensor's elements (of a TensorProto, or of an AttributeProto that is a
-/// list of floats) again, tags included, with new elements, which begin at `elements`: packed or
-/// one by one, and as many in each, as in the file.
+/// Writes the fields that hold a tensor's elements (in a TensorProto, or in an AttributeProto with
+/// a list of floats) again, tags included, with the new elements at `elements`. Each field has the
+/// form, packed or single, and the number of elements that it has in the file.
 std::vector<std::string> encode_typed(Input& file, const Tensor& tensor,
                                       std::span<const std::byte> elements);
 

@@ -1,5 +1,5 @@
 #pragma once
-// All nodes and tensors of a model, wherever they stand.
+// Visits all nodes and tensors of a model, at any depth.
 
 #include <memory>
 #include <variant>
@@ -9,7 +9,7 @@
 
 namespace decent::onnx {
 
-/// Calls `visit(nodes)` with the nodes of a graph or function, then with those of each graph in
+/// Calls `visit(nodes)` with the nodes of a graph or function, then with the nodes of each graph in
 /// their attributes.
 template <typename Visit>
 void for_each_node_list(const std::vector<Node>& nodes, const Visit& visit) {

@@ -24,8 +24,8 @@ bool read_varint(std::span<const std::byte> bytes, std::uint64_t& position, std:
 
 Message::Message(Input& input, ByteRange content, const char* type, int depth)
     : input_(&input), content_(content), type_(type), depth_(depth) {
-  if (depth > kMaxDepth) {
-    fail_at(content.begin, "messages stand more than " + std::to_string(kMaxDepth) +
+  if (depth > kMaxMessageDepth) {
+    fail_at(content.begin, "messages stand more than " + std::to_string(kMaxMessageDepth) +
                                " deep inside one another, the most that are read");
   }
 }

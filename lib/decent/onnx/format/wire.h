@@ -1,14 +1,15 @@
 #pragma once
 // Protocol Buffers' wire format, read field by field, with limits.
 //
-// The reader is our own and not protobuf's generated code, for four reasons. A file from anywhere
-// is read: every count and size is checked against the bytes that are there before memory is spent,
-// where protobuf first builds all of it. Weights stay in the mapped file, where protobuf copies
-// them. The writer needs to know where each field lies (write.h). And the format is small: five
-// kinds of fields, two of them gone.
+// The reader is our own and not protobuf's generated code, for four reasons. Files are of unknown
+// origin: every count and size is checked against the bytes of the file before memory is allocated,
+// while protobuf first builds everything. Weights stay in the mapped file, while protobuf copies
+// them. The writer needs to know the place of each field (write.h). And the format is small: five
+// kinds of fields, two of them obsolete.
 //
-// Stricter than protobuf, which takes what it can: a field that may occur once occurs once, has the
-// kind that onnx.proto gives it, and ends where its message ends. Unknown fields are passed over.
+// The reader is stricter than protobuf, which accepts whatever it can: a field that may occur once
+// must not occur twice, must have the kind that onnx.proto gives it, and must not reach past its
+// message. Unknown fields are skipped.
 
 #include <array>
 #include <cstdint>
@@ -34,22 +35,25 @@ struct Field {
   ByteRange content;        // of bytes: after the length
 };
 
-/// Of a model file: offsets in protobuf messages have 31 bits in every other program.
+/// The largest model file, because in every other program offsets in protobuf messages have 31
+/// bits.
 inline constexpr std::uint64_t kMaxFileBytes = 0x7FFFFFFF;
 
-/// Messages inside one another, at most: protobuf's own limit. A graph inside a graph takes three.
-inline constexpr int kMaxDepth = 100;
+/// The greatest depth of nested messages, which is protobuf's own limit. A graph inside a graph
+/// takes three levels.
+inline constexpr int kMaxMessageDepth = 100;
 
-/// A varint that starts at `position` and ends before `end`; moves `position` behind it. False
-/// where it does not end in time or has more than 64 bits.
+/// Reads a varint that starts at `position` and ends before `end`, and moves `position` past it.
+/// False if it does not end before `end` or has more than 64 bits.
 bool read_varint(std::span<const std::byte> bytes, std::uint64_t& position, std::uint64_t end,
                  std::uint64_t& value);
 
-/// A message in the file: its name in onnx.proto, where its fields lie, how deep it stands.
+/// A message in the file: its name in onnx.proto, the range of its fields, and its depth.
 class Message {
  public:
   Message(Input& input, ByteRange content, const char* type, int depth = 1);
-  /// The message in a field of this one. Throws UserError where it is not one or is too deep.
+  /// Opens the message in a field of this one. Throws UserError if the field is no message or is
+  /// too deep.
   Message open(const Field& field, const char* type) const;
 
   Input& input() const { return *input_; }
@@ -58,7 +62,7 @@ class Message {
 
   /// Throws UserError naming the message and `position` in the file.
   [[noreturn]] void fail_at(std::uint64_t position, const std::string& what) const;
-  /// Throws UserError where the field has another type than onnx.proto gives it.
+  /// Throws UserError if the field has another type than in onnx.proto.
   void require(const Field& field, WireType type) const;
 
   std::string text(const Field& field) const;
@@ -79,9 +83,9 @@ class Fields {
   explicit Fields(const Message& message)
       : message_(&message), position_(message.content().begin) {}
 
-  /// The next field, or nullptr at the end. Throws UserError where the bytes are not one.
+  /// The next field, or nullptr at the end. Throws UserError if the bytes are no field.
   const Field* next();
-  /// Throws UserError where this field, which may occur once, occurred before.
+  /// Throws UserError if this field, which may occur only once, occurred before.
   void once();
 
  private:
@@ -90,7 +94,7 @@ class Fields {
 
   const Message* message_;
   std::uint64_t position_;
-  std::uint64_t seen_ = 0;  // a bit a field number, of those that may occur once
+  std::uint64_t seen_ = 0;  // one bit per field number, for fields that may occur once
   Field field_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Protocol Buffers' wire format, written.
+// Writes Protocol Buffers' wire format.
 
 #include <cstdint>
 #include <string>
@@ -13,10 +13,10 @@ void append_varint(std::string& to, std::uint64_t value);
 
 void append_tag(std::string& to, std::uint32_t field, WireType type);
 
-/// A field that is a number.
+/// Appends a field with a number.
 void append_number(std::string& to, std::uint32_t field, std::uint64_t value);
 
-/// A field that is text or a message.
+/// Appends a field with text or a message.
 void append_bytes(std::string& to, std::uint32_t field, std::string_view content);
 
 }  // namespace decent::onnx

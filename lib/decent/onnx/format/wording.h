@@ -1,5 +1,5 @@
 #pragma once
-// Small texts of messages and of the report.
+// Small texts for messages and for the report.
 
 #include <cstddef>
 #include <string>
@@ -7,13 +7,13 @@
 
 namespace decent::onnx {
 
-/// Names in a line of the short report.
+/// The number of names in a line of the short report.
 inline constexpr std::size_t kNamesInBrief = 3;
 
-/// With a capital letter at the start, as a sentence has it.
+/// The text with a capital letter at the start, as in a sentence.
 std::string capitalised(std::string_view text);
 
-/// What to do about a file whose operators or elements are those of a quantised model.
+/// Advice on a file with operators or elements of a quantised model.
 std::string quantised_advice();
 
 }  // namespace decent::onnx

@@ -57,8 +57,8 @@ Outcome cast(const Node& node, const Inputs& inputs) {
   return with_type(*inputs[0], element_type(*type));
 }
 
-// What only changes the shape of integers and scalars: shapes of more than one dimension are not
-// told apart, which nobody asks for.
+// Operators that only change the shape of integers and scalars. Shapes of more than one dimension
+// are not distinguished, because no caller needs them.
 Outcome flattened(const SmallConstant& constant, bool to_scalar) {
   SmallConstant result = constant;
   result.dims.clear();
@@ -185,7 +185,8 @@ std::optional<SmallConstant> ConstantValues::compute(const Node& node, std::size
   if (node.op_type == "Constant") return of_constant_node(node);
   Inputs inputs;
   for (const std::string& name : node.inputs) {
-    // Only the type of CastLike's second input counts, and that is floating in what is looked for.
+    // Only the type of CastLike's second input counts, and for the constants of interest it is
+    // floating-point.
     static const SmallConstant kAnyFloat{ElementType::float32, {}, {0}};
     const bool is_type = node.op_type == "CastLike" && inputs.size() == 1;
     const SmallConstant* input = is_type ? &kAnyFloat : find(name, depth + 1);

@@ -1,6 +1,6 @@
 #pragma once
-// Small constants of a graph, however exporters write them: initializers, Constant nodes, and the
-// arithmetic on shapes that comes before folding.
+// Small constants of a graph, in whatever form exporters write them: initializers, Constant nodes,
+// and arithmetic on shapes that is not folded yet.
 
 #include <cstdint>
 #include <functional>
@@ -22,11 +22,11 @@ struct SmallConstant {
 /// Computes constants of up to 4096 elements on demand.
 class ConstantValues {
  public:
-  /// `producer` gives the node that makes a value, or nullptr.
+  /// `producer` returns the node that makes a value, or nullptr.
   using Producer = std::function<const Node*(const std::string&)>;
   ConstantValues(const Graph& graph, Producer producer);
 
-  /// The value, where it is the same in every run and small.
+  /// The value if it is the same in every run and small; otherwise nullptr.
   const SmallConstant* find(const std::string& name) const;
 
  private:

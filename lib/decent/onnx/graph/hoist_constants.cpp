@@ -10,7 +10,7 @@
 namespace decent::onnx {
 namespace {
 
-// A list of floats as a tensor of one dimension; its elements are written back where they stand.
+// A list of floats as a tensor of one dimension, whose elements are written back in place.
 Tensor tensor_of(const Attribute& attribute, const std::vector<float>& values) {
   auto bytes = std::make_shared<std::vector<std::byte>>(values.size() * sizeof(float));
   std::memcpy(bytes->data(), values.data(), bytes->size());
@@ -23,7 +23,7 @@ Tensor tensor_of(const Attribute& attribute, const std::vector<float>& values) {
   return tensor;
 }
 
-// What a Constant node holds, under the name of its output, where that is floating-point.
+// The tensor of a Constant node, under the name of its output, if it is floating-point.
 std::optional<Tensor> floating_constant(const Node& node) {
   if (node.op_type != "Constant" || !node.domain.empty() || node.attributes.size() != 1)
     return std::nullopt;
@@ -75,7 +75,7 @@ class Hoisting {
       graph.initializers.push_back(std::move(tensor));
       return;
     }
-    // One for all calls, where every one of them can see it.
+    // One initializer for all calls, in the graph that all of them can see.
     const auto [first, is_new] = names_.emplace(tensor.fields.front().begin, tensor.name);
     if (!is_new) {
       nodes.push_back(identity(first->second, tensor.name));
@@ -84,7 +84,7 @@ class Hoisting {
     }
   }
 
-  // Its opset tells it from the Identity nodes of exporters, which stand for tensors of their own.
+  // Its opset distinguishes it from the Identity nodes of exporters, which mark separate tensors.
   Node identity(const std::string& from, const std::string& to) const {
     Node node;
     node.name = to;

@@ -1,13 +1,13 @@
 #pragma once
-// Constants that may be weights: some tools write every tensor as a Constant node.
+// Finds constants that may be weights, because some tools write every tensor as a Constant node.
 
 #include "decent/onnx/format/ir.h"
 
 namespace decent::onnx {
 
-/// Makes initializers of the same name out of Constant nodes that hold floating-point tensors, so
-/// that whatever looks for weights finds them. `model` is one whose functions are inlined: a
-/// Constant node of a function stands in it once for each call and becomes one initializer, as it
+/// Turns Constant nodes that hold floating-point tensors into initializers of the same name, so
+/// that the search for weights finds them. The functions of `model` must be inlined. A Constant
+/// node of a function then appears once for each call, but becomes a single initializer, because it
 /// is one tensor of the file. Other constants stay nodes.
 void hoist_constants(Model& model);
 

@@ -9,17 +9,17 @@
 namespace decent::onnx {
 namespace {
 
-// What calls may grow a model to. Functions that call others twice double with every level, so a
-// small file can ask for any number of nodes.
+// The most nodes that a model may have after inlining. Functions that call others twice double
+// their size with every level, so a small file can ask for any number of nodes.
 constexpr std::size_t kMaxInlinedNodes = 200'000;
-// Lists and strings of a node count as a node for so many elements or characters.
+// Lists and strings count as one more node for each of these many elements or characters.
 constexpr std::size_t kElementsPerNode = 256;
 constexpr std::size_t kDeepestCall = 100;
-// Names grow with every level of calls; what is longer is cut and numbered.
+// Names grow with every level of calls; longer names are cut and numbered.
 constexpr std::size_t kLongestName = 200;
 
-/// What names and attributes stand for in the copy of a graph: themselves in the model's own
-/// graphs, other ones inside a function.
+/// The meaning of names and attributes in the copy of a graph: the same in the model's own graphs,
+/// others inside a function.
 struct Scope {
   const Node* call = nullptr;
   const Function* function = nullptr;
@@ -127,7 +127,7 @@ class Inliner {
     return copy;
   }
 
-  // Adds the copy of a node to `nodes`, or what it calls.
+  // Adds the copy of a node to `nodes`, or the nodes of the function that it calls.
   void append(const Node& node, Scope& scope, std::vector<Node>& nodes) {
     count(size_of(node));
     Node copy = node;
@@ -149,8 +149,8 @@ class Inliner {
     Scope itself;
     if (!attribute.ref_attr_name.empty()) {
       source = resolved(attribute.ref_attr_name, scope);
-      if (source == nullptr) return;  // the call leaves it out, and so does the node
-      names = &itself;                // what the caller gives is in the caller's names
+      if (source == nullptr) return;  // the call leaves the attribute out, and so does the node
+      names = &itself;                // the caller's attributes use the caller's names
     }
     Attribute copy = *source;
     copy.name = attribute.name;
@@ -197,7 +197,8 @@ class Inliner {
     for (std::size_t i = 0; i < formal.size(); ++i) scope.names[formal[i]] = actual[i];
   }
 
-  // A function may give an input, or one value twice: those outputs take a node, as {from, to}.
+  // A function may return an input, or one value twice. Such outputs need a node, given as {from,
+  // to}.
   std::vector<std::pair<std::string, std::string>> bind_outputs(Scope& scope) {
     std::vector<std::pair<std::string, std::string>> handed_on;
     const NameList& actual = scope.call->outputs;
@@ -223,7 +224,7 @@ class Inliner {
   const Model& model_;
   std::map<std::tuple<std::string, std::string, std::string>, const Function*> functions_;
   std::set<std::string> taken_;                 // names of values
-  std::map<std::string, std::size_t> numbers_;  // that make names unique
+  std::map<std::string, std::size_t> numbers_;  // numbers that make names unique
   std::size_t nodes_ = 0;
 };
 

@@ -1,13 +1,13 @@
 #pragma once
-// Functions that a model brings along, put in place of their calls.
+// Replaces calls of functions that a model defines by the functions.
 
 #include "decent/onnx/format/ir.h"
 
 namespace decent::onnx {
 
 /// A copy of `model` in which every call of one of its functions, in nested graphs too, is replaced
-/// by the function's nodes, their names made unique by the call's. Throws UserError where that
-/// makes the graph too large.
+/// by the function's nodes, whose names the call's name makes unique. Throws UserError if the graph
+/// becomes too large.
 Model inline_functions(const Model& model);
 
 }  // namespace decent::onnx

@@ -1,9 +1,9 @@
 #pragma once
-// Names that are known in a part of a graph only.
+// A scope of names that are known in a part of a graph only.
 
 namespace decent::onnx {
 
-/// One more scope, as long as this lives.
+/// Adds a scope as long as this object lives.
 template <typename Scopes>
 class InnerScope {
  public:

@@ -15,7 +15,7 @@ const Node* producer(const Graph& graph, const std::string& name) {
 
 std::string origin(const Graph& graph, std::string name);
 
-// What both branches of an If hand on from outside of them, or "".
+// The outer value that both branches of an If return unchanged, or "".
 std::string origin_in_branches(const Node& node, std::size_t output) {
   const Graph* yes = body_of(node, "then_branch");
   const Graph* no = body_of(node, "else_branch");
@@ -26,7 +26,7 @@ std::string origin_in_branches(const Node& node, std::size_t output) {
                                                                                           : "";
 }
 
-// The value that output `output` of a node hands on as it came, or "".
+// The value that output `output` of a node passes on unchanged, or "".
 std::string handed_on(const Node& node, std::size_t output) {
   if (!node.domain.empty()) return "";
   if (node.op_type == "Identity" && node.inputs.size() == 1) return node.inputs.front();
@@ -37,7 +37,7 @@ std::string handed_on(const Node& node, std::size_t output) {
   return "";
 }
 
-// The value that `name` is, before all that hands it on as it came.
+// The value that `name` originally is, before all nodes that pass it on unchanged.
 std::string origin(const Graph& graph, std::string name) {
   while (const Node* node = producer(graph, name)) {
     const auto at = std::find(node->outputs.begin(), node->outputs.end(), name);
@@ -61,7 +61,8 @@ States states_of_loop(const Node& node, const Graph& body) {
   return {count, 2, 1};
 }
 
-// How many inputs of a Scan its body gets an element of; 0 where that is no number of its inputs.
+// How many inputs of a Scan its body gets element by element; 0 if the attribute does not fit the
+// number of inputs.
 std::size_t scanned_inputs(const Node& node) {
   const Attribute* attribute = node.find("num_scan_inputs");
   const auto* count = attribute == nullptr ? nullptr : std::get_if<std::int64_t>(&attribute->value);

@@ -7,9 +7,9 @@
 namespace decent::onnx {
 namespace {
 
-constexpr ValueId kNone = std::numeric_limits<ValueId>::max();
+constexpr ValueId kNoValue = std::numeric_limits<ValueId>::max();
 
-// Nodes without inputs that are not constants.
+// Operators without inputs whose results are not constant.
 bool is_random(const Node& node) { return node.op_type.rfind("Random", 0) == 0; }
 
 }  // namespace
@@ -54,7 +54,7 @@ const Tensor* Uses::initializer(const Node& node, std::size_t input) const {
 
 bool Uses::input_varies(const Node& node, std::size_t input) const {
   const std::vector<ValueId>& inputs = inputs_.at(&node);
-  if (input >= inputs.size() || inputs[input] == kNone) return false;
+  if (input >= inputs.size() || inputs[input] == kNoValue) return false;
   return values_[inputs[input]].varies;
 }
 
@@ -87,7 +87,7 @@ void Uses::visit_graph(const Graph& graph) {
   for (const Node& node : graph.nodes) visit_node(node);
 }
 
-// Inputs that go into a body as they are, or element by element, are read there.
+// Inputs that get into a body unchanged, or element by element, are read there.
 void Uses::visit_inputs(const Node& node, const std::vector<LoopState>& unchanged) {
   std::set<std::size_t> bound;
   for (const LoopState& state : unchanged) bound.insert(state.input);
@@ -95,7 +95,7 @@ void Uses::visit_inputs(const Node& node, const std::vector<LoopState>& unchange
   std::vector<ValueId>& inputs = inputs_[&node];
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId* value = find(node.inputs[i]);
-    inputs.push_back(value == nullptr ? kNone : *value);
+    inputs.push_back(value == nullptr ? kNoValue : *value);
     if (value != nullptr && bound.count(i) == 0) values_[*value].readers.push_back({&node, i});
   }
 }
@@ -106,14 +106,14 @@ void Uses::visit_node(const Node& node) {
   visit_inputs(node, unchanged);
   const std::vector<ValueId>& inputs = inputs_.at(&node);
   const bool varies = is_random(node) || std::any_of(inputs.begin(), inputs.end(), [&](auto input) {
-                        return input != kNone && values_[input].varies;
+                        return input != kNoValue && values_[input].varies;
                       });
   std::vector<ValueId> outputs;
   for (const std::string& name : node.outputs) outputs.push_back(add(name, varies));
   outputs_[&node] = outputs;
   for (const Graph* graph : nested_graphs(node)) visit_nested(*graph, node, unchanged);
   for (const LoopState& state : unchanged) {
-    if (state.output >= outputs.size() || inputs[state.input] == kNone) continue;
+    if (state.output >= outputs.size() || inputs[state.input] == kNoValue) continue;
     outputs_[&node][state.output] = inputs[state.input];
     bind(node.outputs[state.output], inputs[state.input]);
   }
@@ -134,24 +134,25 @@ void Uses::visit_nested(const Graph& graph, const Node& owner,
   scopes_.pop_back();
 }
 
-// The inputs of a body that are values from outside of it, or elements of them.
+// Binds the inputs of a body that are values from outside of it, or elements of such values.
 void Uses::bind_inputs(const Graph& body, const Node& owner,
                        const std::vector<LoopState>& unchanged) {
   const std::vector<ValueId>& inputs = inputs_.at(&owner);
   for (const LoopState& state : unchanged) {
-    if (inputs[state.input] != kNone) bind(body.inputs[state.body_input].name, inputs[state.input]);
+    if (inputs[state.input] != kNoValue)
+      bind(body.inputs[state.body_input].name, inputs[state.input]);
   }
   for (const ElementInput& element : element_inputs(owner)) {
     const ValueId whole = inputs[element.input];
-    if (whole == kNone) continue;
+    if (whole == kNoValue) continue;
     const bool varies = values_[whole].varies;
     const ValueId part = add(body.inputs[element.body_input].name, varies);
     values_[whole].handed_to.push_back(part);
   }
 }
 
-// A nested graph gives `value` as its output `output`. A Loop's outputs are other values than its
-// body's: the last of them, or all one on another.
+// A nested graph returns `value` as its output `output`. A Loop's outputs differ from its body's:
+// they are the values of the last round, or those of all rounds stacked.
 void Uses::give(ValueId value, std::size_t output, const Node& owner) {
   const std::vector<ValueId>& given = outputs_.at(&owner);
   if (owner.op_type == "If" && output < given.size()) {

@@ -11,12 +11,13 @@
 
 namespace decent::onnx {
 
-/// Numbers a value of one graph walk: names alone do not tell values of nested graphs apart.
+/// The number of a value in one walk over the graph, because names alone do not distinguish values
+/// of nested graphs.
 using ValueId = std::size_t;
 
-/// A place where a value is read: an input of a node. What a branch of an If gives is not read
-/// there but handed on, to an output of the If. What a loop carries through all rounds as it came
-/// is one value, read where the body reads it.
+/// A place where a value is read: an input of a node. The result of a branch of an If is not read
+/// there but passed on, to an output of the If. A state that a loop passes through all rounds
+/// unchanged is one value, which is read where the body reads it.
 struct Use {
   const Node* node = nullptr;  // nullptr: an output of the whole graph
   std::size_t input = 0;
@@ -26,21 +27,22 @@ class Uses {
  public:
   explicit Uses(const Graph& graph);
 
-  /// In the order of the graph, nested graphs where their node stands.
+  /// In the order of the graph, with nested graphs at the place of their node.
   const std::vector<const Tensor*>& initializers() const { return initializers_; }
   const std::vector<const Node*>& nodes() const { return nodes_; }
 
   ValueId of(const Tensor& initializer) const { return tensors_.at(&initializer); }
-  /// Outputs of a node, in order; those left out too.
+  /// The outputs of a node, in order, including omitted ones.
   const std::vector<ValueId>& outputs(const Node& node) const { return outputs_.at(&node); }
-  /// The initializer that an input of a node is, or nullptr.
+  /// The initializer that a node reads as this input, or nullptr.
   const Tensor* initializer(const Node& node, std::size_t input) const;
 
   const std::vector<Use>& readers(ValueId value) const { return values_[value].readers; }
-  /// Values that are this one or a part of it: outputs of an If, one of whose branches gives it,
-  /// and the elements of it that go into the rounds of a Scan.
+  /// Values that are this one or a part of it: outputs of an If with a branch that returns it, and
+  /// its elements in the rounds of a Scan.
   const std::vector<ValueId>& handed_to(ValueId value) const { return values_[value].handed_to; }
-  /// Whether the value differs from run to run: it comes from an input, or from chance.
+  /// Whether the value differs from run to run, because it depends on an input or on random
+  /// numbers.
   bool varies(ValueId value) const { return values_[value].varies; }
   bool input_varies(const Node& node, std::size_t input) const;
 
@@ -72,11 +74,11 @@ class Uses {
   std::map<const Node*, std::vector<ValueId>> inputs_;
 };
 
-/// Graphs among a node's attributes: the branches of an If, the body of a Loop.
+/// The graphs among a node's attributes: the branches of an If, the body of a Loop.
 std::vector<const Graph*> nested_graphs(const Node& node);
 
-/// A node's inputs, and what the graphs in its attributes read and give (names of their own among
-/// it).
+/// The names of a node's inputs, and the names that the graphs in its attributes read and return
+/// (including their own).
 std::vector<std::string> names_read(const Node& node);
 
 }  // namespace decent::onnx

@@ -1,4 +1,4 @@
-// Activation functions: PyTorch's own wherever it has the function, for its gradients and speed.
+// Activation functions: PyTorch's own wherever it has one, because of its gradient and speed.
 
 #include <cmath>
 
@@ -92,7 +92,7 @@ void shrink(NodeContext& c) {
   set_like_input(c, general_shrink(c, lambd, bias));
 }
 
-// One slope, or one a channel: the shapes that torch.prelu takes, as a reshaped slope.
+// One slope, or one per channel: reshaped to the shapes that torch.prelu takes.
 std::optional<Expression> slope_of_channels(NodeContext& c) {
   const Value& slope = c.input(1);
   if (!slope.dims || !c.rank(0)) return std::nullopt;
@@ -117,7 +117,7 @@ void prelu(NodeContext& c) {
   set_like_input(c, in_type(c, sloped, c.type(0)));
 }
 
-// Before opset 13 the axes from `axis` on are one.
+// Before opset 13 the axes from `axis` on count as one.
 void set_of_flattened(NodeContext& c, const std::string& function) {
   const std::int64_t axis = c.int_or("axis", 1);
   const Expression x = c.tensor(0);

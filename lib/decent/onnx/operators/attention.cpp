@@ -14,8 +14,8 @@ constexpr std::size_t kLengths = 6;  // of the keys that are not padding
 
 // Inputs 0 to 2 as [batch, heads, time, size].
 struct Heads {
-  bool flat = false;         // they are [batch, time, heads * size] in the file
-  std::int64_t queries = 0;  // heads; 0 where the tensors tell
+  bool flat = false;         // in the file they are [batch, time, heads * size]
+  std::int64_t queries = 0;  // heads; 0 if the tensors tell
   std::int64_t keys = 0;
   std::string q, k, v;
 };
@@ -46,7 +46,7 @@ Heads heads_of(NodeContext& c) {
   return heads;
 }
 
-// Keys and values with those of the past before them.
+// Puts the past's keys and values before the new ones.
 void add_past(NodeContext& c, Heads& heads) {
   if (c.has(kPastKey) != c.has(kPastValue))
     throw Unsupported("has only one of past_key and past_value");
@@ -73,7 +73,7 @@ bool has_window(NodeContext& c) {
 
 bool is_causal(NodeContext& c) { return c.int_or("is_causal", 0) != 0; }
 
-// The mask with what else keeps a query from seeing a key, or "None".
+// The mask combined with everything else that keeps a query from seeing a key, or "None".
 Expression whole_mask(NodeContext& c, const Heads& heads) {
   const bool may_be_short = c.has(kMask) && c.opset() >= 24;
   if (!is_causal(c) && !has_window(c) && !c.has(kLengths) && !may_be_short) return given_mask(c);
@@ -90,7 +90,7 @@ ElementType softmax_type(NodeContext& c) {
   return type;
 }
 
-// PyTorch's function computes the softmax of half types in float32.
+// Whether PyTorch's function means the same. It computes the softmax of half types in float32.
 bool is_scaled_dot_product(NodeContext& c) {
   const ElementType precision = softmax_type(c);
   const bool same_softmax =
@@ -120,7 +120,7 @@ Expression scaled_dot_product(NodeContext& c, const Heads& heads) {
   return call("torch.scaled_dot_product_attention", arguments, grouped(heads));
 }
 
-// The output, in a variable.
+// Writes out the operator's steps, and returns the variable of the output.
 std::string written_out(NodeContext& c, const Heads& heads) {
   const std::int64_t shown = c.int_or("qk_matmul_output_mode", 0);
   if (shown < 0 || shown > 3)
@@ -181,7 +181,7 @@ void linear_attention(NodeContext& c) {
                 q_heads / kv_heads, c.float_or("scale", 0), c.dtype(computed)));
 }
 
-// A depthwise convolution over what came before and the input.
+// A depthwise convolution over the past and the input.
 void causal_convolution(NodeContext& c) {
   const std::string activation = c.string_or("activation", "none");
   if (activation != "none" && activation != "silu" && activation != "swish")

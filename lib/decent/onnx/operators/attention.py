@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 
-# Attention (opset 23; left, right and lengths are opset 24's): what a query may see, True, or what is added to its
-# scores.
+# Attention (opset 23; left, right and lengths are opset 24's): True where a query may see a key, or a number that is
+# added to its scores.
 def _attention_mask(self, mask: Optional[Tensor], q: Tensor, k: Tensor, past: int, lengths: Optional[Tensor],
                     causal: bool, left: int, right: int) -> Optional[Tensor]:
     if mask is not None:
@@ -36,8 +36,8 @@ def _attention_mask(self, mask: Optional[Tensor], q: Tensor, k: Tensor, past: in
     return mask.masked_fill(~seen, float("-inf"))
 
 
-# Attention (opset 23) beyond torch.scaled_dot_product_attention. Gives the scores, too: shown is 0 for those that
-# come, 1 capped, 2 masked, 3 as weights.
+# Attention (opset 23) beyond torch.scaled_dot_product_attention. Also returns the scores: shown is 0 for the raw ones,
+# 1 capped, 2 masked, 3 as weights.
 def _attention(self, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor], scale: float, softcap: float, shown: int,
                precision: int) -> Tuple[Tensor, Tensor]:
     groups = self._quotient(q.size(1), k.size(1))

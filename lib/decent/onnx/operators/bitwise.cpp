@@ -21,7 +21,7 @@ void bitwise_not(NodeContext& c) {
   c.set(0, in_type(c, result, c.type(0)), c.type(0), c.rank(0));
 }
 
-// Shifts by more bits than there are give what ONNX 28 says: 0, or -1 of negative numbers.
+// Shifts by more bits than a type has give 0, or -1 for negative numbers, as ONNX 28 defines.
 void bit_shift(NodeContext& c) {
   const std::string direction = c.string_or("direction", "");
   if (direction == "LEFT") return set_bitwise(c, "torch.bitwise_left_shift");

@@ -1,4 +1,4 @@
-// Clip, and what any number of tensors have in common, element by element: Min, Max, Mean, Sum.
+// Clip, and elementwise functions of any number of tensors: Min, Max, Mean, Sum.
 
 #include "decent/core/script_text.h"
 #include "decent/onnx/translate/operands.h"
@@ -47,7 +47,7 @@ void clip(NodeContext& c) {
   clip_by(c, bound(1), bound(2));
 }
 
-// Of a tensor and a number: clamp, whose gradient where the two are equal is the tensor's.
+// For a tensor and a number: clamp, which gives the gradient to the tensor if the two are equal.
 std::optional<Expression> clamped(NodeContext& c, const char* bound) {
   if (c.inputs() != 2 || !is_floating(c.type(0))) return std::nullopt;
   for (const std::size_t tensor : {0u, 1u}) {
@@ -59,8 +59,8 @@ std::optional<Expression> clamped(NodeContext& c, const char* bound) {
   return std::nullopt;
 }
 
-// TorchScript's compiler calls itself for every expression inside an expression, and for every
-// operation that a result depends on: many inputs go through a loop.
+// TorchScript's compiler calls itself for every nested expression, and for every operation on which
+// a result depends. So more inputs than this go through a loop.
 constexpr std::size_t kMaxNested = 100;
 
 Expression list_of_inputs(NodeContext& c) {

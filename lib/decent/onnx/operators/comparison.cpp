@@ -24,7 +24,7 @@ std::optional<bool> known_comparison(const std::string& sign, const Integer& a, 
   return sign == "==" ? false : below == (sign.front() == '<');
 }
 
-// A comparison of shapes, which is an int of Python where one is compared.
+// A comparison of shapes; it gives an int of Python if one integer is compared.
 std::optional<Integer> comparison(const std::string& sign, const Integer& a, const Integer& b,
                                   bool alone) {
   if (const auto known = known_comparison(sign, a, b)) return Integer::of(*known ? 1 : 0);
@@ -32,8 +32,8 @@ std::optional<Integer> comparison(const std::string& sign, const Integer& a, con
   return Integer::size(call("int", binary(a, sign, b)));
 }
 
-// The elements of the first `inputs` inputs, of rank 0 and 1, side by side, where all are known one
-// by one.
+// The elements of the first `inputs` inputs, of rank 0 and 1, side by side, if all are known one by
+// one.
 std::optional<std::vector<std::vector<Integer>>> broadcast_integers(NodeContext& c,
                                                                     std::size_t inputs) {
   std::vector<std::vector<Integer>> columns;
@@ -65,7 +65,7 @@ bool set_compared_integers(NodeContext& c, const std::string& sign) {
   return true;
 }
 
-// PyTorch compares no unsigned types wider than 8 bits.
+// The input in a comparable type, because PyTorch compares no unsigned types wider than 8 bits.
 Expression comparable(NodeContext& c, std::size_t input) {
   const ElementType type = c.type(input);
   if (type == ElementType::uint16 || type == ElementType::uint32)
@@ -90,7 +90,7 @@ void greater_or_equal(NodeContext& c) { compare(c, ">="); }
 
 using Logic = std::function<bool(bool, bool)>;
 
-// Of one input twice where there is but one.
+// If there is only one input, it is used twice.
 bool set_known_logic(NodeContext& c, std::size_t inputs, const Logic& logic) {
   const auto columns = broadcast_integers(c, inputs);
   if (!columns) return false;
@@ -136,7 +136,7 @@ void is_inf(NodeContext& c) {
   c.set(0, found, ElementType::boolean, c.rank(0));
 }
 
-// A choice between shapes: by one condition, or by conditions that are known.
+// A choice between shapes, by one condition or by known conditions.
 bool set_chosen_integers(NodeContext& c) {
   const auto columns = broadcast_integers(c, 3);
   if (!columns) return false;

@@ -1,4 +1,4 @@
-// Control flow: graphs inside of nodes, in place of If, Loop, Scan and SequenceMap.
+// Control flow: translates the graphs inside of If, Loop, Scan and SequenceMap.
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace decent::onnx {
 namespace {
 
-// What a variable that several values are assigned to is known to be.
+// What is known about a variable to which several values are assigned.
 Value variable_of(const Value& like, const std::string& name, std::optional<std::int64_t> rank) {
   Value value;
   value.kind = like.kind;
@@ -58,8 +58,8 @@ std::optional<std::int64_t> declared_rank(const ValueInfo& info) {
   return static_cast<std::int64_t>(info.shape->size());
 }
 
-// What a body sees of each state: a variable that goes from one round to the next, or, where no
-// round changes it, the value from before the loop, so that a weight stays one.
+// The value of each state inside the body: a variable that passes from one round to the next, or,
+// if no round changes it, the value from before the loop, so that a weight stays a weight.
 std::vector<Value> make_states(NodeContext& c, const Graph& body,
                                const std::vector<LoopState>& states) {
   std::vector<Value> values;
@@ -76,7 +76,7 @@ std::vector<Value> make_states(NodeContext& c, const Graph& body,
   return values;
 }
 
-// All at once, as they may depend on each other.
+// Assigns all at once, because they may depend on each other.
 void assign_states(NodeContext& c, const std::vector<LoopState>& states,
                    const std::vector<Value>& variables, const std::vector<Value>& given) {
   std::vector<std::string> names;
@@ -89,7 +89,7 @@ void assign_states(NodeContext& c, const std::vector<LoopState>& states,
   if (!names.empty()) c.assign(names, next.text());
 }
 
-// Lists that every round adds an element to.
+// Creates the lists to which every round adds an element.
 std::vector<std::string> make_lists(NodeContext& c, const Graph& body, std::size_t first) {
   std::vector<std::string> lists;
   for (std::size_t i = first; i < body.outputs.size(); ++i)
@@ -108,7 +108,7 @@ bool is_true(const Tensor* tensor) {
          as_integers(*tensor).front() != 0;
 }
 
-// Whether a loop's body always asks for another round: a for, not a while.
+// Whether a loop's body always asks for another round, so that it is a `for` and not a `while`.
 bool goes_on(const Graph& body) {
   std::string name = body.outputs.front().name;
   for (auto node = body.nodes.rbegin(); node != body.nodes.rend(); ++node) {
@@ -123,16 +123,16 @@ bool goes_on(const Graph& body) {
   for (const Tensor& tensor : body.initializers) {
     if (tensor.name == name) return is_true(&tensor);
   }
-  return body.inputs.size() > 1 && body.inputs[1].name == name;  // the condition it came in with
+  return body.inputs.size() > 1 && body.inputs[1].name == name;  // the condition that it received
 }
 
-// The head of a Loop, and what its end has to do.
+// What the head and the end of a Loop have in common.
 struct Rounds {
   std::string index;
-  std::string condition;  // the variable; empty where the body always goes on
+  std::string condition;  // the variable; empty if the body always goes on
 };
 
-// A body takes microseconds at least: more would be a hang, not a network.
+// A body takes microseconds at least, so a loop with more rounds would seem to hang.
 void check_trips(NodeContext& c) {
   constexpr std::int64_t kMaxTrips = 10'000'000;
   const auto trips = c.known_integers(0);
@@ -214,7 +214,7 @@ std::int64_t entry_or(const std::optional<std::vector<std::int64_t>>& values, st
   return values && index < values->size() ? (*values)[index] : otherwise;
 }
 
-// One slice of every scan input, as values inside the loop.
+// One slice of every scan input, as a value inside the loop.
 std::vector<Value> scan_elements(NodeContext& c, std::size_t first, std::size_t count,
                                  const std::string& index) {
   const auto axes = c.ints("scan_input_axes");

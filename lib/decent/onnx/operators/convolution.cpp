@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kWeight = 1;
 constexpr std::size_t kBias = 2;
 
-// dynamo's exporter gives a convolution without bias one of zeros.
+// Dynamo's exporter writes a bias of zeros for a convolution without bias.
 bool is_zero(const Value& value) {
   if (!value.is_constant()) return false;
   const std::vector<double> elements = as_doubles(*value.constant);
@@ -63,7 +63,7 @@ Expression transposed(NodeContext& c, const Window& window, const Expression& bi
               c.int_or("group", 1), list(window.dilations));
 }
 
-// Padding takes from the output what it adds to the input of a convolution.
+// The padding that a convolution adds to its input is cut off from the output here.
 Expression cropped(const Window& window, const Expression& whole) {
   std::vector<std::int64_t> pads;
   for (std::size_t i = window.axes; i-- > 0;) {
@@ -73,7 +73,7 @@ Expression cropped(const Window& window, const Expression& whole) {
   return call("torch.constant_pad_nd", whole, list(pads), 0.0);
 }
 
-// Sizes of the output's spatial axes, where they are given rather than padding.
+// The sizes of the output's spatial axes, if they are given instead of padding.
 std::optional<Expression> output_size(NodeContext& c, const Window& window) {
   if (auto given = c.ints("output_shape"); given && !given->empty()) {
     if (given->size() == window.axes + 2) given->erase(given->begin(), given->begin() + 2);
@@ -88,7 +88,7 @@ std::optional<Expression> output_size(NodeContext& c, const Window& window) {
   return list(sizes);
 }
 
-// The bias comes last, as the size may be more than the convolution gives.
+// The bias is added last, because the size may be larger than the convolution's output.
 void conv_transpose_to_size(NodeContext& c, const Window& window, const Expression& size) {
   const bool upper = c.string_or("auto_pad", "NOTSET") == "SAME_UPPER";
   const std::vector<std::int64_t> none(window.axes, 0);
@@ -106,7 +106,7 @@ void conv_transpose(NodeContext& c) {
   if (const auto size = output_size(c, window)) return conv_transpose_to_size(c, window, *size);
   if (window.is_symmetric() && !has_negative(window.begins))
     return set_of_window(c, window, transposed(c, window, bias_of(c), window.begins));
-  // A negative crop would have to add the bias alone.
+  // Where a crop is negative, the output would have to be the bias alone.
   if (has_negative(window.begins) || has_negative(window.ends))
     throw Unsupported("has negative pads");
   const std::vector<std::int64_t> none(window.axes, 0);

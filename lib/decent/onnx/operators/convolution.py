@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 
-# Conv (opset 1) and the pooling operators, auto_pad SAME_UPPER or SAME_LOWER: ceil(size / stride) windows. The last
-# axis first, as torch.constant_pad_nd takes it.
+# Conv (opset 1) and the pooling operators, auto_pad SAME_UPPER or SAME_LOWER: ceil(size / stride) windows. In the order
+# of torch.constant_pad_nd, the last axis first.
 def _same_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilations: List[int],
                   upper: bool) -> List[int]:
     padding: List[int] = []
@@ -23,8 +23,8 @@ def _same_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilati
     return padding
 
 
-# ConvTranspose (opset 1) with output_shape or auto_pad: crops the spatial axes at both ends; where they are too
-# short, zeros follow.
+# ConvTranspose (opset 1) with output_shape or auto_pad: crops the spatial axes at both ends, and appends zeros to axes
+# that are too short.
 def _fit(self, x: Tensor, sizes: List[int], upper: bool) -> Tensor:
     padding: List[int] = []
     for i in range(len(sizes)):

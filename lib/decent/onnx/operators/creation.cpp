@@ -1,4 +1,4 @@
-// Tensors that are made, and their element types.
+// Operators that create tensors, and their element types.
 
 #include <algorithm>
 #include <cstring>
@@ -63,7 +63,7 @@ Expression number(const Tensor* value) {
   return as_integers(*value).front();
 }
 
-// What functions that make tensors end with.
+// The last arguments of functions that create tensors.
 Arguments type_and_device(NodeContext& c, ElementType type) {
   return Arguments(keyword("dtype", c.dtype(type)), keyword("device", c.device()));
 }
@@ -83,7 +83,7 @@ void constant_of_shape(NodeContext& c) {
   c.set(0, call("torch.full", c.int_list(0), number(value), type_and_device(c, type)), type, rank);
 }
 
-constexpr std::int64_t kMaxRange = 4 * 1024 * 1024;
+constexpr std::int64_t kMaxRangeSpan = 4 * 1024 * 1024;
 
 // A range that is the same in every run.
 bool set_known_range(NodeContext& c) {
@@ -99,10 +99,10 @@ bool set_known_range(NodeContext& c) {
   std::int64_t span = 0;
   if (__builtin_sub_overflow(up ? limit->front() : start->front(),
                              up ? start->front() : limit->front(), &span) ||
-      span > kMaxRange)
+      span > kMaxRangeSpan)
     return false;
   std::vector<std::int64_t> values;
-  const std::int64_t stride = std::clamp(step, -kMaxRange - 1, kMaxRange + 1);
+  const std::int64_t stride = std::clamp(step, -kMaxRangeSpan - 1, kMaxRangeSpan + 1);
   for (std::int64_t passed = 0; passed < span; passed += up ? stride : -stride)
     values.push_back(up ? start->front() + passed : start->front() - passed);
   const auto count = static_cast<std::int64_t>(values.size());
@@ -110,7 +110,8 @@ bool set_known_range(NodeContext& c) {
   return true;
 }
 
-// From 0 up in steps of 1 to a size: torch.arange refuses other ranges when they are empty.
+// Whether a range goes from 0 up in steps of 1 to a size. torch.arange refuses other ranges if they
+// are empty.
 bool is_count(NodeContext& c) {
   const auto start = c.integers(0);
   const auto limit = c.integers(1);
@@ -155,7 +156,7 @@ void trilu(NodeContext& c) {
   c.set(0, call(function, arguments), c.type(0), c.rank(0));
 }
 
-// A cast of a shape's integers; where they fit is told by those that are known.
+// A cast of a shape's integers; the known ones tell whether they fit the type.
 bool set_cast_integers(NodeContext& c, ElementType type) {
   const auto integers = c.integers(0);
   const bool wide = type == ElementType::int64 || type == ElementType::int32;

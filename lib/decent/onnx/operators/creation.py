@@ -1,4 +1,4 @@
-"""Tensors that are made."""
+"""Operators that create tensors."""
 
 from typing import List
 

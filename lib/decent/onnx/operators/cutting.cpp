@@ -36,7 +36,7 @@ void concat(NodeContext& c) {
   c.set(0, call("torch.cat", list(parts), axis), c.type(0), rank);
 }
 
-// Sizes of the parts as a List[int], where the node gives them.
+// The sizes of the parts as a List[int], if the node gives them.
 std::optional<Expression> split_sizes(NodeContext& c) {
   if (const auto given = c.ints("split")) return list(*given);
   if (c.has(1)) return c.int_list(1);
@@ -118,7 +118,7 @@ std::vector<std::int64_t> first_axes(std::size_t count) {
   return axes;
 }
 
-// std::nullopt where arguments are only known when the model runs.
+// std::nullopt if arguments are only known when the model runs.
 std::optional<std::vector<Cut>> cuts_of(NodeContext& c) {
   const SliceArguments given = slice_arguments(c);
   if (!given.starts || !given.ends || (c.has(3) && !given.axes) || (c.has(4) && !given.steps))
@@ -136,20 +136,22 @@ std::optional<std::vector<Cut>> cuts_of(NodeContext& c) {
   return cuts;
 }
 
-// Ends that mean "as far as it goes" are written as the largest of one of two integer types.
-constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();
+// An end that means "as far as possible" is written as the largest number of one of two integer
+// types.
+constexpr std::int64_t kFarEnd = std::numeric_limits<std::int32_t>::max();
 
-// Within a List[int] or an argument: without the number that TorchScript cannot read.
+// A bound in a List[int] or an argument, without the one number that TorchScript cannot read.
 std::string bound_text(const Integer& bound) {
   if (!bound.known) return bound.text();
-  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
-  return std::to_string(std::clamp(*bound.known, -kMax, kMax));
+  constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
+  return std::to_string(std::clamp(*bound.known, -kMaxInt64, kMaxInt64));
 }
 
 // "1:3", ":", "::2".
 std::string range_text(const Cut& cut) {
-  const bool from_first = cut.start.known && (*cut.start.known == 0 || *cut.start.known <= -kFar);
-  const bool to_last = cut.end.known && *cut.end.known >= kFar;
+  const bool from_first =
+      cut.start.known && (*cut.start.known == 0 || *cut.start.known <= -kFarEnd);
+  const bool to_last = cut.end.known && *cut.end.known >= kFarEnd;
   std::string text = (from_first ? "" : bound_text(cut.start)) + ":";
   if (!to_last) text += bound_text(cut.end);
   return cut.step == 1 ? text : text + ":" + std::to_string(cut.step);
@@ -194,7 +196,7 @@ bool set_sliced_integers(NodeContext& c, const std::vector<Cut>& cuts) {
   if (size == 0) return false;
   const std::int64_t start = placed(*cut.start.known, 0, back ? size - 1 : size);
   const std::int64_t end = placed(*cut.end.known, back ? -1 : 0, back ? size - 1 : size);
-  const std::int64_t step = std::clamp(cut.step, -size, size);  // one element in any case beyond
+  const std::int64_t step = std::clamp(cut.step, -size, size);  // beyond: always one element
   std::vector<Integer> kept;
   for (std::int64_t i = start; back ? i > end : i < end; i += step)
     kept.push_back((*integers)[static_cast<std::size_t>(i)]);
@@ -218,7 +220,7 @@ void slice(NodeContext& c) {
   c.set(0, call(c.helper("_slice"), c.tensor(0), starts, ends, axes, steps), c.type(0), c.rank(0));
 }
 
-// Pads as (axis from the front) -> before, after; std::nullopt where they cannot be told now.
+// Pads by axis from the front: before and after; std::nullopt if they are not known now.
 struct Padding {
   Integer before = Integer::of(0);
   Integer after = Integer::of(0);
@@ -239,7 +241,7 @@ std::optional<std::vector<Padding>> paddings_of(NodeContext& c) {
   return all;
 }
 
-// torch's order: from the last dimension on, as far as `dimensions` go.
+// In torch's order: from the last dimension backwards, `dimensions` of them.
 Expression torch_pads(const std::vector<Padding>& all, std::size_t dimensions) {
   std::vector<Integer> pads;
   for (std::size_t i = 0; i < dimensions; ++i) {
@@ -277,8 +279,8 @@ Expression constant_padded(NodeContext& c, const std::optional<std::vector<Paddi
   return call("torch.constant_pad_nd", c.tensor(0), pads, pad_value(c));
 }
 
-// PyTorch's own function where it has one for these dimensions: 1 to 3 of them after one or two
-// others, padded, not cut.
+// PyTorch's own function if it has one for these dimensions: it pads, and does not cut, 1 to 3
+// dimensions after one or two others.
 std::optional<Expression> padded_by_torch(NodeContext& c, const std::vector<Padding>& all,
                                           const std::string& mode) {
   const std::size_t padded = padded_dimensions(all);

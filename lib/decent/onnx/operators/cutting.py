@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 
-# Slice (opset 1) with a negative step. torch.slice goes forwards only: the same elements forwards, then flipped.
+# Slice (opset 1) with a negative step. torch.slice only goes forwards, so this takes the same elements forwards and
+# flips them.
 def _slice_backwards(self, x: Tensor, axis: int, start: int, end: int, step: int) -> Tensor:
     size = x.size(axis)
     first = min(max(start + size if start < 0 else start, 0), size - 1)
@@ -30,8 +31,8 @@ def _slice(self, x: Tensor, starts: List[int], ends: List[int], axes: List[int],
     return x
 
 
-# Pad (opset 11) with computed pads: torch.constant_pad_nd's order, pairs of before and after from the last dimension
-# on.
+# Pad (opset 11) with computed pads: in torch.constant_pad_nd's order, pairs of before and after from the last dimension
+# backwards.
 def _pad_sizes(self, rank: int, pads: List[int], axes: List[int]) -> List[int]:
     sizes: List[int] = []
     for i in range(2 * rank):
@@ -60,7 +61,7 @@ def _pad_axis(self, x: Tensor, axis: int, before: int, after: int, mode: str) ->
     return x.index_select(axis, place)
 
 
-# Pad (opset 2) where PyTorch has no function for the mode and the dimensions.
+# Pad (opset 2) if PyTorch has no function for the mode and the dimensions.
 def _pad(self, x: Tensor, pads: List[int], axes: List[int], mode: str) -> Tensor:
     count = len(pads) // 2
     for i in range(count):

@@ -15,7 +15,7 @@ void set_broadcast(NodeContext& c, const Expression& expression) {
   c.set(0, in_type(c, expression, c.type(0)), c.type(0), broadcast_rank(c));
 }
 
-// "a + b", with a number in place of a scalar constant where PyTorch computes in the type.
+// "a + b", with a number in place of a scalar constant if PyTorch computes in the type.
 void set_infix(NodeContext& c, const char* sign) {
   if (lacks_arithmetic(c.type(0))) {
     set_broadcast(c, binary(computable(c, 0), sign, computable(c, 1)));
@@ -40,7 +40,7 @@ void mul(NodeContext& c) {
   if (!set_shape_arithmetic(c, Arithmetic::multiply)) set_infix(c, "*");
 }
 
-// Whether -1 may divide the smallest integer of a type in which processors compute.
+// Whether the smallest integer of a type in which processors compute may be divided by -1.
 bool may_overflow(NodeContext& c) {
   if (c.type(0) != ElementType::int32 && c.type(0) != ElementType::int64) return false;
   const auto divisor = c.known_integers(1);
@@ -71,8 +71,8 @@ void mod(NodeContext& c) {
   set_broadcast(c, call(function, computable(c, 0), computable(c, 1)));
 }
 
-// The exponent as a number, which PyTorch has faster ways for, where that changes neither the type
-// nor the shape.
+// The exponent as a number, for which PyTorch is faster, if that changes neither the type nor the
+// shape.
 std::optional<Expression> exponent_number(NodeContext& c) {
   const auto number = c.known_scalar(1);
   if (!number || !c.rank(0) || c.rank(1) > c.rank(0)) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<Expression> exponent_number(NodeContext& c) {
   return integer->front();
 }
 
-// The outcome has the type of the base.
+// The result has the type of the base.
 void pow(NodeContext& c) {
   const ElementType type = c.type(0);
   const auto number = exponent_number(c);
@@ -94,7 +94,7 @@ void pow(NodeContext& c) {
 
 void identity(NodeContext& c) { c.set_value(0, c.input(0)); }
 
-// PyTorch calls it by the same name.
+// PyTorch's function has the same name.
 void function_of_name(NodeContext& c) {
   std::string name = c.node().op_type;
   for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
@@ -120,7 +120,8 @@ void erf(NodeContext& c) {
   set_like_input(c, method(call("torch.erf", computable(c, 0)), "to", c.dtype(c.type(0))));
 }
 
-// No operator of ONNX: tf2onnx leaves TensorFlow's in the file, as for the GELU of Keras.
+// This is no operator of ONNX, but tf2onnx leaves TensorFlow's Erfc in the file, as for the GELU of
+// Keras.
 void erfc(NodeContext& c) {
   if (!is_floating(c.type(0))) throw Unsupported("takes elements that are not floating-point");
   function_of_name(c);

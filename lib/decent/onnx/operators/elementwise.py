@@ -1,10 +1,10 @@
-"""Arithmetic of integers: uint64, which PyTorch does not compute in, is held in int64."""
+"""Arithmetic of integers. uint64, in which PyTorch does not compute, is held in int64."""
 
 import torch
 from torch import Tensor
 
 
-# Div (opset 7) of signed integers. The smallest integer by -1, which processors refuse, is itself.
+# Div (opset 7) of signed integers. The smallest integer divided by -1, which processors refuse, gives itself.
 def _truncated_quotient(self, a: Tensor, b: Tensor) -> Tensor:
     divisor = torch.where(b == -1, torch.ones_like(b), b)
     return torch.where(b == -1, -a, torch.div(a, divisor, rounding_mode="trunc"))

@@ -1,4 +1,4 @@
-// Images by other coordinates: sampled by a grid, put together of blocks, regions cut out.
+// Images by other coordinates: sampled by a grid, put together from blocks, regions cut out.
 
 #include <algorithm>
 
@@ -43,14 +43,14 @@ void affine_grid(NodeContext& c) {
         c.type(0), rank);
 }
 
-// An attribute with an integer, or two, for each dimension.
+// An attribute with one or two integers for each dimension.
 Expression by_dimension(NodeContext& c, std::string_view name, const Expression& block,
                         std::int64_t otherwise) {
   if (const auto given = c.ints(name)) return list(*given);
   return binary(list(otherwise), "*", call("len", block));
 }
 
-// PyTorch's function is about images with the same padding on both sides.
+// PyTorch's function takes images with the same padding on both sides.
 bool is_torch_col2im(NodeContext& c) {
   const auto block = c.integers(2);
   const auto pads = c.ints("pads").value_or(std::vector<std::int64_t>(4, 0));

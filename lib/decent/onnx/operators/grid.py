@@ -30,8 +30,8 @@ def _col2im(self, x: Tensor, image: List[int], block: List[int], dilations: List
     return y
 
 
-# RoiAlign (opset 10), along one axis, [regions, bins, samples, 2]: elements and weights; which samples there are; how
-# many.
+# RoiAlign (opset 10), along one axis, [regions, bins, samples, 2]: elements and weights; the samples that exist; their
+# number.
 def _roi_samples(self, start: Tensor, extent: Tensor, bins: int, ratio: int,
                  length: int) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     cell = extent / bins

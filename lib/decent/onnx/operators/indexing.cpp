@@ -27,7 +27,8 @@ bool set_gathered_integers(NodeContext& c) {
   return true;
 }
 
-// Indices that count from the front: PyTorch's functions refuse others, ONNX has them.
+// Indices counted from the front, because PyTorch's functions refuse the negative ones that ONNX
+// allows.
 Expression indices_from_front(NodeContext& c, const Integer& size) {
   const std::string indices = c.tensor(1);
   const auto known = c.known_integers(1);
@@ -36,13 +37,14 @@ Expression indices_from_front(NodeContext& c, const Integer& size) {
   return call(c.helper("_not_negative"), indices, size);
 }
 
-// A table that is trained: the function of nn.Embedding, for its gradient.
+// Whether it is a trained table: then the function of nn.Embedding is used, because of its
+// gradient.
 bool is_embedding(NodeContext& c, std::int64_t axis) {
   const Value& table = c.input(0);
   return axis == 0 && table.rank == 2 && table.dims && !table.constant && is_floating(table.type);
 }
 
-// "x[:, :, place]", of axis 2.
+// "x[:, :, place]" for axis 2.
 Expression subscript_of_axis(const Expression& x, std::int64_t axis, const Expression& place) {
   Arguments places;
   for (std::int64_t i = 0; i < axis; ++i) places.add(":");
@@ -102,7 +104,7 @@ void gather_nd(NodeContext& c) {
         gather_nd_rank(c, batch_dims));
 }
 
-// Sorted, not torch.topk: of equal elements the first come first.
+// Sorts instead of calling torch.topk, because the first of equal elements must come first.
 void top_k(NodeContext& c) {
   const std::int64_t axis = axis_of(c.int_or("axis", -1), c.rank(0));
   const Expression k = c.opset() < 10 ? Expression(c.int_or("k", 0)) : c.int_scalar(1);
@@ -116,7 +118,7 @@ void non_zero(NodeContext& c) {
   c.set(0, method(call("torch.nonzero", c.tensor(0)), "t"), ElementType::int64, 2);
 }
 
-// The input of an operator that goes along an axis, or over all elements where none is given.
+// The input of an operator that goes along an axis, flattened if no axis is given.
 Expression flat_without_axis(NodeContext& c) {
   const Expression x = c.tensor(0);
   return c.has_attribute("axis") ? x : method(x, "reshape", list(-1));

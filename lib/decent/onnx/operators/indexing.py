@@ -38,13 +38,13 @@ def _gather_nd(self, x: Tensor, indices: Tensor, batch_dims: int) -> Tensor:
     return torch.index(x, self._nd_index(x, indices, batch_dims))
 
 
-# TopK (opset 1). Of equal elements the first come first, which torch.topk does not promise.
+# TopK (opset 1). The first of equal elements comes first, which torch.topk does not guarantee.
 def _top_k(self, x: Tensor, k: int, axis: int, largest: bool) -> Tuple[Tensor, Tensor]:
     values, indices = torch.sort(x, stable=True, dim=axis, descending=largest)
     return values.narrow(axis, 0, k), indices.narrow(axis, 0, k)
 
 
-# Unique (opset 11), with where each is found first; in the order of that, or of the values.
+# Unique (opset 11), with the place where each is found first; in the order of these places, or of the values.
 def _unique(self, x: Tensor, axis: int, by_value: bool) -> Tuple[Tensor, Tensor, Tensor, Tensor]:
     values, inverse, counts = torch.unique_dim(x, axis, True, True, True)
     places = torch.arange(inverse.size(0), device=x.device)

@@ -1,4 +1,4 @@
-// Losses that stand in the graph: PyTorch's own.
+// Losses that are part of the graph, by PyTorch's own functions.
 
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
@@ -6,10 +6,10 @@
 namespace decent::onnx {
 namespace {
 
-// What PyTorch ignores where a file names no class to ignore: not a class.
+// The class that PyTorch ignores if a file names none; it is not a valid class.
 constexpr std::int64_t kNoClass = -100;
 
-// PyTorch's number.
+// PyTorch's number for the reduction.
 int loss_reduction(NodeContext& c) {
   const std::string name = c.string_or("reduction", "mean");
   if (name == "none") return 0;
@@ -23,7 +23,7 @@ std::optional<std::int64_t> loss_rank(NodeContext& c) {
   return c.rank(1);
 }
 
-// Labels, weights, reduction, ignored class, as PyTorch's functions have them.
+// Labels, weights, reduction and ignored class, in the form of PyTorch's functions.
 Arguments loss_arguments(NodeContext& c) {
   const Expression given = c.tensor(1);
   const Expression labels =

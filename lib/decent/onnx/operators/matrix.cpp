@@ -16,7 +16,7 @@ std::optional<std::int64_t> product_rank(const NodeContext& c) {
   if (!c.rank(0) || !c.rank(1)) return std::nullopt;
   const std::int64_t a = *c.rank(0);
   const std::int64_t b = *c.rank(1);
-  // A vector takes its axis, and that of the other which it is summed over, away.
+  // A vector removes its own axis and the other operand's summed axis.
   return a == 1 || b == 1 ? std::max(a, b) - 1 : std::max(a, b);
 }
 
@@ -25,7 +25,7 @@ void matmul(NodeContext& c) {
   c.set(0, in_type(c, product, c.type(0)), c.type(0), product_rank(c));
 }
 
-// PyTorch takes no fractions for integers.
+// For integers, PyTorch takes no fractional factors.
 Expression factor(NodeContext& c, const char* name) {
   const double value = c.float_or(name, 1.0);
   if (is_floating(c.type(0))) return value;
@@ -53,7 +53,7 @@ Expression product_and_sum(NodeContext& c) {
   return call("torch.addmm", arguments);
 }
 
-// What torch.nn.Linear is exported as.
+// Whether it has the form in which torch.nn.Linear is exported.
 bool is_linear(const NodeContext& c) {
   return c.int_or("transB", 0) != 0 && c.float_or("alpha", 1.0) == 1.0 && is_floating(c.type(0)) &&
          (!c.has(2) || (c.float_or("beta", 1.0) == 1.0 && c.rank(2) == 1));
@@ -68,7 +68,7 @@ void gemm(NodeContext& c) {
   c.set(0, in_type(c, product_and_sum(c), c.type(0)), c.type(0), 2);
 }
 
-// Letters of the outcome, where no "..." hides some.
+// The number of letters of the result, if no "..." hides some.
 std::optional<std::int64_t> einsum_rank(const std::string& equation) {
   if (equation.find('.') != std::string::npos) return std::nullopt;
   const auto letters = [](const std::string& text) {

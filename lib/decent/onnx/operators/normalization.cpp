@@ -13,12 +13,13 @@ constexpr double kUsualEpsilon = 1e-5;
 
 double epsilon(const NodeContext& c) { return c.float_or("epsilon", kUsualEpsilon); }
 
-// A tensor of the module that nothing trains: what training can update in place.
+// Whether it is a tensor of the module that has no gradient, so that training can update it in
+// place.
 bool is_buffer(const Value& value) {
   return value.dims.has_value() && !value.is_constant() && !value.integers && !value.has_gradient;
 }
 
-// Running statistics that are not the module's are left as they are.
+// Running statistics that do not belong to the module are left as they are.
 Expression statistics(NodeContext& c, std::size_t input) {
   if (is_buffer(c.input(input))) return c.tensor(input);
   return method(method(c.tensor(input), "detach"), "clone");
@@ -32,15 +33,15 @@ void refuse_readers(const NodeContext& c) {
   }
 }
 
-// ONNX gives what stays of the old statistics, PyTorch what comes from the new: 0.9 and 0.1, not
-// the 0.09999999999999998 that subtraction makes of it.
+// ONNX gives the share of the old statistics, PyTorch that of the new ones: 0.9 and 0.1. Rounds,
+// because the subtraction gives 0.09999999999999998.
 double momentum(const NodeContext& c) {
-  constexpr double kDigits = 1e9;
-  return std::round((1.0 - c.float_or("momentum", 0.9)) * kDigits) / kDigits;
+  constexpr double kRoundingScale = 1e9;
+  return std::round((1.0 - c.float_or("momentum", 0.9)) * kRoundingScale) / kRoundingScale;
 }
 
-// Whether it normalizes by the batch's statistics is for the trainer to say, as for any PyTorch
-// module; training_mode says how the model was exported.
+// The trainer decides whether it normalizes by the batch's statistics, as for any PyTorch module;
+// training_mode only says how the model was exported.
 void batch_normalization(NodeContext& c) {
   refuse_readers(c);
   if (!is_buffer(c.input(3)) || !is_buffer(c.input(4))) {
@@ -61,15 +62,15 @@ void instance_normalization(NodeContext& c) {
                          "None", use_input_stats, 0.1, epsilon(c), cudnn));
 }
 
-// How many axes from `axis` on there are, where that is known.
+// How many axes there are from `axis` on, if known.
 std::optional<std::size_t> normalized_axes(const NodeContext& c) {
   const std::int64_t axis = axis_of(c.int_or("axis", -1), c.rank(0));
   if (c.rank(0)) return static_cast<std::size_t>(*c.rank(0) - axis);
   return axis < 0 ? std::optional(static_cast<std::size_t>(-axis)) : std::nullopt;
 }
 
-// Whether the scale surely has the shape that is normalized over. A dimension of 1 may be there to
-// be broadcast.
+// Whether the scale certainly has the normalized shape. A dimension of 1 may be meant to be
+// broadcast.
 bool scale_has_whole_shape(const NodeContext& c) {
   const auto& dims = c.input(1).dims;
   if (!dims || dims->size() != normalized_axes(c)) return false;
@@ -79,8 +80,8 @@ bool scale_has_whole_shape(const NodeContext& c) {
 
 std::int64_t axis_of_node(const NodeContext& c) { return axis_of(c.int_or("axis", -1), c.rank(0)); }
 
-// The precision of stage one. PyTorch computes halves in float32 by itself; other wishes are
-// refused.
+// The precision of stage one. PyTorch computes half types in float32 by itself; any other precision
+// is refused.
 ElementType stash_type(const NodeContext& c) {
   const ElementType stash = c.type_attribute("stash_type", ElementType::float32);
   if (stash != ElementType::float32 && stash != c.type(0))
@@ -105,7 +106,7 @@ void layer_normalization(NodeContext& c) {
   if (c.wants(1) || c.wants(2)) set_layer_statistics(c, stash);
 }
 
-// The outcome has the type of the scale.
+// The result has the type of the scale.
 void rms_normalization(NodeContext& c) {
   stash_type(c);
   const bool same_type = c.type(0) == c.type(1);
@@ -128,7 +129,7 @@ void group_normalization(NodeContext& c) {
   set_like_input(c, group_norm_of(c, c.tensor(1), c.tensor(2)));
 }
 
-// Before opset 21 scale and bias are those of the groups.
+// Before opset 21 there is a scale and a bias for each group.
 void group_normalization_by_group(NodeContext& c) {
   const std::string each = c.variable(
       "channels",
@@ -145,7 +146,8 @@ void lrn(NodeContext& c) {
               c.float_or("alpha", 1e-4), c.float_or("beta", 0.75), c.float_or("bias", 1.0)));
 }
 
-// As torch.nn.functional.normalize, which divides by 1e-12 at least: 0 stays 0, with a gradient.
+// Like torch.nn.functional.normalize, which divides by 1e-12 at least, so that 0 stays 0 and has a
+// gradient.
 void lp_normalization(NodeContext& c) {
   const Expression x = c.tensor(0);
   const std::int64_t p = c.int_or("p", 2);

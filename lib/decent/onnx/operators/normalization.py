@@ -1,4 +1,4 @@
-"""Normalization whose scale is broadcast, and what PyTorch has in Python only."""
+"""Normalization whose scale is broadcast, and functions that PyTorch has only in Python."""
 
 from typing import List, Optional, Tuple
 
@@ -33,7 +33,8 @@ def _rms_norm(self, x: Tensor, axis: int, scale: Tensor, eps: float) -> Tensor:
     return torch.rms_norm(x, shape, None, eps) * scale
 
 
-# LRN (opset 1), as torch.nn.functional.local_response_norm; of an even size, the place that is one more is behind.
+# LRN (opset 1), as torch.nn.functional.local_response_norm; with an even size, the window has one more place after the
+# element.
 def _local_response_norm(self, x: Tensor, size: int, alpha: float, beta: float, bias: float) -> Tensor:
     squares = (x * x).flatten(2).unsqueeze(1)
     squares = torch.constant_pad_nd(squares, [0, 0, (size - 1) // 2, size // 2], 0.0)

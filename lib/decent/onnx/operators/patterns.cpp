@@ -1,4 +1,4 @@
-// Functions of PyTorch that ONNX does not have, under names of patterns.h.
+// Functions of PyTorch that ONNX does not have, under the names of patterns.h.
 
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"

@@ -15,7 +15,7 @@ bool has_dilation(const Window& window) {
 
 std::int64_t rank_of(const Window& window) { return static_cast<std::int64_t>(window.axes) + 2; }
 
-// "x, [3, 3], [2, 2], [1, 1], [0, 0, 0, 0], False": what helpers about windows begin with.
+// "x, [3, 3], [2, 2], [1, 1], [0, 0, 0, 0], False": the first arguments of helpers for windows.
 Arguments window_arguments(NodeContext& c, const Window& window) {
   const Expression kernel = kernel_expression(c, window, std::nullopt);
   return Arguments(c.tensor(0), kernel, list(window.strides), list(window.dilations),
@@ -41,7 +41,7 @@ void lp_pool(NodeContext& c) {
   c.set(0, call(c.helper("_lp_pool"), window_arguments(c, window), p), c.type(0), rank_of(window));
 }
 
-// What no element of a window is below.
+// The lowest value that an element of a window can have.
 Expression lowest(ElementType type) {
   if (is_floating(type)) return -std::numeric_limits<double>::infinity();
   return type == ElementType::int8 ? -128 : 0;
@@ -50,7 +50,7 @@ Expression lowest(ElementType type) {
 // The input, padded unless PyTorch's own function can do that.
 struct PoolInput {
   Expression x;
-  Expression padding;  // what x is padded by, as constant_pad_nd takes it
+  Expression padding;  // the padding of x, as constant_pad_nd takes it
   std::vector<std::int64_t> built_in;
   bool ceil_mode = false;
 };
@@ -72,7 +72,7 @@ void max_pool(NodeContext& c) {
   const Arguments arguments(input.x, list(*window.kernel), list(window.strides),
                             list(input.built_in), list(window.dilations), input.ceil_mode);
   const std::string function = function_of_axes(window, "torch.max_pool");
-  // PyTorch's one-dimensional function without indices knows no integers.
+  // PyTorch's one-dimensional function without indices does not take integers.
   const bool one_output = !c.wants(1) && (window.axes > 1 || is_floating(c.type(0)));
   if (one_output) return c.set(0, call(function, arguments), c.type(0), rank_of(window));
   const std::string indices = c.fresh_name("indices");
@@ -98,7 +98,7 @@ std::optional<std::int64_t> spatial_axes(const NodeContext& c) {
   return *c.rank(0) - 2;
 }
 
-// PyTorch's adaptive pooling to one element an axis.
+// PyTorch's adaptive pooling to one element per axis.
 Expression pooled_to_one(const std::string& function, const Expression& x, std::int64_t axes) {
   const std::vector<std::int64_t> ones(static_cast<std::size_t>(axes), 1);
   return call(function + std::to_string(axes) + "d", x, list(ones));
@@ -108,7 +108,7 @@ Expression over_spatial_axes(NodeContext& c, const char* function, const Express
   return call(function, x, call(c.helper("_spatial_axes"), x), keyword("keepdim", true));
 }
 
-// What exporters write for adaptive pooling to one element.
+// Exporters write this for adaptive pooling to one element.
 void global_average_pool(NodeContext& c) {
   const Expression x = c.tensor(0);
   const auto axes = spatial_axes(c);

@@ -1,5 +1,5 @@
 """Windows that PyTorch's pooling functions do not have: dilated averages, sums of powers, padding that differs between
-the ends of an axis; and ONNX's indices of maxima. Padding is given as torch.constant_pad_nd takes it, the last axis
+the ends of an axis; and ONNX's indices of maxima. Padding is in the order of torch.constant_pad_nd, the last axis
 first.
 """
 
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 
-# AveragePool, LpPool and MaxPool with ceil_mode (opset 10, 18 and 10): what makes room for a last window that is cut
-# short, unless it begins behind the input.
+# AveragePool, LpPool and MaxPool with ceil_mode (opset 10, 18 and 10): padding for a last window that is cut short,
+# unless it begins after the input.
 def _ceil_padding(self, x: Tensor, kernel: List[int], strides: List[int], dilations: List[int],
                   padding: List[int]) -> List[int]:
     extra: List[int] = []

@@ -1,5 +1,6 @@
-// Operators that draw random numbers: always from PyTorch's generator, which the trainer seeds for
-// every step; the seeds that files hold would give every step and every worker the same numbers.
+// Operators that draw random numbers. They always use PyTorch's generator, which the trainer seeds
+// for every step, because the seeds in files would give every step and every worker the same
+// numbers.
 
 #include "decent/onnx/format/decimals.h"
 #include "decent/onnx/translate/operators.h"
@@ -16,7 +17,7 @@ Expression dropout_ratio(NodeContext& c) {
   return c.float_scalar(1);
 }
 
-// The file's training_mode says how it was exported; the trainer's switch says what is done now.
+// The file's training_mode only says how it was exported; the trainer's switch decides.
 void dropout(NodeContext& c) {
   const Arguments arguments(c.tensor(0), dropout_ratio(c), "self.training");
   if (!c.wants(1)) return c.set(0, call("torch.dropout", arguments), c.type(0), c.rank(0));
@@ -33,7 +34,7 @@ ElementType drawn_type(NodeContext& c, ElementType otherwise) {
   return type;
 }
 
-// low + (high - low) * uniform, or mean + scale * normal, without what changes nothing.
+// low + (high - low) * uniform, or mean + scale * normal, without terms that change nothing.
 Expression spread(Expression drawn, double factor, double offset) {
   if (factor != 1) drawn = binary(drawn, "*", factor);
   if (offset != 0) drawn = binary(drawn, "+", offset);

@@ -1,4 +1,4 @@
-// LSTM, GRU and RNN: PyTorch's own functions where they mean the same, else step by step.
+// LSTM, GRU and RNN: PyTorch's own functions if they mean the same, else step by step.
 
 #include <algorithm>
 #include <cctype>
@@ -52,7 +52,7 @@ const KnownActivation& known_activation(const std::string& name) {
   throw Unsupported("has the activation '" + name + "', which the specification does not know");
 }
 
-// Values are consumed in the order of those activations that have one.
+// The list has values only for the activations that take one, in their order.
 double next_parameter(const std::vector<float>& values, std::size_t& next,
                       std::optional<double> otherwise, const std::string& name) {
   if (next < values.size()) return as_written(values[next++]);
@@ -137,8 +137,8 @@ Arguments loop_arguments(NodeContext& c, const Recurrent& node) {
   return Arguments(list(names), list(alphas), list(betas), node.clip);
 }
 
-// Calls a method that gives the output over time and the last states, in ONNX's shapes with time
-// first.
+// Sets the outputs from a method that returns the output over time and the last states, in ONNX's
+// shapes with time first.
 void set_outputs(NodeContext& c, const Recurrent& node, const Expression& outputs,
                  std::size_t states) {
   std::vector<std::string> names;

@@ -19,8 +19,8 @@ def _gates_in_order(self, x: Tensor, order: List[int]) -> Tensor:
     return torch.cat([gates[i] for i in order], 1)
 
 
-# LSTM, GRU and RNN (opset 7): weights as torch.lstm, torch.gru and torch.rnn_tanh take them, which read beyond
-# tensors that are too small.
+# LSTM, GRU and RNN (opset 7): weights for torch.lstm, torch.gru and torch.rnn_tanh, which would read beyond tensors
+# that are too small.
 def _recurrent_weights(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor], order: List[int]) -> List[Tensor]:
     directions, hidden = r.size(0), r.size(2)
     gates = len(order) * hidden
@@ -50,7 +50,7 @@ def _initial_state(self, state: Optional[Tensor], x: Tensor, r: Tensor) -> Tenso
     return state
 
 
-# LSTM, GRU and RNN (opset 7), direction reverse: each sequence by itself; what pads it stays.
+# LSTM, GRU and RNN (opset 7), direction reverse: each sequence by itself; its padding stays in place.
 def _reversed_in_time(self, x: Tensor, lengths: Optional[Tensor]) -> Tensor:
     if lengths is None:
         return x.flip([0])
@@ -142,7 +142,7 @@ def _one_state(self, function: str, x: Tensor, w: Tensor, r: Tensor, b: Optional
     return self._by_direction(y, w.size(0)), h_n
 
 
-# What PyTorch's functions lack, step by step. `activations` has those of each direction in turn.
+# Cases that PyTorch's functions lack, step by step. `activations` has the activations of each direction in turn.
 
 
 # LSTM, GRU and RNN (opset 7): clip and activation.
@@ -172,7 +172,7 @@ def _gate(self, x: Tensor, activation: str, alpha: float, beta: float, clip: flo
     return torch.softplus(x)
 
 
-# LSTM, GRU and RNN (opset 7): what comes from the input of all steps.
+# LSTM, GRU and RNN (opset 7): the input's part of the gates of all steps.
 def _input_gates(self, x: Tensor, w: Tensor, b: Optional[Tensor], direction: int) -> Tensor:
     return torch.matmul(x, w[direction].t()) if b is None else torch.linear(x, w[direction], b[direction].chunk(2)[0])
 

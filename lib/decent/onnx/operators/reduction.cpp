@@ -13,20 +13,20 @@ struct Over {
   Expression axes;
   bool keep;
 
-  // As PyTorch's functions take them.
+  // The arguments in the form of PyTorch's functions.
   Arguments arguments() const {
     return keep ? Arguments(axes, keyword("keepdim", true)) : Arguments(axes);
   }
 };
 
-// What a reduction is in PyTorch.
+// A reduction in PyTorch.
 struct Reduction {
   Expression (*reduce)(NodeContext& c, const Expression& x, const Over& over);
-  // Over no axes at all, which ONNX can ask for.
+  // The reduction over no axes at all, which ONNX allows.
   Expression (*apply)(NodeContext& c, const Expression& x);
 };
 
-// Integers keep their type, where torch would make them int64.
+// Integers keep their type, while torch would convert them to int64.
 Arguments type_of_sum(NodeContext& c) {
   if (is_floating(c.type(0)) || c.type(0) == ElementType::int64) return Arguments();
   return Arguments(keyword("dtype", c.dtype(c.type(0))));
@@ -36,7 +36,7 @@ Expression summed(NodeContext& c, const Expression& x, const Over& over) {
   return call("torch.sum", x, over.arguments(), type_of_sum(c));
 }
 
-// The mean of integers is cut to one; so is a norm.
+// The mean of integers is truncated to an integer, and so is a norm.
 Expression of_doubles(NodeContext& c, const Expression& x) {
   return is_floating(c.type(0)) ? x : method(x, "to", c.dtype(c.type(0)));
 }
@@ -51,7 +51,7 @@ Expression averaged(NodeContext& c, const Expression& x, const Over& over) {
 
 Expression extreme(NodeContext& c, const std::string& function, const Expression& x,
                    const Over& over) {
-  // Of nothing, too: amax and amin refuse that.
+  // Works for empty tensors too, which amax and amin refuse.
   if (c.type(0) == ElementType::boolean)
     return call(function == "amax" ? "torch.any" : "torch.all", x, over.arguments());
   if (!is_floating(c.type(0))) return call("torch." + function, x, over.arguments());
@@ -79,7 +79,7 @@ Expression norm_1(NodeContext& c, const Expression& x, const Over& over) {
   return norm(c, 1, x, over);
 }
 
-// Its gradient at 0 is 0, where that of a root of a sum is infinite.
+// Its gradient at 0 is 0, while that of the root of a sum would be infinite.
 Expression norm_2(NodeContext& c, const Expression& x, const Over& over) {
   return norm(c, 2, x, over);
 }
@@ -104,7 +104,7 @@ Expression logarithm(NodeContext& c, const Expression& x) {
   return of_doubles(c, call("torch.log", as_floating(c, x)));
 }
 
-// Axes as an attribute or an input; what they are now, or a List[int] of the source.
+// Axes as an attribute or an input: known numbers, or a List[int] of the source.
 struct Axes {
   std::optional<std::vector<std::int64_t>> known;
   std::string text;

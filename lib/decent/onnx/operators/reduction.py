@@ -6,19 +6,19 @@ import torch
 from torch import Tensor
 
 
-# ReduceSum and its like (opset 13 and 18) with computed axes: none stands for all.
+# ReduceSum and similar operators (opset 13 and 18) with computed axes: no axes mean all.
 def _axes(self, axes: List[int], rank: int) -> List[int]:
     return axes if len(axes) > 0 else [i for i in range(rank)]
 
 
-# ReduceMax (opset 1). PyTorch has no largest element of nothing, ONNX has.
+# ReduceMax (opset 1). ONNX defines the largest element of an empty tensor, PyTorch does not.
 def _amax(self, x: Tensor, axes: List[int], keepdim: bool) -> Tensor:
     if x.numel() == 0:
         return torch.sum(x, axes, keepdim=keepdim) - float("inf")
     return torch.amax(x, axes, keepdim)
 
 
-# ReduceMin (opset 1). PyTorch has no smallest element of nothing, ONNX has.
+# ReduceMin (opset 1). ONNX defines the smallest element of an empty tensor, PyTorch does not.
 def _amin(self, x: Tensor, axes: List[int], keepdim: bool) -> Tensor:
     if x.numel() == 0:
         return torch.sum(x, axes, keepdim=keepdim) + float("inf")

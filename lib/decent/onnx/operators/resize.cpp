@@ -1,4 +1,4 @@
-// Resize and Upsample: PyTorch's own functions where they mean the same, else by positions and
+// Resize and Upsample: PyTorch's own functions if they mean the same, else by positions and
 // weights.
 
 #include <algorithm>
@@ -27,13 +27,13 @@ struct Resize {
   std::size_t sizes_input = 3;
 
   std::optional<std::int64_t> rank;
-  std::vector<std::int64_t> axes;  // of the input, >= 0; those that scales and sizes are about
-  // Either of these, by axis in `axes`.
+  std::vector<std::int64_t> axes;  // of the input, >= 0, to which scales and sizes apply
+  // One of these two, by axis in `axes`.
   std::optional<std::vector<double>> scales;
   std::optional<std::vector<Integer>> sizes;
 };
 
-// Whether an optional input is there; old files give an empty tensor in its place.
+// Whether an optional input is given; old files have an empty tensor in its place.
 bool is_given(NodeContext& c, std::size_t input) {
   if (!c.has(input)) return false;
   const auto& dims = c.input(input).dims;
@@ -117,7 +117,7 @@ Expression float_list(NodeContext& c, std::size_t input) {
 
 Expression size_of_axis(const Expression& x, std::int64_t axis) { return method(x, "size", axis); }
 
-// PyTorch's functions, which leave the batch and the channels as they are.
+// PyTorch's functions, which do not change the batch and the channels.
 
 bool is_grid_multiple(const Resize& node) {
   return node.scales && std::all_of(node.scales->begin(), node.scales->end(),
@@ -128,7 +128,7 @@ bool is_half_pixel(const Resize& node) {
   return node.transform == "half_pixel" || node.transform == "pytorch_half_pixel";
 }
 
-/// "torch.upsample_bilinear2d"; empty where none means the same.
+/// "torch.upsample_bilinear2d"; empty if no function means the same.
 std::string torch_function(const Resize& node) {
   const std::int64_t spatial = *node.rank - 2;
   if (spatial < 1 || spatial > 3 || node.antialias || node.policy != "stretch") return "";
@@ -136,7 +136,7 @@ std::string torch_function(const Resize& node) {
   if (node.mode == "nearest") {
     if (node.transform == "asymmetric" && node.rounding == "floor")
       return "torch.upsample_nearest" + dimensions;
-    // Ties differ; multiples have none.
+    // The two round ties differently; multiples have no ties.
     if (node.transform == "half_pixel" &&
         (node.rounding == "round_prefer_ceil" ||
          (node.rounding == "round_prefer_floor" && is_grid_multiple(node)))) {
@@ -156,18 +156,18 @@ std::string torch_function(const Resize& node) {
 // A call of one of PyTorch's functions and what must hold for it to mean the same.
 struct TorchCall {
   Expression resized;
-  std::vector<Expression> conditions;  // that are only known when the model runs
+  std::vector<Expression> conditions;  // conditions that are only known when the model runs
 };
 
-// pytorch_half_pixel takes the first element where there is one; PyTorch itself takes the middle.
-// They agree where nothing is made smaller.
+// If the result has one element, pytorch_half_pixel takes the first of the input, but PyTorch
+// itself takes the middle. They agree if nothing gets smaller.
 void need_more_than_one(const Resize& node, std::vector<Expression>& conditions,
                         const Expression& size) {
   if (node.transform == "pytorch_half_pixel" && node.mode != "nearest")
     conditions.push_back(binary(size, ">", 1));
 }
 
-// Whether batch and channels keep their sizes, by scales.
+// Whether the scales keep the sizes of batch and channels.
 bool scales_only_space(const Resize& node) {
   for (std::size_t i = 0; i < node.axes.size(); ++i)
     if (node.axes[i] < 2 && (*node.scales)[i] != 1) return false;
@@ -206,7 +206,7 @@ Expression sizes_of(const Resize& node, const Expression& x, std::vector<Express
   return list(sizes);
 }
 
-// What PyTorch's functions take between the sizes and the factors.
+// The argument of PyTorch's functions between the sizes and the factors.
 Arguments corners_of(const Resize& node) {
   if (node.mode == "nearest") return Arguments();
   return Arguments(node.transform == "align_corners");
@@ -263,7 +263,7 @@ Expression general_call(NodeContext& c, const Resize& node) {
               node.outside);
 }
 
-// PyTorch's function where it means the same.
+// PyTorch's function if it means the same.
 Expression resized(NodeContext& c, const Resize& node) {
   const auto torch = torch_call(c, node);
   if (!torch) return general_call(c, node);
@@ -296,7 +296,7 @@ void resize(NodeContext& c) {
 
 constexpr std::size_t kNoInput = 9;
 
-// Upsample, and Resize before it had more than scales.
+// Upsample, and Resize in the versions that only have scales.
 void resize_by_scales(NodeContext& c) {
   Resize node;
   node.mode = one_of(c, "mode", "nearest", {"nearest", "linear"});

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-# Resize (opset 11), coordinate_transformation_mode: where the elements of the outcome lie in x.
+# Resize (opset 11), coordinate_transformation_mode: the positions in x of the result's elements.
 def _resize_positions(self, x: Tensor, length: int, size: int, scale: float, transform: str, start: float,
                       end: float) -> Tensor:
     i = torch.arange(size, dtype=torch.float64, device=x.device)
@@ -52,7 +52,7 @@ def _resize_kernel(self, distance: Tensor, cubic: bool, a: float) -> Tensor:
     return torch.where(d <= 1.0, near, torch.where(d < 2.0, far, torch.zeros_like(d)))
 
 
-# Resize (opset 11) in modes linear and cubic: [size, length]; beyond the ends lie copies of the last elements.
+# Resize (opset 11) in modes linear and cubic: [size, length]; beyond the ends there are copies of the last elements.
 def _resize_weights(self, positions: Tensor, length: int, stretch: float, cubic: bool, a: float,
                     exclude: bool) -> Tensor:
     reach = int((2.0 if cubic else 1.0) * stretch + 0.999999)
@@ -68,7 +68,7 @@ def _resize_weights(self, positions: Tensor, length: int, stretch: float, cubic:
     return matrix.scatter_add(1, torch.clamp(near, 0, length - 1).to(torch.int64), weights)
 
 
-# Resize (opset 11) by scales: the sizes of the outcome.
+# Resize (opset 11) by scales: the sizes of the result.
 def _resize_sizes(self, x: Tensor, axes: List[int], scales: List[float], region: List[float]) -> List[int]:
     # a little more than the product, so that 10 * float32(0.7) is 7
     sizes: List[int] = []

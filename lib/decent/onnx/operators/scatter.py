@@ -15,7 +15,7 @@ def _scatter_nd(self, x: Tensor, indices: Tensor, updates: Tensor, add: bool) ->
     return torch.index_put(x, self._nd_index(x, indices, 0), updates, add)
 
 
-# ScatterND (opset 16 and 18), reductions mul, max and min: by rows of x, numbered through.
+# ScatterND (opset 16 and 18), reductions mul, max and min: by rows of x, numbered consecutively.
 def _scatter_nd_reduce(self, x: Tensor, indices: Tensor, updates: Tensor, reduce: str) -> Tensor:
     depth = indices.size(-1)
     rows = torch.zeros_like(indices.select(-1, 0))

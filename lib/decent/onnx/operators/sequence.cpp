@@ -1,4 +1,4 @@
-// Sequences: lists of tensors. Lists that others read are never changed.
+// Sequences: lists of tensors. A list that another node reads is never changed.
 
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"

@@ -15,12 +15,12 @@ std::int64_t clamped(std::int64_t place, std::int64_t rank) {
 }
 
 void shape(NodeContext& c) {
-  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kNoEnd = std::numeric_limits<std::int64_t>::max();
   const std::int64_t start = c.int_or("start", 0);
-  const std::int64_t end = c.int_or("end", kLast);
+  const std::int64_t end = c.int_or("end", kNoEnd);
   const auto rank = c.rank(0);
   if (!rank) {
-    const std::string stop = end == kLast ? "" : std::to_string(end);
+    const std::string stop = end == kNoEnd ? "" : std::to_string(end);
     const std::string range = std::to_string(start) + ":" + stop;
     const Expression all = method(c.tensor(0), "size");
     return c.set(0,
@@ -44,7 +44,7 @@ void size(NodeContext& c) {
   c.set_integers(0, {Integer::of(count_of(*dims))}, 0);
 }
 
-// Integers of a shape stay integers where they only change between rank 0 and 1.
+// Integers of a shape stay integers if they only change between rank 0 and 1.
 bool set_integers_of_rank(NodeContext& c, std::int64_t rank) {
   const auto integers = c.integers(0);
   if (!integers || rank > 1 || (rank == 0 && integers->size() != 1)) return false;
@@ -64,7 +64,7 @@ void set_reshaped_dims(NodeContext& c, const std::vector<Integer>& shape) {
     dims.push_back(*each.known);
     if (*each.known != -1 && __builtin_mul_overflow(others, *each.known, &others)) return;
   }
-  // What does not fit is for PyTorch to refuse, when the model runs.
+  // PyTorch refuses shapes that do not fit when the model runs.
   const auto free = std::count(dims.begin(), dims.end(), std::int64_t{-1});
   if (free > 1 || others == 0 || count % others != 0 || (free == 0 && others != count)) return;
   std::replace(dims.begin(), dims.end(), std::int64_t{-1}, count / others);
@@ -108,7 +108,7 @@ void flatten(NodeContext& c) {
   c.set(0, flat, c.type(0), 2);
 }
 
-// Axes as an attribute, or as an input that is known now.
+// Axes from an attribute, or from an input that is known now.
 std::optional<std::vector<std::int64_t>> known_axes(NodeContext& c) {
   if (const auto given = c.ints("axes")) return given;
   return c.has(1) ? c.known_integers(1) : std::nullopt;
@@ -130,8 +130,8 @@ void squeeze(NodeContext& c) {
         rank ? std::optional(*rank - static_cast<std::int64_t>(places.size())) : std::nullopt);
 }
 
-// Places of new dimensions in the order in which one after the other is put in; empty where that
-// cannot be told now.
+// The places of new dimensions, in the order in which they are inserted one after the other; empty
+// if that is not known now.
 std::vector<std::int64_t> insertion_order(std::vector<std::int64_t> axes,
                                           std::optional<std::int64_t> rank) {
   std::sort(axes.begin(), axes.end());
@@ -173,7 +173,7 @@ void unsqueeze(NodeContext& c) {
   c.set_dims(0, std::move(*dims));
 }
 
-// The two axes that a permutation swaps, where it does only that.
+// The two axes that a permutation swaps, if it does nothing else.
 std::optional<std::pair<std::size_t, std::size_t>> swapped_axes(
     const std::vector<std::int64_t>& permutation) {
   std::vector<std::size_t> moved;
@@ -219,7 +219,7 @@ void transpose(NodeContext& c) {
   c.set_dims(0, std::move(dims));
 }
 
-// What torch's expand takes for ONNX's shape, in which 1 keeps a dimension; std::nullopt where it
+// The argument of torch's expand for ONNX's shape, in which 1 keeps a dimension; std::nullopt if it
 // depends on sizes that are only known when the model runs.
 std::optional<std::vector<Integer>> expand_sizes(NodeContext& c, std::vector<Integer> shape) {
   if (!c.rank(0)) return std::nullopt;
@@ -231,7 +231,7 @@ std::optional<std::vector<Integer>> expand_sizes(NodeContext& c, std::vector<Int
     if (shape[i].known == 1 || shape[i].text() == own.text()) {
       shape[i] = Integer::of(-1);
     } else if (!shape[i].known && own.known != 1) {
-      return std::nullopt;  // may be 1 then
+      return std::nullopt;  // it may be 1 when the model runs
     }
   }
   return shape;

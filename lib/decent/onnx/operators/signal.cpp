@@ -28,7 +28,7 @@ void stft(NodeContext& c) {
         c.type(0), 4);
 }
 
-// `more`: arguments of the function after its own switch of periodic windows.
+// `more` has the arguments of the function after its own switch for periodic windows.
 void window(NodeContext& c, const char* function, const Arguments& more) {
   const ElementType type = c.type_attribute("output_datatype", ElementType::float32);
   const ElementType computed = is_floating(type) ? type : ElementType::float32;

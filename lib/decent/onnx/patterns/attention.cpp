@@ -1,7 +1,7 @@
-// softmax(q k^T * scale + mask) v as PyTorch's scaled_dot_product_attention: the softmax of all
-// pairs of positions is neither kept nor made where the device has a kernel for it. Only where both
-// are the same for every input: without a mask, with a causal one, or where the file gives zeros
-// for rows that are masked as a whole, as PyTorch does.
+// softmax(q k^T * scale + mask) v as PyTorch's scaled_dot_product_attention, which neither computes
+// nor keeps the softmax of all pairs of positions if the device has a kernel for it. This applies
+// only if both give the same for every input: without a mask, with a causal mask, or if the file
+// gives zeros for fully masked rows, as PyTorch does.
 
 #include <algorithm>
 #include <cmath>
@@ -23,10 +23,10 @@ Integers permutation(const Node& transpose) {
   return list == nullptr ? Integers{} : *list;
 }
 
-/// Keys, of which the file multiplies by the transpose.
+/// Keys. The file multiplies by their transpose.
 struct Keys {
   std::string source;
-  Integers perm;  // that makes keys of the source; empty: the source is the keys
+  Integers perm;  // turns the source into the keys; empty: the source is the keys
 };
 
 // A Slice [begin:end] of the shape of a tensor, along its only axis.
@@ -47,7 +47,7 @@ bool is_part_of_shape(const PatternGraph& graph, const std::string& name, const 
   return begins && ends;
 }
 
-// dynamo's exporter transposes as Reshape [-1, S, E], Transpose, Reshape [.., E, S].
+// Dynamo's exporter writes a transpose as Reshape [-1, S, E], Transpose, Reshape [.., E, S].
 std::optional<Keys> match_flat_transpose(const PatternGraph& graph, const Node& last) {
   const Node* transpose = graph.producer(last.inputs[0], "Transpose");
   const Node* first =
@@ -84,7 +84,7 @@ std::optional<Keys> match_keys(const PatternGraph& graph, const std::string& tra
   return Keys{node->inputs[0], perm};
 }
 
-/// Queries and keys with what they are multiplied by.
+/// Queries and keys with their factor.
 struct Scores {
   std::string queries;
   Keys keys;
@@ -118,7 +118,7 @@ bool is_root_of_usual_scale(const PatternGraph& graph, const std::string& name,
          graph.is_scalar(features->inputs[1], -1);
 }
 
-// The name of what a Mul multiplies, and by what.
+// The name of the value that a Mul multiplies, and its factor.
 std::optional<std::pair<std::string, std::string>> match_scaled(const PatternGraph& graph,
                                                                 const std::string& name) {
   const Node* node = graph.producer(name, "Mul");
@@ -146,7 +146,7 @@ std::optional<Scores> match_scores(const PatternGraph& graph, const Node& produc
   return keys ? std::optional(Scores{queries, *keys, scale}) : std::nullopt;
 }
 
-// What is added to the scores, and the scores.
+// The scores, and the mask that is added to them.
 struct Masked {
   const Node* scores = nullptr;
   std::string mask;
@@ -239,7 +239,8 @@ bool is_last_axis(const PatternGraph& graph, const Node& softmax) {
   return axis == -1 || axis == kRank - 1;
 }
 
-// The Softmax, of either kind, that makes a value; whether it gives zeros for masked rows.
+// The Softmax of either kind that makes a value; `is_safe` says whether it gives zeros for masked
+// rows.
 const Node* find_softmax(const PatternGraph& graph, const std::string& name, bool& is_safe) {
   const Node* node = graph.producer(name);
   if (node == nullptr || node->inputs.size() != 1) return nullptr;

@@ -1,6 +1,6 @@
-// Dropout in place and stochastic depth, which PyTorch's exporters write as
-// x * Div(Cast(RandomUniformLike(..) < keep), keep). As random numbers they would be drawn when the
-// model is evaluated, too; as a Dropout the trainer switches them.
+// Dropout in place and stochastic depth, which PyTorch's exporters write as x *
+// Div(Cast(RandomUniformLike(..) < keep), keep). As plain random numbers they would be drawn in
+// evaluation, too; as a Dropout the trainer switches them.
 
 #include <cmath>
 
@@ -48,7 +48,7 @@ std::optional<Mask> match_mask(const PatternGraph& graph, const std::string& nam
   return mask;
 }
 
-// The integers that are the shape of the mask, where its tensor was made from them.
+// The integers of the mask's shape, if its tensor was made from them.
 std::string shape_of(const PatternGraph& graph, std::string name) {
   while (const Node* cast = producer_of_cast(graph, name)) name = cast->inputs[0];
   if (const Node* expand = graph.producer(name, "Expand")) {
@@ -65,7 +65,7 @@ bool is_whole_shape_of(const PatternGraph& graph, const std::string& shape, cons
          node->find("end") == nullptr;
 }
 
-// 0.2 for 1 - float(0.8): what the model's author wrote.
+// The ratio that the model's author wrote: 0.2 for 1 - float(0.8).
 double ratio_of(double keep) { return std::round((1 - keep) * 1e6) / 1e6; }
 
 Node constant(const Node& root, const std::string& suffix, Attribute::Value value,
@@ -93,7 +93,8 @@ std::optional<Match> match_dropout(const PatternGraph& graph, const Node& root) 
       nodes.push_back(node_like(root, "Dropout", 13, {x, ratio}));
       return match;
     }
-    // One number for several elements, such as a whole sample: ones with dropout, times x.
+    // One number covers several elements, such as a whole sample: then x is multiplied by ones with
+    // dropout.
     if (shape.empty()) {
       nodes.push_back(node_before(root, "Shape", 13, {mask->shaped_like}, "shape"));
       shape = nodes.back().outputs.front();

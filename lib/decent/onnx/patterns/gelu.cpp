@@ -1,5 +1,5 @@
-// GELU, which exporters write out before opset 20. Its own gradient is one kernel, exact where the
-// parts' would be rounded five times.
+// GELU, which exporters write out in parts before opset 20. Its own gradient is one kernel and
+// exact, while the gradient of the parts would be rounded five times.
 
 #include <algorithm>
 
@@ -46,7 +46,7 @@ void take(std::vector<const Node*>& inner, const Node* node, const Product& prod
   inner.insert(inner.end(), product.inner.begin(), product.inner.end());
 }
 
-// The exponent of x in a product of x, Pow(x, n); 0 where there is something else.
+// The exponent of x in a product of x and Pow(x, n); 0 if there is any other factor.
 double power_of(const PatternGraph& graph, const Product& product, const std::string& x,
                 std::vector<const Node*>& inner) {
   double exponent = 0;

@@ -1,6 +1,6 @@
-// GroupNorm before opset 21: an InstanceNormalization of the groups by ones and zeros, between two
-// Reshapes, and a Mul and an Add by weights of the channels. PyTorch's group_norm has the gradient
-// in one pass.
+// GroupNorm before opset 21: an InstanceNormalization of the groups with ones and zeros, between
+// two Reshapes, then a Mul and an Add with weights of the channels. PyTorch's group_norm computes
+// the gradient in one pass.
 
 #include <algorithm>
 
@@ -54,7 +54,7 @@ std::optional<Groups> match_groups(const PatternGraph& graph, const std::string&
   return groups;
 }
 
-/// A weight of the channels, to be broadcast over what follows them.
+/// A weight of the channels, which is broadcast over the dimensions after them.
 struct ChannelWeight {
   std::string name;
   bool is_vector = false;
@@ -74,12 +74,13 @@ std::optional<ChannelWeight> match_unsqueezed(const PatternGraph& graph, const N
   return ChannelWeight{tensor->name, true, {&node}};
 }
 
-// `following`: how many dimensions follow the channels.
+// `following` is the number of dimensions after the channels.
 std::optional<ChannelWeight> match_weight(const PatternGraph& graph, const std::string& name,
                                           std::int64_t following) {
   const Node* node = graph.producer(name);
   if (node != nullptr && (is(*node, "CastLike", 2) || is(*node, "Cast", 1))) {
-    // To the type of the data, which a weight has already where it was not converted for storage.
+    // A cast to the type of the data, which a weight already has unless it was converted for
+    // storage.
     const Tensor* source = graph.initializer(node->inputs[0]);
     const Node* before = graph.producer(node->inputs[0], "Unsqueeze");
     if (before != nullptr) source = graph.initializer(before->inputs.front());
@@ -99,7 +100,7 @@ std::optional<ChannelWeight> match_weight(const PatternGraph& graph, const std::
   return ChannelWeight{name, tensor->dims.size() == 1, {}};
 }
 
-// The weight as a vector, which takes a node where the file has it in another shape.
+// The weight as a vector, which needs a node if the file has it in another shape.
 std::string vector_of(const Node& root, const ChannelWeight& weight, const std::string& suffix,
                       std::vector<Node>& nodes) {
   if (weight.is_vector) return weight.name;

@@ -1,5 +1,5 @@
-// x W^T + b as torch.linear: one matrix product that adds the bias, where MatMul and Add would pass
-// over the outcome once more in each direction.
+// x W^T + b as torch.linear: one matrix product that adds the bias, while MatMul and Add would need
+// another pass over the result in each direction.
 
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/patterns/pattern_matchers.h"
@@ -10,12 +10,12 @@ namespace {
 
 using Integers = std::vector<std::int64_t>;
 
-/// A matrix of the file, [features out, features in]; or, where the file has it transposed already,
-/// [features in, features out].
+/// A matrix of the file, [features out, features in], or [features in, features out] if the file
+/// already has it transposed.
 struct Weight {
   const Tensor* tensor = nullptr;
   bool is_transposed = false;
-  const Node* transpose = nullptr;  // that makes [in, out] of [out, in]
+  const Node* transpose = nullptr;  // from [out, in] to [in, out]
 };
 
 const Tensor* matrix(const PatternGraph& graph, const std::string& name) {
@@ -53,7 +53,7 @@ std::optional<Match> match_linear(const PatternGraph& graph, const Node& root) {
     Match match{{product},
                 {node_like(root, "Linear", 0, {product->inputs[0], weight.tensor->name, bias})}};
     match.replacement.back().domain = kPatternDomain;
-    // Names of weights come from the node that multiplies.
+    // The names of weights come from the node that multiplies.
     match.replacement.back().name = product->name;
     set_attribute(match.replacement.back(), "transposed", std::int64_t{weight.is_transposed});
     if (weight.transpose != nullptr && graph.readers(product->inputs[1]) == 1)

@@ -1,5 +1,5 @@
-// Layer norm and RMS norm, which exporters write out before opset 17 and 23. PyTorch's kernels have
-// the gradient in one pass, with the statistics of the forward one.
+// Layer norm and RMS norm, which exporters write out in parts before opset 17 and 23. PyTorch's
+// kernels compute the gradient in one pass, with the statistics of the forward pass.
 
 #include <algorithm>
 
@@ -15,7 +15,8 @@ struct Normalized {
   std::vector<const Node*> inner;
 };
 
-// How many axes a ReduceMean takes the mean of, if they are the last ones and stay as ones.
+// Over how many axes a ReduceMean takes the mean, if they are the last ones and are kept with size
+// 1.
 std::optional<std::int64_t> mean_of_last_axes(const PatternGraph& graph, const Node& mean) {
   auto axes = graph.axes(mean);
   if (!axes || axes->empty() || int_attribute(mean, "keepdims", 1) != 1) return std::nullopt;
@@ -32,7 +33,7 @@ std::optional<std::int64_t> mean_of_last_axes(const PatternGraph& graph, const N
   return count;
 }
 
-// Takes sqrt(mean(square(of)) + epsilon), in `name`, apart.
+// Matches sqrt(mean(square(of)) + epsilon) in `name`.
 std::optional<Normalized> match_deviation(const PatternGraph& graph, const std::string& name,
                                           const std::string& of) {
   const Node* root = graph.producer(name, "Sqrt");
@@ -53,7 +54,7 @@ std::optional<Normalized> match_deviation(const PatternGraph& graph, const std::
   return std::nullopt;
 }
 
-// `name` is `of` divided by its deviation: a Div, or a Mul with a Reciprocal.
+// Matches `name` as `of` divided by its deviation: a Div, or a Mul with a Reciprocal.
 std::optional<Normalized> match_division(const PatternGraph& graph, const std::string& name) {
   const Node* node = graph.producer(name);
   if (node == nullptr) return std::nullopt;
@@ -73,7 +74,7 @@ std::optional<Normalized> match_division(const PatternGraph& graph, const std::s
   return found;
 }
 
-// What is divided is x less its mean.
+// Matches a division in which the dividend is x minus its mean.
 std::optional<Normalized> match_standardized(const PatternGraph& graph, const std::string& name) {
   std::optional<Normalized> found = match_division(graph, name);
   if (!found) return std::nullopt;
@@ -87,7 +88,7 @@ std::optional<Normalized> match_standardized(const PatternGraph& graph, const st
   return found;
 }
 
-// A weight has one element for each that is normalized over.
+// A weight must have one element for each normalized element.
 bool has_rank(const PatternGraph& graph, const std::string& name, std::int64_t rank) {
   return graph.rank(name) == rank;
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kDeepestPattern = 64;
 
-// The outcome has the broadcast rank of the inputs.
+// The result has the broadcast rank of the inputs.
 bool is_elementwise(std::string_view op) {
   static constexpr std::array<std::string_view, 22> kNames = {
       "Pow",       "Sqrt",        "Add",       "Sub",     "Mul",      "Div",   "Relu", "Sigmoid",
@@ -21,7 +21,7 @@ bool is_elementwise(std::string_view op) {
   return std::find(kNames.begin(), kNames.end(), op) != kNames.end();
 }
 
-// The outcome has the rank of input 0.
+// The result has the rank of input 0.
 bool keeps_rank(std::string_view op) {
   static constexpr std::array<std::string_view, 12> kNames = {"BatchNormalization",
                                                               "LayerNormalization",

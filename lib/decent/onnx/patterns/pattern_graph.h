@@ -1,5 +1,5 @@
 #pragma once
-// A graph while patterns are looked for in it.
+// A graph in which patterns are searched.
 
 #include <cstdint>
 #include <map>
@@ -21,23 +21,23 @@ class PatternGraph {
 
   /// The node that makes a value, or nullptr.
   const Node* producer(const std::string& name) const;
-  /// The same where it is a standard operator of that name.
+  /// The same if it is a standard operator of that name.
   const Node* producer(const std::string& name, std::string_view op_type) const;
-  /// How often a value is read, in nested graphs and as an output of the graph too.
+  /// How often a value is read, including nested graphs and the graph's outputs.
   std::size_t readers(const std::string& name) const;
   const Tensor* initializer(const std::string& name) const;
 
   const SmallConstant* constant(const std::string& name) const { return constants_.find(name); }
-  /// A constant of one element that does not add dimensions where it is broadcast.
+  /// A constant of one element that adds no dimensions when it is broadcast.
   std::optional<double> scalar(const std::string& name) const;
-  /// Whether it is such a constant and `value`, as exactly as its type holds it.
+  /// Whether the name is such a constant with `value`, to the precision of its type.
   bool is_scalar(const std::string& name, double value) const;
   /// Whether all elements of a constant are `value`.
   bool is_filled(const std::string& name, double value) const;
   std::optional<std::vector<std::int64_t>> integers(const std::string& name) const;
-  /// Axes of a reduction, an attribute or input 1.
+  /// The axes of a reduction, from an attribute or input 1.
   std::optional<std::vector<std::int64_t>> axes(const Node& node) const;
-  /// The number of dimensions, where the file or the nodes before tell.
+  /// The number of dimensions, if the file or the earlier nodes tell it.
   std::optional<std::int64_t> rank(const std::string& name) const;
 
   std::int64_t opset(const Node& node) const { return node.opset != 0 ? node.opset : opset_; }
@@ -63,7 +63,7 @@ float float_attribute(const Node& node, std::string_view name, float otherwise);
 /// The input of a node with two that is not `name`, or nullptr.
 const std::string* other_input(const Node& node, const std::string& name);
 
-/// The input beside one that is the scalar `value`, or nullptr.
+/// The other input of a node with the scalar `value` as one input, or nullptr.
 const std::string* input_beside(const PatternGraph& graph, const Node& node, double value);
 
 /// A product written as nested multiplications (by constants also divisions).
@@ -73,7 +73,7 @@ struct Product {
   std::vector<const Node*> inner;    // the nodes below the root
 };
 
-/// Takes apart nested Mul and Div nodes whose outcomes nothing else reads.
+/// Takes apart nested Mul and Div nodes whose results nothing else reads.
 Product product_of(const PatternGraph& graph, const Node& root);
 
 /// Whether two numbers are the same float.

@@ -12,7 +12,7 @@
 namespace decent::onnx {
 
 struct Match {
-  /// Nodes besides the root that the replacement makes superfluous. Nothing else may read them,
+  /// Nodes besides the root that the replacement makes superfluous. No other node may read them,
   /// which recognise_patterns() checks.
   std::vector<const Node*> inner;
   /// In order; the last has the root's outputs.
@@ -34,7 +34,7 @@ std::optional<Match> match_dropout(const PatternGraph& graph, const Node& root);
 std::optional<Match> match_silu(const PatternGraph& graph, const Node& root);
 std::optional<Match> match_hardswish(const PatternGraph& graph, const Node& root);
 
-/// Whether a node is a standard operator of that name with so many inputs.
+/// Whether a node is a standard operator of that name with this many inputs.
 bool is(const Node& node, std::string_view op_type, std::size_t inputs);
 
 /// A node in place of `root`, under its name, with its outputs.

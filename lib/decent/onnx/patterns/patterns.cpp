@@ -48,7 +48,7 @@ struct Pattern {
   Matcher match;
 };
 
-// Those that are parts of others come first.
+// Patterns that are parts of others come first.
 constexpr std::array kPatterns = {
     Pattern{"GELU", match_gelu},
     Pattern{"GELU (tanh)", match_tanh_gelu},
@@ -63,7 +63,7 @@ constexpr std::array kPatterns = {
     Pattern{"attention", match_attention},
 };
 
-/// One pattern, wherever it is in one graph.
+/// All places of one pattern in one graph.
 class Rewriting {
  public:
   Rewriting(Graph& graph, std::int64_t opset, std::vector<RandomMask>* masks)
@@ -71,7 +71,7 @@ class Rewriting {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) index_[&graph.nodes[i]] = i;
   }
 
-  /// How many places there are.
+  /// Replaces the pattern and returns the number of places.
   std::size_t run(Matcher matcher) {
     std::size_t found = 0;
     for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
@@ -87,7 +87,8 @@ class Rewriting {
   }
 
  private:
-  // Whether only nodes of the match read what it takes away, and no other match has part in it.
+  // Whether only nodes of the match read the values that it removes, and no other match uses its
+  // nodes.
   bool is_closed(const Match& match, const Node& root) const {
     std::set<const Node*> nodes(match.inner.begin(), match.inner.end());
     nodes.insert(&root);
@@ -127,7 +128,7 @@ class Rewriting {
     drop_unread(read_before);
   }
 
-  // What only computed shapes and constants for nodes that are gone.
+  // Drops nodes that only computed shapes and constants for nodes that are gone.
   void drop_unread(const std::set<std::string>& read_before) {
     std::map<std::string, std::size_t> readers;
     count(graph_, readers);

@@ -1,6 +1,6 @@
 // The biases of recurrent layers in files of tf2onnx. Layers of Keras have one bias for each gate,
-// while LSTM, GRU and RNN of ONNX add two: tf2onnx writes zeros for the second. Trained as a weight
-// it would double the step of their sum.
+// while LSTM, GRU and RNN of ONNX add two: tf2onnx writes zeros for the second. If it were trained
+// as a weight, it would double the step of their sum.
 
 #include <algorithm>
 #include <vector>
@@ -11,11 +11,11 @@
 namespace decent::onnx {
 namespace {
 
-constexpr std::size_t kBias = 3;  // the input
+constexpr std::size_t kBiasInput = 3;
 
 // A GRU with linear_before_reset has two biases in Keras, too.
 bool has_one_bias(const Node& node) {
-  if (!node.domain.empty() || node.inputs.size() <= kBias) return false;
+  if (!node.domain.empty() || node.inputs.size() <= kBiasInput) return false;
   if (node.op_type == "LSTM" || node.op_type == "RNN") return true;
   if (node.op_type != "GRU") return false;
   const Attribute* before = node.find("linear_before_reset");
@@ -40,7 +40,7 @@ const Tensor* initializer(const Graph& graph, const std::string& name) {
   return found == graph.initializers.end() ? nullptr : &*found;
 }
 
-// `number`: of the layer, since several may share a bias.
+// `number` is the number of the layer, because several may share a bias.
 Node holder(const Node& layer, const std::string& bias, std::size_t number) {
   Node node;
   node.name = layer.name;
@@ -58,10 +58,10 @@ std::size_t hold_second_biases(Graph& graph) {
   std::vector<Node> nodes;
   std::size_t found = 0;
   for (Node& node : graph.nodes) {
-    const Tensor* bias = has_one_bias(node) ? initializer(graph, node.inputs[kBias]) : nullptr;
+    const Tensor* bias = has_one_bias(node) ? initializer(graph, node.inputs[kBiasInput]) : nullptr;
     if (bias != nullptr && ends_in_zeros(*bias)) {
       nodes.push_back(holder(node, bias->name, found));
-      *(node.inputs.begin() + kBias) = nodes.back().outputs.front();
+      *(node.inputs.begin() + kBiasInput) = nodes.back().outputs.front();
       ++found;
     }
     nodes.push_back(std::move(node));

@@ -1,6 +1,6 @@
-// Softmax -> IsNaN -> Where: how exporters write the softmax of scaled_dot_product_attention, which
-// gives zeros for rows that are masked as a whole. Taken by its parts, the gradient of such a row
-// is NaN, since it goes through the softmax that gave NaN; PyTorch's is zero.
+// Softmax -> IsNaN -> Where: exporters write the softmax of scaled_dot_product_attention in this
+// way, which gives zeros for fully masked rows. In parts, the gradient of such a row is NaN,
+// because it goes through the softmax that gave NaN; PyTorch's gradient is zero.
 
 #include "decent/onnx/patterns/pattern_matchers.h"
 #include "decent/onnx/patterns/patterns.h"
@@ -13,7 +13,7 @@ std::optional<Match> match_safe_softmax(const PatternGraph& graph, const Node& r
   const Node* softmax = graph.producer(root.inputs[2], "Softmax");
   if (is_nan == nullptr || softmax == nullptr || is_nan->inputs.front() != root.inputs[2])
     return std::nullopt;
-  // Before opset 13 the axes from `axis` on are one, and the axis left out is the second.
+  // Before opset 13 the axes from `axis` on count as one, and the default axis is the second.
   const bool is_old = graph.opset(*softmax) < 13;
   const std::int64_t axis = int_attribute(*softmax, "axis", is_old ? 1 : -1);
   if (is_old && axis != -1 && graph.rank(softmax->inputs.front()) != axis + 1) return std::nullopt;

@@ -1,6 +1,6 @@
 // x * sigmoid(x) and x * hard_sigmoid(x). PyTorch's own functions keep one tensor for the gradient
-// instead of three, and hardswish has another gradient where its parts meet (x = -3 and 3) than a
-// Clip has.
+// instead of three, and where its parts meet (x = -3 and 3), hardswish has another gradient than a
+// Clip.
 
 #include "decent/onnx/patterns/pattern_matchers.h"
 

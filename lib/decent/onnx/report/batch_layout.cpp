@@ -39,7 +39,7 @@ bool is_batch_name(const std::string& name) {
          std::find(kShort.begin(), kShort.end(), lower) != kShort.end();
 }
 
-// The dimension after the first that the file calls the batch.
+// The dimension, other than the first, that the file names as the batch.
 std::optional<std::size_t> named_batch(const Shape& shape) {
   if (shape.empty() || is_batch_name(shape.front().parameter)) return std::nullopt;
   for (std::size_t i = 1; i < shape.size(); ++i) {
@@ -51,7 +51,7 @@ std::optional<std::size_t> named_batch(const Shape& shape) {
 /// How the shape of a sample fits `shape` without its dimension `batch`.
 struct Fit {
   bool fits = true;
-  bool has_number = false;  // of both, so that it is no accident of free dimensions
+  bool has_number = false;  // a number in both, so that the fit is not due to free dimensions alone
 };
 
 Fit fit(const Shape& shape, std::size_t batch, Sizes sample) {
@@ -67,7 +67,8 @@ Fit fit(const Shape& shape, std::size_t batch, Sizes sample) {
   return result;
 }
 
-// The one dimension after the first without which the samples fit, where the first is a number.
+// The only dimension, other than the first, without which the samples fit, if the first is a
+// number.
 std::optional<std::size_t> fitting_batch(const Shape& shape, Sizes sample) {
   if (!fixed_size(shape.front())) return std::nullopt;
   std::optional<std::size_t> found;
@@ -80,7 +81,7 @@ std::optional<std::size_t> fitting_batch(const Shape& shape, Sizes sample) {
   return found;
 }
 
-/// An order of dimensions as numpy's transpose takes it: (0, 3, 1, 2).
+/// An order of dimensions for numpy's transpose: (0, 3, 1, 2).
 using Order = std::vector<std::size_t>;
 
 std::string order_text(const Order& order) {
@@ -96,7 +97,7 @@ bool fits_in_order(const Shape& shape, Sizes batch, const Order& order) {
   return found.fits && found.has_number;
 }
 
-// Channels that are last in the data and first in the file, or the other way round.
+// The order for channels that are last in the data and first in the file, or the other way round.
 std::optional<Order> fitting_order(const Shape& shape, Sizes batch) {
   if (shape.size() < 3) return std::nullopt;
   Order to_front(shape.size());
@@ -131,7 +132,7 @@ LayoutMismatch of_order(const Shape& shape, const Order& order) {
                     order_text(order) + ")"};
 }
 
-// Where the elements are as many, numpy gives them the file's shape.
+// Advice to reshape with numpy, if the number of elements is the same.
 std::string reshaping(const Shape& shape, Sizes sample) {
   std::string text;
   std::int64_t wanted = 1;
@@ -177,7 +178,7 @@ std::optional<LayoutMismatch> find_mismatch(const Shape& shape, Sizes batch,
 
 std::optional<LayoutMismatch> input_mismatch(const ValueInfo& input, const std::string& field,
                                              Sizes batch, const ExportAdvice& advice) {
-  // Without dimensions a shape says that the tool did not know it.
+  // A shape without dimensions means that the tool did not know it.
   if (input.kind != ValueInfo::Kind::tensor || !input.shape || input.shape->empty() ||
       batch.empty())
     return std::nullopt;

@@ -39,7 +39,7 @@ std::vector<std::string> names_of(const std::vector<ValueInfo>& infos) {
 
 std::vector<std::string> names_of(const NameList& names) { return {names.begin(), names.end()}; }
 
-// What goes into a branch or a loop's body and what comes out.
+// Adds steps for the values that go into a branch or a loop's body, and for those that come out.
 void add_nested_steps(const Graph& graph, std::vector<GradientStep>& steps) {
   for (const Node& node : graph.nodes) {
     for (const Graph* nested : nested_graphs(node)) {
@@ -59,7 +59,7 @@ class Search {
     }
   }
 
-  /// Values from which there is a path to `outputs`; with a gradient, or any.
+  /// The values from which there is a path to `outputs`: one with a gradient, or any.
   std::set<std::string> reaching(const std::vector<std::string>& outputs,
                                  bool with_gradient) const {
     std::set<std::string> reached(outputs.begin(), outputs.end());

@@ -1,5 +1,5 @@
 #pragma once
-// Which weights of a graph a loss can reach.
+// Finds the weights of a graph that a loss can reach.
 
 #include <span>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace decent::onnx {
 
-/// A weight every path from which to the outputs goes through an operator without a gradient.
+/// A weight whose paths to the outputs all go through an operator without a gradient.
 struct CutWeight {
   std::string name;  // in the module
   std::string node;  // the first such operator: "node 'argmax' (ArgMax)"
@@ -22,8 +22,8 @@ struct GradientPaths {
   std::vector<std::string> unconnected;
 };
 
-/// Follows the steps of the translation back from `outputs`, names of the graph's outputs; all of
-/// them where that is empty. Names are in the order of the file.
+/// Follows the steps of the translation back from `outputs`, names of the graph's outputs; from all
+/// outputs if that is empty. Names are in the order of the file.
 GradientPaths find_gradient_paths(const Model& model, const Classification& classification,
                                   const Translation& translation,
                                   std::span<const std::string> outputs);

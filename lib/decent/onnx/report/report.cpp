@@ -24,8 +24,8 @@ std::string and_advice(std::string_view advice) {
   return advice.empty() ? "" : "; " + std::string(advice);
 }
 
-// Names in lines such as "p_conv1_weight: PARAMETER target='conv1.weight'", dynamo's list of what
-// the exported model had.
+// The names in lines such as "p_conv1_weight: PARAMETER target='conv1.weight'", dynamo's list of
+// the exported model's tensors.
 std::vector<std::string> listed(const Model& file, const std::string& kind) {
   const std::string mark = ": " + kind + " target='";
   const auto signature = file.graph.metadata.find(std::string(kTorchSignature));
@@ -240,7 +240,8 @@ class Reporter {
     });
   }
 
-  // Buffers that forward changes in PyTorch. Norms of instances do so without saying it.
+  // Adds buffers that forward changes in PyTorch. Instance norms do so although the file does not
+  // show it.
   void add_lost_state() {
     std::vector<std::string> names = listed(facts_.file, "BUFFER_MUTATION");
     for (std::string& name : listed(facts_.file, "BUFFER")) {
@@ -256,8 +257,8 @@ class Reporter {
                      some_of(names, most(kNamesInBrief)) + "; a .pt2 file keeps them");
   }
 
-  // PyTorch's exporters: what constant folding computed has a number for a name; or, where a batch
-  // norm went into the weight before it, the weight's name without dynamo's mark of parameters.
+  // In files of PyTorch's exporters, the result of constant folding has a number as its name; a
+  // weight into which a batch norm was folded keeps its name but lacks dynamo's mark of parameters.
   bool is_computed(const ReportedTensor& line) const {
     if (advice_.keeps_folded.empty()) return false;
     const bool is_unmarked =
@@ -276,8 +277,8 @@ class Reporter {
                      some_of(names, most(kNamesInBrief)) + and_advice(advice_.keeps_folded));
   }
 
-  // Exporters fold a batch norm into the convolution before it; tf2onnx gives the weight a name of
-  // its own. After other layers TensorFlow leaves a product and a sum, in the scope of the norm.
+  // Exporters fold a batch norm into the convolution before it; tf2onnx gives that weight a special
+  // name. After other layers TensorFlow leaves a product and a sum, in the scope of the norm.
   bool holds_norm(const ReportedTensor& line) const {
     const std::string& name = line.tensor->name;
     if (facts_.file.producer_name == "tf2onnx") {

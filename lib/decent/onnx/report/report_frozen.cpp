@@ -14,7 +14,7 @@ namespace decent::onnx {
 namespace {
 
 constexpr std::size_t kGroupsInBrief = 20;
-constexpr std::size_t kMaxFollowedValues = 1000;  // that are followed from a tensor on
+constexpr std::size_t kMaxFollowedValues = 1000;  // reached from one tensor
 
 constexpr const char* kWhereAll = "--dry-run --verbose and run.log name each";
 
@@ -23,11 +23,11 @@ bool is_matrix(const Tensor& tensor) {
                        [](std::int64_t size) { return size > 1; }) >= 2;
 }
 
-// Tables of positions are read so, and what the exporter made of them.
+// Whether a node reads a table, such as one of positions or what the exporter made of it.
 bool reads_table(const Node& node) { return node.op_type.starts_with("Gather"); }
 
-// The operator whose weight is the tensor, or what is computed of it and of other constants alone:
-// data that a table is added to or multiplied with differ from run to run.
+// The operator that has the tensor as its weight, directly or after computations with other
+// constants only. Data to which a table is added, or that it multiplies, differ from run to run.
 std::optional<std::string> weight_of(const Tensor& tensor, const Uses& uses) {
   std::vector<ValueId> reached = {uses.of(tensor)};
   std::set<ValueId> seen;
@@ -46,7 +46,8 @@ std::optional<std::string> weight_of(const Tensor& tensor, const Uses& uses) {
   return std::nullopt;
 }
 
-// A matrix or larger that goes into a weight, or that is named like a parameter; null for others.
+// A tensor of two or more dimensions that goes into a weight, or that is named like a parameter;
+// nothing for others.
 std::optional<ReportedTensor> as_weight(const ReportedTensor& each, const Uses& uses) {
   if (!is_matrix(*each.tensor)) return std::nullopt;
   ReportedTensor weight = each;
@@ -93,7 +94,7 @@ void add_others(std::vector<ReportedTensor> others, Detail detail,
                   " smaller: " + some_of(names_of(left), kNamesInBrief) + "; " + kWhereAll);
 }
 
-/// Tensors that do not train and may be weights.
+/// Tensors that do not train but may be weights.
 struct Frozen {
   std::vector<ReportedTensor> weights;
   std::vector<ReportedTensor> others;

@@ -14,7 +14,7 @@ std::string rest_of_line(const ReportedTensor& reported) {
          ": " + reported.classified->reason + reported.note;
 }
 
-// Every number in it is a star.
+// The name with a star for every number.
 std::string glob_of(const std::string& name) {
   std::string glob;
   for (const char c : name) {
@@ -25,7 +25,7 @@ std::string glob_of(const std::string& name) {
   return glob;
 }
 
-/// Tensors that one line tells of.
+/// Tensors that share a line.
 struct Group {
   std::string glob;
   const ReportedTensor* first = nullptr;
@@ -43,7 +43,7 @@ std::string tensor_line(const ReportedTensor& reported) {
 
 std::vector<std::string> grouped_lines(const std::vector<ReportedTensor>& tensors) {
   std::vector<Group> groups;
-  std::map<std::string, std::size_t> places;  // in `groups`, by what the line says
+  std::map<std::string, std::size_t> places;  // in `groups`, by the text of the line
   for (const ReportedTensor& each : tensors) {
     const std::string glob = glob_of(each.classified->name);
     const auto [place, is_new] = places.try_emplace(glob + rest_of_line(each), groups.size());

@@ -1,5 +1,5 @@
 #pragma once
-// Tensors of a file as the report names them.
+// How the report names tensors of a file.
 
 #include <string>
 #include <vector>
@@ -17,9 +17,9 @@ struct ReportedTensor {
 /// "  conv1.weight ('w_3' in the file) float32[16, 1, 3, 3]: weight of Conv".
 std::string tensor_line(const ReportedTensor& reported);
 
-/// One line for all whose names differ in numbers alone, of one type, shape and reason, in order of
-/// the first of each: "  12 x layers.*.scale float32[64, 64]: added or multiplied: ..". The name is
-/// a glob that model.unfreeze takes.
+/// One line for all tensors of one type, shape and reason whose names differ only in numbers, in
+/// the order of their first tensors: "  12 x layers.*.scale float32[64, 64]: added or multiplied:
+/// ..". The name is a glob that model.unfreeze takes.
 std::vector<std::string> grouped_lines(const std::vector<ReportedTensor>& tensors);
 
 }  // namespace decent::onnx

@@ -8,7 +8,7 @@
 namespace decent::onnx {
 namespace {
 
-// Larger outcomes stay operators: they would sit in model.pt.
+// Larger results stay operators, because constants would be stored in model.pt.
 constexpr double kMaxFoldedElements = 4 * 1024 * 1024;
 
 double broadcast_count(const std::vector<const Value*>& inputs) {
@@ -94,7 +94,7 @@ void ConstantFolder::fold(NodeContext& context, const Operator& known) {
   }
 }
 
-// The method that is written now waits while one for the node is.
+// Sets the current method aside while a method for the node is written.
 std::vector<Tensor> ConstantFolder::outcomes(NodeContext& context, const Operator& known) {
   MethodSource outer = std::exchange(module_.method(), MethodSource());
   is_folding_ = true;
@@ -113,7 +113,7 @@ std::vector<Tensor> ConstantFolder::outcomes(NodeContext& context, const Operato
   }
 }
 
-// Those that the translation gave, without integers, of which it made constants itself.
+// The outputs that the translation set, except integers, which it already turned into constants.
 std::vector<std::string> ConstantFolder::outputs_to_compute(const Node& node) {
   std::vector<std::string> names;
   for (const std::string& name : node.outputs) {
@@ -125,7 +125,7 @@ std::vector<std::string> ConstantFolder::outputs_to_compute(const Node& node) {
   return names;
 }
 
-// Runs the method that was written, as a module that gives the values of these names.
+// Runs the written method, as a module that returns the values of these names.
 std::vector<Tensor> ConstantFolder::evaluate(const std::vector<std::string>& names) {
   if (names.empty()) return {};
   Arguments results;
@@ -139,7 +139,7 @@ std::vector<Tensor> ConstantFolder::evaluate(const std::vector<std::string>& nam
   return tensors;
 }
 
-// Constants are lent, as there may be many.
+// Moves the constants in and back, because there may be many.
 std::vector<Tensor> ConstantFolder::evaluate_with_constants(ModuleSource source) {
   auto& constants = module_.source().constants;
   std::swap(source.constants, constants);

@@ -1,5 +1,5 @@
 #pragma once
-// Parts of a graph that are the same in every run are computed once, at import; internal to this
+// Computes parts of a graph that are the same in every run once, at import; internal to this
 // folder.
 
 #include <string>
@@ -16,11 +16,12 @@ class ConstantFolder {
   ConstantFolder(ModuleBuilder& module, const Evaluate& evaluate)
       : module_(module), evaluate_(evaluate) {}
 
-  /// Whether all that the node reads is constant, and what it makes is not too large.
+  /// Whether all inputs of the node are constant, and its results are not too large.
   bool can_fold(const Node& node, const Operator& known) const;
-  /// Defines what the node makes as constants: `context` translates it, into a module by itself.
+  /// Defines the node's results as constants. `context` translates the node into a module of its
+  /// own.
   void fold(NodeContext& context, const Operator& known);
-  /// Whether a node is being folded: the source is not that of the model.
+  /// Whether a node is being folded, so that the source is not the model's.
   bool is_folding() const { return is_folding_; }
 
  private:

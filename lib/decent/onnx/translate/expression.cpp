@@ -61,7 +61,7 @@ Expression empty_list(std::string_view element_type) {
   return "annotate(List[" + std::string(element_type) + "], [])";
 }
 
-// Operators of one precedence go from left to right; comparisons would be a chain.
+// Operators of one precedence associate from left to right; comparisons would form a chain.
 Expression binary(const Expression& a, std::string_view sign, const Expression& b) {
   const Precedence own = precedence_of(sign);
   const Precedence left = own == Precedence::comparison ? next(own) : own;

@@ -12,12 +12,12 @@ namespace decent::onnx {
 
 struct Integer;
 
-/// How strongly an expression holds together, from the weakest to the strongest.
+/// How strongly an expression's outermost operator binds, from the weakest to the strongest.
 enum class Precedence { conditional, disjunction, conjunction, comparison, sum, product, primary };
 
 class Expression {
  public:
-  /// Text as it stands: a name, a literal, or anything else that never needs parentheses.
+  /// Text as it is: a name, a literal, or anything else that never needs parentheses.
   Expression(std::string text) : text_(std::move(text)) {}
   Expression(std::string_view text) : text_(text) {}
   Expression(const char* text) : text_(text) {}
@@ -28,7 +28,7 @@ class Expression {
   Expression(double value);
 
   const std::string& text() const { return text_; }
-  /// As part of another one: in parentheses where it holds together less than `least`.
+  /// The text inside another expression: in parentheses if it binds less than `least`.
   std::string within(Precedence least) const;
 
  private:
@@ -41,14 +41,14 @@ class Expression {
   Precedence precedence_ = Precedence::primary;
 };
 
-/// An argument by its name: "dtype=torch.int64".
+/// A keyword argument: "dtype=torch.int64".
 struct Keyword {
   std::string text;
 };
 Keyword keyword(std::string_view name, const Expression& value);
 
-/// Arguments of a call or elements of a list, in order: expressions, keywords, and Arguments, which
-/// stand in their place one by one.
+/// Arguments of a call or elements of a list, in order: expressions, keywords, and Arguments, whose
+/// members are inserted one by one.
 class Arguments {
  public:
   template <typename... Parts>
@@ -84,17 +84,17 @@ Expression attribute(const Expression& object, std::string_view name);
 /// "x[0]"; `place` may be a slice, "1:3".
 Expression subscript(const Expression& object, const Expression& place);
 
-/// "[x, y]", of one element at least.
+/// "[x, y]", with at least one element.
 template <typename... Parts>
 Expression list(const Parts&... elements) {
   return "[" + Arguments(elements...).text() + "]";
 }
 
-/// A List[int]: "[1, x.size(0)]"; an empty one says its type.
+/// A List[int]: "[1, x.size(0)]"; an empty list states its type.
 Expression list(const std::vector<std::int64_t>& values);
 Expression list(const std::vector<Integer>& values);
 
-/// "annotate(List[Tensor], [])" of "Tensor".
+/// "annotate(List[Tensor], [])" for "Tensor".
 Expression empty_list(std::string_view element_type);
 
 /// "a + b", with operands in parentheses where they need them. Signs: or, and, comparisons, +, -,

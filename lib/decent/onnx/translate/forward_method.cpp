@@ -84,7 +84,7 @@ std::string ForwardMethod::return_line() const {
   return "return " + (named ? "{" + entries.text() + "}" : "(" + entries.text() + ")");
 }
 
-// That of the first input, where it is a tensor.
+// The device of the first input, if it is a tensor.
 std::string ForwardMethod::device() const {
   const std::vector<ValueInfo>& inputs = model_.graph.inputs;
   const bool from_input = !inputs.empty() && inputs.front().kind == ValueInfo::Kind::tensor;

@@ -1,5 +1,5 @@
 #pragma once
-// forward(): its arguments and what it returns; internal to this folder.
+// The arguments and the result of forward(); internal to this folder.
 
 #include <string>
 #include <utility>
@@ -14,12 +14,13 @@ class ForwardMethod {
  public:
   ForwardMethod(const Model& model, ModuleBuilder& module) : model_(model), module_(module) {}
 
-  /// Defines the graph's inputs as arguments. Throws UserError where one is no tensor.
+  /// Defines the graph's inputs as arguments. Throws UserError if one is no tensor.
   void declare_inputs();
-  /// Names of the graph's inputs and the arguments that they are.
+  /// The names of the graph's inputs and of their arguments.
   const std::vector<std::pair<std::string, std::string>>& arguments() const { return arguments_; }
 
-  /// Returns the graph's outputs, which ends the method, and gives the source of the whole module.
+  /// Writes the return of the graph's outputs, which ends the method, and returns the source of the
+  /// whole module.
   std::string finish();
 
  private:

@@ -11,8 +11,8 @@
 namespace decent::onnx {
 namespace {
 
-// Up to so many nodes TorchScript runs a module; far more exhaust its stack (measured: 20,000 run,
-// 40,000 do not).
+// TorchScript runs modules of up to this many nodes; far more exhaust its stack (measured: 20,000
+// run, 40,000 do not).
 constexpr std::size_t kMaxTranslatedNodes = 20'000;
 
 }  // namespace
@@ -46,7 +46,7 @@ void GraphTranslator::translate_nodes(const Graph& graph) {
   }
 }
 
-// What comes behind the logits is not computed where they are asked for.
+// If logits are asked for, forward returns here, and the nodes after them are not computed.
 void GraphTranslator::give_logits_after(const Node& node) {
   const std::string& logits = options_.logits;
   const auto made = std::find(node.outputs.begin(), node.outputs.end(), logits);
@@ -93,7 +93,7 @@ void GraphTranslator::translate_node(const Node& node) {
 }
 
 void GraphTranslator::translate_known(const Node& node, const Operator& known) {
-  if (node.outputs.empty()) return;  // what it makes cannot be read
+  if (node.outputs.empty()) return;  // nothing can read its result
   if (give_own_parameter(node)) return;
   NodeContext context(*this, node);
   if (folder_.can_fold(node, known)) {
@@ -109,7 +109,7 @@ void GraphTranslator::translate_known(const Node& node, const Operator& known) {
   }
 }
 
-// A file can name more outputs than an operator has, or than a graph inside it gives.
+// A file can name more outputs than an operator has, or than a graph inside it returns.
 void GraphTranslator::check_outputs(const Node& node) {
   for (std::size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string& name = node.outputs[i];
@@ -125,8 +125,8 @@ bool GraphTranslator::give_own_parameter(const Node& node) {
   return true;
 }
 
-// Outputs without a gradient of their own (Dropout's mask, MaxPool's indices) are a step by
-// themselves, so that they do not cut off the others.
+// Outputs that have no gradient (Dropout's mask, MaxPool's indices) are a step of their own, so
+// that they do not cut off the others.
 void GraphTranslator::record_step(const Node& node, const Operator& known) {
   GradientStep flowing{
       describe(node), node.op_type, names_read(node), {}, known.gradient == Gradient::flows};
@@ -142,7 +142,7 @@ void GraphTranslator::record_step(const Node& node, const Operator& known) {
     if (value == nullptr) continue;
     const bool floats = is_floating(value->type);
     (floats ? flowing : cut).outputs.push_back(name);
-    // What is downstream of a stop is kept reachable on purpose: the search names where it stops.
+    // Values after a stop stay reachable on purpose, so that the search can name the stop.
     value->has_gradient = reaches && flowing.flows && floats;
   }
   result_.steps.push_back(std::move(flowing));
@@ -165,7 +165,7 @@ std::vector<Value> GraphTranslator::translate_graph(const Graph& graph, std::vec
   return outputs;
 }
 
-// Where the output that is used is possible, others need not be.
+// If the output that is used is possible, others need not be.
 void GraphTranslator::find_impossible_outputs() {
   const std::string why = obstacles_.in_brief();
   for (const ValueInfo& output : model_.graph.outputs)

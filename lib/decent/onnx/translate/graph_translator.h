@@ -18,10 +18,10 @@ class GraphTranslator {
                   const TranslationOptions& options);
   Translation run();
 
-  // What the translation of a node goes through; see node_context.h.
+  // The state that the translation of a node uses; see node_context.h.
 
   ModuleBuilder& module() { return module_; }
-  /// Version of the operators where a node does not say.
+  /// The version of the operators for nodes that do not state it.
   std::int64_t opset() const { return model_.opset(); }
   std::vector<Value> translate_graph(const Graph& graph, std::vector<Value> inputs);
   void note(const std::string& text);
@@ -47,7 +47,7 @@ class GraphTranslator {
   ConstantFolder folder_;
   Translation result_;
   Obstacles obstacles_;
-  std::set<std::string> given_up_;  // values that cannot be had
+  std::set<std::string> given_up_;  // values that cannot be computed
 };
 
 /// How messages name a node: "node 'conv1' (Conv)".

@@ -1,5 +1,5 @@
 #pragma once
-// The files operators/<family>.py, which the build makes part of the program
+// The files operators/<family>.py, which the build embeds in the program
 // (cmake/EmbedHelpers.cmake).
 
 #include <span>

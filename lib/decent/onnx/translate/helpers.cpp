@@ -16,13 +16,13 @@ struct Helper {
 
 using Helpers = std::map<std::string, Helper>;
 
-// Where the line after that of `position` begins.
+// Where the line after the one at `position` begins.
 std::size_t next_line(std::string_view text, std::size_t position) {
   const std::size_t end = text.find('\n', position);
   return end == std::string_view::npos ? text.size() : end + 1;
 }
 
-// The first line and those below it that are indented, as far as the last of them.
+// The first line and the indented lines below it, up to the last of them.
 std::string_view with_body(std::string_view text) {
   std::size_t end = next_line(text, 0);
   for (std::size_t line = end; line < text.size(); line = next_line(text, line)) {
@@ -32,7 +32,7 @@ std::string_view with_body(std::string_view text) {
   return text.substr(0, end);
 }
 
-// What stands before the next "(".
+// The text before the next "(".
 std::string name_at(std::string_view text) { return std::string(text.substr(0, text.find('('))); }
 
 std::vector<std::string> methods_called(std::string_view source) {

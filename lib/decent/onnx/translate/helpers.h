@@ -1,7 +1,7 @@
 #pragma once
-// What ONNX's operators mean beyond PyTorch's, as small TorchScript methods that the module gets
-// where its graph needs them: the functions of operators/<family>.py. They call each other as
-// methods, self._name(..), wherever they stand.
+// The parts of ONNX's operators that PyTorch lacks, as small TorchScript methods: the functions of
+// operators/<family>.py. A module gets those that its graph needs. They call each other as methods,
+// self._name(..), across all files.
 
 #include <set>
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace decent::onnx {
 
-/// The source of the methods `names` and of those that they call, callees first.
+/// The source of the methods `names` and of the methods that they call, callees first.
 std::string helper_methods(const std::set<std::string>& names);
 
-/// All that there are.
+/// The names of all helpers.
 std::vector<std::string> all_helper_names();
 
-/// "def _name(self, ..): ..", that method alone.
+/// "def _name(self, ..): ..": this method alone.
 std::string helper_source(const std::string& name);
 
 }  // namespace decent::onnx

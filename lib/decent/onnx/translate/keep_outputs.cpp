@@ -11,7 +11,7 @@ void keep_outputs(Graph& graph, const std::set<std::string>& names) {
                 [&](const ValueInfo& output) { return names.count(output.name) == 0; });
   std::set<std::string> needed = names;
   std::vector<Node> kept;
-  // Nodes stand behind those that they need.
+  // Nodes come after the nodes that they need.
   for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
     const bool is_needed = std::any_of(
         node->outputs.begin(), node->outputs.end(),

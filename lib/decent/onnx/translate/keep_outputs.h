@@ -1,5 +1,5 @@
 #pragma once
-// A graph without some of its outputs.
+// Removes some outputs of a graph.
 
 #include <set>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace decent::onnx {
 
-/// Takes the outputs that are not in `names` out of a graph, and the nodes that only they need.
+/// Removes the outputs that are not in `names` from a graph, and the nodes that only they need.
 void keep_outputs(Graph& graph, const std::set<std::string>& names);
 
 }  // namespace decent::onnx

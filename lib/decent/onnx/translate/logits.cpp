@@ -13,10 +13,11 @@
 namespace decent::onnx {
 namespace {
 
-// What only moves probabilities about: done to logits it gives the logits of the output.
+// Operators that only move or reshape probabilities: applied to logits they give the logits of the
+// output.
 constexpr std::array<std::string_view, 8> kViews = {"Cast",  "Flatten", "Identity",  "Reshape",
                                                     "Slice", "Squeeze", "Transpose", "Unsqueeze"};
-// What models do to probabilities without becoming other ones: a MatMul would be a layer.
+// Operators that models apply to final probabilities. A MatMul, in contrast, would be a layer.
 constexpr std::array<std::string_view, 14> kChanges = {"Abs",    "Add",   "Clip", "Concat", "Div",
                                                        "Gather", "Max",   "Min",  "Mul",    "Pow",
                                                        "Round",  "Split", "Sub",  "Sum"};
@@ -64,7 +65,7 @@ class WayBack {
 
  private:
   const Node* producer(const std::string& name) const {
-    if (name.empty()) return nullptr;  // an input that is left out
+    if (name.empty()) return nullptr;  // an omitted input
     const auto found =
         std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
           return std::find(node.outputs.begin(), node.outputs.end(), name) != node.outputs.end();
@@ -82,7 +83,7 @@ class WayBack {
     return name;
   }
 
-  // Adds the views between the activation and the output once more, of `logits`.
+  // Adds the views between the activation and the output once more, for `logits`.
   std::string with_views(std::string logits, const std::string& probabilities) {
     std::vector<Node> views;
     std::string from = probabilities;
@@ -116,7 +117,7 @@ class WayBack {
 
   Graph& graph_;
   Uses uses_;
-  std::vector<const Node*> way_;  // from the output to the activation; empty where there is none
+  std::vector<const Node*> way_;  // from the output to the activation; empty if there is none
 };
 
 }  // namespace

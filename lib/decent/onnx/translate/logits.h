@@ -1,5 +1,5 @@
 #pragma once
-// What a classifier computes before the Softmax or Sigmoid that it ends in.
+// Finds the value that a classifier computes before its final Softmax or Sigmoid.
 
 #include <optional>
 #include <string>
@@ -12,15 +12,16 @@ namespace decent::onnx {
 struct ProbabilityEnd {
   bool is_sigmoid = false;
   std::string node;  // the Softmax or Sigmoid: "node 'softmax' (Softmax)"
-  /// An operator that changes the probabilities before they are given ("Clip"); "" without.
+  /// An operator that changes the probabilities before the output ("Clip"), or "".
   std::string changed_by;
-  /// The value that is the output without the Softmax or Sigmoid; "" where there is none.
+  /// The value that would be the output without the Softmax or Sigmoid; "" if there is none.
   std::string logits;
 };
 
-/// Looks from `output`, a name of the graph's outputs, back for a Softmax or Sigmoid: through
-/// views (Identity, Cast, Reshape, Transpose, ..), which are added to the graph once more for the
-/// logits, and through operators with constants (Clip, Mul, ..), behind which there are none.
+/// Searches back from `output`, the name of one of the graph's outputs, for a Softmax or Sigmoid:
+/// through views (Identity, Cast, Reshape, Transpose, ..), which are added to the graph once more
+/// for the logits, and through operators with constants (Clip, Mul, ..), after which there are no
+/// logits.
 std::optional<ProbabilityEnd> find_probabilities(Graph& graph, const std::string& output);
 
 }  // namespace decent::onnx

@@ -8,11 +8,11 @@
 
 namespace decent::onnx {
 
-/// Lines of TorchScript, and what they need besides.
+/// Lines of TorchScript, and the helpers and the device that they need.
 class MethodSource {
  public:
   void add(const std::string& line);
-  /// Lines up to the matching close() stand one step further in.
+  /// Lines up to the matching close() are indented one step further.
   void open(const std::string& line);
   void close() { --depth_; }
 
@@ -21,8 +21,8 @@ class MethodSource {
   /// The variable with the device of the model's tensors.
   std::string device();
 
-  /// The methods that are called, then this one: `signature`, a line "device = .." where one is
-  /// asked for, the lines.
+  /// The methods that are called, then this one: `signature`, a line "device = .." if it is needed,
+  /// the lines.
   std::string text(const std::string& signature, const std::string& device) const;
 
  private:

@@ -24,8 +24,8 @@ Value* ModuleBuilder::find_here(std::string_view name) {
   return found == scopes_.back().end() ? nullptr : &found->second;
 }
 
-// What nodes compute of ranks passes here: a difference of two may be below 0, a sum beyond all
-// that a tensor can have.
+// All ranks that nodes compute pass here: a difference of two may be negative, a sum larger than
+// any tensor's rank.
 void ModuleBuilder::define(const std::string& name, Value value) {
   if (value.rank && (*value.rank < 0 || *value.rank > kMaxDimensions)) {
     throw Unsupported("makes a tensor of " + std::to_string(*value.rank) +

@@ -12,25 +12,25 @@
 
 namespace decent::onnx {
 
-/// Values by their names in the file, the lines of forward(), and the tensors that they refer to.
+/// Values by their names in the file, the lines of forward(), and the tensors to which these refer.
 class ModuleBuilder {
  public:
   ModuleBuilder(const Model& model, const Classification& classification,
                 const TranslationOptions& options);
 
-  // Values. Names of a graph inside a node are those of a scope of its own.
+  // Values. A graph inside a node has a scope of names of its own.
 
   using Scopes = std::deque<std::map<std::string, Value, std::less<>>>;
   InnerScope<Scopes> enter_scope() { return InnerScope(scopes_); }
-  /// nullptr where there is none.
+  /// nullptr if there is none.
   const Value* find(std::string_view name) const;
-  /// In the innermost scope alone.
+  /// The same in the innermost scope only.
   Value* find_here(std::string_view name);
   void define(const std::string& name, Value value);
   void add_initializers(const Graph& graph);
   /// A parameter, a buffer, or a constant.
   Value value_of(const Tensor& tensor, const Classified& classified);
-  /// Whether a node reads the value, or a graph gives it.
+  /// Whether a node reads the value, or a graph returns it.
   bool is_read(std::string_view name);
 
   // The type in which the model computes.
@@ -40,7 +40,7 @@ class ModuleBuilder {
 
   // Source.
 
-  /// The method that is written now.
+  /// The method that is being written.
   MethodSource& method() { return method_; }
   /// A name that nothing else has.
   std::string fresh_name(std::string_view hint) { return identifiers_.make(hint); }
@@ -48,7 +48,7 @@ class ModuleBuilder {
   std::string text_of(const Value& value);
   std::string constant_text(std::shared_ptr<const Tensor> tensor, std::string_view hint);
 
-  /// What is made: all but `methods`.
+  /// The module being made: all of it except `methods`.
   ModuleSource& source() { return source_; }
 
  private:
@@ -60,7 +60,7 @@ class ModuleBuilder {
   const Classification& classification_;
   const TranslationOptions& options_;
   Scopes scopes_;
-  std::set<std::string, std::less<>> read_names_;  // by is_read(), when it is first asked
+  std::set<std::string, std::less<>> read_names_;  // filled by the first is_read()
   MethodSource method_;
   Identifiers identifiers_;
   Identifiers constant_names_;

@@ -230,9 +230,9 @@ void NodeContext::set_integers(std::size_t output, std::vector<Integer> integers
                                ElementType type) {
   if (!wants(output)) return;
   // Sums of sums of sizes would double the text with every node.
-  constexpr std::size_t kLongest = 60;
+  constexpr std::size_t kMaxExpressionBytes = 60;
   for (Integer& each : integers) {
-    if (each.known || each.expression.size() <= kLongest) continue;
+    if (each.known || each.expression.size() <= kMaxExpressionBytes) continue;
     each.expression = variable(node_.outputs[output] + "_size", each.expression);
   }
   set_value(output, Value::of_integers(std::move(integers), rank, type));

@@ -1,7 +1,7 @@
 #pragma once
 // The operators that can be imported: a table of name, versions and translation. Each family of
 // operators has a file, operators/<family>.cpp, with its part of the table, and
-// operators/<family>.py where it needs methods that PyTorch lacks (helpers.h).
+// operators/<family>.py if it needs methods that PyTorch lacks (helpers.h).
 
 #include <span>
 #include <string_view>
@@ -18,15 +18,15 @@ enum class Gradient {
   stops,  // piecewise constant, or not differentiable: Round, ArgMax, comparisons
 };
 
-/// Whether the operator is computed once, at import, where all inputs are constants.
+/// Whether the operator is computed once, at import, if all inputs are constants.
 enum class Folding {
-  never,      // it is random, keeps state, or the size of its outcome is not told beforehand
-  broadcast,  // the outcome has at most the broadcast shape of the inputs
-  sum,        // no more elements than the inputs have together: views, Concat
-  pairs,      // no more than the counts of the inputs multiplied: Gather
+  never,      // it is random, keeps state, or the size of its result is not known before
+  broadcast,  // the result has at most the broadcast shape of the inputs
+  sum,        // at most as many elements as the inputs together: views, Concat
+  pairs,      // at most the product of the inputs' numbers of elements: Gather
   first,      // as many as input 0, the only one whose elements matter: CastLike
-  product,  // no more than input 0's times the product of the integers in the others: Expand, Tile;
-            // without input 1, the product of the integers in input 0: ConstantOfShape
+  product,    // at most input 0's times the product of the integers in the others: Expand, Tile;
+              // without input 1, the product of the integers in input 0: ConstantOfShape
 };
 
 struct Operator {
@@ -38,13 +38,13 @@ struct Operator {
   std::int64_t last_opset = kNewestOpset;
 };
 
-/// All of them, by name; several entries of a name have different versions.
+/// All operators, sorted by name; several entries of one name have different versions.
 const std::vector<Operator>& operator_table();
 
 /// The entry for a node, or nullptr. Domain "" only.
 const Operator* find_operator(std::string_view name, std::int64_t opset);
 
-/// The families: operators/<family>.cpp gives <family>_operators(), its part of the table.
+/// The families: operators/<family>.cpp defines <family>_operators(), its part of the table.
 #define DECENT_OPERATOR_FAMILIES(ROW) \
   ROW(activation)                     \
   ROW(attention)                      \
@@ -75,7 +75,7 @@ const Operator* find_operator(std::string_view name, std::int64_t opset);
 DECENT_OPERATOR_FAMILIES(DECENT_DECLARE_FAMILY)
 #undef DECENT_DECLARE_FAMILY
 
-/// Not in the table: functions that stand for patterns of the file (patterns.h).
+/// Not in the table: functions that replace patterns of the file (patterns.h).
 std::span<const Operator> pattern_operators();
 const Operator* find_pattern_operator(std::string_view name);
 

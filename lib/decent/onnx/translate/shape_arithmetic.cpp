@@ -7,7 +7,7 @@ namespace {
 
 using Result = std::optional<std::int64_t>;
 
-// Division as in C++, which is ONNX's; -1 could overflow.
+// Whether C++ can divide, which rounds as ONNX does; a division by -1 could overflow.
 bool can_divide(std::int64_t divisor) { return divisor != 0 && divisor != -1; }
 
 std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
@@ -44,7 +44,7 @@ Integer infix(const Integer& a, const char* sign, const Integer& b, bool not_neg
 
 std::optional<Integer> expression(Arithmetic arithmetic, const Integer& a, const Integer& b) {
   const bool both = a.not_negative && b.not_negative;
-  // TorchScript rounds quotients down; for what is not negative that is truncation.
+  // TorchScript rounds quotients down, which is truncation for numbers that are not negative.
   const bool positive_divisor = b.known && *b.known > 0;
   const bool plain_division = a.not_negative && positive_divisor;
   switch (arithmetic) {

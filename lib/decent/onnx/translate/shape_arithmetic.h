@@ -16,8 +16,8 @@ enum class Arithmetic {
   maximum
 };
 
-/// Gives output 0 where inputs 0 and 1 are int64 integers known one by one, and the outcome can be
-/// written as such. Returns whether it did.
+/// Sets output 0 if inputs 0 and 1 are int64 integers known one by one, and the result can be
+/// written in the same way. Returns whether it did.
 bool set_shape_arithmetic(NodeContext& c, Arithmetic arithmetic);
 
 /// The same for output 0 = -input 0.

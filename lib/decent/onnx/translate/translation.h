@@ -1,6 +1,6 @@
 #pragma once
-// An ONNX graph as one TorchScript module: source text that a person can read, and the tensors that
-// it refers to. Nothing here needs LibTorch; model/onnx/module.h makes the module.
+// An ONNX graph as one TorchScript module: source text that a person can read, and the tensors to
+// which it refers. Nothing here needs LibTorch; model/onnx/module.h makes the module.
 
 #include <functional>
 #include <map>
@@ -27,18 +27,18 @@ struct ModuleSource {
   std::string methods;
   std::vector<NamedTensor> parameters;  // in the order of the file
   std::vector<NamedTensor> buffers;
-  /// Whether forward gives logits where the module's attribute kGivesLogits is true.
+  /// Whether forward gives logits if the module's attribute kGivesLogits is true.
   bool may_give_logits = false;
-  /// What "CONSTANTS.<name>" stands for.
+  /// The value of "CONSTANTS.<name>".
   std::map<std::string, std::shared_ptr<const Tensor>> constants;
 };
 
-/// A switch of the module, as `training` is one: false in a module that is saved.
+/// A switch of the module, like `training`: false in a module that is saved.
 inline constexpr const char* kGivesLogits = "gives_logits";
 
-/// One node that training goes through, for the search of paths for gradients.
+/// One node of the graph, for the search of paths for gradients.
 struct GradientStep {
-  std::string node;  // how messages name it
+  std::string node;  // its name in messages
   std::string op_type;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
@@ -47,43 +47,44 @@ struct GradientStep {
 
 struct Translation {
   ModuleSource module;
-  /// Names of the graph's inputs and the arguments of forward that they are.
+  /// The names of the graph's inputs and of forward's arguments for them.
   std::vector<std::pair<std::string, std::string>> arguments;
-  /// Names of the graph's outputs, in order; forward returns a tensor where there is one, else a
-  /// dictionary.
+  /// The names of the graph's outputs, in order; forward returns a tensor if there is only one,
+  /// else a dictionary.
   std::vector<std::string> outputs;
-  /// Outputs that need what cannot be imported, and why; of an unfinished translation, with nothing
-  /// else in it: they are to be taken out of the graph (keep_outputs.h).
+  /// Outputs that need something that cannot be imported, and why. If there are any, the
+  /// translation is unfinished and empty otherwise, and the caller must remove these outputs from
+  /// the graph (keep_outputs.h).
   std::vector<std::pair<std::string, std::string>> impossible;
-  /// Operators of the graph after folding, with their numbers.
+  /// The operators of the graph after folding, with their numbers.
   std::map<std::string, std::size_t> operators;
-  std::size_t nodes = 0;         // in the file, functions put in place of their calls
+  std::size_t nodes = 0;         // in the file, after inlining functions
   std::size_t folded_nodes = 0;  // computed once, at import
   std::vector<GradientStep> steps;
   std::vector<std::string> notes;  // for the report
 };
 
-/// How the note on a node ends whose random numbers no mode switches off.
+/// The end of a note on a node whose random numbers no mode switches off.
 inline constexpr std::string_view kDrawsInEvaluation =
     "draws random numbers when the model is evaluated, too";
 
-/// Runs forward() of a module without inputs and gives the tensors it returns: for parts of the
-/// graph that are the same in every run. Throws where it fails.
+/// Runs forward() of a module without inputs and returns its tensors, for parts of the graph that
+/// are the same in every run. Throws if it fails.
 using Evaluate = std::function<std::vector<Tensor>(const ModuleSource& source)>;
 
 struct TranslationOptions {
-  /// Compute in float32 what the file has in float16 or bfloat16.
+  /// Computes in float32 where the file has float16 or bfloat16.
   bool widen_halves = false;
-  /// Without one, nothing is folded but arithmetic on shapes.
+  /// Without it, only arithmetic on shapes is folded.
   Evaluate evaluate;
-  /// The output that is used; others need not be possible. Without one, all are wanted.
+  /// The output that is used; others need not be possible. Without it, all outputs are required.
   std::optional<std::string> output;
-  /// The value that forward gives as `output` where it is to give logits; "" where it never does.
+  /// The value that forward returns as `output` when it gives logits; "" if it never does.
   std::string logits;
 };
 
-/// Translates `model`, whose functions are inlined. Throws UserError listing every node that cannot
-/// be translated.
+/// Translates `model`, whose functions must be inlined. Throws UserError that lists every node that
+/// cannot be translated.
 Translation translate(const Model& model, const Classification& classification,
                       const TranslationOptions& options);
 

@@ -18,7 +18,8 @@ constexpr std::array<std::string_view, 7> kQuantised = {
     "QLinearConv", "QLinearMatMul",    "QuantizeLinear",
 };
 
-// Of onnxruntime's, in its own domain: QGemm, QLinearAdd, MatMulNBits, DynamicQuantizeMatMul ..
+// Whether it is a quantised operator of onnxruntime's own domain: QGemm, QLinearAdd, MatMulNBits,
+// DynamicQuantizeMatMul ..
 bool is_quantised_contribution(std::string_view name) {
   const bool begins_with_q = name.size() > 1 && name[0] == 'Q' && name[1] >= 'A' && name[1] <= 'Z';
   constexpr std::array<std::string_view, 5> kParts = {"Quantize", "Integer", "NBits", "Bnb4",
@@ -33,13 +34,13 @@ bool is_of_onnxruntime(std::string_view domain) {
          domain.starts_with("com.ms.");
 }
 
-// "nchwc." of com.microsoft.nchwc.
+// "nchwc." for com.microsoft.nchwc.
 std::string subdomain_of(const std::string& domain) {
   constexpr std::string_view kDomain = "com.microsoft.";
   return domain.starts_with(kDomain) ? domain.substr(kDomain.size()) + "." : "";
 }
 
-// onnxruntime's optimizer writes these as standard operators, whatever the opset.
+// onnxruntime's optimizer writes these operators into the standard domain, whatever the opset.
 bool is_fused_by_onnxruntime(std::string_view name) {
   return name == "LayerNormalization" || name == "SimplifiedLayerNormalization";
 }
@@ -56,7 +57,7 @@ std::string text_of_outputs(const Obstacles& obstacles, const OutputsInDoubt& ou
          (others.empty() ? "" : ", as do " + some_of(others, kMaxNamed));
 }
 
-// Means and deviations of classical models are only subtracted and divided by, and added.
+// Classical models only subtract, divide by and add their means and deviations.
 bool holds_layers(const Classification& classification) {
   return std::any_of(classification.initializers.begin(), classification.initializers.end(),
                      [](const auto& entry) {
@@ -68,12 +69,13 @@ bool holds_layers(const Classification& classification) {
 // A line about an operator without translation: its nodes, and the nearest name.
 std::string unknown_operator_line(const std::string& name, const std::vector<std::string>& nodes,
                                   std::int64_t opset, const std::vector<std::string>& known) {
-  constexpr std::size_t kShown = 3;
+  constexpr std::size_t kMaxShownNodes = 3;
   std::string text =
       "operator " + name + " (opset " + std::to_string(opset) + ") is not supported: ";
-  for (std::size_t i = 0; i < std::min(kShown, nodes.size()); ++i)
+  for (std::size_t i = 0; i < std::min(kMaxShownNodes, nodes.size()); ++i)
     text += (i == 0 ? "node '" : ", '") + nodes[i] + "'";
-  if (nodes.size() > kShown) text += " and " + std::to_string(nodes.size() - kShown) + " more";
+  if (nodes.size() > kMaxShownNodes)
+    text += " and " + std::to_string(nodes.size() - kMaxShownNodes) + " more";
   const auto nearest = nearest_name(name, known);
   return nearest ? text + "; the nearest that is: " + *nearest : text;
 }
@@ -177,7 +179,7 @@ void UnknownOperators::add_custom(const Model& model, std::vector<std::string>& 
 
 std::vector<std::string> UnknownOperators::paragraphs(const Model& model, bool holds_layers) const {
   std::vector<std::string> result;
-  // Whoever quantises may have fused operators before; the way out is the same file.
+  // A quantised file may also have fused operators; the advice is the same original file.
   if (has(Kind::quantised)) {
     result.push_back(quantised_text());
   } else if (has(Kind::onnxruntime)) {

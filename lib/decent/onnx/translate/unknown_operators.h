@@ -1,5 +1,5 @@
 #pragma once
-// Operators that the import does not know, and what a user can do about a file that needs them.
+// Operators that the import does not know, and advice on files that need them.
 
 #include <compare>
 #include <cstdint>
@@ -22,14 +22,15 @@ class UnknownOperators {
   /// "ai.onnx.ml.ZipMap", in alphabetical order.
   std::vector<std::string> names() const;
 
-  /// Why `model` cannot be imported: two lines for each kind of operator that is of one tool or of
-  /// domains of their own, however many they are. `holds_layers`: whether the model also has layers
-  /// of a neural network.
+  /// Why `model` cannot be imported: two lines for each kind of operator that belongs to one tool
+  /// or to other domains, however many there are. `holds_layers` says whether the model also has
+  /// layers of a neural network.
   std::vector<std::string> paragraphs(const Model& model, bool holds_layers) const;
-  /// A line for each of the others.
+  /// A line for each of the other operators.
   std::vector<std::string> standard_lines(std::int64_t opset) const;
 
-  /// Whether paragraphs() says what the file is, so that reasons of single nodes add nothing.
+  /// Whether paragraphs() says what kind of file it is, so that the reasons for single nodes add
+  /// nothing.
   bool tell_the_kind() const;
 
  private:
@@ -55,22 +56,22 @@ class UnknownOperators {
 /// What stands in the way of an import.
 struct Obstacles {
   UnknownOperators operators;
-  std::vector<std::string> nodes;  // known ones that cannot be translated, and why
+  std::vector<std::string> nodes;  // nodes of known operators that cannot be translated, and why
 
   bool empty() const { return operators.empty() && nodes.empty(); }
   /// "operator Foo, operator Bar and 2 more".
   std::string in_brief() const;
 };
 
-/// Names of the graph's outputs: those that are wanted and that obstacles keep from being
-/// computed, and those that can be and that depend on weights.
+/// Names of the graph's outputs: required ones that cannot be computed because of obstacles, and
+/// ones that can be computed and depend on weights.
 struct OutputsInDoubt {
   std::vector<std::string> impossible;
   std::vector<std::string> possible;
 };
 
-/// Why the model cannot be imported and what to do about it: which output to choose, where one is
-/// possible.
+/// Why the model cannot be imported and what to do about it, such as choosing another output if one
+/// is possible.
 std::string refusal_text(const Model& model, const Classification& classification,
                          const Obstacles& obstacles, const OutputsInDoubt& outputs);
 

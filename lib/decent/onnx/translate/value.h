@@ -1,5 +1,5 @@
 #pragma once
-// What is known of a value of an ONNX graph while the graph is translated to TorchScript.
+// What is known about a value of an ONNX graph during the translation to TorchScript.
 
 #include <memory>
 #include <optional>
@@ -16,7 +16,7 @@ namespace decent::onnx {
 /// is evaluated when the model runs ("x.size(0)").
 struct Integer {
   std::optional<std::int64_t> known;
-  std::string expression;     // where it is not known; never needs parentheses
+  std::string expression;     // if it is not known; never needs parentheses
   bool not_negative = false;  // a size is not
 
   static Integer of(std::int64_t value) { return {value, "", value >= 0}; }
@@ -32,16 +32,15 @@ struct Integer {
 /// A value: a tensor, or a list of tensors (ONNX's sequence).
 ///
 /// It is one or several of: text in the TorchScript source; a constant; integers known one by one,
-/// which is how arithmetic on shapes is done without tensors.
+/// by which arithmetic on shapes works without tensors.
 struct Value {
   enum class Kind { tensor, sequence };
   Kind kind = Kind::tensor;
   ElementType type = ElementType::undefined;
-  std::optional<std::int64_t> rank;  // of a sequence: that of all its elements
-  /// The whole shape, where it is the same in every run: parameters and constants.
+  std::optional<std::int64_t> rank;  // for a sequence: the rank of all its elements
+  /// The whole shape, if it is the same in every run: for parameters and constants.
   std::optional<std::vector<std::int64_t>> dims;
-  /// An expression of the tensor: a variable, "self.fc.weight". Empty where the source has none
-  /// yet.
+  /// An expression for the tensor: a variable, "self.fc.weight". Empty if the source has none yet.
   std::string text;
   /// Elements that are the same in every run.
   std::shared_ptr<const Tensor> constant;
@@ -51,17 +50,17 @@ struct Value {
   bool has_gradient = false;
 
   static Value of_constant(std::shared_ptr<const Tensor> tensor);
-  /// `rank` is 1, or 0 where it is one integer; anything else is taken as 1.
+  /// `rank` is 1, or 0 for a single integer; any other value is taken as 1.
   static Value of_integers(std::vector<Integer> integers, std::int64_t rank,
                            ElementType type = ElementType::int64);
 
   bool is_constant() const { return constant != nullptr; }
 };
 
-/// A tensor has at most this many dimensions: those of PyTorch's iterators.
+/// The most dimensions of a tensor, which is the limit of PyTorch's iterators.
 inline constexpr std::int64_t kMaxDimensions = 64;
 
-/// Integers one by one are kept up to this many.
+/// The most integers that are kept one by one.
 inline constexpr std::size_t kMaxIntegers = 64;
 
 }  // namespace decent::onnx

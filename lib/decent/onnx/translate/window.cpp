@@ -11,9 +11,9 @@ namespace {
 using Numbers = std::vector<std::int64_t>;
 
 constexpr std::size_t kMaxAxes = 3;
-constexpr std::int64_t kLeastPad = std::numeric_limits<std::int32_t>::min();  // it cuts off
+constexpr std::int64_t kLeastPad = std::numeric_limits<std::int32_t>::min();  // below 0: cuts off
 
-// Behind the batch and the channels.
+// The number of axes after the batch and the channels.
 std::optional<std::size_t> spatial_axes(std::optional<std::int64_t> rank) {
   if (!rank) return std::nullopt;
   return static_cast<std::size_t>(std::max<std::int64_t>(*rank - 2, 0));
@@ -30,13 +30,13 @@ std::size_t count_axes(NodeContext& c, std::optional<std::size_t> weight) {
   return *axes;
 }
 
-// Steps and extents are positive; what is computed of these numbers stays within 64 bits.
+// Steps and extents must be positive, and so small that results of these numbers fit into 64 bits.
 void check_numbers(const Numbers& given, const char* name, std::int64_t least) {
-  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
   for (const std::int64_t each : given) {
-    if (each >= least && each <= kMax) continue;
+    if (each >= least && each <= kMaxInt32) continue;
     throw Unsupported("has " + std::to_string(each) + " in '" + name + "'; " +
-                      std::to_string(least) + " to " + std::to_string(kMax) + " are");
+                      std::to_string(least) + " to " + std::to_string(kMaxInt32) + " are");
   }
 }
 
@@ -63,7 +63,7 @@ std::optional<Numbers> kernel_of(NodeContext& c, std::optional<std::size_t> weig
   return Numbers(dims->begin() + 2, dims->end());
 }
 
-// Steps of one: what is added does not depend on the input's size.
+// With steps of one, the padding does not depend on the input's size.
 void settle_same_padding(Window& window) {
   const bool steps_of_one = std::all_of(window.strides.begin(), window.strides.end(),
                                         [](std::int64_t stride) { return stride == 1; });
@@ -87,7 +87,7 @@ void read_padding(NodeContext& c, Window& window) {
     window.ends.assign(middle, pads.end());
     return;
   }
-  // auto_pad tells the size of the output by itself.
+  // auto_pad already determines the size of the output.
   window.ceil_mode = false;
   if (automatic == "VALID") return;
   if (automatic != "SAME_UPPER" && automatic != "SAME_LOWER") {

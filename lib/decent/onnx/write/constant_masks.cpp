@@ -54,7 +54,7 @@ std::string_view text_at(const Input& file, ByteRange range) {
 
 class ConstantMask {
  public:
-  /// Throws UserError where the nodes of `mask` are not all in the list.
+  /// Throws UserError if the nodes of `mask` are not all in the list.
   ConstantMask(Input& file, const std::vector<Node>& nodes, const RandomMask& mask)
       : file_(file),
         division_(node_at(nodes, mask.division)),
@@ -63,7 +63,7 @@ class ConstantMask {
     for (const ByteRange& each : mask.others) node_at(nodes, each);
   }
 
-  /// The nodes in place of the division, which read the shape of the mask.
+  /// The nodes that replace the division; they read the shape of the mask.
   std::string nodes() const {
     const std::string& mask = division_.outputs.front();
     const std::string shape = mask + "/shape";
@@ -109,7 +109,7 @@ class ConstantMask {
 void add_constant_masks(Input& file, const Model& model, std::span<const RandomMask> masks,
                         std::vector<Edit>& edits) {
   if (masks.empty()) return;
-  std::map<std::uint64_t, const std::vector<Node>*> list_of;  // by where a node lies in the file
+  std::map<std::uint64_t, const std::vector<Node>*> list_of;  // by the place of a node in the file
   for_each_node_list(model, [&](const std::vector<Node>& nodes) {
     for (const Node& node : nodes) list_of.emplace(node.field.begin, &nodes);
   });

@@ -1,5 +1,5 @@
 #pragma once
-// Random numbers that only training needs become constants.
+// Replaces random numbers that only training needs by constants.
 
 #include <span>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace decent::onnx {
 
-/// What to do where a model has no form for inference.
+/// Advice for a model without a form for inference.
 inline constexpr const char* kWrittenAsItIs = "model.export_mode: train writes it as it is";
 
-/// Edits that make each mask of random numbers one of ones of its shape and type. Throws UserError
-/// where one has nodes in several functions of the model.
+/// Edits that replace each mask of random numbers by ones of the same shape and type. Throws
+/// UserError if a mask has nodes in several functions of the model.
 void add_constant_masks(Input& file, const Model& model, std::span<const RandomMask> masks,
                         std::vector<Edit>& edits);
 

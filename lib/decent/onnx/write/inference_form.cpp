@@ -18,7 +18,8 @@ bool is_batch_norm(const Node& node) {
   return node.domain.empty() && node.op_type == "BatchNormalization";
 }
 
-// Its own value, in place; a value that a function's caller gives becomes a fixed one.
+// Changes the attribute's own value in place; a value that a function's caller gives becomes a
+// fixed one.
 void turn_off(Input& file, const Attribute& attribute, std::vector<Edit>& edits) {
   std::string bytes;
   if (!attribute.ref_attr_name.empty()) {
@@ -54,8 +55,8 @@ void edit_node(Input& file, const Node& node, std::vector<Edit>& edits) {
   }
 }
 
-// Looks for uses of the outputs that are removed. As names are unique among the values that are
-// visible at once, one map does for all graphs inside one another.
+// Looks for uses of the removed outputs. Names are unique among the values that are visible at
+// once, so one map suffices for all nested graphs.
 class UseChecker {
  public:
   explicit UseChecker(const Input& file) : file_(file) {}
@@ -116,7 +117,7 @@ std::vector<Edit> inference_form(Input& file, const Model& model,
   std::vector<Edit> edits;
   for_each_node(model, [&](const Node& node) { edit_node(file, node, edits); });
   add_constant_masks(file, model, masks, edits);
-  sort_edits(edits);  // a node's attributes may stand before its outputs
+  sort_edits(edits);  // a node's attributes may come before its outputs
   return edits;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What makes a model one for inference.
+// Converts a model to its form for inference.
 
 #include <span>
 #include <vector>
@@ -9,10 +9,10 @@
 
 namespace decent::onnx {
 
-/// Edits that turn off training: training_mode of BatchNormalization becomes 0 and its outputs
-/// after the first, which only training has, are removed; so is Dropout's third input
-/// (training_mode). `masks` become ones. In order. What only fed that input stays, without use.
-/// Throws UserError where another node or an output of a graph uses what inference does not make.
+/// Sorted edits that turn off training. training_mode of BatchNormalization becomes 0, and its
+/// outputs after the first, which exist only in training, are removed; so is Dropout's third input
+/// (training_mode). `masks` become ones. Nodes that only fed that input stay, unused. Throws
+/// UserError if another node or an output of a graph uses a value that inference does not compute.
 std::vector<Edit> inference_form(Input& file, const Model& model,
                                  std::span<const RandomMask> masks);
 

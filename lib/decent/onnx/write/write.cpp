@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uint32_t kMetadataField = 14;  // metadata_props of ModelProto
 
-// Elements that are those of the file are no change.
+// Elements that equal the file's are no change.
 Changed changed_elements(const std::vector<NewElements>& elements) {
   Changed changed;
   for (const NewElements& each : elements) {
@@ -49,7 +49,7 @@ void edit_elements(Input& file, const Tensor& tensor, std::span<const std::byte>
   }
 }
 
-// A field of GraphProto, up to its elements, which stand last.
+// A field of GraphProto, up to its elements, which come last.
 std::string initializer_field(const Tensor& tensor) {
   std::string content;
   for (const std::int64_t dim : tensor.dims) {
@@ -65,7 +65,7 @@ std::string initializer_field(const Tensor& tensor) {
   return field + content;
 }
 
-// The same name as an input of the graph, as every initializer is before IR version 4.
+// An input of the graph with the same name, which every initializer needs before IR version 4.
 std::string input_field(const Tensor& tensor) {
   std::string shape;
   for (const std::int64_t dim : tensor.dims) {
@@ -103,7 +103,8 @@ std::string metadata_field(const std::string& key, const std::string& value) {
   return field;
 }
 
-// The fields of entries that are new, for the end of the file. Those that they replace go.
+// The fields of new entries, for the end of the file. Adds edits that remove the entries that they
+// replace.
 std::string change_metadata(Input& file, const Model& model, const Changes& changes,
                             std::vector<Edit>& edits) {
   std::map<std::string, std::string> changed;
@@ -137,8 +138,8 @@ void write_spliced(AtomicFile& to, const Spliced& spliced) {
   for (const std::span<const std::byte> piece : spliced.pieces) to.write(text_of(piece));
 }
 
-// The one moment at which the new model takes the old one's place is the rename of the model file.
-// All that it refers to is durable before that.
+// The new model replaces the old one atomically, by the rename of the model file. Everything to
+// which it refers is durable before that.
 void replace(const std::filesystem::path& path, AtomicFile& written, ExternalWriter& external) {
   external.sync();
   written.sync();

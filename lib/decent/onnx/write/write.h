@@ -1,5 +1,5 @@
 #pragma once
-// Writing a model back: the original file with new elements in some of its tensors.
+// Writes a model back: the original file with new elements in some of its tensors.
 
 #include <filesystem>
 #include <map>
@@ -14,13 +14,13 @@ namespace decent::onnx {
 
 /// New elements of a tensor, in its own type, little-endian and row-major.
 struct NewElements {
-  /// Of the model, or one whose fields lie in its file (hoist_constants.h).
+  /// A tensor of the model, or one whose fields are in its file (hoist_constants.h).
   const Tensor* tensor = nullptr;
   std::vector<std::byte> elements;
 };
 
-/// A node that hands on an initializer (Identity) which training gave a value of its own: the
-/// written graph has an initializer of the node's output name in place of the node.
+/// An Identity node that renames an initializer and got a value of its own in training. The written
+/// graph has an initializer with the node's output name in place of the node.
 struct OwnInitializer {
   const Node* node = nullptr;
   Tensor tensor;  // name, type, dims, elements (decoded)
@@ -32,22 +32,22 @@ struct Changes {
   std::vector<RandomMask> masks = {};  // of the model
   std::vector<NewElements> elements;
   std::vector<OwnInitializer> own;
-  /// Entries of the model's metadata_props, in place of those of their keys.
+  /// Entries of the model's metadata_props; they replace entries with the same keys.
   std::map<std::string, std::string> metadata = {};
 };
 
 /// Writes `model` with `changes` to `path`, in its inference form: training_mode of
 /// BatchNormalization is 0 and its outputs of training are gone, Dropout has no training_mode
-/// input, and `changes.masks` are ones. All else is copied byte for byte: a model that is in that
-/// form already and has no changes gives the same file, where it has no external data. External
-/// data goes to one new file beside `path`, named after it (ExternalWriter). What nothing uses any
-/// more, such as an initializer that was Dropout's training_mode, stays.
+/// input, and `changes.masks` are ones. Everything else is copied byte for byte: a model that
+/// already has that form, has no changes and no external data gives the same file. External data
+/// goes to one new file beside `path`, named after it (ExternalWriter). Parts that nothing uses any
+/// more stay, such as an initializer that was Dropout's training_mode.
 ///
-/// However this ends, also with the process or the machine, what is found at `path` is whole: what
-/// stood there before with its data, or the new model with its own. When all is done, the data of a
-/// model that was replaced is removed, as far as it is named after it. Throws WriteError; UserError
-/// where `path` is a file that the model is read from, and where the model has no inference form,
-/// as something uses what BatchNormalization makes in training only.
+/// Even if the process or the machine fails, `path` holds a whole model: the old one with its data,
+/// or the new one with its own. In the end the data of a replaced model is removed, if it is named
+/// after the model. Throws WriteError; UserError if `path` is a file from which the model is read,
+/// and if the model has no inference form because something uses an output that BatchNormalization
+/// has only in training.
 void write_model(const Model& model, const Changes& changes, const std::filesystem::path& path);
 
 }  // namespace decent::onnx

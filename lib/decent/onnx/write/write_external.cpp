@@ -14,15 +14,16 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-// Of elements; those of large tensors begin with a page, so that they can be mapped by themselves.
+// The alignment of elements. Large tensors begin at a page, so that they can be mapped by
+// themselves.
 constexpr std::uint64_t kAlignment = 64;
-constexpr std::uint64_t kPage = 4096;
-constexpr std::uint64_t kLarge = 16 * kPage;
+constexpr std::uint64_t kPageBytes = 4096;
+constexpr std::uint64_t kLargeBytes = 16 * kPageBytes;
 
 bool same(Bytes a, Bytes b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
 
 std::uint64_t aligned(std::uint64_t offset, std::uint64_t size) {
-  const std::uint64_t alignment = size >= kLarge ? kPage : kAlignment;
+  const std::uint64_t alignment = size >= kLargeBytes ? kPageBytes : kAlignment;
   return (offset + alignment - 1) / alignment * alignment;
 }
 
@@ -36,7 +37,7 @@ std::string entry(std::string_view key, std::string_view value) {
   return field;
 }
 
-// In place of all entries that the tensor has: a checksum, too, was of other bytes.
+// Replaces all entries of the tensor, because an old checksum would be wrong, too.
 void rewrite_entries(const Tensor& tensor, const std::string& location, std::uint64_t offset,
                      std::vector<Edit>& edits) {
   const std::size_t first = edits.size();
@@ -74,11 +75,11 @@ bool names(const std::filesystem::path& model, const std::string& file) {
   try {
     return text_of(MappedFile(model).bytes()).find(file) != std::string_view::npos;
   } catch (const UserError&) {
-    return true;  // it cannot be read, and might
+    return true;  // unreadable, so it may name the file
   }
 }
 
-// Whether another model file of the folder names the file: a copy of `model`, say.
+// Whether another model file of the folder, such as a copy of `model`, names the file.
 bool is_named_by_others(const std::string& file, const std::filesystem::path& model) {
   try {
     for (const auto& entry : std::filesystem::directory_iterator(folder_of(model))) {
@@ -163,7 +164,7 @@ std::vector<std::filesystem::path> superseded_data(const std::filesystem::path& 
       if (tensor.encoding == Encoding::external) locations.insert(tensor.location);
     });
   } catch (const UserError&) {
-    return {};  // no model, or one that is not whole: nothing tells which files are its own
+    return {};  // no whole model, so nothing tells which files are its own
   }
   std::vector<std::filesystem::path> superseded;
   for (const std::string& location : locations) {

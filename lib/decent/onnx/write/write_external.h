@@ -1,5 +1,5 @@
 #pragma once
-// External data of a model that is written.
+// The external data of a model that is being written.
 
 #include <cstdint>
 #include <filesystem>
@@ -16,16 +16,16 @@
 
 namespace decent::onnx {
 
-/// Tensor -> its new elements, of those that change.
+/// The new elements of each tensor that changes.
 using Changed = std::map<const Tensor*, std::span<const std::byte>>;
 
-/// Where in the written file the elements of tensors lie. Tensors that shared a range and still
+/// The places of the tensors' elements in the written file. Tensors that shared a range and still
 /// agree share one again.
 class ExternalLayout {
  public:
-  /// The offset of `elements`, which `tensor` has now.
+  /// Places `elements`, the new ones of `tensor`, and returns their offset.
   std::uint64_t place(const Tensor& tensor, std::span<const std::byte> elements);
-  /// Writes all that was placed, with zeros in between.
+  /// Writes all placed elements, with zeros in between.
   void write(AtomicFile& to) const;
 
  private:
@@ -33,20 +33,20 @@ class ExternalLayout {
     std::uint64_t offset = 0;
     std::span<const std::byte> elements;
   };
-  using Range = std::pair<const std::byte*, std::size_t>;  // of the mapped original
+  using Range = std::pair<const std::byte*, std::size_t>;  // in the mapped original
 
   std::vector<Piece> pieces_;                         // by offset
   std::map<Range, std::vector<std::size_t>> placed_;  // -> numbers of pieces
 };
 
 /// All external data of a model that is written to `path`: one file beside it, named after it
-/// ("m.onnx.data" of "m.onnx"; where that is taken "m.onnx.2.data", ..), whatever files the
-/// original's lies in. The name is always a new one: until the written model is renamed, the one
-/// that stands under its name refers to other files, and afterwards to this.
+/// ("m.onnx.data" for "m.onnx", or "m.onnx.2.data", .. if that is taken), whatever the original's
+/// files. The name is always new, because until the rename of the written model, the model at
+/// `path` refers to its own files.
 class ExternalWriter {
  public:
-  /// Writes the file under a temporary name and appends the edits of the model file that follow
-  /// from it; nothing where the model has no external data. Throws WriteError.
+  /// Writes the file under a temporary name and appends the resulting edits of the model file. Does
+  /// nothing if the model has no external data. Throws WriteError.
   ExternalWriter(const Model& model, const Changed& changed, const std::filesystem::path& path,
                  std::vector<Edit>& edits);
   /// Removes the file again unless keep() was reached.
@@ -54,11 +54,12 @@ class ExternalWriter {
   ExternalWriter(const ExternalWriter&) = delete;
   ExternalWriter& operator=(const ExternalWriter&) = delete;
 
-  /// The content is durable. Throws WriteError.
+  /// Makes the content durable. Throws WriteError.
   void sync();
-  /// The file has its name, durably. Throws WriteError, also where another file got it meanwhile.
+  /// Gives the file its final name, durably. Throws WriteError, also if another file got the name
+  /// meanwhile.
   void publish();
-  /// A model that refers to the file has been renamed.
+  /// Must be called when a model that refers to the file has been renamed.
   void keep() { published_ = false; }
 
  private:
@@ -67,9 +68,9 @@ class ExternalWriter {
   bool published_ = false;  // and not kept yet
 };
 
-/// The files of external data that the model at `path` refers to and that are named after it, so
-/// that they are without use once it is replaced. None where no model is there, none that
-/// `replacement` is made from, and none that another .onnx file of the folder names.
+/// The external data files of the model at `path` that are named after it, and so are useless once
+/// it is replaced. Leaves out files from which `replacement` is made and files that another .onnx
+/// file of the folder names. Empty if there is no model.
 std::vector<std::filesystem::path> superseded_data(const std::filesystem::path& path,
                                                    const Model& replacement);
 

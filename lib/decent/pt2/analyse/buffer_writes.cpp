@@ -13,7 +13,7 @@ namespace decent::pt2 {
 namespace {
 
 using Kind = OwnTensor::Kind;
-using OwnTensors = ByName<OwnTensor>;  // by the values of a graph that are views of them
+using OwnTensors = ByName<OwnTensor>;  // by the graph's values that are views of them
 
 const OwnTensor* own_tensor(const Argument& argument, const OwnTensors& tensors) {
   const std::string* name = value_name(argument);
@@ -21,7 +21,7 @@ const OwnTensor* own_tensor(const Argument& argument, const OwnTensors& tensors)
   return found == tensors.end() ? nullptr : &found->second;
 }
 
-// Follows the module's own tensors through a graph and those inside of it.
+// Follows the module's own tensors through a graph and the graphs inside of it.
 class TensorFlow {
  public:
   using Visit = std::function<void(const Node&, const OwnTensors&)>;
@@ -40,7 +40,7 @@ class TensorFlow {
   }
 
  private:
-  // Where `from` are views of own tensors, so are `to`.
+  // If values of `from` are views of own tensors, so are those of `to`.
   static void pass(const std::vector<Argument>& from, const OwnTensors& tensors_of_from,
                    const std::vector<Argument>& to, OwnTensors& tensors) {
     for (std::size_t i = 0; i < std::min(from.size(), to.size()); ++i) {
@@ -65,7 +65,7 @@ class TensorFlow {
       const Argument* source = node.find(schema->arguments[*schema->results_in[i]].name);
       const OwnTensor* tensor = source == nullptr ? nullptr : own_tensor(*source, tensors);
       if (tensor == nullptr) continue;
-      const OwnTensor whose = *tensor;  // of the map that grows here
+      const OwnTensor whose = *tensor;  // a copy, because the map grows below
       for_each_value_name(node.outputs[i],
                           [&](const std::string& name) { tensors.insert_or_assign(name, whose); });
     }
@@ -94,13 +94,13 @@ void visit_nodes(const ExportedProgram& program, const OperatorSchemas& schemas,
   TensorFlow(schemas, std::move(visit)).walk(program.graph, tensors);
 }
 
-// The schema of detach_ says that it writes; it leaves the elements alone.
+// The schema of detach_ says that it writes, but it does not change the elements.
 bool writes(const Node& node, const OperatorSchema& schema, const NamedArgument& input) {
   const SchemaArgument* argument = schema.find(input.name);
   return argument != nullptr && argument->is_written && parse_target(node.target).name != "detach_";
 }
 
-// Whether the only result of a node is what it writes into, of which it has one.
+// Whether a node writes into one tensor, and that tensor is its only result.
 bool gives_written(const Node& node, const OperatorSchema& schema, const NodeWrites& writes) {
   if (writes.tensors.size() != 1 || node.outputs.size() != 1 || schema.results_in.size() != 1)
     return false;
@@ -108,7 +108,7 @@ bool gives_written(const Node& node, const OperatorSchema& schema, const NodeWri
   return source && schema.arguments[*source].name == node.inputs[writes.tensors[0].input].name;
 }
 
-// Nodes of norms that update their statistics, always or in training.
+// The nodes of norms that update their statistics, always or in training.
 std::set<const Node*> updating_norms(const ModeSurvey& modes) {
   std::set<const Node*> nodes;
   for (const ModeSwitch& each : modes.switches) {

@@ -1,7 +1,7 @@
 #pragma once
-// Nodes that write into the module's own tensors. Into buffers: moving averages, the vectors of
-// spectral norm, counters of batches; into parameters: an averaged teacher, limits on weights; into
-// constants, which have no place to be kept. Whether an operator writes is what its schema says.
+// Finds nodes that write into the module's own tensors: into buffers (moving averages, the vectors
+// of spectral norm, counters of batches), into parameters (an averaged teacher, limits on weights),
+// or into constants, whose changes cannot be kept. An operator's schema says whether it writes.
 
 #include <cstddef>
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace decent::pt2 {
 
-/// A tensor of the module that a value of a graph is, or is a view of.
+/// A tensor of the module that is a value of a graph, or of which the value is a view.
 struct OwnTensor {
   enum class Kind { buffer, parameter, constant };
   std::string name;  // "bn1.num_batches_tracked"
@@ -23,24 +23,24 @@ struct OwnTensor {
 
 struct BufferWrite {
   std::string buffer;     // or the parameter, or the constant
-  std::size_t input = 0;  // of the node: the buffer, or a view of it
+  std::size_t input = 0;  // the node's input that is the buffer, or a view of it
   OwnTensor::Kind kind = OwnTensor::Kind::buffer;
 };
 
-/// What a node writes of the module's own tensors.
+/// The module's own tensors that a node writes.
 struct NodeWrites {
   std::vector<BufferWrite> tensors;  // in the order of the node's inputs; at least one
-  /// The node writes one tensor, and its only result is that tensor, as with add_. An operator such
-  /// as fused_moving_avg_obs_fake_quant writes several and returns something else.
+  /// Whether the node writes one tensor and returns only that tensor, as add_ does. An operator
+  /// such as fused_moving_avg_obs_fake_quant writes several and returns something else.
   bool gives_written = false;
 };
 
 using BufferWrites = std::map<const Node*, NodeWrites>;
 
-/// "bn1": the module that a buffer belongs to; "" for the whole.
+/// "bn1": the module to which a buffer belongs; "" for the whole model.
 std::string module_of_buffer(const std::string& buffer);
 
-/// Those of the graph and of all inside of it.
+/// The writes in the graph and in all graphs inside of it.
 BufferWrites find_buffer_writes(const ExportedProgram& program, const OperatorSchemas& schemas);
 
 /// Running statistics that norms update in training. The schemas of those operators do not say so.

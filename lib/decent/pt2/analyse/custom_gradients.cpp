@@ -20,10 +20,10 @@ struct Frame {
 };
 
 constexpr std::string_view kFile = "File \"";
-// Calls the model in such an export.
+// Part of the path of the file that calls the model in such an export.
 constexpr std::string_view kExports = "packages/torch/_dynamo/";
 constexpr std::string_view kApply = ".apply(";
-// Through which an export with strict=True runs the forward of a torch.autograd.Function.
+// The file through which an export with strict=True runs the forward of a torch.autograd.Function.
 constexpr std::string_view kRunsFunctions = "torch/_functorch/autograd_function.py";
 
 std::string_view trimmed(std::string_view text) {
@@ -34,7 +34,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// `text` begins behind 'File "'.
+// `text` begins after 'File "'.
 Frame frame_of(std::string_view text) {
   constexpr std::string_view kIn = ", in ";
   const std::size_t end = std::min(text.find('\n'), text.size());
@@ -72,17 +72,18 @@ std::size_t modules_at(const Node& node) {
 
 bool is_forward(const Frame& frame) { return frame.function == "forward"; }
 
-// What calls the forward in frame `i` if that is no module's; "" otherwise. `is_extra`: there have
-// been more calls of a forward than modules.
+// The code that calls the forward in frame `i`, if that is not a module's forward; "" otherwise.
+// `is_extra`: there have been more calls of a forward than modules.
 std::string_view custom_function(const std::vector<Frame>& frames, std::size_t i, bool is_extra) {
-  // PyTorch's own, as that of checkpointing, have the gradient of their forward.
+  // PyTorch's own functions, such as checkpointing, have the gradient of their forward.
   if (i == 0 || frames[i].path.find("packages/torch/") != std::string_view::npos) return "";
   const Frame& caller = frames[i - 1];
   const bool is_strict = caller.path.ends_with(kRunsFunctions);
   const std::string_view code = is_strict && i > 1 ? frames[i - 2].code : caller.code;
   const std::size_t apply = code.find(kApply);
   if (apply != code.npos) return last_name(code.substr(0, apply));
-  // By another name, as with reverse = Reverse.apply. Code may call a module's forward by name.
+  // Called by another name, as after reverse = Reverse.apply. Code may also call a module's forward
+  // by name.
   const bool is_called_by_name = code.find("forward") != code.npos;
   return is_strict || (is_extra && !is_called_by_name) ? code : "";
 }

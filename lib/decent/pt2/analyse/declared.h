@@ -7,7 +7,7 @@
 
 namespace decent::pt2 {
 
-/// "[s77, 3]": free dimensions by the symbols of the export.
+/// "[s77, 3]", with the export's symbols for free dimensions.
 std::string declared_text(const TensorMeta& meta);
 
 }  // namespace decent::pt2

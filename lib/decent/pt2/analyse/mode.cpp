@@ -16,7 +16,7 @@ namespace {
 
 using SwitchKind = ModeSwitch::Kind;
 
-// Buffers by the values of the graph that they are.
+// Names of buffers, by their values in the graph.
 ByName<std::string> buffers_of(const ExportedProgram& program) {
   ByName<std::string> buffers;
   for (const InputSpec& input : program.input_specs) {
@@ -70,7 +70,7 @@ class Survey {
     }
   }
 
-  // A norm without running statistics takes those of the batch in either mode.
+  // A norm without running statistics uses the batch's in either mode.
   void add_flag(const Node& node, const NamedArgument& input, bool is_on) {
     const Argument* statistics = node.find("running_mean");
     const std::string* name = statistics == nullptr ? nullptr : value_name(*statistics);

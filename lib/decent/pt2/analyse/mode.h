@@ -1,6 +1,6 @@
 #pragma once
-// Which nodes of a program train and evaluate in different ways. Python's `self.training` is a
-// constant in an exported program, so that the switches have to be found again.
+// Finds the nodes of a program that behave differently in training and evaluation. Python's
+// `self.training` is a constant in an exported program, so the switches have to be found again.
 
 #include <cstddef>
 #include <map>
@@ -13,47 +13,47 @@
 
 namespace decent::pt2 {
 
-/// In which mode the module was when it was exported, as far as the program tells.
+/// The mode of the module when it was exported, as far as the program tells.
 enum class ExportedMode {
-  train,    // a switch is on; one that is off was put into eval mode on purpose
+  train,    // a switch is on; switches that are off were put into eval mode on purpose
   eval,     // there are switches, and all are off
-  unknown,  // there is none
+  unknown,  // there are no switches
 };
 
 /// A place where a program says train or eval.
 struct ModeSwitch {
   enum class Kind {
     flag,         // an argument that is true in training: dropout's `train`
-    probability,  // one that is 0 in evaluation: dropout_p of attention
-    noise,        // of stochastic depth: what node makes; see noise.h
-    divisor,      // what scales its mean: an argument that is 1 in evaluation
+    probability,  // an argument that is 0 in evaluation: dropout_p of attention
+    noise,        // the noise of stochastic depth, which `node` makes; see noise.h
+    divisor,      // the divisor that keeps its mean: an argument that is 1 in evaluation
   };
   const Node* node = nullptr;
   Kind kind = Kind::flag;
   std::string argument = {};  // of the node; empty for noise
-  double in_evaluation = 1;   // of noise: what takes its place
+  double in_evaluation = 1;   // for noise: its replacement
   bool is_on = false;
   bool follows = false;     // whether the trainer's mode decides from now on
-  std::string module = {};  // whose mode it is: "layer1.bn" where that has running statistics
+  std::string module = {};  // whose mode it is: "layer1.bn" if it has running statistics
 };
 
 struct ModeSurvey {
   ExportedMode mode = ExportedMode::unknown;
   std::vector<ModeSwitch> switches;
-  std::map<const Node*, std::size_t> places = {};  // of those that follow the mode, in `switches`
+  std::map<const Node*, std::size_t> places = {};  // in `switches`, of those that follow the mode
   std::set<const Node*> noise_sources = {};        // nodes whose random numbers a switch uses
 
-  /// nullptr where the node has no switch that follows the mode.
+  /// nullptr if the node has no switch that follows the mode.
   const ModeSwitch* following(const Node& node) const;
 };
 
 ModeSurvey survey_modes(const ExportedProgram& program);
 
-/// As survey_modes, for a program that is one of two, for train and for eval: none of its switches
-/// follows the mode.
+/// As survey_modes, for one of two programs, one for train and one for eval: no switch follows the
+/// mode.
 ModeSurvey survey_fixed_modes(const ExportedProgram& program);
 
-/// Nodes with random numbers that no switch belongs to: they are random in evaluation, too.
+/// The nodes with random numbers but without a switch: they are random in evaluation, too.
 std::vector<const Node*> find_random(const ExportedProgram& program, const ModeSurvey& survey,
                                      const OperatorSchemas& schemas);
 

@@ -84,7 +84,7 @@ class NoiseFinder {
   // `in_evaluation` is the probability of ones for now.
   std::optional<Noise> zeros_and_ones(const Node& node) const {
     const std::string name = operator_of(node);
-    // A file leaves out the default of p.
+    // A file omits p if it has the default value.
     if (is_random(name)) return Noise{&node, &node, number_in(node, "p").value_or(0.5)};
     const Node* sum = is_floor(name) ? maker_of(node, "self") : nullptr;
     if (sum == nullptr || operator_of(*sum) != "aten.add" || sum->find("alpha") != nullptr)
@@ -102,14 +102,15 @@ class NoiseFinder {
     return found == makers_.end() ? nullptr : found->second;
   }
 
-  // Who reads what it gives, or what it wrote into, which are one. Nobody where there are many:
-  // noise has one reader or two, and a file from elsewhere must not cost the square of its size.
+  // The readers of a node's result or of the tensor that it wrote into, which is the same value.
+  // Empty if there are many: noise has one reader or two, and an untrusted file must not cost the
+  // square of its size.
   std::vector<const Node*> readers_of(const Node& node) const {
-    constexpr std::size_t kMost = 16;
+    constexpr std::size_t kMaxReaders = 16;
     std::vector<const Node*> readers;
     const auto add = [&](const std::string* name) {
       const auto found = name == nullptr ? readers_.end() : readers_.find(*name);
-      if (found == readers_.end() || found->second.size() > kMost) return;
+      if (found == readers_.end() || found->second.size() > kMaxReaders) return;
       std::copy_if(found->second.begin(), found->second.end(), std::back_inserter(readers),
                    [&](const Node* reader) { return reader > &node; });  // in the order of a graph
     };
@@ -118,7 +119,8 @@ class NoiseFinder {
     return readers;
   }
 
-  // Of a product with the noise: what divides the other factor by p, for this product alone.
+  // For a product with the noise: the node that divides the other factor by p, and is read by this
+  // product only.
   const Node* divisor_beside(const Node& product, const Node& noise, double p) const {
     const std::string name = operator_of(product);
     if (name != "aten.mul" && name != "aten.mul_") return nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// What PyTorch declares of its operators, as far as a translation needs it. Who has LibTorch
-// answers (model/pt2/schemas.h), so that nothing here includes it.
+// What PyTorch declares about its operators, as far as a translation needs it. Code that links
+// LibTorch answers (model/pt2/schemas.h), so that nothing here includes it.
 
 #include <cstddef>
 #include <optional>
@@ -13,19 +13,19 @@ namespace decent::pt2 {
 
 struct SchemaArgument {
   std::string name;
-  bool is_float = false;    // takes a float only, where a file may say 0 for 0.0
+  bool is_float = false;    // takes only a float; a file may have 0 for 0.0
   bool is_written = false;  // the operator writes into the tensor
   bool is_scalar = false;   // takes a number of any type (Scalar)
-  bool is_tensor = false;   // takes a tensor, where a file may give a number
+  bool is_tensor = false;   // takes a tensor; a file may have a number
 };
 
 struct OperatorSchema {
   std::vector<SchemaArgument> arguments;
   bool is_random = false;  // takes numbers from the random generator
-  /// For each result the argument whose memory it is, or may be.
+  /// For each result, the argument whose memory it shares or may share.
   std::vector<std::optional<std::size_t>> results_in;
 
-  /// nullptr where there is none of that name.
+  /// nullptr if there is no argument of that name.
   const SchemaArgument* find(const std::string& argument) const {
     for (const SchemaArgument& each : arguments) {
       if (each.name == argument) return &each;
@@ -37,7 +37,7 @@ struct OperatorSchema {
 class OperatorSchemas {
  public:
   virtual ~OperatorSchemas() = default;
-  /// nullptr where PyTorch has no such operator. Valid as long as this object.
+  /// nullptr if PyTorch has no such operator. Valid as long as this object.
   virtual const OperatorSchema* find(const Target& target) const = 0;
 };
 

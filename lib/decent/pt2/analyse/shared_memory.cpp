@@ -23,7 +23,7 @@ struct StoredView {
 
 using Layout =
     std::tuple<ScalarType, std::vector<std::int64_t>, std::vector<std::int64_t>, std::int64_t>;
-// Each view of a record once: tied tensors are one, which changes where any of them does.
+// Each view of a record once: tied tensors are one view, which changes if any of them does.
 using Views = std::map<Layout, StoredView>;
 using ViewsByRecord = std::map<std::string, Views>;
 
@@ -46,7 +46,7 @@ ViewsByRecord views_by_record(const ExportedProgram& program,
   return views;
 }
 
-// Most records have one view, or views that lie one after the other.
+// False for most records, which have one view, or views that lie one after the other.
 bool ranges_overlap(const Views& views) {
   std::vector<StorageRange> ranges;
   for (const auto& [layout, view] : views) {
@@ -63,20 +63,21 @@ bool ranges_overlap(const Views& views) {
   return false;
 }
 
-// Who has which part of a record, in units of the smallest element.
+// The owner of each part of a record, in units of the smallest element.
 class Owners {
  public:
   explicit Owners(const Views& views) : unit_(smallest_element(views)) {
     const Payload& any = *views.begin()->second.payload;
     owner_of_.resize(any.storage.size() / unit_);
-    // Those that change come first, so that a view that stays as it is meets them.
+    // Views that change come first, so that unchanged views are checked against them.
     for (const bool changes : {true, false}) {
       for (const auto& [layout, view] : views)
         if (view.changes == changes) add(view);
     }
   }
 
-  /// A view that changes, and the first that shares elements with it; nullptr where none does.
+  /// A view that changes, and the first view that shares elements with it; nullptr if there is
+  /// none.
   const StoredView* changing() const { return changing_; }
   const StoredView* other() const { return other_; }
 
@@ -96,7 +97,7 @@ class Owners {
     const Payload& payload = *view.payload;
     if (dim == payload.sizes.size()) return take(view, place * view.element() / unit_);
     const std::int64_t stride = payload.strides[dim];
-    const std::int64_t places = stride == 0 ? 1 : payload.sizes[dim];  // those of torch.expand
+    const std::int64_t places = stride == 0 ? 1 : payload.sizes[dim];  // 0: from torch.expand
     for (std::int64_t i = 0; i < places && other_ == nullptr; ++i)
       visit(view, place + static_cast<std::uint64_t>(i * stride), dim + 1);
   }
@@ -115,7 +116,7 @@ class Owners {
 
   const std::uint64_t unit_;
   std::vector<const StoredView*> known_;
-  std::vector<std::uint32_t> owner_of_;  // 1 + the place in known_
+  std::vector<std::uint32_t> owner_of_;  // 1 + the index in known_
   const StoredView* changing_ = nullptr;
   const StoredView* other_ = nullptr;
 };

@@ -5,7 +5,7 @@
 namespace decent::pt2 {
 namespace {
 
-// What stands before the first dot, which is taken from `text`; all of it where there is none.
+// Removes the text before the first dot from `text` and returns it; all of it if there is no dot.
 std::string take_part(std::string_view& text) {
   const std::size_t dot = text.find('.');
   std::string part(text.substr(0, dot));

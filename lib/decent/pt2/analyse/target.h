@@ -1,5 +1,5 @@
 #pragma once
-// What a node calls.
+// The operator that a node calls.
 
 #include <string>
 #include <string_view>
@@ -11,9 +11,9 @@ namespace decent::pt2 {
 struct Target {
   std::string library;
   std::string name;
-  std::string overload;  // "default" is an empty one
+  std::string overload;  // empty for "default"
 
-  /// "aten.add_", by which rules are found.
+  /// "aten.add_", the key for finding rules.
   std::string operator_name() const { return library + "." + name; }
   bool is_aten() const { return library == "aten"; }
 };

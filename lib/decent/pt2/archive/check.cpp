@@ -117,7 +117,7 @@ class SignatureChecker {
   }
 
  private:
-  // Each gives how many leaves of in_spec the input is.
+  // Each overload returns how many leaves of in_spec the input takes.
   struct InputChecker {
     const SignatureChecker& all;
     std::size_t place;
@@ -156,7 +156,7 @@ class SignatureChecker {
          ", its signature " + std::to_string(in_signature));
   }
 
-  // That both refer to the same values.
+  // Checks that both refer to the same values.
   void check_same(const std::string& kind, std::size_t place, const Argument& in_signature,
                   const Argument& in_graph) const {
     if (values_of(in_signature) == values_of(in_graph)) return;

@@ -1,5 +1,5 @@
 #pragma once
-// What an exported program promises beyond its schema.
+// Checks what an exported program guarantees beyond its schema.
 
 #include <string>
 
@@ -7,12 +7,12 @@
 
 namespace decent::pt2 {
 
-/// Most nodes of a program, those of its inner graphs included.
+/// The most nodes of a program, including nodes of its inner graphs.
 inline constexpr std::size_t kMaxNodes = 100'000;
 
-/// Throws UserError, which begins with `what`, where a value is used before it is made or made
-/// twice, where the signature does not fit the graph, and where a tensor is missing or is not as
-/// the graph says.
+/// Throws UserError, which begins with `what`, if a value is used before it is made or made twice,
+/// if the signature does not fit the graph, or if a tensor is missing or differs from the graph's
+/// description.
 void check(const ExportedProgram& program, const std::string& what);
 
 }  // namespace decent::pt2

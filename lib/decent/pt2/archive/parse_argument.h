@@ -1,6 +1,6 @@
 #pragma once
-// Arguments and enumerations, from the JSON of an exported program. Whatever is not as the schema
-// says throws UserError naming the place.
+// Arguments and enumerations, from the JSON of an exported program. Anything that does not follow
+// the schema throws UserError naming the place.
 
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ ScalarType parse_scalar_type(Json json);
 Layout parse_layout(Json json);
 Device parse_device(Json json);
 
-/// A list, each of its values read by `parse`.
+/// A list whose values are read by `parse`.
 template <typename Parse>
 auto parse_list(Json json, Parse parse) {
   std::vector<decltype(parse(json))> items;

@@ -6,7 +6,7 @@
 
 namespace decent::pt2 {
 
-/// Throws UserError naming the place where something is not as the schema says.
+/// Throws UserError naming the place if something does not follow the schema.
 Graph parse_graph(Json json);
 TensorMeta parse_tensor_meta(Json json);
 

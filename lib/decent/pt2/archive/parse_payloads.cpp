@@ -13,9 +13,9 @@
 namespace decent::pt2 {
 namespace {
 
-// A view whose strides are 0 has more elements than its record (torch.Tensor.expand); so many more,
-// in all tensors together, are taken for meant.
-constexpr std::uint64_t kMaxRepeated = std::uint64_t{1} << 24;
+// A view with strides of 0 has more elements than its record (torch.Tensor.expand). Up to this many
+// more, in all tensors together, are believed to be intended.
+constexpr std::uint64_t kMaxRepeatedElements = std::uint64_t{1} << 24;
 
 std::int64_t known(Json json, const SymInt& number, const char* what) {
   if (number.value && *number.value >= 0) return *number.value;
@@ -37,7 +37,7 @@ struct Extent {
   std::uint64_t end = 0;       // of the storage, up to the tensor's last
 };
 
-// Nothing where a number overflows.
+// Nothing if a number overflows.
 std::optional<Extent> extent(const Payload& payload) {
   if (std::ranges::find(payload.sizes, 0) != payload.sizes.end()) return Extent{};
   Extent result{.elements = 1, .end = static_cast<std::uint64_t>(payload.storage_offset) + 1};
@@ -53,7 +53,7 @@ std::optional<Extent> extent(const Payload& payload) {
   return overflows ? std::nullopt : std::optional(result);
 }
 
-// `repeated`: how many more elements than there are in records may still be asked for.
+// `repeated` is how many elements beyond those in records are still allowed.
 void check_size(Json json, const Payload& payload, std::uint64_t& repeated) {
   const std::uint64_t element = size_of(payload.dtype);
   if (element == 0) json.fail("has elements of an unknown type");
@@ -69,7 +69,8 @@ void check_size(Json json, const Payload& payload, std::uint64_t& repeated) {
             std::to_string(there) + " elements of its record " + in_quotes(payload.record));
 }
 
-// No other record may be taken for a tensor: it would be overwritten when the archive is written.
+// No other record may be used as a tensor, because it would be overwritten when the archive is
+// written.
 std::string record_of(Json path_name, std::string_view folder) {
   const std::string_view prefix = folder == kWeightsFolder ? "weight_" : "tensor_";
   if (!path_name.text().starts_with(prefix)) {
@@ -112,7 +113,7 @@ Payload parse_payload(Json json, std::string_view folder, const Records& records
 ByName<Payload> parse_payloads(Json json, std::string_view folder, const Records& records,
                                std::span<const std::byte> archive) {
   ByName<Payload> payloads;
-  std::uint64_t repeated = kMaxRepeated;
+  std::uint64_t repeated = kMaxRepeatedElements;
   for (const Json entry : json.at("config").object()) {
     Payload payload = parse_payload(entry, folder, records, archive, repeated);
     if (!payloads.emplace(entry.key(), std::move(payload)).second) entry.fail("is there twice");

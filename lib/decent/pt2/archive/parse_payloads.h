@@ -1,5 +1,5 @@
 #pragma once
-// The tables of weights and of constants, from their JSON.
+// Reads the tables of weights and of constants from their JSON.
 
 #include <span>
 #include <string>
@@ -11,9 +11,9 @@
 
 namespace decent::pt2 {
 
-/// The tensors of a table whose records lie in `folder`. `archive` is the whole file. Throws
-/// UserError naming the place where something is not as the schema says, for tensors that are
-/// pickled or do not lie in their records.
+/// The tensors of a table whose records are in `folder`. `archive` is the whole file. Throws
+/// UserError naming the place if something does not follow the schema, and for tensors that are
+/// pickled or do not fit into their records.
 ByName<Payload> parse_payloads(Json json, std::string_view folder, const Records& records,
                                std::span<const std::byte> archive);
 

@@ -25,7 +25,7 @@ std::optional<TreeKey> find_key(Json json) {
   }
 }
 
-// The keys that a list holds; nothing where it is none, or holds something that cannot be a key.
+// The keys in a list; nothing if it is no list, or contains something that cannot be a key.
 std::optional<std::vector<TreeKey>> find_keys(Json json) {
   if (json.kind() != Json::Kind::list) return std::nullopt;
   std::vector<TreeKey> keys;
@@ -37,8 +37,8 @@ std::optional<std::vector<TreeKey>> find_keys(Json json) {
   return keys;
 }
 
-// The context of a type of the user's: its names, as ModelOutput of transformers has it, or those
-// of the fields that are given and of those that are None, as register_dataclass has it.
+// The context of a user's type: its names, as in ModelOutput of transformers, or the names of
+// fields that are given and of fields that are None, as in register_dataclass.
 std::optional<std::vector<TreeKey>> find_field_names(Json context) {
   if (const auto names = find_keys(context)) return names;
   if (context.kind() != Json::Kind::list || context.size() != 2) return std::nullopt;
@@ -100,7 +100,7 @@ class Parser {
     if (found != named_tuples_.end()) spec.keys = {found->second.begin(), found->second.end()};
   }
 
-  // The context is JSON in a text, except where the type writes another one of its own.
+  // The context is JSON in a text, unless the type writes its own form.
   void read_context(Json context, TreeSpec::Kind kind, TreeSpec& spec) const {
     if (context.kind() != Json::Kind::text) {
       spec.kind = TreeSpec::Kind::other;

@@ -1,5 +1,5 @@
 #pragma once
-// TreeSpecs, from the JSON that torch.utils._pytree.treespec_dumps writes.
+// Reads TreeSpecs from the JSON of torch.utils._pytree.treespec_dumps.
 
 #include <string>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace decent::pt2 {
 
-/// The names of the fields of named tuples, by the names of their types.
+/// The names of the fields of named tuples, by type name.
 using NamedTuples = ByName<std::vector<std::string>>;
 
 /// Throws UserError, which begins with `what`.

@@ -21,7 +21,7 @@ JsonDocument read_json(const Records& records, const std::string& record) {
   return JsonDocument(records.content(record), records.what_of(record));
 }
 
-// First of all: in a file of another schema anything may be different.
+// Must be read first, because in a file of another schema anything may be different.
 SchemaVersion parse_schema_version(Json json) {
   const SchemaVersion version{json.at("major").integer(), json.at("minor").integer()};
   if (version.major == kSchemaMajor) return version;
@@ -45,7 +45,7 @@ NamedTuples parse_named_tuples(Json graph_module) {
   return tuples;
 }
 
-// That of the whole program stands first; the others are of submodules.
+// The signature of the whole program comes first; the others belong to submodules.
 Json root_signature(Json graph_module) {
   const Json calls = graph_module.at("module_call_graph");
   if (calls.size() == 0) calls.fail("is empty");

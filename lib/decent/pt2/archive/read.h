@@ -1,5 +1,5 @@
 #pragma once
-// Reading a .pt2 file (torch.export.save) that may come from anywhere.
+// Reading a .pt2 file (torch.export.save) of unknown origin.
 
 #include <filesystem>
 #include <memory>
@@ -16,17 +16,17 @@ struct Archive {
   std::vector<ExportedProgram> programs;   // by name; at least one
 
   const std::filesystem::path& path() const { return file->path(); }
-  /// What messages about it begin with: "model 'net.pt2'".
+  /// The beginning of messages about it: "model 'net.pt2'".
   std::string what() const;
-  /// nullptr where there is none.
+  /// nullptr if there is none.
   const ExportedProgram* find(std::string_view program) const;
 };
 
-/// Reads and checks all programs of an archive: every count, size and place before it is relied
-/// on. The file is mapped; tensors stay where they are. No code of the archive is run, and no
-/// pickle is read. Throws UserError naming the file and the place in it.
+/// Reads all programs of an archive, and checks every count, size and place before relying on it.
+/// The file is mapped; tensors stay where they are. No code of the archive is run, and no pickle is
+/// read. Throws UserError naming the file and the place in it.
 Archive read_archive(const std::filesystem::path& path);
-/// The same of a file that is mapped already.
+/// The same for a file that is already mapped.
 Archive read_archive(std::shared_ptr<const MappedFile> file);
 
 }  // namespace decent::pt2

@@ -15,9 +15,9 @@ std::string export_again() {
          "    torch.export.save(torch.export.export(model.train(), example_inputs), 'model.pt2')";
 }
 
-// What the archive is, if it has one of these.
+// What kind of archive it is, if it has this record.
 struct Layout {
-  std::string_view record;  // ends with "/" where it is a folder
+  std::string_view record;  // ends with "/" if it is a folder
   std::string_view text;
 };
 constexpr Layout kOtherLayouts[] = {

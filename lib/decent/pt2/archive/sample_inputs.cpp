@@ -17,7 +17,7 @@ namespace {
 using pickle::Ref;
 
 constexpr std::size_t kLongestText =
-    1000;  // a file of a few bytes could ask for it again and again
+    1000;  // because a file of a few bytes could refer to one value any number of times
 
 class Reader {
  public:
@@ -29,7 +29,7 @@ class Reader {
   }
 
  private:
-  // Where the reader is: the inputs before are whole.
+  // The place of the reader: the inputs before it are complete.
   std::string place() const { return "example input " + std::to_string(values_.size()); }
 
   [[noreturn]] void fail(const std::string& reason) const {
@@ -63,7 +63,7 @@ class Reader {
     return sequence->items;
   }
 
-  // Also of an OrderedDict, which is a call of its class without arguments.
+  // Also the entries of an OrderedDict, which is a call of its class without arguments.
   const pickle::Entries& entries_of(Ref ref) const {
     if (const auto* dict = file_.pickle.get<pickle::Dict>(ref)) return dict->entries;
     const auto* object = file_.pickle.get<pickle::Object>(ref);
@@ -85,7 +85,7 @@ class Reader {
     for (std::size_t i = 0; i < items.size(); ++i) read(spec.children[i], items[i]);
   }
 
-  // Their order may be another than the program's.
+  // Their order may differ from the program's.
   void read_entries(const TreeSpec& spec, const pickle::Entries& entries) {
     check_count(spec, entries.size());
     std::map<TreeKey, Ref> values;

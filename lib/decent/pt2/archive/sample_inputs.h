@@ -1,5 +1,5 @@
 #pragma once
-// The example inputs that a program was exported with.
+// The example inputs with which a program was exported.
 
 #include <cstdint>
 #include <optional>
@@ -16,10 +16,10 @@ namespace decent::pt2 {
 using SampleValue =
     std::variant<None, bool, std::int64_t, double, std::string, decent::StoredTensor>;
 
-/// One value for each leaf of the program's in_spec, in its order; nothing where the archive holds
-/// none. They are a pickle, of which tensors, tuples, lists, dictionaries, numbers and texts are
-/// read, and no code is run. Throws UserError where there is anything else among them, and where
-/// they are not laid out as in_spec says. `archive` outlives the result.
+/// One value for each leaf of the program's in_spec, in its order; nothing if the archive has no
+/// example inputs. They are in a pickle, from which tensors, tuples, lists, dictionaries, numbers
+/// and texts are read; no code is run. Throws UserError for anything else in it, and if their
+/// structure differs from in_spec. `archive` must outlive the result.
 std::optional<std::vector<SampleValue>> read_sample_inputs(const Archive& archive,
                                                            const ExportedProgram& program);
 

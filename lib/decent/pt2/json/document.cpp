@@ -13,7 +13,8 @@
 
 namespace decent::pt2 {
 
-// The values of a list or an object follow it, so that `end` is where the next one stands.
+// The values of a list or an object follow it directly; `end` is the index of the next value after
+// all of them.
 struct JsonDocument::Value {
   const std::string* key = nullptr;  // in an object
   union {
@@ -33,7 +34,7 @@ struct JsonDocument::Content {
   std::deque<std::string> texts;
 };
 
-// What nlohmann's parser calls, in the order of the text.
+// Receives the events of nlohmann's parser, in the order of the text.
 class JsonDocument::Builder : public nlohmann::json_sax<nlohmann::json> {
  public:
   Builder(std::size_t bytes, const std::string& what, Content& content)
@@ -68,7 +69,7 @@ class JsonDocument::Builder : public nlohmann::json_sax<nlohmann::json> {
     add(Json::Kind::text).text = &content_.texts.emplace_back(std::move(value));
     return true;
   }
-  bool binary(nlohmann::json::binary_t&) override { return false; }  // no part of a text
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // does not occur in texts
   bool start_object(std::size_t) override { return open(Json::Kind::object); }
   bool start_array(std::size_t) override { return open(Json::Kind::list); }
   bool end_object() override { return close(); }

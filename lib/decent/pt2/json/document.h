@@ -1,6 +1,6 @@
 #pragma once
-// A JSON text from a file that may come from anywhere, read once and kept flat: 32 bytes a value.
-// Every access checks the kind of what is there; an error names the file and the place in it.
+// A JSON text from a file of unknown origin, read once and kept flat: 32 bytes per value. Every
+// access checks the kind of the value; an error names the file and the place in it.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace decent::pt2 {
 class JsonDocument;
 class JsonValues;
 
-/// A value of a document, which outlives it.
+/// A value of a document, which must outlive it.
 class Json {
  public:
   enum class Kind : std::uint8_t { null, boolean, integer, real, text, list, object };
@@ -24,33 +24,33 @@ class Json {
   /// Whether it is the same place of the same document.
   bool operator==(const Json&) const = default;
 
-  // Each throws UserError where the value is of another kind.
+  // Each throws UserError if the value is of another kind.
 
   bool boolean() const;
   std::int64_t integer() const;
-  /// An integer, too, and the texts that stand for what JSON has no numbers for: "Infinity",
+  /// Takes integers, too, and the texts for values that JSON cannot write as numbers: "Infinity",
   /// "-Infinity", "NaN".
   double real() const;
   const std::string& text() const;
 
-  // ---- lists and objects: each value lies behind the one before it
+  // ---- lists and objects: each value follows the one before it
 
   JsonValues list() const;
   JsonValues object() const;
   std::size_t size() const;  // of a list or an object
 
-  /// Of a value in an object.
+  /// The key of a value in an object.
   const std::string& key() const;
 
-  /// The value of a key. Throws UserError where there is none.
+  /// The value of a key. Throws UserError if there is none.
   Json at(std::string_view key) const;
-  /// Nothing where there is none or it is null.
+  /// Nothing if there is none or it is null.
   std::optional<Json> find(std::string_view key) const;
-  /// The one value of an object that has one, whose key says of which kind it is. Throws UserError.
+  /// The only value of an object, whose key says of which kind it is. Throws UserError if there are
+  /// more or none.
   Json alternative() const;
 
-  /// Throws UserError: the file, the place in it, and `reason`, which follows on the place: "is 7,
-  /// not a list".
+  /// Throws UserError: the file, the place in it, then `reason`, such as "is 7, not a list".
   [[noreturn]] void fail(const std::string& reason) const;
 
  private:
@@ -87,18 +87,19 @@ class JsonValues {
   Json end_;
 };
 
-/// Deepest nesting that is read: that of about 60 conditions, each inside of the other.
+/// The deepest nesting that is read, which is that of about 60 conditions inside of one another.
 inline constexpr std::size_t kMaxJsonDepth = 512;
 
-/// Most values of a text, keys not counted: so many for each byte of it, and so many in any.
+/// Limits on the values of a text, keys not counted: the most of any text, the bytes that each
+/// needs, and the number that is allowed even in a shorter text.
 inline constexpr std::size_t kMaxJsonValues = 8'000'000;
 inline constexpr std::size_t kMinBytesPerJsonValue = 4;
 inline constexpr std::size_t kMaxValuesOfSmallJson = 100'000;
 
 class JsonDocument {
  public:
-  /// Throws UserError, which begins with `what`, for what is no JSON, is nested too deep, or has
-  /// too many values; memory is asked for as the values are read.
+  /// Throws UserError, which begins with `what`, if the text is no JSON, is nested too deep, or has
+  /// too many values. Memory is allocated as the values are read.
   JsonDocument(std::string_view text, std::string what);
   JsonDocument(const JsonDocument&) = delete;  // values point to it
   JsonDocument& operator=(const JsonDocument&) = delete;

@@ -1,5 +1,5 @@
 #pragma once
-// What the nodes of an exported program take and give: PyTorch's schema of exported programs,
+// Arguments and results of an exported program's nodes: PyTorch's schema of exported programs,
 // major version 8. The numbers of the enumerations are the file's. Nothing here needs LibTorch.
 //
 // Source: torch/_export/serde/schema.py of PyTorch 2.15, schema 8.20.
@@ -43,11 +43,11 @@ enum class ScalarType : std::uint8_t {
   uint64 = 35,
 };
 
-/// "float32", "bool": as Python's PyTorch says it without "torch.".
+/// "float32", "bool": PyTorch's name in Python, without "torch.".
 std::string_view name_of(ScalarType type);
 /// Bytes of an element; 0 for `unknown`.
 std::uint64_t size_of(ScalarType type);
-/// The type of a number in a file; nothing for one that is not known.
+/// The type for a number in a file; nothing for an unknown number.
 std::optional<ScalarType> find_scalar_type(std::int64_t number);
 
 enum class Layout : std::uint8_t {
@@ -132,9 +132,9 @@ struct ArgumentDict {
   std::vector<NamedValue> entries;
 };
 
-/// One argument or result. The comments say what the file calls it; an as_optional_tensor reads as
-/// the tensor or as None, and the numbers of Python that stand in a file as the texts "Infinity",
-/// "-Infinity" and "NaN" are doubles.
+/// One argument or result. The comments give the file's names. An as_optional_tensor is read as the
+/// tensor or as None, and the texts "Infinity", "-Infinity" and "NaN", which a file has for these
+/// numbers of Python, are read as doubles.
 using Argument = std::variant<None,                         // as_none
                               TensorArgument,               // as_tensor, as_optional_tensor
                               std::vector<TensorArgument>,  // as_tensors

@@ -8,7 +8,7 @@ std::optional<std::string> symbol_of(const SymInt& number) {
   constexpr std::string_view kBegin = "Symbol('";
   const std::string_view text = number.expression;
   if (number.value) return std::nullopt;
-  if (!text.starts_with(kBegin)) {  // as older versions write it: the name alone
+  if (!text.starts_with(kBegin)) {  // older versions write only the name
     const bool is_name = !text.empty() && text.find_first_not_of(
                                               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                               "0123456789_") == std::string_view::npos;

@@ -1,6 +1,6 @@
 #pragma once
-// An exported program in memory: what torch.export.save wrote, as far as training needs it. Bytes
-// of tensors stay where they are, in the mapped archive. Nothing here needs LibTorch.
+// An exported program in memory: the content of torch.export.save's file, as far as training needs
+// it. The bytes of tensors stay in the mapped archive. Nothing here needs LibTorch.
 
 #include <cstddef>
 #include <cstdint>
@@ -32,8 +32,8 @@ using SymInt = SymValue<std::int64_t>;
 using SymFloat = SymValue<double>;
 using SymBool = SymValue<bool>;
 
-/// The symbol that an expression consists of: "s77"; nothing where it is a number or more than one
-/// symbol. ExportedProgram::range_constraints has its bounds.
+/// The symbol of an expression that is a single symbol: "s77"; nothing for numbers and other
+/// expressions. ExportedProgram::range_constraints has its bounds.
 std::optional<std::string> symbol_of(const SymInt& number);
 
 struct TensorMeta {
@@ -65,7 +65,7 @@ struct Node {
   std::optional<bool> is_hop_single_tensor_return;
   std::size_t place = 0;  // in its graph, from 0
 
-  /// nullptr where it has none of that name.
+  /// nullptr if there is no input of that name.
   const Argument* find(std::string_view input) const {
     for (const NamedArgument& each : inputs) {
       if (each.name == input) return &each.value;
@@ -74,7 +74,7 @@ struct Node {
   }
 };
 
-/// Checked: each value is made once, by an input or by a node, and before it is used.
+/// Already checked: each value is made once, by an input or by a node, and before it is used.
 struct Graph {
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
@@ -87,7 +87,8 @@ struct Graph {
   bool is_single_tensor_return = false;  // of an inner graph: one tensor, not a tuple of one
 };
 
-// ---- signature: one InputSpec for each input of the graph, in order, and so for the outputs ----
+// ---- signature: one InputSpec for each input of the graph, in order, and the same for the outputs
+// ----
 
 struct UserInput {
   Argument arg;
@@ -99,7 +100,7 @@ struct ParameterInput {
 struct BufferInput {
   std::string arg;
   std::string buffer_name;
-  bool persistent = true;  // a persistent one lies with the weights, another with the constants
+  bool persistent = true;  // a persistent one is among the weights, others among the constants
 };
 struct TensorConstantInput {
   std::string arg;
@@ -112,7 +113,7 @@ struct CustomObjInput {
 struct TokenInput {
   std::string arg;
 };
-/// An argument that was no tensor when the program was exported, and is fixed.
+/// An argument that was no tensor when the program was exported, and so is fixed.
 struct ConstantInput {
   std::string name;
   std::variant<None, bool, std::int64_t, double, std::string> value;
@@ -155,15 +156,15 @@ using OutputSpec =
 
 // ---- weights and constants ----
 
-/// Elements of a storage, from the first that a tensor has to behind its last; gaps are included.
+/// The elements of a storage from a tensor's first one to one past its last, gaps included.
 struct StorageRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
 };
 
-/// A tensor of the archive: a view of a record, which holds the bytes of its whole storage.
-/// Several tensors may view one record: tied weights are those that agree in record, dtype, sizes,
-/// strides and storage_offset. Checked: the view lies inside of the record.
+/// A tensor of the archive: a view of a record, which holds the bytes of its whole storage. Several
+/// tensors may be views of one record; tensors with equal record, dtype, sizes, strides and
+/// storage_offset are tied weights. Already checked: the view lies inside of the record.
 struct Payload {
   std::string record;                  // "data/weights/weight_0"
   std::span<const std::byte> storage;  // in the mapped archive
@@ -175,11 +176,11 @@ struct Payload {
   bool is_param = false;
   bool requires_grad = false;
 
-  /// Elements of the tensor; 1 for a scalar.
+  /// The number of elements; 1 for a scalar.
   std::int64_t count() const;
-  /// Where they lie in the storage; nothing for a tensor without elements.
+  /// The range of the elements in the storage; empty for a tensor without elements.
   StorageRange range() const;
-  /// Whether its elements lie in order without gaps (sizes of 1 may have any stride).
+  /// Whether the elements are in order and without gaps (sizes of 1 may have any stride).
   bool is_contiguous() const;
   /// Whether it is the same view of the same record, as tied weights are.
   bool is_same_view(const Payload& other) const;
@@ -204,7 +205,7 @@ struct ExportedProgram {
   std::vector<OutputSpec> output_specs;
   TreeSpec in_spec;   // of the tuple (args, kwargs); its leaves are the user and constant inputs
   TreeSpec out_spec;  // its leaves are the user outputs
-  std::vector<std::string> forward_arg_names;  // empty where the file does not say them
+  std::vector<std::string> forward_arg_names;  // empty if the file does not have them
   ByName<RangeConstraint> range_constraints;   // of symbols: "s77"
   ByName<std::int64_t> opset_version;          // "aten" -> 10
   SchemaVersion schema_version;

@@ -1,5 +1,5 @@
 #pragma once
-// How Python's nested arguments and results are laid out: what torch.utils._pytree calls a
+// The structure of Python's nested arguments and results, which torch.utils._pytree calls a
 // TreeSpec.
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct TreeSpec {
     list,
     dict,    // also OrderedDict and defaultdict
     fields,  // a named tuple, a dataclass, a ModelOutput: named, not a dictionary
-    other,   // a type whose context says no names
+    other,   // a type whose context has no names
   };
   Kind kind = Kind::leaf;
   std::string type;           // "builtins.dict", "transformers.modeling_outputs.BaseModelOutput"

@@ -1,5 +1,5 @@
 #pragma once
-// Going through the arguments of a graph.
+// Walking through the arguments of a graph.
 
 #include <string>
 #include <variant>
@@ -9,7 +9,7 @@
 
 namespace decent::pt2 {
 
-/// What a value of a graph is.
+/// The kind of a graph's value.
 enum class ValueKind { tensor, sym_int, sym_float, sym_bool };
 
 /// Visits an Argument, see for_each_value.
@@ -44,14 +44,14 @@ class ArgumentWalk {
   Visit& visit_;
 };
 
-/// Calls `visit(name, kind)` for each value of the graph that an argument refers to, in order; not
-/// for those inside of a graph that is an argument.
+/// Calls `visit(name, kind)` for each value of the graph to which an argument refers, in order, but
+/// not for values inside of a graph that is an argument.
 template <typename Visit>
 void for_each_value(const Argument& argument, Visit visit) {
   std::visit(ArgumentWalk<Visit>(visit), argument);
 }
 
-/// The same, `visit(name)`.
+/// The same with `visit(name)`.
 template <typename Visit>
 void for_each_value_name(const Argument& argument, Visit visit) {
   for_each_value(argument, [&](const std::string& name, ValueKind /*kind*/) { visit(name); });

@@ -22,7 +22,7 @@ std::string line_of(const NamedPayload& tensor) {
          shape_text(tensor.payload->sizes);
 }
 
-/// What tells tensors apart that are not tied.
+/// The properties by which tensors that are not tied differ.
 using View = std::tuple<std::string, ScalarType, std::vector<std::int64_t>,
                         std::vector<std::int64_t>, std::int64_t>;
 
@@ -120,7 +120,7 @@ class Reporter {
     if (!names.empty()) lines_.push_back("constant: " + some_of(names, most_names(detail_)));
   }
 
-  // The first tensor of the same memory, where it is another one.
+  // The first tensor with the same memory, if it is another one.
   const NamedPayload* tied_to(const NamedPayload& tensor) const {
     const auto found = first_views_.find(view_of(*tensor.payload));
     const bool is_own = found == first_views_.end() || found->second->name == tensor.name;

@@ -1,5 +1,5 @@
 #pragma once
-// What an import understood of a file, as text for people.
+// How an import understood a file, as text for people.
 
 #include <string>
 #include <vector>
@@ -20,12 +20,12 @@ enum class Detail {
   full,   // a line for each tensor, and the TorchScript of the program
 };
 
-/// Lines: where the file comes from, operators, tensors, which of them are tied, inputs, how train
-/// and eval mode differ and what the export has lost of that.
+/// Lines on the origin of the file, operators, tensors, tied ones among them, inputs, how train and
+/// eval mode differ, and what of this difference the export has lost.
 std::vector<std::string> import_report(const ImportFacts& facts, Detail detail);
 
-/// Those of these lines that matter before a run: gradients and what runs in training alone, where
-/// the file does not have them. `losses_are_known`: the file itself says what it has lost.
+/// The lines that matter before a run: gradients and parts that only run in training, if the file
+/// lacks them. `losses_are_known`: the file itself says what it has lost.
 std::vector<std::string> training_notes(const ImportFacts& facts, bool losses_are_known);
 
 }  // namespace decent::pt2

@@ -14,14 +14,14 @@ namespace {
 
 using Examples = std::optional<std::vector<SampleValue>>;
 
-// The shape of an example; examples stand in the order of in_spec, as the user's inputs do.
+// The shape of an example; examples are in the order of in_spec, as the user's inputs are.
 std::string example_text(const Examples& examples, std::size_t place) {
   if (!examples || place >= examples->size()) return "";
   const auto* tensor = std::get_if<decent::StoredTensor>(&(*examples)[place]);
   return tensor == nullptr ? "" : ", exported with " + shape_text(tensor->shape);
 }
 
-// What cannot be read of them is nothing that training needs.
+// Examples that cannot be read become a line, because training does not need them.
 Examples examples_of(const ImportFacts& facts, std::vector<std::string>& lines) {
   try {
     return read_sample_inputs(facts.archive, *facts.programs.train);

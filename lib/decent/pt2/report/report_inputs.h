@@ -1,5 +1,5 @@
 #pragma once
-// Inputs of the program, as the report has them.
+// The part of the report about the program's inputs.
 
 #include <string>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace decent::pt2 {
 
-/// "input 'x': float32[s77, 3, 32, 32], exported with [2, 3, 32, 32]" for each, and what to do
-/// where the batch is fixed.
+/// "input 'x': float32[s77, 3, 32, 32], exported with [2, 3, 32, 32]" for each, with advice if the
+/// batch is fixed.
 std::vector<std::string> input_lines(const ImportFacts& facts);
 
 }  // namespace decent::pt2

@@ -11,7 +11,7 @@
 namespace decent::pt2 {
 namespace {
 
-// What people call it.
+// The common name of what it switches.
 std::string name_of(const ModeSwitch& each) {
   if (each.kind == ModeSwitch::Kind::noise) return "stochastic depth";
   const std::string name = parse_target(each.node->target).name;
@@ -26,7 +26,7 @@ std::string counted_switches(const ModeSurvey& modes, bool follows, Detail detai
   return some_of(counted_names(counts), most_names(detail));
 }
 
-// Of those that a flag does not bring back.
+// Counts the switches that a flag cannot restore.
 std::string counted_lost(const ModeSurvey& modes) {
   std::map<std::string, std::size_t> counts;
   for (const ModeSwitch& each : modes.switches) {

@@ -1,5 +1,5 @@
 #pragma once
-// Train and eval mode, as the report has them.
+// The part of the report about train and eval mode.
 
 #include <string>
 #include <vector>
@@ -8,17 +8,16 @@
 
 namespace decent::pt2 {
 
-/// In which mode the program was exported, what follows the trainer's mode from now on, what stays
-/// as it was, and what an export in eval mode has lost.
+/// Lines on the mode in which the program was exported, what follows the trainer's mode from now
+/// on, what stays as it was, and what an export in eval mode has lost.
 std::vector<std::string> mode_lines(const ImportFacts& facts, Detail detail);
 
-/// Operators that draw random numbers in evaluation, too, and what to do about it; empty where
-/// there is none.
+/// Operators that draw random numbers in evaluation, too, and advice; empty if there are none.
 std::string random_in_evaluation(const Translation& translation);
 
-/// What of training the inference form of the program (write/inference_form.h) cannot tell any
-/// more, for people: "off: stochastic depth 2; as they are: buffers mean". Empty where that is
-/// nothing.
+/// The information about training that the inference form of the program (write/inference_form.h)
+/// has lost, for people: "off: stochastic depth 2; as they are: buffers mean". Empty if it has lost
+/// none.
 std::string lost_for_inference(const Translation& translation);
 
 /// What an export in eval mode may have lost.

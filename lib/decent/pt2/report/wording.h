@@ -1,5 +1,5 @@
 #pragma once
-// Small texts of the report.
+// Small texts for the report.
 
 #include <cstddef>
 #include <map>
@@ -10,13 +10,13 @@
 
 namespace decent::pt2 {
 
-/// How many names a line has: all in the full report.
+/// How many names a line has; the full report has all.
 std::size_t most_names(Detail detail, std::size_t in_brief = 4);
 
 /// "conv2d 20", the most frequent first.
 std::vector<std::string> counted_names(const std::map<std::string, std::size_t>& counts);
 
-/// What to do to keep what training needs.
+/// Advice on how to keep what training needs.
 inline constexpr const char* kExportInTrainMode = "model.train() before torch.export.export";
 
 }  // namespace decent::pt2

@@ -1,4 +1,4 @@
-// Checks of what held at the export: the method begins with its own.
+// Assertions of facts at the export are left out: the method begins with its own checks.
 
 #include <array>
 

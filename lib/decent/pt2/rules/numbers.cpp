@@ -1,4 +1,4 @@
-// Sizes and what is computed with them: ints, floats and bools of TorchScript.
+// Sizes and computations with them: ints, floats and bools of TorchScript.
 
 #include <array>
 #include <cstdint>
@@ -62,7 +62,7 @@ std::string_view python_type(const Argument& result) {
   return std::holds_alternative<SymBoolArgument>(result) ? "bool" : "int";
 }
 
-// Of the one result: "int(x)".
+// Assigns the one result: "int(x)".
 void assign_number(NodeContext& context, const std::string& expression) {
   if (context.node().outputs.size() != 1) throw Unsupported("gives no number");
   const std::string type(python_type(context.node().outputs.front()));
@@ -77,8 +77,8 @@ void infix(NodeContext& context) {
   }
 }
 
-// TorchScript ends the process where an int is divided by 0, or the least one by -1, and its
-// compiler does so where both are constants, whatever stands before.
+// TorchScript ends the process if an int is divided by 0, or the smallest int by -1; its compiler
+// does so if both are constants, even in code that is never reached.
 void division(NodeContext& context) {
   const Node& node = context.node();
   const bool is_whole = node.outputs.size() == 1 && python_type(node.outputs.front()) == "int";
@@ -93,7 +93,7 @@ void division(NodeContext& context) {
                  (is_rest ? "0" : "-(" + a + ")"));
 }
 
-// An int in Python, a float in TorchScript.
+// The result is an int in Python but a float in TorchScript.
 void power(NodeContext& context) {
   assign_number(context, "(" + context.input(0) + ") ** (" + context.input(1) + ")");
 }
@@ -115,7 +115,7 @@ void choose(NodeContext& context) {
 // torch.sym_sum([a, b])
 void sum(NodeContext& context) { context.assign(call_with_inputs(context, "sum")); }
 
-// math.ceil and its like are the same functions in TorchScript.
+// math.ceil and similar functions are the same in TorchScript.
 void python_math(NodeContext& context) {
   context.assign(call_with_inputs(context, "math." + context.target().name));
 }

@@ -1,4 +1,4 @@
-// Operators of higher order: parts of the program that run under a condition or in another state.
+// Operators of higher order, which run parts of the program under a condition or in another state.
 
 #include <algorithm>
 #include <array>
@@ -20,8 +20,8 @@ const Graph& only_region(NodeContext& context) {
   return *regions.front();
 }
 
-// The value that an operator writes into and returns as its result of this place; nullptr where it
-// makes a new one, or a view.
+// The value into which an operator writes and that it returns as its result at this place; nullptr
+// if the result is a new value or a view.
 const std::string* written_source(const Node& node, std::size_t place,
                                   const OperatorSchemas& schemas) {
   const OperatorSchema* schema = schemas.find(parse_target(node.target));
@@ -32,8 +32,8 @@ const std::string* written_source(const Node& node, std::size_t place,
   return given == nullptr ? nullptr : value_name(*given);
 }
 
-// Which values of a region are its inputs, perhaps with other elements: w, and what
-// "w.clamp_(-1, 1)" gives.
+// The values of a region that are its inputs, perhaps with other elements: w, and the result of
+// "w.clamp_(-1, 1)".
 std::map<std::string, std::size_t> same_as_inputs(const Graph& region,
                                                   const OperatorSchemas& schemas) {
   std::map<std::string, std::size_t> same;
@@ -52,9 +52,9 @@ std::map<std::string, std::size_t> same_as_inputs(const Graph& region,
   return same;
 }
 
-// In TorchScript gradients are switched off for lines, across which the compiler may move others:
-// the region's inputs are taken without their history instead. What it gives of them as they are,
-// or written in place, keeps its history, as in Python.
+// TorchScript could switch gradients off for some lines, but its compiler may move other lines
+// across them. So the region gets its inputs without their history instead. Inputs that it returns,
+// unchanged or written in place, keep their history, as in Python.
 void gradient_region(NodeContext& context) {
   const std::vector<std::string> given = context.operands();
   std::vector<std::string> inputs = given;

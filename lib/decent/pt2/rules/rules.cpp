@@ -28,7 +28,7 @@ void refuse_region(NodeContext& /*context*/) {
       "number");
 }
 
-/// What to do about an operator of another library than PyTorch.
+/// Advice on an operator of another library than PyTorch.
 struct WayOut {
   std::string_view name;
   std::string_view text;
@@ -60,7 +60,8 @@ void refuse_library(NodeContext& context) {
                                              : std::string(known->text)));
 }
 
-// What only autograd and compilers call, and what they may: its indices are not checked.
+// Refuses operators that only autograd and compilers may call, because their indices are not
+// checked.
 void refuse_internal(NodeContext& /*context*/) {
   throw Unsupported(
       "is an operator that only PyTorch itself calls, which trusts what it is given: save what "
@@ -73,7 +74,8 @@ bool is_internal(const Target& target) {
          (name.find("_unsafe") != std::string::npos && name != "_unsafe_view");
 }
 
-// TorchScript would take the node for one without effect.
+// Refuses writes into lists of tensors, because TorchScript would assume that the node has no
+// effect.
 void refuse_written_lists(const NodeContext& context) {
   for (const SchemaArgument& argument : context.schema()->arguments) {
     const Argument* given = argument.is_written ? context.node().find(argument.name) : nullptr;

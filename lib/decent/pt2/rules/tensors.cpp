@@ -1,4 +1,4 @@
-// Operators of tensors that are more, less or other than a call of what they are named after.
+// Operators of tensors that need more, less or something else than a call of the operator's name.
 
 #include <array>
 #include <string>
@@ -10,10 +10,10 @@
 namespace decent::pt2 {
 namespace {
 
-// A constant of the program, which other nodes may write into.
+// A constant of the program. It is copied, because other nodes may write into it.
 void copy_of_constant(NodeContext& context) { context.assign(context.input(0) + ".clone()"); }
 
-// What makes the noise of stochastic depth: nothing is left out in evaluation.
+// The node that makes the noise of stochastic depth: nothing is dropped in evaluation.
 void noise(NodeContext& context) {
   const ModeSwitch* found = context.mode_switch();
   if (found == nullptr) return call_operator(context);
@@ -23,8 +23,8 @@ void noise(NodeContext& context) {
                  context.input("self") + ", " + literal(found->in_evaluation) + ")");
 }
 
-// The one operator of PyTorch's that opens files, and makes them where `shared` is true: a model
-// file is data.
+// Refuses the only operator of PyTorch that opens files, and creates them if `shared` is true,
+// because a model file is data.
 void refuse_files(NodeContext& /*context*/) {
   throw Unsupported(
       "reads a file of the machine: read it in Python before the export, as a buffer of the model");

@@ -22,7 +22,7 @@ class Writer {
   std::string operator()(const OptionalTensor& tensor) const {
     return tensor ? names_.value(tensor->name) : "None";
   }
-  // The list's type is that of its first element where nothing says it.
+  // Unless it is stated, a list's type is that of its first element.
   std::string operator()(const std::vector<OptionalTensor>& list) const {
     return "annotate(List[Optional[Tensor]], [" + join(texts_of(list)) + "])";
   }

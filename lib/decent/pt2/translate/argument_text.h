@@ -9,18 +9,19 @@
 
 namespace decent::pt2 {
 
-/// Something that has no translation; what() says why and what to do, as it follows on "node 'x' ".
+/// Something that has no translation; what() says why and what to do, as a text that follows "node
+/// 'x' ".
 class Unsupported : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What values of the graph are called in the source.
+/// The names in the source of the graph's values.
 class NamesInSource {
  public:
   virtual ~NamesInSource() = default;
   virtual std::string value(const std::string& name) const = 0;
-  /// The variable with the device of the model: the one of the export does not matter.
+  /// The variable with the model's device; the device of the export does not matter.
   virtual std::string device() const = 0;
 };
 

@@ -18,7 +18,7 @@ bool is_symbolic(const Argument& result) {
          std::holds_alternative<SymBoolArgument>(result);
 }
 
-// Numbers that only assertions of the export read, which are left out.
+// Whether the node makes a number that only assertions of the export read, which are left out.
 bool is_unused_number(const Node& node, const std::set<std::string>& used) {
   const auto is_unused = [&](const Argument& result) {
     const std::string* name = value_name(result);
@@ -27,7 +27,7 @@ bool is_unused_number(const Node& node, const std::set<std::string>& used) {
   return !node.outputs.empty() && std::all_of(node.outputs.begin(), node.outputs.end(), is_unused);
 }
 
-// In the order of the graph: all nodes that have a say in its results or write somewhere.
+// All nodes that affect the graph's results or write somewhere, in the order of the graph.
 std::vector<const Node*> needed_nodes(const Graph& graph) {
   std::set<std::string> used;
   const auto use = [&](const std::string& name) { used.insert(name); };
@@ -51,8 +51,8 @@ const std::string& ValueScope::text(const std::string& name) const {
   throw Unsupported("reads " + in_quotes(name) + ", which nothing makes");
 }
 
-// What a module does to its buffers in eval mode it does in both; an export of train mode does not
-// say what evaluation would do, which in PyTorch's own modules is nothing.
+// If an export in eval mode writes buffers, the module does so in both modes. An export in train
+// mode does not say what evaluation would write; PyTorch's own modules write nothing.
 const NodeWrites* MethodWriter::training_writes(const Node& node) const {
   const auto found = analysis_.writes.find(&node);
   const bool is_always = !analysis_.is_for_both_modes || analysis_.modes.mode == ExportedMode::eval;

@@ -1,5 +1,5 @@
 #pragma once
-// A method of the module while it is written.
+// A method of the module that is being written.
 
 #include <cstddef>
 #include <string>
@@ -14,20 +14,20 @@
 
 namespace decent::pt2 {
 
-/// Values of one graph, by their names there. Graphs inside of others have a scope of their own.
+/// The values of one graph, by name. A graph inside of another one has a scope of its own.
 class ValueScope {
  public:
   void define(const std::string& name, const std::string& text) {
     texts_.insert_or_assign(name, text);
   }
-  /// Throws Unsupported where it is not defined: what makes it has no translation.
+  /// Throws Unsupported if it is not defined, because the node that makes it has no translation.
   const std::string& text(const std::string& name) const;
 
  private:
   ByName<std::string> texts_;
 };
 
-/// What is known of the program that the method is of.
+/// What is known about the program of the method.
 struct Analysis {
   const OperatorSchemas& schemas;
   ModeSurvey modes;
@@ -43,7 +43,7 @@ class MethodWriter {
     lines_ += std::string(depth_ * 4, ' ') + text + "\n";
     ++line_count_;
   }
-  /// Lines up to the matching close() stand one step further in.
+  /// Lines up to the matching close() are indented one step further.
   void open(const std::string& text) {
     line(text);
     ++depth_;
@@ -57,14 +57,14 @@ class MethodWriter {
     return "device";
   }
 
-  /// Lines of the graph's nodes. A node that has no translation is noted in refusals(), and its
-  /// results are taken as if it had, so that all are found at once.
+  /// Adds lines for the graph's nodes. A node without a translation is noted in refusals(), and its
+  /// results are used as if it had one, so that all such nodes are found at once.
   void add_nodes(const Graph& graph, ValueScope& scope);
   /// "node 'x' (torch.ops.mine.f.default) belongs to ..".
   const std::vector<std::string>& refusals() const { return refusals_; }
 
   std::size_t line_count() const { return line_count_; }
-  /// The lines, after "device = .." with this expression where they need it.
+  /// The lines, after "device = .." with this expression if they need it.
   std::string body(const std::string& device) const;
 
   const OperatorSchemas& schemas() const { return analysis_.schemas; }

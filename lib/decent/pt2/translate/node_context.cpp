@@ -8,7 +8,7 @@
 namespace decent::pt2 {
 namespace {
 
-/// The scope that a node stands in, and its method.
+/// The scope of a node, and its method.
 class NamesAtNode final : public NamesInSource {
  public:
   NamesAtNode(const ValueScope& scope, MethodWriter& method) : scope_(scope), method_(method) {}
@@ -24,7 +24,7 @@ bool is_bool(const Argument& value) {
   return std::holds_alternative<bool>(value) || std::holds_alternative<SymBoolArgument>(value);
 }
 
-// An argument that the mode decides. `mode`: an expression that is true in training.
+// An argument that depends on the mode. `mode` is an expression that is true in training.
 std::string switched(const std::string& text, ModeSwitch::Kind kind, const std::string& mode) {
   if (kind == ModeSwitch::Kind::flag) return mode;
   return text + " if " + mode + " else " + (kind == ModeSwitch::Kind::divisor ? "1.0" : "0.0");
@@ -32,8 +32,8 @@ std::string switched(const std::string& text, ModeSwitch::Kind kind, const std::
 
 }  // namespace
 
-// TorchScript tells an int from a float, where a file has 0 for Python's 0.0; and a bool that is
-// given for a tensor, as in mask * True, would become an int.
+// Adapts the argument to TorchScript, which distinguishes an int from a float although a file has 0
+// for Python's 0.0, and would turn a bool given for a tensor, as in mask * True, into an int.
 std::string NodeContext::argument(const NamedArgument& input) const {
   const NamesAtNode names(scope_, method_);
   const std::string text = argument_text(input.value, names);
@@ -64,7 +64,7 @@ std::string NodeContext::training(const std::string& module) const {
   return attribute_expression(module.empty() ? "" : printable_path(module)) + ".training";
 }
 
-// Only what PyTorch declares becomes a part of the source: a file may hold any text.
+// Only names that PyTorch declares become part of the source, because a file may contain any text.
 const std::string& NodeContext::keyword(const std::string& name) const {
   const OperatorSchema* known = schema();
   const SchemaArgument* declared = known == nullptr ? nullptr : known->find(name);
@@ -72,8 +72,8 @@ const std::string& NodeContext::keyword(const std::string& name) const {
   throw Unsupported("has an input " + in_quotes(name) + ", which its operator does not take");
 }
 
-// In TorchScript a bool becomes an int where a number is asked for, and torch.where(x, True, False)
-// a tensor of ints, of which ~ is something else.
+// Whether a bool would be lost: TorchScript turns a bool into an int where a number is expected,
+// and torch.where(x, True, False) into a tensor of ints, for which ~ means something else.
 bool NodeContext::loses_bool() const {
   const OperatorSchema* known = schema();
   if (known == nullptr || node_.outputs.size() != 1) return false;
@@ -87,7 +87,8 @@ bool NodeContext::loses_bool() const {
   });
 }
 
-// What an operator computes besides its writes is needed in evaluation, too.
+// The results of an operator besides its writes are needed in evaluation, too, so there it writes
+// into a copy.
 std::string NodeContext::copied_in_evaluation(std::string text, std::size_t place) const {
   const NodeWrites* writes = training_writes();
   if (writes == nullptr || writes->gives_written) return text;

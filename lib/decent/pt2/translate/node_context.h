@@ -1,5 +1,5 @@
 #pragma once
-// What the rule of an operator sees of a node, and how it says what the node becomes.
+// The interface of an operator's rule: it reads the node here, and writes the node's translation.
 
 #include <cstddef>
 #include <string>
@@ -15,7 +15,7 @@ namespace decent::pt2 {
 
 class NodeContext {
  public:
-  /// `graph`: the one that the node stands in.
+  /// `graph` is the graph that contains the node.
   NodeContext(const Node& node, const Graph& graph, MethodWriter& method, ValueScope& scope)
       : node_(node),
         target_(parse_target(node.target)),
@@ -29,7 +29,7 @@ class NodeContext {
   // ---- what the node is given
 
   std::size_t inputs() const { return node_.inputs.size(); }
-  /// TorchScript of an input. Throws Unsupported where there is none.
+  /// TorchScript for an input. Throws Unsupported if there is no such input.
   std::string input(std::size_t place) const;
   std::string input(std::string_view name) const;
   /// An input that must be a constant of this type.
@@ -41,26 +41,26 @@ class NodeContext {
     throw Unsupported("has an input " + std::to_string(place) +
                       " that is not as PyTorch writes it");
   }
-  /// "torch.conv2d(x, weight, stride=[2, 2])": a call with all inputs, which the trainer's mode
-  /// takes part in where the node has a switch that follows it. An operator that writes into a
-  /// buffer and gives something else is given a copy of the buffer in evaluation.
+  /// "torch.conv2d(x, weight, stride=[2, 2])": a call with all inputs. A switch of the node that
+  /// follows the trainer's mode depends on it in the call. An operator that writes into a buffer
+  /// and returns something else gets a copy of the buffer in evaluation.
   std::string call(const std::string& function) const;
 
   // ---- what it becomes
 
-  /// Lines of the method.
+  /// Adds a line to the method.
   void line(const std::string& text) { method_.line(text); }
   void open(const std::string& text) { method_.open(text); }
   void close() { method_.close(); }
-  /// The results are those of the expression: "a, b = torch.max(x, 1)".
+  /// Assigns the results from the expression: "a, b = torch.max(x, 1)".
   void assign(const std::string& expression);
-  /// The results, one by one, stand in the source already.
+  /// The results, one by one, are already in the source.
   void results_are(const std::vector<std::string>& texts);
-  /// A variable for something on the way.
+  /// A name for an intermediate variable.
   std::string fresh_name(const std::string& name) { return method_.fresh_name(name); }
-  /// Lines of a graph that the node runs, on these inputs. Gives its outputs.
+  /// Adds the lines of a graph that the node runs on these inputs, and returns its outputs.
   std::vector<std::string> run(const Graph& region, const std::vector<std::string>& inputs);
-  /// TorchScript of what the node passes to its graphs.
+  /// TorchScript for the operands that the node passes to its graphs.
   std::vector<std::string> operands() const;
   /// Names of the results, for lines that assign them.
   std::vector<std::string> declare_results();
@@ -68,9 +68,9 @@ class NodeContext {
   // ---- train and eval
 
   const ModeSwitch* mode_switch() const { return method_.modes().following(node_); }
-  /// "self.layer1.bn.training": the mode of a module; of the whole without one.
+  /// "self.layer1.bn.training": the mode of a module, or of the whole model if none is given.
   std::string training(const std::string& module = "") const;
-  /// The writes into buffers that the node does, and that belong to training alone; or nullptr.
+  /// The node's writes into buffers that belong to training only, or nullptr.
   const NodeWrites* training_writes() const { return method_.training_writes(node_); }
 
   const OperatorSchema* schema() const { return method_.schemas().find(target_); }

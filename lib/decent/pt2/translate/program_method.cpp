@@ -15,9 +15,9 @@
 namespace decent::pt2 {
 namespace {
 
-// torch.export takes sizes 0 and 1 for fixed ones, so that every free one is said to be 2 at least.
-// A batch of 1 is fine all the same.
-constexpr std::int64_t kLeastFree = 2;
+// torch.export treats sizes 0 and 1 as fixed and so declares every free size to be at least 2. A
+// batch of 1 works all the same.
+constexpr std::int64_t kMinFreeSize = 2;
 
 // LibTorch's compiler and interpreter overflow the stack at some 40,000.
 constexpr std::size_t kMostLines = 20'000;
@@ -52,8 +52,8 @@ class ProgramWriter {
     declare_tensor(input.arg, input.parameter_name, program_.weights, result_.parameters);
   }
 
-  // Others than those of the state_dict are constants where nothing writes into them: an average
-  // over workers must not touch a mask that holds -3e38.
+  // Buffers outside of the state_dict are constants unless something writes into them, because an
+  // average over workers must not touch a mask that contains -3e38.
   void declare(const BufferInput& input) {
     const auto& stored = input.persistent ? program_.weights : program_.constants;
     if (input.persistent || options_.written.count(input.buffer_name) != 0) {
@@ -77,7 +77,7 @@ class ProgramWriter {
     scope_.define(*name, result_.inputs.back().second);
   }
 
-  // It stands in the nodes already.
+  // The nodes already contain it.
   void declare(const ConstantInput& /*input*/) {}
 
   void declare(const CustomObjInput& input) const {
@@ -97,7 +97,8 @@ class ProgramWriter {
     if (device_of_.empty()) device_of_ = attribute_expression(path);
   }
 
-  // Names of Python's modules may hold anything, and those of TorchScript's have a meaning.
+  // Names of Python's modules may contain anything, while some names have a meaning in
+  // TorchScript's modules.
   void check_path(const std::string& path, const std::string& name) {
     const auto [place, is_new] = names_.emplace(path, name);
     if (!is_new && place->second != name) {
@@ -154,7 +155,8 @@ class ProgramWriter {
     const auto range = program_.range_constraints.find(*symbol);
     if (range == program_.range_constraints.end()) return;
     const auto& [least, most] = range->second;
-    if (least && *least > kLeastFree) conditions.push_back(size + " >= " + std::to_string(*least));
+    if (least && *least > kMinFreeSize)
+      conditions.push_back(size + " >= " + std::to_string(*least));
     if (most) conditions.push_back(size + " <= " + std::to_string(*most));
   }
 
@@ -167,7 +169,7 @@ class ProgramWriter {
           symbol ? program_.range_constraints.find(*symbol) : program_.range_constraints.end();
       if (range == program_.range_constraints.end()) continue;
       const auto& [least, most] = range->second;
-      if (least && *least > kLeastFree) text += ", " + *symbol + " >= " + std::to_string(*least);
+      if (least && *least > kMinFreeSize) text += ", " + *symbol + " >= " + std::to_string(*least);
       if (most) text += ", " + *symbol + " <= " + std::to_string(*most);
     }
     return text;
@@ -224,8 +226,8 @@ class ProgramWriter {
   MethodWriter method_;
   ValueScope scope_;
   Identifiers constants_;
-  std::map<std::string, std::string> names_;  // of tensors, by their paths
-  std::map<std::string, std::string> sizes_;  // of inputs, by their symbols
+  std::map<std::string, std::string> names_;  // of tensors, by path
+  std::map<std::string, std::string> sizes_;  // of inputs, by symbol
   std::string device_of_;                     // the first parameter or buffer
   ProgramMethod result_;
 };

@@ -29,12 +29,12 @@ struct ProgramMethod {
 };
 
 struct MethodOptions {
-  std::string about;              // what messages begin with: "model 'x.pt2'"
+  std::string about;              // the beginning of messages: "model 'x.pt2'"
   std::set<std::string> written;  // buffers that this program writes, or another of the module
   std::string constants_prefix = {};
 };
 
-/// Throws UserError for what is no node's.
+/// Throws UserError for problems that do not belong to a node.
 ProgramMethod write_method(const ExportedProgram& program, const Analysis& analysis,
                            const MethodOptions& options);
 

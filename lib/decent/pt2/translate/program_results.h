@@ -1,5 +1,5 @@
 #pragma once
-// What forward returns: the program's results in the form that the model's Python has.
+// The result of forward: the program's results in the form that they have in the model's Python.
 
 #include <string>
 #include <vector>
@@ -15,8 +15,8 @@ struct ProgramResults {
   std::vector<std::string> left_out;  // of a dictionary: "loss (None)"
 };
 
-/// A tensor where there is one result; a dictionary where Python has one, or a class with named
-/// fields; else a tuple. Nested ones are flat, with names such as "hidden.0". Throws Unsupported.
+/// A tensor if there is one result; a dictionary if Python has one, or a class with named fields;
+/// else a tuple. Nested results become flat, with names such as "hidden.0". Throws Unsupported.
 ProgramResults write_results(const std::vector<Argument>& outputs, const TreeSpec& spec,
                              const ValueScope& scope);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The table of operators: what a node becomes. An operator without a row is called as it is.
+// The table of operators and their translations. An operator without a row is called as it is.
 
 #include <span>
 #include <string_view>
@@ -14,21 +14,22 @@ class NodeContext;
 using Rule = void (*)(NodeContext& context);
 
 struct OperatorRule {
-  std::string_view name;  // "aten.item": of all overloads
+  std::string_view name;  // "aten.item": for all overloads
   Rule rule;
 };
 
-/// The row's, or for an operator without one call_operator (of PyTorch) or a refusal.
+/// The rule of the operator's row; without one, call_operator for PyTorch's operators and a refusal
+/// for others.
 Rule rule_of(const Target& target);
 
-/// The rule of nodes that only check what held at the export, as _assert_scalar does, and have no
-/// results that others read.
+/// The rule for nodes that only check facts of the export, like _assert_scalar, and have no results
+/// that others read.
 void leave_out(NodeContext& context);
 
 /// Calls the operator of PyTorch that has the node's name: "y = torch.relu(x)".
 void call_operator(NodeContext& context);
 
-// One table a file.
+// One table for each file.
 std::span<const OperatorRule> assertion_rules();
 std::span<const OperatorRule> number_rules();
 std::span<const OperatorRule> tensor_rules();

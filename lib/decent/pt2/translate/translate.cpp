@@ -46,8 +46,8 @@ std::string definition(const std::string& name, const ProgramMethod& method) {
                   "__init__, and export again");
 }
 
-// Names of buffers and parameters that the program writes. Throws UserError where training could
-// not keep what it writes.
+// The names of buffers and parameters that the program writes. Throws UserError if training could
+// not keep these writes.
 std::set<std::string> written_by(const ExportedProgram& program, const Analysis& analysis,
                                  const std::string& about) {
   std::vector<OwnTensor> tensors = find_statistics(program, analysis.schemas, analysis.modes);
@@ -92,7 +92,7 @@ bool hold_the_same(const Payload& a, const Payload& b) {
           std::memcmp(a.storage.data(), b.storage.data(), a.storage.size()) == 0);
 }
 
-// What `other` has besides `tensors`. A tensor of both must be the same one.
+// Adds the tensors that only `other` has. A tensor in both must be the same.
 void join_tensors(const std::vector<NamedPayload>& other, std::vector<NamedPayload>& tensors,
                   const std::string& about) {
   std::map<std::string, const Payload*> own;

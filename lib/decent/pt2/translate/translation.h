@@ -1,6 +1,6 @@
 #pragma once
 // An exported program as one TorchScript module: source text that a person can read, and the
-// tensors that it refers to. Nothing here needs LibTorch; model/pt2/module.h makes the module.
+// tensors to which it refers. Nothing here needs LibTorch; model/pt2/module.h makes the module.
 
 #include <map>
 #include <string>
@@ -14,7 +14,8 @@
 
 namespace decent::pt2 {
 
-/// A tensor under its name in the module, "layer1.0.conv1.weight", which is that in Python.
+/// A tensor under its name in the module, "layer1.0.conv1.weight", which is also its name in
+/// Python.
 struct NamedPayload {
   std::string name;
   const Payload* payload = nullptr;
@@ -25,11 +26,11 @@ struct ModuleSource {
   std::string methods;
   std::vector<NamedPayload> parameters;  // in the order of the program; tied ones under each name
   std::vector<NamedPayload> buffers;
-  /// What "CONSTANTS.<name>" stands for.
+  /// The value of "CONSTANTS.<name>".
   std::map<std::string, const Payload*> constants;
 };
 
-/// What is translated: one program for both modes, or one for each.
+/// The input of a translation: one program for both modes, or one for each.
 struct Programs {
   const ExportedProgram* train = nullptr;
   const ExportedProgram* eval = nullptr;  // nullptr: `train` is for both
@@ -39,19 +40,19 @@ struct Programs {
 
 struct Translation {
   ModuleSource module;
-  /// Tensors of all programs that are parameters and buffers of the module, by its names.
+  /// The tensors of all programs that become parameters and buffers of the module, under its names.
   std::vector<NamedPayload> stored;
-  /// Names of the user's inputs in the program, and the arguments of forward that they are.
+  /// The names of the user's inputs in the program, and of forward's arguments for them.
   std::vector<std::pair<std::string, std::string>> arguments;
   ModeSurvey modes;     // of Programs::train
   BufferWrites writes;  // of Programs::train
-  /// Nodes that are random in evaluation, too, where one program is for both modes.
+  /// Nodes that are random in evaluation, too, if one program is for both modes.
   std::vector<const Node*> random = {};
-  /// Results that are no tensors and are left out of the dictionary that forward gives.
+  /// Results that are no tensors and are left out of the dictionary that forward returns.
   std::vector<std::string> left_out;
 };
 
-/// Throws UserError, which begins with `about` ("model 'x.pt2'") and lists what cannot be
+/// Throws UserError, which begins with `about` ("model 'x.pt2'") and lists the parts that cannot be
 /// translated.
 Translation translate(const Programs& programs, const OperatorSchemas& schemas,
                       const std::string& about);

@@ -25,7 +25,7 @@ OrderedJson argument_of(const char* name, OrderedJson value) {
 
 OrderedJson real(double number) { return {{"as_float", number}}; }
 
-// The graph and the text of it side by side.
+// Walks through the graph and its JSON side by side.
 class InferenceForm {
  public:
   InferenceForm(const ModeSurvey& modes, const BufferWrites& writes)
@@ -33,7 +33,7 @@ class InferenceForm {
 
   /// Whether anything has changed.
   bool edit(const Graph& graph, OrderedJson& json) {
-    OrderedJson nodes = OrderedJson::array();  // copies of buffers stand before who reads them
+    OrderedJson nodes = OrderedJson::array();  // copies of buffers come before their readers
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       OrderedJson& node = json.at("nodes").at(i);
       edit(graph.nodes[i], node);
@@ -55,7 +55,7 @@ class InferenceForm {
     }
     if (const ModeSwitch* found = modes_.following(node); found != nullptr && found->is_on)
       turn_off(node, *found, json);
-    // Its numbers go into noise that is off alone.
+    // Its numbers are only used by noise that is off.
     if (modes_.noise_sources.contains(&node) && parse_target(node.target).name == "rand")
       call(json, "zeros.default", inputs);
   }
@@ -76,7 +76,7 @@ class InferenceForm {
     }
   }
 
-  // A node before `reader` that copies what it would write into.
+  // Makes a node before `reader` that copies the tensor into which the reader would write.
   OrderedJson copy_of(const OrderedJson& tensor, const OrderedJson& reader, OrderedJson& graph) {
     const std::string& original = tensor.at("as_tensor").at("name").get_ref<const std::string&>();
     OrderedJson& values = graph.at("tensor_values");
@@ -103,7 +103,7 @@ class InferenceForm {
     is_changed_ = true;
   }
 
-  // Noise that is the same number everywhere.
+  // Turns noise into the same number everywhere.
   void fill(const Node& node, double number, OrderedJson& json) {
     const bool is_in_place = parse_target(node.target).name.ends_with('_');
     OrderedJson self = argument_of("self", json.at("inputs").at(0).at("arg"));
@@ -112,7 +112,7 @@ class InferenceForm {
              {std::move(self), argument_of(is_in_place ? "value" : "fill_value", real(number))}));
   }
 
-  // Another operator, with the same result.
+  // Makes the node call another operator, with the same result.
   void call(OrderedJson& json, const char* target, OrderedJson inputs) {
     json["target"] = std::string("torch.ops.aten.") + target;
     json["inputs"] = std::move(inputs);
@@ -129,7 +129,7 @@ class InferenceForm {
 
 std::optional<std::string> inference_form(const ExportedProgram& program, const ModeSurvey& modes,
                                           const BufferWrites& writes, std::string_view json) {
-  if (modes.mode == ExportedMode::eval) return std::nullopt;  // what it writes it writes in both
+  if (modes.mode == ExportedMode::eval) return std::nullopt;  // it writes the same in both modes
   try {
     OrderedJson text = OrderedJson::parse(json);
     InferenceForm form(modes, writes);

@@ -1,5 +1,5 @@
 #pragma once
-// A program for inference: what training alone does is gone from it.
+// Converts a program to its form for inference, without the parts that only training runs.
 
 #include <optional>
 #include <string>
@@ -11,11 +11,10 @@
 
 namespace decent::pt2 {
 
-/// The record of a program that is for both modes, whose text is `json`, in the form that the
-/// trainer evaluates: flags of training are false, the dropout of attention is 0, the noise of
-/// stochastic depth is what it is in evaluation, and a node that writes into a buffer or a
-/// parameter gives what it would have written into. Nothing where the program is in that form
-/// already.
+/// The record of a program for both modes, whose text is `json`, in the form that the trainer
+/// evaluates: flags of training are false, the dropout of attention is 0, the noise of stochastic
+/// depth has its value of evaluation, and no node writes into a buffer or a parameter: it returns
+/// the unchanged tensor, or writes into a copy. Nothing if the program already has that form.
 std::optional<std::string> inference_form(const ExportedProgram& program, const ModeSurvey& modes,
                                           const BufferWrites& writes, std::string_view json);
 

@@ -22,7 +22,7 @@ struct Tensor {
   const Payload* payload = nullptr;
 };
 
-// Where a storage lies in the file -> the tensors that view it.
+// From the place of a storage in the file to the tensors that are views of it.
 using TensorsByPlace = std::map<std::uint64_t, std::vector<Tensor>>;
 
 TensorsByPlace tensors_by_place(const Archive& archive) {
@@ -37,13 +37,13 @@ TensorsByPlace tensors_by_place(const Archive& archive) {
   return tensors;
 }
 
-// The file as it is written: the original, with pieces that are replaced.
+// The file being written: the original with replaced pieces.
 class Output {
  public:
   Output(const std::filesystem::path& path, std::span<const std::byte> original)
       : file_(path), original_(original) {}
 
-  /// From now on `value` stands at `place`, which is not written yet.
+  /// Puts `value` at `place`, which must not have been written yet.
   void patch(std::uint64_t place, std::uint32_t value) { patches_[place] = value; }
 
   void copy_to(std::uint64_t end) {
@@ -56,7 +56,7 @@ class Output {
     }
     write(original_.subspan(written_, end - written_));
   }
-  /// In place of as many bytes of the original.
+  /// Writes bytes in place of the same number of the original's.
   void write(std::span<const std::byte> bytes) {
     file_.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     written_ += bytes.size();
@@ -78,7 +78,7 @@ class Output {
   std::map<std::uint64_t, std::uint32_t> patches_;  // by place
 };
 
-// Puts row-major elements where the tensor has them in its storage.
+// Copies row-major elements to their places in the tensor's storage.
 void scatter(const Payload& payload, std::span<const std::byte> elements,
              std::span<std::byte> storage) {
   const std::uint64_t size = size_of(payload.dtype);

@@ -109,7 +109,7 @@ std::vector<double>* MetricsColumns::column(const std::string& name, std::size_t
   const auto found = std::find_if(columns_.begin(), columns_.end(),
                                   [&](const auto& column) { return column.first == name; });
   if (found != columns_.end()) return &found->second;
-  if (columns_.size() >= kMost) return nullptr;
+  if (columns_.size() >= kMaxColumns) return nullptr;
   columns_.emplace_back(name, std::vector<double>(size_, kNone));
   return &columns_.back().second;
 }

@@ -13,8 +13,8 @@ namespace decent {
 /// finite.
 class MetricsColumns {
  public:
-  /// Adds a line; what it lacks of the known columns is NaN. A file with more than kMost different
-  /// names is none of a run: names beyond them are left out.
+  /// Adds a line; what it lacks of the known columns is NaN. A file with more than kMaxColumns
+  /// different names is none of a run: names beyond them are left out.
   void add(const std::vector<std::pair<std::string, double>>& line);
 
   std::size_t size() const { return size_; }
@@ -23,7 +23,7 @@ class MetricsColumns {
   const std::vector<std::pair<std::string, std::vector<double>>>& all() const { return columns_; }
 
  private:
-  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kMaxColumns = 64;
   std::vector<double>* column(const std::string& name, std::size_t guess);
 
   std::vector<std::pair<std::string, std::vector<double>>> columns_;

@@ -14,14 +14,14 @@ namespace decent {
 namespace {
 
 // Colours that can be read on white and on black.
-constexpr const char* kWorker = "#2f81c7";
-constexpr const char* kEdge = "#d9782d";
-constexpr const char* kText = "#808a96";
+constexpr const char* kWorkerColour = "#2f81c7";
+constexpr const char* kEdgeColour = "#d9782d";
+constexpr const char* kTextColour = "#808a96";
 constexpr int kWidth = 220;
 constexpr int kHeight = 190;
 constexpr int kCaption = 30;
-constexpr int kBox = 37;     // of a machine: half of a side
-constexpr double kGap = 22;  // between its edge and the next machine's
+constexpr int kHalfBox = 37;    // of a machine: half of a side
+constexpr double kBoxGap = 22;  // between its edge and the next machine's
 constexpr int kColumns = 5;
 
 struct Point {
@@ -40,12 +40,12 @@ Point around(int number, int count, double radius, Point centre) {
 std::string line(Point a, Point b, int width) {
   return fmt::format(
       R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}" stroke-width="{}"/>)",
-      a.x, a.y, b.x, b.y, kEdge, width);
+      a.x, a.y, b.x, b.y, kEdgeColour, width);
 }
 
 std::string square(Point centre, const std::string& look) {
   return fmt::format(R"(<rect x="{:.1f}" y="{:.1f}" width="{}" height="{}" rx="12" {}/>)",
-                     centre.x - kBox, centre.y - kBox, 2 * kBox, 2 * kBox, look);
+                     centre.x - kHalfBox, centre.y - kHalfBox, 2 * kHalfBox, 2 * kHalfBox, look);
 }
 
 // Of machines with other numbers of workers there is no picture: all stand on one circle.
@@ -80,12 +80,12 @@ class Panel {
     const Point p = at(rank);
     const std::string look =
         alone ? fmt::format(R"(fill="none" stroke="{}" stroke-width="2" stroke-dasharray="4 3")",
-                            kWorker)
-              : fmt::format(R"(fill="{}")", kWorker);
+                            kWorkerColour)
+              : fmt::format(R"(fill="{}")", kWorkerColour);
     const int radius = dot();
     return fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="{}" {}/>)", p.x, p.y, radius, look) +
            fmt::format(R"(<text x="{:.1f}" y="{:.1f}" fill="{}" font-weight="600"{}>{}</text>)",
-                       p.x, p.y + radius / 3.0, alone ? kWorker : "#ffffff",
+                       p.x, p.y + radius / 3.0, alone ? kWorkerColour : "#ffffff",
                        radius < 12 ? R"( font-size="10")" : "", rank);
   }
 
@@ -96,17 +96,17 @@ class Panel {
 
   Point box(int machine) const {
     const int machines = picture_.workers / picture_.per_machine;
-    const double radius = (kBox + kGap / 2) * (machines == 2 ? 1 : std::numbers::sqrt2);
+    const double radius = (kHalfBox + kBoxGap / 2) * (machines == 2 ? 1 : std::numbers::sqrt2);
     return around(machine, machines, radius, centre_);
   }
 
   Point place(int rank) const {
     if (!framed()) return around(rank, picture_.workers, picture_.workers > 10 ? 76 : 66, centre_);
-    static constexpr int kTwo[2][2] = {{-18, 0}, {18, 0}};
-    static constexpr int kFour[4][2] = {{-18, -18}, {18, -18}, {18, 18}, {-18, 18}};
+    static constexpr int kSpotsOfTwo[2][2] = {{-18, 0}, {18, 0}};
+    static constexpr int kSpotsOfFour[4][2] = {{-18, -18}, {18, -18}, {18, 18}, {-18, 18}};
     const Point middle = box(rank / picture_.per_machine);
     const int spot = rank % picture_.per_machine;
-    const int* shift = picture_.per_machine == 2 ? kTwo[spot] : kFour[spot];
+    const int* shift = picture_.per_machine == 2 ? kSpotsOfTwo[spot] : kSpotsOfFour[spot];
     return {middle.x + shift[0], middle.y + shift[1]};
   }
 
@@ -116,9 +116,9 @@ class Panel {
     const Point first = box(*machines.begin());
     for (int machine : machines) {
       if (machine != *machines.begin()) areas += line(first, box(machine), 30);
-      areas += square(box(machine), fmt::format(R"(fill="{}")", kEdge));
-      frames +=
-          square(box(machine), fmt::format(R"(fill="none" stroke="{}" stroke-width="2")", kText));
+      areas += square(box(machine), fmt::format(R"(fill="{}")", kEdgeColour));
+      frames += square(box(machine),
+                       fmt::format(R"(fill="none" stroke="{}" stroke-width="2")", kTextColour));
     }
   }
 
@@ -128,7 +128,7 @@ class Panel {
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", at(rank).x, at(rank).y);
     return fmt::format(
         R"(<path d="{} Z" fill="{}" stroke="{}" stroke-width="{}" stroke-linejoin="round"/>)", path,
-        kEdge, kEdge, 3 * dot());
+        kEdgeColour, kEdgeColour, 3 * dot());
   }
 
   const TopologyPicture& picture_;
@@ -139,7 +139,7 @@ class Panel {
 // Two machines are side by side; all else is as high as it is wide.
 int height_of(const TopologyPicture& picture) {
   const bool row = is_framed(picture) && picture.workers == 2 * picture.per_machine;
-  return row ? 2 * kBox + 20 : kHeight;
+  return row ? 2 * kHalfBox + 20 : kHeight;
 }
 
 // Each phase is a picture of its own within the whole, so that a page can take them apart.
@@ -162,7 +162,7 @@ std::string panel(const Phase& phase, std::size_t number, const TopologyPicture&
   }
   return text +
          fmt::format(R"(<text class="phase" x="{:.1f}" y="{}" fill="{}">phase {}</text>)", centre.x,
-                     height + 16, kText, number) +
+                     height + 16, kTextColour, number) +
          "</svg>";
 }
 

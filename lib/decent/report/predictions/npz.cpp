@@ -22,8 +22,8 @@ std::string npy_header(const std::string& type, const std::vector<std::int64_t>&
   std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (";
   for (const std::int64_t extent : shape) header += std::to_string(extent) + ", ";
   header += "), }";
-  constexpr std::size_t kBefore = 10;  // magic number, version, length
-  while ((kBefore + header.size() + 1) % 64 != 0) header += ' ';
+  constexpr std::size_t kBytesBeforeHeader = 10;  // magic number, version, length
+  while ((kBytesBeforeHeader + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   const auto length = static_cast<std::uint16_t>(header.size());
   const std::string before = {'\x93',

@@ -25,9 +25,9 @@ Character first_of(std::string_view text) {
     if ((next & 0xC0) != 0x80) return {};
     value = value << 6 | (next & 0x3FU);
   }
-  constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  constexpr char32_t kSmallestOfLength[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool surrogate = value >= 0xD800 && value < 0xE000;
-  if (value < kLeast[bytes] || value > 0x10FFFF || surrogate) return {};
+  if (value < kSmallestOfLength[bytes] || value > 0x10FFFF || surrogate) return {};
   return {value, bytes};
 }
 
