@@ -38,7 +38,7 @@ concept StageWithValue = std::invocable<Stage&> && !std::is_void_v<std::invoke_r
 template <StageWithValue Stage>
 using ValueOf = std::remove_cvref_t<std::invoke_result_t<Stage&>>;
 
-/// All-gather of bytes: sends a worker's bytes to all others and returns those of all, by rank.
+/// All-gather of bytes: sends a worker's bytes to all others and returns the bytes of all, by rank.
 /// Collective; calls are matched by name and order.
 using Share = std::function<std::vector<std::string>(const std::string& name, std::string own)>;
 
@@ -56,7 +56,7 @@ class Agreement {
 
   /// Runs a stage on every worker and returns its results, by rank. Collective. If the stage fails
   /// on any worker, throws SharedError on all of them, see throw_if_failed(). If a worker ends
-  /// before it has told its outcome, throws this worker's own error, or PeerLost without one.
+  /// before it has told its outcome, throws this worker's own error, or PeerLost if it has none.
   void agree(const std::string& name, const std::function<void()>& stage) const;
   template <StageWithValue Stage>
   std::vector<ValueOf<Stage>> agree(const std::string& name, Stage stage) const;
@@ -70,7 +70,7 @@ class Agreement {
   template <typename T>
   std::vector<T> gather(const std::string& name, const T& own) const;
 
-  /// Of a stage that ended with the error that is being handled, as all workers hear of it.
+  /// The outcome of a stage that ended with the error being handled, as all workers receive it.
   Outcome outcome_of_error() const;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace decent {
 
-/// For done_within(): calls `work`. What it throws is lost, as nobody waits for it any more.
+/// For done_within(): calls `work`. Drops its errors, because nobody may wait for them any more.
 inline void call_and_tell(const std::shared_ptr<std::promise<void>>& over,
                           std::function<void()> work) {
   try {
@@ -21,9 +21,9 @@ inline void call_and_tell(const std::shared_ptr<std::promise<void>>& over,
   over->set_value();
 }
 
-/// Calls `work` in a thread of its own, and returns when it is over or after `most`; whether it was
-/// over. After `most` the thread, and what `work` holds, are left to themselves. (The thread runs a
-/// function, as the library for GPUs would export the type of a lambda.)
+/// Calls `work` in a new thread and waits for its end, but no longer than `most`. Returns whether
+/// it has ended; if not, the thread goes on and keeps what `work` holds. (The thread runs a
+/// function, because the library for GPUs would export the type of a lambda.)
 inline bool done_within(std::chrono::milliseconds most, std::function<void()> work) {
   const auto over = std::make_shared<std::promise<void>>();
   std::thread(call_and_tell, over, std::move(work)).detach();

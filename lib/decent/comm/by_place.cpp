@@ -8,7 +8,7 @@
 namespace decent {
 namespace {
 
-// The sums of its members are those of `all`.
+// Sums over all members still go through `all`.
 class MachinesCommunicator : public ForwardingCommunicator {
  public:
   MachinesCommunicator(std::shared_ptr<Communicator> all, std::shared_ptr<Communicator> local,

@@ -1,6 +1,6 @@
 #pragma once
-// Workers of several machines: what carries tensors inside a machine need not be what carries them
-// between machines.
+// For workers of several machines: joins what carries tensors inside a machine with what carries
+// them between machines.
 
 #include <memory>
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace decent {
 
-/// `all`, but members exchange in `local` if both are in it, and groups of such members are groups
-/// of `local`. `local_members` are local's members by their numbers in `all`. For workers that
-/// share memory, or whose GPUs NCCL connects, while `all` goes over the network.
+/// A communicator like `all`, except that two members of `local` exchange through `local`, and
+/// groups of such members are subgroups of `local`. `local_members`: their numbers in `all`. For
+/// workers that share memory, or whose GPUs NCCL connects, while `all` goes over the network.
 std::shared_ptr<Communicator> by_place(std::shared_ptr<Communicator> all,
                                        std::shared_ptr<Communicator> local,
                                        std::vector<int> local_members);

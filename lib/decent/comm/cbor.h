@@ -1,6 +1,6 @@
 #pragma once
-// Values as the bytes that workers send each other: whatever nlohmann::json converts. As CBOR,
-// since texts of messages and names of files need not be UTF-8.
+// Converts values of types that nlohmann::json knows to the bytes that workers send each other. The
+// bytes are CBOR, because messages and file names need not be UTF-8.
 
 #include <nlohmann/json.hpp>
 #include <string>

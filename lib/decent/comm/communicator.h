@@ -9,8 +9,8 @@
 // the CPU or the group's GPU, and nobody may touch them until wait() of the handle has returned.
 // One thread at a time may call into a group. No destructor communicates.
 //
-// With tensors on a GPU this is a matter of streams: an operation begins when the current stream
-// reaches its call, and wait() makes the current stream wait for its end.
+// For tensors on a GPU, streams wait instead of threads: an operation begins when the current
+// stream reaches its call, and wait() makes the current stream wait for its end.
 
 #include <ATen/core/Tensor.h>
 
@@ -44,34 +44,34 @@ using Pending = std::unique_ptr<PendingWork>;
 class TimedEvent {
  public:
   virtual ~TimedEvent() = default;
-  /// From now on: the end of all that the calling thread's current stream was given so far.
+  /// Moves the event to the end of all work given so far to the calling thread's current stream.
   virtual void record() = 0;
-  /// Whether the device has reached it.
+  /// Whether the device has reached the event.
   virtual bool passed() = 0;
-  /// Where both have passed.
+  /// Both must have passed.
   virtual double seconds_since(TimedEvent& earlier) = 0;
 };
 
-/// Some of the values that came, in one place.
+/// A contiguous part of the received values.
 struct ReceivedPart {
-  std::int64_t begin = 0;  // their first one's element number in the whole
-  at::Tensor values;       // [numel], of the type of what was sent
+  std::int64_t begin = 0;  // index of the first of them in the whole
+  at::Tensor values;       // [numel], of the dtype that was sent
 };
 
-/// An operation whose result is read where it came to lie, perhaps in another worker's memory. It
-/// may be read from the return of wait() until this object is destroyed, and must not be written.
-/// The other worker's memory is not free before, so destroy it soon.
+/// An operation whose result is read in place, perhaps in another worker's memory. The result may
+/// be read from the return of wait() until this object is destroyed, and must not be written.
+/// Destroy the object soon: until then the other worker cannot reuse the memory.
 class PendingReceived : public PendingWork {
  public:
-  /// In order, together the whole. After wait().
+  /// The whole result in consecutive parts. Call it after wait().
   virtual std::vector<ReceivedPart> parts() const = 0;
 };
 
-/// Makes a tensor that values can be received into, if they cannot stay where they are.
+/// Makes a tensor to receive values into, if they cannot be read in place.
 using Room = std::function<at::Tensor()>;
 
-/// Values that are received into a tensor of the caller. (Here and not in a source file, so that
-/// the library for GPUs needs no code of this room.)
+/// Values that are received into a tensor of the caller. (Defined in the header, so that the
+/// library for GPUs needs no code of this room.)
 class ReceivedInRoom final : public PendingReceived {
  public:
   ReceivedInRoom(at::Tensor room, Pending work) : room_(std::move(room)), work_(std::move(work)) {}
@@ -93,11 +93,10 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Elementwise sum over all members, in place, with the same bits on every member. The same shape
-  /// and dtype everywhere: float16, bfloat16, float32, float64, int32 or int64.
+  /// Elementwise sum over all members, in place, with the same bits on every member. Shape and
+  /// dtype are the same on all: float16, bfloat16, float32, float64, int32 or int64.
   virtual Pending all_reduce_sum(const at::Tensor& tensor) = 0;
-  /// Every member's tensor gets the values of member `root`'s. The same shape and dtype everywhere,
-  /// any dtype.
+  /// Copies the tensor of member `root` to all members, which have the same shape and (any) dtype.
   virtual Pending broadcast(const at::Tensor& tensor, int root) = 0;
   /// Sends `send` to member `peer` and receives as many bytes from it into `receive`; `peer` makes
   /// the mirrored call with the same tag.
@@ -106,21 +105,21 @@ class Communicator {
   /// Whether member `peer` reads in place what this worker sends from memory_to_send().
   virtual bool reads_in_place(int /*peer*/) const { return false; }
   /// Memory to send from: uint8 [bytes], aligned to 128 bytes. Undefined if no member of this group
-  /// reads in place; everything may be sent from anywhere, but then it may be copied first.
+  /// reads in place. Other memory may be sent as well, but may be copied first.
   virtual at::Tensor memory_to_send(std::int64_t /*bytes*/) { return {}; }
-  /// Blocks until everybody is done with what was sent from `memory`, of memory_to_send(), so that
-  /// it may be written again.
+  /// Blocks until all readers are done with `memory`, a result of memory_to_send(), so that it may
+  /// be written again.
   virtual void wait_until_read(const at::Tensor& /*memory*/) {}
 
-  /// exchange() without a copy where there is a way. Otherwise values are received into `room()`,
-  /// of the shape and type of `send`.
+  /// exchange() without a copy if the backend can do that. Otherwise values are received into
+  /// `room()`, which has the shape and dtype of `send`.
   virtual std::shared_ptr<PendingReceived> exchange_views(const at::Tensor& send, int peer, int tag,
                                                           const Room& room) {
     const at::Tensor place = room();
     return std::make_shared<ReceivedInRoom>(place, exchange(send, place, peer, tag));
   }
-  /// The elementwise sum over all members, with the same bits on every member, without a copy where
-  /// there is a way. What `send` holds afterwards is undefined, if it is memory_to_send().
+  /// The elementwise sum over all members, with the same bits on every member, without a copy if
+  /// the backend can do that. Afterwards `send` is undefined if it is memory_to_send().
   virtual std::shared_ptr<PendingReceived> sum_views(const at::Tensor& send, const Room& room) {
     const at::Tensor place = room();
     place.copy_(send);
@@ -132,14 +131,14 @@ class Communicator {
   virtual std::shared_ptr<Communicator> subgroup(const std::vector<int>& members) = 0;
   /// Returns when every member has called it.
   virtual void barrier() = 0;
-  /// An event of the device of `tensor`, where wait() lets the thread go on while that device
-  /// waits; null where the thread's own time is that of the wait.
+  /// An event of the device of `tensor` if wait() makes that device wait and not the thread; null
+  /// if the thread itself waits, so that its own clock measures the wait.
   virtual std::unique_ptr<TimedEvent> timed_event(const at::Tensor& /*tensor*/) { return nullptr; }
-  /// Makes the connections that exchange() with `peers` needs, where the first exchange would make
-  /// them. These peers call it at the same time, each with this worker among its own.
+  /// Makes the connections that exchange() with `peers` needs, if the first exchange would make
+  /// them. Each of these peers calls it at the same time, with this worker among its peers.
   virtual void connect_pairs(const std::vector<int>& /*peers*/) {}
-  /// Blocks until the device has done what the current stream was told to wait for, in all groups
-  /// that were made of this one, too, or until `give_up` says so. Peers may then be left.
+  /// Blocks until the device has completed everything that the current stream waits for, also in
+  /// groups made from this one, or until `give_up` returns true. Then this worker may leave.
   virtual void drain(const std::function<bool()>& /*give_up*/) {}
 };
 

@@ -46,7 +46,7 @@ std::vector<GpuId> cuda_device_ids() {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     cuda_function<decltype(decent_cuda_device_id)>("decent_cuda_device_id")(
         static_cast<int>(i), &ids[i].id, &ids[i].card);
-    ids[i].card = host_name() + " " + ids[i].card;  // every machine counts its own bus
+    ids[i].card = host_name() + " " + ids[i].card;  // places on the bus are unique within a machine
   }
   return ids;
 }

@@ -29,25 +29,25 @@ struct CudaDevices {
 /// CUDA_VISIBLE_DEVICES does not hide all GPUs.
 CudaDevices find_cuda_devices();
 
-/// What tells a GPU from all others.
+/// Identifies a GPU.
 struct GpuId {
   std::string id;    // its UUID; parts of a GPU (MIG) have one each
-  std::string card;  // the same for the parts of a GPU, which NCCL takes for one
+  std::string card;  // the same for all parts of a GPU: NCCL takes them for one
 };
 
-/// Those of the GPUs that find_cuda_devices() counts.
+/// The ids of the GPUs that find_cuda_devices() counts.
 std::vector<GpuId> cuda_device_ids();
 
 /// "NVIDIA H100 80GB HBM3".
 std::string cuda_device_name(int index);
 
-/// The peaks since the process began, or since the last call with `restart`, which begins anew.
-/// Nothing on the CPU.
+/// Peak use since the process began, or since the last call with `restart`, which resets the peaks.
+/// nullopt on the CPU.
 std::optional<GpuMemory> gpu_memory(at::Device device, bool restart = false);
 
-/// Makes GPU `index` the calling thread's, as torch.cuda.set_device does. Other threads begin with
-/// GPU 0. Throws UserError where there is no such GPU, and where LibTorch had settled on having no
-/// CUDA before the library was loaded (core/cuda_library.h).
+/// Makes GPU `index` the current one of the calling thread, as torch.cuda.set_device does. Other
+/// threads begin with GPU 0. Throws UserError if there is no such GPU, or if LibTorch decided that
+/// there is no CUDA before the library was loaded (core/cuda_library.h).
 void use_cuda_device(int index);
 
 /// A communicator that sends tensors on the calling thread's GPU by NCCL, on a stream of its own,

@@ -15,10 +15,10 @@ class Store;
 
 extern "C" {
 
-/// The number of GPUs; where it is 0, `problem` is why.
+/// The number of GPUs; if it is 0, `problem` says why.
 int decent_cuda_device_count(std::string* problem);
 
-/// The members of GpuId in comm/cuda.h; `card` by its place on the PCI bus.
+/// The members of GpuId in comm/cuda.h; `card` is the place on the PCI bus.
 void decent_cuda_device_id(int index, std::string* id, std::string* card);
 
 /// See cuda_device_name(), gpu_memory(), use_cuda_device() in comm/cuda.h.
@@ -31,7 +31,7 @@ void decent_cuda_connect_nccl(c10d::Store* store, const std::shared_ptr<decent::
                               const std::function<void(const std::string&)>* on_error,
                               std::shared_ptr<decent::Communicator>* result);
 
-/// The copies of the calling thread's GPU.
+/// The device that copies from and to the calling thread's GPU.
 void decent_cuda_staging_device(std::shared_ptr<decent::StagingDevice>* result);
 
 }  // extern "C"

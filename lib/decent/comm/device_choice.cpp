@@ -52,7 +52,7 @@ bool are_too_few(int gpus, const Launch& launch) {
   return gpus < launch.local_world_size && !(launch.own_gpus && gpus > 0);
 }
 
-// A GPU that was requested, or that every worker can have one of.
+// A GPU, because one was requested or because there is one for every worker.
 DeviceChoice choose_gpu(BackendRequest backend, int gpus, const Launch& launch,
                         const Machine& machine) {
   const bool shared = are_too_few(gpus, launch);
@@ -95,12 +95,12 @@ DeviceChoice choose_device_of(const Machine& machine, DeviceRequest device, Back
 }
 
 void compare_gpus(const std::vector<std::vector<GpuId>>& seen, Launch& launch) {
-  std::map<std::string, int> workers;  // that see a GPU
+  std::map<std::string, int> workers;  // that see a GPU, by its id
   for (const auto& gpus : seen) {
     for (const GpuId& gpu : gpus) ++workers[gpu.id];
   }
   launch.own_gpus = launch.parts_of_gpus = false;
-  std::map<std::string, std::size_t> owners;  // of a card or of a part of it
+  std::map<std::string, std::size_t> owners;  // of a card or of parts of it: the first rank
   for (std::size_t rank = 0; rank < seen.size(); ++rank) {
     const bool own = std::all_of(seen[rank].begin(), seen[rank].end(),
                                  [&](const GpuId& gpu) { return workers[gpu.id] == 1; });

@@ -19,8 +19,8 @@ enum class BackendRequest { automatic, gloo, nccl };
 /// What carries tensors between workers.
 enum class Backend { gloo, nccl, nccl_within_machines };
 
-/// Whose tensors go through shared memory instead of gloo: those of no two workers, of workers on
-/// the same machine, or, where there is only one machine, of all workers.
+/// Which workers exchange through shared memory instead of gloo: none, those of the same machine,
+/// or all, if there is only one machine.
 enum class Sharing { none, within_machines, all };
 
 struct DeviceChoice {
@@ -29,7 +29,7 @@ struct DeviceChoice {
   std::string note =
       {};  // why an automatic choice took the CPU although there is a GPU; else empty
   bool may_share_memory = false;  // with workers of the same machine
-  // Whether NCCL is an automatic choice, which World::communicator() changes where the network
+  // Whether NCCL is an automatic choice. World::communicator() changes that choice if the network
   // between machines is not one for GPUs (network.h).
   bool by_network = false;
   // World::communicator() finds these out.
@@ -37,16 +37,17 @@ struct DeviceChoice {
   std::string sharing_problem = {};  // why workers that may share memory cannot; else empty
 };
 
-/// Chooses the GPU whose number is this worker's local rank, or the CPU; and NCCL between GPUs,
-/// gloo otherwise, unless it is not requested and workers may share memory. An automatic device is
-/// a GPU if every worker of this machine can have one of its own, or if NCCL is requested. Makes a
-/// chosen GPU the current one of the calling thread, as torch.cuda.set_device does. Call it before
-/// anything asks LibTorch for CUDA (core/cuda_library.h). Throws UserError if a request cannot be
-/// met: there is no GPU; NCCL with the CPU; fewer GPUs than workers on this machine, unless gloo
-/// carries the tensors or NCCL_HOSTID allows NCCL to share GPUs. Workers that share GPUs get GPU
-/// local rank mod the number of GPUs. A worker that sees GPUs of its own (Launch::own_gpus) gets
-/// the first of them, however few they are. NCCL takes parts of a GPU (Launch::parts_of_gpus) for
-/// one GPU twice: with these, gloo is the automatic choice, and NCCL needs NCCL_HOSTID.
+/// Chooses the GPU whose number is this worker's local rank, or the CPU. Between GPUs it chooses
+/// NCCL, else gloo, or shared memory if workers may share it and gloo is not requested. An
+/// automatic device is a GPU if every worker of this machine can have one of its own, or if NCCL is
+/// requested. A chosen GPU becomes the calling thread's current one, as by torch.cuda.set_device.
+/// Call it before anything asks LibTorch for CUDA (core/cuda_library.h). Throws UserError if a
+/// request cannot be met: there is no GPU; NCCL with the CPU; fewer GPUs than workers on this
+/// machine, unless gloo carries the tensors or NCCL_HOSTID allows NCCL to share GPUs. Workers that
+/// share GPUs get GPU local rank mod the number of GPUs. A worker that sees GPUs of its own
+/// (Launch::own_gpus) gets the first of them, however few they are. NCCL takes two parts of a GPU
+/// (Launch::parts_of_gpus) for one GPU, so gloo is then the automatic choice, and NCCL needs
+/// NCCL_HOSTID.
 DeviceChoice choose_device(DeviceRequest device, BackendRequest backend, const Launch& launch);
 
 struct CudaDevices;  // comm/cuda.h

@@ -25,7 +25,7 @@ WorldOptions world_options(const Launch& launch, const DistributedOptions& optio
           .launcher = watch_launcher(launch)};
 }
 
-// All workers learn where one of them cannot have what was wished.
+// All workers learn if one of them cannot have the device that was asked for.
 DeviceChoice choose_together(World& world, const DistributedOptions& options) {
   DeviceChoice choice;
   world.compare_gpus(options.device != DeviceRequest::cpu);
@@ -44,13 +44,13 @@ Distributed::Distributed(const Launch& launch, const DistributedOptions& options
   world_.control().report(Operation::running);
 }
 
-// An operation may be complete here and still be under way to a peer, and a group that is destroyed
-// cuts it off.
+// An operation may be complete here and still be under way to a peer, and destroying the group
+// would cut it off.
 void leave_together(Communicator& communicator, Control& control) {
   try {
     communicator.drain([&] { return control.failed(); });
     control.gather("end", "");
-  } catch (const std::exception&) {  // of the run, of which on_failure was told, or of the GPU
+  } catch (const std::exception&) {  // the run's, which on_failure was told, or the GPU's
   }
   control.leave();
 }

@@ -33,9 +33,9 @@ struct DistributedOptions {
   BackendRequest backend = BackendRequest::automatic;
 };
 
-/// The end of a worker that has done its part: waits until its device has done what it was given,
-/// and until all others are here, and then tells them that it leaves. Without waiting where the run
-/// has failed. Collective.
+/// Call it when a worker has done its part. Waits until its device has completed all work and all
+/// other workers have called this, then tells them that it leaves. Does not wait if the run has
+/// failed. Collective.
 void leave_together(Communicator& communicator, Control& control);
 
 /// This process among the workers of a run. Its destructor is leave_together(). If it is destroyed

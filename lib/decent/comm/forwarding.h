@@ -1,5 +1,5 @@
 #pragma once
-// What a communicator that changes some calls of another one leaves as it is.
+// The base of communicators that change some calls of another one and pass on the rest.
 
 #include <memory>
 #include <utility>
@@ -9,8 +9,8 @@
 
 namespace decent {
 
-/// Passes every call on to `group`, also those that have a default. A class that wraps a group
-/// derives from it, so that a new function of Communicator needs a line here and none there.
+/// Passes every call on to `group`, also calls that have a default. Classes that wrap a group
+/// derive from it, so that a new function of Communicator needs a line only here.
 class ForwardingCommunicator : public Communicator {
  public:
   explicit ForwardingCommunicator(std::shared_ptr<Communicator> group) : group_(std::move(group)) {}

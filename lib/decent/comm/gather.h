@@ -1,5 +1,5 @@
 #pragma once
-// Values between workers: the templates of Agreement and World. T is what nlohmann::json converts.
+// The templates of Agreement and World, which gather values. nlohmann::json must convert T.
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -123,7 +123,7 @@ class GlooCommunicator : public Communicator {
     }
     if (own < 0) throw std::logic_error("subgroup(): called by a worker that is no member");
     if (ranks.size() == 1) return make_single_worker();
-    // Keys of its own on the store, also where the same members make a group again.
+    // The group's own keys on the store, also if the same members make another group.
     const std::string key = "group/" + rank_list(ranks) + "/" + std::to_string(made_[ranks]++);
     return std::make_shared<GlooCommunicator>(c10::make_intrusive<c10d::PrefixStore>(key, store_),
                                               std::move(ranks), own, options_);
@@ -138,7 +138,7 @@ class GlooCommunicator : public Communicator {
 
   std::string name() const { return rank_list(ranks_); }
 
-  // Posts an operation, which fails at once where the connection is closed already.
+  // Posts an operation, which fails at once if the connection is closed already.
   template <typename Post>
   static Pending start(const std::string& what, const Post& post) {
     try {

@@ -1,5 +1,5 @@
 #pragma once
-// The gloo backend: TCP between CPU tensors, through c10d::ProcessGroupGloo.
+// The gloo backend: CPU tensors over TCP, through c10d::ProcessGroupGloo.
 
 #include <chrono>
 #include <memory>
@@ -24,8 +24,8 @@ struct GlooOptions {
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
 };
 
-/// Connects `size` workers through `store`, which the groups keep alive. Collective.
-/// Throws PeerLost where they cannot be reached, UserError for an interface that does not exist.
+/// Connects `size` workers through `store`, which the groups keep alive. Collective. Throws
+/// PeerLost if they cannot be reached, UserError for an interface that does not exist.
 std::shared_ptr<Communicator> connect_gloo(c10d::Store& store, int rank, int size,
                                            const GlooOptions& options);
 

@@ -1,5 +1,5 @@
 #pragma once
-// How messages about groups of workers are worded, the same for every backend.
+// Wording of messages about groups of workers, the same for every backend.
 
 #include <exception>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace decent {
 
-/// The first line of an error: LibTorch's carry a C++ stack trace from the second on.
+/// The first line of an error. LibTorch's errors carry a C++ stack trace from the second line on.
 inline std::string first_line(const std::exception& error) {
   const std::string text = error.what();
   return text.substr(0, text.find('\n'));

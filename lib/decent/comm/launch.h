@@ -17,8 +17,8 @@ struct Launch {
   int local_rank = 0;
   int local_world_size = 1;
   bool own_gpus = false;       // this worker sees GPUs that no other worker sees
-  bool parts_of_gpus = false;  // some workers' own are parts of one GPU (MIG); all workers know it
-  bool knows_machine = true;   // else the two above are known once the workers have met
+  bool parts_of_gpus = false;  // some workers' own GPUs are parts of one GPU (MIG); set on all
+  bool knows_machine = true;   // else local_rank and local_world_size are set when workers meet
   // By rank: the smallest rank on the same machine, as far as the system tells. Empty until the
   // workers have met.
   std::vector<int> machines = {};
@@ -26,14 +26,14 @@ struct Launch {
   int master_port = 0;
   bool agent_store = false;   // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
   bool torchrun = false;      // torchrun started this worker; it kills it 30 s after a signal
-  std::string store_prefix;   // of this attempt's keys: a restart does not see older ones
+  std::string store_prefix;   // of this attempt's keys; a restart sees no older keys
   std::string launcher = {};  // who started this worker, in messages: "Slurm"; empty: nobody known
-  std::string launcher_mark = {};  // see find_launcher
-  std::string size_variable = {};  // the variable that says world_size
-  std::string sign_variable = {};  // the variables by which the launcher is known, for `env -u`
+  std::string launcher_mark = {};       // see find_launcher
+  std::string size_variable = {};       // the variable that says world_size
+  std::string sign_variable = {};       // the variables that reveal the launcher, for `env -u`
   std::vector<std::string> interfaces;  // GLOO_SOCKET_IFNAME, separated by commas
-  // Of workers that `decent-train --workers` started: a socket that is closed when it ends, and on
-  // worker 0 one that listens on master_port for the store.
+  // For workers that `decent-train --workers` started: a socket that is closed when that process
+  // ends, and on worker 0 a socket that listens on master_port for the store.
   int supervisor = -1;
   int store_listener = -1;
 
@@ -47,10 +47,9 @@ constexpr const char* kStoreListenerVariable = "DECENT_STORE_LISTENER";
 
 /// Reads the variables of the first of these launchers that has set its own: whoever sets RANK,
 /// WORLD_SIZE, MASTER_ADDR and MASTER_PORT, perhaps with LOCAL_RANK and LOCAL_WORLD_SIZE (torchrun,
-/// Kubeflow); Open MPI;
-/// Hydra (MPICH); a step of Slurm; PMI. MASTER_ADDR and MASTER_PORT count under all of them, and
-/// GLOO_SOCKET_IFNAME. Without a launcher there is a single worker. Throws UserError naming the
-/// variable that is missing or invalid. `proc`: where processes are looked up.
+/// Kubeflow); Open MPI; Hydra (MPICH); a step of Slurm; PMI. MASTER_ADDR, MASTER_PORT and
+/// GLOO_SOCKET_IFNAME count under all of them. Without a launcher there is a single worker. Throws
+/// UserError naming the variable that is missing or invalid. `proc`: where processes are looked up.
 Launch read_launch(const Variables& variables, const std::filesystem::path& proc = "/proc");
 Launch read_launch();  // environment_variable
 

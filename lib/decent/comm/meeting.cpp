@@ -26,15 +26,15 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-// Under this key the first worker that gives up on others puts a GivenUp.
+// The key under which the first worker that gives up on others stores a GivenUp.
 const std::string kGivenUp = "given up";
-// How long the store's host waits for others to read an answer before it leaves and takes the store
-// along.
+// How long the store's host waits for others to read an answer before it leaves, which closes the
+// store.
 constexpr auto kLeaveTimeout = 10s;
-// How often a waiting worker looks whether those that it waits for have started anew.
+// How often a waiting worker checks whether the workers that it waits for have started anew.
 constexpr auto kLookAtStarts = 500ms;
 
-// Who tells the user that workers do not come, and what.
+// Which worker tells the user that others do not come, and its message.
 struct GivenUp {
   int reporter = 0;
   std::string message;
@@ -77,7 +77,7 @@ std::string store_text(const Launch& launch) {
 
 using StorePointer = c10::intrusive_ptr<c10d::Store>;
 
-// c10d itself waits without end for the answer of whoever listens there.
+// c10d itself would wait for ever for an answer from whatever program listens there.
 StorePointer made_in_time(const std::function<StorePointer()>& make,
                           std::chrono::milliseconds patience) {
   std::packaged_task<StorePointer()> task(make);
@@ -98,7 +98,7 @@ StorePointer connect_store(const Launch& launch, std::chrono::milliseconds patie
   const std::string address = store_address(launch);
   const WithoutErrorsOfC10d quiet;
   try {
-    // Left to itself it listens on all interfaces.
+    // By default the store listens on all interfaces.
     if (launch.store_listener >= 0)
       options.masterListenFd = launch.store_listener;
     else if (options.isServer && launch.one_machine())
@@ -123,7 +123,7 @@ std::vector<std::string> rank_keys(const std::string& name, int workers) {
   return keys;
 }
 
-// Who set the variable may be forgotten, but for launchers that start all workers themselves.
+// Users may have forgotten who set the variable, except under launchers that start all workers.
 std::string why_that_many(const Launch& launch) {
   if (launch.size_variable.empty() || launch.torchrun || launch.supervisor >= 0) return "";
   return "; " + launch.size_variable +
@@ -131,7 +131,7 @@ std::string why_that_many(const Launch& launch) {
          launch.sign_variable + " decent-train ..";
 }
 
-// For the store's host, which must not take it along while others still read from it.
+// For the store's host, which must not leave while others still read from the store.
 void wait_for_count(c10d::Store& store, const std::string& key, int count) {
   const auto deadline = Clock::now() + kLeaveTimeout;
   while (store.add(key, 0) < count && Clock::now() < deadline) {
@@ -153,7 +153,7 @@ Meeting::Meeting(const Launch& launch, std::chrono::milliseconds patience,
       patience_(patience),
       patience_setting_(std::move(patience_setting)),
       root_(connect_store(launch, patience)) {
-  // Of another number of workers: elastic launchers start the same ranks anew in a larger world.
+  // Elastic launchers start the same ranks anew in a larger world, which needs other keys.
   const std::string prefix =
       launch.store_prefix + "/decent/" + std::to_string(launch.world_size) + "-workers/";
   root_ = c10::make_intrusive<c10d::PrefixStore>(prefix, root_);
@@ -256,10 +256,10 @@ void Meeting::tell_all_to_give_up(const std::string& message, int reporter) {
   set(kGivenUp, to_cbor(GivenUp{.reporter = reporter, .message = message}));
 }
 
-// The same words from whoever gives up, and one worker that says them.
+// Whoever gives up has the same message, and one worker tells it to the user.
 void Meeting::give_up() {
   const auto given_up = from_cbor<GivenUp>(get(kGivenUp));
-  // Those that still wait shall read it before the store goes.
+  // Workers that still wait must be able to read it before the store is gone.
   if (launch_.hosts_store()) std::this_thread::sleep_for(500ms);
   if (given_up.reporter == launch_.rank) throw PeerLost(given_up.message);
   throw SharedError(ExitCode::peer_lost, given_up.message);

@@ -13,17 +13,17 @@
 namespace decent {
 
 /// The keys of one program: a launcher's store may outlive several that it starts in turn (a script
-/// that trains and then evaluates), each of which must not meet the keys of the last. Every worker
-/// counts its own starts in the store, and the n-th starts of all workers belong together.
+/// that trains and then evaluates), none of which may see the keys of another. Every worker counts
+/// its own starts in the store, and the n-th starts of all workers belong together.
 class Meeting {
  public:
-  /// Connects to the store, hosting it where that is this worker's part. `patience_setting`: what
-  /// the user calls the time that workers wait for one another. Throws PeerLost.
+  /// Connects to the store, which this worker hosts if that is its part. `patience`: how long
+  /// workers wait for one another; `patience_setting`: the user's name for it. Throws PeerLost.
   Meeting(const Launch& launch, std::chrono::milliseconds patience, std::string patience_setting);
 
-  /// Every worker gives bytes of its own and gets those of all, by rank; each name once.
-  /// Collective. Throws PeerLost where the store is lost or a worker does not show up in time, on
-  /// one worker; SharedError with the same words on the others.
+  /// Every worker gives bytes and gets the bytes of all, by rank. Use each name once. Collective.
+  /// If the store is lost or a worker does not come in time, throws PeerLost on one worker and
+  /// SharedError with the same message on the others.
   std::vector<std::string> share(const std::string& name, const std::string& own);
 
   /// For communicators, which wait for one another as long as the control plane lets them.
@@ -46,7 +46,7 @@ class Meeting {
   std::chrono::milliseconds patience_;
   std::string patience_setting_;
   c10::intrusive_ptr<c10d::Store> root_;
-  std::int64_t start_ = 0;                 // this worker's, counted from 1
+  std::int64_t start_ = 0;                 // number of this worker's start, from 1
   c10::intrusive_ptr<c10d::Store> store_;  // root under this program's prefix
 };
 

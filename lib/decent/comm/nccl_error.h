@@ -13,15 +13,15 @@
 
 namespace decent {
 
-/// Whether an error, whichever call reports it, is of this process's own GPU and not of NCCL:
-/// CUDA tells of what an earlier kernel did at the next call.
+/// Whether an error comes from this process's own GPU and not from NCCL. Any call may report such
+/// an error, because CUDA reports the error of an earlier kernel at the next call.
 inline bool is_of_this_device(const std::exception& error) {
   return dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr ||
          dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
          std::string_view(error.what()).starts_with("CUDA");
 }
 
-/// What NCCL's error says: its first line, and the line of its "Last error:", which has the cause.
+/// The text of NCCL's error: its first line, and the line after "Last error:", which has the cause.
 inline std::string nccl_reason(const std::exception& error) {
   constexpr std::string_view kCause = "\nLast error:\n";
   const std::string_view text = error.what();
@@ -32,8 +32,8 @@ inline std::string nccl_reason(const std::exception& error) {
   return line.empty() ? first_line(error) : first_line(error) + ": " + line;
 }
 
-/// Throws the error that is being handled, `error`, in other words: `what` failed. As it is where
-/// it is of this process's GPU; as UserError where the user can mend it; else as PeerLost.
+/// Rethrows `error`, which is being handled: unchanged if it comes from this process's GPU, else
+/// with the message that `what` failed, as UserError if the user can fix it, or as PeerLost.
 [[noreturn]] inline void throw_nccl_error(const std::string& what, const std::exception& error) {
   if (is_of_this_device(error)) throw;
   const std::string message = what + ": " + nccl_reason(error);

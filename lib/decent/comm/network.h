@@ -15,9 +15,9 @@ namespace decent {
 bool has_network_for_gpus(const Variables& variables,
                           const std::filesystem::path& devices = "/sys/class/infiniband");
 
-/// Lets NCCL meet where gloo does, unless NCCL_SOCKET_IFNAME is set: on the interfaces of
-/// GLOO_SOCKET_IFNAME, else on that which has `address`. NCCL by itself takes the first interface
-/// that is up, also one that other machines cannot reach. Call it while there are no other threads.
+/// Makes NCCL connect over the same interfaces as gloo, unless NCCL_SOCKET_IFNAME is set: those of
+/// GLOO_SOCKET_IFNAME, else the one that has `address`. NCCL by itself takes the first interface
+/// that is up, even if other machines cannot reach it. Call it while there are no other threads.
 void choose_interface_for_nccl(const Launch& launch, const std::string& address);
 
 }  // namespace decent

@@ -13,8 +13,8 @@
 namespace decent {
 namespace {
 
-// Those of a run with its log, metrics, lock and data, and for each worker the connections of the
-// store, of the control plane and of gloo and two of shared memory. A few more than were counted.
+// A run opens its log, metrics, lock and data; for each worker it opens connections of the store,
+// the control plane and gloo, and two files of shared memory. A few more than were counted.
 constexpr rlim_t kForRun = 16;
 constexpr rlim_t kForWorker = 5;
 

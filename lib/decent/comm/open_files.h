@@ -3,10 +3,9 @@
 
 namespace decent {
 
-/// Sees to it that a worker of so many may open the sockets that it needs to connect, raising its
-/// own limit as far as the system lets it. Those it starts inherit that. Throws UserError where
-/// the limit stays too low: in the middle of connecting each library tells of it in its own way,
-/// or waits for ever.
+/// Raises this process's limit, if necessary, so that one of `workers` workers can open all sockets
+/// that it needs. Its child processes inherit the limit. Throws UserError if the system does not
+/// allow enough: later, each library would report that in its own way, or wait for ever.
 void allow_open_files(int workers);
 
 }  // namespace decent

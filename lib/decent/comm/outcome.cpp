@@ -24,7 +24,7 @@ void throw_if_failed(const std::vector<Outcome>& outcomes) {
   });
   if (alike) throw SharedError(first->code, first->message);
 
-  // One mistake gets one message, though each worker may have met it in data of its own.
+  // One mistake gets one message, even if each worker met it in its own data.
   std::vector<std::string> like_first;
   std::vector<std::string> others;
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
@@ -33,7 +33,7 @@ void throw_if_failed(const std::vector<Outcome>& outcomes) {
         outcomes[rank].code == first->code && outcomes[rank].message == first->message;
     (same ? like_first : others).push_back(std::to_string(rank));
   }
-  // What only rank 0 looks at (the output folder) needs no name.
+  // An error in what only rank 0 looks at (the output folder) needs no rank.
   const bool only_rank_0 = others.empty() && like_first == std::vector<std::string>{"0"};
   std::string message =
       only_rank_0 ? first->message : "rank " + join(like_first) + ": " + first->message;

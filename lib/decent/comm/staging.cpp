@@ -13,7 +13,7 @@
 namespace decent {
 namespace {
 
-// What all groups that were made of one share: the order of operations is one for all of them.
+// Shared by all groups that were made from one: they have one order of operations.
 struct Staging {
   explicit Staging(std::shared_ptr<StagingDevice> its_device)
       : device(std::move(its_device)), buffers(device) {}
@@ -26,7 +26,7 @@ struct Staging {
 
 struct StagedOperation {
   std::shared_ptr<Communicator> host;
-  std::vector<Event> ready;  // before it starts
+  std::vector<Event> ready;  // passed before it starts
   std::function<Pending(Communicator&)> start;
   std::function<Event()> finish;  // after it; may be empty
   std::vector<std::shared_ptr<HostBuffer>> buffers;
@@ -64,7 +64,7 @@ void finish(StagedOperation& operation, PendingWork& work) {
     work.wait();
     Event event = operation.finish ? operation.finish() : nullptr;
     operation.finish = nullptr;
-    operation.buffers.clear();  // free before anyone learns that this is over
+    operation.buffers.clear();  // freed before anyone learns of the end
     operation.result.set_value(std::move(event));
   } catch (...) {
     operation.result.set_exception(std::current_exception());
@@ -155,7 +155,7 @@ class StagedCommunicator : public Communicator {
     return *operation.buffers.back();
   }
 
-  // Where the host finds what is in `tensor` now.
+  // Copies the present values of `tensor` to the host, and returns that copy.
   at::Tensor copy_out(StagedOperation& operation, const at::Tensor& tensor) {
     HostBuffer& buffer = add_buffer(operation, tensor);
     const at::Tensor copy = host_tensor(buffer, tensor);
@@ -164,8 +164,8 @@ class StagedCommunicator : public Communicator {
     return copy;
   }
 
-  // Where the host puts what `tensor` is to become, once the stream has come to where it may be
-  // overwritten.
+  // Returns host memory for the new values of `tensor`. The operation starts once the stream has
+  // come to this call, after which `tensor` may be overwritten.
   at::Tensor make_room(StagedOperation& operation, const at::Tensor& tensor) {
     HostBuffer& buffer = add_buffer(operation, tensor);
     operation.ready.push_back(staging_->device->copy_out(tensor, at::Tensor(), buffer.last_use));
@@ -185,7 +185,7 @@ class StagedCommunicator : public Communicator {
   Pending submit(const std::shared_ptr<StagedOperation>& operation) {
     operation->host = host_;
     auto pending = std::make_unique<StagedPending>(operation->result.get_future().share());
-    // Not begun when the last group is gone: dropped, with the promise.
+    // If it has not begun when the last group is gone, it is dropped with its promise.
     staging_->starting.post([operation, owner = std::weak_ptr(staging_)] {
       if (const auto staging = owner.lock()) start(operation, *staging);
     });

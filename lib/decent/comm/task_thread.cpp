@@ -7,7 +7,7 @@
 
 namespace decent {
 
-// The thread's own as well, which may outlive the object.
+// Shared with the thread, which may outlive the object.
 struct TaskThread::State {
   std::mutex mutex;
   std::condition_variable changed;
@@ -25,7 +25,7 @@ struct TaskThread::State {
       busy = true;
       lock.unlock();
       task();
-      task = nullptr;  // what it holds may be another's last reference: not under the lock
+      task = nullptr;  // may destroy what it holds: not under the lock
       lock.lock();
       busy = false;
     }

@@ -1,6 +1,6 @@
 #pragma once
-// The workers that train together, as one of them sees them: what is given to all that exchanges,
-// evaluates, saves or agrees while a run trains.
+// The workers that train together, as one of them sees them. All code that exchanges, evaluates,
+// saves or agrees while a run trains is given a Team.
 
 #include <functional>
 #include <memory>
@@ -22,17 +22,17 @@ class Team {
       : world_(&world), communicator_(std::move(communicator)) {}
 
   const Membership& membership() const { return world_->membership(); }
-  /// Of the members: the member at place i is its rank i.
+  /// The group of the members: the member at place i has rank i in it.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
   Control& control() const { return world_->control(); }
 
-  /// This worker's number, as the launcher counts.
+  /// This worker's rank, as the launcher counts.
   int rank() const { return world_->launch().rank; }
   /// This worker's place among the members, and the number of members.
   int place() const { return communicator_->rank(); }
   int size() const { return communicator_->size(); }
 
-  /// The place of the member that prints and writes what one of them does for all.
+  /// The place of the member that prints and writes for all.
   static constexpr int kSpeaker = 0;
   bool speaks() const { return place() == kSpeaker; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A limit to the time that connecting may take, where what connects has none of its own.
+// Limits the time that connecting may take, for backends that have no limit of their own.
 
 #include <chrono>
 #include <functional>
@@ -10,16 +10,16 @@
 
 namespace decent {
 
-/// Calls `too_late` in a thread of its own if `work` takes longer than `most`. The work is not cut
-/// off: `too_late` is to end the process. What `work` throws is thrown.
+/// Calls `too_late` in a thread of its own if `work` takes longer than `most`. `work` is not cut
+/// off, so `too_late` should end the process. Passes on what `work` throws.
 void watch(std::chrono::duration<double> most, const std::function<void()>& too_late,
            const std::function<void()>& work);
 
 /// Runs a step that makes connections; see watch().
 using Connecting = std::function<void(const std::function<void()>& step)>;
 
-/// The group that `connect` gives. It, and every later call of the group that makes connections
-/// (subgroup(), connect_pairs()), runs within `connecting`.
+/// Returns the group that `connect` makes. `connect`, and every later call of the group that makes
+/// connections (subgroup(), connect_pairs()), runs within `connecting`.
 std::shared_ptr<Communicator> watch_connections(
     const std::function<std::shared_ptr<Communicator>()>& connect, Connecting connecting);
 

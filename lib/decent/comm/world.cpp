@@ -50,13 +50,13 @@ std::string own_build() {
   return std::string(version()) + " (build " + std::string(build_id()) + ")";
 }
 
-// The second line of what check_builds() shares.
+// The second line of the text that check_builds() shares.
 std::string build_in(const std::string& text) {
   const std::size_t begin = text.find('\n') + 1;
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-// Before all else, which depends on it. This text is the same in all versions of the program.
+// Comes first, because all else depends on it. This text is the same in all versions.
 void check_builds(Meeting& meeting) {
   std::vector<std::string> builds;
   for (const std::string& text : meeting.share("hello", "0\n" + own_build() + "\n")) {
@@ -70,16 +70,16 @@ void check_builds(Meeting& meeting) {
   }
 }
 
-// What workers tell each other of themselves before they connect.
+// What workers tell each other about themselves before they connect.
 struct Hello {
   std::string host;
   std::string machine;  // host_identity()
   std::string route;    // its address on the way to the store
-  std::string token;    // rank 0's is what connections between workers begin with
+  std::string token;    // connections between workers begin with rank 0's
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Hello, host, machine, route, token)
 
-// What workers tell each other of what they chose before they exchange tensors.
+// The choices that workers tell each other before they exchange tensors.
 struct Choice {
   Backend backend = Backend::gloo;
   bool may_share_memory = false;
@@ -87,7 +87,7 @@ struct Choice {
 };
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Choice, backend, may_share_memory, gpu_network)
 
-// While workers connect, errors of the network are about one another.
+// While workers connect, a network error means that another worker is lost.
 Explain network_errors(Explain others) {
   return [others = std::move(others)](const std::exception& error) -> Outcome {
     const bool of_network = dynamic_cast<const std::system_error*>(&error) != nullptr;
@@ -95,7 +95,7 @@ Explain network_errors(Explain others) {
   };
 }
 
-// Each worker chose by what its own machine has; some of them in NCCL would wait for the others.
+// Each worker chose for its own machine. If only some chose NCCL, they would wait for the others.
 void throw_if_backends_differ(const std::vector<Choice>& choices) {
   std::vector<std::string> by_nccl;
   std::vector<std::string> by_gloo;
@@ -110,7 +110,7 @@ void throw_if_backends_differ(const std::vector<Choice>& choices) {
                         ". Choose backend gloo, or device cpu, for all of them");
 }
 
-// Where all workers come to the store by a loopback address they are all on its machine.
+// If all workers reach the store by a loopback address, they are all on its machine.
 std::string choose_address(const Launch& launch, const std::vector<Hello>& hellos) {
   const std::string& own = hellos[static_cast<std::size_t>(launch.rank)].route;
   const bool all_local = std::all_of(hellos.begin(), hellos.end(),
@@ -118,7 +118,7 @@ std::string choose_address(const Launch& launch, const std::vector<Hello>& hello
   return is_loopback(own) && !all_local ? address_for_others(launch) : own;
 }
 
-// What the machines allow.
+// The sharing that the machines allow.
 Sharing sharing_of(const std::vector<std::string>& machines) {
   std::map<std::string, std::size_t> workers;  // by machine
   std::size_t most = 0;
@@ -129,7 +129,7 @@ Sharing sharing_of(const std::vector<std::string>& machines) {
   return most == machines.size() ? Sharing::all : Sharing::within_machines;
 }
 
-// Each by its smallest rank. One without a name is a machine by itself.
+// The machine of each rank, as its smallest rank. A machine without a name has one rank.
 std::vector<int> numbers_of(const std::vector<std::string>& machines) {
   std::vector<int> numbers;
   for (auto each = machines.begin(); each != machines.end(); ++each) {
@@ -139,7 +139,7 @@ std::vector<int> numbers_of(const std::vector<std::string>& machines) {
   return numbers;
 }
 
-// What carries tensors between GPUs where the choice is free.
+// The backend for GPUs if the choice is free.
 Backend backend_for(const std::vector<std::string>& machines, bool network_for_gpus) {
   const bool one_machine = std::count(machines.begin(), machines.end(), machines.front()) ==
                            std::ssize(machines);  // which may have no name
@@ -230,7 +230,7 @@ void World::leave_after_rank_0() {
   if (launch_.rank != 0) control_->wait_until_left(0, kWaitForRank0);
 }
 
-// Of a launcher that does not say who is on this machine.
+// For launchers that do not say who is on this machine.
 void World::find_place() {
   const std::vector<int> ranks = ranks_of_machine();
   launch_.local_world_size = static_cast<int>(ranks.size());
@@ -239,7 +239,7 @@ void World::find_place() {
   launch_.knows_machine = true;
 }
 
-// Those that could share memory with this worker, and this one.
+// The ranks of the workers that could share memory with this one, and its own.
 std::vector<int> World::ranks_of_machine() const {
   const std::string& own = machines_[static_cast<std::size_t>(launch_.rank)];
   std::vector<int> ranks;
@@ -321,11 +321,11 @@ std::shared_ptr<Communicator> World::connect_gpus(const DeviceChoice& choice,
   if (choice.backend == Backend::gloo) return all;
   const std::vector<int> ranks = ranks_of_machine();
   if (ranks.size() == 1) return all;
-  auto local = all->subgroup(ranks);  // for tensors on the CPU, which keep their order so
+  auto local = all->subgroup(ranks);  // for tensors on the CPU, to keep their order
   return by_place(std::move(all), connect_by_nccl(std::to_string(ranks.front()), local), ranks);
 }
 
-// The workers of `host`; `name` tells them from those of other machines.
+// Connects the workers of `host`; `name` distinguishes them from workers of other machines.
 std::shared_ptr<Communicator> World::connect_by_nccl(const std::string& name,
                                                      const std::shared_ptr<Communicator>& host) {
   const auto on_error = [this](const std::string& message) {
@@ -339,8 +339,8 @@ std::shared_ptr<Communicator> World::connect_by_nccl(const std::string& name,
                            [this](const std::function<void()>& step) { connecting_gpus(step); });
 }
 
-// NCCL waits for ever for a worker that cannot connect, also within a stage of all workers: so the
-// run fails here.
+// NCCL waits for ever for a worker that cannot connect, also within a stage of all workers. So this
+// function makes the run fail.
 void World::connecting_gpus(const std::function<void()>& step) {
   const auto too_late = [&] {
     fail({ExitCode::peer_lost,

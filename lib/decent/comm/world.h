@@ -70,17 +70,17 @@ class World {
   /// print why.
   void leave_after_rank_0();
 
-  /// Finds out which workers see GPUs that no other worker sees, as where a launcher shows each its
-  /// own (Launch::own_gpus, parts_of_gpus). `wanted`: whether this worker may use a GPU; otherwise
-  /// it looks at none. Collective. Call it before a device is chosen.
+  /// Finds out which workers see GPUs that no other worker sees, because a launcher shows each
+  /// worker its own (Launch::own_gpus, parts_of_gpus). `wanted`: whether this worker may use a GPU;
+  /// otherwise it looks at none. Collective. Call it before a device is chosen.
   void compare_gpus(bool wanted);
 
   /// Connects all workers with each other, for tensors on `choice`'s device and on the CPU, and
-  /// completes `choice`: who shares memory, or why those who should cannot, and the backend where
-  /// it depends on the network. Destroy the communicator before this object. Collective. Throws
-  /// SharedError if workers chose different backends. If GPUs cannot be connected, also later
-  /// (subgroup()), the run fails on all workers: at once where a worker has an error, after
-  /// `WorldOptions::timeout` where nothing happens.
+  /// completes `choice`: who shares memory, or why workers that should share it cannot, and the
+  /// backend if it depends on the network. Destroy the communicator before this object. Collective.
+  /// Throws SharedError if workers chose different backends. If GPUs cannot be connected, also
+  /// later (subgroup()), the run fails on all workers: at once if a worker has an error, after
+  /// `WorldOptions::timeout` if nothing happens.
   std::shared_ptr<Communicator> communicator(DeviceChoice& choice);
 
  private:

@@ -14,7 +14,7 @@ bool in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
   return true;
 }
 
-// The update walks through memory in the order of the parameter.
+// Brings the gradient into the parameter's memory order, in which the update runs.
 void give_order_of(const at::Tensor& parameter, at::Tensor& grad) {
   if (in_memory_order_of(parameter, grad)) return;
   grad = at::empty_strided(parameter.sizes(), parameter.strides(), grad.options()).copy_(grad);

@@ -7,7 +7,7 @@
 namespace decent {
 namespace {
 
-// A cache line pair, and more than any vector load wants.
+// Two cache lines, more than any vector load needs.
 constexpr std::int64_t kAlignBytes = 128;
 
 std::int64_t aligned(std::int64_t numel, int element_bytes) {

@@ -21,7 +21,7 @@
 namespace decent {
 namespace {
 
-// Optimizers know no names, so parameters get their place.
+// Optimizers know no names, so a parameter is named by its place.
 std::string name_of(std::size_t group, std::size_t parameter) {
   return "param_groups[" + std::to_string(group) + "].params[" + std::to_string(parameter) + "]";
 }
@@ -78,9 +78,9 @@ void check_listed_once(const NamedTensors& parameters) {
   }
 }
 
-// The bits of a parameter's first, middle and last element. Whoever writes through .data(), as
-// torch's SGD does, leaves the version as it is; an optimizer's step is seen here. On a GPU looking
-// would cost a wait for each of them: there only the version tells.
+// The bits of a parameter's first, middle and last element. A write through .data(), as of torch's
+// SGD, does not change the version, but an optimizer's step changes these bits. On a GPU, reading
+// each would wait for it, so there only the version counts.
 std::uint64_t trace_of(const at::Tensor& parameter) {
   std::uint64_t trace = 0;
   if (!parameter.is_cpu()) return trace;
@@ -142,7 +142,7 @@ at::Tensor DecentOptimWrapper::step(const Closure& closure) {
   }
   at::Tensor loss;
   if (closure) {
-    // Not handed to the optimizer, which would call it after the mixing.
+    // The closure is not passed to the optimizer, which would call it after the mixing.
     const at::AutoGradMode with_grad(true);
     loss = closure();
   }
@@ -155,7 +155,7 @@ at::Tensor DecentOptimWrapper::step(const Closure& closure) {
   return loss;
 }
 
-// What would otherwise go wrong unseen: a parameter that is updated but not averaged.
+// Finds parameters that would silently be updated but not averaged.
 void DecentOptimWrapper::check_parameters() const {
   const auto& groups = optimizer_->param_groups();
   for (std::size_t g = 0; g < groups.size(); ++g) {
@@ -177,7 +177,7 @@ void DecentOptimWrapper::check_parameters() const {
   }
 }
 
-// A pair sends straight from the bucket.
+// Needed because a pair sends straight from the bucket.
 void DecentOptimWrapper::check_unwritten() const {
   for (std::size_t p = 0; p < written_.size(); ++p) {
     const auto& [name, tensor] = replica_->parameters()[p];
@@ -230,8 +230,8 @@ std::optional<double> DecentOptimWrapper::global_avg(bool may_revert, bool retur
   return distance;
 }
 
-// What was written to the average is gone, and nobody reads the own weights: their exchange came to
-// its end before the average.
+// Writes to the average are discarded. Nobody reads this worker's own weights any more: their
+// exchange ended before the average.
 void DecentOptimWrapper::revert_global_avg() {
   replica_->revert();
   weights_changed();

@@ -84,14 +84,13 @@ class DecentOptimWrapper {
                      int local_world_size = 0);
   DecentOptimWrapper(const DecentOptimWrapper&) = delete;
   DecentOptimWrapper& operator=(const DecentOptimWrapper&) = delete;
-  /// Does not communicate: after an orderly end, global_avg(false) has waited for all that was
-  /// under way.
+  /// Does not communicate: after an orderly end, global_avg(false) has waited for all exchanges.
   ~DecentOptimWrapper();
 
   /// Mixes, steps the optimizer, starts the next exchange. A parameter without a gradient is mixed
-  /// but not updated. A closure is called once, before the weights change, which is the same as
-  /// calling it before step(). Returns the closure's result, or an undefined tensor without a
-  /// closure. Throws std::logic_error, before any weight is changed,
+  /// but not updated. A closure is called once, before the weights change, as if it were called
+  /// before step(). Returns the closure's result, or an undefined tensor without a closure. Throws
+  /// std::logic_error, before any weight is changed,
   ///  - between global_avg() and revert_global_avg(), without calling the closure,
   ///  - if a parameter was added to the optimizer or unfrozen after the construction,
   ///  - if a parameter got other memory (set_data, torch::load, Module::to),

@@ -18,7 +18,7 @@
 namespace decent {
 
 /// A module whose backward() averages its parameters with the neighbours and updates them.
-/// DecentralizedParameters documents it, and set_adaptive_factor(); TrainedParameters the rest.
+/// DecentralizedParameters documents it and set_adaptive_factor(), TrainedParameters the rest.
 template <typename Module>
 class DecentralizedDataParallel : public ParallelModule<Module, DecentralizedParameters> {
  public:

@@ -14,22 +14,22 @@
 
 namespace decent {
 
-/// What a pre-average callback sees of one bucket, just before it is mixed.
+/// What a pre-average callback is shown of a bucket, just before it is mixed.
 struct PreAverage {
   std::int64_t step = 0;    // the step that is being done, from 1
   std::size_t bucket = 0;   // its number, in the order of updates
-  const Edge& edge;         // the ranks that exchange, with this one, and their self-weight
+  const Edge& edge;         // the ranks that exchange, including this one, and their self-weight
   const at::Tensor& local;  // [numel], flat, zero between parameters
   const at::Tensor&
-      received;  // [numel]: the peer's; of a larger edge the mean of the other members'
+      received;  // [numel]: the peer's, or in a larger edge the mean of all other members'
 };
 
 struct DecentralizedOptions {
   Topology topology = "complete";              // a name, phases, or a function that makes them
-  std::shared_ptr<const BucketUpdate> update;  // see make_update, or one of the user's own
-  Schedule schedule;  // learning rate of step t = 1, 2, ..: see make_schedule, or any function
+  std::shared_ptr<const BucketUpdate> update;  // from make_update, or the user's own
+  Schedule schedule;  // learning rate of step t = 1, 2, ..: from make_schedule, or any function
   double weight_decay = 0.0;  // of tensors with at least 2 dimensions; the others do not decay
-  /// Takes the place of weight_decay where it is given: called once for each parameter.
+  /// If given, it replaces weight_decay. Called once for each parameter.
   SettingsFunction settings = nullptr;
   double bucket_mb = 25.0;  // MiB
   double gamma = 1.0;       // mixing strength, 0 to 1
@@ -48,8 +48,8 @@ struct DecentralizedOptions {
   /// For losses that are multiplied by loss_scale() before backward(). A step with a gradient that
   /// is not finite mixes but does not update. Buckets are updated after backward.
   std::optional<LossScalerOptions> loss_scaler = std::nullopt;
-  /// The decay of an exponential moving average of the weights, in [0, 1), which use_ema() shows;
-  /// see EmaWeights. It costs a copy of the parameters and a pass over them in every step.
+  /// The decay of an exponential moving average of the weights, in [0, 1); see use_ema() and
+  /// EmaWeights. It costs a copy of the parameters and a pass over them in every step.
   std::optional<double> ema = std::nullopt;
   /// Called in backward for every bucket that is about to be mixed, in the order of buckets. It may
   /// read but not write. In edges of more than two it costs a copy of the bucket.

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<Phase> checked_phases(const std::shared_ptr<Communicator>& communicator,
                                   const DecentralizedOptions& options) {
-  if (communicator == nullptr) return {};  // which the base class refuses
+  if (communicator == nullptr) return {};  // the base class refuses it
   options.check();
   return phases_of(options.topology, communicator->size(), options.local_world_size);
 }
@@ -79,8 +79,8 @@ void DecentralizedParameters::on_gradient(std::size_t parameter) {
   while (const auto bucket = parts_->arrivals.take_complete()) handle_bucket(*bucket);
 }
 
-// What is left at the end of backward: buckets with a parameter that this step did not use, and
-// those behind them.
+// Handles the buckets left at the end of backward: those with a parameter that this step did not
+// use, and those behind them.
 void DecentralizedParameters::finish_step() {
   if (options().needs_whole_gradient()) measure_whole_gradient();
   while (const auto bucket = parts_->arrivals.take_any()) handle_bucket(*bucket);

@@ -16,8 +16,8 @@
 // exchange for the next step starts. step() only counts the updates; there is nothing to call.
 //
 // Every step starts an exchange, also the last one. So a run must end with global_avg(); otherwise
-// a worker that is done exits while others still receive from it. TrainedParameters documents the
-// rest: threads, and which calls are collective.
+// a worker that has finished would exit while others still receive from it. TrainedParameters
+// documents the rest: threads, and which calls are collective.
 
 #include <cstddef>
 #include <memory>
@@ -44,7 +44,7 @@ class DecentralizedParameters : public TrainedParameters {
  private:
   struct Parts;
 
-  // The phases come from options that have been checked, before anything is changed.
+  // `phases` are of options that were checked before anything is changed.
   DecentralizedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
                           const std::shared_ptr<Communicator>& communicator,
                           DecentralizedOptions options, const std::vector<Phase>& phases);

@@ -1,5 +1,5 @@
 #pragma once
-// From a bucket's tensor to what works on it.
+// The element type and the kernels for a bucket's tensor.
 
 #include <ATen/core/Tensor.h>
 
@@ -7,11 +7,11 @@
 
 namespace decent {
 
-/// float32 or float64, which are all that check_storage lets pass.
+/// float32 or float64; check_storage permits no other type.
 Scalar scalar_of(const at::Tensor& bucket);
 
-/// The kernels of the device that it is on; null for the CPU, as BucketStep has it. Throws
-/// UserError where the CUDA library cannot be loaded.
+/// The kernels of the bucket's device; null for the CPU, as in BucketStep. Throws UserError if the
+/// CUDA library cannot be loaded.
 const BucketKernels* kernels_of(const at::Tensor& bucket);
 
 }  // namespace decent

@@ -44,7 +44,7 @@ void DistributedDataParallelOptions::check() const {
   }
 }
 
-// A bucket is packed, started and updated, each in the order of buckets.
+// Buckets are packed, started and updated, each time in the order of buckets.
 struct DistributedParameters::Parts {
   Parts(const std::shared_ptr<Communicator>& communicator, const Replica& replica,
         const DistributedDataParallelOptions& options)
@@ -97,8 +97,8 @@ void DistributedParameters::on_gradient(std::size_t parameter) {
   while (parts_->updated < parts_->started && parts_->exchange.done(parts_->updated)) update_next();
 }
 
-// Buckets with a parameter that this backward() did not use, and those behind them. It may have a
-// gradient all the same, of an earlier one that was accumulated.
+// Handles buckets with a parameter that this backward() did not use, and those behind them. The
+// parameter may still have a gradient, accumulated by an earlier backward().
 void DistributedParameters::finish_step() {
   while (const auto bucket = parts_->arrivals.take_any()) {
     const std::vector<std::size_t>& parameters = replica().buckets()[*bucket].parameters;
@@ -150,8 +150,8 @@ void DistributedParameters::update_next() {
   parts_->exchange.release(bucket);
 }
 
-// Gradients of the caller's optimizer share one tensor. They are no views of it for autograd, since
-// torch's zero_grad() cannot detach those.
+// Gradients for the caller's optimizer share one tensor. For autograd they are not views of it,
+// because torch's zero_grad() cannot detach views.
 void DistributedParameters::give_gradients(std::size_t bucket, const BucketGradients& gradients) {
   const Bucket& of = replica().buckets()[bucket];
   const at::Tensor flat = parts_->exchange.flat(bucket);

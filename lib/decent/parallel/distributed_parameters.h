@@ -1,7 +1,7 @@
 #pragma once
 // Data-parallel training of named parameters by averaged gradients, as PyTorch's
-// DistributedDataParallel does it: all workers hold the same weights, bit for bit, and each of its
-// updates uses the mean of all workers' gradients.
+// DistributedDataParallel does it: all workers hold the same weights, bit for bit, and each update
+// uses the mean of all workers' gradients.
 //
 // Everything happens inside backward(). Hooks on the parameters count the missing gradients of each
 // bucket. A complete bucket's all-reduce starts at once, and nobody waits for it: buckets whose
@@ -30,7 +30,7 @@
 
 namespace decent {
 
-/// What has no comment here is as in DecentralizedOptions.
+/// Options without a comment here are as in DecentralizedOptions.
 struct DistributedDataParallelOptions {
   /// Null: the caller updates. Then schedule, weight_decay, settings, clip, loss_scaler and ema,
   /// which belong to the update, must not be given either.
@@ -45,7 +45,7 @@ struct DistributedDataParallelOptions {
   bool average_buffers = true;
   ClipOptions clip = {};  // of the mean gradient
   UpdateTime update_time = UpdateTime::in_backward;
-  /// An overflow on one worker is one on all: none of them updates.
+  /// If a gradient of one worker overflows, no worker updates.
   std::optional<LossScalerOptions> loss_scaler = std::nullopt;
   std::optional<double> ema = std::nullopt;
   std::shared_ptr<Trace> trace = nullptr;

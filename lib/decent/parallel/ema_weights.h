@@ -26,7 +26,7 @@ class EmaWeights {
   EmaWeights(double decay, const Replica& replica, std::shared_ptr<Communicator> communicator,
              bool alike);
 
-  /// After step `step`.
+  /// Call it after step `step`.
   void update(std::int64_t step);
 
   /// Writes the average over all workers of their moving averages into the parameters. With
@@ -44,7 +44,7 @@ class EmaWeights {
   const Replica& replica_;
   std::vector<at::Tensor> values_;  // by bucket, [numel]
   GlobalAverage average_;
-  std::vector<at::Tensor> weights_;  // what values_ have replaced; empty while they have not
+  std::vector<at::Tensor> weights_;  // the weights that values_ have replaced; else empty
 };
 
 }  // namespace decent

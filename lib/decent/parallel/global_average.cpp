@@ -72,7 +72,7 @@ void GlobalAverage::average_buckets() {
   }
 }
 
-// Those that are not the same on all workers.
+// The tensors that are not the same on all workers.
 std::vector<at::Tensor> GlobalAverage::differing(const std::vector<at::Tensor>& tensors) const {
   const auto count = static_cast<std::int64_t>(tensors.size());
   std::vector<at::Tensor> differing;
@@ -86,9 +86,8 @@ std::vector<at::Tensor> GlobalAverage::differing(const std::vector<at::Tensor>& 
   return differing;
 }
 
-// Those that hold the same bits everywhere stay as they are: a mask that holds the lowest number of
-// its type is no matter of arithmetic. Buffers may have any strides, the wire needs contiguous
-// ones.
+// Buffers with the same bits everywhere stay as they are: arithmetic could spoil a mask that holds
+// the lowest number of its type. Buffers may have any strides; sending needs contiguous tensors.
 void GlobalAverage::average_buffers() {
   if (communicator_->size() == 1) return;
   const MeanFactors factors = mean_factors(communicator_->size());
@@ -111,7 +110,7 @@ void GlobalAverage::average_buffers() {
 }
 
 double GlobalAverage::distance_to(const std::vector<at::Tensor>& own) const {
-  // Read once, after all: each reading of a number on a GPU waits for it.
+  // Norms are read together at the end, because each read from a GPU waits for it.
   std::vector<at::Tensor> norms;
   for (std::size_t i = 0; i < moving_.size(); ++i) {
     const at::Tensor difference = own[i].sub(moving_[i]);

@@ -14,8 +14,8 @@ namespace decent {
 
 struct AverageOptions {
   bool average_buffers = true;
-  /// Whether buckets should hold the same bits on all workers. Those that do stay as they are, and
-  /// nothing is sent for them but a hash.
+  /// Whether buckets should hold the same bits on all workers. Buckets that do stay as they are,
+  /// and only their hash is sent.
   bool alike = false;
 };
 
@@ -24,9 +24,9 @@ struct AverageOptions {
 class GlobalAverage {
  public:
   /// The tensors are the live ones of training. With options.average_buffers, floating-point
-  /// buffers are averaged: those that hold the same bits on all workers stay as they are, and the
-  /// mean of the others is taken in float64 and rounded once. All other buffers take rank 0's
-  /// values, so that every worker holds the same model.
+  /// buffers are averaged in float64 and rounded once, except that buffers with the same bits on
+  /// all workers stay as they are. All other buffers take rank 0's values, so that every worker
+  /// holds the same model.
   GlobalAverage(std::shared_ptr<Communicator> communicator, std::vector<at::Tensor> buckets,
                 const NamedTensors& buffers, const AverageOptions& options);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Autograd's word that a gradient is complete.
+// Autograd's notice that a gradient is complete.
 
 #include <cstddef>
 #include <functional>

@@ -101,7 +101,7 @@ GradientFactor GradientScale::of(std::size_t bucket, std::span<const BucketSlice
   return {clip_coefficient(norm, clip_.norm) / loss_scale(), guard};
 }
 
-// The factor of a bucket by its own norm, on its device.
+// The factor of a bucket from its own norm, on its device.
 GradientFactor GradientScale::clip(std::size_t bucket) {
   const at::Tensor& x = buckets_[bucket].x;
   const at::Tensor& sums = norms_[bucket].sums;
@@ -121,7 +121,7 @@ GradientFactor GradientScale::clip(std::size_t bucket) {
 }
 
 void GradientScale::hold_unless_finite(const at::Tensor& loss) {
-  guard_.add_(loss.detach().reshape({1}), /*alpha=*/0);  // 0 times what is not finite is NaN
+  guard_.add_(loss.detach().reshape({1}), /*alpha=*/0);  // 0 times inf or NaN is NaN
 }
 
 void GradientScale::end_step() {

@@ -15,7 +15,7 @@
 
 namespace decent {
 
-/// What a bucket's gradients are multiplied with; see BucketStep.
+/// The factor of a bucket's gradients; see BucketStep.
 struct GradientFactor {
   double grad_scale = 1;
   const double* device_scale = nullptr;
@@ -24,14 +24,14 @@ struct GradientFactor {
 /// The calls of a step are begin_step(); if the whole gradient is needed, measure() for every
 /// bucket and then measured(); of() for every bucket; end_step(). Not thread-safe.
 ///
-/// On a GPU only measured() waits for it. With a norm for each bucket the factor stays on the GPU,
-/// and a norm that is not finite keeps that bucket and all that is updated later as it is, until
-/// the host finds it in the next step or in settle().
+/// On a GPU, only measured() waits. With a norm for each bucket, the factor stays on the GPU. A
+/// norm that is not finite then keeps this bucket and all later ones from being updated, until the
+/// host finds it in the next step or in settle().
 class GradientScale {
  public:
   /// `buckets` must outlive this object; Bucket::parameters are indices of `parameters`, whose
-  /// names are used in messages. `shared`: gradients are the means over all workers, so that all of
-  /// them find the same.
+  /// names are used in messages. `shared`: gradients are means over all workers, so all workers
+  /// find the same.
   GradientScale(const ClipOptions& clip, const std::optional<LossScalerOptions>& scaler,
                 std::span<const Bucket> buckets, const NamedTensors& parameters,
                 bool shared = false);
@@ -41,8 +41,8 @@ class GradientScale {
 
   /// Begins to add up a bucket's part of the norm of the whole gradient.
   void measure(std::size_t bucket, std::span<const BucketSlice> slices);
-  /// All buckets were measured. If an element is not finite, throws Error with ExitCode::diverged,
-  /// or SharedError, unless a loss scale can still be lowered.
+  /// Call it after all buckets were measured. If an element is not finite, throws Error with
+  /// ExitCode::diverged, or SharedError, unless a loss scale can still be lowered.
   void measured();
 
   /// The factor of the gradients of `bucket`. Throws as measured() if each bucket has a norm of its
@@ -54,11 +54,11 @@ class GradientScale {
   /// Waits for the norms of the last step. Throws as measured().
   void settle();
 
-  /// Whether hold_unless_finite() works: on a GPU, without a loss scaler, where gradients go to no
+  /// Whether hold_unless_finite() works: on a GPU, without a loss scaler, and if gradients go to no
   /// other worker.
   bool can_hold() const { return buckets_.front().x.is_cuda() && !scaler_ && !shared_; }
-  /// Keeps all that is updated from now on as it is, for good, if `loss`, of one element on the
-  /// GPU, is not finite. Does not wait.
+  /// If `loss`, one element on the GPU, is not finite, all updates from now on change nothing. Does
+  /// not wait.
   void hold_unless_finite(const at::Tensor& loss);
 
   /// Whether the current or last step has a gradient that is not finite, and so updates nothing.
@@ -80,9 +80,9 @@ class GradientScale {
  private:
   // The norm of a bucket's gradients.
   struct BucketNorm {
-    std::vector<BucketSlice> slices = {};  // whose memory may be gone
+    std::vector<BucketSlice> slices = {};  // their gradients may be freed
     at::Tensor sums = {};                  // partial sums of squares, on the device
-    double squares = 0;                    // once the host knows it
+    double squares = 0;                    // set once the host has read it
   };
 
   bool clips_each() const { return clip_.norm > 0 && clip_.each_bucket; }
@@ -103,7 +103,7 @@ class GradientScale {
   std::int64_t step_ = 0;
   bool overflow_ = false;
   double squares_ = 0;  // of this step's gradients, scaled, as far as they are measured
-  double whole_ = 1;    // what this step's whole gradient is multiplied with
+  double whole_ = 1;    // factor of this step's whole gradient
   std::optional<double> norm_;
 };
 

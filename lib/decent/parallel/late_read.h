@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of a device that the host reads later than they are asked for.
+// Numbers of a device that the host reads later than it asks for them.
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
@@ -8,20 +8,20 @@
 
 namespace decent {
 
-/// Copies a few numbers from a GPU to the host behind what computes them, so that the host can go
-/// on and look at them when the GPU has long been there. On the CPU they are simply kept. Not
+/// Queues a copy of a few numbers from a GPU to the host behind the work that computes them, so
+/// that the host goes on and reads them later without a wait. On the CPU it only keeps them. Not
 /// thread-safe; start() and take() alternate.
 class LateRead {
  public:
   /// `values` is float64 [n]; it may be released or written at once.
   void start(const at::Tensor& values);
   bool under_way() const { return host_.defined(); }
-  /// The values [n], on the CPU. Waits for the GPU to have come there; valid until start().
+  /// The values [n], on the CPU. Waits until the GPU has copied them; valid until start().
   at::Tensor take();
 
  private:
   at::Tensor room_;  // pinned, as long as the longest values
-  at::Tensor host_;  // of what is under way
+  at::Tensor host_;  // the values under way
   std::optional<c10::Event> copied_;
 };
 

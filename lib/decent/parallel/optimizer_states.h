@@ -28,10 +28,10 @@ class OptimizerStates {
   /// The factors of the learning rate, as an exchange takes them.
   std::vector<std::vector<LrScaleFrom>> lr_scales() const;
 
-  /// The parameters of a bucket, as BucketStep takes them, still without their gradients.
+  /// The parameters of a bucket, as BucketStep takes them, without gradients.
   std::vector<BucketSlice> slices(std::size_t bucket) const;
 
-  /// Counts an update of those parameters of `bucket` that are `updated`, by their places in it.
+  /// Counts an update of each parameter of `bucket` that was `updated` (by place in the bucket).
   void count_updates(std::size_t bucket, const std::vector<bool>& updated);
 
   /// Appends the tensors of parameter number `i` of `bucket` for checkpoints: its states in its

@@ -2,8 +2,7 @@
 // A module whose parameters are trained by TrainedParameters: what DecentralizedDataParallel and
 // DistributedDataParallel have in common.
 //
-// This header includes nothing of torch::nn or torch::jit: a program that has such a module
-// includes its header.
+// This header includes nothing of torch::nn or torch::jit; a program that has such a module does.
 
 #include <memory>
 #include <optional>
@@ -125,7 +124,7 @@ class ParallelModule : public Parameters {
     return detail::named_once(detail::module_of(module).named_buffers());
   }
 
-  // References: nothing is moved before all arguments are there.
+  // Takes references, so that nothing is moved before all arguments are computed.
   template <typename Options>
   ParallelModule(NamedTensors buffers, Module&& module, std::shared_ptr<Communicator> communicator,
                  Options&& options)

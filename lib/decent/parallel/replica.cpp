@@ -23,7 +23,7 @@ void broadcast_start(Communicator& communicator, const std::vector<Bucket>& buck
   const at::NoGradGuard no_grad;
   for (const Bucket& bucket : buckets) communicator.broadcast(bucket.x, 0)->wait();
   for (const auto& [name, tensor] : others) {
-    const at::Tensor value = tensor.contiguous();  // a copy where the tensor has other strides
+    const at::Tensor value = tensor.contiguous();  // a copy if the tensor has other strides
     communicator.broadcast(value, 0)->wait();
     if (!value.is_same(tensor)) tensor.copy_(value);
   }
@@ -56,9 +56,9 @@ std::optional<std::string> Replica::misplaced() const {
   return std::nullopt;
 }
 
-// The write goes through the bucket, which autograd does not connect with the parameter. It must
-// refuse, not silently use, the new value where a part of backward that is still to come, or a
-// graph that was built before, needs the old one.
+// The write goes through the bucket, which autograd does not connect with the parameter. If a later
+// part of backward, or a graph that was built before, needs the old value, autograd must refuse and
+// not silently use the new one.
 void Replica::bump_version(std::size_t parameter) {
   parameters_[parameter].second.unsafeGetTensorImpl()->bump_version();
 }

@@ -21,8 +21,8 @@ class Exchange;
 struct ReplicaOptions {
   double bucket_mb = 25.0;      // MiB
   bool average_buffers = true;  // floating-point buffers join the global average
-  /// Whether trained parameters should hold the same bits on all workers: the average then looks
-  /// whether they do, and moves only what does not.
+  /// Whether trained parameters should hold the same bits on all workers: the average then checks
+  /// this, and changes only buckets that differ.
   bool copies_alike = false;
 };
 
@@ -47,9 +47,9 @@ class Replica {
   std::optional<std::string> misplaced() const;
 
   void release_gradient(std::size_t parameter);
-  /// After a bucket was written: bumps the versions of its parameters for autograd.
+  /// Call it after writing a bucket. Bumps the versions of its parameters for autograd.
   void written(std::size_t bucket);
-  /// After all weights were written.
+  /// The same after writing all weights.
   void written();
 
   /// Whether the tensors hold the average and revert() is possible.

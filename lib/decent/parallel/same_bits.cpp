@@ -11,7 +11,7 @@
 namespace decent {
 namespace {
 
-// Four words at a time: each hash has to wait for the one before it.
+// Hashes four words side by side, because each step of a hash waits for the step before it.
 using Words = std::array<std::uint64_t, 4>;
 
 class Hash {
@@ -53,7 +53,7 @@ std::int64_t hash_of(const at::Tensor& bytes) {
   return hash.value();
 }
 
-// Of bytes that are brought into `passage` piece by piece.
+// The hash of bytes that are copied into `passage` piece by piece.
 std::int64_t hash_of(const at::Tensor& bytes, const at::Tensor& passage) {
   Hash hash(static_cast<std::size_t>(bytes.numel()));
   const std::int64_t most = passage.numel() / sizeof(Words) * sizeof(Words);
@@ -71,7 +71,7 @@ std::int64_t hash_of(const at::Tensor& bytes, const at::Tensor& passage) {
 std::vector<std::int64_t> hashes_through(const at::Tensor& passage,
                                          std::span<const at::Tensor> tensors) {
   std::vector<std::int64_t> hashes;
-  std::vector<at::Tensor> together;  // small ones, of which each copy would wait for the GPU
+  std::vector<at::Tensor> together;  // small ones: each separate copy would wait for the GPU
   std::int64_t sum = 0;
   const auto copy_together = [&] {
     if (together.empty()) return;

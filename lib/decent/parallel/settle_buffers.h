@@ -5,7 +5,7 @@
 
 namespace decent {
 
-/// `held` are a module's buffers as they were taken over, `now` are its current ones. Where forward
+/// `held` are a module's buffers as they were taken over, `now` its current ones. If forward
 /// replaced a buffer by a new tensor (self.count = self.count + 1), its value is copied to the held
 /// memory, and the new tensor becomes a view of that memory. Throws UserError if shape or dtype
 /// changed.

@@ -58,7 +58,7 @@ void check_one_device(const NamedTensors& parameters) {
   }
 }
 
-// Of one address space: addresses of GPUs are not those of the host.
+// Whether the tensor's addresses can be compared. GPUs and host have no addresses in common.
 bool is_addressable(const at::Tensor& tensor) {
   return (tensor.is_cpu() || tensor.is_cuda()) && tensor.layout() == at::kStrided;
 }

@@ -17,7 +17,7 @@ struct Bucket {
   std::vector<std::size_t> parameters;  // index in `parameters` given to build_buckets
   std::vector<std::int64_t> offsets;    // elements, of each of them, in ascending order
 
-  /// The place in `parameters` of the one, not empty, that has element `offset`.
+  /// The place in `parameters` of the (not empty) parameter that has element `offset`.
   std::size_t parameter_at(std::int64_t offset) const;
 };
 
@@ -30,8 +30,8 @@ void check_storage(const NamedTensors& parameters, const NamedTensors& other_ten
 void check_dense(const std::string& name, const at::Tensor& grad);
 
 /// Moves parameters into flat buckets of `bucket_mb` MiB on their device. They become views at
-/// offsets aligned to 128 bytes and keep their strides. This is done by set_data, so that every
-/// holder of a tensor sees the new memory.
+/// offsets aligned to 128 bytes and keep their strides. It uses set_data, so every holder of a
+/// tensor sees the new memory.
 std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb);
 
 std::vector<at::Tensor> flat_tensors(const std::vector<Bucket>& buckets);

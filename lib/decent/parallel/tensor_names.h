@@ -40,14 +40,14 @@ inline NamedTensors part_of(const NamedTensors& tensors, std::string_view prefix
   return part;
 }
 
-/// Whether the tensor is a worker's own even where all workers have the same parameters and
-/// optimizer states: a buffer, what an exchange remembers, or what the next train line shows.
+/// Whether the tensor is a worker's own even if all workers have the same parameters and optimizer
+/// states: a buffer, state of an exchange, or numbers for the next train line.
 inline bool is_own(std::string_view name) {
   return name.starts_with(kBufferPrefix) || name.starts_with(kExchangePrefix) ||
          name.starts_with(kLogPrefix);
 }
 
-/// Those tensors of a worker's state that are its own, and those that are not.
+/// The tensors of a worker's state that are its own, and those that all workers share.
 struct StateParts {
   NamedTensors own;
   NamedTensors shared;

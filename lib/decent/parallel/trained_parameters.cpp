@@ -68,7 +68,7 @@ Replica& TrainedParameters::replica() const { return parts_->replica; }
 OptimizerStates& TrainedParameters::states() const { return parts_->states; }
 GradientScale& TrainedParameters::scale() const { return parts_->scale; }
 
-// A parameter that is elsewhere would be neither updated nor averaged.
+// A parameter that is no longer in its bucket would be neither updated nor averaged.
 void TrainedParameters::check_places() const {
   const auto name = parts_->replica.misplaced();
   if (!name) return;

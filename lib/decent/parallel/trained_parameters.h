@@ -1,9 +1,9 @@
 #pragma once
 // Named parameters that several workers train together, each its own copy, inside backward().
 //
-// This is what all ways of training have in common: the copy in flat buckets, the optimizer's
-// states, accumulation, loss scale, the global average, and the state for resuming. What workers
-// exchange is for the derived classes: DecentralizedParameters (weights, with neighbours) and
+// The part that all ways of training have in common: the copy in flat buckets, the optimizer's
+// states, accumulation, loss scale, the global average, and the state for resuming. The derived
+// classes add what workers exchange: DecentralizedParameters (weights, with neighbours) and
 // DistributedParameters (gradients, with all others).
 //
 // Threads: one object is used by one thread, the one that calls backward(). Collective:
@@ -62,8 +62,8 @@ class TrainedParameters {
 
   /// Whether there is a moving average of the weights: options.ema.
   bool has_ema() const;
-  /// After global_avg(): puts the average over all workers of their moving averages in place of
-  /// that of their weights. Where that one can be reverted, revert_global_avg() reverts both.
+  /// After global_avg(): replaces the average of the workers' weights by the average of their
+  /// moving averages. If global_avg() can be reverted, revert_global_avg() reverts both.
   /// Collective. Throws std::logic_error without options.ema.
   void use_ema();
 
@@ -71,13 +71,13 @@ class TrainedParameters {
   /// parameter is "model.<name>"; its optimizer states, in its shape, are
   /// "optimizer.<name>.exp_avg" and so on; the number of its own updates is "optimizer.<name>.step"
   /// (int64 scalar). With options.ema its moving average is "ema.<name>". With a loss scaler there
-  /// are "scaler.scale" (float32 scalar) and "scaler.growth_tracker" (int64 scalar). What the
-  /// exchange method remembers is "exchange.<name>". The tensors are views of live memory, except
-  /// for the scalars, which are copies.
+  /// are "scaler.scale" (float32 scalar) and "scaler.growth_tracker" (int64 scalar). State of the
+  /// exchange method is "exchange.<name>". The tensors are views of live memory, except for the
+  /// scalars, which are copies.
   virtual NamedTensors training_state() const;
 
   /// Resumes after step `step`. Before it, give the tensors of training_state() the values that
-  /// they had after that step; `state` is that list, from which the scalars are read. Starts the
+  /// they had after that step; `state` is that list, and the scalars are read from it. Starts the
   /// exchange that was under way then. Collective. Throws UserError if a scalar is missing.
   void resume_from(std::int64_t step, const NamedTensors& state);
 
@@ -88,7 +88,7 @@ class TrainedParameters {
   /// Whether a gradient of the last step overflowed, so that the step did not update.
   bool overflowed() const;
 
-  /// Whether hold_unless_finite() works: on a GPU, without a loss scaler, where gradients go to no
+  /// Whether hold_unless_finite() works: on a GPU, without a loss scaler, and if gradients go to no
   /// other worker.
   bool can_hold() const;
   /// Before backward(), for a loss that the host looks at later: if `loss`, of one element, is not
@@ -98,17 +98,17 @@ class TrainedParameters {
 
   /// L2 norm of the gradient that the last step updated with, over all parameters, unscaled and
   /// before clipping (NaN if it overflowed); nullopt if clipping is off. Throws Error with
-  /// ExitCode::diverged, or SharedError, where it is not finite and only the GPU knew until now.
+  /// ExitCode::diverged, or SharedError, if it is not finite and the host learns of that only now.
   std::optional<double> grad_norm() const;
 
   /// Of the differences that a modulo exchange received in 8 bits in the last step, the share that
-  /// its fewer bits would have got wrong; nullopt if there were none. R (modulo_range) is too small
-  /// where it stays above 0.05.
+  /// its fewer bits would have got wrong; nullopt if there were none. If it stays above 0.05, R
+  /// (modulo_range) is too small.
   std::optional<double> wrap_share() const;
 
   /// Seconds that backward() has waited for other workers since the last call of this function. On
-  /// a GPU, those that the GPU stood still; it counts what is over, so that the waits of the last
-  /// step may come with the next call.
+  /// a GPU, the time that the GPU stood still in waits that are over; the waits of the last step
+  /// may count in the next call.
   double take_wait_seconds();
 
  protected:
@@ -125,8 +125,8 @@ class TrainedParameters {
                     std::shared_ptr<Communicator> communicator, TrainingOptions options,
                     Traits traits);
 
-  /// In backward(): a step begins; the gradient of parameter number `parameter` is complete; all
-  /// gradients are. The last of them leaves every bucket updated.
+  /// Called in backward() when a step begins, when the gradient of parameter number `parameter` is
+  /// complete, and when all are. finish_step() leaves every bucket updated.
   virtual void begin_step() = 0;
   virtual void on_gradient(std::size_t parameter) = 0;
   virtual void finish_step() = 0;
@@ -138,14 +138,14 @@ class TrainedParameters {
   OptimizerStates& states() const;
   GradientScale& scale() const;
 
-  /// Calls `work`, which waits for other workers, in a span of the trace and with its time counted.
+  /// Calls `work`, which waits for other workers, in a span of the trace, and counts its time.
   void wait_for_others(std::size_t bucket, const std::function<void()>& work);
 
   /// Adds a bucket's part to the norm of the whole gradient.
   void measure(std::size_t bucket, const BucketGradients& gradients);
 
-  /// Mixes a bucket and updates it with `gradients`, which it then no longer needs. `written`: see
-  /// BucketStep.
+  /// Mixes a bucket and updates it with `gradients`, which are not needed afterwards. `written`:
+  /// see BucketStep.
   void update(std::size_t bucket, const Mixing& mixing, BucketGradients gradients,
               const PieceWork& written);
 

@@ -1,5 +1,5 @@
 #pragma once
-// How weights are updated, whatever workers exchange.
+// How weights are updated, independent of the exchange.
 
 #include <ATen/core/Tensor.h>
 

@@ -22,7 +22,7 @@ void WaitTime::add_passed() {
 }
 
 void WaitTime::measure(const std::function<void()>& work) {
-  add_passed();  // here, too, as nobody may ever ask
+  add_passed();  // here, too: nobody may ever call take_seconds()
   Wait wait = new_wait();
   if (wait.begin != nullptr) {
     wait.begin->record();

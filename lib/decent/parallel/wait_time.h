@@ -10,9 +10,9 @@
 
 namespace decent {
 
-/// Adds up the time of waits. On the CPU that is the thread's. On a GPU a wait returns to the
-/// thread at once, and it is the stream that stands still: an event before the wait and one behind
-/// it tell how long, once the GPU has come to them, which may be a step later.
+/// Adds up the time of waits. On the CPU the thread waits. On a GPU a wait returns to the thread at
+/// once, and the stream stands still; the time between an event before the wait and one behind it
+/// is known once the GPU has come to both, perhaps a step later.
 class WaitTime {
  public:
   /// `make` makes the device's events; null on the CPU.
@@ -36,7 +36,7 @@ class WaitTime {
   MakeEvent make_;
   double seconds_ = 0;
   std::deque<Wait> under_way_;  // in the order of the stream
-  std::vector<Wait> free_;      // to be recorded again
+  std::vector<Wait> free_;      // events to reuse
 };
 
 }  // namespace decent

@@ -9,7 +9,7 @@ namespace {
 
 class WatchedWork : public PendingWork {
  public:
-  // Deferred, which is until wait(), only where no thread can be had.
+  // Only if no thread can be started is the work deferred until wait().
   WatchedWork(Pending work, TraceSpan span)
       : work_(std::move(work)),
         end_(std::async(std::launch::async | std::launch::deferred,
@@ -20,7 +20,7 @@ class WatchedWork : public PendingWork {
 
   void wait() override {
     end_.get();
-    work_->wait();  // the stream of the thread that uses the tensors
+    work_->wait();  // for the stream of the thread that uses the tensors
   }
   void wait_on_host() override { end_.get(); }
   bool done() override {
@@ -29,7 +29,7 @@ class WatchedWork : public PendingWork {
 
  private:
   Pending work_;
-  std::shared_future<void> end_;  // whose own end waits for the thread, so before the work's
+  std::shared_future<void> end_;  // destroyed before work_; that waits for the thread
 };
 
 }  // namespace

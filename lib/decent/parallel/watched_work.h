@@ -1,5 +1,5 @@
 #pragma once
-// Records the end of an operation with peers when it happens.
+// Records the end of an operation with peers at the time when it happens.
 
 #include "decent/comm/communicator.h"
 #include "decent/core/trace.h"

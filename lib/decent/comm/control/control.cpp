@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 constexpr auto kSettleTime = 100ms;
 // How long an error of an operation with peers waits for the news of who was lost.
 constexpr auto kNewsOfLoss = 2s;
-// How long goodbyes, and what was given before them, may take to reach the kernel.
+// How long it may take until the kernel has the goodbyes and all frames before them.
 constexpr auto kGoodbyes = 10s;
 
 }  // namespace
@@ -159,7 +159,7 @@ void Control::run() {
   if (end() == End::leave) say_goodbye();
 }
 
-// Waits for something to happen, `most` at the longest, and takes what came.
+// Waits for something to happen, `most` at the longest, and handles it.
 void Control::listen(std::chrono::milliseconds most) {
   if (links_.listen(most, stop_requests_.launcher())) stop_requests_.note_launcher_end();
 }
@@ -198,7 +198,7 @@ void Control::check_liveness() {
   set_failure({.code = ExitCode::peer_lost, .rank = -1, .lost = false, .message = *found.hanging});
 }
 
-// What becomes of a run that has lost a worker is decided here alone: it ends.
+// The only place that decides what happens to a run that has lost a worker: it ends.
 void Control::decide_on(const Loss& loss) {
   set_failure(
       {.code = ExitCode::peer_lost, .rank = loss.rank, .lost = true, .message = loss.message()});
@@ -251,7 +251,7 @@ void Control::announce_failure(const Failure& failure) {
   changed_.notify_all();
 }
 
-// What was given before is sent first: the others wait for it.
+// First sends the bytes that were given to gathers, because the others wait for them.
 void Control::say_goodbye() {
   send_given();
   links_.send_to_all(frames::leave());

@@ -7,7 +7,7 @@
 // are doing. A worker that is stopped or cut off is declared lost after `timeout` of silence. A
 // worker whose training thread hangs is not silent; the stall limit, if there is one, finds it. A
 // worker that ends because another one did says so before it closes its connections, so that it is
-// not taken for the first.
+// not taken for the first one.
 //
 // This object joins parts that know nothing of one another: links.h carries frames
 // (control_frames.h gives them a meaning), liveness.h knows who is lost, stop_requests.h knows who
@@ -78,16 +78,16 @@ class Control {
   /// Call it before step t = 1, 2, ..; returns whether to do that step. If a stop was asked for and
   /// the last step is not agreed on yet, it waits for the other workers' control threads.
   bool begin_step(std::int64_t t);
-  /// Whether a stop was asked for. What this worker sends after that, the others receive after the
-  /// request: once they have it, their begin_step() knows of the stop.
+  /// Whether a stop was asked for. The others receive the request before anything that this worker
+  /// sends from now on; once they have such data, their begin_step() knows of the stop.
   bool stop_asked() const;
   /// The agreed stop, once begin_step has returned false.
   Stop stop() const;
 
-  /// All-gather: every worker gives bytes and gets those of all, by rank. Calls are matched by
+  /// All-gather: every worker gives bytes and gets the bytes of all, by rank. Calls are matched by
   /// `topic` and, within a topic, by their order; each topic belongs to one thread. Collective;
-  /// waits as long as the others live. Throws PeerLost if a worker ended without giving its bytes,
-  /// and the run's failure if on_failure does not end the process.
+  /// waits for the others as long as they live. Throws PeerLost if a worker ended without giving
+  /// its bytes, and the run's failure if on_failure does not end the process.
   std::vector<std::string> gather(const std::string& topic, std::string own);
 
   /// Returns when worker `rank` has left, or after `most`.
@@ -119,7 +119,7 @@ class Control {
   using Clock = std::chrono::steady_clock;
   enum class End { none, leave, abandon };
 
-  // The control thread's.
+  // Called by the control thread.
   void run();
   void listen(std::chrono::milliseconds most);
   void take_frame(std::size_t rank, std::string_view frame);

@@ -7,7 +7,7 @@
 namespace decent::frames {
 namespace {
 
-// Messages are a few lines; one that carries more is cut.
+// Messages have a few lines; longer ones are cut.
 constexpr std::size_t kLongestMessage = 8192;
 
 std::string framed(const std::string& content) {

@@ -1,6 +1,7 @@
 #pragma once
-// What workers tell each other on control connections: frames of a length and a text, internal to
-// this room. All workers of a run are of one build (world.cpp checks it), so there is no version.
+// What workers tell each other on control connections: frames, each a length and a text. Internal
+// to this room. All workers of a run have the same build (world.cpp checks it), so there is no
+// version.
 
 #include <cstdint>
 #include <optional>
@@ -29,12 +30,12 @@ std::string leave();
 
 struct Frame {
   std::string_view content;
-  std::size_t bytes = 0;  // with its length
+  std::size_t bytes = 0;  // including its length
 };
-/// The first frame of `bytes`, or nothing where it is not whole yet.
+/// The first frame of `bytes`; nullopt if it is not complete yet.
 std::optional<Frame> next(std::string_view bytes);
 
-/// Nothing where the frame is of another kind.
+/// These return nullopt for a frame of another kind.
 std::optional<Position> read_beat(std::string_view content);
 std::optional<StopRequest> read_stop(std::string_view content);
 std::optional<std::int64_t> read_cap(std::string_view content);

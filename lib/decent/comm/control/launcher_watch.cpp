@@ -17,7 +17,7 @@ std::string content_of(const std::filesystem::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// The variable as a process was started with it; variables are separated by zero bytes.
+// The variable's value when a process was started; variables are separated by zero bytes.
 std::string mark_of(const std::filesystem::path& process, const std::string& name) {
   const std::string variables = '\0' + content_of(process / "environ");
   const std::size_t begin = variables.find('\0' + name + '=');

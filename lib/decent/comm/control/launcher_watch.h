@@ -13,18 +13,18 @@
 namespace decent {
 
 /// The launcher's process on this machine that started this worker: the nearest ancestor whose
-/// environment has not the same `mark`, a variable that the launcher sets for all processes that it
-/// starts, including scripts in between (TORCHELASTIC_RUN_ID). It is torchrun, mpirun or its
-/// daemon, or Slurm's slurmstepd. nullopt if this process does not have the variable, or if the
-/// ancestor is gone already.
+/// environment has another value of `mark`, or none. `mark` is a variable that the launcher sets
+/// for all processes that it starts, including scripts in between (TORCHELASTIC_RUN_ID). That
+/// ancestor is torchrun, mpirun or its daemon, or Slurm's slurmstepd. nullopt if this process does
+/// not have the variable, or if the ancestor is gone already.
 std::optional<pid_t> find_launcher(const std::string& mark,
                                    const std::filesystem::path& proc = "/proc");
 
-/// The group of processes of `process`, a folder of /proc. nullopt if there is no such process.
+/// The process group of `process`, a folder of /proc. nullopt if there is no such process.
 std::optional<pid_t> process_group(const std::filesystem::path& process);
 
 /// Watches `launch.supervisor`, or the launcher's process by pidfd_open, which kernels before Linux
-/// 5.3 do not have. The descriptor is closed where neither is known.
+/// 5.3 do not have. The descriptor is closed if neither is known.
 LauncherWatch watch_launcher(const Launch& launch);
 
 }  // namespace decent

@@ -13,7 +13,7 @@
 namespace decent {
 namespace {
 
-// More than this and a peer is offered nothing.
+// A peer with more unsent bytes than this is offered nothing.
 constexpr std::size_t kFullOutbox = 4096;
 
 pollfd entry_of(int descriptor, int events = POLLIN) {  // poll() ignores -1

@@ -86,8 +86,8 @@ std::vector<Loss> Liveness::find_silent(Clock::duration awake, Clock::time_point
   return silent;
 }
 
-// Nothing where a peer is behind, which this worker waits for. The last beat of a peer may be old,
-// and the peer further by now, but never further behind.
+// nullopt if a peer is behind, because this worker waits for it. A peer may have advanced since its
+// last beat, but cannot have fallen back.
 std::optional<std::string> Liveness::find_hanging(const Stall& stall) const {
   const Position own = stall.position;
   std::vector<std::string> workers;
@@ -101,8 +101,8 @@ std::optional<std::string> Liveness::find_hanging(const Stall& stall) const {
   return stall.message(workers);
 }
 
-// Workers of one machine go silent together, but their last beats came at different times: where
-// one is lost, others who have been silent for some beats will tell nobody here either.
+// Workers of one machine go silent together, but their last beats came at different times. So if
+// one is lost, others that have been silent for some beats cannot tell the user either.
 bool Liveness::reports(const Failure& failure) const {
   if (failure.lost && failure.rank == rank_) return true;
   const auto some_beats = timeout() / 2;

@@ -45,7 +45,7 @@ PeerLink::Received PeerLink::read_all() {
   }
 }
 
-// What a peer said last counts, also where it has gone since.
+// The last frames of a peer count even if it is gone by now.
 PeerLink::Received PeerLink::receive(const std::function<void(std::string_view)>& handle) {
   const Received received = read_all();
   std::size_t used = 0;

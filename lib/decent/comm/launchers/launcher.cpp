@@ -10,7 +10,7 @@
 namespace decent {
 namespace {
 
-// Below the ports that Linux gives to connections (32768 and above), so that none of those has it.
+// Below the ports that Linux gives to connections (32768 and above), so that none of them is taken.
 constexpr int kFirstPort = 20000;
 constexpr int kPorts = 32768 - kFirstPort;
 

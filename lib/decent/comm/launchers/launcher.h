@@ -1,6 +1,5 @@
 #pragma once
-// The launchers that are known: one file and one row each. Internal to this room; launch.h is what
-// others use.
+// The known launchers, one file and one row each. Internal to this room; others use launch.h.
 
 #include <cstdint>
 #include <filesystem>
@@ -27,14 +26,14 @@ class LauncherVariables {
   std::string text(const std::string& name) const { return variables_(name).value_or(""); }
   std::string required_text(const std::string& name) const;
   int required(const std::string& name, int least, int most) const;
-  /// The number of workers, which stands in `name`, as `launch` has it from now on. `sign`: see
+  /// Reads the number of workers from `name`, stores it in `launch` and returns it. `sign`: see
   /// Launch::sign_variable.
   int world_size(const std::string& name, const std::string& sign, Launch& launch) const;
-  /// Which of the workers of this machine this one is, and how many those are; where neither
-  /// variable is set, workers tell each other.
+  /// Reads the local rank and the number of workers on this machine. If neither variable is set,
+  /// workers find out once they have met.
   void read_place(const std::string& rank, const std::string& size, Launch& launch) const;
   int optional(const std::string& name, int least, int most, int otherwise) const;
-  /// A number that a batch system gives its jobs: of 32 bits, without a sign.
+  /// The number of a batch system's job, unsigned with 32 bits.
   std::int64_t id(const std::string& name) const;
   [[noreturn]] void refuse(const std::string& name, const std::string& expected) const;
 
@@ -65,15 +64,16 @@ extern const Launcher kPmi;
 /// its daemons with srun), and then the inner one counts.
 std::span<const Launcher* const> launchers();
 
-/// What a launcher that hosts no store and names none knows of the place for it.
+/// What can be known of the store's place from a launcher that neither hosts a store nor names one.
 struct StoreDefaults {
   std::string address;             // empty: unknown
-  std::optional<std::int64_t> id;  // the same for all workers of this start, another for others
-  std::string_view example;        // how its user gives all workers a variable
+  std::optional<std::int64_t> id;  // the same for all workers of a start, another at other starts
+  std::string_view example;        // how users set a variable for all workers
 };
 
-/// Sets the store's address and port: MASTER_ADDR and MASTER_PORT where the user gave them. Else
-/// 127.0.0.1 where all workers are on this machine, or the default address, and a port from the id.
+/// Sets the store's address and port: MASTER_ADDR and MASTER_PORT if the user gave them. Otherwise
+/// the address is 127.0.0.1 if all workers are on this machine, else the default one, and the port
+/// follows from the id.
 void choose_store(const LauncherVariables& variables, const StoreDefaults& defaults,
                   Launch& launch);
 

@@ -11,7 +11,7 @@ bool started_by_open_mpi(const Variables& variables) {
   return variables("OMPI_COMM_WORLD_SIZE") || variables("OMPI_COMM_WORLD_RANK");
 }
 
-// The name of the job: a number, or text, as versions differ. FNV-1a.
+// FNV-1a of the job's name, which is a number or text, depending on the version.
 std::optional<std::int64_t> open_mpi_id(const std::string& name) {
   if (name.empty()) return std::nullopt;
   std::uint32_t hash = 2166136261;

@@ -12,7 +12,7 @@
 namespace decent {
 namespace {
 
-constexpr int kStepsOfAJob = 16;  // with ports of their own, before the next job's begin
+constexpr int kStepsOfAJob = 16;  // have ports of their own; then the next job's begin
 
 bool started_by_slurm(const Variables& variables) { return variables("SLURM_STEP_ID").has_value(); }
 
@@ -29,8 +29,8 @@ int tasks_here(const LauncherVariables& variables, const Launch& launch) {
   return *tasks;
 }
 
-// A job that was submitted from inside another job's step inherits the variables of that step; but
-// which tasks run on this node, Slurm tells every process anew.
+// A job that was submitted from inside another job's step inherits the variables of that step. But
+// Slurm tells every process anew which tasks run on its node.
 void check_own_step(const LauncherVariables& variables, const Launch& launch) {
   const std::string tasks = variables.text("SLURM_GTIDS");
   if (tasks.empty()) return;
@@ -44,8 +44,8 @@ void check_own_step(const LauncherVariables& variables, const Launch& launch) {
                   "the workers with srun.");
 }
 
-// In the shell of srun --pty this is a job of the shell, and so in another group of processes than
-// the shell, which is the task. A script that is the task runs its programs in its own group.
+// Under srun --pty the task is a shell and this process is a job of it, so the two have different
+// process groups. A script that is the task runs its programs in its own process group.
 void check_no_shell_of_a_terminal(const LauncherVariables& variables, const Launch& launch) {
   const std::string task = variables.text("SLURM_TASK_PID");
   if (!variables.has("SLURM_PTY_PORT") || task.empty()) return;

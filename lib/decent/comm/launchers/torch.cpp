@@ -1,5 +1,5 @@
-// The variables of torch.distributed, which torchrun sets, and anybody who starts workers by hand.
-// They come first: torchrun may run inside a step of Slurm.
+// The variables of torch.distributed, which torchrun sets, or whoever starts workers by hand. They
+// come first: torchrun may run inside a step of Slurm.
 
 #include "decent/comm/launchers/launcher.h"
 

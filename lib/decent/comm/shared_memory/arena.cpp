@@ -22,7 +22,7 @@ namespace {
   throw UserError(what + ": " + std::generic_category().message(errno));
 }
 
-// To grow beyond it would end the process (SIGXFSZ).
+// Growing beyond the limit would end the process (SIGXFSZ).
 void refuse_limited_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
@@ -32,7 +32,7 @@ void refuse_limited_files() {
 Socket make_file() {
   unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 #ifdef MFD_NOEXEC_SEAL
-  // Since Linux 6.3, which tells its log of programs that leave it open.
+  // MFD_NOEXEC_SEAL exists since Linux 6.3, which logs programs that do not use it.
   Socket file(::memfd_create("decent-train", flags | MFD_NOEXEC_SEAL));
   if (file.open() || errno != EINVAL) return file;
 #endif
@@ -52,7 +52,7 @@ std::byte* map(const Socket& file, std::int64_t bytes) {
                             MAP_SHARED | MAP_NORESERVE, file.descriptor(), 0);
   if (base == MAP_FAILED) fail("shared memory cannot be mapped");
   ::madvise(base, static_cast<std::size_t>(bytes),
-            MADV_DONTDUMP);  // core files of sparse addresses
+            MADV_DONTDUMP);  // keeps the sparse mapping out of core files
   return static_cast<std::byte*>(base);
 }
 

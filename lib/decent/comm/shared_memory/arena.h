@@ -1,9 +1,9 @@
 #pragma once
 // Memory of one worker that other workers of its machine map: a memfd, which has no name in any
-// file system, counts for no limit of /dev/shm, and is gone with the last process that maps it.
+// file system, is outside the limit of /dev/shm, and is gone with the last process that maps it.
 //
-// It is mapped once, as long as the machine's memory, and grows inside of that. So an offset means
-// the same to everyone, and nobody has to map anything when it grows.
+// It is mapped once, with the size of the machine's memory, and grows inside this mapping. So an
+// offset means the same to everyone, and nobody has to map anything when it grows.
 
 #include <sys/types.h>
 
@@ -21,7 +21,7 @@ namespace decent {
 struct ArenaAddress {
   pid_t process = 0;
   int descriptor = -1;     // of that process
-  std::string token;       // random, and in the arena, too: the number may be another file's by now
+  std::string token;       // random, also in the arena: the descriptor may be another file's by now
   std::int64_t bytes = 0;  // of the mapping
 };
 
@@ -30,11 +30,11 @@ class Arena {
   static constexpr std::int64_t kPage = 4096;
 
   /// A new arena of this process. Throws UserError if the system refuses, and if the size of files
-  /// is limited for this process (ulimit -f), which also goes for a memfd.
+  /// is limited for this process (ulimit -f), which also limits a memfd.
   static std::shared_ptr<Arena> create();
 
-  /// Maps another process's arena. Throws UserError if that is not allowed or not possible, and if
-  /// the descriptor is of something else by now.
+  /// Maps another process's arena. Throws UserError if that is not allowed or not possible, or if
+  /// the descriptor is another file's by now.
   static std::shared_ptr<Arena> open(const ArenaAddress& address);
 
   ~Arena();
@@ -44,14 +44,14 @@ class Arena {
   const ArenaAddress& address() const { return address_; }
 
   /// The same offset is the same byte in every process. Offset 0 is the first byte after the
-  /// arena's own page. Only what it has grown by may be touched.
+  /// arena's own page. Only the parts that grow() returned may be touched.
   std::byte* at(std::int64_t offset) const { return base_ + kPage + offset; }
   /// Offset of `pointer`, which may lie anywhere; -1 outside of the arena.
   std::int64_t offset_of(const void* pointer) const;
 
-  /// Grows by `bytes`, rounded up to whole pages, all zero, and returns the offset of the first.
-  /// The pages are there after it: writing to them cannot fail. For the owner; any thread. Throws
-  /// UserError if the machine does not give that much.
+  /// Grows by `bytes`, rounded up to whole pages of zeros, and returns the offset of the first.
+  /// These pages are allocated, so writing to them cannot fail. Only for the owner; any thread.
+  /// Throws UserError if the machine does not give that much.
   std::int64_t grow(std::int64_t bytes);
 
  private:

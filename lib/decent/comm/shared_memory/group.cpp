@@ -13,14 +13,14 @@
 namespace decent {
 namespace {
 
-// What does not lie in shared memory goes through two blocks of this size in turn.
+// Tensors outside shared memory go through two blocks of this size in turn.
 constexpr std::int64_t kWindowBytes = 1 << 20;
 // Elements that are added up at a time: sums stay in the cache, and ATen works on them in the
 // calling thread.
 constexpr std::int64_t kPieceElements = 1 << 14;
 // Shares begin at multiples of this many elements.
 constexpr std::int64_t kGrainElements = 32;
-// Tags of collective calls have it, those of users do not.
+// This bit is set in tags of collective calls and not in tags of users.
 constexpr std::uint64_t kCollective = std::uint64_t{1} << 63;
 
 std::int64_t bytes_of(const at::Tensor& tensor) {
@@ -115,7 +115,7 @@ std::vector<Letter> SharedGroup::receive_from_others(MessageTag tag) {
   return letters;
 }
 
-// What that member has sent, as `own` is what this one has.
+// The tensor that `member` has sent; it corresponds to `own`, this worker's.
 at::Tensor SharedGroup::of_member(int member, const at::Tensor& own,
                                   const std::vector<Letter>& letters) const {
   if (member == own_) return own;

@@ -20,7 +20,7 @@ namespace decent {
 class SharedSum {
  public:
   SharedSum() = default;
-  /// `letters` are of the members that have added up `parts`, and keep them readable.
+  /// `letters` come from the members that have added up `parts`, and keep the parts readable.
   SharedSum(std::vector<Letter> letters, std::vector<ReceivedPart> parts)
       : letters_(std::move(letters)), parts_(std::move(parts)) {}
 
@@ -34,8 +34,8 @@ class SharedSum {
 /// Any thread. All methods throw PeerLost if a member is gone.
 class SharedGroup {
  public:
-  /// `workers` are the members by their numbers in `mail`. `id` is the same for all members, and no
-  /// other group's.
+  /// `workers` are the members by their numbers in `mail`. `id` is the same for all members, and
+  /// different for each group.
   SharedGroup(std::shared_ptr<Mail> mail, std::vector<std::size_t> workers, std::uint64_t id);
 
   int own() const { return own_; }
@@ -44,7 +44,7 @@ class SharedGroup {
   std::uint64_t id() const { return id_; }
   Mail& mail() const { return *mail_; }
 
-  /// Sends `tensor` to `peer`: the message with this tag. Copies it first, unless it lies in a
+  /// Sends `tensor` to `peer` as the message with this tag. Copies it first, unless it lies in a
   /// block of the mail.
   void send(const at::Tensor& tensor, int peer, int tag);
   Letter receive(int peer, int tag);

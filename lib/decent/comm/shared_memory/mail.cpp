@@ -16,7 +16,7 @@
 
 namespace decent {
 
-// ---- what lies in the arenas: zero at the start, which is what it begins with ----
+// ---- contents of the arenas; all zeros is their initial state ----
 
 using Counter = std::atomic<std::uint32_t>;
 static_assert(Counter::is_always_lock_free && sizeof(Counter) == 4, "between processes, by futex");
@@ -34,7 +34,7 @@ struct alignas(128) Mail::Inbox {
 
   Counter written;            // by the sender
   alignas(128) Counter read;  // by the receiver
-  Counter sender_waits;       // for a place: is set by the sender, taken back by the receiver
+  Counter sender_waits;       // for a place: set by the sender, cleared by the receiver
   alignas(128) Descriptor descriptors[kInboxPlaces];
 };
 
@@ -63,7 +63,7 @@ void futex_wake_all(Counter& counter) {
   ::syscall(SYS_futex, &counter, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// `descriptor` is the process's, or closed where there is none.
+// `descriptor` is the process's pidfd, or closed if there is none.
 bool has_ended(const Socket& descriptor, pid_t process) {
   if (!descriptor.open()) return ::kill(process, 0) != 0 && errno == ESRCH;
   pollfd entry{.fd = descriptor.descriptor(), .events = POLLIN, .revents = 0};
@@ -82,7 +82,7 @@ Mail::Mail(std::size_t own, std::vector<std::shared_ptr<Arena>> arenas)
     : own_(own), arenas_(std::move(arenas)), processes_(arenas_.size()) {
   for (std::size_t worker = 0; worker < arenas_.size(); ++worker) {
     const pid_t process = arenas_[worker]->address().process;
-    // There is none where the process has ended already, and before Linux 5.3.
+    // There is no pidfd if the process has ended already, and before Linux 5.3.
     if (process != ::getpid())
       processes_[worker] = Socket(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   }
@@ -105,8 +105,8 @@ Mail::BlockHead& Mail::head(std::size_t worker, std::int64_t block) const {
 
 // ---- waiting ----
 
-// Whoever waits has counted itself before it looks at the doorbell for the last time (inside of
-// futex_wait), and this counts up before it looks for those who wait: one of them sees the other.
+// A waiting thread counts itself in before its last look at the doorbell (inside futex_wait).
+// ring() raises the doorbell before it looks for waiting threads. So one of the two sees the other.
 void Mail::ring(std::size_t worker) const noexcept {
   Board& theirs = board(worker);
   theirs.doorbell.fetch_add(1, std::memory_order_seq_cst);
@@ -161,7 +161,7 @@ bool Mail::push(std::size_t to, const Descriptor& descriptor) {
   return true;
 }
 
-// Of all, so that nobody waits for a place while this worker waits for somebody else.
+// Empties the rings from all workers, so that nobody waits for a place while this worker waits.
 void Mail::empty_inboxes() {
   for (std::size_t worker = 0; worker < arenas_.size(); ++worker) empty_inbox(worker);
 }
@@ -207,7 +207,7 @@ void Mail::send(const void* data, std::int64_t bytes, std::span<const std::size_
     wait({&worker, 1}, [&] {
       if (push(worker, descriptor)) return true;
       inbox(worker, own_).sender_waits.store(1, std::memory_order_seq_cst);
-      return push(worker, descriptor);  // it may have made room before it could see that
+      return push(worker, descriptor);  // the reader may have made room before it saw the flag
     });
     ring(worker);
   }
@@ -234,7 +234,7 @@ Letter::~Letter() {
   if (mail_) mail_->release(from_, block_);
 }
 
-// The sender may wait for the last reader.
+// The sender may be waiting for the last reader.
 void Mail::release(std::size_t from, std::int64_t block) const noexcept {
   if (head(from, block).readers.fetch_sub(1, std::memory_order_acq_rel) == 1) ring(from);
 }
@@ -245,7 +245,7 @@ bool Mail::unread(std::int64_t block) const {
   return head(own_, block).readers.load(std::memory_order_acquire) > 0;
 }
 
-// The smallest that does, unless it is far too large; -1 if there is none.
+// The smallest free block that is large enough, but not far too large; -1 if there is none.
 std::int64_t Mail::find_free(std::int64_t bytes) const {
   constexpr std::int64_t kSmallBlockBytes = 1 << 16;
   std::int64_t best = -1;

@@ -1,6 +1,6 @@
 #pragma once
 // Messages between the workers of one machine. A message stays in the memory of the worker that
-// sends it. Those that it was sent to read it there, and say when they are done.
+// sends it. Its readers read it there, and say when they are done.
 //
 // Every worker has an arena, which all others map. It holds
 //
@@ -8,8 +8,8 @@
 //     inboxes      from each other worker a ring of descriptors: which message, and where it lies
 //     blocks       memory of messages, with the number of readers that are not done with it
 //
-// There are only counters in it, of which nobody who dies leaves the others waiting for an unlock.
-// Waits end every 0.1 s to look whether the worker that is waited for is still there.
+// An arena holds counters and no locks, so a worker that dies leaves nobody waiting for an unlock.
+// A wait wakes every 0.1 s to check that the worker it waits for is still there.
 
 #include <atomic>
 #include <compare>
@@ -39,8 +39,8 @@ struct MessageTag {
 
 class Mail;
 
-/// Memory of this worker for messages. When the object is destroyed, the memory is used again, once
-/// its readers are done.
+/// Memory of this worker for messages. After the object is destroyed, the memory is reused once its
+/// readers are done.
 class Block {
  public:
   Block() = default;
@@ -58,8 +58,8 @@ class Block {
   std::int64_t offset_ = 0;
 };
 
-/// A message of another worker. It may be read, and where that was agreed on also written, until
-/// the object is destroyed, which tells the sender.
+/// A message of another worker. It may be read (and written, if sender and reader agreed on that)
+/// until the object is destroyed, which tells the sender.
 class Letter {
  public:
   Letter() = default;
@@ -86,20 +86,20 @@ class Mail : public std::enable_shared_from_this<Mail> {
   /// The arena of one of `workers` workers.
   static std::shared_ptr<Arena> make_arena(std::size_t workers);
 
-  /// `arenas` are those of all workers, in the same order everywhere; number `own` is this one's.
+  /// `arenas`: one of each worker, in the same order everywhere; arenas[own] is this worker's.
   Mail(std::size_t own, std::vector<std::shared_ptr<Arena>> arenas);
   ~Mail();
 
   std::size_t own() const { return own_; }
 
-  /// Memory for a message that nobody reads. Throws UserError as Arena::grow does.
+  /// Memory for a message; no earlier reader still uses it. Throws UserError as Arena::grow does.
   Block take(std::int64_t bytes);
   /// Whether `data` lies in this worker's arena.
   bool holds(const void* data) const;
 
-  /// Sends `bytes` from `data` on, which lies in a block of this worker. Nobody writes there until
-  /// all readers are done. Waits only where a reader has 1024 messages of this worker that it has
-  /// not looked at. Throws PeerLost if a worker is gone.
+  /// Sends `bytes` bytes at `data`, which lies in a block of this worker. Nobody may write there
+  /// until all readers are done. Waits only if a reader has 1024 unread messages of this worker.
+  /// Throws PeerLost if a worker is gone.
   void send(const void* data, std::int64_t bytes, std::span<const std::size_t> to, MessageTag tag);
   /// A message without bytes.
   void signal(std::span<const std::size_t> to, MessageTag tag) { send(nullptr, 0, to, tag); }
@@ -108,12 +108,12 @@ class Mail : public std::enable_shared_from_this<Mail> {
   /// has not sent it.
   Letter receive(std::size_t from, MessageTag tag);
 
-  /// Waits until all readers of the block that `data` lies in are done. Throws PeerLost if one of
-  /// those to whom it was sent has left while another is not done: workers agree before they leave.
+  /// Waits until all readers of the block that `data` lies in are done. Throws PeerLost if one
+  /// reader has left while another is not done: workers agree before they leave.
   void wait_until_read(const void* data);
 
-  /// Tells the others that this worker sends nothing any more: those that wait for it throw, as do
-  /// waits of this worker.
+  /// Tells the others that this worker sends nothing more. Their waits for it throw, and so do its
+  /// own.
   void close() noexcept;
 
  private:
@@ -127,7 +127,7 @@ class Mail : public std::enable_shared_from_this<Mail> {
   struct OwnBlock {
     std::int64_t capacity = 0;  // bytes of messages
     bool given_out = false;
-    std::set<std::size_t> readers = {};  // to whom its messages went
+    std::set<std::size_t> readers = {};  // receivers of its messages
   };
   using Blocks = std::map<std::int64_t, OwnBlock>;  // by offset in the own arena
   using Key = std::pair<std::size_t, MessageTag>;   // sender, tag

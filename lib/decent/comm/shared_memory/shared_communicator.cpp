@@ -50,7 +50,7 @@ class TaskPending : public PendingReceived {
   std::shared_future<Result> result_;
 };
 
-// What a peer sends. Nothing runs in the background: it is there, or it is not.
+// A message from a peer. Nothing runs in the background: the message is there, or it is not.
 class LetterPending : public PendingReceived {
  public:
   LetterPending(std::shared_ptr<SharedGroup> group, int peer, int tag, const at::Tensor& like,
@@ -86,7 +86,7 @@ class LetterPending : public PendingReceived {
   std::optional<Letter> letter_;
 };
 
-// The same, copied to where the caller wants it.
+// A message from a peer, copied to the caller's tensor.
 class CopyPending : public PendingWork {
  public:
   CopyPending(std::shared_ptr<PendingReceived> received, at::Tensor to)
@@ -189,7 +189,7 @@ class SharedCommunicator : public Communicator {
     if (std::find(members.begin(), members.end(), rank()) == members.end())
       throw std::logic_error("subgroup(): called by a worker that is no member");
     if (ranks.size() == 1) return make_single_worker();
-    // An id that the members agree on without a word, also where they make a group again.
+    // All members compute the same id without a message, also if they make another group.
     std::uint64_t id = splitmix64(group_->id(), made_[ranks]++);
     for (const int each : ranks) id = splitmix64(id, static_cast<std::uint64_t>(each));
     return std::make_shared<SharedCommunicator>(

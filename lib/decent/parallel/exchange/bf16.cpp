@@ -1,8 +1,8 @@
-// Weights rounded to bfloat16, q(x). A worker mixes with what the rounded values differ by,
+// Weights rounded to bfloat16, q(x). A worker mixes with the differences of rounded values,
 //
 //     z_i = x_i + gamma sum_j W_ij (q(x_j) - q(x_i)),
 //
-// so that what one member of an edge gains the others lose: rounding does not move the average, as
+// so that one member of an edge gains what the others lose: rounding does not move the average, as
 // it would in sum_j W_ij q(x_j). Members of an edge of up to 4 send each other q(x); in larger ones
 // an all-reduce of q(x) in float32 sends fewer bytes.
 
@@ -20,8 +20,7 @@
 namespace decent {
 namespace {
 
-// To send n - 1 times 2 bytes is then no more than what an all-reduce of float32 sends,
-// 8 (n - 1) / n.
+// Up to here n - 1 times 2 bytes are at most the 8 (n - 1) / n bytes of an all-reduce of float32.
 constexpr int kMaxSendToAll = 4;
 
 bool sends_to_all(int members) { return members <= kMaxSendToAll; }
@@ -79,14 +78,14 @@ class Bf16Exchange : public Exchange {
   // Arrays for the slice begin with its values.
   struct OfBucket {
     at::Tensor x = {};
-    Range slice = {};         // that is exchanged
+    Range slice = {};         // the part that is exchanged
     at::Tensor rounded = {};  // q(x_i), bfloat16
     // q(x_j) of each other member, bfloat16, in the order of the meeting's peers; or one: the sum
     // of q(x) over all members, of the type of x.
     std::vector<std::shared_ptr<PendingReceived>> received = {};
-    std::vector<at::Tensor> rooms = {};            // for those that cannot stay where they are
+    std::vector<at::Tensor> rooms = {};            // for values that cannot be read in place
     at::Tensor room_for_sum = {};                  // likewise
-    at::Tensor room_for_rounded = {};              // where it is not what is sent
+    at::Tensor room_for_rounded = {};              // if it is not sent itself
     at::Tensor differences = {};                   // sum of q(x_j) - q(x_i), of the type of x
     std::array<OutgoingMessage, 2> messages = {};  // in turn, if neighbours read them in place
     std::size_t turn = 0;
@@ -94,7 +93,7 @@ class Bf16Exchange : public Exchange {
     at::Tensor of_slice(const at::Tensor& array) const { return array.narrow(0, 0, slice.numel()); }
   };
 
-  // Memory for what is sent after `step`: [slice] of `type`.
+  // Memory for the message after `step`: [slice] of `type`.
   at::Tensor begin_message(OfBucket& own, std::int64_t step, at::ScalarType type) {
     if (read_in_place_) own.turn ^= 1;
     OutgoingMessage& message = own.messages[own.turn];
@@ -131,7 +130,7 @@ class Bf16Exchange : public Exchange {
     return own.of_slice(memory);
   }
 
-  // Once the exchange has been waited for.
+  // Call it after the wait for the exchange.
   at::Tensor differences(std::size_t bucket, const Meeting& meeting) {
     OfBucket& own = buckets_[bucket];
     at::Tensor result = room(own, own.differences, own.x.scalar_type());
@@ -157,9 +156,9 @@ class Bf16Exchange : public Exchange {
   PendingExchanges pending_;
 };
 
-// What is sent, what comes from each other member, and the differences; or what is sent and becomes
-// the sum, the rounded values and the differences. In shared memory there are two to send from, and
-// the others' stay with them.
+// Memory for the message, the message of each other member and the differences; or, with an
+// all-reduce, for the message that becomes the sum, the rounded values and the differences. With
+// shared memory there are two messages, and others' are read in place.
 ExchangeCosts costs_of_bf16(int members) {
   if (members == 1) return {};
   const double n = members;

@@ -1,5 +1,5 @@
 #pragma once
-// The methods that come with the library, a file each.
+// The methods that come with the library.
 
 #include "decent/parallel/exchange/methods.h"
 

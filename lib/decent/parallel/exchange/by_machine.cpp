@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kWithinPrefix = "within.";
 
-// Both know all phases, and in each of them this worker is alone in one of the two.
+// Both exchanges have all phases. In each phase, this worker is alone in one of the two exchanges.
 class ByMachine : public Exchange {
  public:
   ByMachine(std::unique_ptr<Exchange> between, std::unique_ptr<Exchange> within)
@@ -34,7 +34,7 @@ class ByMachine : public Exchange {
     within_->start(bucket, step);
   }
 
-  // Both, as each notes what its last mixing was.
+  // Calls both, because each notes its last mixing.
   Mixing wait(std::size_t bucket, double gamma) override {
     Mixing between = between_->wait(bucket, gamma);
     Mixing within = within_->wait(bucket, gamma);
@@ -85,7 +85,7 @@ void check_machines(const std::vector<int>& machines, int workers) {
                   counted(workers, "worker"));
 }
 
-// With some of the edges only; the members of the others are alone.
+// The setup with only those edges that it `takes`; members of other edges are alone.
 ExchangeSetup part_of_setup(ExchangeSetup setup, const std::function<bool(const Edge&)>& takes) {
   if (setup.all_phases.empty()) setup.all_phases = setup.phases;
   for (Phase& phase : setup.phases) {
@@ -120,7 +120,7 @@ ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within,
            machines = std::move(machines)](const ExchangeSetup& setup) {
             check_machines(machines, setup.communicator->size());
             const auto inside = [&](const Edge& edge) { return within_machine(edge, machines); };
-            // In this order on every worker, as each makes and connects groups.
+            // Every worker needs this order, because both make and connect groups.
             auto of_between = between.make(part_of_setup(setup, std::not_fn(inside)));
             auto of_within = within.make(part_of_setup(setup, inside));
             return std::make_unique<ByMachine>(std::move(of_between), std::move(of_within));

@@ -12,7 +12,7 @@
 // DecentralizedOptions::exchange. It uses meetings.h (with whom to exchange after step t),
 // pending_exchanges.h (the exchanges under way, each waited for once) and, to exchange a part of
 // the bucket in each step, slice_mixing.h. If a method sends something other than x, it computes
-// that in start(), in a pass of its own over the bucket, or in the pass of the update, through
+// the message in start(), in its own pass over the bucket, or in the pass of the update, through
 // while_writing().
 
 #include <ATen/core/Tensor.h>
@@ -34,13 +34,13 @@ namespace decent {
 
 /// The weights received from a worker's neighbours, before they are averaged with its own.
 struct Received {
-  const Edge* edge = nullptr;  // the ranks that exchange, with this one, and their self-weight
-  // [numel]: in a pair the peer's bucket, else the mean of the other members'; on what is not
-  // exchanged in this step, this worker's own
+  const Edge* edge = nullptr;  // the ranks that exchange, including this one, and their self-weight
+  // [numel]: in a pair the peer's bucket, else the mean of the other members'. Elements that are
+  // not exchanged in this step have this worker's own values.
   at::Tensor others;
 };
 
-/// The factor of the learning rate from one element of a bucket on, up to the next of these.
+/// The factor of the learning rate from element `offset` of a bucket to the next such offset.
 struct LrScaleFrom {
   std::int64_t offset = 0;
   double lr_scale = 1;
@@ -55,11 +55,11 @@ struct ExchangeSetup {
   std::int64_t slices = 1;                     // K >= 1: each step exchanges 1/K of every bucket
   double gamma = 1;                            // mixing strength, see set_gamma()
   std::optional<double> modulo_range = std::nullopt;  // see DecentralizedOptions
-  Schedule schedule = nullptr;  // of the learning rate, for methods that need near copies
+  Schedule schedule = nullptr;  // learning rate, for methods that need near copies
   // By bucket, in ascending order, the first at 0. Empty: all 1.
   std::vector<std::vector<LrScaleFrom>> lr_scales = {};
-  // Of all edges, where some are another exchange's, and their members alone in `phases`
-  // (by_machine.h). Empty: `phases`.
+  // The phases with all edges, if another exchange has some of them and their members are alone in
+  // `phases` (by_machine.h). Empty: `phases`.
   std::vector<Phase> all_phases = {};
 };
 
@@ -73,16 +73,16 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// Called when the mixing strength changes, between steps. wait() is given it, too.
+  /// Called when the mixing strength changes, between steps. wait() is given gamma, too.
   virtual void set_gamma(double /*gamma*/) {}
 
-  /// What the update that writes x^(step) into `bucket` is to do with each piece that it has
-  /// written (BucketStep::written), while the piece is in the cache. Called after wait() and before
-  /// start(), which does what is left.
+  /// Work for the update that writes x^(step) into `bucket` to do on each piece that it has written
+  /// (BucketStep::written), while the piece is in the cache. Called after wait() and before
+  /// start(), which does the rest.
   virtual PieceWork while_writing(std::size_t /*bucket*/, std::int64_t /*step*/) { return nullptr; }
 
-  /// Starts to send bucket number `bucket`, which holds the weights x^(step), and to receive those
-  /// of the neighbours. No exchange of this bucket may be under way.
+  /// Starts to send bucket number `bucket`, which holds the weights x^(step), and to receive the
+  /// neighbours' weights. No exchange of this bucket may be under way.
   virtual void start(std::size_t bucket, std::int64_t step) = 0;
 
   /// Waits for the exchange of `bucket` and returns how to mix with the received weights:
@@ -109,7 +109,7 @@ class Exchange {
   virtual NamedTensors state() const { return {}; }
 
   /// Called after the tensors of state() have been given the values of a checkpoint, with no
-  /// exchange under way. `state` is that list, from which copies are read.
+  /// exchange under way. `state` is that list; read copies from it.
   virtual void restore(const NamedTensors& /*state*/) {}
 
   /// See DecentralizedParameters::wrap_share().

@@ -1,4 +1,4 @@
-// Weights as they are, float64 ones too. Neighbours that share memory read a copy, which the update
+// Weights as they are, also in float64. Neighbours that share memory read a copy, which the update
 // writes in its own pass; the members of a larger edge add their copies up. Otherwise a pair sends
 // its slice straight from the bucket and receives beside it, and larger edges all-reduce a copy.
 
@@ -19,8 +19,8 @@
 namespace decent {
 namespace {
 
-// Copies from this many bytes on bypass the cache, in which a neighbour would not find them a step
-// later anyway.
+// Copies of at least this size bypass the cache. A neighbour would not find them there a step
+// later.
 constexpr std::int64_t kStreamedBytes = 1 << 20;
 
 void copy_in_cache(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
@@ -60,7 +60,7 @@ class Fp32Exchange : public Exchange {
     if (meeting == nullptr) return {};
     const OfBucket& own = buckets_[bucket];
     Mixing mixing = meeting->weights(gamma);
-    if (!meeting->pair()) mixing.self -= mixing.other;  // the sum has this worker's own in it
+    if (!meeting->pair()) mixing.self -= mixing.other;  // the sum includes this worker's own
     return on_slice(own.x, own.slice, mixing, own.received->parts());
   }
 
@@ -83,9 +83,9 @@ class Fp32Exchange : public Exchange {
  private:
   struct OfBucket {
     at::Tensor x = {};
-    Range slice = {};                                     // that is exchanged
-    at::Tensor room = {};                                 // for what cannot stay where it is
-    std::shared_ptr<PendingReceived> received = nullptr;  // a group: the sum over all members
+    Range slice = {};                                     // the part that is exchanged
+    at::Tensor room = {};                                 // for values that cannot be read in place
+    std::shared_ptr<PendingReceived> received = nullptr;  // in a group: the sum over all members
     std::array<OutgoingMessage, 2> copies = {};           // the one sent last, and the next
     std::size_t last = 0;                                 // which was sent last
 
@@ -116,8 +116,7 @@ class Fp32Exchange : public Exchange {
     own.next().made(piece.numel());
   }
 
-  // The copy of x^(step), which is sent now, and of which the pass that wrote it may have made some
-  // or all.
+  // Completes the copy of x^(step) that is sent now, if the pass that wrote x^(step) has not.
   at::Tensor take_copy(std::size_t bucket, std::int64_t step) {
     OfBucket& own = buckets_[bucket];
     OutgoingMessage& copy = own.next();

@@ -40,7 +40,7 @@ void add_parts(const BucketSlice& whole, const std::vector<ReceivedPart>& parts,
   }
 }
 
-// Elements [begin, end) of the whole that `parts` make up.
+// Elements [begin, end) of the tensor that `parts` make up.
 at::Tensor range_of(const std::vector<ReceivedPart>& parts, std::int64_t begin, std::int64_t end) {
   std::vector<at::Tensor> pieces;
   for (const auto& [first, values] : parts) {
@@ -81,8 +81,8 @@ at::Tensor& GradientExchange::message(OfBucket& own) {
   return own.messages[read_in_place_ ? own.turn : 0];
 }
 
-// A worker that reads the message of the step before the last has not finished that step, so that
-// it has not sent the last one either: nothing is waited for here.
+// A worker that still reads the message before the last one has not sent its last one either, and
+// this worker could not have finished the last step. So the wait here returns at once.
 void GradientExchange::open(std::size_t bucket) {
   OfBucket& own = buckets_[bucket];
   const Bucket& of = replica_.buckets()[bucket];
@@ -99,7 +99,7 @@ void GradientExchange::open(std::size_t bucket) {
   } else {
     memory = at::empty({numel}, of.x.options().dtype(type));
   }
-  memory.zero_();  // between parameters it stays so
+  memory.zero_();  // stays zero between parameters
 }
 
 at::Tensor GradientExchange::place_in(const at::Tensor& flat, std::size_t bucket,
@@ -121,7 +121,7 @@ void GradientExchange::put(std::size_t bucket, std::size_t place, const at::Tens
   own.put[place] = true;
 }
 
-// Writes what is not there as zeros, and which parameters are.
+// Writes zeros for missing gradients, and marks which parameters have one.
 void GradientExchange::mark_used(std::size_t bucket, const at::Tensor& sent) {
   const std::vector<bool>& put = buckets_[bucket].put;
   const at::Tensor marks = sent.narrow(0, replica_.buckets()[bucket].x.numel(), std::ssize(put));
@@ -174,8 +174,8 @@ void GradientExchange::receive(std::size_t bucket) {
   own.parts = {{.begin = 0, .values = own.gradients}};
 }
 
-// What this worker has a gradient of was used; of the others the sum tells, whose reading waits for
-// a GPU.
+// A parameter of which this worker has a gradient was used. For others the sum must be read, which
+// waits for a GPU.
 std::vector<bool> GradientExchange::used(std::size_t bucket) const {
   const OfBucket& own = buckets_[bucket];
   if (std::find(own.put.begin(), own.put.end(), false) == own.put.end()) return own.put;

@@ -1,6 +1,6 @@
 #pragma once
-// The exchange of gradients: every bucket's are averaged over all workers, in one all-reduce that
-// starts as soon as this worker's are complete and is not waited for before the update.
+// The exchange of gradients: the gradients of a bucket are averaged over all workers in one
+// all-reduce, which starts as soon as this worker's are complete; only the update waits for it.
 //
 // The message of a bucket is
 //
@@ -32,19 +32,19 @@ enum class GradientType {
 /// "fp32" or "bf16". Throws UserError for another name.
 GradientType gradient_type(const std::string& comm_dtype);
 
-/// What the exchange costs each of `workers`, all of which exchange with one another.
+/// What the exchange costs each of `workers` workers.
 ExchangeCosts gradient_costs(GradientType type, int workers);
 
-/// Not thread-safe. Collective is the order of start(), which is also that of wait(). In a step,
-/// each bucket goes through put() for its parameters, start(), wait(), release().
+/// Not thread-safe. All workers call start(), and then wait(), in the same order of buckets. In a
+/// step, each bucket goes through put() for its parameters, start(), wait(), release().
 class GradientExchange {
  public:
   /// `replica` must outlive it.
   GradientExchange(std::shared_ptr<Communicator> communicator, const Replica& replica,
                    GradientType type, std::shared_ptr<Trace> trace);
 
-  /// Copies the gradient of the parameter at `place` of `bucket` into the message, so that it is
-  /// not needed any more. Throws UserError for a sparse gradient.
+  /// Copies the gradient of the parameter at `place` of `bucket` into the message. Afterwards the
+  /// gradient is not needed any more. Throws UserError for a sparse gradient.
   void put(std::size_t bucket, std::size_t place, const at::Tensor& gradient);
 
   /// Starts the all-reduce of a bucket. Parameters that were not put have no gradient here.
@@ -64,14 +64,14 @@ class GradientExchange {
     std::array<at::Tensor, 2> messages =
         {};  // in turn, if others read them in place; else the first
     std::size_t turn = 0;
-    bool open = false;           // in this step, something was put
+    bool open = false;           // a gradient was put in this step
     std::vector<bool> put = {};  // by place
     std::shared_ptr<PendingReceived> sum = nullptr;
     Pending pending = nullptr;
-    // Once it has come, until release():
+    // From the arrival of the sum until release():
     std::vector<ReceivedPart> parts = {};  // of the sum, in the element type of the parameters
     std::vector<bool> present = {};        // by place: whether any worker has a gradient
-    at::Tensor gradients = {};             // [numel], where the sum must be in one piece
+    at::Tensor gradients = {};             // [numel], if the sum must be in one piece
   };
 
   void open(std::size_t bucket);

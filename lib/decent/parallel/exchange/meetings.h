@@ -11,7 +11,7 @@ namespace decent {
 
 /// The phases of `topology` for `members` workers, `local_world_size` of them per node; 0: the
 /// launcher's number. Throws UserError as Topology::phases and read_launch do, and for a negative
-/// number.
+/// `local_world_size`.
 std::vector<Phase> phases_of(const Topology& topology, int members, int local_world_size);
 
 /// This worker's edge in one phase.
@@ -33,8 +33,8 @@ struct Meeting {
 };
 
 /// The meetings of one worker. The constructor makes and connects the groups for its edges of more
-/// than two members, and connects it with each other member of edges of at most `most_in_pairs`,
-/// with whom it exchanges by Communicator::exchange. That is collective over the members of each.
+/// than two members, and, for edges of at most `most_in_pairs` members, connects it with each other
+/// member for Communicator::exchange. Collective over the members of each edge.
 class Meetings {
  public:
   explicit Meetings(const ExchangeSetup& setup, int most_in_pairs = 2);

@@ -17,7 +17,7 @@ namespace decent {
 struct ExchangeCosts {
   double sent = 0;    // per step
   double memory = 0;  // besides the weights, for as long as the exchange object lives
-  // The same where the members share memory; nothing: as much.
+  // The same if the members share memory; nullopt: the same number.
   std::optional<double> memory_sharing = std::nullopt;
 };
 
@@ -27,7 +27,7 @@ struct ExchangeMethod {
   ExchangeFactory make;
   /// For edges of 1, 2, .. members. An empty function: not known.
   std::function<ExchangeCosts(int members)> costs = nullptr;
-  /// Whether what a neighbour sent means something only to a worker whose weights are near: such a
+  /// Whether a worker can decode a neighbour's message only if their weights are near. Such a
   /// method needs a schedule and an optimizer whose steps are bounded by the learning rate.
   bool needs_near_copies = false;
 };

@@ -1,10 +1,10 @@
-// Codes of 2 or 4 bits a weight (codec/modulo_code.h): a worker tells where its weights lie on a
-// grid, but not in which of its repetitions. Whoever is near enough can tell that by its own
-// weights. With d_ij, the difference of the codes that is nearest to 0,
+// Codes of 2 or 4 bits a weight (codec/modulo_code.h): a worker says where its weights lie on a
+// grid, but not in which of the grid's repetitions. A worker whose weights are near enough can tell
+// the repetition from its own weights. With d_ij, the difference of the codes that is nearest to 0,
 //
 //     z_i = x_i + gamma s' sum_j W_ij d_ij,
 //
-// so that what one member of an edge gains the others lose. In every step another part of the slice
+// so that one member of an edge gains what the others lose. In every step another part of the slice
 // is sent in 8 bits of the same grid, which corrects differences that were too large for b bits.
 // After Moniqua (Lu and De Sa, arXiv 2002.11787); there, the grid follows from a bound on how far
 // copies can be apart, here from the learning rate, which bounds the steps of Adam and Lion.
@@ -125,7 +125,7 @@ class ModuloExchange : public Exchange {
  private:
   struct OfBucket {
     at::Tensor x = {};
-    std::array<Message, 2> messages = {};  // the one that was sent last, and the next
+    std::array<Message, 2> messages = {};  // the last one sent, and the next
     std::size_t last = 0;                  // which was sent last
     // The messages of the meeting's peers, in their order.
     std::vector<std::shared_ptr<PendingReceived>> received = {};
@@ -149,7 +149,7 @@ class ModuloExchange : public Exchange {
     message.codes.begin(*communicator_, step, message.layout.bytes, own.x);
   }
 
-  // All codes of x^(step), of which the pass that wrote it may have made some or all.
+  // Completes the codes of x^(step), if the pass that wrote x^(step) has not made them all.
   Message& complete_message(std::size_t bucket, std::int64_t step) {
     OfBucket& own = buckets_[bucket];
     Message& message = own.next();
@@ -191,7 +191,7 @@ class ModuloExchange : public Exchange {
     return all_of({own.received.begin(), own.received.end()});
   }
 
-  // Once the exchange of that bucket has been waited for.
+  // Call it after the wait for that bucket's exchange.
   void mix(const at::Tensor& into, const OfBucket& own, std::span<const std::uint8_t* const> others,
            double weight, std::int64_t* wrapped, const Range& piece) const {
     with_kernels(into, [&]<typename T>(const TypedModuloKernels<T>& kernels, T* x) {
@@ -221,8 +221,8 @@ class ModuloExchange : public Exchange {
   PendingExchanges pending_;
 };
 
-// A message to each other member, of which two are kept for what is sent. In shared memory the
-// others' stay with them.
+// Memory for the messages of the other members and two of the worker's own. With shared memory,
+// others' messages are read in place.
 ExchangeCosts costs_of(const ModuloFormat& format, int members) {
   if (members == 1) return {};
   const double parts = static_cast<double>(format.parts);

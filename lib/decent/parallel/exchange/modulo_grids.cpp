@@ -26,7 +26,7 @@ std::vector<ModuloEdge> edges_of(const std::vector<Phase>& phases) {
   return edges;
 }
 
-// A parameter that does not learn still mixes: its grid is that of the fastest.
+// A parameter that does not learn still mixes; it uses the grid of the fastest one.
 Scales with_largest_for_zero(Scales scales) {
   double largest = 0;
   for (const auto& bucket : scales) {
@@ -71,7 +71,7 @@ ModuloLayout ModuloGrids::layout(std::size_t bucket, std::int64_t step) {
                        grids_of(bucket, bound_.of_update(step + 1)));
 }
 
-// Neighbours with the same grid are one: mostly the whole bucket.
+// Adjacent parameters with the same grid share an entry, which usually covers the whole bucket.
 std::vector<GridFrom> ModuloGrids::grids_of(std::size_t bucket, double bound) const {
   std::vector<GridFrom> grids;
   for (const LrScaleFrom& from : scales_[bucket]) {

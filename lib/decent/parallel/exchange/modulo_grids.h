@@ -16,13 +16,13 @@ class ModuloGrids {
   /// Throws UserError without a schedule.
   ModuloGrids(const ModuloFormat& format, const ExchangeSetup& setup, std::int64_t phases);
 
-  /// R depends on it. With 0 there is nothing to send.
+  /// R depends on gamma. With 0 there is nothing to send.
   void set_gamma(double gamma);
 
   /// Whether any worker ever mixes with another one.
   bool any() const { return range_.has_value(); }
 
-  /// Of the codes of x^(step), which update step + 1 mixes with.
+  /// The layout of the codes of x^(step), with which update step + 1 mixes.
   ModuloLayout layout(std::size_t bucket, std::int64_t step);
 
  private:

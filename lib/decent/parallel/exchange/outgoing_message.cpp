@@ -5,8 +5,8 @@
 namespace decent {
 namespace {
 
-// Other slices of a bucket are up to 32 elements longer, and so are parts of them that are sent in
-// more bits.
+// Room for other slices of the bucket, which have up to 32 more elements, as do their parts that
+// are sent in more bits.
 constexpr std::int64_t kMoreBytes = 512;
 
 }  // namespace

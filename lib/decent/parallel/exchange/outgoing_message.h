@@ -1,5 +1,5 @@
 #pragma once
-// What a worker sends of a bucket, where it is not sent from the bucket itself.
+// The message of a bucket, if it is not sent from the bucket itself.
 
 #include <ATen/core/Tensor.h>
 
@@ -14,7 +14,7 @@ namespace decent {
 class OutgoingMessage {
  public:
   /// Begins the message of x^(step), with `bytes`, on the device of `like`. Waits until nobody
-  /// reads any more what was here before.
+  /// reads the last message any more.
   void begin(Communicator& communicator, std::int64_t step, std::int64_t bytes,
              const at::Tensor& like);
 
@@ -27,7 +27,7 @@ class OutgoingMessage {
   bool complete(std::int64_t step, std::int64_t elements) const {
     return step_ == step && made_ == elements;
   }
-  /// It was sent: complete() is false until the next begin().
+  /// The message was sent: complete() is false until the next begin().
   void sent() { step_ = 0; }
 
  private:

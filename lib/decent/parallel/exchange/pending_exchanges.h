@@ -16,7 +16,7 @@ class PendingExchanges {
  public:
   explicit PendingExchanges(const ExchangeSetup& setup);
 
-  /// Calls `send`, which starts the operation. `bytes` is what it sends, for the trace. `meeting`
+  /// Calls `send`, which starts the operation. `bytes`: how many it sends, for the trace. `meeting`
   /// must outlive it.
   void start(std::size_t bucket, const Meeting& meeting, std::int64_t bytes,
              const std::function<Pending()>& send);

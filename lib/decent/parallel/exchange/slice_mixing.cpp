@@ -13,8 +13,8 @@ bool is_all_of(const at::Tensor& bucket, const Range& slice) {
   return slice == Range{0, bucket.numel()};
 }
 
-// Mixes [begin, end) of the bucket at `x` with what of `part`, whose first value is for element
-// `first`, belongs to it.
+// Mixes `piece` of the bucket with those values of `part` that belong to it. The first value of
+// `part` is for element `first`.
 void mix_part(const at::Tensor& bucket, std::int64_t first, const at::Tensor& part,
               const Mixing& mixing, const Range& piece) {
   const Range both = overlap(piece, {first, first + part.numel()});
