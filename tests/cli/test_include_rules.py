@@ -58,13 +58,6 @@ TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetens
 WITH_TORCH = {"core/torch_dtype.h"}  # the one header for modules that use PyTorch anyway
 TORCH = re.compile(r"(ATen|torch|c10|caffe2|c10d|gloo)/")
 
-MOST_LINES = 400
-MOST_SOURCES = 25  # .cpp and .cu of a folder of the library
-TABLES = {"onnx/operators"}  # one file a family
-LONGER: dict[str, str] = {}  # file -> why it is longer
-SOURCE_FOLDERS = ("app", "examples", "lib", "cmake", "models", "tests", "tools")
-SOURCE_ENDINGS = (".h", ".cpp", ".cu", ".cuh", ".S", ".py", ".cmake")
-
 
 def includes(file: Path) -> list[tuple[str, str]]:
     """(quote or bracket, path) of every #include."""
@@ -296,20 +289,3 @@ def test_a_circle_of_imports_is_noticed(tmp_path: Path) -> None:
                        "d.py": "import a\n"}.items():
         (tmp_path / name).write_text(text)
     assert in_circles(sorted(tmp_path.iterdir())) == [str(tmp_path / name) for name in ("a.py", "b.py", "c.py")]
-
-
-# ---- sizes ---------------------------------------------------------------------------------------------------------
-
-def test_no_folder_is_too_full() -> None:
-    counts = {str(folder.relative_to(LIB)): sum(path.suffix in (".cpp", ".cu") for path in folder.iterdir())
-              for folder in LIB.rglob("*") if folder.is_dir()}
-    assert {folder: count for folder, count in counts.items() if count > MOST_SOURCES and folder not in TABLES} == {}
-    assert TABLES <= set(counts)
-
-
-def test_no_file_is_too_long() -> None:
-    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for folder in SOURCE_FOLDERS
-               for path in (ROOT / folder).rglob("*") if path.suffix in SOURCE_ENDINGS}
-    too_long = {file: lines for file, lines in lengths.items() if lines > MOST_LINES}
-    assert set(too_long) == set(LONGER), too_long
-    assert all(LONGER.values())

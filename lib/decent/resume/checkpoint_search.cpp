@@ -17,7 +17,7 @@ constexpr const char* kOffer =
     ".\nTo go on from the average of the replicas that are left: --set "
     "checkpoint.allow_missing=true";
 
-// A worker reads its own replica where it can, the others are spread over those who have them.
+// A worker reads its own replica if it has it. Other replicas are spread over their holders.
 std::vector<int> choose_readers(const Candidate& candidate, std::int64_t replicas, int workers) {
   std::vector<int> readers;
   for (int replica = 0; replica < replicas; ++replica) {
@@ -50,12 +50,12 @@ std::string ranks_text(const std::vector<int>& ranks) {
 
 // Why a candidate cannot be used.
 struct Defect {
-  bool only_missing = false;  // replicas are nowhere; those that are there are good
-  bool others_do = false;     // the average of those that are left can be used
+  bool only_missing = false;  // some replicas are on no worker; the others are good
+  bool others_do = false;     // the average of the other replicas can be used
   std::string text;
 };
 
-// By replica: why it cannot be read; empty where it can or need not.
+// By replica: why it cannot be read; empty if it can be read or need not be.
 using Damage = std::vector<std::string>;
 
 std::string file_names(const FoundCheckpoint& found, const std::vector<int>& replicas) {
@@ -65,13 +65,13 @@ std::string file_names(const FoundCheckpoint& found, const std::vector<int>& rep
   return join(names);
 }
 
-// Goes through candidates; all workers do the same in step.
+// Goes through candidates, in the same order on all workers.
 class Search {
  public:
   Search(const Team& team, const CheckpointSearch& options) : team_(team), options_(options) {}
 
-  /// Reads and checks all replicas. `writing`: where files of this worker may lie that were never
-  /// renamed. The defect where something is wrong.
+  /// Reads and checks all replicas. Returns the defect, if there is one. `writing`: the folder that
+  /// may hold files of this worker that were never renamed.
   std::optional<Defect> open(const Candidate& candidate, const std::filesystem::path& folder,
                              const std::filesystem::path& writing, FoundCheckpoint& found) {
     found = {};
@@ -103,7 +103,7 @@ class Search {
     return ReplicaFile(renamed ? found.folder : writing, file);
   }
 
-  // What this worker is to read.
+  // Reads the replicas that are assigned to this worker.
   Damage read_own(FoundCheckpoint& found, const std::filesystem::path& writing) const {
     Damage damage(found.readers.size());
     for (std::size_t replica = 0; replica < found.readers.size(); ++replica) {
@@ -125,14 +125,14 @@ class Search {
       try {
         return read(found, replica, writing);
       } catch (const CheckpointDamaged&) {
-        continue;  // it is not there, or the worker that is to read it tells what is wrong
+        continue;  // it is not there, or the worker that is to read it reports the damage
       }
     }
     return std::nullopt;
   }
 
-  // Finds out who can read parameters and optimizer state. In a folder that several workers share
-  // all of them read the one file that has these.
+  // Finds out which workers can read parameters and optimizer state. All workers that share a
+  // folder read the one file there that has them.
   void share_everything(const std::string& name, const std::filesystem::path& writing,
                         FoundCheckpoint& found) {
     if (found.everything() == nullptr) found.other_with_everything = read_any(found, writing);
@@ -142,7 +142,7 @@ class Search {
     }
   }
 
-  // What is wrong with the replicas that are damaged.
+  // Unassigns the damaged replicas, and returns what is wrong with them.
   static Damage forget_damaged(FoundCheckpoint& found, const std::vector<Damage>& all) {
     Damage found_damage(found.readers.size());
     for (const Damage& damage : all) {
@@ -180,7 +180,7 @@ class Search {
                           ") is on no worker"};
   }
 
-  // Buffers alone are no model.
+  // The replicas that are left have only buffers, which are no model.
   static Defect without_everything(const FoundCheckpoint& found, const Damage& damage) {
     const std::vector<int> replicas = found.manifest.with_everything();
     for (const int replica : replicas) {
@@ -335,7 +335,7 @@ FoundCheckpoint open_checkpoint(const Team& team, const std::filesystem::path& f
             "folder "
             "stands for its newest one");
   }
-  warn_of(by_rank, "", search.warn);  // on another machine than the one that has a good manifest
+  warn_of(by_rank, "", search.warn);  // errors on machines other than the manifest's
   Search searching(team, search);
   FoundCheckpoint found;
   const auto defect = searching.open(candidates.front(), folder, {}, found);

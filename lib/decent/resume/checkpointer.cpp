@@ -75,7 +75,7 @@ void Checkpointer::start(bool in_background, const std::function<void()>& work) 
 
 // ---- the writing thread ---------------------------------------------------------------------
 
-// Only this worker's own failures are kept: another one's ends the run by itself.
+// Keeps only this worker's failures: a failure of another worker ends the run by itself.
 void Checkpointer::keep_failure() noexcept {
   const std::lock_guard lock(mutex_);
   if (!failure_) failure_ = std::current_exception();
@@ -100,7 +100,7 @@ std::string Checkpointer::stage_name(const std::string& stage) const {
   return "checkpoint/" + std::to_string(saves_) + "/" + stage;
 }
 
-// The same stage, of which the training thread can throw again what it throws.
+// The stage, whose error is also kept for the training thread to throw again.
 template <typename Stage>
 auto Checkpointer::keeping_failure(Stage stage) {
   return [this, stage] {
@@ -113,7 +113,7 @@ auto Checkpointer::keeping_failure(Stage stage) {
   };
 }
 
-// The manifest of what is durable then; nothing where a worker's part failed.
+// Returns the manifest of the files that are durable now; nothing if a worker's part failed.
 std::optional<Manifest> Checkpointer::write_replicas(const Progress& progress) {
   const auto written = options_.team.attempt(stage_name("written"),
                                              keeping_failure([&] { return write_own(progress); }));
@@ -155,8 +155,8 @@ bool Checkpointer::publish(const Manifest& manifest) {
                                         })));
 }
 
-// The lines of an evaluation are durable before any manifest says that there was one, so that a
-// run never resumes behind an evaluation without them.
+// The evaluation's lines in the metrics are durable before any manifest says that there was an
+// evaluation, so that a run never resumes after an evaluation whose lines are lost.
 void Checkpointer::amend(std::int64_t step, const Numbers& metrics, const Numbers& evaluations) {
   const Team& team = options_.team;
   const auto lines =

@@ -1,18 +1,18 @@
 #pragma once
-// Saving checkpoints: all workers at the same step, each its own replica, and one of those that
-// share a folder the manifest.
+// Saving checkpoints. All workers save at the same step: each writes its own replica, and one
+// worker of each shared folder writes the manifest.
 //
-// A save is a copy of the state in memory, made by the training thread, and the writing of it,
-// which may go on in a thread beside training:
+// The training thread copies the state in memory; writing the copy may go on in a thread beside
+// training:
 //   1. every worker makes its file durable in a temporary folder, and tells the others its checksum
 //   2. of the workers that share a folder, the lowest rank writes the manifest and renames
-//   3. once that is done everywhere, the same ones remove what need not be kept
-//      (where an evaluation of the step follows: once its figures are in the manifests)
-// A checkpoint is thus never seen on one machine before all replicas are durable on theirs, and
-// none is removed before a newer one is.
+//   3. once that is done everywhere, the same workers remove checkpoints that need not be kept
+//      (if an evaluation of the step follows: once its figures are in the manifests)
+// So a checkpoint appears on no machine before all replicas are durable on theirs, and none is
+// removed before a newer one is durable.
 //
-// Where copies are alike, only that lowest rank writes parameters and optimizer state, and the
-// others of the folder what is their own.
+// If copies are alike, only that lowest rank writes parameters and optimizer state; the other
+// workers of the folder write only what is their own.
 
 #include <chrono>
 #include <cstdint>
@@ -34,15 +34,15 @@
 namespace decent {
 
 struct CheckpointerOptions {
-  Team team;                       // whose agreements the writing thread uses, too
-  std::vector<int> leaders = {0};  // by rank: the lowest of those that share its folder
+  Team team;                       // the writing thread uses its agreements, too
+  std::vector<int> leaders = {0};  // by rank: the lowest rank that shares its folder
   bool copies_alike = false;       // all workers have the same parameters and optimizer states
   CheckpointFolder folder;         // as this worker sees it
   CheckpointRecipe recipe = {};
-  bool higher_is_better = false;  // of recipe.keep_best
+  bool higher_is_better = false;  // of the metric recipe.keep_best
   Manifest manifest = {};         // what all checkpoints of the run have in common
-  std::string data = {};          // what data.json of each of them says; empty: there is none
-  /// Makes durable what must be before a checkpoint appears; called by the writing thread.
+  std::string data = {};          // the data.json of each of them; empty: there is none
+  /// Makes other files durable before a checkpoint appears; called by the writing thread.
   std::function<void()> before_publishing = [] {};
 };
 
@@ -55,7 +55,7 @@ class Checkpointer {
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  /// What only this checkpoint has: whose replicas it holds, step, place in the data, evaluation.
+  /// The facts of one checkpoint: whose replicas it holds, step, place in the data, evaluation.
   struct Progress {
     Membership workers = {};  // replica p is that of the worker at place p
     std::int64_t step = 0;
@@ -64,32 +64,31 @@ class Checkpointer {
     double epochs_done = 0;
     Numbers metrics = {};
     bool evaluation_pending = false;  // see Manifest
-    Numbers evaluations = {};         // what the run remembers of all of them
+    Numbers evaluations = {};         // what the run remembers of all its evaluations
   };
 
-  /// Saves `state`, once the save before is done; in the background where the recipe says so and
-  /// `in_background`. Collective. Throws what went wrong with this worker's part of the save
-  /// before, or of this one where it is done: WriteError, Error with ExitCode::diverged for a
-  /// parameter that is not finite. What went wrong with another worker's part is for that one to
-  /// throw.
+  /// Saves `state`, once the previous save is done; in the background if both the recipe and
+  /// `in_background` say so. Collective. Throws the error of this worker's part of the previous
+  /// save, or of this save if it is done: WriteError, or Error with ExitCode::diverged for a
+  /// parameter that is not finite. Each worker throws only the errors of its own part.
   void save(const Progress& progress, const NamedTensors& state, bool in_background = true);
 
-  /// Adds the evaluation of its step to the last checkpoint, which was saved without; in the
-  /// background as save() is. Collective. Throws as save() does.
+  /// Adds the evaluation of its step to the last checkpoint, which was saved before it; in the
+  /// background under the same conditions as save(). Collective. Throws as save() does.
   void note_evaluation(const Numbers& metrics, const Numbers& evaluations,
                        bool in_background = true);
 
-  /// Throws what went wrong with this worker's part of the last save, where that is known already.
+  /// Throws the error of this worker's part of the last save, if one is known already.
   void check();
 
-  /// Waits for the save under way and does the same.
+  /// Waits for the save under way, then calls check().
   void wait();
 
-  /// How long the last save took that is done, copy and writing; nothing before there is one.
+  /// How long the last finished save took, copying and writing; nothing before the first, or if it
+  /// was taken already.
   std::optional<double> take_seconds();
 
-  /// The step of the last checkpoint that was begun, or that stands in the folder already; -1
-  /// without one.
+  /// The step of the last checkpoint that was begun or is in the folder already; -1 if none.
   std::int64_t last_step() const { return last_step_; }
   void note_existing(std::int64_t step) { last_step_ = step; }
 
@@ -113,7 +112,7 @@ class Checkpointer {
   std::thread thread_;
   std::int64_t saves_ = 0;
   std::int64_t last_step_ = -1;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::exception_ptr failure_;
   std::optional<double> seconds_;
 };

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kMethodTopic = "parallel.method";
 
-// Programs that wrote no method into their checkpoints had one.
+// Versions that wrote no method into their checkpoints used the default one.
 Facts facts_of(const Manifest& manifest) {
   Facts facts = manifest.facts;
   const auto key = config::find_key(kMethodTopic);
@@ -21,14 +21,14 @@ Facts facts_of(const Manifest& manifest) {
   return facts;
 }
 
-// The method of a run; of a later program's, which is not known here, nothing is taken for granted.
+// The method of a run. A method that only a later version knows is assumed to guarantee nothing.
 config::MethodName method_of(const Facts& facts, const std::vector<config::MethodName>& methods) {
   const std::string name = value_of(facts, kMethodTopic);
   const config::MethodName* found = config::find_named(methods, name);
   return found == nullptr ? config::MethodName{.name = name, .averages_weights = false} : *found;
 }
 
-// A key that only some methods use.
+// Whether the method uses the key; only some methods use keys of mixing and sending.
 bool uses(const config::MethodName& method, std::string_view topic) {
   if (topic == "parallel.comm_dtype") return method.averages_weights || !method.sends.empty();
   const bool of_mixing = topic == "parallel.gamma" || topic == "parallel.slices" ||
@@ -51,18 +51,19 @@ bool about_data(std::string_view topic) {
   return topic.starts_with("the fields of ") || topic.starts_with(kSamplesTopic);
 }
 
-// Keys of the recipe say it themselves.
+// What a difference in a topic means when a run resumes. Keys of the recipe declare it themselves.
 config::OnResume on_resume(std::string_view topic) {
   using enum config::OnResume;
   if (about_model(topic)) return same;
   if (topic == "the topology") return silent;  // see other_topology
   if (topic == kRatesTopic) return silent;     // see exchange_changes
-  if (topic == kTargetTopic) return silent;    // data.transforms says it
+  if (topic == kTargetTopic) return silent;    // a change shows in data.transforms
   const auto key = config::find_key(topic);
   return key ? key->on_resume : tell;
 }
 
-// With the same number of workers who meets whom must be the same; with another one it cannot be.
+// Whether the topology differs: the groups of workers if the number of workers is the same, else
+// only its name, since the groups cannot be the same.
 bool other_topology(const Manifest& manifest, const ResumingRun& now) {
   const bool same_count = manifest.world_size == now.workers;
   const char* topic = same_count ? "the topology" : "parallel.topology";
@@ -72,19 +73,19 @@ bool other_topology(const Manifest& manifest, const ResumingRun& now) {
   return then != is && !(both_custom && !same_count);
 }
 
-// accum_iter means nothing to the other optimizers.
+// A difference in accum_iter counts only for an optimizer that takes it.
 bool other_accum_iter(const std::string& topic, const Facts& now) {
   return topic == "optimizer.accum_iter" &&
          update_takes(value_of(now, "optimizer.name"), "accum_iter");
 }
 
-// A key that the version that wrote the checkpoint did not have, at its default.
+// Whether the key is at its default and unknown to the version that wrote the checkpoint.
 bool new_key_at_default(const FactDifference& difference) {
   const auto key = config::find_key(difference.topic);
   return key && !difference.there && difference.here == key->fallback;
 }
 
-// A source that there was not, or is not any more, is a change like any other.
+// Other data in a source that both runs have. A source that is added or removed is no obstacle.
 bool other_data(const FactDifference& difference) {
   return about_data(difference.topic) && difference.here && difference.there;
 }
@@ -102,16 +103,16 @@ std::string topology_text(const Manifest& manifest, const Facts& now) {
          (then == is ? " with other groups of workers" : "");
 }
 
-// What the user is told of a difference that is no obstacle; nothing where that is nothing.
+// What the user is told about a difference that is no obstacle, if anything.
 std::optional<std::string> notice_of(const FactDifference& difference) {
   const std::string& topic = difference.topic;
   if (topic.starts_with(kContentTopic)) {
-    // Checkpoints of older programs have none; a source that there was not is told by its key.
+    // Checkpoints of older versions lack it; an added or removed source shows in its key.
     if (!difference.here || !difference.there) return std::nullopt;
     return topic.substr(kContentTopic.size()) +
            " holds other samples, of the same number and shape";
   }
-  // Only one side has it where the key that it matters to has changed, which is told.
+  // If only one side has it, the key that makes it matter has changed, and that is told.
   if (topic == kPlacementTopic && (!difference.here || !difference.there)) return std::nullopt;
   if (topic == "the code of the model")
     return "the model's code has changed; its parameters have not";

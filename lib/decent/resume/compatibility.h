@@ -1,5 +1,5 @@
 #pragma once
-// Whether a run can go on from a checkpoint, and what has changed since.
+// Whether a run can resume from a checkpoint, and what has changed since it was saved.
 
 #include <string>
 #include <vector>
@@ -9,26 +9,26 @@
 
 namespace decent {
 
-/// The run that is to go on from a checkpoint.
+/// The run that is to resume from a checkpoint.
 struct ResumingRun {
   Facts facts;
   int workers = 1;
   std::vector<config::MethodName> methods;  // all values of parallel.method
   bool copies_alike = false;       // all workers have the same parameters and optimizer states
-  bool needs_near_copies = false;  // its exchange works only between weights that are near
+  bool needs_near_copies = false;  // its exchange works only between weights that are close
 };
 
-/// Compares a checkpoint's facts with those of the run. Throws UserError naming what must be the
-/// same and is not: tensors of the model, optimizer.name and accum_iter, batch_size,
-/// grad_accumulation, data, seed, shuffle, and the topology where both average weights with
-/// neighbours. Returns a line for everything else that differs, for the user to know; names, paths,
-/// output, what only the screen shows and what neither uses are left out.
+/// Compares a checkpoint's facts with those of the run. Throws UserError naming the differences
+/// that are not allowed: in tensors of the model, optimizer.name and accum_iter, batch_size,
+/// grad_accumulation, data, seed, shuffle, and the topology if both average weights with
+/// neighbours. Returns a line for the user about each other difference, except in names, paths,
+/// output, settings of the screen, and keys that neither run uses.
 std::vector<std::string> check_can_resume(const Manifest& manifest, const ResumingRun& now);
 
-/// What has changed of that which an exchange sends that needs near copies: the learning rates,
-/// keys with config::KeyInfo::shapes_exchange, and the method where copies were not kept near.
-/// Where that is anything, workers whose replicas the checkpoint holds must not go on with their
-/// copies as they are. Empty for another number of workers, which start from the same weights, and
+/// The changes that matter to an exchange which needs near copies: in the learning rates, in keys
+/// with config::KeyInfo::shapes_exchange, and in the method if the old one did not keep copies
+/// near. If there are any, workers must not resume with their replicas in the checkpoint as they
+/// are. Empty if the number of workers differs, since all then start from the same weights, and
 /// for a checkpoint whose copies are alike.
 std::vector<std::string> exchange_changes(const Manifest& manifest, const ResumingRun& now);
 
@@ -36,7 +36,7 @@ std::vector<std::string> exchange_changes(const Manifest& manifest, const Resumi
 /// target is transformed, and keys with config::KeyInfo::changes_measure.
 Facts measure_of(const Facts& facts);
 
-/// Throws UserError where the model's tensors are not those of the checkpoint.
+/// Throws UserError if the model's tensors are not those of the checkpoint.
 void check_same_model(const Manifest& manifest, const Facts& now);
 
 }  // namespace decent

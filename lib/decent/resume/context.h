@@ -1,5 +1,5 @@
 #pragma once
-// What resuming knows of the run that is to be resumed.
+// What resuming needs to know about the run.
 
 #include "decent/comm/team.h"
 #include "decent/config/recipe.h"

@@ -10,8 +10,8 @@
 namespace decent {
 
 std::vector<int> workers_sharing(const Team& team, const std::filesystem::path& folder) {
-  // Nobody has asked for this name before, so that network file systems cannot have remembered that
-  // it is not there.
+  // Nobody has asked for this name before, so no network file system has cached that it does not
+  // exist.
   const std::string own = kMarkerPrefix + std::to_string(team.rank()) + "-" + random_name();
   const auto markers = team.attempt("folder", [&] {
     create_folders(folder);
@@ -27,7 +27,7 @@ std::vector<int> workers_sharing(const Team& team, const std::filesystem::path& 
       sharing.push_back(static_cast<int>(other));
     }
   }
-  team.agree("folder/seen", [] {});  // by everyone: the markers can go
+  team.agree("folder/seen", [] {});  // everyone has looked: the markers can go
   std::filesystem::remove(folder / own, failed);
   throw_if_failed(outcomes_of(markers));
   return sharing;

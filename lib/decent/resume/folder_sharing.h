@@ -1,6 +1,6 @@
 #pragma once
-// Which workers see the same folder: all of one machine, all of a shared file system, or each its
-// own.
+// Which workers see the same folder: those of one machine, those of a shared file system, or each
+// worker only its own.
 
 #include <filesystem>
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace decent {
 
-/// The workers show each other files of such names.
+/// Prefix of the files that workers write so that others can see them.
 constexpr const char* kMarkerPrefix = ".worker-";
 
-/// Makes the folder where it is not there, and finds the workers, this one included, whose files in
-/// it this worker sees. Collective. Throws SharedError where a worker cannot write to it.
+/// Makes the folder if it does not exist, and finds the workers, including this one, whose files in
+/// it are visible to this worker. Collective. Throws SharedError if a worker cannot write to it.
 std::vector<int> workers_sharing(const Team& team, const std::filesystem::path& folder);
 
 }  // namespace decent

@@ -20,7 +20,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LocalCheckpoint, step, digest, error, unreada
 
 namespace {
 
-// By their names, so that they are found without a manifest, too.
+// Finds replicas by their file names, which works without a manifest, too.
 std::vector<int> replicas_in(const std::filesystem::path& folder) {
   std::vector<int> replicas;
   std::error_code failed;
@@ -46,14 +46,14 @@ std::string read_manifest(const std::filesystem::path& folder, bool has_replicas
       "(runs/NAME), one of its checkpoints (runs/NAME/checkpoints/step-00000500), or auto");
 }
 
-// The same on all machines that have a part of it, whose recipes may name other paths.
+// The same on all machines that have a part of the checkpoint: paths in their recipes may differ.
 std::string identity_of(const Manifest& manifest) {
   std::string text = std::to_string(manifest.step);
   for (const CheckpointFile& file : manifest.files) text += " " + file.checksum;
   return checksum_of(text);
 }
 
-// `step`: what its name promises; -1: nothing.
+// `step`: the step in the folder's name; -1 if the name says none.
 LocalCheckpoint examine(const std::filesystem::path& folder, std::int64_t step) {
   LocalCheckpoint local{.step = step, .replicas = replicas_in(folder)};
   try {
@@ -134,7 +134,7 @@ std::vector<Candidate> candidates_in(const CheckpointsByRank& by_rank) {
       add_holders(candidate, local, rank);
     }
   }
-  // Files without a manifest of their own count: checksums tell whether they belong to it.
+  // Files in a folder without a manifest count, too: checksums tell whether they belong.
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     for (const LocalCheckpoint& local : by_rank[rank]) {
       if (!local.digest.empty()) continue;

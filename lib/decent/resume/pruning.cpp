@@ -8,7 +8,7 @@
 
 namespace decent {
 
-// What cannot be read is neither counted nor removed: somebody may still want to look at it.
+// Unreadable checkpoints are neither counted nor removed: somebody may still want to look at them.
 void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe,
                        bool higher_is_better) {
   std::vector<Evaluated> evaluated;

@@ -1,5 +1,5 @@
 #pragma once
-// One worker's file of a checkpoint, as it is read.
+// One worker's file of a checkpoint, for reading.
 
 #include <filesystem>
 #include <optional>
@@ -15,20 +15,20 @@ namespace decent {
 /// Mapped, or in memory, and checked against the manifest. Movable.
 class ReplicaFile {
  public:
-  /// Throws CheckpointDamaged naming the file where it is missing or not what was saved.
+  /// Throws CheckpointDamaged naming the file if it is missing or is not what was saved.
   ReplicaFile(const std::filesystem::path& folder, const CheckpointFile& expected);
   /// The same for bytes that came from another worker.
   ReplicaFile(std::string bytes, const CheckpointFile& expected);
 
   std::string_view bytes() const;
-  /// nullptr where it has no tensor of that name.
+  /// nullptr if it has no tensor of that name.
   const TensorView* find(std::string_view name) const { return tensors_.find(name); }
 
  private:
   void read(const CheckpointFile& expected, const std::string& name);
 
   std::optional<MappedFile> file_;
-  std::string memory_;  // longer than what a string keeps inside of itself: views survive a move
+  std::string memory_;  // too long for the small-string optimization: views survive a move
   Safetensors tensors_;
 };
 

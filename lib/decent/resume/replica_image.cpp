@@ -19,11 +19,11 @@
 namespace decent {
 namespace {
 
-// Written and summed in pieces that stay in the cache between the two.
+// The file is written and its checksum computed in pieces that stay in the cache between the two.
 constexpr std::size_t kBytesAtATime = std::size_t{1} << 20;
 
-// The exponent of NaN and infinities is all ones. Bits, as this runs beside training, in a thread
-// that must not start PyTorch's own threads.
+// The exponent of NaN and infinities is all ones. This looks at bits because it runs beside
+// training, in a thread that must not start PyTorch's own threads.
 template <typename Bits>
 bool all_finite(std::span<const std::byte> data, Bits exponent) {
   Bits found = 0;
@@ -42,7 +42,7 @@ bool all_finite(const TensorView& tensor) {
   return all_finite<std::uint32_t>(tensor.data, 0x7f800000U);  // the only other type that trains
 }
 
-// Widest elements first, as safetensors' own writer does: all of them are aligned then.
+// Widest elements first, as safetensors' own writer does, so that all tensors are aligned.
 std::vector<std::size_t> order_in_file(const NamedTensors& tensors) {
   std::vector<std::size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), 0);
@@ -52,7 +52,7 @@ std::vector<std::size_t> order_in_file(const NamedTensors& tensors) {
   return order;
 }
 
-// The one that the tensors which are on a GPU are on.
+// The GPU that holds tensors, if any.
 std::optional<at::Device> gpu_of(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.is_cpu()) return tensor.device();
@@ -110,8 +110,8 @@ void ReplicaImage::copy(const NamedTensors& tensors) {
     if (tensor.is_cpu() && tensor.is_contiguous()) {
       if (place.bytes > 0) std::memcpy(place.data, tensor.const_data_ptr(), place.bytes);
     } else {
-      // By an address inside of the pinned memory, of which LibTorch's allocator keeps no account:
-      // the memory can be given back after a GPU has failed.
+      // A tensor made from an address inside the pinned memory is unknown to LibTorch's allocator,
+      // so that the memory can be given back after a GPU has failed.
       at::from_blob(place.data, tensor.sizes(), tensor.options().device(at::kCPU))
           .copy_(tensor, /*non_blocking=*/true);
     }

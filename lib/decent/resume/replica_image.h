@@ -1,6 +1,6 @@
 #pragma once
-// One worker's file of a checkpoint, in memory: a copy of its state that training cannot change
-// any more, in the bytes that go to disk.
+// One worker's file of a checkpoint, in memory: the bytes that go to disk, as a copy of the
+// worker's state that training does not change.
 
 #include <cstdint>
 #include <filesystem>

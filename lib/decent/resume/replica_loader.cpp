@@ -22,11 +22,11 @@
 namespace decent {
 namespace {
 
-// One broadcast carries at most so many bytes of a file.
+// The most bytes of a file that one broadcast carries.
 constexpr std::int64_t kMaxBroadcastBytes = std::int64_t{1} << 28;
 
-// The tensor in memory of its own on the CPU: in the file it need not be aligned. Undefined where
-// the file has none of that name.
+// A copy of the tensor in CPU memory, since the file may not align it. Undefined if the file has
+// none of that name.
 at::Tensor read_tensor(const ReplicaFile& file, const std::string& name, const at::Tensor& like) {
   const TensorView* view = file.find(name);
   if (view == nullptr) return {};
@@ -49,7 +49,7 @@ void copy_from(const ReplicaFile& file, const NamedTensors& targets) {
   }
 }
 
-// The bytes of a replica from the worker that has them, on every worker.
+// Sends the bytes of a replica from the worker that has them to every worker.
 std::string broadcast_file(const FoundCheckpoint& found, Communicator& communicator, int replica) {
   const int reader = found.readers[static_cast<std::size_t>(replica)];
   const auto size =
@@ -63,8 +63,8 @@ std::string broadcast_file(const FoundCheckpoint& found, Communicator& communica
   return bytes;
 }
 
-// The tensor in `file`, which worker `reader` has, on every worker; what the file lacks is as it is
-// in that worker's `target`.
+// Sends the tensor from `file`, which worker `reader` has, to every worker. If the file lacks it,
+// every worker gets `target` of worker `reader`.
 at::Tensor receive_tensor(const ReplicaFile* file, int reader, Communicator& communicator,
                           const std::string& name, const at::Tensor& target) {
   at::Tensor value = at::empty(target.sizes(), at::TensorOptions(target.scalar_type()));
@@ -85,8 +85,8 @@ const ReplicaFile* find_own(const FoundCheckpoint& found, int replica) {
   return file == found.own.end() ? nullptr : &file->second;
 }
 
-// What all workers had alike. Where some of them can read no file that has it, all take it from the
-// first that can.
+// Copies tensors that were alike on all workers. If some workers cannot read a file with them, all
+// take them from the first worker that can.
 void copy_shared(const FoundCheckpoint& found, Communicator& communicator,
                  const NamedTensors& targets) {
   if (std::ssize(found.with_everything) == communicator.size()) {
@@ -98,7 +98,7 @@ void copy_shared(const FoundCheckpoint& found, Communicator& communicator,
     target.copy_(receive_tensor(found.everything(), reader, communicator, name, target));
 }
 
-// What each worker has for itself.
+// Copies each worker's own tensors.
 void copy_own(const FoundCheckpoint& found, Communicator& communicator,
               const NamedTensors& targets) {
   for (int replica = 0; replica < communicator.size(); ++replica) {
@@ -120,14 +120,14 @@ bool is_update_count(const std::string& name, const at::Tensor& tensor) {
   return name.starts_with(kOptimizerPrefix) && tensor.scalar_type() == at::kLong;
 }
 
-// Averages one tensor after another, all workers in step. A worker adds up the replicas that it
-// reads, and all sums are added up.
+// Averages one tensor after another, on all workers together. A worker adds up the replicas that it
+// reads; then the sums of all workers are added up.
 class Averager {
  public:
   Averager(const FoundCheckpoint& found, Communicator& communicator, const AverageRules& rules)
       : found_(found), communicator_(communicator), rules_(rules) {}
 
-  // Before any is filled: buffers that hold the same bits in all replicas keep them.
+  // Finds the buffers that hold the same bits in all replicas and keep them. Called before fill().
   void compare_buffers(const NamedTensors& targets) {
     NamedTensors buffers;
     for (const auto& [name, target] : targets) {
@@ -141,8 +141,8 @@ class Averager {
     }
   }
 
-  // What an exchange remembers is between a worker and its neighbours: with others, or without
-  // some, it begins afresh.
+  // The memory of an exchange belongs to a worker and its neighbours. As the neighbours change, it
+  // is not filled and begins afresh.
   void fill(const std::string& name, const at::Tensor& target) {
     if (name.starts_with(kExchangePrefix)) return;
     if (is_update_count(name, target)) {
@@ -164,13 +164,13 @@ class Averager {
   }
 
  private:
-  // Of the checkpoint, without those that are missing.
+  // The number of replicas in the checkpoint that are not missing.
   std::int64_t replicas() const {
     return std::count_if(found_.readers.begin(), found_.readers.end(),
                          [](int reader) { return reader >= 0; });
   }
 
-  // One row for each replica, filled for those that this worker reads.
+  // One row for each replica; this worker fills the rows of the replicas that it reads.
   at::Tensor hashes_of(const NamedTensors& buffers) const {
     const at::Tensor table =
         at::zeros({replicas(), static_cast<std::int64_t>(buffers.size())}, at::kLong);
@@ -196,7 +196,7 @@ class Averager {
     return tensors;
   }
 
-  // Parameters that were frozen have no optimizer state: what no replica has stays as it is.
+  // A tensor that no replica has (optimizer state of a frozen parameter) stays as it is.
   void average(const std::string& name, const at::Tensor& target) {
     const std::vector<at::Tensor> tensors = own(name, target);
     const at::Tensor sum = at::zeros({target.numel() + 1}, at::kDouble);
@@ -215,11 +215,11 @@ class Averager {
     }
   }
 
-  // One of the replicas' values of a scalar; what no replica has stays as it is.
+  // Takes one of the replicas' values of a scalar. A scalar that no replica has stays as it is.
   template <typename Choose>
   void take(const std::string& name, const at::Tensor& target, const Choose& choose) {
     const auto replicas = static_cast<std::int64_t>(found_.readers.size());
-    const at::Tensor table = at::zeros({2, replicas}, at::kDouble);  // values, and who has one
+    const at::Tensor table = at::zeros({2, replicas}, at::kDouble);  // values; 1 if there is one
     for (const auto& [replica, file] : found_.own) {
       const at::Tensor value = read_tensor(file, name, target);
       if (!value.defined()) continue;

@@ -11,7 +11,7 @@
 namespace decent {
 namespace {
 
-// The ids of the run in a folder; none where it has no checkpoint, or an older program wrote them.
+// The ids of the run in a folder; none if it has no checkpoints, or only those of older versions.
 std::set<std::string> run_ids_in(const CheckpointFolder& checkpoints) {
   std::set<std::string> ids;
   checkpoints.visit_manifests(
@@ -20,8 +20,8 @@ std::set<std::string> run_ids_in(const CheckpointFolder& checkpoints) {
   return ids;
 }
 
-// Where there are no ids the folder and the recipe, which has the path of the output folder, tell.
-// The folder of rank 0 may have lost the checkpoints that other machines have.
+// Without ids, the folder tells, or the recipe, which contains the path of the output folder. The
+// folder of rank 0 may have lost checkpoints that other machines still have.
 bool looks_like_run(const FoundCheckpoint& found, const RunFolder& folder) {
   std::error_code failed;
   const auto above = std::filesystem::absolute(found.folder).parent_path();
@@ -31,7 +31,7 @@ bool looks_like_run(const FoundCheckpoint& found, const RunFolder& folder) {
          read_text(folder.recipe()) == found.manifest.recipe;
 }
 
-// A run that began with another run's checkpoint, as this one, and saved nothing before it ended.
+// Whether the folder's run began with another run's checkpoint, too, and ended without saving.
 bool began_alike(const RunFolder& folder, const std::string& recipe) {
   std::error_code failed;
   const auto checkpoints = std::filesystem::directory_iterator(folder.checkpoints(), failed);

@@ -23,13 +23,13 @@ bool is_pending(const FoundCheckpoint* start) {
   return start && start->manifest.evaluation_pending;
 }
 
-// After a crash nobody misses the lines that come again. A user who goes back may.
+// After a crash nobody misses the removed lines: they are written again. A user who goes back may.
 bool leaves_something_behind(const RunOutputOptions& options, const RunFolder& folder) {
   if (!options.start) return std::filesystem::exists(folder.metrics());
   return options.goes_back && last_step_in(folder.metrics()) > step_of(options.start);
 }
 
-// What only rank 0 writes.
+// Opens the files that only rank 0 writes.
 void open_run_files(const ResumeContext& context, const RunOutputOptions& options,
                     const RunFolder& folder) {
   if (leaves_something_behind(options, folder)) {
@@ -44,7 +44,7 @@ void open_run_files(const ResumeContext& context, const RunOutputOptions& option
   context.log.open_file(folder.log());
 }
 
-// Whether the run resumes from the checkpoint of that step in the output folder.
+// Whether the run resumes from a checkpoint in the output folder.
 bool holds_start(const CheckpointFolder& checkpoints, const FoundCheckpoint* start) {
   if (!start) return false;
   std::error_code failed;
@@ -52,7 +52,7 @@ bool holds_start(const CheckpointFolder& checkpoints, const FoundCheckpoint* sta
                                      failed);
 }
 
-// The other machine of a run had noted the evaluation, and this one was killed before it did.
+// Notes the evaluation if another machine did so and this one was killed before.
 void finish_evaluation(const CheckpointFolder& checkpoints, const Manifest& manifest) {
   if (manifest.evaluation_pending) return;
   checkpoints.visit_manifests([&](std::int64_t step, const Manifest& own) {
@@ -61,8 +61,8 @@ void finish_evaluation(const CheckpointFolder& checkpoints, const Manifest& mani
   });
 }
 
-// The other machine of a run was killed after this one was ready to give the checkpoint its name,
-// and had done so itself.
+// Completes the checkpoint if another machine has published it and this one was killed just before
+// it did the same.
 void finish_start(const CheckpointFolder& checkpoints, const FoundCheckpoint* start) {
   if (!start) return;
   const std::int64_t step = start->manifest.step;
@@ -75,7 +75,7 @@ void finish_start(const CheckpointFolder& checkpoints, const FoundCheckpoint* st
   }
 }
 
-// Later ones belong to a past that this run leaves: with them in place `auto` would go back there.
+// Later checkpoints belong to a past that this run leaves: `--resume auto` would return to them.
 std::vector<std::string> set_later_aside(const CheckpointFolder& checkpoints, std::int64_t step,
                                          bool keeps_step) {
   std::vector<std::string> lines;
@@ -97,14 +97,15 @@ bool is_leftover(const RunFolder& folder, const std::string& name) {
   });
 }
 
-// A checkpoint's evaluations tell whether a run that ended early ends there still.
+// Whether the planned end is reached. For a run that resumes after an early stop, the evaluations
+// in its checkpoint decide whether it still ends there.
 bool reaches(const EndMetrics& end, const FoundCheckpoint* start, const PlannedEnd& planned) {
   if (is_pending(start)) return false;
   if (start) return end.step >= planned.step && step_of(start) >= planned.step;
   return end.step >= planned.step || (end.stopped_early && planned.same_stop);
 }
 
-// What is left where workers_sharing() is killed, or the writing of one of the run's files.
+// Removes what is left if workers_sharing() or the writing of one of the run's files is killed.
 void remove_leftovers(const RunFolder& folder) {
   std::vector<std::filesystem::path> leftovers;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
@@ -123,8 +124,8 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
   const std::vector<int> sharing = workers_sharing(team, folder.path());
   const bool leads = sharing.front() == team.rank();
   RunOutput output{.leaders = team.gather("leaders", sharing.front())};
-  // All later checkpoints go before any line of the metrics does: whenever this is cut short, what
-  // is left is one run up to one step.
+  // Later checkpoints are set aside before any line of the metrics is removed. So the folder holds
+  // one run up to one step whenever this is cut short.
   team.agree("checkpoints", [&] {
     if (!leads) return;
     remove_leftovers(folder);
@@ -135,7 +136,7 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
     for (const auto& line : set_later_aside(checkpoints, step_of(options.start), keeps)) {
       context.log.warn(line);
     }
-    // A run that was killed after its last checkpoint saves no other one, which would do this.
+    // A run that was killed after its last checkpoint saves no more, which would prune.
     prune_checkpoints(checkpoints, context.recipe.checkpoint, context.higher_is_better);
   });
   team.agree("output", [&] {
@@ -149,8 +150,8 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
 bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
                  const PlannedEnd& planned) {
   constexpr std::int64_t kNotComplete = -1;
-  std::int64_t complete = kNotComplete;  // else its step
-  bool early = false;                    // of rank 0, which prints
+  std::int64_t complete = kNotComplete;  // or the step at which the run is complete
+  bool early = false;                    // on rank 0, which prints
   const RunFolder folder(context.recipe.output);
   if (context.team.speaks()) {
     const auto end = completion_in(folder.metrics());

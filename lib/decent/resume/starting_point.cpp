@@ -18,7 +18,7 @@ std::filesystem::path without_slash(const std::string& text) {
   return path.has_filename() ? path : path.parent_path();
 }
 
-// Rank 0's folder has the files that tell.
+// Only rank 0's folder has the files from which to tell the run.
 std::string agree_on_run(const ResumeContext& context, const FoundCheckpoint& found,
                          const std::string& fresh) {
   return context.team
@@ -58,7 +58,7 @@ std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
 std::optional<StartingPoint> find_start(const ResumeContext& context, const Resuming& resuming) {
   const std::string& choice = resuming.choice;
   std::optional<FoundCheckpoint> found =
-      find_checkpoint(context, choice == "best" ? "./best" : choice, false);  // a folder
+      find_checkpoint(context, choice == "best" ? "./best" : choice, false);  // "best": a folder
   if (!found) return std::nullopt;
   StartingPoint start{.checkpoint = std::move(*found), .run_id = {}, .changes = {}};
   start.run_id = agree_on_run(context, start.checkpoint, resuming.run_id);
@@ -75,7 +75,7 @@ Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now
                 std::to_string(now.workers) +
                 ": all of them start from the average of the replicas and optimizer states"};
   }
-  // The search has told which replicas are missing.
+  // The search has already told the user which replicas are missing.
   if (!checkpoint.whole()) return {BeginWith::average_of_replicas};
   if (now.workers > 1 && now.copies_alike && !manifest.copies_alike()) {
     return {BeginWith::average_of_replicas,

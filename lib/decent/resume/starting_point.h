@@ -12,8 +12,8 @@
 
 namespace decent {
 
-/// The checkpoint that the user chose: "auto", the newest whole one in the output folder, "best",
-/// the one there that is best by checkpoint.keep_best, or a folder. `must_find`: see
+/// The checkpoint that the user chose: "auto" is the newest whole one in the output folder, "best"
+/// the best one there by checkpoint.keep_best; anything else is a folder. `must_find`: see
 /// CheckpointSearch. Collective.
 std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
                                                const std::string& choice, bool must_find);
@@ -30,29 +30,29 @@ struct Beginning {
   std::string why = {};  // a line for the user; empty: nothing to tell
 };
 
-/// Decides it. `now`: of the run as it was planned from the checkpoint on.
+/// Decides what workers begin with. `now`: the run as it is planned from the checkpoint on.
 Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now);
 
 struct StartingPoint {
   FoundCheckpoint checkpoint;
-  std::string run_id;                // of the run that resumes from it
+  std::string run_id;                // of the run that resumes from the checkpoint
   std::vector<std::string> changes;  // see check_can_resume
 };
 
-/// What is to resume.
+/// The run that is to resume, and from where.
 struct Resuming {
   std::string choice;  // --resume: "auto" or a folder
-  std::string run_id;  // where a new run begins with the checkpoint
+  std::string run_id;  // used if a new run begins with the checkpoint
   ResumingRun run;
 };
 
-/// Finds the checkpoint to resume from; nothing where `auto` finds none. Collective. Throws
-/// SharedError where this run cannot resume from it, or where the output folder holds another run
-/// than the checkpoint's.
+/// Finds the checkpoint to resume from; nothing if `auto` finds none. Collective. Throws
+/// SharedError if this run cannot resume from it, or if the output folder holds a run that is not
+/// the checkpoint's.
 std::optional<StartingPoint> find_start(const ResumeContext& context, const Resuming& resuming);
 
-/// For the user: which step of how many the run resumes after, what has changed, and what its
-/// workers begin with.
+/// Lines for the user: the step after which the run resumes, the number of all steps, what has
+/// changed, and what the workers begin with.
 std::vector<std::string> resume_lines(const StartingPoint& start, const Beginning& beginning,
                                       std::int64_t total_steps);
 

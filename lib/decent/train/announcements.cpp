@@ -21,7 +21,7 @@
 namespace decent {
 namespace {
 
-// What the recipe leaves as the model file has it.
+// Notes on what the recipe leaves as it is in the model file.
 std::vector<std::string> notes_of_what_stays(const Task& task) {
   constexpr std::size_t kMaxNames = 8;
   std::vector<std::string> notes;
@@ -33,7 +33,7 @@ std::vector<std::string> notes_of_what_stays(const Task& task) {
   return notes;
 }
 
-// Of an epoch only whole updates are trained on; in a fixed order what is left out stays the same.
+// An epoch drops its incomplete last update: in a fixed order, always the same samples.
 std::optional<std::string> unused_end(const Run& run) {
   const Sampler& sampler = *run.plan.sampler;
   const std::int64_t samples = run.task.train->size();

@@ -12,11 +12,11 @@ namespace decent {
 
 struct RunSize {
   int workers = 1;
-  std::int64_t parameters = 0;  // elements that are trained
+  std::int64_t parameters = 0;  // number of trained elements
   std::int64_t buckets = 0;
 };
 
-/// What the user should know of a run before it begins: the same for --dry-run.
+/// What the user should know about a run before it begins; --dry-run shows the same.
 struct Notices {
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
@@ -26,16 +26,16 @@ Notices notices_of(const Run& run, int workers);
 /// How the files of the data are read, each line once.
 std::vector<std::string> notes_of_data(const Task& task);
 
-/// What of the model does not follow train and eval mode: its evaluations are what its file
-/// computes in training, or come out otherwise each time.
+/// Warnings about parts of the model that ignore train and eval mode: an evaluation then computes
+/// what training computes, or gives another result each time.
 std::vector<std::string> mode_warnings(const Task& task);
 
-/// Those on the model and the data that it is given, which an evaluation says, too.
+/// The notices about the model and its data, which an evaluation gives, too.
 Notices notices_of_model(const Task& task, const Trial& trial);
 
 void announce(Log& log, const Notices& notices);
 
-/// What will be trained, how, and where it goes; notes and warnings on it.
+/// Logs what will be trained, how, and where the output goes, with notes and warnings.
 void announce_run(Log& log, const Run& run, const RunSize& size);
 
 }  // namespace decent

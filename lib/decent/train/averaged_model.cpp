@@ -16,7 +16,7 @@
 namespace decent {
 namespace {
 
-// In place of the weights: of the parameters that were trained.
+// Replaces the weights of trained parameters by the average of their moving averages.
 void load_ema(const ResumeContext& context, const FoundCheckpoint& found, const Task& task) {
   if (!task.recipe.optimizer.ema) return;
   if (!has_ema(found.manifest)) {

@@ -15,7 +15,7 @@ BufferBackup::BufferBackup(const NamedTensors& buffers, bool may_overflow) {
     buffers_.push_back(buffer);
     copies_.push_back(at::empty_like(buffer));
   }
-  if (!buffers_.empty()) at::_foreach_copy_(copies_, buffers_);  // on a GPU one kernel for many
+  if (!buffers_.empty()) at::_foreach_copy_(copies_, buffers_);  // on a GPU, one kernel for many
 }
 
 void BufferBackup::restore_non_finite() const {

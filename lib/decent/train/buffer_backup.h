@@ -1,6 +1,6 @@
 #pragma once
-// What a model's buffers were before a step that may overflow: a forward whose values leave float16
-// puts infinities into running means, for good.
+// A copy of a model's buffers before a step that may overflow: values beyond float16's range would
+// leave infinities in running means for good.
 
 #include <vector>
 
@@ -13,7 +13,7 @@ class BufferBackup {
   /// Copies the floating-point buffers, unless nothing may overflow.
   BufferBackup(const NamedTensors& buffers, bool may_overflow);
 
-  /// Gives those that are not finite now their values back.
+  /// Restores every buffer that is not finite any more.
   void restore_non_finite() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// When something that recurs is due: every so many updates, every so many epochs, and at the end.
+// When a recurring action is due: every N updates, every N epochs, and at the end.
 
 #include <cstdint>
 #include <optional>
@@ -12,9 +12,9 @@ namespace decent {
 struct Cadence {
   std::optional<std::int64_t> every_steps = {};
   std::optional<std::int64_t> every_epochs = {};
-  bool at_end = false;  // after the last update even where the others are not given
+  bool at_end = false;  // after the last update, even if the others are not given
 
-  /// When a recipe evaluates and saves. eval.at_start alone also asks for an evaluation at the end.
+  /// When a recipe evaluates or saves. eval.at_start alone also asks for an evaluation at the end.
   static Cadence of(const EvalRecipe& recipe) {
     return {.every_steps = recipe.every_steps,
             .every_epochs = recipe.every_epochs,
@@ -24,13 +24,13 @@ struct Cadence {
     return {.every_steps = recipe.every_steps, .every_epochs = recipe.every_epochs};
   }
 
-  /// Whether it ever is due.
+  /// Whether it is ever due.
   bool is_on() const { return every_steps || every_epochs || at_end; }
 
-  /// Whether it is due after update `step` of `plan`: after the last one always, where it is on.
+  /// Whether it is due after update `step` of `plan`; if it is on, always after the last update.
   bool is_due(std::int64_t step, const Plan& plan) const;
 
-  /// Whether it is due there however long the training is.
+  /// Whether it is due after `step` however long the training is.
   bool recurs(std::int64_t step, const Plan& plan) const;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// What an evaluation by itself tells of each class, on the screen and in files.
+// The results for each class, which an evaluation without training shows and writes to files.
 
 #include <string>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace decent {
 
-/// Whether a table of classes says something: of one class a sample, or of classes with names; not
-/// of the bytes of a text. The task has data.eval.
+/// Whether a table of classes is useful: if each sample has one class, or the classes have names;
+/// but not for the bytes of a text. The task has data.eval.
 bool has_class_report(const Task& task);
 
-/// The table as lines for the screen. Where the output folder holds the run of `model` it also
-/// writes the scores and the confusion matrix there, as CSV. `confusion`: as Evaluation has it;
+/// Returns the table as lines for the screen. If the output folder holds the run of `model`, it
+/// also writes the scores and the confusion matrix there, as CSV. `confusion`: see Evaluation;
 /// empty: no lines. Throws WriteError.
 std::vector<std::string> report_classes(const Task& task, const AveragedModel& model,
                                         const std::vector<double>& confusion);

@@ -1,6 +1,6 @@
 #pragma once
-// What the workers found in the data while they read it, told by one of them: samples that are left
-// out (data.on_error: skip), and batches whose loss means nothing.
+// Warnings of one worker about what all workers found while they read the data: samples that are
+// left out (data.on_error: skip), and batches whose loss means nothing.
 
 #include <cstdint>
 #include <filesystem>
@@ -19,8 +19,8 @@ class DataWarnings {
   /// `skipped`: see append_skipped; empty: no list is written. `log` must outlive this object.
   DataWarnings(std::filesystem::path skipped, Log& log) : file_(std::move(skipped)), log_(log) {}
 
-  /// The worker that speaks warns of what any worker has found for the first time since this was
-  /// made, and lists the samples. Collective. Throws WriteError.
+  /// The worker that speaks warns about new findings of any worker, and lists the samples.
+  /// Collective. Throws WriteError.
   void tell(const Team& team, const Task& task);
 
  private:

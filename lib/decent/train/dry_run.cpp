@@ -63,10 +63,10 @@ std::string note_on(const RunFolder& folder, bool resumes) {
   }
 }
 
-// Those of the start of a run, and that of its first step, which the trial has gone through.
+// The notices of the start of a run and of its first step, which the trial has gone through.
 Notices notices_of_run(const Run& run, int workers) {
   Notices all = notices_of(run, workers);
-  // Of several batches, or of other workers', another may give one.
+  // Of several batches, here or on other workers, another may give these parameters a gradient.
   const Recipe& recipe = run.task.recipe;
   const bool only_batch =
       recipe.train.grad_accumulation == 1 && (workers == 1 || !method_of(run).copies_alike);

@@ -9,7 +9,7 @@ namespace decent {
 
 struct DryRunOptions {
   bool full_report = false;  // see ModelOrigin::report
-  bool resumes = false;      // so that a run in the output folder is in nobody's way
+  bool resumes = false;      // the output folder may then hold a run already
 };
 
 /// Everything that --dry-run shows. Writes nothing.

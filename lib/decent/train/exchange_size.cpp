@@ -11,12 +11,12 @@
 namespace decent {
 namespace {
 
-// Larger ones are told of.
+// The user is told about larger edges.
 constexpr std::size_t kMaxSmallEdge = 4;
 
 using Costs = std::function<ExchangeCosts(int members)>;
 
-// Which edges: where there is parallel.comm_dtype_within, those within machines have other costs.
+// With parallel.comm_dtype_within, edges within a machine have costs of their own.
 enum class Place { between, within };
 
 bool has_two_places(const Run& run) {
@@ -38,15 +38,15 @@ std::int64_t slices_of(const Run& run) {
   return method_of(run).averages_weights ? run.task.recipe.parallel.slices : 1;
 }
 
-// Bytes of the weights that take part in the exchange of one step.
+// The bytes of the weights that are exchanged in one step.
 double exchanged_bytes(const Run& run) {
   const std::vector<std::int64_t> bytes = bucket_bytes(run);
   const auto all = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
   return static_cast<double>(all) / static_cast<double>(slices_of(run));
 }
 
-// What one worker sends in one step in edges of that place, on average over phases; nothing: not
-// known.
+// The bytes that one worker sends in one step in edges of `place`, on average over phases and
+// workers; nothing if not known.
 std::optional<double> sent_bytes(const Run& run, Place place, int workers) {
   const Costs costs = costs_of(run, place);
   if (!costs) return std::nullopt;
@@ -61,8 +61,9 @@ std::optional<double> sent_bytes(const Run& run, Place place, int workers) {
   return per_weight * exchanged_bytes(run);
 }
 
-// The largest edge of this worker decides. Where only some of its neighbours share memory an
-// exchange of weights may need what either way needs; gradients then all go the other way.
+// The largest edge of this worker decides. If only some workers share memory, an exchange of
+// weights may need the memory of both ways; an exchange of gradients then does not use shared
+// memory at all.
 std::optional<double> memory_per_weight(const Run& run, Place place, int rank) {
   const Costs costs = costs_of(run, place);
   if (!costs) return std::nullopt;

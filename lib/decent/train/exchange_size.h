@@ -1,5 +1,5 @@
 #pragma once
-// What the exchange of a run sends and keeps.
+// How much the exchange of a run sends, and how much memory it needs.
 
 #include <cstdint>
 #include <optional>
@@ -14,16 +14,16 @@ namespace decent {
 /// The bytes of each bucket, padding included.
 std::vector<std::int64_t> bucket_bytes(const Run& run);
 
-/// The bytes that the exchange of worker `rank` keeps besides the weights; nothing where its method
+/// The bytes that the exchange of worker `rank` keeps besides the weights; nothing if its method
 /// does not say.
 std::optional<double> exchange_memory(const Run& run, int rank);
 
 SentFacts sent_facts(const Run& run, int workers);
 
-/// A note on parallel.comm_dtype_within, or on comm_dtype beside it, where no edge uses it.
+/// A note if no edge uses parallel.comm_dtype_within, or none uses comm_dtype beside it.
 std::optional<std::string> unused_exchange(const Run& run);
 
-/// Of edges of more than four; nothing where there are none, or the method does not say what it
+/// The largest edge, if it has more than four members; nothing if the method does not say what it
 /// sends.
 std::optional<LargestEdge> large_edge(const Run& run);
 

@@ -20,20 +20,20 @@
 namespace decent {
 namespace {
 
-// As many samples as the file asks for, where it does; else a few.
+// The batch size that the file asks for, if it does; else a few samples.
 std::int64_t samples_for(const Model& model, std::int64_t available) {
   constexpr std::int64_t kFewSamples = 8;
   return std::min(model.origin().fixed_batch().value_or(kFewSamples), available);
 }
 
-// A forward may write into its inputs (x.mul_(2)), and the next model must not see what it wrote.
+// A forward may write into its inputs (x.mul_(2)), and the next model must not see the changes.
 Batch copy_of(const Batch& batch) {
   Batch copy;
   for (const at::Tensor& field : batch.fields) copy.fields.push_back(field.clone());
   return copy;
 }
 
-// Where a model draws numbers in eval mode, too, both draw the same ones.
+// Both models draw the same random numbers, if they draw any in eval mode.
 at::Tensor output_of(Model& model, const Task& task, const DataSet& data, const Batch& batch) {
   model.eval();
   seed_generator(static_cast<std::uint64_t>(task.recipe.seed), 0, 0, RandomStream::trial,
@@ -41,18 +41,18 @@ at::Tensor output_of(Model& model, const Task& task, const DataSet& data, const 
   return predict(model, task.inputs, task.criterion, data, copy_of(batch)).output;
 }
 
-// The same operators on the same weights, so only the order of a sum may differ. On the CPU that
-// is with the alignment of memory. On a GPU cuDNN takes another algorithm for another alignment,
+// Both run the same operators on the same weights, so only the order of sums may differ. On the CPU
+// it depends on the alignment of memory. On a GPU, cuDNN also chooses the algorithm by alignment,
 // and one with transforms (Winograd, FFT) loses a decimal digit against plain sums.
 double tolerance_on(at::Device device) { return device.is_cpu() ? 1e-5 : 1e-4; }
 
 std::string compare(Task& task, const std::filesystem::path& file, const DataSet& data) {
   const at::NoGradGuard no_grad;
-  const ExactMath exact;  // else one could run in TF32 and the other not, which differs by 1e-3
+  const ExactMath exact;  // one in TF32 and the other not would differ by 1e-3
   Model written = open_model(file, import_options(task.recipe.model));
   const bool logits = task.model->gives_logits();
   const auto autocast = task.model->autocast();
-  task.model->give_logits(false);  // as users of the file will have it
+  task.model->give_logits(false);  // users of the file get no logits
   task.model->set_autocast(std::nullopt);
   written.give_logits(false);
   if (task.recipe.model.memory_format == MemoryFormat::channels_last) written.use_channels_last();

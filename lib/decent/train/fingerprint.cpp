@@ -34,7 +34,7 @@ void add_data(const DataSet& data, Facts& lines) {
   lines.emplace_back(kContentTopic + data.key, data.content);
 }
 
-// What data.json would hold; each machine keeps one.
+// Adds what data.json would hold, which each machine keeps.
 void add_learned(const LearnedData& data, Facts& lines) {
   if (!data.is_whole()) return;
   const std::string about = "what data.train teaches: ";
@@ -83,7 +83,7 @@ std::string digest_of(const Facts& fingerprint) {
   return checksum_of(text);
 }
 
-// What most workers have; rank 0's where there is no such majority.
+// The rank of the fingerprint that most workers have; of equally common ones, the lowest rank.
 std::size_t most_common(const std::vector<Facts>& fingerprints) {
   std::size_t best = 0;
   std::ptrdiff_t votes = 0;

@@ -41,7 +41,7 @@ ScheduleOptions options_of(const Recipe& recipe, int workers, std::int64_t steps
           .steps = steps};
 }
 
-// Null for schedules that follow the steps alone.
+// Null for schedules that depend on the step alone.
 std::shared_ptr<Plateau> plateau_of(const Recipe& whole, double lr) {
   const ScheduleRecipe& recipe = whole.schedule;
   if (!schedule_follows_evaluations(recipe.name)) return nullptr;

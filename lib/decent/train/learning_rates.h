@@ -14,8 +14,8 @@ namespace decent {
 struct LearningRates {
   Schedule schedule;
   double peak = 0;  // optimizer.lr, scaled
-  /// The schedule's name and arguments with all their digits, as they came out: runs with the same
-  /// text have the same learning rate in every step.
+  /// The schedule's name and its resolved arguments with all their digits: runs with the same text
+  /// have the same learning rate in every step.
   std::string text;
   std::shared_ptr<Plateau> plateau = nullptr;  // of a schedule that follows evaluations
 };
@@ -23,14 +23,14 @@ struct LearningRates {
 /// `steps`: the updates of the whole run.
 LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps);
 
-/// What to warn of where a schedule is over before a run of so many updates, from where on PyTorch
-/// would refuse to go.
+/// A warning if the schedule ends before a run of `steps` updates does; PyTorch would refuse to
+/// step beyond its end.
 std::optional<std::string> lr_warning(const ScheduleRecipe& schedule, const LearningRates& rates,
                                       std::int64_t steps);
 
-/// What to say where a run goes on after `step` with other learning rates than its checkpoint's,
-/// whose text was `before` (empty: unknown). They are those that the schedule has for a run of all
-/// `steps` from its beginning.
+/// A text for the user if a run resumes after `step` with learning rates other than its
+/// checkpoint's, whose text was `before` (empty: unknown). The new rates are those of the schedule
+/// for a run that has all `steps` from its beginning.
 std::optional<std::string> changed_rates(const std::string& before, const LearningRates& rates,
                                          std::int64_t step, std::int64_t steps);
 

@@ -47,7 +47,7 @@ void load_state(FoundCheckpoint& found, Communicator& communicator, const Task& 
       [](const auto& tensor) { return !tensor.first.starts_with(kEmaPrefix); });
   load({averages.begin(), first_average});
   averages.erase(averages.begin(), first_average);
-  // Nothing would ever bring the workers' copies of these together again.
+  // No exchange would ever bring the workers' copies of these parameters together again.
   if (!from_average && !found.manifest.copies_alike())
     average_replicas(found, communicator, newly_frozen(found, task, communicator.rank()), rules);
   begin_ema(state);  // of parameters whose average the checkpoint lacks

@@ -10,8 +10,9 @@ namespace decent {
 
 /// Fills `state`, the tensors of a worker's state under their names in checkpoints, and parameters
 /// of task.model that are no longer trained. `from_average`: all workers get the average of the
-/// replicas and optimizer states. What the checkpoint does not have stays as it is, but the moving
-/// average of a parameter (of one that was frozen, say) begins with its value. Collective.
+/// replicas and optimizer states. Tensors that the checkpoint lacks stay as they are, except that
+/// a missing moving average (of a parameter that was frozen, say) begins with the parameter's
+/// value. Collective.
 void load_state(FoundCheckpoint& found, Communicator& communicator, const Task& task,
                 const NamedTensors& state, bool from_average);
 

@@ -20,7 +20,7 @@ namespace decent {
 
 struct Run;
 
-/// What training shows beside the model that it leaves.
+/// What training shows besides the model that it leaves.
 struct TrainingSigns {
   std::function<void(const std::string&)> warn = [](const std::string&) {};
   std::shared_ptr<Trace> trace = nullptr;
@@ -30,15 +30,15 @@ struct ParallelMethod {
   std::string name;
   /// Whether workers average weights while they train, by the topology and exchange of the recipe.
   bool averages_weights = false;
-  /// If not: the values of parallel.comm_dtype that it can send; empty where it sends nothing.
+  /// If not: the values of parallel.comm_dtype that it can send; empty if it sends nothing.
   std::vector<std::string> sends = {};
-  double bucket_mb = 25;  // where the recipe does not say, in MiB
+  double bucket_mb = 25;  // MiB, if the recipe does not say
   /// Whether parameters and optimizer states are the same on all workers, bit for bit, so that a
-  /// checkpoint needs them once.
+  /// checkpoint needs them only once.
   bool copies_alike = false;
   /// Who exchanges with whom in which step. Throws UserError.
   std::vector<Phase> (*phases)(const ParallelRecipe& recipe, const Launch& launch) = nullptr;
-  /// What is sent, in words, and what that costs; an empty function: not known.
+  /// What is sent, in words, and its costs; an empty function: not known.
   std::string (*sent)(const ParallelRecipe& recipe) = nullptr;
   std::function<ExchangeCosts(int members)> (*costs)(const ParallelRecipe& recipe) = nullptr;
   /// How the workers train, in a few words: "topology ring (2 phases)".
@@ -52,9 +52,9 @@ struct ParallelMethod {
 /// All methods, the default first.
 const std::vector<ParallelMethod>& parallel_methods();
 
-/// The method of that name. Throws UserError for an unknown one.
+/// The method called `name`. Throws UserError for an unknown name.
 const ParallelMethod& parallel_method(std::string_view name);
-/// That of the recipe of `run`.
+/// The method in the recipe of `run`.
 const ParallelMethod& method_of(const Run& run);
 
 }  // namespace decent

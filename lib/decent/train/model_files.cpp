@@ -13,8 +13,8 @@
 namespace decent {
 namespace {
 
-// A format that cannot hold what was learned, as float16, does not take the other files from a run
-// that is over.
+// If a format cannot hold the trained weights (as float16 may not), a run that is over still gets
+// its other files.
 void write_back(const ResumeContext& context, Task& task, const std::filesystem::path& file) {
   try {
     context.log.file_only(write_checked(task, file));
@@ -23,7 +23,7 @@ void write_back(const ResumeContext& context, Task& task, const std::filesystem:
   }
 }
 
-// What is written back comes last: checking it may round the weights.
+// A file that is written back comes last: checking it may round the weights.
 void write(const ResumeContext& context, Task& task, RunModel which) {
   context.team.agree(which == RunModel::last ? "export" : "export best", [&] {
     if (!context.team.speaks()) return;
@@ -37,8 +37,8 @@ void write(const ResumeContext& context, Task& task, RunModel which) {
   });
 }
 
-// Returns what the summary says of it. Nothing where no evaluation gave a number, as the AUC of
-// data of one class, or the checkpoint is damaged: the run is over and has its other files.
+// Returns its entry in the summary. Nothing if no evaluation gave a number (such as the AUC of data
+// of one class) or the checkpoint is damaged: the run is over and has its other files.
 std::optional<std::string> export_best(const ResumeContext& context, Task& task) {
   const std::string& metric = *task.recipe.checkpoint.keep_best;
   std::optional<AveragedModel> best;

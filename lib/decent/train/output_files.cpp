@@ -17,22 +17,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Without symbolic links, "." and "..", whether or not all of it exists yet.
+// The path without symbolic links, "." and "..", even if not all of it exists yet.
 fs::path resolved(const fs::path& path) {
   std::error_code failed;
   const fs::path found = fs::weakly_canonical(fs::absolute(path), failed);
   return failed ? fs::absolute(path).lexically_normal() : found;
 }
 
-/// What makes a path the same file as another. Asked of the file system once for each path, of
-/// which there may be thousands.
+/// What tells whether two paths are the same file. The file system is asked only once for each
+/// path, as there may be thousands.
 struct Place {
   explicit Place(const fs::path& named) : path(resolved(named)) {
     struct stat info {};
     if (::stat(named.c_str(), &info) == 0) file.emplace(info.st_dev, info.st_ino);
   }
   fs::path path;
-  std::optional<std::pair<dev_t, ino_t>> file;  // where there is one
+  std::optional<std::pair<dev_t, ino_t>> file;  // if it exists
 };
 
 bool same_file(const Place& a, const Place& b) {
@@ -45,7 +45,7 @@ bool is_in(const Place& place, const Place& folder) {
          begin.end();
 }
 
-// Another name of a file in the folder.
+// Whether the path is a hard link to a file in the folder.
 bool links_into(const fs::path& path, const fs::path& folder) {
   std::error_code failed;
   if (!fs::exists(path, failed)) return false;
@@ -85,7 +85,7 @@ std::vector<Place> places_of(std::span<const File> files) {
 
 // ---- what is read ---------------------------------------------------------------------------
 
-// Of all formats: whatever is a path among their keys is read.
+// In every format, a key whose value is a path names files that are read.
 std::vector<fs::path> files_of(const SourceRecipe& source) {
   Paths paths;
   for (const auto& [name, value] : source.options.all()) {
@@ -96,7 +96,7 @@ std::vector<fs::path> files_of(const SourceRecipe& source) {
   try {
     return expand_globs(paths);
   } catch (const UserError&) {
-    return {};  // nothing is there that could be replaced; whoever opens the source says so
+    return {};  // there is no file to replace; opening the source will report it
   }
 }
 
@@ -105,7 +105,7 @@ void add_data(const std::string& key, const SourceRecipe* source, std::vector<In
   for (const fs::path& file : files_of(*source)) inputs.push_back({"the data (" + key + ")", file});
 }
 
-// Other folders are refused by whoever opens them, saying what they are.
+// Opening any other folder as a checkpoint fails, with a message that says what it is.
 bool holds_checkpoint(const fs::path& folder) {
   std::error_code failed;
   for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed)) {
@@ -172,14 +172,14 @@ std::vector<OutputFile> outputs_of(const CommandFiles& command, const Recipe& re
   if (command.predict_file) {
     outputs.push_back({"--predict", *command.predict_file, "choose another name or folder"});
   }
-  // External data that is written never gets a name that is there already.
+  // Written external data never gets a name that exists already, so it is not listed.
   if (command.export_file) {
     outputs.push_back({"--export", *command.export_file, "choose another name or folder"});
   }
   return outputs;
 }
 
-// Only renaming the finished file would fail, at the end of a training.
+// Otherwise only renaming the finished file would fail, at the end of training.
 void refuse_folders(std::span<const OutputFile> outputs) {
   for (const OutputFile& output : outputs) {
     std::error_code absent;
@@ -191,7 +191,7 @@ void refuse_folders(std::span<const OutputFile> outputs) {
   }
 }
 
-// Other files that this command, or the run, writes.
+// Throws if the predictions would replace another file that this command or the run writes.
 void check_predictions(const CommandFiles& command, const RunFolder& run) {
   std::vector<InputFile> others = {{"the run's model", run.model(RunModel::last, ".safetensors")},
                                    {"the run's model", run.model(RunModel::best, ".safetensors")},

@@ -1,5 +1,5 @@
 #pragma once
-// What a command reads and writes, and that none of the files that it writes is one that it reads.
+// The files that a command reads and writes; makes sure that it does not write over its inputs.
 
 #include <filesystem>
 #include <optional>
@@ -20,7 +20,7 @@ struct InputFile {
   bool folder = false;
 };
 
-/// A file that is written, or a folder whose content the command puts in order.
+/// A file that is written, or a folder whose content the command changes.
 struct OutputFile {
   std::string where;  // for messages: "--export"
   std::filesystem::path path;
@@ -28,26 +28,25 @@ struct OutputFile {
   bool folder = false;
 };
 
-/// Throws UserError where an output is the same file as an input: by its path, spelled in any way,
-/// through a symbolic link, or as another name of the same file (a hard link); where an output file
-/// would stand in an input folder; and where an input file stands in an output folder. Nothing is
-/// written.
+/// Throws UserError if an output is the same file as an input: by its path, however spelled, by a
+/// symbolic link or by a hard link; if an output file would be in an input folder; and if an input
+/// file is in an output folder. Writes nothing.
 void refuse_to_replace(std::span<const InputFile> inputs, std::span<const OutputFile> outputs);
 
-/// What of a command line decides which files are read and written.
+/// The parts of a command line that decide which files are read and written.
 struct CommandFiles {
   std::filesystem::path config;
   bool trains = false;     // writes the run's folder
   bool evaluates = false;  // adds to the metrics of the run's folder
   std::optional<std::filesystem::path> predict_file;
   std::optional<std::filesystem::path> export_file;
-  std::optional<std::filesystem::path> checkpoint;  // that is read, where it is given by its name
+  std::optional<std::filesystem::path> checkpoint;  // to read, if the user named it
   int rank = 0;
 };
 
-/// Throws UserError where the command would write over a file that it or the recipe names, or where
-/// a folder stands in the place of a file to be written. The external data of a model is only known
-/// with the model. Nothing is written.
+/// Throws UserError if the command would write over a file that it or the recipe names, or if a
+/// folder has the name of a file to be written. External data of a model is checked only if `model`
+/// is given. Writes nothing.
 void check_outputs(const CommandFiles& command, const Recipe& recipe, const Model* model = nullptr);
 
 }  // namespace decent

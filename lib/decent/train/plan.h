@@ -1,6 +1,6 @@
 #pragma once
-// What this worker does in which step of a run: whom it meets, which samples it takes, at what rate
-// it learns, and what evaluations change of it.
+// What this worker does in each step of a run: the neighbours that it meets, the samples that it
+// takes, its learning rate, and what evaluations change.
 
 #include <cstdint>
 #include <memory>
@@ -30,12 +30,12 @@ struct Plan {
   std::unique_ptr<Sampler> sampler;
   LearningRates rates;
   EvaluationRules rules = {};
-  std::int64_t first_step = 0;   // updates done before it
+  std::int64_t first_step = 0;   // updates done before this run starts or resumes
   std::int64_t total_steps = 0;  // updates of the whole run
   bool resumes = false;          // from a checkpoint, which may be of step 0
 };
 
-/// The plan of the worker at `launch` among `workers`; of the whole run, or of what is left after
+/// The plan of the worker at `launch` among `workers`, for the whole run or for the steps after
 /// `from`. `task` has training data. Throws UserError.
 Plan make_plan(const Task& task, const Launch& launch, const Membership& workers,
                const std::optional<ResumePoint>& from = std::nullopt);

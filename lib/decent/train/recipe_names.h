@@ -5,8 +5,8 @@
 
 namespace decent {
 
-/// With what this process has registered until now (register_topology, register_exchange,
-/// register_data_format).
+/// Includes all names that this process has registered so far (register_topology,
+/// register_exchange, register_data_format).
 config::Names recipe_names();
 
 }  // namespace decent

@@ -13,7 +13,7 @@ struct Run {
   Trial trial;
 };
 
-/// Opens the task of `recipe`, plans all of its run, and tries a batch of each source. Throws
+/// Opens the task of `recipe`, plans its whole run, and tries a batch of each source. Throws
 /// UserError. Talks to no other worker. `known`: see open_task.
 Run prepare_run(const Recipe& recipe, const Launch& launch, const Membership& workers,
                 const LearnedData* known = nullptr);

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 // A resolved recipe names no variables.
 std::optional<std::string> no_variables(const std::string&) { return std::nullopt; }
 
-// Whoever needs more of the run than its recipe says what is wrong with it.
+// Errors give nothing: code that needs more of the run than its recipe will report them.
 template <class Read>
 std::optional<Recipe> recipe_by(const Read& read) {
   try {

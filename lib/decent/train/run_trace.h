@@ -11,11 +11,11 @@
 
 namespace decent {
 
-/// The trace that log.trace asks for, of the steps that are still to come; null where there are
-/// none, or where it asks for nothing. Nothing is written before those steps are done.
+/// The trace that log.trace asks for, restricted to steps that are still to come; null if there are
+/// none, or if it asks for nothing. Nothing is written before those steps are done.
 std::shared_ptr<Trace> make_trace(const Run& run, const RunFolder& folder, int rank);
 
-/// Tells the user of a range that lies beyond the last step.
+/// A warning if the range lies beyond the last step.
 std::optional<std::string> trace_warning(const Run& run);
 
 }  // namespace decent

@@ -45,7 +45,7 @@ StepFacts StepMeter::kept(StepFacts facts) const {
   return facts;
 }
 
-// Loss, mean loss and gradient norm; the wrap share and whether there is one.
+// Loss, mean loss and gradient norm; then the wrap share, and 1 if there is one.
 std::vector<double> StepMeter::summands_of(const StepFacts& facts) const {
   const double* losses = losses_.const_data_ptr<double>();
   std::vector<double> summands = {facts.loss, losses[0] / losses[1], facts.grad_norm.value_or(0.0)};

@@ -1,5 +1,5 @@
 #pragma once
-// Measures the steps of training, for the train lines of the metrics.
+// Measures the steps of training for the train lines of the metrics.
 
 #include <ATen/core/Tensor.h>
 
@@ -14,7 +14,7 @@
 
 namespace decent {
 
-/// What a line says of its step on this worker alone.
+/// The facts of a line, as this worker alone measured them.
 struct StepFacts {
   std::int64_t step = 0;
   double epoch = 0;
@@ -25,47 +25,47 @@ struct StepFacts {
   std::optional<double> wrap_share = {};
   std::int64_t update_samples = 0;           // of all workers
   double comm_wait_s = 0;                    // since the line before
-  std::optional<double> gpu_memory_mb = {};  // MiB, the peak since then
-  bool between = false;  // not one of every so many steps, but the run's last one
+  std::optional<double> gpu_memory_mb = {};  // MiB, the peak since the line before
+  bool between = false;  // after the run's last step, which is not a multiple of log.every_steps
 };
 
-/// A line is begun after its step and shown some steps later, once the mean over workers of its
-/// loss and gradient norm has come: training does not wait for it. Threads: the training thread.
+/// A line is begun after its step and shown some steps later, once the mean of its loss and
+/// gradient norm over workers has arrived: training does not wait. Threads: the training thread.
 class StepMeter {
  public:
   using Show = std::function<void(const TrainMetrics&)>;
 
-  /// `show` is given each line when it is complete. `wrap_shares`: whether there may be wrap
-  /// shares; the same on all workers.
+  /// `show` gets each line when it is complete. `wrap_shares`: whether there may be wrap shares,
+  /// the same on all workers.
   StepMeter(std::shared_ptr<Communicator> communicator, Show show, bool wrap_shares = false);
 
-  /// A step of that loss, the mean over its micro-batches, and that time.
+  /// Adds a step. `loss`: the mean over its micro-batches.
   void add_step(double loss, double seconds);
   void add_data_wait(double seconds) { interval_.data_wait_s += seconds; }
 
-  /// Begins the line of a step with what was measured since the line before, which is finished
-  /// first. Collective.
+  /// Finishes the line before, then begins the line of a step with the measurements since then.
+  /// Collective.
   void begin_line(const StepFacts& facts);
 
-  /// Shows the line that was begun, if there is one: once its mean is there where `wait`, else
-  /// only if it is there already.
+  /// Shows the line that was begun, if there is one. Waits for its mean if `wait`; else shows the
+  /// line only if its mean has arrived.
   void finish_line(bool wait);
 
-  /// What of the next line is known, [2] of float64: the sum of the losses since the last line that
-  /// came in its turn was begun, and their number. A view, which a checkpoint stores and fills: a
-  /// run that goes on beyond its last step has the same next line as one that never ended there.
+  /// The part of the next line that is known, [2] of float64: the sum of the losses since the last
+  /// regular line was begun, and their number. A view that a checkpoint stores and fills: a run
+  /// resumed beyond its last step then has the same next line as a run that never ended there.
   at::Tensor losses() const { return losses_; }
 
-  /// Puts the facts that a line says of its step and no one else remembers into last_step().
+  /// Puts the facts that are kept nowhere else into last_step().
   void keep(const StepFacts& facts);
-  /// `facts` with those that were kept in the place of its own.
+  /// `facts`, with the kept facts replacing its own.
   StepFacts kept(StepFacts facts) const;
-  /// [2, 4] of float64: loss, gradient norm, loss scale and wrap share, and whether there is one.
-  /// A view likewise: an evaluation that follows a checkpoint may make its step the run's last.
+  /// [2, 4] of float64: loss, gradient norm, loss scale and wrap share, and whether each exists. A
+  /// view that checkpoints store, too: an evaluation that follows a checkpoint may end the run.
   at::Tensor last_step() const { return last_step_; }
 
  private:
-  // What went by since the last line was begun.
+  // The measurements since the last line was begun.
   struct Interval {
     std::int64_t steps = 0;
     double step_s = 0;

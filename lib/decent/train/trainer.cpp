@@ -60,7 +60,7 @@ Trainer::Trainer(Run run, Team team, Log& log, TrainerOptions options)
   if (team_.speaks()) {
     reporter_ = std::make_unique<Reporter>(folder_, log_,
                                            reporter_options(run_, team_.size(), log_.quiet()));
-    // Of a run that was resumed, what was logged before.
+    // A resumed run begins with the losses that were logged before.
     for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
   }
   parallel_ = method_of(run_).make(
@@ -94,7 +94,7 @@ std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& o
       }});
 }
 
-// What a checkpoint holds of this worker.
+// This worker's part of a checkpoint.
 NamedTensors Trainer::state() const {
   NamedTensors state = parallel_->training_state();
   state.emplace_back(tensor_name(kLogPrefix, "losses"), meter_.losses());
@@ -126,7 +126,7 @@ TrainingEnd Trainer::train() {
   run_.task.model->train();
   if (const auto limit = run_.task.recipe.parallel.stall_s)
     control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
-  // A stop that ended an evaluation is one before the next step, even where there would be none.
+  // A stop during an evaluation must reach begin_step(), even if no step is left.
   bool stops = !evaluate_first();
   while (stops || (step() < run_.plan.total_steps && !rules().stops())) {
     checkpointer_->check();
@@ -172,18 +172,18 @@ void Trainer::train_step() {
   stop_time_.saw_step(seconds);
 }
 
-// One micro-batch, counted from 0: its share of the gradient, and with the last one the update.
+// Adds the gradient of one micro-batch, counted from 0; the last one also makes the update.
 void Trainer::micro_step(std::int64_t micro_batch) {
   const auto batch = next_batch();
   control_.report(Operation::forward);
   const at::Tensor loss = forward_->run(*batch, micro_batch);
-  forward_->settle();  // those of the step before, as the GPU now has this forward to do
+  forward_->settle();  // the losses of the step before, now that the GPU has this forward to do
   const auto accumulation = static_cast<double>(run_.task.recipe.train.grad_accumulation);
   const double share = parallel_->loss_scale() / accumulation;
   backward(share == 1 ? loss : loss.mul(share));
 }
 
-// The losses of a step, in order of steps.
+// Takes the losses of each step, in order.
 void Trainer::saw(const StepLoss& loss) {
   last_loss_ = loss.mean();
   if (team_.speaks()) loss_watch_.saw(last_loss_);
@@ -217,7 +217,7 @@ void Trainer::backward(const at::Tensor& loss) {
   }
 }
 
-// Every so many steps; a run that is shorter has one at its end.
+// Every log.every_steps steps; a run with fewer steps has a line at its end.
 bool Trainer::has_train_line() const {
   const std::int64_t every = run_.task.recipe.log.every_steps;
   return step() % every == 0 || (step() < every && is_last_step());
@@ -246,7 +246,7 @@ void Trainer::begin_train_line() {
   meter_.begin_line(facts);
 }
 
-// A line of the metrics, of the worker that speaks.
+// Shows a line of the metrics on the worker that speaks.
 void Trainer::show(const TrainMetrics& metrics) {
   if (!reporter_) return;
   check_folder_();
@@ -294,7 +294,7 @@ bool Trainer::is_evaluation_due() const {
   return step() == 0 ? run_.task.recipe.eval.at_start : evaluations_.is_due(step(), run_.plan);
 }
 
-// Before the first step of this run or of what is left of it. Whether nobody asked to stop.
+// Evaluates before the first step of this process, if due. Returns whether nobody asked to stop.
 bool Trainer::evaluate_first() {
   if (!run_.plan.resumes) return !is_evaluation_due() || evaluate();
   if (!is_evaluated_first_) return true;
@@ -303,8 +303,8 @@ bool Trainer::evaluate_first() {
   return true;
 }
 
-// The save comes first, so that whatever happens to the evaluation costs no training. Whether
-// nobody asked to stop during the evaluation.
+// The save comes first, so that a failed evaluation costs no training. Returns whether nobody asked
+// to stop during the evaluation.
 bool Trainer::save_and_evaluate() {
   if (saves_.is_due(step(), run_.plan)) save(/*in_background=*/true);
   if (is_evaluation_due() && !evaluate()) return false;
@@ -312,7 +312,7 @@ bool Trainer::save_and_evaluate() {
   return true;
 }
 
-// Whether nobody asked to stop meanwhile.
+// Returns whether nobody asked to stop meanwhile.
 bool Trainer::evaluate() {
   const TraceSpan span(trace_.get(), kTrainingLane, "evaluation");
   forward_->settle();
@@ -328,7 +328,7 @@ bool Trainer::evaluate() {
   return evaluation.has_value();
 }
 
-// All workers know of the error.
+// All workers have the same error, so that they can save together.
 void Trainer::save_unevaluated(const SharedError& error) {
   if (step() == run_.plan.first_step) throw error;  // nothing was trained
   const std::string saved = save_stopped().string();
@@ -340,7 +340,7 @@ void Trainer::note(const EvalMetrics& evaluation) {
   last_evaluation_ = evaluation;
   if (reporter_) reporter_->evaluation(evaluation);
   const bool had_line = has_train_line();
-  // A longer run has no evaluation where this one happens to end.
+  // A longer run would have no evaluation after the last step of this one, so rules ignore it.
   if (evaluations_.recurs(step(), run_.plan)) rules().saw(evaluation);
   if (const std::string news = rules().take_news(); !news.empty()) log_.info(news);
   if (rules().stops() && !had_line && has_train_line()) begin_train_line();

@@ -1,9 +1,9 @@
 #pragma once
 // The training loop.
 //
-// One Trainer a worker; constructor and train() are collective. An exception leaves the object
-// alive, with exchanges perhaps under way: the caller reports it and ends the process without
-// destroying the trainer, whose peers may be gone.
+// There is one Trainer per worker; constructor and train() are collective. After an exception,
+// exchanges may still be under way: the caller reports the error and ends the process without
+// destroying the trainer, since its peers may be gone.
 
 #include <cstdint>
 #include <functional>
@@ -41,50 +41,50 @@ enum class TrainingEnd { completed, stopped };
 
 struct TrainerOptions {
   Launch launch = {};
-  std::string run_id;  // of the run that this is a part of, in its checkpoints
-  /// By rank: the lowest of those that share its folder, which puts the checkpoints there in order.
+  std::string run_id;  // of the whole run, for its checkpoints
+  /// By rank: the lowest rank that shares its folder, which manages the checkpoints there.
   std::vector<int> leaders = {0};
-  /// Called at each line of the metrics and each save; throws where the output folder is the run's
-  /// no more.
+  /// Called at each line of the metrics and each save; throws if the output folder does not belong
+  /// to the run any more.
   std::function<void()> check_folder = [] {};
 };
 
 struct ResumeOptions {
   BeginWith begin = BeginWith::own;
-  /// The checkpoint is that of its step in the output folder, on all workers.
+  /// Whether the checkpoint is in the output folder, on all workers.
   bool in_output = false;
 };
 
 class Trainer {
  public:
-  /// The output folder exists on every worker; the one that speaks writes there, and every worker
-  /// its replica. `log` must outlive the trainer.
+  /// The output folder exists on every worker. Every worker writes its replica there, and the
+  /// worker that speaks all other files. `log` must outlive the trainer.
   Trainer(Run run, Team team, Log& log, TrainerOptions options);
 
-  /// Takes over the state of a checkpoint, which the plan of the run resumes from. Before train().
-  /// Collective.
+  /// Takes over the state of the checkpoint from which the plan of the run resumes. Call it before
+  /// train(). Collective.
   void resume_from(FoundCheckpoint& found, const ResumeOptions& options);
 
   const Run& run() const { return run_; }
   RunSize size() const;
 
   /// Trains to the end and leaves every worker with the average of all models, or stops after the
-  /// step that all workers have agreed on. Collective. Throws also what went wrong with a
-  /// checkpoint that was being written meanwhile, and WriteError for a trace.
+  /// step that all workers have agreed on. Collective. Also throws errors of checkpoints that were
+  /// being written meanwhile, and WriteError for a trace.
   TrainingEnd train();
 
-  /// Saves where the run has stopped, unless it is saved already, and gives the folder of the
-  /// checkpoint; writes the trace, if it was in its steps. Collective.
+  /// Saves the state in which the run has stopped, unless it is saved already, and returns the
+  /// folder of the checkpoint. Writes the trace, if steps of it have run. Collective.
   std::filesystem::path save_stopped();
 
-  /// Of a run that completed: waits until the last checkpoint is durable; the worker that speaks
-  /// writes the averaged model, the best one where there is one, and the summary. Collective.
-  /// Throws what went wrong with the checkpoint, and SharedError: could not write, or diverged
-  /// where a number of the model has been lost; then no model is written.
+  /// Finishes a run that completed: waits until the last checkpoint is durable; the worker that
+  /// speaks then writes the averaged model, the best one if there is one, and the summary.
+  /// Collective. Throws the error of the checkpoint, and SharedError: could not write, or diverged
+  /// if a number of the model is not finite; then no model is written.
   void finish();
 
-  /// Notes in metrics.jsonl how the run ended, if that is still possible: stopped or failed; and in
-  /// run.log because of which error, if any. Any thread.
+  /// Notes in metrics.jsonl how the run ended, stopped or failed, if that is still possible, and in
+  /// run.log the error, if any. Any thread.
   void note_end(const std::string& status, const std::string& error = {});
 
  private:
@@ -124,11 +124,11 @@ class Trainer {
   Log& log_;
   RunFolder folder_;
   std::shared_ptr<Trace> trace_;        // null where no step of this run is traced
-  std::unique_ptr<Reporter> reporter_;  // of the worker that speaks
+  std::unique_ptr<Reporter> reporter_;  // null except on the worker that speaks
   std::unique_ptr<TrainedParameters> parallel_;
   std::unique_ptr<TrainingForward> forward_;
   std::optional<FiniteCheck> finite_;
-  std::unique_ptr<Evaluator> evaluator_;  // null where nothing is evaluated
+  std::unique_ptr<Evaluator> evaluator_;  // null if nothing is evaluated
   std::function<void()> check_folder_;
   Cadence evaluations_;
   Cadence saves_;
@@ -140,7 +140,7 @@ class Trainer {
   std::unique_ptr<DeviceBatches> batches_;
   StepMeter meter_;
   double last_loss_ = 0;        // of this worker, mean over micro-batches
-  double step_loss_scale_ = 1;  // what the last step's loss was multiplied with
+  double step_loss_scale_ = 1;  // the loss scale of the last step
   std::optional<EvalMetrics> last_evaluation_;
   bool is_evaluated_first_ = false;  // the checkpoint was saved before its evaluation
   DataWarnings data_warnings_;

@@ -10,7 +10,7 @@
 namespace decent {
 namespace {
 
-// Batches of the whole run; more than can be counted are never reached either.
+// The number of batches of the whole run; a number that overflows is never reached anyway.
 std::int64_t batch_count(const Run& run) {
   std::int64_t count = 0;
   const bool too_many =

@@ -1,5 +1,5 @@
 #pragma once
-// What the steps of a run are made of: batches, read ahead in their order, and random numbers.
+// The inputs of training steps: batches, read ahead in order, and random numbers.
 
 #include <cstdint>
 #include <memory>
@@ -10,14 +10,14 @@
 
 namespace decent {
 
-/// The batch of micro-batch `micro_batch` of update `update`, both counted from 0, in the host's
-/// memory for the run's device. Any thread.
+/// The batch of micro-batch `micro_batch` of update `update`, both counted from 0, in host memory
+/// that suits the run's device. Any thread.
 Batch read_training_batch(const Run& run, std::int64_t update, std::int64_t micro_batch);
 
 /// Seeds the random generators for step `step`, counted from 1, of worker `rank`.
 void seed_training_step(const Run& run, int rank, std::int64_t step);
 
-/// `run` must outlive what it returns; `trace` may be null.
+/// Reads the run's batches ahead. `run` must outlive the result; `trace` may be null.
 std::unique_ptr<Prefetcher> training_batches(const Run& run, std::shared_ptr<Trace> trace);
 
 }  // namespace decent

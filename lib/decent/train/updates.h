@@ -1,5 +1,5 @@
 #pragma once
-// From the recipe to what updates the weights.
+// From the recipe to the update of weights.
 
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe);
 
 UpdateTime update_time(const Run& run);
 
-/// The part of `Options` that is in TrainingOptions, of the recipe of `run`.
+/// `Options` whose fields of TrainingOptions are set from the recipe of `run`.
 template <typename Options>
 Options options_of(const Run& run, const TrainingSigns& signs) {
   const Recipe& recipe = run.task.recipe;
@@ -42,7 +42,7 @@ Options options_of(const Run& run, const TrainingSigns& signs) {
 /// Whether buckets are updated while backward runs.
 bool updates_in_backward(const Run& run);
 
-/// Whether what its exchange sends means something only to workers whose weights are near.
+/// Whether the exchange works only between workers whose weights are close.
 bool needs_near_copies(const ParallelRecipe& recipe);
 
 /// The topology's name, or "custom".

@@ -1,5 +1,5 @@
 #pragma once
-// The end of a run that gets no better: train.stop.
+// train.stop: ends a run that gets no better.
 
 #include <cstdint>
 #include <string>
@@ -17,14 +17,14 @@ class EarlyStop {
   explicit EarlyStop(const StopRecipe& recipe);
 
   const std::string& metric() const { return recipe_.metric; }
-  /// An evaluation's value of the metric, which may be NaN.
+  /// Takes an evaluation's value of the metric, which may be NaN.
   void saw(std::int64_t step, double value);
   bool stops() const { return state_.best.without_improvement >= recipe_.patience; }
   /// "loss has not got better than 0.25, of step 300, in 5 evaluations".
   std::string text() const;
 
   struct State {
-    BestSoFar best = {};  // by evaluations
+    BestSoFar best = {};  // counts in evaluations
     std::int64_t best_step = 0;
   };
   const State& state() const { return state_; }

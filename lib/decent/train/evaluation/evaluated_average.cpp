@@ -10,7 +10,7 @@ std::optional<Evaluation> evaluate_and_revert(TrainedParameters& parameters, Eva
     const std::optional<Evaluation> evaluation = evaluator.evaluate(parameters.step());
     parameters.revert_global_avg();
     return evaluation;
-  } catch (const SharedError&) {  // after which the workers save together
+  } catch (const SharedError&) {  // the workers will save their own weights
     parameters.revert_global_avg();
     throw;
   }

@@ -1,5 +1,5 @@
 #pragma once
-// An evaluation in the middle of training: of the average of all copies.
+// An evaluation of the average of all copies in the middle of training.
 
 #include <optional>
 
@@ -10,13 +10,13 @@
 
 namespace decent {
 
-/// Evaluates the average over all workers of their weights, or of the moving averages of those, and
-/// leaves every worker with its own again, also after a SharedError. Nothing where the workers were
-/// asked to stop meanwhile. Collective. Throws as Evaluator::evaluate does.
+/// Evaluates the average over all workers of their weights, or of the moving averages of their
+/// weights, and leaves every worker with its own weights again, also after a SharedError. Nothing
+/// if the workers were asked to stop meanwhile. Collective. Throws as Evaluator::evaluate does.
 std::optional<EvalMetrics> evaluate_average(TrainedParameters& parameters, Evaluator& evaluator,
                                             double epoch);
 
-/// As a checkpoint keeps them.
+/// The figures of an evaluation as a checkpoint keeps them.
 Numbers figures_of(const EvalMetrics& evaluation);
 
 }  // namespace decent

@@ -21,7 +21,7 @@ double measured(const EvalMetrics& metrics, const std::string& name) {
   throw std::logic_error("evaluations do not measure " + name);
 }
 
-// The numbers under one name in a manifest: "stop.loss.best" is `best` of "stop.loss".
+// Reads the numbers under one name in a manifest: "stop.loss.best" is `best` of "stop.loss".
 class StateOf {
  public:
   StateOf(const Numbers& numbers, const std::string& name) {
@@ -35,7 +35,7 @@ class StateOf {
   BestSoFar best() const {
     return {.value = find("best"), .without_improvement = count("without_improvement")};
   }
-  // The names are first steps, which the manifest has in the order of texts.
+  // Each name is the first step of a fall; the manifest sorts them as text, not as numbers.
   std::vector<Plateau::Fall> falls() const {
     std::vector<Plateau::Fall> falls;
     for (const auto& [first_step, lr] : own_) {

@@ -23,7 +23,7 @@ namespace decent {
 
 namespace {
 
-/// Calls a function at the end of a scope, however that is left.
+/// Calls a function when a scope ends, also by an exception.
 class AtEnd {
  public:
   explicit AtEnd(std::function<void()> function) : function_(std::move(function)) {}
@@ -73,7 +73,7 @@ std::optional<Evaluation> Evaluator::evaluate(std::int64_t step) {
       .confusion = has_confusion_ ? sums.sums_of(metrics_.size() - 1) : std::vector<double>()};
 }
 
-// Whether all workers evaluated their parts to the end.
+// Returns whether all workers evaluated their parts to the end.
 bool Evaluator::evaluate_parts(EvaluationSums& sums) {
   Control& control = team_.control();
   const StateBefore before(model_);
@@ -88,8 +88,8 @@ bool Evaluator::evaluate_parts(EvaluationSums& sums) {
   return std::ranges::all_of(parts, [](const auto& part) { return part.value.value(); });
 }
 
-// The sums are the same everywhere, but exp and log may not be on machines of different types, and
-// workers that do not see the same would not stop after the same step.
+// The sums are the same everywhere, but exp and log may differ between types of machines, and
+// workers with different scores would not stop after the same step.
 std::vector<Score> Evaluator::scores_of_speaker(EvaluationSums& sums) {
   std::vector<Score> scores = sums.scores();
   const at::Tensor values = at::empty({std::ssize(scores)}, at::kDouble);
@@ -110,7 +110,7 @@ std::int64_t Evaluator::count_of_all() {
   return all;
 }
 
-// Whether no stop was asked for before the end.
+// Returns whether it came to the end before anybody asked to stop.
 bool Evaluator::evaluate_own_part(EvaluationSums& sums) {
   evaluated_ = 0;
   const std::int64_t samples = data_.size();

@@ -1,5 +1,5 @@
 #pragma once
-// Evaluation of the model as it stands, sharded over all workers: every sample exactly once.
+// Evaluates the current model on all workers together, every sample exactly once.
 
 #include <cstdint>
 #include <memory>
@@ -19,7 +19,7 @@ struct Evaluation {
   double loss = 0;            // mean over the elements that the loss averages over
   std::vector<Score> scores;  // eval.metrics
   std::int64_t samples = 0;
-  /// Of the classes' scores, where asked for: [C, C]; see confusion_metric.
+  /// The confusion matrix, if asked for: [C, C]; see confusion_metric.
   std::vector<double> confusion = {};
 };
 
@@ -27,14 +27,14 @@ enum class EvaluationDetail { scores, confusion };
 
 class Evaluator {
  public:
-  /// Evaluates `task` on its data.eval, which it has. It must outlive the evaluator. A confusion
-  /// matrix needs a loss of classes.
+  /// Evaluates `task` on its data.eval, which must exist. `task` must outlive the evaluator. A
+  /// confusion matrix needs a loss of classes.
   Evaluator(Task& task, Team team, EvaluationDetail detail = EvaluationDetail::scores);
 
   /// Evaluates in eval mode without gradients, and leaves the model in train mode and all its
-  /// tensors as they were. Collective; the same result on every worker. Nothing where the workers
-  /// were asked to stop meanwhile: it ends after the batch that each of them is in, and no other
-  /// step begins. Throws SharedError for what went wrong on any worker.
+  /// tensors as they were. Collective; the same result on every worker. Nothing if the workers
+  /// were asked to stop meanwhile: each of them then ends after its current batch, and no other
+  /// step begins. Throws SharedError for an error on any worker.
   std::optional<Evaluation> evaluate(std::int64_t step);
 
  private:
@@ -52,7 +52,7 @@ class Evaluator {
   const Criterion& criterion_;
   bool has_confusion_;
   std::vector<Metric> metrics_;                 // the loss first, the confusion matrix last
-  std::vector<Normalization> target_scalings_;  // of a target of numbers
+  std::vector<Normalization> target_scalings_;  // of a numeric target
   Team team_;
   std::int64_t evaluated_ = 0;  // samples of this worker's part
   std::int64_t step_ = 0;       // of the evaluation under way

@@ -1,5 +1,5 @@
 #pragma once
-// The losses of steps, where a GPU may still be computing them.
+// The losses of steps, which a GPU may still be computing.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,7 +12,7 @@
 
 namespace decent {
 
-/// What is known of a step that is over.
+/// The losses and the time of a step that is over.
 struct StepLoss {
   std::int64_t step = 0;
   std::vector<double> micro_batches;  // the loss of each
@@ -22,8 +22,8 @@ struct StepLoss {
   bool is_finite() const;
 };
 
-/// Tells of each step once, in their order: when it ends, if its losses are known, else when
-/// settle() is called, which the training loop does when the GPU has work of the next step.
+/// Reports each step once, in order: when it ends if its losses are known, else when settle() is
+/// called. The training loop calls that when the GPU has work for the next step.
 /// Threads: the training thread.
 class StepLosses {
  public:
@@ -31,23 +31,23 @@ class StepLosses {
 
   explicit StepLosses(Saw saw) : saw_(std::move(saw)) {}
 
-  /// The loss of the next micro-batch of a step: as a number, or as a tensor of one element that is
-  /// not read yet. All of a step are the one or the other. The step before it has been settled.
+  /// Adds the loss of the next micro-batch of a step: a number, or a tensor of one element that is
+  /// not read yet. A step has only one kind. The previous step must have been settled.
   void add(double loss) { known_.push_back(loss); }
   void add(const at::Tensor& loss) { unread_.push_back(loss.detach()); }
 
   void end_step(std::int64_t step, double seconds);
-  /// Tells of the micro-batches so far of a step that has failed, where nobody read their losses.
+  /// Reports the micro-batches so far of a step that has failed, if their losses are not read yet.
   void end_early(std::int64_t step);
 
-  /// Waits for the losses of the last step, if nobody was told of it yet.
+  /// Waits for the losses of the last step, if it is not reported yet.
   void settle();
 
  private:
   Saw saw_;
   std::vector<double> known_;       // of the step under way
   std::vector<at::Tensor> unread_;  // the same
-  std::optional<StepLoss> last_;    // the step that nobody was told of
+  std::optional<StepLoss> last_;    // the step that is not reported yet
   LateRead late_;                   // its losses
 };
 

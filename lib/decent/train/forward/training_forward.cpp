@@ -24,8 +24,8 @@ TrainingForward::TrainingForward(Run& run, int rank, TrainedParameters& parallel
       saw_(std::move(saw)),
       losses_([this](const StepLoss& loss) { look_at(loss); }) {}
 
-// Mixing with codes goes on where updates are held. Then the weights would not be those of the step
-// any more when the host looks for the cause.
+// An exchange of codes mixes weights even while updates are held. The weights would then have
+// changed since the step when the host looks for the cause.
 bool TrainingForward::may_read_late() const {
   return parallel_.can_hold() && !run_.task.criterion.has_weights() &&
          !needs_near_copies(run_.task.recipe.parallel) && !(trace_ && trace_->on());
@@ -73,7 +73,7 @@ at::Tensor TrainingForward::forward(const DeviceBatch& batch, std::int64_t micro
   const MeanLoss loss = task.criterion.mean_loss(output, target);
   task.doubts.saw(task.criterion, task.train->key, output, target);
   losses_.add(loss.value);
-  // Before the update of this step, which would make all parameters alike.
+  // The update of this step would spread the NaN to all parameters, so the text is made before it.
   if (std::isfinite(loss.value) || may_be_overflow()) return loss.tensor;
   const std::int64_t step = parallel_.step() + 1;
   throw Error(ExitCode::diverged, divergence_text(task, {.step = step,
@@ -93,8 +93,8 @@ void TrainingForward::look_at(const StepLoss& loss) {
   saw_(loss);
 }
 
-// Its batch was dropped long ago. So the batch is read, and the model runs on it, once more: behind
-// the micro-batches before it, with the random numbers and the weights that they had.
+// The batch was dropped long ago. So it is read and run again, after the micro-batches before it,
+// with the same random numbers and weights as the first time.
 std::string TrainingForward::late_divergence_text(const StepLoss& loss) const {
   const at::NoGradGuard no_grad;
   Task& task = run_.task;

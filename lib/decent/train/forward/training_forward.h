@@ -16,32 +16,32 @@
 
 namespace decent {
 
-/// Runs the model on micro-batches and tells what their losses were.
+/// Runs the model on micro-batches and reports their losses.
 ///
-/// The host looks at a loss before its backward(), so that none that is not finite reaches a
-/// weight. On a GPU that would cost a wait in every step. There, where TrainedParameters can hold
-/// all updates instead, it looks a step later, when the GPU has the next forward to do. Traced
-/// steps are not read late: their spans show when forward ends.
+/// The host reads a loss before its backward(), so that no loss that is not finite reaches a
+/// weight. On a GPU this costs a wait in every step. So if TrainedParameters can hold all updates
+/// there, the host reads the loss one step later, when the GPU has the next forward to do. Losses
+/// of traced steps are not read late: their spans show when forward ends.
 ///
 /// Threads: the training thread.
 class TrainingForward {
  public:
-  /// `run` and `parallel` must outlive this object. `trace` may be null. `saw` is told of each step
-  /// once, in their order, in end_step() or the next settle().
+  /// `run` and `parallel` must outlive this object. `trace` may be null. `saw` is called once for
+  /// each step, in order, by end_step() or the next settle().
   TrainingForward(Run& run, int rank, TrainedParameters& parallel, std::shared_ptr<Trace> trace,
                   StepLosses::Saw saw);
 
   void begin_step();
   /// The loss of micro-batch `micro_batch` of the step under way, with gradient. Throws Error with
   /// ExitCode::diverged for a loss that is not finite, unless a loss scale can still be lowered,
-  /// and UserError, naming the samples, where they do not fit the model.
+  /// and UserError naming the samples if they do not fit the model.
   at::Tensor run(const DeviceBatch& batch, std::int64_t micro_batch);
   void end_step(double seconds);
 
-  /// Waits for the losses of the last step, if nobody looked at them yet. Throws Error as above.
+  /// Waits for the losses of the last step, if they are not read yet. Throws Error as run() does.
   void settle() { losses_.settle(); }
-  /// After backward() found a gradient that is not finite: settles the step under way, which throws
-  /// where a loss is the cause.
+  /// Called after backward() found a gradient that is not finite: settles the step under way, and
+  /// throws if a loss is the cause.
   void settle_early() { losses_.end_early(parallel_.step() + 1); }
 
   /// The step whose loss was found not to be finite after it ended.

@@ -34,8 +34,8 @@ std::unique_ptr<TrainedParameters> make_distributed(const Run& run,
       TrainedModule(*run.task.model), std::move(communicator), std::move(options));
 }
 
-// What is sent must wait for all gradients of a bucket and arrive before the step ends, so sending
-// has to begin early in backward. Below this size the all-reduces themselves become slower.
+// A bucket is sent once all its gradients are there, and its mean must arrive before the step ends,
+// so sending has to begin early in backward. All-reduces of smaller buckets are slower again.
 constexpr double kBucketMb = 4;
 
 }  // namespace

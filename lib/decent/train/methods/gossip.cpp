@@ -21,7 +21,7 @@ std::vector<Phase> phases_of(const TopologyRecipe& recipe, int workers, int loca
   for (const std::vector<EdgeRecipe>& edges : recipe.phases) {
     Phase& phase = phases.emplace_back();
     for (const EdgeRecipe& edge : edges) {
-      // Ranks that do not fit an int do not exist either; the check below says so.
+      // A rank that does not fit an int cannot exist; the check below says so.
       std::vector<int> ranks;
       for (std::int64_t rank : edge.ranks) {
         ranks.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, 1 << 30)));

@@ -14,7 +14,7 @@ std::int64_t count_of(const std::vector<std::int64_t>& shape) {
 
 at::Tensor bytes_of(const at::Tensor& tensor) { return tensor.reshape({-1}).view(at::kByte); }
 
-// Takes the elements of a tensor from the front of `bytes`. In memory of their own, as elements of
+// Takes the elements of a tensor from the front of `bytes`. They are copied, since elements of
 // 8 bytes may begin anywhere.
 at::Tensor taken(at::Tensor& bytes, const std::vector<std::int64_t>& shape, at::ScalarType type) {
   const at::Tensor tensor = at::empty(shape, type);

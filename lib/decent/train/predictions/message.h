@@ -1,5 +1,5 @@
 #pragma once
-// What a batch's predictions are between workers: a few numbers, and the elements as one tensor.
+// A batch's predictions as workers send them: a few numbers, and the elements as one tensor.
 
 #include <ATen/core/Tensor.h>
 
@@ -21,7 +21,7 @@ PredictionHeader header_of(const Predicted& predicted);
 /// uint8 [bytes]: output, class and probability one after another.
 at::Tensor packed(const Predicted& predicted);
 std::int64_t packed_bytes(const PredictionHeader& header);
-/// The same again, in the memory of `bytes`.
+/// The predictions again, in the memory of `bytes`.
 Predicted unpacked(const PredictionHeader& header, const at::Tensor& bytes);
 
 }  // namespace decent

@@ -28,7 +28,7 @@ BatchColumn<T> column_of(const at::Tensor& tensor) {
           .values = {tensor.const_data_ptr<T>(), static_cast<std::size_t>(tensor.numel())}};
 }
 
-// The file and row of each sample, where they say more than its number does.
+// Adds the file and row of each sample, if they say more than its number does.
 void add_origins(const Source& source, PredictionBatch& batch) {
   const std::int64_t last = source.size() - 1;
   const SampleOrigin origin = source.origin_of(last);
@@ -44,7 +44,7 @@ void add_origins(const Source& source, PredictionBatch& batch) {
 
 struct Predictor::OwnBatch {
   PredictionHeader header;
-  std::optional<Predicted> predicted;  // none where all samples are left out
+  std::optional<Predicted> predicted;  // none if all samples are left out
 };
 
 Predictor::Predictor(Task& task, Team team, bool are_probabilities)
@@ -92,7 +92,7 @@ PredictionCounts Predictor::run(PredictionFile* file) {
   return counts_;
 }
 
-// The batches first, first + 1, .., one of each worker.
+// Predicts the batches first, first + 1, .., one on each worker.
 void Predictor::run_round(std::int64_t first, Prefetcher& batches, PredictionFile* file) {
   OwnBatch own;
   const std::vector<PredictionHeader> headers = team_.agree("predicted", [&] {
@@ -117,14 +117,14 @@ void Predictor::run_round(std::int64_t first, Prefetcher& batches, PredictionFil
   }
 }
 
-// To the worker that writes. Both sides of an exchange send; that one has nothing to say.
+// Sends to the worker that writes. Both sides of an exchange must send; that worker sends nothing.
 void Predictor::send(const Predicted& predicted) {
   const at::Tensor bytes = packed(predicted);
   const at::Tensor nothing = at::empty_like(bytes);
   team_.communicator()->exchange(bytes, nothing, Team::kSpeaker, kTag)->wait();
 }
 
-// By place; none of those that have no samples, and of this worker itself.
+// Receives predictions, by place; none from this worker itself and from workers without samples.
 std::vector<std::optional<Predicted>> Predictor::receive(
     const std::vector<PredictionHeader>& headers) {
   std::vector<at::Tensor> received(headers.size());
@@ -152,7 +152,7 @@ Predictor::OwnBatch Predictor::predict(std::int64_t number, Batch read) {
   }
   if (read.empty()) return own;
   Model& model = *task_.model;
-  // The same whichever worker has the batch.
+  // The seed does not depend on the worker that has the batch.
   seed_generator(static_cast<std::uint64_t>(task_.recipe.seed), /*rank=*/0, number,
                  RandomStream::evaluation, model.device());
   const DeviceBatch batch(std::move(read), model.device());

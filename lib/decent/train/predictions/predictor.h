@@ -1,5 +1,5 @@
 #pragma once
-// The model as it stands on all of data.predict, shared out among the workers.
+// Runs the current model on all of data.predict, shared out among the workers.
 
 #include <cstdint>
 #include <exception>
@@ -17,25 +17,25 @@
 
 namespace decent {
 
-/// On the worker that speaks.
+/// Filled only on the worker that speaks.
 struct PredictionCounts {
   std::int64_t samples = 0;
-  /// How many samples are of each class; empty where a sample is not of one class.
+  /// How many samples are of each class; empty if a sample does not have one class.
   std::map<std::int64_t, std::int64_t> of_classes = {};
-  std::int64_t not_finite = 0;  // samples whose output holds a number that is none
+  std::int64_t not_finite = 0;  // samples whose output holds a NaN or an infinity
   std::int64_t first_not_finite = 0;
 };
 
 class Predictor {
  public:
-  /// Of `task`, which has data.predict and must outlive the predictor. `are_probabilities` as
-  /// OutputReader has it: of the output that a model which is written gives.
+  /// `task` has data.predict and must outlive the predictor. `are_probabilities`: see OutputReader;
+  /// whether a written model's output are probabilities.
   Predictor(Task& task, Team team, bool are_probabilities);
 
   /// Predicts every sample once, in eval mode and without gradients, and leaves the model in train
   /// mode. Batches are the same on any number of workers, and their predictions are written in the
-  /// order of the data; only the worker that speaks has a `file`, which is null on the others. No
-  /// more than a batch of each worker is in memory. Collective. Throws SharedError.
+  /// order of the data; `file` is null except on the worker that speaks. No more than one batch of
+  /// each worker is in memory. Collective. Throws SharedError.
   PredictionCounts run(PredictionFile* file);
 
  private:
@@ -57,7 +57,7 @@ class Predictor {
   std::int64_t batch_size_;
   std::int64_t batch_count_;
   PredictionCounts counts_;
-  std::exception_ptr failed_write_;  // until all workers can hear of it
+  std::exception_ptr failed_write_;  // kept until it can be shared with all workers
 };
 
 }  // namespace decent
