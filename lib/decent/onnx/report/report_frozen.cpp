@@ -27,7 +27,8 @@ bool is_matrix(const Tensor& tensor) {
 bool reads_table(const Node& node) { return node.op_type.starts_with("Gather"); }
 
 // The operator that has the tensor as its weight, directly or after computations with other
-// constants only. Data to which a table is added, or that it multiplies, differ from run to run.
+// constants only. Values that differ from run to run, such as data to which a table is added, are
+// not followed.
 std::optional<std::string> weight_of(const Tensor& tensor, const Uses& uses) {
   std::vector<ValueId> reached = {uses.of(tensor)};
   std::set<ValueId> seen;
