@@ -192,7 +192,7 @@ void DecentOptimWrapper::check_unwritten() const {
 void DecentOptimWrapper::mix_buckets() {
   for (std::size_t b = 0; b < bucket_count(); ++b) {
     const Bucket& bucket = replica_->buckets()[b];
-    const Mixing mixing = exchange_->wait(b, 1.0);
+    const Mixing mixing = exchange_->wait(b);
     mix(bucket.x.data_ptr(), bucket.x.numel(), scalar_of(bucket.x), mixing, kernels_of(bucket.x));
   }
   weights_changed();

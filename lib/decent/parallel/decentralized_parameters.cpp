@@ -24,15 +24,17 @@ std::unique_ptr<Exchange> make_exchange(const Replica& replica, const OptimizerS
                                         const std::shared_ptr<Communicator>& communicator,
                                         const std::vector<Phase>& phases,
                                         const DecentralizedOptions& options) {
-  return options.exchange.make({.communicator = communicator,
-                                .phases = phases,
-                                .buckets = flat_tensors(replica.buckets()),
-                                .trace = options.trace,
-                                .slices = options.slices,
-                                .gamma = options.gamma,
-                                .modulo_range = options.modulo_range,
-                                .schedule = options.schedule,
-                                .lr_scales = states.lr_scales()});
+  std::unique_ptr<Exchange> exchange =
+      options.exchange.make({.communicator = communicator,
+                             .phases = phases,
+                             .buckets = flat_tensors(replica.buckets()),
+                             .trace = options.trace,
+                             .slices = options.slices,
+                             .modulo_range = options.modulo_range,
+                             .schedule = options.schedule,
+                             .lr_scales = states.lr_scales()});
+  exchange->set_gamma(options.gamma);
+  return exchange;
 }
 
 }  // namespace
@@ -67,7 +69,6 @@ Exchange* DecentralizedParameters::exchange() const { return parts_->exchange.ge
 
 void DecentralizedParameters::set_adaptive_factor(double gamma) {
   check_gamma(gamma);
-  options_.gamma = gamma;
   parts_->exchange->set_gamma(gamma);
 }
 
@@ -96,7 +97,7 @@ Mixing DecentralizedParameters::wait_for_exchange(std::size_t index) {
   Mixing mixing;
   wait_for_others(index, [&] {
     if (options_.pre_average) show_received(index);
-    mixing = parts_->exchange->wait(index, options_.gamma);
+    mixing = parts_->exchange->wait(index);
   });
   return mixing;
 }

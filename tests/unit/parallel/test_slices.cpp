@@ -54,8 +54,11 @@ bool near(const at::Tensor& actual, const at::Tensor& expected) {
 class Slices : public ::testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<Exchange> make(const testing::Worker& world, const at::Tensor& x) {
-    return exchange_method(GetParam())
-        .make({.communicator = world, .phases = kPhases, .buckets = {x}, .slices = kSlices});
+    auto exchange =
+        exchange_method(GetParam())
+            .make({.communicator = world, .phases = kPhases, .buckets = {x}, .slices = kSlices});
+    exchange->set_gamma(kGamma);
+    return exchange;
   }
 };
 INSTANTIATE_TEST_SUITE_P(Methods, Slices, ::testing::Values("fp32", "bf16"),
@@ -70,7 +73,7 @@ TEST_P(Slices, MixTheirPartOnlyAndEachMeetsEveryone) {
       const Edge& edge = edge_after(step, rank);
       x.copy_(weights_of(rank));
       exchange->start(0, step);
-      mix(x.data_ptr(), kNumel, Scalar::float64, exchange->wait(0, kGamma));
+      mix(x.data_ptr(), kNumel, Scalar::float64, exchange->wait(0));
       if (edge.ranks.size() == 1) {
         EXPECT_TRUE(at::equal(x, weights_of(rank)));
         continue;

@@ -50,10 +50,10 @@ class Bf16Exchange : public Exchange {
     pending_.start(bucket, meeting, bytes, [&] { return send(bucket, meeting, step); });
   }
 
-  Mixing wait(std::size_t bucket, double gamma) override {
+  Mixing wait(std::size_t bucket) override {
     const Meeting* meeting = pending_.finish(bucket);
     if (meeting == nullptr) return {};
-    Mixing mixing = meeting->weights(gamma);
+    Mixing mixing = meeting->weights(gamma());
     mixing.self = 1;  // differences are received
     const OfBucket& own = buckets_[bucket];
     return on_slice(own.x, own.slice, mixing, {{.values = differences(bucket, *meeting)}});

@@ -20,6 +20,7 @@ class ByMachine : public Exchange {
       : between_(std::move(between)), within_(std::move(within)) {}
 
   void set_gamma(double gamma) override {
+    Exchange::set_gamma(gamma);
     between_->set_gamma(gamma);
     within_->set_gamma(gamma);
   }
@@ -35,9 +36,9 @@ class ByMachine : public Exchange {
   }
 
   // Calls both, because each notes its last mixing.
-  Mixing wait(std::size_t bucket, double gamma) override {
-    Mixing between = between_->wait(bucket, gamma);
-    Mixing within = within_->wait(bucket, gamma);
+  Mixing wait(std::size_t bucket) override {
+    Mixing between = between_->wait(bucket);
+    Mixing within = within_->wait(bucket);
     return between.mixes() ? between : within;
   }
 

@@ -4,7 +4,7 @@
 //
 // In step t = 1, 2, .. this happens to every bucket, in the same order on every worker:
 //
-//     wait(bucket, gamma)   returns the received x^(t-1) for the update to mix with; none in step 1
+//     wait(bucket)          returns the received x^(t-1) for the update to mix with; none in step 1
 //     ..                    the update writes x^t
 //     start(bucket, t)      sends x^t, which nobody writes before the next wait()
 //
@@ -53,7 +53,6 @@ struct ExchangeSetup {
   std::vector<at::Tensor> buckets;             // [numel] each, contiguous, never reallocated
   std::shared_ptr<Trace> trace = nullptr;      // records exchanges that start while it is on
   std::int64_t slices = 1;                     // K >= 1: each step exchanges 1/K of every bucket
-  double gamma = 1;                            // mixing strength, see set_gamma()
   std::optional<double> modulo_range = std::nullopt;  // see DecentralizedOptions
   Schedule schedule = nullptr;  // learning rate, for methods that need near copies
   // By bucket, in ascending order, the first at 0. Empty: all 1.
@@ -73,8 +72,8 @@ class Exchange {
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
 
-  /// Called when the mixing strength changes, between steps. wait() is given gamma, too.
-  virtual void set_gamma(double /*gamma*/) {}
+  /// Changes the mixing strength, which is 1 until then, between steps.
+  virtual void set_gamma(double gamma) { gamma_ = gamma; }
 
   /// Work for the update that writes x^(step) into `bucket` to do on each piece that it has written
   /// (BucketStep::written), while the piece is in the cache. Called after wait() and before
@@ -88,7 +87,7 @@ class Exchange {
   /// Waits for the exchange of `bucket` and returns how to mix with the received weights:
   /// z = (1-gamma) x + gamma sum_j W_ij x_j. The pointer in the result is valid until the next
   /// start(). If no exchange is under way, z = x. After it, none is under way.
-  virtual Mixing wait(std::size_t bucket, double gamma) = 0;
+  virtual Mixing wait(std::size_t bucket) = 0;
 
   /// Waits for the exchange of `bucket` and returns the received weights, for callbacks that look
   /// at them before they are mixed; nullopt if no exchange is under way. wait() still follows.
@@ -114,6 +113,12 @@ class Exchange {
 
   /// See DecentralizedParameters::wrap_share().
   virtual std::optional<double> wrap_share() const { return std::nullopt; }
+
+ protected:
+  double gamma() const { return gamma_; }
+
+ private:
+  double gamma_ = 1;
 };
 
 using ExchangeFactory = std::function<std::unique_ptr<Exchange>(const ExchangeSetup&)>;

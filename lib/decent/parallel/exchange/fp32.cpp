@@ -55,11 +55,11 @@ class Fp32Exchange : public Exchange {
                    [&] { return send(bucket, meeting, step); });
   }
 
-  Mixing wait(std::size_t bucket, double gamma) override {
+  Mixing wait(std::size_t bucket) override {
     const Meeting* meeting = pending_.finish(bucket);
     if (meeting == nullptr) return {};
     const OfBucket& own = buckets_[bucket];
-    Mixing mixing = meeting->weights(gamma);
+    Mixing mixing = meeting->weights(gamma());
     if (!meeting->pair()) mixing.self -= mixing.other;  // the sum includes this worker's own
     return on_slice(own.x, own.slice, mixing, own.received->parts());
   }

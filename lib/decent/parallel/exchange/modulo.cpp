@@ -60,7 +60,10 @@ class ModuloExchange : public Exchange {
     }
   }
 
-  void set_gamma(double gamma) override { grids_.set_gamma(gamma); }
+  void set_gamma(double gamma) override {
+    Exchange::set_gamma(gamma);
+    grids_.set_gamma(gamma);
+  }
 
   PieceWork while_writing(std::size_t bucket, std::int64_t step) override {
     if (!sends_after(step)) return nullptr;
@@ -80,14 +83,14 @@ class ModuloExchange : public Exchange {
                    [&] { return send(bucket, meeting); });
   }
 
-  Mixing wait(std::size_t bucket, double gamma) override {
+  Mixing wait(std::size_t bucket) override {
     const Meeting* meeting = pending_.finish(bucket);
     OfBucket& own = buckets_[bucket];
     own.measured = 0;
     if (meeting == nullptr) return {};
     own.wrapped.zero_();
     own.measured = own.message().layout.fine_elements * std::ssize(meeting->peers);
-    const double weight = meeting->weights(gamma).other;
+    const double weight = meeting->weights(gamma()).other;
     return {.in_place = [&own, this, weight, others = messages_of_others(own)](std::int64_t begin,
                                                                                std::int64_t end) {
       mix(own.x, own, others, weight, own.wrapped.mutable_data_ptr<std::int64_t>(), {begin, end});

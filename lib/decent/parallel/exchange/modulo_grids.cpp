@@ -57,7 +57,7 @@ ModuloGrids::ModuloGrids(const ModuloFormat& format, const ExchangeSetup& setup,
       bound_(checked(setup.schedule), setup.slices),
       scales_(scales_of(setup)) {
   for (const at::Tensor& bucket : setup.buckets) numels_.push_back(bucket.numel());
-  set_gamma(setup.gamma);
+  set_gamma(1);
 }
 
 void ModuloGrids::set_gamma(double gamma) {
