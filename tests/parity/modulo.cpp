@@ -159,7 +159,6 @@ class DirectRun {
                         .phases = phases_of(description["phases"]),
                         .buckets = {},
                         .slices = options.slices,
-                        .gamma = options.gamma,
                         .modulo_range = options.modulo_range,
                         .schedule = options.schedule};
     for (const json& parameter : description["parameters"]) {
@@ -169,6 +168,7 @@ class DirectRun {
     }
     buckets_ = setup.buckets;
     exchange_ = options.exchange.make(setup);
+    exchange_->set_gamma(options.gamma);
   }
 
   Named mix_often() {
@@ -198,7 +198,7 @@ class DirectRun {
       record_->add("local", b, x);
       record_->add("received", b, received->others);
     }
-    const Mixing mixing = exchange_->wait(b, description_["gamma"]);
+    const Mixing mixing = exchange_->wait(b);
     record_->add("x", b, x);
     mix(x.data_ptr(), x.numel(), scalar_of(x), mixing, kernels_of(x));
     record_->add("z", b, x);

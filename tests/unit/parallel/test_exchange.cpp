@@ -55,10 +55,12 @@ at::Tensor mixed(const Phase& phase, int rank) {
 
 std::unique_ptr<Exchange> make(const std::string& method, const testing::Worker& world,
                                const at::Tensor& x) {
-  return exchange_method(method).make({.communicator = world,
-                                       .phases = kPhases,
-                                       .buckets = {x, x.clone()},
-                                       .schedule = constant_lr(0.01)});
+  auto exchange = exchange_method(method).make({.communicator = world,
+                                                .phases = kPhases,
+                                                .buckets = {x, x.clone()},
+                                                .schedule = constant_lr(0.01)});
+  exchange->set_gamma(kGamma);
+  return exchange;
 }
 
 // Some five roundings of float64 of values of up to 40.
@@ -76,7 +78,7 @@ TEST_P(EachMethod, MixesByThePhaseOfItsStep) {
     const auto exchange = make(GetParam(), world, x);
     for (const std::int64_t step : {1, 2, 3, 4, 7, 12}) {
       exchange->start(0, step);
-      const Mixing mixing = exchange->wait(0, kGamma);
+      const Mixing mixing = exchange->wait(0);
       const Phase& phase = kPhases[static_cast<std::size_t>((step - 1) % 3)];
       const bool alone = edge_of(phase, world->rank()).ranks.size() == 1;
       EXPECT_EQ(mixing.mixes(), !alone);
@@ -101,7 +103,7 @@ TEST_P(EachMethod, ShowsTheMeanOfTheOthers) {
         EXPECT_EQ(*received->edge, edge);
         expect_near(received->others, others / (std::ssize(edge.ranks) - 1));
       }
-      exchange->wait(0, kGamma);
+      exchange->wait(0);
     }
     return testing::Nothing();
   });
@@ -114,11 +116,11 @@ TEST_P(EachMethod, KeepsWhatCameWhenItSettlesAndForgetsItWhenItDrops) {
     exchange->start(0, 3);
     exchange->start(1, 3);
     exchange->settle();
-    mix_into(x, exchange->wait(0, kGamma));
+    mix_into(x, exchange->wait(0));
     expect_near(x, mixed(kPhases[2], world->rank()));
     exchange->drop();
-    EXPECT_FALSE(exchange->wait(1, kGamma).mixes());
-    EXPECT_FALSE(exchange->wait(0, kGamma).mixes());
+    EXPECT_FALSE(exchange->wait(1).mixes());
+    EXPECT_FALSE(exchange->wait(0).mixes());
     return testing::Nothing();
   });
 }
@@ -144,13 +146,14 @@ TEST_P(EachMethod, WorksForAPartOfTheWorkers) {
     const at::Tensor x = weights_of(group->rank());
     const auto exchange =
         exchange_method(GetParam()).make({.communicator = group, .phases = phases, .buckets = {x}});
+    exchange->set_gamma(kGamma);
     for (std::int64_t step = 1; step <= 6; ++step) {
       const Phase& phase = phases[static_cast<std::size_t>((step - 1) % 3)];
       exchange->start(0, step);
       if (const auto received = exchange->peek(0)) {
         EXPECT_EQ(*received->edge, edge_of(phase, group->rank()));
       }
-      expect_near(after_mixing(x, exchange->wait(0, kGamma)), mixed(phase, group->rank()));
+      expect_near(after_mixing(x, exchange->wait(0)), mixed(phase, group->rank()));
     }
     return testing::Nothing();
   });

@@ -37,18 +37,19 @@ at::Tensor near_weights(int rank) {
 
 std::unique_ptr<Exchange> made_by(const ExchangeChoice& choice, const testing::Worker& world,
                                   const at::Tensor& x) {
-  return choice.make({.communicator = world,
-                      .phases = kOfAllSizes,
-                      .buckets = {x},
-                      .gamma = kStrength,
-                      .schedule = constant_lr(0.01)});
+  auto exchange = choice.make({.communicator = world,
+                               .phases = kOfAllSizes,
+                               .buckets = {x},
+                               .schedule = constant_lr(0.01)});
+  exchange->set_gamma(kStrength);
+  return exchange;
 }
 
 // What one exchange after `step` makes of the bucket `x`, which keeps its values.
 at::Tensor mixed_by(Exchange& exchange, const at::Tensor& x, std::int64_t step) {
   exchange.start(0, step);
   at::Tensor z = x.clone();
-  const Mixing mixing = exchange.wait(0, kStrength);
+  const Mixing mixing = exchange.wait(0);
   const at::Tensor before = x.clone();
   mix(x.data_ptr(), x.numel(), Scalar::float64, mixing);
   z.copy_(x);
@@ -151,9 +152,9 @@ TEST(ExchangeByMachine, IsTheMeanOfWeightsInsideAndOfPlacesOnTheGridBetween) {
                               .make({.communicator = world,
                                      .phases = kOfAllSizes,
                                      .buckets = {x},
-                                     .gamma = kStrength,
                                      .modulo_range = 8,
                                      .schedule = constant_lr(0.01)});
+    exchange->set_gamma(kStrength);
     for (std::int64_t step = 1; step <= 6; ++step) {
       const Phase& phase = kOfAllSizes[static_cast<std::size_t>((step - 1) % 3)];
       const Edge& edge = edge_of(phase, world->rank());
@@ -180,10 +181,10 @@ TEST(ExchangeByMachine, KeepsWhatCameWhenItSettlesAndForgetsItWhenItDrops) {
     for (const std::int64_t step : {2, 3}) {
       exchange->start(0, step);
       exchange->settle();
-      EXPECT_TRUE(exchange->wait(0, kStrength).mixes());
+      EXPECT_TRUE(exchange->wait(0).mixes());
       exchange->start(0, step);
       exchange->drop();
-      EXPECT_FALSE(exchange->wait(0, kStrength).mixes());
+      EXPECT_FALSE(exchange->wait(0).mixes());
     }
     return testing::Nothing();
   });
@@ -195,7 +196,7 @@ class Remembering : public Exchange {
   explicit Remembering(double first)
       : first_(at::full({1}, first)), second_(at::full({1}, first + 1)) {}
   void start(std::size_t, std::int64_t) override {}
-  Mixing wait(std::size_t, double) override { return {}; }
+  Mixing wait(std::size_t) override { return {}; }
   std::optional<Received> peek(std::size_t) override { return std::nullopt; }
   void settle() override {}
   void drop() override {}

@@ -78,8 +78,7 @@ template <typename T>
 class Copy {
  public:
   Copy(Post& post, int rank, int workers, const std::vector<Phase>& phases, double gamma)
-      : gamma_(gamma),
-        x_(weights(rank, c10::CppTypeToScalarType<T>())),
+      : x_(weights(rank, c10::CppTypeToScalarType<T>())),
         start_(values()),
         errors_(start_.size()),
         exchange_(exchange_method("modulo2").make(
@@ -87,14 +86,15 @@ class Copy {
              .phases = phases,
              .buckets = {x_},
              .slices = 3,
-             .gamma = gamma,
-             .schedule = constant_lr(0.01)})) {}
+             .schedule = constant_lr(0.01)})) {
+    exchange_->set_gamma(gamma);
+  }
 
   void start(std::int64_t step) { exchange_->start(0, step); }
 
   void mix() {
     const std::vector<T> before = values();
-    decent::mix(x_.data_ptr(), kElements, scalar_of(x_), exchange_->wait(0, gamma_));
+    decent::mix(x_.data_ptr(), kElements, scalar_of(x_), exchange_->wait(0));
     const std::vector<T> after = values();
     changes_ = 0;
     for (std::size_t i = 0; i < after.size(); ++i) note_error(i, before[i], after[i]);
@@ -121,7 +121,6 @@ class Copy {
     errors_[i] += unit * (std::abs(static_cast<double>(z)) + product);
   }
 
-  double gamma_;
   at::Tensor x_;
   std::vector<T> start_;
   std::vector<double> errors_;  // at most, of all mixes

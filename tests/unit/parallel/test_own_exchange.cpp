@@ -20,7 +20,10 @@ using testing::Settings;
 class ErrorFeedback : public Exchange {
  public:
   explicit ErrorFeedback(const ExchangeSetup& setup)
-      : world_(setup.communicator), buckets_(setup.buckets), meetings_(setup), pending_(setup) {
+      : communicator_(setup.communicator),
+        buckets_(setup.buckets),
+        meetings_(setup),
+        pending_(setup) {
     for (const at::Tensor& x : buckets_) {
       messages_.push_back({.own = at::empty_like(x, x.options().dtype(at::kBFloat16)),
                            .peers = at::empty_like(x, x.options().dtype(at::kBFloat16)),
@@ -35,19 +38,19 @@ class ErrorFeedback : public Exchange {
     const Message& message = messages_[bucket];
     message.own.copy_(buckets_[bucket] + message.error);
     pending_.start(bucket, meeting, static_cast<std::int64_t>(message.own.nbytes()), [&] {
-      return world_->exchange(message.own, message.peers, meeting.peers[0],
-                              static_cast<int>(bucket));
+      return communicator_->exchange(message.own, message.peers, meeting.peers[0],
+                                     static_cast<int>(bucket));
     });
   }
 
-  Mixing wait(std::size_t bucket, double gamma) override {
+  Mixing wait(std::size_t bucket) override {
     const Meeting* meeting = pending_.finish(bucket);
     if (meeting == nullptr) return {};
     const Message& message = messages_[bucket];
     message.error.add_(buckets_[bucket]).sub_(message.own);
     message.difference.copy_(message.peers).sub_(message.own);
     ++exchanges_;
-    Mixing mixing = meeting->weights(gamma);
+    Mixing mixing = meeting->weights(gamma());
     mixing.self = 1;
     mixing.received = message.difference.const_data_ptr();
     return mixing;
@@ -77,7 +80,7 @@ class ErrorFeedback : public Exchange {
     at::Tensor error;  // what the messages so far lack
   };
 
-  std::shared_ptr<Communicator> world_;
+  std::shared_ptr<Communicator> communicator_;
   std::vector<at::Tensor> buckets_;
   Meetings meetings_;
   PendingExchanges pending_;

@@ -109,7 +109,7 @@ TEST(Replica, GoesToTheAverageAndBack) {
     EXPECT_FALSE(replica.averaged());
     EXPECT_TRUE(at::equal(model.trained[0].second, filled(world->rank())));
     EXPECT_TRUE(at::equal(model.buffers[0].second, filled(30.0 + world->rank())));
-    EXPECT_TRUE(exchange->wait(0, 1).mixes());  // what came is still there
+    EXPECT_TRUE(exchange->wait(0).mixes());  // what came is still there
     return testing::Nothing();
   });
 }
@@ -125,7 +125,7 @@ TEST(Replica, DropsTheExchangeWhereItStaysWithTheAverage) {
     EXPECT_FALSE(replica.averaged());
     EXPECT_TRUE(at::equal(model.trained[0].second, filled(1)));
     EXPECT_TRUE(at::equal(model.buffers[0].second, filled(30)));  // rank 0's
-    EXPECT_EQ(exchange->wait(0, 1).received, nullptr);
+    EXPECT_EQ(exchange->wait(0).received, nullptr);
     EXPECT_THROW(replica.revert(), std::logic_error);
     return testing::Nothing();
   });

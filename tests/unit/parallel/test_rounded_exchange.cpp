@@ -84,7 +84,7 @@ TEST(RoundedExchange, KeepsTheAverageOver10000Mixes) {
         ExchangeChoice("bf16").make({.communicator = world, .phases = phases, .buckets = {x}});
     for (std::int64_t t = 1; t <= kMixes; ++t) {
       exchange->start(0, t);
-      mix(x.data_ptr(), x.numel(), Scalar::float32, exchange->wait(0, 1.0));
+      mix(x.data_ptr(), x.numel(), Scalar::float32, exchange->wait(0));
     }
     return x;
   });

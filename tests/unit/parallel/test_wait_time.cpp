@@ -112,7 +112,7 @@ class SlowExchange : public Exchange {
  public:
   explicit SlowExchange(Stream& stream) : stream_(stream) {}
   void start(std::size_t, std::int64_t) override {}
-  Mixing wait(std::size_t, double) override {
+  Mixing wait(std::size_t) override {
     stream_.now += 2;
     return {};
   }
