@@ -50,7 +50,7 @@ std::int64_t count_in(const std::string& cell) {
   return count;
 }
 
-// Control characters of a folder's name would change what a terminal shows.
+// Class names may be names of folders, whose control characters would act on the terminal.
 std::string on_screen(const std::string& name) {
   std::string shown = name;
   for (char& c : shown)

@@ -12,7 +12,7 @@ void append_skipped(const std::filesystem::path& file, const std::string& data,
   std::string text = std::filesystem::exists(file) ? read_text(file) : "";
   for (const auto& [sample, why] : samples) {
     const Json line = {{"data", data}, {"sample", sample}, {"why", why}};
-    // File names may be no UTF-8.
+    // File names need not be UTF-8.
     text += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   write_file(file, text);

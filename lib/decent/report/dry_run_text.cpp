@@ -16,7 +16,7 @@ constexpr std::size_t kLabelWidth = 11;
 constexpr std::size_t kMaxPhases = 8;
 constexpr std::size_t kPhaseWidth = 64;
 
-// Further lines of the text stand below its first.
+// Indents further lines of the text to the column of its first line.
 std::string row(const std::string& label, std::string text) {
   const std::string margin(kLabelWidth, ' ');
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at + 1)) {
@@ -91,7 +91,7 @@ void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
       row("", fmt::format("spectral gap {:.4f} over a period (gamma {:g}: 1 is agreement after it)",
                           spectral_gap(f.phases, f.workers, f.gamma), f.gamma)));
   const auto steps = steps_to_reach_all(f.phases, f.workers);
-  const std::int64_t slices = f.sent.slices;  // a phase lasts as many steps
+  const std::int64_t slices = f.sent.slices;  // a phase lasts this many steps
   lines.push_back(
       row("", steps ? "everyone has heard of everyone after " + counted(slices * *steps, "step")
                     : "some workers never hear of others"));

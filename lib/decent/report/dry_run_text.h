@@ -27,13 +27,13 @@ struct DryRunFacts {
   std::optional<double> exchange_bytes;    // memory of the exchange; nothing: not known
   SentFacts sent;
   std::vector<std::string> import;    // how the model file was understood; may be empty
-  std::vector<std::string> notes;     // that a run would print at its start
-  std::vector<std::string> warnings;  // that a run would print
+  std::vector<std::string> notes;     // as a run would print them at its start
+  std::vector<std::string> warnings;  // as a run would print them
   double peak_bytes = 0;              // of this process so far, the trial step included
-  std::optional<GpuMemory> gpu;       // likewise, on a GPU
+  std::optional<GpuMemory> gpu;       // the same on a GPU
   bool in_backward = true;
 
-  std::string device;  // and what carries the exchange
+  std::string device;  // with the backend of the exchange
 
   bool averages_weights = true;  // by the topology; if not:
   std::string parallel;          // how the workers train, in a few words

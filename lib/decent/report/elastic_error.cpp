@@ -12,7 +12,7 @@ namespace decent {
 void write_elastic_error(const std::string& message) {
   const char* path = std::getenv("TORCHELASTIC_ERROR_FILE");
   if (path == nullptr || *path == '\0') return;
-  // torchrun shows py_callstack, indented, and takes the earliest time for the first failure.
+  // torchrun shows py_callstack, indented, and regards the earliest timestamp as the first failure.
   const nlohmann::json details = {{"py_callstack", message},
                                   {"timestamp", std::to_string(std::time(nullptr))}};
   const nlohmann::json error = {{"message", {{"message", message}, {"extraInfo", details}}}};
@@ -20,7 +20,7 @@ void write_elastic_error(const std::string& message) {
   try {
     write_file(path, error.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   } catch (const WriteError&) {
-    // Declared so.
+    // Ignored, as the header says.
   }
 }
 

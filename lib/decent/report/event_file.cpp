@@ -53,7 +53,7 @@ std::string summary_value(const std::string& tag, double value) {
   return bytes_field(1, tag) + key(2, kFixed32) + little_endian(static_cast<float>(value));
 }
 
-// TensorFlow masks checksums of data that may hold checksums itself.
+// TensorFlow masks checksums because the data may itself contain checksums.
 std::uint32_t masked_crc(const std::string& bytes) {
   const std::uint32_t crc = crc32c(bytes);
   return std::rotr(crc, 15) + 0xa282ead8U;

@@ -1,7 +1,7 @@
 #pragma once
-// TensorBoard's event files: scalars over steps. The format is TensorFlow's: records of a length, a
-// masked CRC-32C of it, the data, a masked CRC-32C of that
-// (tensorflow/core/lib/io/record_writer.h), each an Event message of protocol buffers
+// TensorBoard's event files: scalars over steps. The format is TensorFlow's: a record is a length,
+// the length's masked CRC-32C, the data, and the data's masked CRC-32C
+// (tensorflow/core/lib/io/record_writer.h). The data is an Event message of protocol buffers
 // (tensorflow/core/util/event.proto).
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace decent {
 /// When a call returns, its record has been passed to the operating system. Throws WriteError.
 class EventFile {
  public:
-  /// Creates a file with TensorFlow's naming, events.out.tfevents.<seconds>.<host>.<pid>.0.
+  /// Creates a file named as TensorFlow does, events.out.tfevents.<seconds>.<host>.<pid>.0.
   explicit EventFile(const std::filesystem::path& folder);
 
-  /// A run starts or resumes with this step: readers discard what other files have for this step
-  /// and later ones.
+  /// Notes that a run starts or resumes with this step: readers then discard values of this step
+  /// and later ones in other files.
   void write_start(std::int64_t step);
 
-  /// The values of one step with their tags, e.g. "train/loss".
+  /// Writes the values of one step with their tags, e.g. "train/loss".
   void write(std::int64_t step, const std::vector<std::pair<std::string, double>>& scalars);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What is said of the exchange of a run: the bytes that it sends and how long that takes.
+// Texts about the exchange of a run: the bytes that it sends and how long sending takes.
 
 #include <cstdint>
 #include <optional>
@@ -13,12 +13,12 @@ struct SentFacts {
   std::int64_t slices = 1;
   std::optional<double> bytes = {};      // nothing: the method does not say
   std::optional<double> link_mbit = {};  // speed of a worker's link, in 10^6 bits a second
-  /// In edges within a machine, which do not count in `bytes` then; nothing: all are in `bytes`.
+  /// Bytes in edges within a machine, which `bytes` then excludes; nothing: `bytes` has all.
   std::optional<double> bytes_within = {};
 };
 
-/// "3.1 MiB a worker and step, 0.13 s at 200 Mbit/s", or "not known"; where edges within machines
-/// are told apart "3.1 MiB a worker and step in edges between machines, 0.13 s at 200 Mbit/s; 40.0
+/// "3.1 MiB a worker and step, 0.13 s at 200 Mbit/s", or "not known"; if edges within machines are
+/// listed apart, "3.1 MiB a worker and step in edges between machines, 0.13 s at 200 Mbit/s; 40.0
 /// MiB in edges within".
 std::string sent_text(const SentFacts& facts);
 
@@ -29,7 +29,7 @@ std::string method_text(const SentFacts& facts);
 struct LargestEdge {
   int members = 1;
   double bytes = 0;
-  double pairs = 1;  // how many times what a member of a pair would send
+  double pairs = 1;  // the bytes as a multiple of those that a member of a pair sends
 };
 
 /// A note that a topology of pairs sends less.

@@ -10,7 +10,7 @@
 namespace decent {
 namespace {
 
-// stdout takes what is below a warning, stderr the rest.
+// Prints warnings and errors to stderr, all other lines to stdout.
 class ScreenSink : public spdlog::sinks::sink {
  public:
   void log(const spdlog::details::log_msg& message) override {
@@ -51,7 +51,7 @@ spdlog::level::level_enum level_of(int rank, Verbosity verbosity) {
   __builtin_unreachable();
 }
 
-// One that appends to the file. Throws WriteError, and so does every line that cannot be written.
+// A logger that appends to the file. Throws WriteError, as does every line that cannot be written.
 std::unique_ptr<spdlog::logger> file_logger(const std::filesystem::path& path) {
   const std::string name = path.string();
   std::unique_ptr<spdlog::logger> logger;

@@ -16,7 +16,7 @@ namespace decent {
 
 enum class Verbosity { quiet, normal, verbose };
 
-/// Adds a line of level E to the run.log `path`, whoever has it open. Any thread. Throws
+/// Adds a line of level E to the run.log `path`, even if it is open elsewhere. Any thread. Throws
 /// WriteError.
 void append_error(const std::filesystem::path& path, const std::string& line);
 

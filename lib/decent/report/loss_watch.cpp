@@ -8,10 +8,10 @@
 namespace decent {
 namespace {
 
-// A model that has learned no more than how frequent each class is.
+// A model that has only learned how frequent each class is may reach this part of the zeros' loss.
 constexpr double kHardlyBetter = 0.9;
 
-// The upper one of an even number.
+// The upper median, if the number is even.
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

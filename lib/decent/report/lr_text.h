@@ -1,5 +1,5 @@
 #pragma once
-// How the learning rate of a run is told.
+// The learning rate of a run as text.
 
 #include <string>
 

@@ -21,7 +21,7 @@ struct Line {
   std::string kind;
   std::string status;  // of an end line
   std::int64_t step = 0;
-  double loss = 0;  // NaN where it is none
+  double loss = 0;  // NaN if it was not finite
   double wall_s = 0;
   bool stopped_early = false;
   bool is_added = false;  // an evaluation of other data or of another run's checkpoint
@@ -38,7 +38,7 @@ double number_in(const Json& object, const char* key) {
   return is_number ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
 
-// Nothing where it is no line of this file.
+// Nothing if the text is no line of such a file.
 std::optional<Line> read_line(std::string_view text) {
   const Json object = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return std::nullopt;
@@ -117,7 +117,7 @@ void MetricsFile::sync() {
   throw WriteError("cannot write '" + path_.string() + "': " + std::strerror(errno));
 }
 
-// Lines of a file that has no name any more would be lost with its last word.
+// Lines written to a deleted file would be lost when it is closed.
 void MetricsFile::write_line(const std::string& line) {
   if (!stands_at(::fileno(file_.get()), path_)) {
     throw WriteError("'" + path_.string() +
@@ -132,7 +132,7 @@ void MetricsFile::write_line(const std::string& line) {
 void cut_metrics(const std::filesystem::path& path, const MetricsCut& cut) {
   if (!std::filesystem::exists(path)) return;
   const auto completion = completion_in(path);
-  // Whether the train line that comes next is one of a last step.
+  // Whether the next train line of the step was written only because the run ended.
   bool ended_between = completion && completion->step == cut.step && cut.step % cut.log_every != 0;
   std::string kept;
   for_each_figure(path, [&](const Line& line, std::string_view text) {

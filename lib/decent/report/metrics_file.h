@@ -80,17 +80,17 @@ class MetricsFile {
   std::unique_ptr<std::FILE, Close> file_;
 };
 
-/// Where a run goes on.
+/// Where a run resumes.
 struct MetricsCut {
   std::int64_t step = 0;
-  std::int64_t log_every = 1;       // train lines come every so many steps
-  bool evaluation_pending = false;  // the run goes on with the evaluation of that step
+  std::int64_t log_every = 1;       // the interval of train lines, in steps
+  bool evaluation_pending = false;  // the run resumes with the evaluation of `step`
 };
 
-/// Keeps the lines of steps up to `cut.step`, without end lines, as if the run had just done that
-/// step: the train line of a run's last step, which may come between, goes too where the run
-/// completed with that step. Where the evaluation is pending, its line goes and what followed it.
-/// Also removes an incomplete last line (the program was killed while it wrote). Throws WriteError.
+/// Keeps the lines of steps up to `cut.step`, as if the run had just done that step. Removes end
+/// lines, and a train line that was written only because the run completed with that step. If the
+/// evaluation is pending, also removes its line and the train line after it. Removes an incomplete
+/// last line, too (the program was killed while it wrote). Throws WriteError.
 void cut_metrics(const std::filesystem::path& path, const MetricsCut& cut);
 
 /// The highest step of all lines except end lines; 0 if there is none, or no such file.

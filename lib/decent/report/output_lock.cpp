@@ -46,7 +46,7 @@ LockHolder read_holder(const std::filesystem::path& file) {
   return holder;
 }
 
-// Whether `error` says that a file system has no locks, rather than that this one is held.
+// Whether `error` says that the file system has no locks, not that this lock is held.
 bool means_unsupported(int error) {
   return error == ENOLCK || error == ENOTSUP || error == EOPNOTSUPP || error == ENOSYS ||
          error == EINVAL;
@@ -69,7 +69,7 @@ std::string text_of(const LockHolder& holder) {
 std::optional<LockHolder> find_holder(const std::filesystem::path& folder) {
   const int fd = ::open(RunFolder(folder).lock().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return std::nullopt;
-  // Shared, so that those who only look do not see one another.
+  // Shared, so that processes that only look do not see one another.
   const bool held = ::flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   std::optional<LockHolder> holder;
   if (held) holder = read_holder(RunFolder(folder).lock());
@@ -89,7 +89,7 @@ void check_not_held(const std::filesystem::path& folder) {
 
 std::filesystem::path OutputLock::file() const { return RunFolder(folder_).lock(); }
 
-// While the lock is held: nobody else's file can be there.
+// As long as the lock is held, the file cannot be another run's.
 void OutputLock::remove_file() const noexcept {
   if (fd_ >= 0 && stands_at(fd_, file())) ::unlink(file().c_str());
 }
@@ -98,7 +98,7 @@ OutputLock::~OutputLock() {
   if (fd_ < 0) return;
   remove_file();
   ::close(fd_);
-  if (made_folder_) ::rmdir(folder_.c_str());  // not where there is anything in it
+  if (made_folder_) ::rmdir(folder_.c_str());  // fails if the folder is not empty
 }
 
 void OutputLock::take(const std::string& session) {
@@ -113,7 +113,7 @@ void OutputLock::take(const std::string& session) {
   write_holder(session);
 }
 
-// The folder may be removed, by a holder that made it, before the file is in it.
+// Returns false if another holder that made the folder removed it before the file was created.
 bool OutputLock::open_file() {
   std::error_code failed;
   const bool there = std::filesystem::exists(folder_, failed);
@@ -126,8 +126,8 @@ bool OutputLock::open_file() {
   throw WriteError("cannot write '" + file().string() + "': " + std::strerror(errno));
 }
 
-// A holder removes the file before it frees the lock: what was opened need not be the file that
-// others see.
+// A holder removes the file before it frees the lock, so the opened file may no longer be the one
+// that others see.
 bool OutputLock::try_once() {
   if (!open_file()) return false;
   const bool locked = ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
@@ -145,7 +145,8 @@ void OutputLock::check() const {
                    "deleted? A run whose folder others may take does not go on");
 }
 
-// Only for messages: on a full disk the first file that matters is the one to complain of.
+// The content is only for messages, so failures are ignored: a full disk will show at files that
+// matter.
 void OutputLock::write_holder(const std::string& session) const {
   const std::string text =
       session + "\n" + host_name() + "\n" + std::to_string(::getpid()) + "\n" + now_text() + "\n";

@@ -43,12 +43,11 @@ class OutputLock {
   /// folder if it does not exist. Throws UserError as check_not_held does; WriteError.
   void take(const std::string& session);
 
-  /// Throws WriteError where the file of a lock that is held is gone or another: nothing keeps
-  /// other runs out of the folder any more.
+  /// Throws WriteError if the lock is held but its file is gone or replaced: nothing keeps other
+  /// runs out of the folder any more.
   void check() const;
 
-  /// Removes the file. For a process that ends without destroying this object, and would leave the
-  /// file behind. Any thread.
+  /// Removes the file, for a process that ends without destroying this object. Any thread.
   void remove_file() const noexcept;
 
   bool held() const { return fd_ >= 0; }

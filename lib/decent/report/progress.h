@@ -1,5 +1,5 @@
 #pragma once
-// The lines that a run shows: pure functions from figures to text.
+// The lines that a run shows, as pure functions from figures to text.
 
 #include <cstdint>
 #include <optional>
@@ -17,10 +17,10 @@ namespace decent {
 /// What a run is about to do.
 struct RunFacts {
   int workers = 1;
-  std::string machine = {};  // rank 0's, and what computes on it; empty: not told
+  std::string machine = {};  // rank 0's machine and processor; empty: not shown
   int threads = 1;           // of a worker, for computing on the CPU
-  std::string device;        // and what carries the exchange
-  std::string parallel;      // how they train: "topology ring (2 phases)"
+  std::string device;        // with the backend of the exchange
+  std::string parallel;      // how the workers train: "topology ring (2 phases)"
   std::string model;
   std::int64_t parameters = 0;
   std::int64_t buckets = 0;
@@ -36,33 +36,33 @@ struct RunFacts {
 };
 
 std::vector<std::string> start_lines(const RunFacts& run);
-/// `parts`: workers of which none hears of those of another part.
+/// `parts`: groups of workers that never hear of one another.
 std::string disconnected_warning(const std::vector<std::vector<int>>& parts);
-/// `operators`: those of the model that do not change with train and eval mode.
+/// `operators`: the operators of the model that do not change with train and eval mode.
 std::string fixed_mode_warning(const std::string& model, const std::vector<std::string>& operators);
 std::string progress_line(const TrainMetrics& metrics, std::int64_t total_steps);
 std::string evaluation_line(const EvalMetrics& metrics, int workers);
 
-/// What a run that completed leaves.
+/// The results of a completed run.
 struct RunEnd {
   std::int64_t step = 0;
-  std::string stopped_early = {};  // why; empty where it did all its steps
-  /// The model files: what each is, and its path, perhaps with more to know.
+  std::string stopped_early = {};  // why; empty if the run did all its steps
+  /// The model files: what each is, and its path, perhaps with remarks.
   std::vector<std::pair<std::string, std::string>> files = {};
 };
 
-/// What a run came to.
+/// The summary of a completed run.
 struct Summary {
   int workers = 1;
   double wall_s = 0;
-  std::int64_t samples = 0;  // trained on, by all workers, repeats counted
+  std::int64_t samples = 0;  // trained on by all workers, counting repeats
   std::optional<TrainMetrics> train = {};
   std::optional<EvalMetrics> evaluation = {};
   RunEnd end = {};
-  bool has_page = true;  // else it could not be written
+  bool has_page = true;  // false: the report page could not be written
 };
 
-/// A small table, and the files that the run leaves in `folder`.
+/// A small table of results, and the files that the run leaves in `folder`.
 std::vector<std::string> end_lines(const RunFolder& folder, const Summary& summary);
 
 /// "1:35", "1:01:01".

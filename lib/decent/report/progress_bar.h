@@ -8,14 +8,14 @@
 
 namespace decent {
 
-/// What the line shows.
+/// The figures that the line shows.
 struct Progress {
   std::int64_t step = 0;
   std::int64_t total_steps = 1;
   double epoch = 0;
   double samples_per_s = 0;
   double seconds_left = 0;
-  std::optional<double> loss;      // the last that was logged
+  std::optional<double> loss;      // the last logged loss
   std::optional<double> accuracy;  // of the last evaluation
 };
 

@@ -55,7 +55,7 @@ Reporter::Reporter(const RunFolder& folder, Log& log, const ReporterOptions& opt
   measured_step_ = options.first_step;
   if (options.tensorboard) {
     events_.emplace(folder.path());
-    // An evaluation at the start of a new run is of step 0.
+    // An evaluation at the start of a new run has step 0.
     events_->write_start(options.first_step > 0 ? options.first_step + 1 : 0);
   }
   if (options.display != ProgressDisplay::bar) return;
@@ -69,9 +69,9 @@ Reporter::~Reporter() {
 
 double Reporter::wall_s() const { return seconds_between(started_, Clock::now()); }
 
-// A page takes longer the more lines the run has: evaluations that follow one another fast do not
-// each write one, so that pages never take more than a fiftieth of the time. It says nothing that
-// other files do not have: that it cannot be written (a limit on the size of files) ends no run.
+// The more lines a run has, the longer a page takes. So not every evaluation writes one: pages take
+// at most a fiftieth of the time. Other files have all that a page shows, so a failure to write it
+// (a limit on file sizes) does not end the run.
 void Reporter::write_page(bool running) {
   if (!has_pages_) return;
   const auto begin = Clock::now();
@@ -135,11 +135,11 @@ void Reporter::end(const std::string& status, std::int64_t step,
     if (!lock.owns_lock()) return;
     if (bar_) bar_->clear();
     metrics_.write(EndMetrics{.status = status, .step = step, .wall_s = wall_s()});
-    // The log itself may be in use by the training thread.
+    // The training thread may be using the log object itself.
     if (!error.empty()) append_error(folder_.log(), error);
     if (has_pages_) write_report(folder_, /*running=*/false);
   } catch (const std::exception&) {
-    // The failure that is being reported may be this very disk: it needs no warning of the page.
+    // This disk may be the failure that is being reported: a warning about the page adds nothing.
   }
 }
 

@@ -36,7 +36,7 @@ class Reporter {
   Reporter(const RunFolder& folder, Log& log, const ReporterOptions& options);
   ~Reporter();
 
-  /// After every update; cheap.
+  /// Called after every update; cheap.
   void step(std::int64_t step, double epoch);
   void train(const TrainMetrics& metrics);
   void evaluation(const EvalMetrics& metrics);
@@ -46,7 +46,7 @@ class Reporter {
   /// if it is not empty, and clears the display. Never throws and never waits long, because the
   /// disk may have failed and the training thread may hang.
   void end(const std::string& status, std::int64_t step, const std::string& error) noexcept;
-  /// The same for a run that completed, with its summary. Throws WriteError.
+  /// Ends a run that completed, and shows its summary. Throws WriteError.
   void complete(const RunEnd& end);
 
  private:
@@ -59,12 +59,12 @@ class Reporter {
   std::timed_mutex mutex_;
   MetricsFile metrics_;
   std::optional<EventFile> events_;
-  std::unique_ptr<ProgressBar> bar_;  // null without
+  std::unique_ptr<ProgressBar> bar_;  // null: no bar
   std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::optional<TrainMetrics> last_train_;
   std::optional<EvalMetrics> last_evaluation_;
   bool has_pages_ = true;
-  std::chrono::steady_clock::time_point next_page_ = started_;  // no page of a running run before
+  std::chrono::steady_clock::time_point next_page_ = started_;  // earliest next page while running
   // Speed as the bar shows it, smoothed over about a second.
   std::chrono::steady_clock::time_point measured_at_ = started_;
   std::int64_t measured_step_ = 0;

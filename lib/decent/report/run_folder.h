@@ -21,7 +21,7 @@ class RunFolder {
   /// Whether the folder holds a run; see check_free().
   bool holds_run() const;
 
-  /// Keeps metrics and models from after the checkpoint that a run is taken back to: moves the
+  /// Keeps the metrics and models of a run before it goes back to an earlier checkpoint: moves the
   /// models and copies metrics.jsonl to a new folder set-aside/1, set-aside/2, .. Returns its path,
   /// or an empty one if there is nothing to keep. Throws WriteError.
   std::filesystem::path set_aside() const;
@@ -34,7 +34,7 @@ class RunFolder {
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path model() const { return model(RunModel::last, ".pt"); }
   std::filesystem::path model(RunModel which, std::string_view extension) const;
-  /// The files of models that a run may write, of whatever format.
+  /// The files of models that a run may write, in all formats.
   std::vector<std::filesystem::path> models() const;
   /// What the run has learned of its training data; see data/learned.h.
   std::filesystem::path data() const { return path_ / "data.json"; }

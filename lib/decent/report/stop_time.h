@@ -7,7 +7,7 @@
 
 namespace decent {
 
-/// torchrun passes a signal on to its workers and kills them 30 s later. By then they must have
+/// torchrun passes a signal on to its workers and kills them 30 s later. By then, they must have
 /// finished their step and saved a checkpoint.
 class StopTime {
  public:
@@ -23,7 +23,7 @@ class StopTime {
 
  private:
   int steps_ = 0;
-  double longest_step_s_ = 0;  // of those after the first, which is slower
+  double longest_step_s_ = 0;  // without the first step, which is slower
   double save_s_ = 0;
   bool save_was_seen_ = false;
   bool warned_ = false;

@@ -1,5 +1,5 @@
 #pragma once
-// Warns of copies that are too far apart for the codes of a modulo exchange.
+// Warns if copies are too far apart for the codes of a modulo exchange.
 
 #include <cstdint>
 #include <optional>
@@ -7,15 +7,14 @@
 
 namespace decent {
 
-/// A modulo exchange sends the last bits of a weight's place on a grid, so that a weight that is
-/// further away than half of what these bits can count appears to be somewhere else.
+/// A modulo exchange sends only the last bits of a weight's place on a grid. A neighbour's weight
+/// that is more than half of their range away is therefore taken for another value.
 class WrapWatch {
  public:
   /// modulo2 with 4 slices has 0.02 to 0.03 and trains well.
   static constexpr double kMaxShare = 0.05;
 
-  /// `share` of the weights measured in `step`. Returns the warning where it is the first above
-  /// kMaxShare.
+  /// `share`: the wrap share of `step`. Returns the warning the first time it is above kMaxShare.
   std::optional<std::string> saw(std::int64_t step, double share);
 
  private:

@@ -20,7 +20,7 @@ std::string text_in(const Json& object, const char* key) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-// Numbers, and null for one that was not finite.
+// Takes numbers, and null, which stands for a number that was not finite.
 Figures figures_of(const Json& object) {
   Figures figures;
   for (const auto& [name, value] : object.items()) {
@@ -36,7 +36,7 @@ double figure(const Figures& figures, std::string_view name) {
   return kNone;
 }
 
-// Whether the line's step comes after those that the columns have.
+// Whether the step is later than all steps in the columns.
 bool goes_on(const MetricsColumns& columns, double step) {
   if (!(step >= 0)) return false;
   const std::vector<double>* steps = columns.find("step");
@@ -103,7 +103,7 @@ class Reader {
 
 }  // namespace
 
-// Lines of one kind have their fields in one order, so that `guess` is right nearly always.
+// Lines of one kind have their fields in the same order, so `guess` is nearly always right.
 std::vector<double>* MetricsColumns::column(const std::string& name, std::size_t guess) {
   if (guess < columns_.size() && columns_[guess].first == name) return &columns_[guess].second;
   const auto found = std::find_if(columns_.begin(), columns_.end(),

@@ -9,16 +9,16 @@
 
 namespace decent {
 
-/// Numbers by name, all columns of one length. NaN: a line without the field, or one that was not
-/// finite.
+/// Columns of numbers by name, all of one length. NaN: the line lacks the field, or the number was
+/// not finite.
 class MetricsColumns {
  public:
-  /// Adds a line; what it lacks of the known columns is NaN. A file with more than kMaxColumns
-  /// different names is none of a run: names beyond them are left out.
+  /// Adds a line; known columns that it lacks get NaN. Names beyond the first kMaxColumns are left out: a
+  /// file with more is not a run's.
   void add(const std::vector<std::pair<std::string, double>>& line);
 
   std::size_t size() const { return size_; }
-  /// Null where there is no such column.
+  /// Null if there is no such column.
   const std::vector<double>* find(const std::string& name) const;
   const std::vector<std::pair<std::string, std::vector<double>>>& all() const { return columns_; }
 
@@ -49,13 +49,13 @@ struct MetricsTable {
   MetricsColumns train;  // steps increase
   MetricsColumns eval;   // steps increase
   std::vector<LaterEvaluation> later;
-  std::vector<WrittenEnd> ends;  // the last one, unless the run went on; else empty
-  std::int64_t unread = 0;  // lines that are none of these: cut off, damaged, of an unknown kind
-  bool cut = false;         // the last of them, which may still be written
+  std::vector<WrittenEnd> ends;  // the last one; empty if the run went on after it
+  std::int64_t unread = 0;       // lines that are not understood: cut off, damaged
+  bool cut = false;  // the last line is cut off, perhaps because it is still being written
 };
 
-/// Reads a file of any version; an empty table where there is none. Throws UserError where it
-/// cannot be read.
+/// Reads a file of any version; an empty table if there is no file. Throws UserError if it cannot
+/// be read.
 MetricsTable read_metrics(const std::filesystem::path& path);
 
 }  // namespace decent

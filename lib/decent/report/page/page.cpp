@@ -10,7 +10,7 @@
 namespace decent {
 namespace {
 
-// Nothing is loaded from anywhere; a page that is served asks its own server for figures.
+// A page loads nothing from anywhere, except that a served page asks its own server for figures.
 std::string policy(bool served) {
   return std::string(
              "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; ") +
@@ -18,7 +18,7 @@ std::string policy(bool served) {
          (served ? "; connect-src 'self'" : "");
 }
 
-// What stands for @@name@@ in page.html.
+// The text that replaces @@name@@ in page.html.
 std::string part(std::string_view name, std::span<const RunFolder> folders,
                  const PageOptions& options) {
   const PageFiles files = page_files();
@@ -41,7 +41,7 @@ std::string report_data(std::span<const RunFolder> folders, bool running) {
   return text + "\n]}";
 }
 
-// What is put in is never looked through for further marks.
+// Marks inside a replacement are not replaced.
 std::string report_page(std::span<const RunFolder> folders, const PageOptions& options) {
   const std::string_view page = page_files().page;
   std::string text;

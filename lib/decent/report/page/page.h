@@ -15,15 +15,15 @@ struct PageOptions {
   bool running = false;
   /// The page asks the server that it came from for new figures.
   bool served = false;
-  /// What report_data() says of the runs, for callers that have it.
+  /// The result of report_data() for the runs, if the caller has it.
   std::optional<std::string_view> data = {};
 };
 
-/// A page of one run, or one that compares several. Folders of which nothing can be read are shown
+/// A page that shows one run, or compares several. Folders in which nothing can be read are shown
 /// as such.
 std::string report_page(std::span<const RunFolder> folders, const PageOptions& options = {});
 
-/// The runs as report_page has them, for a page that is open already.
+/// The data of the runs as in report_page, for a page that is already open.
 std::string report_data(std::span<const RunFolder> folders, bool running = false);
 
 /// Writes a page. Throws WriteError.

@@ -23,9 +23,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-constexpr int kMostWorkers = 4096;  // that a topology is worked out for
+constexpr int kMostWorkers = 4096;  // for which a topology is computed
 
-// In ASCII and without "<": nothing in it can end a <script> element. Names of files need not be
+// In ASCII and without "<", so that no value can end a <script> element. File names need not be
 // UTF-8.
 std::string script_text(const Json& value) {
   const std::string text =
@@ -46,7 +46,7 @@ void append_number(double number, std::string& text) {
   text.append(buffer.data(), end);
 }
 
-// By hand: values of a JSON library would take several times as long and as much memory.
+// Written by hand: a JSON library would take several times the time and memory.
 std::string columns_text(const MetricsColumns& columns) {
   std::string text = "{";
   for (const auto& [name, values] : columns.all()) {
@@ -109,7 +109,7 @@ Json confusion_json(const ConfusionMatrix& matrix) {
   return {{"classes", classes}, {"counts", matrix.counts}};
 }
 
-// Samples of an update on all workers. A line of metrics tells of it by its speed.
+// Samples of an update on all workers, computed from the speed in the metrics.
 std::optional<double> update_samples(const MetricsColumns& train) {
   const auto *speed = train.find("samples_per_s"), *time = train.find("step_ms");
   if (speed == nullptr || time == nullptr || speed->empty()) return std::nullopt;
@@ -117,7 +117,7 @@ std::optional<double> update_samples(const MetricsColumns& train) {
   return samples >= 1 ? std::optional(samples) : std::nullopt;
 }
 
-// As the figures tell, else as the log does.
+// The number of workers according to the metrics, else according to the log.
 int workers_of(const MetricsColumns& train, const RunRecipe& recipe, const RunLog& log) {
   const auto samples = update_samples(train);
   const auto batch = recipe.number("data.batch_size");
@@ -170,7 +170,7 @@ Json topology_json(const RunRecipe& recipe, const RunLog& log, int workers) {
   return all;
 }
 
-// The lock says whether some process has the run in hand.
+// The lock tells whether a process is running the run.
 std::string status_of(const RunFolder& folder, const MetricsTable& metrics, bool running) {
   if (!metrics.ends.empty()) return metrics.ends.front().status;
   return running || find_holder(folder.path()) ? "running" : "unknown";
@@ -222,7 +222,7 @@ class Gatherer {
     return name.empty() ? full.filename().string() : name;
   }
 
-  // A page is made of what can be read, and says what cannot.
+  // Reads a part of the page; an error becomes an entry of "problems".
   template <typename T, typename Function>
   T read(const std::string& what, const Function& function) {
     try {

@@ -1,5 +1,5 @@
 #pragma once
-// What a page holds of a run, as JSON.
+// The data of a run that a page holds, as JSON.
 
 #include <string>
 
@@ -7,9 +7,9 @@
 
 namespace decent {
 
-/// All that the folder tells of its run, as one JSON object in ASCII without "<", so that it can
-/// stand inside a <script> element. Of a file that cannot be read, it says so in "problems".
-/// `running`: this process is the run; else its lock tells.
+/// All data of the run in the folder, as one JSON object in ASCII without "<", so that it can be
+/// put inside a <script> element. "problems" lists the files that cannot be read. `running`: this
+/// process is the run; if not, the folder's lock tells whether the run is running.
 std::string run_as_json(const RunFolder& folder, bool running);
 
 }  // namespace decent

@@ -1,5 +1,5 @@
 #pragma once
-// The files of which pages are made, as parts of the program (page_files.S).
+// The files from which pages are made, as parts of the program (page_files.S).
 
 #include <string_view>
 

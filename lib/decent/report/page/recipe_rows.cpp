@@ -34,7 +34,7 @@ std::string inside(const Value& value) {
   return all;
 }
 
-// A value as a recipe would say it on one line.
+// A value as a recipe would write it on one line.
 std::string one_line(const Value& value) {
   switch (value.kind) {
     case Value::Kind::list:
@@ -48,7 +48,7 @@ std::string one_line(const Value& value) {
   }
 }
 
-// 1e-8 and 1e-08 are one number.
+// 1e-8 and 1e-08 are the same number.
 bool same(const Value& a, const Value& b) {
   const auto first = config::to_number(a), second = config::to_number(b);
   if (first && second) return *first == *second;
@@ -61,7 +61,7 @@ bool same(const Value& a, const Value& b) {
                     same_entry);
 }
 
-// Defaults by key. Those that are worked out from the run's name or the launcher are not known.
+// Defaults by key. Defaults that depend on the run's name or the launcher are not known.
 std::map<std::string, std::string> defaults_for(const std::string& optimizer) {
   std::map<std::string, std::string> defaults;
   for (const config::KeyInfo& key : config::recipe_keys()) defaults[key.name] = key.fallback;
@@ -73,7 +73,7 @@ std::map<std::string, std::string> defaults_for(const std::string& optimizer) {
     defaults["optimizer.betas"] =
         "[" + config::number_text(own.betas[0]) + ", " + config::number_text(own.betas[1]) + "]";
   } catch (const UserError&) {
-    // An optimizer that this version does not know: the keys' own defaults stand.
+    // This version does not know the optimizer: the keys keep their general defaults.
   }
   return defaults;
 }
@@ -85,7 +85,7 @@ void add_row(const std::string& key, const Value& value,
   if (known == defaults.end()) {
     row.differs = key != "name" && key != "output";
   } else if (known->second.empty()) {
-    row.differs = true;  // without a default it is always the user's
+    row.differs = true;  // a key without a default was always set by the user
   } else {
     row.fallback = known->second;
     row.differs = !same(value, config::parse_document(known->second, 0));
@@ -93,7 +93,7 @@ void add_row(const std::string& key, const Value& value,
   rows.push_back(std::move(row));
 }
 
-// -1 where it can be none.
+// -1 if the value cannot be a rank.
 int rank_in(const Value& value) {
   const std::int64_t rank = config::to_integer(value).value_or(-1);
   return rank == static_cast<int>(rank) ? static_cast<int>(rank) : -1;

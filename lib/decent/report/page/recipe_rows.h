@@ -1,5 +1,5 @@
 #pragma once
-// recipe.yaml as a page shows it, of this version or an older one: its keys are read as they stand.
+// recipe.yaml as a page shows it. Keys are read without a schema, so that any version's file works.
 
 #include <optional>
 #include <string>
@@ -13,26 +13,26 @@ namespace decent {
 struct RecipeRow {
   std::string key;            // dotted
   std::string value;          // on one line
-  std::string fallback = {};  // the default; "" where there is none, or none is known
+  std::string fallback = {};  // the default; "" if there is none, or none is known
   bool differs = false;       // from the default
 };
 
 class RunRecipe {
  public:
   RunRecipe() = default;
-  /// Throws UserError where the text is no YAML mapping.
+  /// Throws UserError if the text is no YAML mapping.
   explicit RunRecipe(const std::string& text);
 
   std::vector<RecipeRow> rows() const;
 
-  /// The scalar at a dotted key; "" where there is none.
+  /// The scalar at a dotted key; "" if there is none.
   std::string text(const std::string& key) const;
-  /// Nothing where there is no such number.
+  /// The number at a dotted key; nothing if there is none.
   std::optional<double> number(const std::string& key) const;
 
   /// The topology's name, or "phases".
   std::string topology() const;
-  /// The phases of its topology for so many workers. Throws UserError.
+  /// The phases of the topology for `workers` workers. Throws UserError.
   std::vector<Phase> phases(int workers) const;
 
  private:

@@ -26,7 +26,7 @@ bool begins_line(std::string_view line) {
          line[13] == ':' && line[19] == '.' && line[23] == ' ' && line[25] == ' ';
 }
 
-// "{0 1} {2 3}"; nothing where it is shortened or something else.
+// Parses "{0 1} {2 3}"; empty if the text is shortened or something else.
 Phase phase_in(std::string_view text) {
   Phase phase;
   const char* at = text.data();

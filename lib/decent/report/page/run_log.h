@@ -1,5 +1,5 @@
 #pragma once
-// What run.log tells of a run besides its figures.
+// What run.log says about a run besides its figures.
 
 #include <filesystem>
 #include <string>
@@ -16,14 +16,14 @@ struct LogMessage {
 };
 
 struct RunLog {
-  /// Of the last start: "program", "workers", "device", .. and what is said of each.
+  /// The lines of the last start: "program", "workers", "device", .. with their texts.
   std::vector<std::pair<std::string, std::string>> start;
-  std::vector<LogMessage> warnings;  // and errors; the last ones
-  std::vector<Phase> phases;         // of the last start, as far as they stand there whole
-  std::string began;                 // when the first start was
+  std::vector<LogMessage> warnings;  // the last warnings and errors
+  std::vector<Phase> phases;         // of the last start, those that are not shortened
+  std::string began;                 // the time of the first start
 };
 
-/// Nothing in it where there is no such file. Throws UserError where it cannot be read.
+/// Reads the file; empty if there is none. Throws UserError if it cannot be read.
 RunLog read_run_log(const std::filesystem::path& path);
 
 }  // namespace decent

@@ -20,8 +20,8 @@ constexpr const char* kTextColour = "#808a96";
 constexpr int kWidth = 220;
 constexpr int kHeight = 190;
 constexpr int kCaption = 30;
-constexpr int kHalfBox = 37;    // of a machine: half of a side
-constexpr double kBoxGap = 22;  // between its edge and the next machine's
+constexpr int kHalfBox = 37;     // half of a side of a machine's frame
+constexpr double kBoxGap = 22;  // between the frames of two machines
 constexpr int kColumns = 5;
 
 struct Point {
@@ -29,7 +29,7 @@ struct Point {
   double y = 0;
 };
 
-// On a circle; of an even count, 0 and 1 are at the top, and of two, 0 is on the left.
+// A worker's point on a circle. If the count is even, 0 and 1 are at the top; of two, 0 is left.
 Point around(int number, int count, double radius, Point centre) {
   const double shift = count == 2 ? 0.25 : count % 2 == 0 ? 0.5 / count : 0;
   const double angle =
@@ -48,12 +48,12 @@ std::string square(Point centre, const std::string& look) {
                      centre.x - kHalfBox, centre.y - kHalfBox, 2 * kHalfBox, 2 * kHalfBox, look);
 }
 
-// Of machines with other numbers of workers there is no picture: all stand on one circle.
+// Machines with other numbers of workers have no frames: all workers are on one circle.
 bool is_framed(const TopologyPicture& picture) {
   return picture.per_machine == 2 || picture.per_machine == 4;
 }
 
-// One phase, and where its workers stand.
+// One phase, with the positions of its workers.
 class Panel {
  public:
   Panel(const TopologyPicture& picture, Point centre) : picture_(picture), centre_(centre) {
@@ -71,7 +71,7 @@ class Panel {
         areas += area(edge);
       }
     }
-    // Areas that meet have one colour, hence the group.
+    // A group gives overlapping areas one opacity together.
     if (!areas.empty()) areas = R"(<g opacity="0.45">)" + areas + "</g>";
     return areas + frames + pairs;
   }
@@ -136,7 +136,7 @@ class Panel {
   std::vector<Point> at_;
 };
 
-// Two machines are side by side; all else is as high as it is wide.
+// Two machines are side by side; every other picture is as high as it is wide.
 int height_of(const TopologyPicture& picture) {
   const bool row = is_framed(picture) && picture.workers == 2 * picture.per_machine;
   return row ? 2 * kHalfBox + 20 : kHeight;

@@ -1,6 +1,6 @@
 #pragma once
-// Predictions as a few large arrays, which are gathered in files without a name, as their sizes are
-// known at the end alone. No torch.
+// Predictions as a few large arrays. They are gathered in files without a name, since their sizes
+// are known only at the end. No torch.
 
 #include <filesystem>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace decent {
 
-/// Bytes on disk, beside the file that they are for. They are gone with the process.
+/// Bytes on disk, in the folder of the file that they are for. They disappear with the process.
 class Spool {
  public:
   /// Throws WriteError.
@@ -25,7 +25,7 @@ class Spool {
 
   /// Appends. Throws WriteError.
   void write(std::span<const std::byte> bytes);
-  /// All of them, as long as this object is there.
+  /// All bytes; valid as long as this object.
   std::span<const std::byte> bytes();
 
  private:
@@ -36,16 +36,16 @@ class Spool {
 
 class PredictionArrays {
  public:
-  /// Of the file `path`. Throws WriteError.
+  /// `path`: the file of predictions. Throws WriteError.
   explicit PredictionArrays(const std::filesystem::path& path);
 
-  /// Throws WriteError, and UserError for outputs of other extents than those before.
+  /// Throws WriteError, and UserError if outputs have other extents than before.
   void add(const PredictionBatch& batch);
 
-  /// output, class, probability, row and file_row, those that there are, as long as this object is
-  /// there. After the last batch.
+  /// Those of output, class, probability, row and file_row that exist; valid as long as this
+  /// object. Call it after the last batch.
   std::vector<TensorView> tensors();
-  /// Of each sample; empty where the data has no such names.
+  /// The file of each sample; empty if the data has no file names.
   const std::vector<std::string>& files() const { return files_; }
   bool has_classes() const { return !class_extents_.empty(); }
 

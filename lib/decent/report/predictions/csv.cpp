@@ -12,7 +12,7 @@
 namespace decent {
 namespace {
 
-// The shortest text that reads as the same float.
+// The shortest text that reads back as the same float.
 std::string number_text(float value) {
   if (std::isnan(value)) return "nan";
   char text[32];
@@ -20,7 +20,7 @@ std::string number_text(float value) {
   return {text, end};
 }
 
-// Numbers of each sample.
+// How many numbers each sample has.
 std::size_t width_of(const std::vector<std::int64_t>& shape) {
   std::size_t width = 1;
   for (std::size_t i = 1; i < shape.size(); ++i) width *= static_cast<std::size_t>(shape[i]);
@@ -44,7 +44,7 @@ class CsvPredictions final : public PredictionFile {
   void finish() override { file_.commit(); }
 
  private:
-  // A single column has no number.
+  // The name of a single column has no number.
   static std::string columns(const std::string& name, std::size_t width, bool numbered) {
     if (!numbered) return "," + name;
     std::string text;

@@ -1,5 +1,5 @@
 #pragma once
-// The formats of files of predictions, a row each.
+// The formats of prediction files, a row each.
 
 #include <filesystem>
 #include <memory>
@@ -15,7 +15,7 @@ namespace decent {
 /// A row of the table.
 struct PredictionFormat {
   std::string_view extension;  // of the file's name, with its dot
-  /// Begins a file. `class_names`: of the classes 0, 1, ..; those beyond them have none. Throws
+  /// Begins a file. `class_names`: of the classes 0, 1, ..; further classes have no names. Throws
   /// WriteError.
   std::unique_ptr<PredictionFile> (*open)(const std::filesystem::path& path,
                                           std::vector<std::string> class_names) = nullptr;
@@ -23,7 +23,7 @@ struct PredictionFormat {
 
 std::span<const PredictionFormat> prediction_formats();
 
-/// The one that the file's name ends in; null where there is none.
+/// The format with the extension of the file's name; null if there is none.
 const PredictionFormat* find_prediction_format(const std::filesystem::path& path);
 
 /// ".npz, .csv or ..".

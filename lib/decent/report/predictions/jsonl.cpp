@@ -13,7 +13,7 @@ namespace decent {
 namespace {
 
 std::string in_json(const std::string& text) {
-  // File names may be no UTF-8.
+  // File names need not be UTF-8.
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -25,7 +25,7 @@ std::string in_json(float value) {
   return {text, end};
 }
 
-// Values of the extents `shape` in nested lists; one without extents stands alone.
+// Values of the extents `shape` as nested lists; a value without extents is not in a list.
 template <class T, class ToText>
 std::string nested(std::span<const std::int64_t> shape, std::span<const T> values,
                    const ToText& text_of) {

@@ -46,7 +46,7 @@ void add_array(ZipWriter& zip, const std::string& name, const std::string& type,
   zip.add(name + ".npy", pieces);
 }
 
-// Texts of four bytes a character, all as long as the longest.
+// Writes texts with four bytes per character, padded to the longest.
 void add_texts(ZipWriter& zip, const std::string& name, const std::vector<std::string>& texts) {
   std::size_t longest = 1;
   for (const std::string& text : texts) longest = std::max(longest, code_points(text).size());

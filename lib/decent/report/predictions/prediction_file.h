@@ -1,5 +1,5 @@
 #pragma once
-// What a model says of samples, and files of it. No torch.
+// The predictions of a model, and files of them. No torch.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,14 +18,14 @@ struct BatchColumn {
   std::span<const T> values;
 };
 
-/// What is said of a batch of samples, in their order.
+/// The predictions for a batch of samples, in their order.
 struct PredictionBatch {
   std::vector<std::int64_t> rows;       // numbers of the samples in the data, ascending
-  std::vector<std::string> files = {};  // of each sample; empty where the data has no such names
+  std::vector<std::string> files = {};  // of each sample; empty if the data has no file names
   std::vector<std::int64_t> file_rows =
       {};  // of each sample in its file; empty: the same as `rows`
   BatchColumn<float> output;
-  // Of each class decision; both empty where the loss has no classes.
+  // Of each class decision; both empty if the loss has no classes.
   std::optional<BatchColumn<std::int64_t>> classes = {};
   std::optional<BatchColumn<float>> probability = {};
 };
@@ -34,10 +34,10 @@ struct PredictionBatch {
 class PredictionFile {
  public:
   virtual ~PredictionFile() = default;
-  /// Appends a batch, which has the columns of those before. Throws WriteError, and UserError for
-  /// outputs of other extents where the format needs the same.
+  /// Appends a batch, which has the same columns as the batches before. Throws WriteError, and
+  /// UserError if outputs have other extents and the format needs the same.
   virtual void add(const PredictionBatch& batch) = 0;
-  /// Makes the file appear, in place of one that is there. Throws WriteError.
+  /// Makes the file appear, and replaces an existing one. Throws WriteError.
   virtual void finish() = 0;
 };
 

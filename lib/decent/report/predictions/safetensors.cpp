@@ -1,4 +1,4 @@
-// Predictions as a safetensors file. Texts are metadata, lists in JSON.
+// Predictions as a safetensors file. Lists of texts are metadata, written as JSON.
 
 #include "decent/core/safetensors.h"
 
@@ -13,7 +13,7 @@
 namespace decent {
 namespace {
 
-// Readers take headers of up to 100 MB; one that is longer than this is slow to read.
+// Readers take headers of up to 100 MB, but a header longer than this is slow to read.
 constexpr std::size_t kMostText = std::size_t{1} << 20;
 
 std::string list_text(const std::vector<std::string>& texts) {

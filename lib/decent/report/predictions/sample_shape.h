@@ -1,6 +1,6 @@
 #pragma once
-// The extents that outputs of all samples must have in common, in files that hold one table or
-// array.
+// The extents of a sample's output, which must be the same for all samples in a file that holds one
+// table or array.
 
 #include <cstdint>
 #include <filesystem>
@@ -14,8 +14,8 @@ namespace decent {
 
 class SampleShape {
  public:
-  /// `shape`: of a batch, whose first extent counts the samples. `why`: what the file `path` does
-  /// not do. Throws UserError where another batch before had other extents.
+  /// `shape`: of a batch, whose first extent counts the samples. `why`: the reason why the file
+  /// `path` cannot hold different extents. Throws UserError if an earlier batch had other extents.
   void check(const std::vector<std::int64_t>& shape, const std::filesystem::path& path,
              const std::string& why) {
     const std::vector<std::int64_t> extents(shape.begin() + 1, shape.end());

@@ -13,7 +13,7 @@ struct Character {
   std::size_t bytes = 1;
 };
 
-// The one at the start of the text, which is not empty.
+// The first character of the text, which is not empty.
 Character first_of(std::string_view text) {
   const auto lead = static_cast<std::uint8_t>(text[0]);
   if (lead < 0x80) return {lead, 1};

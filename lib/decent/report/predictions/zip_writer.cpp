@@ -14,11 +14,11 @@ constexpr std::uint32_t kDirectoryHeader = 0x02014b50;
 constexpr std::uint32_t kEnd64 = 0x06064b50;
 constexpr std::uint32_t kLocator64 = 0x07064b50;
 constexpr std::uint32_t kEnd = 0x06054b50;
-constexpr std::uint16_t kVersion = 45;  // that knows 64-bit sizes
+constexpr std::uint16_t kVersion = 45;  // the first with 64-bit sizes
 constexpr std::uint16_t kUtf8 = 1 << 11;
-constexpr std::uint16_t kDate = (1 << 5) | 1;  // 1 January 1980: the same bytes whenever it is
-constexpr std::uint32_t kIn64 = 0xFFFFFFFF;    // see the field with 64 bits
-constexpr std::uint16_t kSizes64 = 1;          // the extra field that holds it
+constexpr std::uint16_t kDate = (1 << 5) | 1;  // always 1 January 1980, for the same bytes
+constexpr std::uint32_t kIn64 = 0xFFFFFFFF;    // the number is in the 64-bit field
+constexpr std::uint16_t kSizes64 = 1;          // the extra field with 64-bit numbers
 
 class Bytes {
  public:

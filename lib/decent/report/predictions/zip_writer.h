@@ -17,9 +17,9 @@ class ZipWriter {
   /// Writes to `file`, which must outlive this object.
   explicit ZipWriter(AtomicFile& file) : file_(file) {}
 
-  /// An entry that holds these pieces one after another.
+  /// Writes an entry that holds these pieces one after another.
   void add(std::string_view name, std::span<const std::span<const std::byte>> pieces);
-  /// The archive's directory, after the last entry.
+  /// Writes the archive's directory, after the last entry.
   void finish();
 
  private:
@@ -27,7 +27,7 @@ class ZipWriter {
     std::string name;
     std::uint64_t size = 0;
     std::uint32_t checksum = 0;
-    std::uint64_t offset = 0;  // of its header
+    std::uint64_t offset = 0;  // of the entry's header
   };
   void write(std::string_view bytes);
 
