@@ -11,8 +11,8 @@
 namespace decent {
 namespace {
 
-// What is kept: these, then `values` numbers, a row for each sample: its scores, then its class or
-// whether each event is true.
+// The sums are these, then kValues numbers in rows, one for each sample: its scores, then its class
+// or whether each event is true.
 enum Head : std::size_t { kValues, kScores, kTruths, kHead };
 
 using Sums = std::span<const double>;
@@ -31,7 +31,7 @@ BatchSums scores_and_truths(const EvaluatedBatch& batch) {
   return rows_of(scores, batch.target.index_select(0, counted).unsqueeze(1));
 }
 
-// Of workers that had fewer samples, zeros stand behind the rows.
+// If a worker had fewer samples than others, zeros follow its rows.
 void append(std::vector<double>& kept, Sums others) {
   if (others.empty() || others[kValues] == 0) return;
   const std::size_t before = kept.empty() ? 0 : static_cast<std::size_t>(kept[kValues]);
@@ -43,14 +43,14 @@ void append(std::vector<double>& kept, Sums others) {
   kept[kValues] = static_cast<double>(before + more);
 }
 
-// A score, and whether what it is for is true.
+// A score, and whether its class or event is true.
 struct Scored {
   double score;
   bool truth;
 };
 
-// By the sum of ranks of what is true, equal scores sharing the mean of their ranks (Mann and
-// Whitney's U). No score is NaN, which has no rank.
+// From the sum of the ranks of true scores (Mann and Whitney's U); equal scores share the mean of
+// their ranks. No score may be NaN, which has no rank.
 double area(std::vector<Scored>& all) {
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score < b.score; });
   double ranks = 0;

@@ -5,10 +5,10 @@
 
 namespace decent {
 
-/// As scikit-learn's roc_auc_score with average="macro": of two classes that of the second, of more
-/// the mean over each against the rest (multi_class="ovr"), of events over those in the last
-/// dimension. Classes and events that are always or never true do not count; NaN where none counts,
-/// and where a score that counts is NaN.
+/// As scikit-learn's roc_auc_score with average="macro": for two classes the area of the second,
+/// for more the mean over each class against the rest (multi_class="ovr"), for events the mean over
+/// the last dimension. Classes and events that are always or never true do not count. NaN if none
+/// counts, or if a score that counts is NaN.
 Metric auc_metric();
 
 }  // namespace decent

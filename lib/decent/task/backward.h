@@ -7,15 +7,15 @@
 
 namespace decent {
 
-/// The model needs a weight again after its gradient is complete, as it also uses it through
-/// detach(): an update in backward would change the result.
+/// The model needs a weight again after its gradient is complete, because it also uses the weight
+/// through detach(). An update in backward would change the result.
 class WeightNeededLater : public UserError {
  public:
   using UserError::UserError;
 };
 
-/// loss.backward(). Throws WeightNeededLater where autograd finds a weight changed that it still
-/// needs, UserError where it cannot differentiate the model; errors of hooks pass through.
+/// loss.backward(). Throws WeightNeededLater if autograd still needs a weight that has changed,
+/// UserError if it cannot differentiate the model; errors of hooks pass through.
 void run_backward(const at::Tensor& loss);
 
 }  // namespace decent

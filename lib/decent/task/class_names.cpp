@@ -11,7 +11,7 @@ namespace decent {
 std::vector<std::string> names_of_classes(const Task& task, const DataSet& data,
                                           std::size_t count) {
   std::vector<std::string> names = task.learned.classes;
-  // A checkpoint that an older version saved, away from its run.
+  // Needed for a checkpoint of an older version that is not in its run's folder.
   if (names.empty()) names = learned_in(RunFolder(task.recipe.output)).classes;
   names = written_names(names.empty() ? data.samples->source().classes() : names);
   if (names.empty()) return names;

@@ -1,5 +1,5 @@
 #pragma once
-// The numbers of classes in evaluation, which must be those of training.
+// Checks that classes have the same numbers in evaluation as in training, and names them.
 
 #include <cstddef>
 #include <string>
@@ -11,14 +11,14 @@
 
 namespace decent {
 
-/// The names of `count` classes: those of the task's training data or, where these are not known,
-/// of the run in the output folder, or else those of `data`; numbers where these are too few; empty
-/// where nothing names any.
+/// The names of `count` classes, from the task's training data, else from the run in the output
+/// folder, else from `data`. Classes without a name get their number. Empty if there are no names
+/// at all.
 std::vector<std::string> names_of_classes(const Task& task, const DataSet& data, std::size_t count);
 
-/// Throws UserError where a class of data.eval has another name than the class of that number in
-/// training: one that the data of evaluation does not have moves the numbers of those after it.
-/// `recipe` is that of data.eval.
+/// Throws UserError if a class of data.eval has another name than the class with this number in
+/// training: a class that is missing in data.eval shifts the numbers of all later ones. `recipe` is
+/// that of data.eval.
 void check_classes(const DataSet& eval, const SourceRecipe& recipe, const LearnedData& learned);
 
 }  // namespace decent

@@ -31,7 +31,7 @@ std::optional<std::int64_t> find_wrong_class(const at::Tensor& classes, std::int
   return most >= count ? std::optional(most) : std::nullopt;
 }
 
-// What to do about targets that are classes but for their type or a dimension of 1 too many.
+// Advice on targets that would be classes except for their type or an extra dimension of 1.
 std::string advice_on_classes(const at::Tensor& target, const std::vector<std::int64_t>& wanted) {
   std::vector<std::int64_t> shape = target.sizes().vec();
   const bool has_one_more = shape.size() == wanted.size() + 1 && shape.back() == 1;
@@ -79,7 +79,7 @@ Criterion::Criterion(const ModelRecipe& recipe)
                  .weights = recipe.loss_weights ? at::tensor(*recipe.loss_weights, at::kDouble)
                                                 : at::Tensor()}) {}
 
-// Where the output is and of its type; the same tensor in every step.
+// The options, with weights on the output's device and of its dtype; they are moved only once.
 const LossOptions& Criterion::options_for(const at::Tensor& output) const {
   at::Tensor& weights = options_.weights;
   if (!weights.defined()) return options_;
@@ -99,7 +99,7 @@ void Criterion::refuse_mismatch(const at::Tensor& output, const at::Tensor& targ
                   " do not fit the loss " + std::string(loss_->name) + ": " + wanted);
 }
 
-// Of the classes, counted from 0; may be none of the output's.
+// The dimension of the classes, counted from 0; the output may lack it.
 std::int64_t Criterion::class_dim_of(const at::Tensor& output) const {
   return options_.class_dim < 0 ? options_.class_dim + output.dim() : options_.class_dim;
 }
@@ -184,8 +184,8 @@ void Criterion::explain_failure(const Fitted& fitted, const std::exception& erro
   throw UserError(message);
 }
 
-// Classes out of range only show inside the loss; looking for them each step would cost a pass over
-// the targets.
+// Classes out of range only show inside the loss; a search in each step would cost a pass over the
+// targets.
 at::Tensor Criterion::reduced(const Fitted& fitted, std::int64_t reduction) const {
   const LossOptions& options = has_classes() ? options_for(fitted.output) : options_;
   const auto value = [&] {
@@ -215,7 +215,7 @@ MeanLoss Criterion::mean_loss(const at::Tensor& output, const at::Tensor& target
     return MeanLoss{loss, loss.item<double>()};
   };
   const MeanLoss loss = read(at::Reduction::Mean);
-  // PyTorch divides 0 by 0 where no target counts.
+  // PyTorch divides 0 by 0 if no target counts.
   return std::isnan(loss.value) && !any_counts(fitted.target) ? read(at::Reduction::Sum) : loss;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The loss of a recipe, on what models and data give.
+// The loss of a recipe, applied to a model's outputs and targets.
 
 #include <ATen/core/Tensor.h>
 
@@ -16,11 +16,11 @@
 
 namespace decent {
 
-/// A target that is none of the model's classes.
+/// A target is none of the model's classes.
 class WrongClass : public UserError {
  public:
   WrongClass(const std::string& message, std::int64_t count) : UserError(message), count_(count) {}
-  std::int64_t count() const { return count_; }  // of classes that there are
+  std::int64_t count() const { return count_; }  // of classes in the model
 
  private:
   std::int64_t count_;
@@ -36,7 +36,7 @@ struct MeanLoss {
 /// to the shapes that the loss takes, and says in a user's terms what does not fit.
 class Criterion {
  public:
-  /// Throws UserError for a loss that there is none of, or weights that it does not take.
+  /// Throws UserError for an unknown loss, or for weights that the loss does not take.
   explicit Criterion(std::string_view loss, const LossOptions& options = {});
   explicit Criterion(const ModelRecipe& recipe);
 
@@ -46,8 +46,8 @@ class Criterion {
   /// Whether there is a target; the model's own loss has none.
   bool needs_target() const { return loss_->target != TargetKind::none; }
 
-  /// Mean loss. Throws UserError saying both shapes and dtypes where output
-  /// and target do not fit together.
+  /// Mean loss. Throws UserError with both shapes and dtypes if output and target do not fit
+  /// together.
   ///
   ///   classes   output floating [.., C, ..] with C in dimension class_dim; target integer classes,
   ///             the same shape without C. Where all targets are ignored, or of classes whose
@@ -59,15 +59,15 @@ class Criterion {
   ///   none      the model's output is the loss, one number; target is not looked at
   MeanLoss mean_loss(const at::Tensor& output, const at::Tensor& target) const;
 
-  /// The same without a look at its value, which a GPU may not have computed yet; `on_host` is the
-  /// target in the host's memory. Not with weights of classes: there the value alone tells whether
+  /// The same without reading the value, which a GPU may not have computed yet. `on_host` is the
+  /// target in the host's memory. Not for weights of classes, where only the value tells whether
   /// any target counts.
   at::Tensor unread_mean_loss(const at::Tensor& output, const at::Tensor& target,
                               const at::Tensor& on_host) const;
   bool has_weights() const { return options_.weights.defined(); }
 
-  /// The same as a sum, with what metrics are made of; `samples` in the batch are the elements of a
-  /// loss that the model gives itself.
+  /// The loss as a sum, with the tensors that metrics need. `samples`: the batch's number of
+  /// samples, which is the number of elements if the model gives its own loss.
   EvaluatedBatch evaluate(const at::Tensor& output, const at::Tensor& target,
                           std::int64_t samples) const;
 
@@ -75,18 +75,18 @@ class Criterion {
   std::string doubt(const at::Tensor& output, const at::Tensor& target) const;
   bool may_doubt() const { return loss_->doubt != nullptr; }
 
-  /// How many classes a target of classes is one of; nothing where targets are no classes, or
-  /// probabilities of all of them.
+  /// The number of classes that a target may have; nullopt if targets are not classes, or are
+  /// probabilities of all classes.
   std::optional<std::int64_t> class_count(const at::Tensor& output, const at::Tensor& target) const;
-  /// Throws WrongClass where `target`, of integers, has a class that is neither ignored nor one of
+  /// Throws WrongClass if `target`, of integers, has a class that is neither ignored nor one of
   /// `count`.
   void check_classes(const at::Tensor& target, std::int64_t count) const;
-  /// Throws WrongClass where `target` has a class that `output` does not have, as mean_loss and
-  /// evaluate do on the CPU. Reads the target alone, of the output only its shape.
+  /// Throws WrongClass if `target` has a class that `output` does not have, as mean_loss and
+  /// evaluate do on the CPU. Reads the target's values, but only the output's shape.
   void check_classes(const at::Tensor& output, const at::Tensor& target) const;
 
  private:
-  // What LossFunction::reduced is given.
+  // The arguments of LossFunction::reduced.
   struct Fitted {
     at::Tensor output;
     at::Tensor target;
@@ -106,7 +106,7 @@ class Criterion {
                                     const std::string& wanted) const;
 
   const LossFunction* loss_;
-  mutable LossOptions options_;  // the weights move to where outputs are
+  mutable LossOptions options_;  // the weights move to the outputs' device
 };
 
 }  // namespace decent

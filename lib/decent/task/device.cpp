@@ -38,7 +38,7 @@ BackendRequest request_of(BackendName name) {
   __builtin_unreachable();
 }
 
-// The keys that an error of the choice is about: those that leave nothing open.
+// The keys that an error about the choice names: those that request something definite.
 std::string wishes(const Recipe& recipe) {
   const bool backend = recipe.parallel.backend == BackendName::nccl;
   const bool device = recipe.model.device != DeviceName::automatic || !backend;

@@ -1,5 +1,5 @@
 #pragma once
-// The device of a run: which one it is, and how it is told.
+// The device of a run: which one it is, and its name for the user.
 
 #include <exception>
 #include <functional>
@@ -15,11 +15,12 @@
 
 namespace decent {
 
-/// What model.device and parallel.backend come to on this worker. The CPU, whatever they say, where
-/// a model is only read and written. Throws UserError, naming the key, where they cannot be met.
+/// The device and backend on this worker that follow from model.device and parallel.backend. Always
+/// the CPU if a model is only read and written. Throws UserError naming the key if that is
+/// impossible.
 DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose);
 
-/// The same by another function in the place of choose_device(), for tests.
+/// The same with another function in place of choose_device(), for tests.
 using DeviceChooser = std::function<DeviceChoice(DeviceRequest, BackendRequest, const Launch&)>;
 DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purpose,
                         const DeviceChooser& choose);
@@ -28,21 +29,21 @@ DeviceChoice device_for(const Recipe& recipe, const Launch& launch, Purpose purp
 /// nothing.
 std::string device_text(const DeviceChoice& choice, int workers);
 
-/// Keeps LibTorch, which has a thread for every processor that the scheduler may use, to the time
-/// that a control group allows them. OMP_NUM_THREADS wins.
+/// Limits LibTorch, which starts a thread for every processor that the scheduler may use, to the
+/// processor time that a control group allows. OMP_NUM_THREADS has precedence.
 void limit_threads();
 
-/// The most MiB that tensors took of a GPU since the last call, or the start; nothing on the CPU.
+/// The most MiB of a GPU that tensors took since the last call, or the start; nullopt on the CPU.
 std::optional<double> take_peak_mb(at::Device device);
 
-/// The memory of the host that batches for `device` are read into.
+/// The kind of host memory into which batches for `device` are read.
 HostMemory host_memory_for(at::Device device);
 
-/// What a thread that reads batches for `device` does first (Prefetcher): it chooses the GPU, since
-/// to allocate pinned memory is to use one. Null for the CPU.
+/// The first action of a thread that reads batches for `device` (Prefetcher): it chooses the GPU,
+/// because allocating pinned memory uses one. Null for the CPU.
 std::function<void()> thread_start_for(at::Device device);
 
-/// What the user is told of an error of a GPU (core/gpu_errors.h); nothing where it is none.
+/// The outcome for the user of a GPU's error (core/gpu_errors.h); nullopt for other errors.
 std::optional<Outcome> device_trouble(const std::exception& error);
 
 }  // namespace decent

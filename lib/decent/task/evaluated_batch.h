@@ -10,12 +10,12 @@
 
 namespace decent {
 
-/// Sums over a batch that add up over batches: what the host knows by itself, or a tensor of any
-/// shape where the model runs. Reading waits for a GPU to have done all that it was given, so that
-/// it is better done for several batches at once: see EvaluationSums.
+/// Sums over a batch that add up over batches: numbers that the host knows, or tensors of any shape
+/// on the model's device. Reading these waits for all work of a GPU, so read those of several
+/// batches at once; see EvaluationSums.
 using BatchSums = std::vector<std::variant<double, at::Tensor>>;
 
-/// What came of a batch. No gradient. Of targets that are probabilities, `target` is the most
+/// The results of a batch, without gradient. If targets are probabilities, `target` is the most
 /// probable class, the first of equals.
 ///
 ///            classes                       events, numbers                none
@@ -28,7 +28,7 @@ struct EvaluatedBatch {
   at::Tensor target;
   at::Tensor counts;
   at::Tensor loss;                               // float64 [], a sum
-  std::variant<double, at::Tensor> loss_weight;  // what the loss is to be divided by
+  std::variant<double, at::Tensor> loss_weight;  // divisor of the loss
   std::variant<double, at::Tensor> elements;     // how many targets count
 };
 

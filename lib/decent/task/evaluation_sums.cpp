@@ -11,7 +11,7 @@
 namespace decent {
 namespace {
 
-// The tensors among the sums, one after the other: one copy from a GPU for all of them.
+// All tensors among the sums, one after the other, so that one copy from a GPU suffices.
 at::Tensor read_together(const std::vector<std::vector<BatchSums>>& batches) {
   std::vector<at::Tensor> parts;
   for (const std::vector<BatchSums>& batch : batches) {
@@ -25,7 +25,7 @@ at::Tensor read_together(const std::vector<std::vector<BatchSums>>& batches) {
   return parts.empty() ? at::zeros({0}, at::kDouble) : at::cat(parts).to(at::kCPU);
 }
 
-// The numbers of one metric's sums; those of tensors are the next of `read`.
+// The numbers of one metric's sums; the numbers of tensors are the next ones of `read`.
 std::vector<double> numbers_of(const BatchSums& sums, const double*& read) {
   std::vector<double> numbers;
   for (const auto& sum : sums) {
@@ -39,8 +39,8 @@ std::vector<double> numbers_of(const BatchSums& sums, const double*& read) {
   return numbers;
 }
 
-// The rows of all workers, of one length: of a table in which each fills its own, and all others
-// have zeros.
+// The rows of all workers, of one length. Each worker fills its row of a table of zeros, and an
+// all-reduce adds the tables up.
 std::vector<std::vector<double>> gathered(const std::vector<double>& own,
                                           Communicator& communicator) {
   const std::size_t columns = own.size();
@@ -79,7 +79,7 @@ void EvaluationSums::read() {
   unread_.clear();
 }
 
-// Of each metric, the most that a worker has: one without a batch has none.
+// For each metric, the largest number of sums of any worker: one without a batch has none.
 std::vector<std::size_t> EvaluationSums::agreed_sizes(Communicator& communicator) const {
   std::vector<double> own;
   for (const std::vector<double>& sums : sums_) own.push_back(static_cast<double>(sums.size()));
@@ -91,7 +91,7 @@ std::vector<std::size_t> EvaluationSums::agreed_sizes(Communicator& communicator
   return sizes;
 }
 
-// To everyone first: not all sums just add up.
+// Every worker gets the sums of all before merging, because some sums do not simply add up.
 void EvaluationSums::add_up_over(Communicator& communicator) {
   read();
   const std::vector<std::size_t> sizes = agreed_sizes(communicator);

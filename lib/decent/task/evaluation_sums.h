@@ -1,5 +1,5 @@
 #pragma once
-// What an evaluation measures, added up over batches and workers.
+// The metrics of an evaluation, added up over batches and workers.
 
 #include <cstddef>
 #include <vector>
@@ -15,21 +15,21 @@ class EvaluationSums {
  public:
   explicit EvaluationSums(std::vector<Metric> metrics);
 
-  /// Adds a batch. Its sums are read from where the model runs with those of kMaxUnread others, so
-  /// that a GPU is seldom waited for.
+  /// Adds a batch. The sums of kMaxUnread batches are read together from the model's device, so
+  /// that the host seldom waits for a GPU.
   void add(const EvaluatedBatch& batch);
 
   /// Waits for all batches that were added.
   void read();
 
-  /// Adds up what all workers have, in the order of ranks, so that all of them have the same bits.
+  /// Adds up the sums of all workers in the order of ranks, so that all have the same bits.
   /// Collective; a worker may have had no batch.
   void add_up_over(Communicator& communicator);
 
   /// The values of all metrics, in their order.
   std::vector<Score> scores();
 
-  /// The sums of one of them.
+  /// The sums of one metric.
   const std::vector<double>& sums_of(std::size_t metric) const { return sums_[metric]; }
 
  private:
@@ -37,8 +37,8 @@ class EvaluationSums {
   std::vector<std::size_t> agreed_sizes(Communicator& communicator) const;
 
   std::vector<Metric> metrics_;
-  std::vector<std::vector<double>> sums_;       // of each metric; empty before the first batch
-  std::vector<std::vector<BatchSums>> unread_;  // of each batch, each metric
+  std::vector<std::vector<double>> sums_;       // by metric; empty before the first batch
+  std::vector<std::vector<BatchSums>> unread_;  // by batch, then metric
 };
 
 }  // namespace decent

@@ -30,13 +30,13 @@ std::vector<Part> parts_of(const Model& model) {
   return parts;
 }
 
-// True where an element is not finite; types of 8 bits have no isfinite of their own.
+// True for elements that are not finite. Types of 8 bits have no isfinite of their own.
 at::Tensor non_finite(const at::Tensor& tensor) {
   const at::Tensor values = tensor.element_size() == 1 ? tensor.to(at::kFloat) : tensor;
   return at::isfinite(values).logical_not_();
 }
 
-// All at once: each reading of a number on a GPU waits for it.
+// Reads all at once, because each read from a GPU waits for it.
 std::vector<std::int64_t> read_counts(const std::vector<at::Tensor>& counts) {
   if (counts.empty()) return {};
   const at::Tensor read = at::stack(counts).to(at::kCPU);

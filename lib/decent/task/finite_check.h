@@ -1,5 +1,5 @@
 #pragma once
-// That no model leaves the program in which numbers have been lost.
+// Checks that the program exports no model whose numbers have become infinite or NaN.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,25 +12,25 @@
 
 namespace decent {
 
-/// Elements that a model may have as infinities or NaN are those of buffers and frozen parameters
-/// that are so in its file, such as masks of -inf.
+/// Elements of buffers and frozen parameters may be infinite or NaN if they are so in the model's
+/// file, such as masks of -inf.
 class FiniteCheck {
  public:
   /// `model` is as it was opened: no checkpoint was loaded into it and no step trained.
   explicit FiniteCheck(const Model& model);
 
-  /// What of the same model, as it is now, is not finite and ought to be: "parameter 'fc.weight' (3
-  /// of its 512 values), buffer 'norm.running_var' (1 of its 10 values)"; nothing where all is
-  /// well. Names at most three.
+  /// The tensors of the same model that now have infinite or NaN elements but should not:
+  /// "parameter 'fc.weight' (3 of its 512 values), buffer 'norm.running_var' (1 of its 10 values)";
+  /// nullopt if there are none. Names at most three.
   std::optional<std::string> find_lost(const Model& model) const;
 
-  /// Throws Error, ExitCode::diverged, where the model after training, at that step, has lost
-  /// numbers: the last update may have lost some that no loss has shown.
+  /// Throws Error, ExitCode::diverged, if find_lost() finds something in the model after step
+  /// `step`: the last update may have done damage that no loss has shown.
   void check_trained(const Model& model, std::int64_t step) const;
 
  private:
   std::map<std::string, at::Tensor>
-      allowed_;  // by what a tensor is called: true where it may be so
+      allowed_;  // by the tensor's name: true where an element may be infinite or NaN
 };
 
 }  // namespace decent

@@ -10,7 +10,7 @@ namespace {
 std::optional<LayoutMismatch> mismatch_of_output(const Task& task) {
   const Criterion& criterion = task.criterion;
   if (!criterion.needs_target()) return std::nullopt;
-  // The dimension of the classes, counted from 0, where it can be told without the output.
+  // The dimension of the classes, counted from 0, if it is known without the output.
   const std::int64_t class_dim = task.recipe.model.class_dim;
   const bool is_known = criterion.has_classes() && class_dim >= 0;
   return task.model->origin().output_mismatch(is_known ? std::optional(class_dim) : std::nullopt);

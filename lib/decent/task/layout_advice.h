@@ -1,5 +1,5 @@
 #pragma once
-// Where the shapes that a model's file declares say that the data are laid out otherwise.
+// Advice if the shapes that a model's file declares do not fit the layout of the data.
 
 #include <string>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace decent {
 
-/// What does not fit and what to do, two lines each: of the inputs, or, where these fit, of the
-/// output. None where the file declares none. The model may run all the same, and not as it was
-/// meant.
+/// Two lines for each misfit: what does not fit and what to do. About the inputs, or, if these fit,
+/// about the output. None if the file declares no shapes. The model may run nevertheless, but not
+/// as it was meant.
 std::vector<std::string> layout_advice(const Task& task);
 
 }  // namespace decent

@@ -15,7 +15,7 @@ std::optional<LearnedData> learned_in_checkpoints(const CheckpointFolder& checkp
     try {
       if (auto learned = learned_in_checkpoint(checkpoints.path_of(step))) return learned;
     } catch (const CheckpointDamaged&) {
-      continue;  // an older one may be whole
+      continue;  // an older checkpoint may be undamaged
     }
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// What a run has learned of its training data, wherever it keeps it.
+// Reads what a run has learned of its training data, wherever it is kept.
 
 #include <filesystem>
 #include <optional>
@@ -11,25 +11,25 @@
 
 namespace decent {
 
-/// What `source`, opened as data.train says, has learned, and the transforms behind it. Throws
+/// What `source`, opened from data.train, has learned, with the transforms of `data`. Throws
 /// UserError for an unknown format.
 LearnedData learned_of(const Source& source, const DataRecipe& data);
 
-/// data.json of the run in that folder or, where it is lost, of the run's newest checkpoint that
-/// has it whole. Of a run of an older version, which has none, the names in classes.json; nothing
-/// is known of a folder without either. Throws UserError for a damaged file.
+/// From data.json of the run or, if that is lost, of its newest checkpoint with an undamaged one. A
+/// run of an older version has no data.json; then the names in classes.json. Empty if there is
+/// neither. Throws UserError for a damaged file.
 LearnedData learned_in(const RunFolder& run);
 
-/// The same of the checkpoint in that folder; nothing of one that an older program saved, or that
-/// is not there. Throws CheckpointDamaged.
+/// The same of the checkpoint in that folder; nullopt if an older program saved it, or if it does
+/// not exist. Throws CheckpointDamaged.
 std::optional<LearnedData> learned_in_checkpoint(const std::filesystem::path& folder);
 
-/// The same of the run from which the file of model.weights came or, where that tells nothing, the
-/// file of model.path. Throws UserError where what the file carries is damaged.
+/// The same of the run that wrote the file of model.weights or, if that file carries nothing, the
+/// file of model.path. Throws UserError if the data in the file is damaged.
 std::optional<LearnedData> learned_in_model(const ModelRecipe& model);
 
-/// Whether the program in a model's file normalizes by itself, as a run has written it. Weights do
-/// not, wherever they come from. Throws UserError where what the file carries is damaged.
+/// Whether the program in a model's file normalizes by itself, because a run wrote it so. A file of
+/// weights never does. Throws UserError if the data in the file is damaged.
 bool normalizes_by_itself(const std::filesystem::path& model);
 
 }  // namespace decent

@@ -1,5 +1,5 @@
 #pragma once
-// Batches whose loss means nothing, though it is a number: LossFunction::doubt.
+// Batches whose loss is a number but means nothing: LossFunction::doubt.
 
 #include <map>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace decent {
 
-/// Keeps the first of each data set.
+/// Keeps the first doubt about each data set.
 class LossDoubts {
  public:
   void saw(const Criterion& criterion, const std::string& data, const at::Tensor& output,

@@ -39,7 +39,7 @@ Tensor focal(const Tensor& logits, const Tensor& classes, std::int64_t reduction
 }
 
 // The Kullback-Leibler divergence of the output's softmax from the target, a mean over samples as
-// of reduction "batchmean". The softmax of log-probabilities are the probabilities.
+// with reduction "batchmean". The softmax of log-probabilities gives the probabilities.
 Tensor kl(const Tensor& logits, const Tensor& target, std::int64_t reduction,
           const LossOptions& options) {
   const Tensor log_probabilities = logits.log_softmax(-1);
@@ -110,7 +110,7 @@ std::string no_log_probabilities(const Tensor& output, const Tensor&) {
 }
 
 std::string no_probabilities(const Tensor&, const Tensor& target) {
-  constexpr double kRounding = 1e-2;  // of sums of bfloat16
+  constexpr double kRounding = 1e-2;  // rounding of sums in bfloat16
   if (!target.is_floating_point() || target.numel() == 0) return "";
   const auto sums = range_of(target.sum(-1, /*keepdim=*/false, at::kFloat));
   const bool adds_up = sums.first >= 1 - kRounding && sums.second <= 1 + kRounding;

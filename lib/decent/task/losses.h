@@ -13,7 +13,7 @@
 
 namespace decent {
 
-/// What a loss compares the model's output with. Metrics go with these.
+/// What a loss compares the model's output with. Each metric goes with some of these.
 enum class TargetKind {
   classes,  // one class of several: integers, of the output's shape without the classes' dimension;
             // or the probabilities of all: of the output's shape
@@ -26,9 +26,9 @@ enum class TargetKind {
 struct LossOptions {
   double label_smoothing = 0;        // cross_entropy
   std::int64_t ignore_index = -100;  // classes: targets of this class do not count
-  std::int64_t class_dim = -1;       // classes: of the output
+  std::int64_t class_dim = -1;       // classes: their dimension in the output
   double focal_gamma = 2;            // focal
-  /// Of each class, floating [C]; undefined: all alike. Only for rows that take weights.
+  /// A weight for each class, floating [C]; undefined: all are 1. Only for rows that take weights.
   at::Tensor weights = {};
 };
 
@@ -36,23 +36,23 @@ struct LossOptions {
 struct LossFunction {
   std::string_view name;  // as model.loss has it
   TargetKind target = TargetKind::numbers;
-  /// What the loss applies to the output before it compares. A model that ends with it would have
-  /// it twice: see probabilities.h.
+  /// The function that the loss applies to the output first. A model that ends with it would apply
+  /// it twice; see probabilities.h.
   LossActivation activation = LossActivation::none;
-  /// Whether zeros are what a model gives that knows nothing. As log-probabilities they would say
-  /// that every class is certain.
+  /// Whether a model that knows nothing gives zeros. As log-probabilities, zeros would say that
+  /// every class is certain.
   bool zeros_know_nothing = true;
-  /// Of classes: whether targets may be the probabilities of all classes.
+  /// For classes: whether targets may be the probabilities of all classes.
   bool takes_probabilities = false;
-  /// Of classes: whether each may have a weight.
+  /// For classes: whether each may have a weight.
   bool takes_weights = false;
 
-  /// What makes the loss of this batch mean nothing, though PyTorch computes it: a sentence; empty
-  /// where all is well. Null: nothing does.
+  /// A sentence that says why the loss of this batch means nothing although PyTorch computes it;
+  /// empty if all is well. Null: it always means something.
   std::string (*doubt)(const at::Tensor& output, const at::Tensor& target) = nullptr;
   /// The loss as a scalar with gradient. `reduction` is one of at::Reduction: Mean, or Sum, which
-  /// is the mean times the number of elements that count: targets that are not ignored, numbers of
-  /// the target, 1 where there is none; of classes with weights, times the sum of the weights of
+  /// is the mean times the number of elements that count (targets that are not ignored, numbers of
+  /// the target, 1 without a target) or, for classes with weights, times the sum of the weights of
   /// the targets that count. `Criterion` has checked that these fit together:
   ///
   ///   classes          output floating [n, C], target int64 [n], or the output's type [n, C] where
@@ -63,10 +63,10 @@ struct LossFunction {
                         const LossOptions& options) = nullptr;
 };
 
-/// All of them, in the order in which recipes list them.
+/// All losses, in the order in which recipes list them.
 std::span<const LossFunction> loss_functions();
 
-/// The one of that name. Throws UserError for an unknown one, listing all.
+/// The loss `name`. Throws UserError, listing all, if it is unknown.
 const LossFunction& loss_function(std::string_view name);
 
 std::vector<std::string> loss_names();

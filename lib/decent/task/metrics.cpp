@@ -27,7 +27,7 @@ double ratio(Sums sums) { return sums[0] / sums[1]; }
 
 // ---- of classes and events --------------------------------------------------------------------
 
-// The highest class, or the sign of an event's logit.
+// Counts right predictions: the highest class, or the sign of an event's logit.
 BatchSums right_and_all(const EvaluatedBatch& batch) {
   if (batch.kind == TargetKind::events)
     return {batch.output.gt(0).eq(true_events(batch)).sum(), batch.elements};
@@ -37,7 +37,7 @@ BatchSums right_and_all(const EvaluatedBatch& batch) {
 
 constexpr const char* kTopFamily = "top<k>";
 
-// The share of targets among the `count` highest classes, or among all where there are fewer.
+// The share of targets among the `count` highest classes, or among all if there are fewer.
 Metric top(std::int64_t count) {
   return {.name = "top" + std::to_string(count),
           .targets = {TargetKind::classes},
@@ -52,8 +52,8 @@ Metric top(std::int64_t count) {
           .value = ratio};
 }
 
-// Of each label: how often it is predicted and true, predicted, true. A label is a class, or of
-// events one of the last dimension.
+// For each label: how often it is predicted and true, predicted, true. A label is a class, or an
+// event of the last dimension.
 BatchSums hits_by_label(const EvaluatedBatch& batch) {
   if (batch.kind == TargetKind::events) {
     const at::Tensor predicted = in_columns(batch.output).gt(0);
@@ -68,8 +68,8 @@ BatchSums hits_by_label(const EvaluatedBatch& batch) {
 }
 
 // The mean of `value` over the labels that were predicted or true at least once; 0 for a label
-// where it would be 0 / 0. As scikit-learn's scores with average="macro" and zero_division=0, and
-// as torchmetrics'.
+// whose value would be 0 / 0. As scikit-learn's scores with average="macro" and zero_division=0,
+// and as torchmetrics'.
 std::function<double(Sums)> macro(double (*value)(double hits, double predicted, double truth)) {
   return [value](Sums sums) {
     const std::size_t labels = sums.size() / 3;
@@ -111,7 +111,7 @@ BatchSums distances_and_numbers(const EvaluatedBatch& batch) {
   return {error_of(batch).abs().sum(), batch.elements};
 }
 
-// Of the targets: how many numbers, their mean, the squares of their distances from it; and the
+// For the targets: the count of numbers, their mean, the sum of squared distances from it; and the
 // squared error.
 BatchSums spread_and_error(const EvaluatedBatch& batch) {
   const auto numbers = static_cast<double>(batch.target.numel());
@@ -184,7 +184,7 @@ bool goes_with(const Metric& metric, TargetKind target) {
   return std::find(metric.targets.begin(), metric.targets.end(), target) != metric.targets.end();
 }
 
-// Of those that go with the target, or of all; what stands for a family is behind accuracy.
+// The names of metrics that go with the target, or of all; the family's name follows accuracy.
 std::vector<std::string> valid_names(std::optional<TargetKind> target) {
   std::vector<std::string> names;
   for (const Metric& each : all_metrics()) {

@@ -23,7 +23,7 @@ std::string first_bad(const std::string& what, const at::Tensor& tensor, std::in
          counted(tensor.numel(), "value") + ")";
 }
 
-// The first sample of a field [B, ..] that holds such a value, as a place in the batch.
+// The place in the batch of the first sample of a field [B, ..] with such a value.
 std::int64_t first_bad_row(const at::Tensor& field) {
   const at::Tensor bad = at::isfinite(field).logical_not().reshape({field.size(0), -1});
   return bad.any(1).to(at::kInt).argmax().item<std::int64_t>();

@@ -21,9 +21,9 @@ struct TrainedBatch {
   double loss = 0;
 };
 
-/// "training diverged: the loss of step 4 is nan; ", the first of these that is not finite: a
+/// "training diverged: the loss of step 4 is nan; ", then the first of these that is not finite: a
 /// parameter (in order of registration), a field of the batch (with its first such sample), the
-/// model's output, or the loss itself; and on a second line what may help.
+/// model's output, or the loss itself; and a second line with advice.
 std::string divergence_text(const Task& task, const TrainedBatch& batch);
 
 }  // namespace decent

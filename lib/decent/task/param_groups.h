@@ -10,16 +10,16 @@
 
 namespace decent {
 
-/// Parameters whose names match one of `globs` no longer require a gradient. Throws UserError where
-/// a glob matches no parameter (naming near ones), and where nothing is left to train.
+/// Parameters whose names match one of `globs` no longer require a gradient. Throws UserError if a
+/// glob matches no parameter (naming similar names), or if nothing is left to train.
 void freeze_parameters(const NamedTensors& parameters, std::span<const std::string> globs);
 
-/// Throws UserError where a group matches no parameter that trains.
+/// Throws UserError if a group matches no parameter that trains.
 void check_param_groups(const NamedTensors& parameters, std::span<const ParamGroupRecipe> groups);
 
-/// Weight decay and learning rate of one parameter: those of the first group that matches, and the
-/// optimizer's own where that group, or no group, says nothing. Without any groups tensors of fewer
-/// than 2 dimensions do not decay.
+/// Weight decay and learning rate of one parameter: the first group that matches decides. If it
+/// sets no value, or none matches, the optimizer's own value counts. Without any groups, tensors of
+/// fewer than 2 dimensions do not decay.
 ParameterSettings settings_of(const OptimizerRecipe& recipe, const std::string& name,
                               const at::Tensor& parameter);
 

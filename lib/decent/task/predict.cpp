@@ -6,7 +6,7 @@ Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Cri
                    const DataSet& data, const DeviceBatch& batch) {
   const Batch& moved = batch.there();
   const at::Tensor output = model.forward(inputs, std::span(moved.fields).first(inputs.size()));
-  // While the GPU is at it, on the host: a kernel that meets such a class ends all use of the GPU.
+  // The host checks while the GPU computes: a wrong class in a kernel makes the GPU unusable.
   if (!model.device().is_cpu() && data.has_target)
     criterion.check_classes(output, data.target_in(batch.read().fields));
   return {.output = output, .target = data.target_in(moved.fields)};

@@ -10,14 +10,14 @@
 
 namespace decent {
 
-/// Both on the model's device. The target is undefined where the data has none.
+/// Both are on the model's device. The target is undefined if the data has none.
 struct Prediction {
   at::Tensor output;
   at::Tensor target;
 };
 
-/// Runs forward on a batch of `data`. Throws UserError where that fails, or where
-/// the target has a class that the output does not have and only a GPU's kernels would find it.
+/// Runs forward on a batch of `data`. Throws UserError if that fails. On a GPU, also if the target
+/// has a class that the output does not have, before a kernel meets it.
 Prediction predict(Model& model, std::span<const ForwardInput> inputs, const Criterion& criterion,
                    const DataSet& data, const DeviceBatch& batch);
 /// The same for a batch that is still on its way to the model's device.

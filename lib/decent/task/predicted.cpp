@@ -95,7 +95,7 @@ std::int64_t OutputReader::classes_of(const at::Tensor& output) const {
 
 bool gives_probabilities(const Task& task, const Trial& trial) {
   if (!trial.gives_probabilities.value_or(false)) return false;
-  // Logits may well be between 0 and 1; that they sum to 1 is no accident.
+  // Logits may well be between 0 and 1, but a sum of 1 is no accident.
   return task.criterion.loss().activation == LossActivation::softmax ||
          task.model->ends_in_sigmoid() || task.model->origin().probabilities().has_value();
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What the outputs of a model say of samples, without a target.
+// Predictions from the outputs of a model, without a target.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,8 +12,8 @@
 
 namespace decent {
 
-/// Contiguous, on the CPU. Of a loss of classes, class and probability have the output's shape
-/// without the dimension of the classes; of events, the output's shape; else they are undefined.
+/// Contiguous, on the CPU. For a loss of classes, class and probability have the output's shape
+/// without the dimension of the classes; for events, the output's shape; else they are undefined.
 struct Predicted {
   at::Tensor output = {};   // float32 [samples, ..], of numbers in the data's units
   at::Tensor classes = {};  // int64: the most probable class, the first of equals; an event: 0 or 1
@@ -22,14 +22,14 @@ struct Predicted {
 
 class OutputReader {
  public:
-  /// `are_probabilities`: the output is what the loss's softmax or sigmoid would give. `task` must
-  /// outlive the reader.
+  /// `are_probabilities`: the output already went through the loss's softmax or sigmoid. `task`
+  /// must outlive the reader.
   OutputReader(const Task& task, bool are_probabilities);
 
-  /// Of one batch of that many samples. Throws UserError where the output does not fit the loss.
+  /// Reads one batch of `samples` samples. Throws UserError if the output does not fit the loss.
   Predicted read(const at::Tensor& output, std::int64_t samples) const;
 
-  /// How many classes the output tells apart; 0 where it is not of classes. Throws UserError.
+  /// The number of classes in the output; 0 if it has no classes. Throws UserError.
   std::int64_t classes_of(const at::Tensor& output) const;
 
  private:
@@ -40,10 +40,10 @@ class OutputReader {
 
   const Task& task_;
   bool are_probabilities_;
-  std::vector<Normalization> scalings_;  // of a target of numbers
+  std::vector<Normalization> scalings_;  // for a target of numbers
 };
 
-/// Whether the model, where it gives no logits in place of them, gives probabilities itself.
+/// Whether the model's output is probabilities and not logits.
 bool gives_probabilities(const Task& task, const Trial& trial);
 
 }  // namespace decent

@@ -23,7 +23,7 @@ std::string loss_name(const ModelRecipe& recipe) {
   return std::string(Criterion(recipe).loss().name);
 }
 
-// The dimension of the classes, counted from 0; null where the output has none such.
+// The dimension of the classes, counted from 0; nullopt if the output does not have it.
 std::optional<std::int64_t> class_dim_of(const at::Tensor& output, const ModelRecipe& recipe) {
   const std::int64_t dim =
       recipe.class_dim < 0 ? recipe.class_dim + output.dim() : recipe.class_dim;
@@ -43,10 +43,10 @@ at::Tensor activated(const at::Tensor& logits, const ModelRecipe& recipe) {
   return dim ? logits.softmax(*dim) : logits;
 }
 
-/// How messages speak of what the loss applies.
+/// Words of messages about the activation that the loss applies.
 struct Words {
   std::string activation;
-  std::string look;  // of what comes out of it
+  std::string look;  // of its results
   std::string way_out;
 };
 
@@ -59,7 +59,7 @@ Words words_for(LossActivation activation) {
 
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
-// After `model`, which tells that there are probabilities.
+// `model` is the sentence's beginning, which says that there are probabilities.
 std::string double_activation(const Task& task, const std::string& model) {
   const ModelRecipe& recipe = task.recipe.model;
   const Words words = words_for(activation_of(recipe));
@@ -109,7 +109,7 @@ void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(std::min(data.size(), batch_size)));
   std::iota(samples.begin(), samples.end(), 0);
   const Batch batch = data.read(samples);
-  if (batch.empty()) return;  // all of them are left out
+  if (batch.empty()) return;  // all samples are left out
   const auto output = [&](bool logits) {
     task.model->give_logits(logits);
     seed_generator(static_cast<std::uint64_t>(task.recipe.seed), 0, 0, RandomStream::trial,
@@ -122,7 +122,7 @@ void check_logits(Task& task, const DataSet& data, std::int64_t batch_size) {
   task.model->eval();
   const at::Tensor probabilities = output(false);
   const at::Tensor again = activated(output(true), task.recipe.model);
-  // The same up to rounding, at most of bfloat16 (8 bits); over another dimension, other numbers.
+  // The same dimension gives equal numbers up to rounding, at most bfloat16's (8 bits).
   const bool fit = again.sizes() == probabilities.sizes() &&
                    at::allclose(again, probabilities, /*rtol=*/0.01, /*atol=*/1e-6,
                                 /*equal_nan=*/true);
@@ -139,7 +139,7 @@ OutputAdvice output_advice(const Task& task, const Trial& trial) {
   }
   if (known) return {.note = "", .warning = known_warning(task, *known)};
   if (!trial.gives_probabilities.value_or(false)) return {};
-  // Logits may well be between 0 and 1; that they sum to 1 is no accident.
+  // Logits may well be between 0 and 1, but a sum of 1 is no accident.
   const bool is_sure =
       activation_of(task.recipe.model) == LossActivation::softmax || task.model->ends_in_sigmoid();
   return {.note = "", .warning = is_sure ? seen_warning(task) : ""};

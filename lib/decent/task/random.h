@@ -9,8 +9,8 @@ namespace decent {
 
 enum class RandomStream : std::uint64_t { training = 0, evaluation = 1, trial = 2 };
 
-/// Seeds this process' CPU generator, and that of `device` where it is another one, for one step,
-/// so that dropout in step t does not depend on what ran before.
+/// Seeds this process's CPU generator, and that of `device` if it is another one, for one step, so
+/// that dropout in step t does not depend on what ran before.
 void seed_generator(std::uint64_t seed, int rank, std::int64_t step, RandomStream stream,
                     at::Device device = at::kCPU);
 

@@ -16,7 +16,7 @@ constexpr const char* kName = "normalize";
 // [1, C, 1, ..] for a batch [B, C, ..].
 at::Tensor by_place(const std::vector<double>& values, const at::Tensor& batch) {
   const at::Tensor tensor = at::tensor(values, at::kDouble);
-  if (values.size() == 1) return tensor.reshape({});  // which a kernel takes as an argument
+  if (values.size() == 1) return tensor.reshape({});  // a kernel takes it as an argument
   std::vector<std::int64_t> shape(static_cast<std::size_t>(batch.dim()), 1);
   shape.at(1) = tensor.numel();
   return tensor.reshape(shape).to(batch.device());
@@ -28,8 +28,8 @@ std::vector<Scaling> scalings_of(const std::vector<Normalization>& normalization
   return scalings;
 }
 
-// What evaluation does to a field behind a normalization would have to be done before it, by
-// whoever runs the model.
+// Refuses a transform of evaluation behind a normalization of the field: users of the model would
+// have to apply it before the model normalizes.
 void check_order(const DataRecipe& recipe, const std::string& field) {
   bool normalized = false;
   for (const TransformRecipe& each : recipe.transforms) {

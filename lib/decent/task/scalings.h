@@ -1,6 +1,6 @@
 #pragma once
-// The transform `normalize` from the other side: which fields it scales, how numbers come back to
-// the data's units, and what of it goes into a written model.
+// The scaling of the transform `normalize`: which fields have it, how to undo it, and which part of
+// it goes into a written model.
 
 #include <ATen/core/Tensor.h>
 
@@ -14,16 +14,16 @@
 
 namespace decent {
 
-/// Those of data.transforms that scale the field, in their order. The recipe has numbers in place
-/// of `auto` (see with_statistics); throws UserError where it has none.
+/// The normalizations of the field in data.transforms, in their order. The recipe must have numbers
+/// in place of `auto` (see with_statistics); otherwise throws UserError.
 std::vector<Normalization> normalizations_of(const DataRecipe& recipe, const std::string& field);
 
 /// A batch of numbers in the units that they had before `normalizations`, as float64.
 at::Tensor in_original_units(const at::Tensor& batch,
                              std::span<const Normalization> normalizations);
 
-/// What data.export_transforms puts into the model's file: nothing where it is false. Throws
-/// UserError where that is not possible, or would not be what the model was trained on.
+/// The scaling that data.export_transforms puts into the model's file; empty if it is false. Throws
+/// UserError if that is impossible, or would differ from the transforms in training.
 FileScaling exported_scaling(const Task& task);
 
 }  // namespace decent

@@ -15,7 +15,7 @@
 namespace decent {
 namespace {
 
-// As its format opens it, where nothing is known of the training data.
+// The source as its format opens it if nothing is known of the training data.
 std::unique_ptr<Source> open_by_itself(const SourceRecipe& recipe, const DataRecipe& data,
                                        DataUse use) {
   const DataFormat format = data_format(recipe.format);
@@ -29,8 +29,8 @@ std::unique_ptr<Source> open_by_itself(const SourceRecipe& recipe, const DataRec
                                          .train = alike ? &data.train.options : nullptr});
 }
 
-// What a sample means is the same in all data of a format. A key that an older version did not know
-// says nothing.
+// A sample must mean the same in all data. Keys that an older version did not know are not
+// compared.
 void check_keys(const SourceRecipe& recipe, const DataFormat& format, const LearnedData& known) {
   const auto& given = known.keys.all();
   for (const OptionKey& key : format.keys) {
@@ -45,7 +45,7 @@ void check_keys(const SourceRecipe& recipe, const DataFormat& format, const Lear
   }
 }
 
-// Numbers and names that are numbers would be taken for one another.
+// Class numbers could be confused with class names that are numbers.
 void check_numbered(const SourceRecipe& recipe, const LearnedData& known) {
   for (std::size_t number = 0; number < known.classes.size(); ++number) {
     if (!number_in_label(known.classes[number])) return;
@@ -110,7 +110,7 @@ bool is_of_input(const TransformRecipe& transform, const ModelRecipe& model) {
 
 Transforms transforms_of(const Recipe& recipe, DataUse use) {
   Transforms transforms;
-  std::string of_batches;  // the last one
+  std::string of_batches;  // the last such transform
   for (const TransformRecipe& each : recipe.data.transforms) {
     if (use == DataUse::prediction && !is_of_input(each, recipe.model)) continue;
     const Transform row = transform_row(each.name);
@@ -134,7 +134,7 @@ std::shared_ptr<LeftOut> left_out_of(const DataRecipe& data, DataUse use) {
                                                             : LeftOut::Instead::nothing);
 }
 
-// Of all formats: whatever is a path among their keys is read.
+// For all formats: every key that is a path is a file that is read.
 std::string files_text(const SourceRecipe& source) {
   constexpr std::size_t kShown = 3;
   std::vector<std::string> files;
@@ -155,12 +155,12 @@ std::vector<std::string> input_fields(const ModelRecipe& model) {
   return fields;
 }
 
-// A field that a key of the model names. What the other key names is never what was meant.
+// A field that a key of the model names. The fields of the other key cannot be meant.
 struct WantedField {
   std::string key;                      // "model.target"
   std::string name;                     // of the field
   std::vector<std::string> of_another;  // fields
-  std::string whose;                    // what those are: "an input"
+  std::string whose;                    // of those fields: "an input"
 };
 
 WantedField wanted_input(const ModelInput& input, const ModelRecipe& model) {
@@ -171,7 +171,7 @@ WantedField wanted_target(const ModelRecipe& model) {
   return {"model.target", model.target, input_fields(model), "an input"};
 }
 
-// What to do about it, where the data has these fields.
+// Advice on a missing field, given the fields of the data.
 std::string advice_on_field(const WantedField& wanted, const std::vector<std::string>& names) {
   std::vector<std::string> others;
   for (const std::string& name : names) {
@@ -213,7 +213,7 @@ Batch DataSet::read(std::span<const std::int64_t> indices, std::int64_t epoch,
   }
 }
 
-// A source of one file does not say with each sample which one that is.
+// A source of one file does not name it with each sample, so `files` is passed.
 std::string DataSet::text_of(std::int64_t sample) const {
   return sample_text(samples->source(), sample, files);
 }
@@ -230,7 +230,7 @@ std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most
 
 namespace {
 
-// Nothing where the sample cannot be read and is left out.
+// Empty if the sample cannot be read and is left out.
 std::string_view content_of(const Source& source, std::size_t field, std::int64_t index,
                             bool leaves_out, std::span<HostArray> sample) {
   try {

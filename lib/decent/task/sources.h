@@ -13,7 +13,7 @@
 
 namespace decent {
 
-/// Samples and which of its fields go where.
+/// Samples, and the use of their fields.
 struct DataSet {
   std::string key;  // "data.train", "data.eval" or "data.predict", for messages
   std::shared_ptr<const Samples> samples;
@@ -29,9 +29,9 @@ struct DataSet {
   /// A batch of `fields`; see Samples::read. Errors name `key`.
   Batch read(std::span<const std::int64_t> indices, std::int64_t epoch = 0,
              HostMemory memory = HostMemory::pageable) const;
-  /// "sample 7 ('d.npz')", with its row where that is another number.
+  /// "sample 7 ('d.npz')", with its row if that is another number.
   std::string text_of(std::int64_t sample) const;
-  /// The target among the fields of a batch; undefined where the model gives its loss itself.
+  /// The target among the fields of a batch; undefined if the model gives its loss itself.
   at::Tensor target_in(const std::vector<at::Tensor>& batch) const {
     return has_target ? batch.back() : at::Tensor();
   }
@@ -40,8 +40,8 @@ struct DataSet {
 /// Up to `most` samples of the source, spread evenly over it.
 std::vector<std::int64_t> spread_samples(const Source& source, std::int64_t most);
 
-/// A checksum of up to 64 samples, spread evenly over the source, all their fields: what tells
-/// another data set of the same shape.
+/// A checksum over all fields of up to 64 samples, spread evenly over the source. It distinguishes
+/// data sets of the same shape.
 std::string content_of(const Source& source, bool leaves_out = false);
 
 /// What a data set is for. Transforms that draw random numbers are for training. For prediction the
@@ -49,16 +49,16 @@ std::string content_of(const Source& source, bool leaves_out = false);
 enum class DataUse { training, evaluation, prediction };
 
 /// The samples of data.train, data.eval or data.predict, as `key` says, for a batch of any fields.
-/// Throws UserError where the source cannot be read or a transform does not fit it.
-/// `known`: what the run learned of its training data, by which the source is then read; null where
-/// nothing is known, as of the training data of a run that begins.
+/// Throws UserError if the source cannot be read or a transform does not fit it. `known`: what the
+/// run learned of its training data, which determines how the source is read; null if nothing is
+/// known, as for the training data of a new run.
 Samples open_samples(const std::string& key, const Recipe& recipe, DataUse use,
                      std::shared_ptr<LeftOut> left_out = nullptr,
                      const LearnedData* known = nullptr);
 
-/// Opens data.train, data.eval or data.predict, as `key` says. Throws UserError naming `key` where
-/// the source cannot be read, a transform does not fit it, or it lacks a field that the model
-/// needs, and where `known` (see open_samples) and a key of the source contradict each other.
+/// Opens data.train, data.eval or data.predict, as `key` says. Throws UserError naming `key` if the
+/// source cannot be read, a transform does not fit it, it lacks a field that the model needs, or
+/// `known` (see open_samples) and a key of the source contradict each other.
 DataSet open_data_set(const std::string& key, const Recipe& recipe, DataUse use,
                       const LearnedData* known = nullptr);
 

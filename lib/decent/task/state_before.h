@@ -1,5 +1,5 @@
 #pragma once
-// What a model was before it ran for another purpose than training: a trial, an evaluation.
+// The state of a model before it runs for another purpose than training: a trial, an evaluation.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
@@ -11,7 +11,7 @@
 
 namespace decent {
 
-/// Keeps what forward writes: buffers, and those parameters that forward may write into, too. A
+/// Keeps the tensors that forward writes: buffers, and parameters that forward may write into. A
 /// copy of all parameters would double the memory of a large model.
 class StateBefore {
  public:
@@ -22,7 +22,7 @@ class StateBefore {
     }
   }
 
-  /// Not after a failure of a GPU, of which nothing may be asked then.
+  /// Do not call it after a failure of a GPU, which then accepts no work.
   void restore() const {
     const at::NoGradGuard no_grad;
     for (const auto& [tensor, before] : saved_) tensor.copy_(before);

@@ -14,11 +14,11 @@ namespace {
 
 constexpr std::int64_t kMostDecoded = 4096;
 
-// Sums over the values at each place of a field's first dimension. Values are counted from the
-// first one: sums of squares would lose those of data that are far from zero.
+// Sums over the values at each place of a field's first dimension. The first value is subtracted
+// from all, because sums of squares lose digits if data are far from zero.
 class PlaceSums {
  public:
-  /// The values of one sample, of that shape.
+  /// Adds the values of one sample, of that shape.
   void add(std::span<const float> values, const std::vector<std::int64_t>& shape) {
     if (values.empty()) return;
     const std::size_t places = shape.empty() ? 1 : static_cast<std::size_t>(shape[0]);
@@ -72,7 +72,7 @@ class PlaceSums {
   double count_ = 0;  // of values at each place
 };
 
-// The samples that count: all of them, or so many that are spread over the data.
+// The samples that count: all of them, or kMostDecoded spread over the data.
 class Counted {
  public:
   explicit Counted(const Source& source)
@@ -106,7 +106,7 @@ PlaceSums sums_of(const Samples& samples, std::size_t field, bool leaves_out) {
   return sums;
 }
 
-// Its place among the fields, after the check that it holds numbers that can be normalized.
+// The field's place among the fields. Checks that its numbers can be normalized.
 std::size_t field_to_normalize(const Samples& samples, const std::string& name) {
   const std::vector<Field>& fields = samples.fields();
   const auto found = std::find_if(fields.begin(), fields.end(),
@@ -135,7 +135,7 @@ void measure(Recipe& recipe, std::size_t place) {
   options.set("std", sums.deviations());
 }
 
-// Of one transform, with the numbers in place of `auto`.
+// The options of `transform`, with the numbers of `measured` in place of `auto`.
 Options with_numbers_of(const TransformRecipe& measured, const TransformRecipe& transform) {
   Options options = transform.options;
   if (!is_auto(transform) || measured.name != transform.name) return options;

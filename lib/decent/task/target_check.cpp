@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of a data set: for its samples in their order, then for a few that are spread over the rest.
+// Time for the samples of a data set in their order, then for a few spread over the rest.
 constexpr auto kTimeLimit = std::chrono::seconds(2);
 constexpr auto kTimeOfRest = std::chrono::seconds(1);
 constexpr std::int64_t kSamplesAtOnce = 1024;
@@ -27,7 +27,7 @@ bool is_integer(DType dtype) {
   return at::isIntegralType(scalar_type(dtype), /*includeBool=*/false);
 }
 
-// Which sample has the largest number of those that a table of embeddings may not have.
+// The largest number of each integer input, and its sample: a table of embeddings may lack it.
 std::string largest_numbers(const Task& task, const DataSet& data,
                             std::span<const std::int64_t> samples, const Batch& batch) {
   std::string text;
@@ -39,7 +39,7 @@ std::string largest_numbers(const Task& task, const DataSet& data,
     const auto row = largest.argmax().item<std::int64_t>();
     text += ".\nThe largest number in field '" + task.inputs[i].field + "' of the batch is " +
             std::to_string(largest[row].item<std::int64_t>());
-    const bool is_known = std::ssize(samples) == batch.samples();  // none is left out
+    const bool is_known = std::ssize(samples) == batch.samples();  // no sample is left out
     if (is_known)
       text += ": " + data.text_of(samples[static_cast<std::size_t>(row)]) + ", counted from 0";
   }
@@ -52,7 +52,7 @@ class SampleCheck {
       : data_(data), source_(data.samples->source()), criterion_(criterion), classes_(classes) {
     if (!data.has_target || !classes) return;
     const std::size_t target = data.fields.back();
-    // Transforms of batches may have made probabilities of it.
+    // A transform of batches may have turned the target into probabilities.
     if (target < source_.fields().size() && is_integer(source_.fields()[target].dtype))
       target_ = target;
   }
@@ -60,7 +60,7 @@ class SampleCheck {
   /// Whether there is anything to look at.
   bool is_on() const { return target_ || source_.decodes(); }
 
-  /// Looks at those; stops where something is wrong.
+  /// Checks these samples. Throws UserError for the first that is wrong.
   void check(const std::vector<std::int64_t>& samples) {
     const bool targets_pass = !target_ || pass(samples);
     if (targets_pass && !source_.decodes()) return;
@@ -81,7 +81,7 @@ class SampleCheck {
     }
   }
 
-  // False of one that is left out.
+  // False for a sample that is left out.
   bool is_there(std::int64_t sample) const {
     try {
       source_.check_there(sample);
@@ -103,7 +103,7 @@ class SampleCheck {
     }
   }
 
-  // Nothing of one that is left out.
+  // nullopt for a sample that is left out.
   std::optional<HostArray> target_of(std::int64_t sample) const {
     try {
       return source_.read_one(*target_, sample);
@@ -131,11 +131,11 @@ class SampleCheck {
   const Source& source_;
   const Criterion& criterion_;
   std::optional<std::int64_t> classes_;
-  std::optional<std::size_t> target_;  // the field of the source; nothing where it is not looked at
+  std::optional<std::size_t> target_;  // field of the source; nullopt: not checked
   std::vector<std::byte> bytes_;
 };
 
-// Samples `first` to `end`; returns the first that there was no time for.
+// Checks samples [first, end). Returns the first for which there was no time.
 std::int64_t check_in_order(SampleCheck& check, std::int64_t first, std::int64_t end) {
   const auto deadline = Clock::now() + kTimeLimit;
   while (first < end && Clock::now() < deadline) {
@@ -169,7 +169,7 @@ std::optional<std::string> check_share(const DataSet& data, SampleCheck check,
          "does not have; there are too many to look at all of them before the first step";
 }
 
-// Of a source whose `limit` took the first samples of a file, which may be sorted by class.
+// A note on a source whose `limit` takes the first samples of a file, which may be sorted by class.
 std::optional<std::string> one_class_note(const DataSet& data, const SourceRecipe& recipe) {
   const std::vector<Field>& fields = data.samples->source().fields();
   const bool is_limited = recipe.limit && data.has_target && data.fields.back() < fields.size();

@@ -26,7 +26,7 @@
 namespace decent {
 namespace {
 
-// Counts that are multiplied with one another further on, where 64 bits must hold the product.
+// Limits counts that are multiplied later, so that 64 bits hold the product.
 void check_count(const std::string& key, std::int64_t value, std::int64_t most) {
   if (value <= most) return;
   throw UserError(key + ": " + std::to_string(value) +
@@ -54,7 +54,7 @@ void check_model_storage(const Model& model) {
   check_storage(trained_part(model.parameters()), others);
 }
 
-// What cannot be stored would only show when the first checkpoint is saved.
+// Tensors that cannot be stored would otherwise only show at the first checkpoint.
 void check_can_be_saved(const Model& model) {
   for (const auto* tensors : {&model.parameters(), &model.buffers()}) {
     for (const auto& [name, tensor] : *tensors) {
@@ -78,7 +78,7 @@ WeightsChoice choice_of(const ModelRecipe& recipe) {
       ": it needs model.weights");
 }
 
-// What else opening a model tells.
+// An opened model, and facts that opening it showed.
 struct OpenedTask {
   std::unique_ptr<Model> model;
   std::vector<std::string> weights_left;
@@ -114,7 +114,7 @@ void check_metrics(const Recipe& recipe) {
   if (recipe.train.stop) check_measured(recipe, "train.stop.metric", recipe.train.stop->metric);
 }
 
-// What a run chooses among must be made while it trains.
+// The evaluations and checkpoints among which a run chooses must be made while it trains.
 void check_cadences(const Recipe& recipe) {
   const EvalRecipe& eval = recipe.eval;
   const CheckpointRecipe& saves = recipe.checkpoint;
@@ -133,7 +133,7 @@ void check_cadences(const Recipe& recipe) {
         "checkpoint.every_steps and checkpoint.every_epochs are null");
 }
 
-// Opens what `purpose` reads; what data.train teaches holds for the others.
+// Opens the sources that `purpose` reads. What is learned of data.train holds for the others.
 void open_data(Task& task, Purpose purpose, const LearnedData* known) {
   const Recipe& recipe = task.recipe;
   if (known != nullptr) task.learned = *known;

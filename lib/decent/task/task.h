@@ -17,28 +17,28 @@
 
 namespace decent {
 
-/// Everything of a recipe that one worker can open by itself, whole from the start. A purpose that
-/// does not need a source of data leaves it empty.
+/// Everything of a recipe that one worker can open by itself, complete from the start. Sources of
+/// data that the purpose does not need are empty.
 struct Task {
   Recipe recipe;
-  DeviceChoice device;  // where the model is
+  DeviceChoice device;  // of the model
   std::vector<ForwardInput> inputs;
   std::unique_ptr<Model> model;
   Criterion criterion;
   std::optional<DataSet> train;
   std::optional<DataSet> eval;
   std::optional<DataSet> predict = {};              // without a target
-  LearnedData learned = {};                         // what data.train has taught, see open_task
+  LearnedData learned = {};                         // learned of data.train, see open_task
   FileScaling scaling = {};                         // of written models: exported_scaling()
   std::vector<std::string> weights_left = {};       // tensors that model.weights_ignore keeps
   std::vector<std::string> frozen_statistics = {};  // modules; see Model::freeze_statistics
-  bool model_normalizes = false;                    // its file does, see normalizes_by_itself
-  LossDoubts doubts = {};                           // of batches behind the first ones
+  bool model_normalizes = false;                    // its program does, see normalizes_by_itself
+  LossDoubts doubts = {};                           // about batches after the first ones
 };
 
-/// Chooses the device, then opens model and data for `purpose`. `known`: what the run that goes on
-/// or is looked at has learned of its training data, by which all data is read; null: data.train
-/// teaches it, where it is opened. Throws UserError. Talks to no other worker.
+/// Chooses the device, then opens model and data for `purpose`. `known`: what the run that is
+/// resumed or evaluated has learned of its training data, which determines how all data is read;
+/// null: it is learned from data.train, if opened. Throws UserError. Talks to no other worker.
 Task open_task(const Recipe& recipe, const Launch& launch, Purpose purpose,
                const LearnedData* known = nullptr);
 

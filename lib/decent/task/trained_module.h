@@ -1,11 +1,11 @@
 #pragma once
-// A model as DecentralizedDataParallel takes modules.
+// A model in the form in which DecentralizedDataParallel takes modules.
 
 #include "decent/model/model.h"
 
 namespace decent {
 
-/// The model outlives it and settles its buffers itself: see Model::settle_buffers.
+/// The model must outlive it, and settles its buffers itself: see Model::settle_buffers.
 class TrainedModule {
  public:
   explicit TrainedModule(Model& model) : model_(&model) {}

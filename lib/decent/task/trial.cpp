@@ -31,14 +31,14 @@
 namespace decent {
 namespace {
 
-// A batch and what came of it.
+// A batch and its results.
 struct TriedBatch {
   Batch batch;
   Prediction prediction;
   MeanLoss loss;
 };
 
-// A batch that is copied ahead lies on a GPU beside the one that the model runs on.
+// In a run, the next batch already lies on the GPU beside the batch that the model runs on.
 std::unique_ptr<DeviceBatch> next_batch(const Task& task, const Batch& like) {
   if (task.recipe.data.prefetch == 0) return nullptr;
   return std::make_unique<DeviceBatch>(like, task.model->device());
@@ -96,8 +96,7 @@ class TrainingTrial {
 
   void run() {
     task_.model->train();
-    // A weight read through .data escapes autograd's bookkeeping, so that a trial would not show
-    // it.
+    // A weight read through .data escapes autograd's bookkeeping, so a trial would not show it.
     bool later = task_.model->reads_data_of_tensors();
     const bool after = task_.recipe.parallel.update == UpdateMode::after_backward;
     try {
@@ -121,7 +120,7 @@ class TrainingTrial {
     const auto next = next_batch(task_, batch);
     TriedBatch tried = try_batch(task_, *task_.train, samples_, batch, found_);
     note_loss(tried);
-    tried.prediction = {};  // memory that a step of training does not hold on to either
+    tried.prediction = {};  // a step of training does not keep this memory either
     const at::Tensor& loss = tried.loss.tensor;
     if (!loss.requires_grad()) {
       throw UserError("the loss of model '" + task_.model->path().string() +
@@ -135,7 +134,7 @@ class TrainingTrial {
     task_.model->settle_buffers();
   }
 
-  // What a run would find in its first step, or warn of at its end.
+  // Notes what a run would find in its first step, or warn of at its end.
   void note_loss(const TriedBatch& tried) {
     const double loss = tried.loss.value;
     found_.untrained_loss =
@@ -191,7 +190,7 @@ void try_evaluation(Task& task, const Membership& workers, int rank, Trial& foun
   }
 }
 
-// The samples from `first` on that are a batch of the predictions.
+// The samples of the batch of predictions that begins at `first`.
 std::vector<std::int64_t> batch_to_predict(const Task& task, std::int64_t first) {
   const std::int64_t count =
       std::min(task.recipe.data.eval_batch_size, task.predict->size() - first);

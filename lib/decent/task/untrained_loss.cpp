@@ -13,7 +13,7 @@
 namespace decent {
 namespace {
 
-// So few may have any loss.
+// With fewer samples, the loss may have any value.
 constexpr std::int64_t kFewSamples = 8;
 
 // Targets of samples spread over the data: as many as 1 MiB holds, at most 256.
@@ -30,7 +30,7 @@ at::Tensor some_targets(const DataSet& data) {
       .fields.front();
 }
 
-// Zeros make all classes alike, so that any target costs the same.
+// Zeros make all classes equally probable, so any target gives the same loss.
 double loss_of_zeros(const LossFunction& loss, const ModelRecipe& recipe, std::int64_t classes) {
   const LossOptions none_ignored = {.label_smoothing = recipe.label_smoothing,
                                     .ignore_index = -1,

@@ -1,13 +1,13 @@
 #pragma once
-// What losses are worth that a model gives without having learned anything.
+// Losses of a model that has not learned anything.
 
 #include "decent/report/loss_watch.h"
 #include "decent/task/predict.h"
 
 namespace decent {
 
-/// `prediction` is that for `batch` of `train`, before any training, `loss` its mean loss. Reads
-/// further targets of `train` where the loss of zeros depends on them.
+/// `prediction` is the model's for `batch` of `train` before any training, and `loss` its mean
+/// loss. Reads further targets of `train` if the loss of zeros depends on them.
 UntrainedLoss untrained_loss(const ModelRecipe& recipe, const DataSet& train, const Batch& batch,
                              const Prediction& prediction, double loss);
 

@@ -50,7 +50,7 @@ double spectral_gap(std::span<const Phase> phases, int world_size, double gamma)
   for (std::size_t i = 0; i < x.size(); ++i)
     x[i] = std::sin(1.0 + 7.3 * static_cast<double>(i * i));
   center(x);
-  double square = 0;  // of the singular value
+  double square = 0;  // square of the singular value
   for (int iteration = 0; iteration < kMaxIterations; ++iteration) {
     const double length = norm(x);
     if (length == 0) return 1.0;
@@ -61,7 +61,7 @@ double spectral_gap(std::span<const Phase> phases, int world_size, double gamma)
     const double before = std::exchange(square, norm(x));
     if (std::abs(square - before) < kPrecision) break;
   }
-  // Rounding leaves a mean of some 1e-16, which is no singular value.
+  // Rounding leaves a mean of about 1e-16, which is not a singular value.
   return square < 1e-24 ? 1.0 : std::clamp(1 - std::sqrt(square), 0.0, 1.0);
 }
 

@@ -28,7 +28,7 @@ std::vector<Phase> complete(int world_size, int /*local_world_size*/) {
   return {{uniform(everyone)}};
 }
 
-// With an odd number of workers, one of them is alone in each phase, every one in turn.
+// With an odd number of workers, one worker is alone in each phase; each worker has its turn.
 std::vector<Phase> odd_ring(int n) {
   std::vector<Phase> phases;
   for (int p = 0; p < n; ++p) {
@@ -77,7 +77,7 @@ std::vector<Phase> one_peer_exp(int n, int /*local_world_size*/) {
   return phases;
 }
 
-// The workers of one node, or of two.
+// An edge of the workers of one node, or of two.
 Edge node_group(std::initializer_list<int> nodes, int local_world_size) {
   std::vector<int> ranks;
   for (int node : nodes) {
@@ -86,8 +86,8 @@ Edge node_group(std::initializer_list<int> nodes, int local_world_size) {
   return uniform(ranks);
 }
 
-// A topology that cannot do this number of workers with this many per node. make_topology() adds
-// what the user can change.
+// The topology does not support this number of workers with this many per node. make_topology()
+// adds advice for the user.
 class WrongWorkersPerNode : public UserError {
  public:
   using UserError::UserError;
@@ -103,8 +103,8 @@ void check_alternating(int n, int local) {
       std::to_string(4 * local) + ", " + std::to_string(8 * local) + ", .. workers.");
 }
 
-// A round has two phases. Two nodes that exchange in it form one group in one of the phases, and a
-// group each in the other. A counter over all pairs of nodes makes half of the pairs cross in the
+// A round has two phases. Two nodes that exchange in a round form one group in one phase, and one
+// group each in the other. A counter over all pairs of nodes lets half of the pairs meet in the
 // first phase and half in the second.
 std::vector<Phase> alternating_exp_ring(int n, int local) {
   check_alternating(n, local);

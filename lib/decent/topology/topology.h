@@ -4,7 +4,7 @@
 //
 // A topology is a list of phases that repeat; a phase is a partition of the ranks into edges.
 // Inside an edge with n members and self-weight w, worker i keeps W_ii = w of its own model and
-// takes W_ij = (1 - w) / (n - 1) of each other member's. An edge of one member has W_ii = 1. So
+// takes W_ij = (1 - w) / (n - 1) of every other member's. An edge of one member has W_ii = 1. So
 // every phase is a symmetric, doubly stochastic matrix W, and mixing does not change the average of
 // all models (arXiv 2410.11998).
 
@@ -44,8 +44,8 @@ std::vector<std::string> topology_names();
 
 /// The phases of a topology for `world_size` workers, `local_world_size` of them on each node (only
 /// alternating-exp-ring uses that number). `local_setting` is the user's name for that number in
-/// messages. Throws UserError for an unknown name, if the topology cannot do this number of workers
-/// (the message says which numbers it can do), and if a registered function returns invalid phases.
+/// messages. Throws UserError for an unknown name, if the topology does not support this number of
+/// workers (the message says which it does), and if a registered function returns invalid phases.
 std::vector<Phase> make_topology(std::string_view name, int world_size, int local_world_size,
                                  std::string_view local_setting = "local_world_size");
 
@@ -57,7 +57,7 @@ void validate_topology(std::span<const Phase> phases, int world_size);
 class Topology {
  public:
   Topology() : Topology("complete") {}
-  Topology(std::string name);  // of make_topology
+  Topology(std::string name);  // a name that make_topology knows
   Topology(const char* name) : Topology(std::string(name)) {}
   Topology(std::vector<Phase> phases);
   template <typename Function>
