@@ -1,6 +1,6 @@
 #include "flags.h"
 
-// --set optimizer.betas=[0.9, 0.99] is one value.
+// No delimiter: --set optimizer.betas=[0.9, 0.99] is one value.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <algorithm>
 #include <array>
@@ -64,7 +64,7 @@ std::vector<std::string> flag_names(const cxxopts::Options& options) {
   return names;
 }
 
-// --eval for --eval-only.
+// The flag that the user has shortened: --eval-only for --eval.
 std::optional<std::string> flag_beginning_with(const std::string& word,
                                                const std::vector<std::string>& names) {
   const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
@@ -73,7 +73,7 @@ std::optional<std::string> flag_beginning_with(const std::string& word,
   return found == names.end() ? std::nullopt : std::optional(*found);
 }
 
-// -workers for --workers: cxxopts takes its letters for flags of their own.
+// Refuses -workers in place of --workers: cxxopts would read each letter as a flag.
 void refuse_single_dash(std::span<char*> arguments, const cxxopts::Options& options) {
   for (const std::string word : arguments) {
     if (word.size() < 3 || word[0] != '-' || word[1] == '-') continue;
@@ -85,7 +85,7 @@ void refuse_single_dash(std::span<char*> arguments, const cxxopts::Options& opti
 
 [[noreturn]] void refuse_unknown(const std::vector<std::string>& unmatched,
                                  const cxxopts::Options& options) {
-  // What follows an unknown flag is likely to be its value.
+  // A word after an unknown flag is probably its value, so the flag is reported.
   const auto first_flag = std::find_if(unmatched.begin(), unmatched.end(),
                                        [](const std::string& word) { return word[0] == '-'; });
   if (first_flag == unmatched.end())
@@ -121,7 +121,7 @@ void check_restarts(const Flags& flags) {
   if (flags.reads_checkpoint() || flags.dry_run) throw UserError("--max-restarts is for training");
 }
 
-// cxxopts' own message would not tell the range.
+// The number of a flag. Checked here since cxxopts' message would not name the range.
 int number_in(const cxxopts::ParseResult& given, const std::string& flag, int least, int most) {
   const std::string text = given[flag].as<std::string>();
   int value = 0;
@@ -133,8 +133,7 @@ int number_in(const cxxopts::ParseResult& given, const std::string& flag, int le
   return value;
 }
 
-// The folders may follow one another after one --report, where cxxopts takes the first of the rest
-// for a recipe.
+// Several folders may follow one --report; cxxopts takes the second for a recipe.
 std::vector<std::string> folders_in(const cxxopts::ParseResult& given) {
   auto folders = given["report"].as<std::vector<std::string>>();
   if (given.count("config") > 0) folders.push_back(given["config"].as<std::string>());
@@ -171,7 +170,7 @@ void read_report(const cxxopts::ParseResult& given, std::span<char*> arguments, 
     throw UserError("--out '" + flags.out + "': the file's name must end in .html");
 }
 
-// The folder of a run, or of its checkpoints, stands for the newest of them.
+// The folder of a run, or of its checkpoints, stands for its newest checkpoint.
 std::string newest_in(const std::string& folder) {
   std::error_code failed;
   if (std::filesystem::exists(std::filesystem::path(folder) / kManifestName, failed)) return folder;
@@ -203,11 +202,11 @@ void check_together(const Flags& flags, bool has_checkpoint) {
   if (flags.export_file) check_export(*flags.export_file);
 }
 
-// Flags that take one value and may be given once.
+// Flags that take one value and may be given only once.
 constexpr std::array kOnce = {"resume", "checkpoint", "predict",
                               "export", "workers",    "max-restarts"};
 
-// The library would take the next flag for the value.
+// Refuses a flag without its value: cxxopts would take the next flag as the value.
 void check_values(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     for (const char* name : kOnce) {
