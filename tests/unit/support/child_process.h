@@ -1,6 +1,6 @@
 #pragma once
-// Runs something in a process of its own: what is decided once for a process (which library is
-// loaded), what needs several (a GPU for each rank), and what must not touch the test's own.
+// Runs a test's work in a process of its own: if a process decides something only once (which
+// library is loaded), if several are needed (a GPU per rank), or if the test's own must be spared.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,8 +14,8 @@
 
 namespace decent::testing {
 
-/// A child of this process that runs `work` and exits; what `work` returns, or the message of what
-/// it throws after "error: ", is its result.
+/// A child of this process that runs `work` and exits. Its result is the text that `work` returns,
+/// or "error: " and the message of the exception.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<std::string()>& work) {
@@ -31,7 +31,7 @@ class ChildProcess {
     out_ = ends[0];
   }
 
-  /// Waits for its end.
+  /// Waits for the child to end.
   std::string result() {
     std::string text;
     char buffer[4096];

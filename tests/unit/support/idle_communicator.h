@@ -1,5 +1,5 @@
 #pragma once
-// A communicator that does nothing, for tests to derive from: they override what they are about.
+// A communicator that does nothing. Tests derive from it and override the functions under test.
 
 #include <memory>
 #include <vector>

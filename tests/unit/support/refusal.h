@@ -1,5 +1,5 @@
 #pragma once
-// What a user is told who makes a mistake.
+// The message that a user gets for a mistake.
 
 #include <gtest/gtest.h>
 
