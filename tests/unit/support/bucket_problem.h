@@ -97,7 +97,7 @@ inline double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar,
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-/// Stands for "mix with what was received"; BucketProblem::apply fills in the pointer.
+/// Means "mix with the received weights"; BucketProblem::apply fills in the pointer.
 inline Mixing mixing_of(double self, double other) {
   static const char marker = 0;
   return {.self = self, .other = other, .received = &marker};
