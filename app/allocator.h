@@ -2,8 +2,8 @@
 
 namespace decent {
 
-/// Has malloc keep freed memory. Every step frees what the next one asks for again; given back to
-/// the system in between, it costs a page fault for each 4 KiB: 5 % of a step of a small
+/// Makes malloc keep freed memory. Every step frees memory that the next step allocates again. If
+/// the system got it back in between, each 4 KiB would cost a page fault: 5 % of a step of a small
 /// transformer.
 void keep_freed_memory();
 

@@ -12,10 +12,10 @@ namespace decent {
 
 namespace {
 
-// What a run refuses after its preparation, and in its first step.
+// Throws if a run would be refused after its preparation or in its first step.
 void try_start(const Team& team, const Run& run) {
   team.agree("first step", [&] {
-    // The weights of a checkpoint may well have a finite loss where the model's file has none.
+    // The weights of a checkpoint may have a finite loss even if those of the model's file do not.
     if (!run.plan.resumes && !run.trial.divergence.empty())
       throw Error(ExitCode::diverged, run.trial.divergence);
   });

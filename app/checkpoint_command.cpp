@@ -1,4 +1,4 @@
-// --eval-only, --predict and --export: no training, and nothing is written but what was asked for.
+// --eval-only, --predict and --export: they do not train, and write only what was asked for.
 
 #include <filesystem>
 #include <optional>
@@ -27,7 +27,7 @@
 namespace decent {
 namespace {
 
-// data.eval, where the run in the output folder was not evaluated on it.
+// Names data.eval if the run in the output folder was not evaluated on it.
 std::string foreign_source(const Recipe& recipe) {
   const auto eval_of = [](const Recipe& each) {
     return value_of(recipe_values(each), "data.eval");
@@ -42,7 +42,7 @@ void evaluate(Program& program, TriedTask& tried, const Team& team, const Averag
   Task& task = tried.task;
   Evaluator evaluator(
       task, team, has_class_report(task) ? EvaluationDetail::confusion : EvaluationDetail::scores);
-  // Signals are not caught here: one ends the program.
+  // Signals are not caught here: a signal ends the program, so the evaluation is complete.
   const Evaluation evaluation = evaluator.evaluate(model.step).value();
   const EvalMetrics metrics{.step = model.step,
                             .epoch = model.epochs_done,
@@ -69,7 +69,7 @@ void evaluate(Program& program, TriedTask& tried, const Team& team, const Averag
   });
 }
 
-// Files that are written back stay as they came, and files of weights compute nothing.
+// Files that are written back stay as they were, and files of weights compute nothing.
 void note_scaling(Program& program, const Task& task) {
   const std::filesystem::path file = *program.flags.export_file;
   if (task.scaling.empty() || holds_scaling(file)) return;
@@ -77,7 +77,7 @@ void note_scaling(Program& program, const Task& task) {
                     "' takes inputs that are normalized already; only a .pt file holds normalize");
 }
 
-// `lost`: what of the model is not finite and ought to be.
+// `lost`: the part of the model that is not finite but should be.
 void export_model(Program& program, const Team& team, Task& task, const AveragedModel& model,
                   const std::optional<std::string>& lost) {
   std::string line;

@@ -1,12 +1,12 @@
 #pragma once
-// What the program does, one function for each way to start it. All but --workers and
-// --report are collective.
+// The commands of the program, one function for each. All but --workers and --report are
+// collective.
 
 #include "program.h"
 
 namespace decent {
 
-/// Whether this process is to start the workers (--workers) rather than to be one.
+/// Whether this process is to start the workers (--workers), and is not a worker itself.
 bool starts_workers(const Flags& flags);
 
 /// Starts the workers and waits for them; returns the exit code. Throws UserError.

@@ -1,5 +1,5 @@
 #pragma once
-// What is done before the workers are connected, while nobody can be told of an error.
+// For work before the workers are connected, when an error cannot be told to the others yet.
 
 #include <exception>
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace decent {
 
-/// The result of a function, or its error, which is kept until all workers can hear of it.
+/// The result of a function, or its error, which is kept until it can be shared with all workers.
 template <typename T>
 class Deferred {
  public:
@@ -27,7 +27,7 @@ class Deferred {
     return value_.value();
   }
 
-  /// Null where there was an error.
+  /// Null if there was an error.
   const T* get_if() const { return value_ ? &*value_ : nullptr; }
 
  private:

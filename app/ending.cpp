@@ -11,7 +11,7 @@ namespace decent {
 namespace {
 
 void print_shared(const SharedError& error) {
-  const bool stopped = error.code() == ExitCode::stopped;  // which is no error
+  const bool stopped = error.code() == ExitCode::stopped;  // a stop is no error
   std::fprintf(stderr, "decent-train: %s%s\n", stopped ? "" : "error: ", error.what());
 }
 
@@ -21,20 +21,20 @@ void print_error(const Program& program, const std::string& message, int rank) {
   std::fprintf(stderr, "decent-train: error: %s%s\n", who.c_str(), message.c_str());
 }
 
-// Destructors might wait for peers that are gone.
+// Runs no destructors: they might wait for peers that are gone.
 [[noreturn]] void exit_now(ExitCode code) { std::_Exit(static_cast<int>(code)); }
 
-// Only static objects are left to destroy. LibTorch takes a tenth of a second to take each of its
-// operators off its lists, of which nobody would see anything.
+// Only static objects are left to destroy, and this skips them: LibTorch would take a tenth of a
+// second to unregister its operators one by one, without any visible effect.
 [[noreturn]] void exit_well(ExitCode code) {
 #ifdef __SANITIZE_ADDRESS__
-  std::exit(static_cast<int>(code));  // which looks for leaks
+  std::exit(static_cast<int>(code));  // looks for leaks
 #else
   exit_now(code);
 #endif
 }
 
-// An error that every worker knows of: rank 0 tells the user.
+// Ends after an error that every worker knows: rank 0 tells the user.
 void end_together(Program& program, const SharedError& error) {
   if (program.training && error.code() != ExitCode::stopped)
     program.trainer->note_end("failed", error.what());
@@ -48,7 +48,7 @@ void end_together(Program& program, const SharedError& error) {
   program.lock.reset();
 }
 
-// An error that only this worker knows; before the workers are connected there is nobody to tell.
+// Ends after an error that only this worker knows. It tells the others if they are connected yet.
 void end_alone(Program& program, const Outcome& outcome) {
   write_elastic_error(outcome.message);
   if (!program.world) return print_error(program, outcome.message, program.launch.rank);
@@ -62,7 +62,7 @@ void end_alone(Program& program, const Outcome& outcome) {
   }
 }
 
-// Tells of the error that is being handled.
+// Reports the error that is being handled.
 ExitCode tell(Program& program) {
   try {
     throw;

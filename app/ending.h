@@ -1,23 +1,22 @@
 #pragma once
-// The end of the program: what it says, whom it tells, and its exit code.
+// The end of the program: its last message, who is told, and the exit code.
 
 #include "decent/comm/control/control.h"
 #include "program.h"
 
 namespace decent {
 
-/// Ends the process because of a failure that all workers have been told of. For the control
-/// thread, whatever the training thread is waiting for. `reports`: this worker tells the user.
+/// Ends the process because of a failure that all workers know. Called by the control thread, while
+/// the training thread may be waiting for anything. `reports`: this worker tells the user.
 [[noreturn]] void end_after_failure(Program& program, const Failure& failure, bool reports);
 
-/// Ends the process because of the error that is being handled, of which the other workers hear
-/// first.
+/// Tells the other workers about the error that is being handled, then ends the process.
 [[noreturn]] void end_with_error(Program& program);
 
-/// Ends the process that started the workers, of whose end they have told the user.
+/// Ends the process that started the workers, which have already told the user how they ended.
 [[noreturn]] void end_after_workers(int code);
 
-/// Ends the process, which did all that it was asked to do and has closed all that it opened.
+/// Ends the process after it did all that it was asked to do and closed all that it opened.
 [[noreturn]] void end_well();
 
 }  // namespace decent

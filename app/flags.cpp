@@ -1,6 +1,6 @@
 #include "flags.h"
 
-// --set optimizer.betas=[0.9, 0.99] is one value.
+// No delimiter: --set optimizer.betas=[0.9, 0.99] is one value.
 #define CXXOPTS_VECTOR_DELIMITER '\0'
 #include <algorithm>
 #include <cxxopts.hpp>
@@ -44,7 +44,7 @@ std::vector<std::string> flag_names(const cxxopts::Options& options) {
   return names;
 }
 
-// --eval for --eval-only.
+// The flag that the user has shortened: --eval-only for --eval.
 std::optional<std::string> flag_beginning_with(const std::string& word,
                                                const std::vector<std::string>& names) {
   const auto found = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
@@ -53,7 +53,7 @@ std::optional<std::string> flag_beginning_with(const std::string& word,
   return found == names.end() ? std::nullopt : std::optional(*found);
 }
 
-// -workers for --workers: cxxopts takes its letters for flags of their own.
+// Refuses -workers in place of --workers: cxxopts would read each letter as a flag.
 void refuse_single_dash(std::span<char*> arguments, const cxxopts::Options& options) {
   for (const std::string word : arguments) {
     if (word.size() < 3 || word[0] != '-' || word[1] == '-') continue;
@@ -65,7 +65,7 @@ void refuse_single_dash(std::span<char*> arguments, const cxxopts::Options& opti
 
 [[noreturn]] void refuse_unknown(const std::vector<std::string>& unmatched,
                                  const cxxopts::Options& options) {
-  // What follows an unknown flag is likely to be its value.
+  // A word after an unknown flag is probably its value, so the flag is reported.
   const auto first_flag = std::find_if(unmatched.begin(), unmatched.end(),
                                        [](const std::string& word) { return word[0] == '-'; });
   if (first_flag == unmatched.end())

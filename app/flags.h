@@ -14,13 +14,13 @@ struct Flags {
   std::vector<std::string> overrides;  // --set, in the order given
   std::optional<std::string> resume;   // "auto" or a folder
   bool eval_only = false;
-  std::string checkpoint = "auto";          // that is read without training; see names_folder
+  std::string checkpoint = "auto";          // to read without training; see names_folder
   std::optional<std::string> export_file;   // .pt or .safetensors
   std::optional<std::string> predict_file;  // one of prediction_formats()
-  int workers = 0;                          // that this process starts; 0: it is a worker
+  int workers = 0;                          // to be started by this process; 0: it is a worker
   int max_restarts = 0;                     // of those workers
   std::vector<std::string> report;          // folders of runs to show
-  std::string out;                          // the page of --report; empty: served
+  std::string out;                          // the file of --report; empty: the page is served
   int serve = 0;                            // the port of --serve; 0: a free one
   bool print_config = false;
   bool dry_run = false;
@@ -32,11 +32,11 @@ struct Flags {
   bool reads_checkpoint() const { return eval_only || predict_file || export_file; }
 };
 
-/// Throws UserError for unknown flags (naming the nearest), missing values and flags that exclude
-/// each other.
+/// Throws UserError for unknown flags (naming the nearest one), missing values, and flags that
+/// exclude each other.
 Flags parse_flags(int argc, char** argv);
 
-/// Whether --checkpoint names a folder: it is not one of auto, best, none.
+/// Whether --checkpoint names a folder, so is not auto, best or none.
 bool names_folder(const std::string& checkpoint);
 
 /// The command line of a worker that is started with these flags, without the program's name.

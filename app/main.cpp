@@ -1,5 +1,5 @@
 // decent-train: reads the command line and the recipe once, connects the workers, and runs the
-// command. Ends are in ending.h.
+// command. ending.h ends the program.
 
 #include <chrono>
 #include <csignal>
@@ -23,8 +23,8 @@
 namespace decent {
 namespace {
 
-/// How long a peer may be silent: peers may be missing before anybody can be told that the recipe
-/// cannot be read.
+/// How long a peer may be silent. It is needed even if the recipe cannot be read, since peers may
+/// be missing before that error can be shared.
 std::chrono::duration<double> timeout_of(const Deferred<Recipe>& recipe) {
   if (const Recipe* read = recipe.get_if()) {
     return std::chrono::duration<double>(read->parallel.timeout_s);
@@ -83,7 +83,7 @@ void run(Program& program, int argc, char** argv) {
           .on_failure = [&program](const Failure& failure,
                                    bool reports) { end_after_failure(program, failure, reports); },
           .launcher = watch_launcher(program.launch)});
-  program.launch = program.world->launch();  // now it knows who is on this machine
+  program.launch = program.world->launch();  // now with the workers of this machine
   program.world->agree("flags", [&] { program.flags = flags.get(); });
   check_same_command(program);
   program.session = program.world->gather("session", random_name()).front();
@@ -99,8 +99,8 @@ void run(Program& program, int argc, char** argv) {
 int main(int argc, char** argv) {
   decent::keep_freed_memory();
   decent::silence_c10d_warnings();
-  // A peer or store that closes its connection is an error of the write (exit 3), not the end of
-  // this process. Python does the same, so that all ways to start the program behave alike.
+  // If a peer or the store closes its connection, the write fails (exit 3) and this process is not
+  // killed. Python does the same, so that all ways to start the program behave alike.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ,
               SIG_IGN);  // a write beyond `ulimit -f` fails with a message, as on a full disk

@@ -33,12 +33,12 @@ using std::chrono::steady_clock;
 
 constexpr std::size_t kMostHead = 16384;  // bytes of a request
 constexpr std::size_t kMostConnections = 32;
-// A browser opens connections ahead of its requests.
+// Short, because a browser opens connections ahead of its requests.
 constexpr seconds kHeadTime{3};
 
 struct Connection {
   Socket socket;
-  std::atomic<bool> computes = false;  // its answer: it waits for nobody
+  std::atomic<bool> computes = false;  // its answer; it does not wait for the browser
   bool is_cut = false;
 };
 
@@ -54,7 +54,7 @@ struct Answer {
   std::string status = "200 OK";
   std::string type = "text/plain; charset=utf-8";
   Body body;
-  std::string headers = {};  // more of them, each with its end of line
+  std::string headers = {};  // further headers, each with its end of line
 };
 
 Body body_of(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
@@ -72,7 +72,7 @@ std::string_view stripped(std::string_view text) {
   return text;
 }
 
-// Up to the empty line; a page's requests have no body.
+// Receives a request up to the empty line; the requests of a page have no body.
 std::string receive_head(const Socket& socket) {
   const auto deadline = steady_clock::now() + kHeadTime;
   std::string head;
@@ -84,7 +84,7 @@ std::string receive_head(const Socket& socket) {
   return head;
 }
 
-// Nothing where it is no request.
+// Nothing if the text is no request.
 std::optional<Request> parse(const std::string& head) {
   if (!head.ends_with("\r\n\r\n")) return std::nullopt;
   const std::size_t first = head.find(' ');
@@ -104,7 +104,7 @@ std::optional<Request> parse(const std::string& head) {
   return request;
 }
 
-// Changes whenever a run writes something that the page shows, begins, or ends, even by kill -9.
+// Changes whenever a run begins, ends (even by kill -9), or writes something that the page shows.
 std::string stamp_of(std::span<const RunFolder> runs) {
   std::string stamp;
   for (const RunFolder& run : runs) {
@@ -133,7 +133,7 @@ class Server {
         make_room();
         start_answer(std::make_shared<Connection>(std::move(socket)));
       } catch (const std::system_error&) {
-        // Nobody came for an hour, or one who came was gone at once.
+        // Nobody connected for an hour, or a browser connected and left at once.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
       }
     }
@@ -149,7 +149,7 @@ class Server {
     }
   }
 
-  // Who asks nothing, or does not read its answer, makes room for who comes later.
+  // Closes a connection that requests nothing or does not read its answer, in favour of a new one.
   void make_room() {
     std::unique_lock lock(connections_mutex_);
     while (connections_.size() >= kMostConnections) {
@@ -165,7 +165,7 @@ class Server {
   }
 
   void start_answer(const std::shared_ptr<Connection>& connection) {
-    // Left to itself the system keeps megabytes of an answer that nobody reads.
+    // Otherwise the system buffers megabytes of an answer that nobody reads.
     const int bytes = 1 << 17;
     ::setsockopt(connection->socket.descriptor(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
     {
@@ -195,12 +195,13 @@ class Server {
       connection->computes = false;
       send(connection->socket, made);
     } catch (const std::exception&) {
-      // The browser has gone, or there is no memory: it asks again.
+      // The browser has gone, or memory is short: the browser will ask again.
     }
     leave(connection);
   }
 
-  // A page of another site whose name leads here (DNS rebinding) has that name as its host.
+  // Refuses pages of another site whose name resolves to this machine (DNS rebinding): their
+  // requests name the other site as host.
   bool is_for_us(const std::string& host) const {
     const std::string end = ":" + std::to_string(port_);
     return host == "127.0.0.1" + end || host == "localhost" + end ||
@@ -226,7 +227,7 @@ class Server {
     return error("404 Not Found", "There is nothing here. The page is at /\n");
   }
 
-  // Made once for all who ask before the runs have written more.
+  // The data is made once for all requests until the runs have written more.
   Body data() {
     const std::lock_guard lock(data_mutex_);
     const std::string stamp = stamp_of(runs_);

@@ -7,8 +7,8 @@
 
 namespace decent {
 
-/// Listens on 127.0.0.1 only, says where, and answers until SIGINT or SIGTERM, which end the
-/// process with 0. `port` 0: a free one. Throws UserError where it cannot listen on the port.
+/// Listens on 127.0.0.1 only, prints the address, and answers until SIGINT or SIGTERM, which end
+/// the process with 0. `port` 0: any free port. Throws UserError if it cannot listen on the port.
 [[noreturn]] void serve_page(std::span<const RunFolder> runs, int port);
 
 }  // namespace decent

@@ -16,7 +16,7 @@
 namespace decent {
 namespace {
 
-// "0 3, 1 12": how many samples of each class; empty where there are none, or many classes.
+// "0 3, 1 12": how many samples of each class; empty if there are no classes, or many.
 std::string classes_text(const PredictionCounts& counts, const std::vector<std::string>& names) {
   constexpr std::size_t kMostShown = 20;
   if (counts.of_classes.size() > kMostShown) return "";
@@ -44,7 +44,7 @@ void write_predictions(Program& program, const Team& team, TriedTask& tried,
     file = find_prediction_format(path)->open(path, names);
   });
   const bool probabilities = task.model->gives_logits() || gives_probabilities(task, tried.trial);
-  // Rank 0's, as workers that evaluated too have tried other batches.
+  // Rank 0 decides: workers that also evaluated have tried other batches.
   const bool agreed = team.gather("gives probabilities", probabilities).front();
   const PredictionCounts counts = Predictor(task, team, agreed).run(file.get());
   warnings.tell(team, task);

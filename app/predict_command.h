@@ -8,7 +8,7 @@
 
 namespace decent {
 
-/// Writes what the model of `tried`, as it stands, says of its data.predict. Collective. Throws
+/// Writes the predictions of the current model of `tried` for its data.predict. Collective. Throws
 /// SharedError.
 void write_predictions(Program& program, const Team& team, TriedTask& tried,
                        DataWarnings& warnings);

@@ -34,13 +34,13 @@ CommandFiles files_of(const Program& program, Purpose purpose) {
   return files;
 }
 
-// Whether there is a run that is gone on with or looked at.
+// Whether the command resumes or reads a run.
 bool is_of_a_run(const Flags& flags, const CommandFiles& files) {
   return files.trains ? flags.resume.has_value() : flags.checkpoint != "none";
 }
 
-// What that run has learned of its training data or, where only a model is looked at, the run that
-// made it. A run that is resumed before its first checkpoint begins again.
+// What the run has learned about its training data. If the command reads only a model, the data of
+// the run that made the model. A run that is resumed before its first checkpoint begins again.
 std::optional<LearnedData> known_data(const Program& program, const CommandFiles& files) {
   const Recipe& recipe = program.recipe.get();
   if (!is_of_a_run(program.flags, files))
@@ -55,7 +55,7 @@ std::optional<LearnedData> known_data(const Program& program, const CommandFiles
   return learned_in(RunFolder(folder));
 }
 
-// What was measured of the training data stays as it was.
+// The recipe with what was measured of the training data earlier, so that it is not measured again.
 Recipe recipe_of(const Program& program, const CommandFiles& files,
                  const std::optional<LearnedData>& known) {
   Recipe recipe = program.recipe.get();
@@ -64,7 +64,7 @@ Recipe recipe_of(const Program& program, const CommandFiles& files,
   return with_kept_statistics(std::move(recipe), files.checkpoint);
 }
 
-// Before a device is chosen. An error in the recipe is told later, by all workers together.
+// Called before a device is chosen. An error in the recipe is reported later, by all workers.
 void compare_gpus(Program& program, Purpose purpose) {
   const Recipe* recipe = program.recipe.get_if();
   program.world->compare_gpus(purpose != Purpose::model && recipe != nullptr &&
@@ -72,8 +72,8 @@ void compare_gpus(Program& program, Purpose purpose) {
   program.launch = program.world->launch();
 }
 
-// `prepare` does what the recipe asks for and gives the model, whose own files must not be written
-// over either.
+// `prepare` does what the recipe asks for and returns the model, whose own files are inputs that
+// must not be written over either.
 void agree_on_setup(Program& program, Purpose purpose,
                     const std::function<const Model&(const Recipe&, const LearnedData*)>& prepare) {
   compare_gpus(program, purpose);
@@ -102,13 +102,13 @@ Outcome outcome_of(const std::exception& error, bool verbose) {
   if (const std::optional<Outcome> trouble = device_trouble(error)) return *trouble;
   const std::string text = error.what();
   if (verbose) return {ExitCode::bug, text};
-  // LibTorch's errors carry a C++ stack trace from the second line on.
+  // LibTorch's errors have a C++ stack trace from the second line on.
   return {ExitCode::bug,
           "this is a bug in decent-train, please report it: " + text.substr(0, text.find('\n'))};
 }
 
-// One for each machine first, then whoever sees another folder than those: a fellow that sees the
-// same one finds the session in its lock.
+// First one worker per machine takes the lock. Then the others do, if they see a different folder:
+// a worker that sees the same folder finds its own session in the lock.
 void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run) {
   World& world = *program.world;
   const auto take = [&] {
@@ -120,7 +120,7 @@ void lock_output(Program& program, const std::filesystem::path& folder, bool for
   });
   world.agree("lock of others", [&] {
     if (!program.lock) take();
-    // Another run may have begun and ended here since this was looked at first.
+    // Another run may have begun and ended in the folder since the first check.
     if (for_new_run) RunFolder(folder).check_free();
   });
   program.locked = program.lock.get();

@@ -19,7 +19,7 @@
 
 namespace decent {
 
-// Lives outside of the try block: after an error nothing is destroyed that may still have work
+// Lives outside of the try block: after an error, nothing may be destroyed that still has work
 // under way with peers.
 struct Program {
   Flags flags;
@@ -30,39 +30,39 @@ struct Program {
   std::unique_ptr<Trainer> trainer;
   std::string session;  // random, the same on all workers
   std::unique_ptr<OutputLock> lock;
-  // For the control thread, once there is something to remove or to note.
+  // For the control thread; null until there is a lock to remove or a run whose end to note.
   std::atomic<OutputLock*> locked = nullptr;
   std::atomic<Trainer*> training = nullptr;
 
   bool main_worker() const { return launch.rank == 0; }
 };
 
-/// An error that is none of this program's own: of a device where the user can do something about
-/// it, else a bug. `verbose`: with all that the error says.
+/// The outcome of an error that is not one of this program's own: a device error if the user can do
+/// something about it, else a bug. `verbose`: include the whole text of the error.
 Outcome outcome_of(const std::exception& error, bool verbose = false);
 
-/// Takes the lock of the output folder for the workers of this run, from before anything in it is
-/// touched; on each machine one of them holds it. Throws SharedError where another run has it, or
-/// where `for_new_run` and the folder holds a run already. Collective.
+/// Takes the lock of the output folder for the workers of this run, before anything in it is
+/// touched; one worker of each machine holds it. Throws SharedError if another run has it, or if
+/// `for_new_run` and the folder holds a run already. Collective.
 void lock_output(Program& program, const std::filesystem::path& folder, bool for_new_run);
 
-/// Connects all workers for tensors on the device of `task`, whose timeout counts from now on.
-/// The team must live until all have one: who closes a connection early is taken for lost.
-/// Collective.
+/// Connects all workers for tensors on the device of `task`. The timeout in its recipe counts from
+/// now on. The team must live until all workers have theirs: a worker that closes a connection
+/// early is taken for lost. Collective.
 Team connect(World& world, Task& task);
 
-/// Prepares the run of the recipe on every worker, which must all prepare the same. Collective.
-/// Throws SharedError.
+/// Prepares the run of the recipe on every worker, and checks that all prepare the same run.
+/// Collective. Throws SharedError.
 Run prepare_run_together(Program& program);
 
-/// What an evaluation, or a command that only reads and writes models, works with.
+/// The task of an evaluation, or of a command that only reads and writes models.
 struct TriedTask {
   Task task;
   Trial trial;
 };
 TriedTask prepare_task_together(Program& program, Purpose purpose);
 
-/// What resuming knows of the run of `task`, which must outlive it.
+/// The context for resuming the run of `task`, which must outlive the context.
 ResumeContext resume_context(Program& program, const Team& team, const Task& task);
 
 /// Where a run resumes.
@@ -73,7 +73,7 @@ struct RunStart {
 };
 
 /// Finds the checkpoint of --resume, plans `run` anew from there, and decides what its workers
-/// begin with; nothing where `auto` finds no checkpoint. Collective. Throws SharedError.
+/// begin with; nothing if `auto` finds no checkpoint. Collective. Throws SharedError.
 std::optional<RunStart> find_start(Program& program, const Team& team, Run& run);
 
 }  // namespace decent

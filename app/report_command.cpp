@@ -23,7 +23,7 @@ bool is_one_of(const std::vector<RunFolder>& runs, const fs::path& folder) {
   });
 }
 
-// A folder that is given twice, perhaps through a link to the latest one, is one run.
+// A folder that is given twice, perhaps through a link to the latest run, is one run.
 std::vector<RunFolder> runs_in(const std::vector<std::string>& folders) {
   std::vector<RunFolder> runs;
   for (const std::string& folder : folders) {

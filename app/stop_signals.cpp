@@ -7,7 +7,7 @@
 namespace decent {
 namespace {
 
-// A signal handler has no other way to know its object.
+// A signal handler has no other access to its object.
 std::atomic<Control*> receiver = nullptr;
 
 void handle(int signal) {
@@ -16,7 +16,7 @@ void handle(int signal) {
   errno = saved;
 }
 
-// As nohup does, and the supervisor, which takes the terminal's signals itself.
+// Whether the signal is ignored: by nohup, or by the supervisor, which handles terminal signals.
 bool is_ignored(int signal) {
   struct sigaction action {};
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
@@ -28,7 +28,7 @@ void stop_on_signals(Control& control) {
   receiver = &control;
   struct sigaction action {};
   action.sa_handler = handle;
-  action.sa_flags = SA_RESTART;  // reads and writes under way go on as if nothing had happened
+  action.sa_flags = SA_RESTART;  // reads and writes under way continue
   for (int signal : {SIGTERM, SIGINT, SIGUSR1}) ::sigaction(signal, &action, nullptr);
   if (!is_ignored(SIGHUP)) ::sigaction(SIGHUP, &action, nullptr);
 }

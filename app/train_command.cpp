@@ -13,8 +13,8 @@ namespace {
 
 /// All workers stop after the same step, so that none is taken for lost by those behind it.
 [[noreturn]] void end_stopped(Program& program, const Team& team) {
-  // Not as a stage of agree(): saving is collective itself, and what goes wrong with it on one
-  // worker must reach the others while they are in it.
+  // Not a stage of agree(): saving is itself collective, and an error on one worker must reach the
+  // others while they are saving.
   const std::filesystem::path saved = program.trainer->save_stopped();
   team.agree("stop", [&] { program.trainer->note_end("stopped"); });
   const Stop stop = team.control().stop();
@@ -27,7 +27,7 @@ const FoundCheckpoint* found_by(const std::optional<RunStart>& start) {
   return start ? &start->point.checkpoint : nullptr;
 }
 
-// Makes the output folder that of this run, and the trainer, up to its first step.
+// Prepares the output folder for this run, and makes the trainer, ready for its first step.
 void begin(Program& program, const Team& team, Run run, std::optional<RunStart> start) {
   Log& log = *program.log;
   const bool resumes = program.flags.resume.has_value();
@@ -62,7 +62,7 @@ void begin(Program& program, const Team& team, Run run, std::optional<RunStart> 
   announce_run(log, program.trainer->run(), program.trainer->size());
 }
 
-// Where the run comes to its end, which may be where it resumes.
+// The end of the run, which may be the step at which it resumes.
 PlannedEnd end_of(const Run& run) {
   const Recipe& recipe = run.task.recipe;
   const auto earlier = recipe_of_run(recipe.output);

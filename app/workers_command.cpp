@@ -18,7 +18,7 @@
 namespace decent {
 namespace {
 
-// By this name the system shows the workers, unlike by /proc/self/exe.
+// The system will show the workers under this name, unlike under /proc/self/exe.
 std::string own_program() {
   std::error_code unknown;
   const auto path = std::filesystem::read_symlink("/proc/self/exe", unknown);
@@ -26,7 +26,7 @@ std::string own_program() {
   return reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
 }
 
-// When each checkpoint in the folder was completed.
+// The time at which each checkpoint in the folder was completed.
 using Saved = std::map<std::filesystem::path, std::filesystem::file_time_type>;
 
 Saved saved_in(const std::filesystem::path& checkpoints) {
@@ -39,20 +39,20 @@ Saved saved_in(const std::filesystem::path& checkpoints) {
   return saved;
 }
 
-// After a restart the run goes on from its newest checkpoint; where it began at one that the user
-// named and has not saved another, it begins there again.
+// After a restart the run resumes from its newest checkpoint. If it has saved none yet and began at
+// a checkpoint that the user named, it begins there again.
 Flags restarted(Flags flags, bool has_saved) {
   if (has_saved || !flags.resume) flags.resume = "auto";
   return flags;
 }
 
-// On a terminal in place of the workers' progress bar.
+// On a terminal, the line replaces the workers' progress bar.
 void say(const std::string& line) {
   const char* start = ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "";
   std::fprintf(stderr, "%sdecent-train: %s\n", start, line.c_str());
 }
 
-// All that the launcher has started see this: rank 0 tells of it.
+// Every process that the launcher started finds this; rank 0 reports it.
 void check_no_other_launcher(const Launch& launch) {
   if (launch.world_size == 1 && !launch.torchrun) return;
   const std::string by = launch.launcher.empty() ? "a launcher" : launch.launcher;
@@ -62,8 +62,8 @@ void check_no_other_launcher(const Launch& launch) {
                         " in all. Leave out one of the two");
 }
 
-// The workers look again. But what they find after a restart is to be the run of this command, not
-// an older one that they would then go on with.
+// The workers check the folder again. But after a restart they resume the run that they find there,
+// which must be the run of this command, not an older one.
 void check_output(const Flags& flags, const Recipe& recipe) {
   if (flags.resume || flags.dry_run || flags.reads_checkpoint()) return;
   check_not_held(recipe.output);

@@ -1,4 +1,4 @@
-"""Becomes the native program that this archive is appended to.
+"""Becomes the native program to which this archive is appended.
 
 torchrun starts `python decent-train ..`; Python finds this file in the zip archive at the program's end.
 """

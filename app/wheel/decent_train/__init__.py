@@ -1,4 +1,4 @@
-"""decent-train as a Python package: nothing but the way to the native program, which lies in this folder."""
+"""decent-train as a Python package, which only starts the native program in this folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROGRAM = Path(__file__).resolve().parent / "bin" / "decent-train"
 
 
 def torch_problem(site: Path) -> str | None:
-    """Why the program would not start, or worse: LibTorch's ABI is that of its version, and the program looks for it
+    """Why the program would not start or would fail: LibTorch's ABI differs by version, and the program looks for it
     beside this package.
     """
     version_file = site / "torch" / "version.py"

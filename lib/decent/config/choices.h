@@ -1,6 +1,6 @@
 #pragma once
-// The names of the recipe's enums: one table each, used to parse, to print and to list what is
-// valid.
+// The names of the recipe's enum values: one table for each enum, used to parse, to print, and to
+// list the valid values.
 
 #include <array>
 #include <optional>
@@ -106,7 +106,7 @@ constexpr std::string_view name_of(E value) {
   throw std::logic_error("an enum value without a name");
 }
 
-/// The value of that name, or nothing.
+/// The value called `name`; nothing if there is none.
 template <NamedEnum E>
 constexpr std::optional<E> value_named(std::string_view name) {
   for (const auto& choice : choices(E{})) {
@@ -115,7 +115,7 @@ constexpr std::optional<E> value_named(std::string_view name) {
   return std::nullopt;
 }
 
-/// All names, in the order of the contract.
+/// All names, in the order of the table.
 template <NamedEnum E>
 std::vector<std::string> names_of() {
   std::vector<std::string> names;

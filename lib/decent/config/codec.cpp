@@ -46,7 +46,7 @@ bool Slot::expected(const std::string& what) const {
 std::string name_type(const std::vector<std::string>& names) {
   if (names.empty()) return "a text";
   if (names.size() == 1) return names.front();
-  std::vector<std::string> shown;  // a comma would be lost among those of the list
+  std::vector<std::string> shown;  // punctuation is quoted, to stand out in the list
   for (const std::string& name : names)
     shown.push_back(name.size() == 1 && std::ispunct(static_cast<unsigned char>(name[0])) != 0
                         ? '"' + name + '"'
@@ -77,7 +77,7 @@ bool resolve_path(const Slot& slot, const std::string& text, std::filesystem::pa
     if (error) return slot.mistake("the working folder cannot be read: " + error.message());
   }
   path = path.lexically_normal();
-  // The printed recipe, which is YAML and so UTF-8, must name the same file.
+  // The printed recipe must name the same file, and is YAML, so UTF-8.
   if (!is_utf8(path.string())) return slot.mistake("the path is not valid UTF-8");
   out = std::move(path);
   return true;

@@ -4,7 +4,7 @@
 //   bool read(slot, out)      false after reporting the mistake at the value's place
 //   std::string print(value)  on one line (YAML flow style), reads back to an equal value
 //   std::string type(limits)  "an integer >= 1", for messages and docs
-//   std::string items(limits) the same for several of them: "integers >= 1"
+//   std::string items(limits) the plural of type(): "integers >= 1"
 
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace decent::config {
 
-/// Numbers that a key takes.
+/// The numbers that a key allows.
 struct Interval {
   std::optional<double> low;
   std::optional<double> high;
@@ -40,11 +40,11 @@ Interval within_open(double low, double high);    // neither end included
 Interval from_to_below(double low, double high);  // [low, high)
 Interval above_up_to(double low, double high);    // (low, high]
 
-/// What a key takes of its type; applies to the elements where that is a list.
+/// The values of its type that a key allows; for a list, the elements that it allows.
 struct Limits {
   Interval range;
   std::vector<std::string> names;  // the texts that are valid; empty: any
-  bool path_as_given = false;      // a path that is not resolved
+  bool path_as_given = false;      // the path is not resolved
 };
 
 struct Context {
@@ -60,25 +60,26 @@ struct Slot {
   std::string path;  // dotted key
   Context& context;
   const Limits& limits;
-  Where section;          // where a key that is missing inside the value is reported
+  Where section;          // the position at which a missing key inside the value is reported
   bool nullable = false;  // null is valid too
 
-  /// Reports and returns false, as does `expected`: "expected `what`, got .." (nothing for a broken
-  /// value).
+  /// Reports a mistake and returns false. `expected` does the same with "expected `what`, got ..";
+  /// neither reports anything for a broken value.
   bool mistake(const std::string& text) const;
   bool expected(const std::string& what) const;
 
-  /// The same key, seen at an element of its list.
+  /// The slot of an element of the key's list.
   Slot item(const Value& element) const {
     return {element, path, context, limits, element.where, false};
   }
 };
 
-/// The text of the value, which must be one of `names` where there are any.
+/// Reads the text of the value, which must be one of `names` if there are any.
 bool read_name(const Slot& slot, const std::vector<std::string>& names, std::string& out);
 std::string name_type(const std::vector<std::string>& names);
 
-/// Resolves a path against the folder of its origin: the recipe's, or the working folder for --set.
+/// Resolves a path against the folder of the recipe, or against the working folder if it is from
+/// --set.
 bool resolve_path(const Slot& slot, const std::string& text, std::filesystem::path& out);
 
 template <class T>

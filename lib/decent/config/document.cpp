@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxNodes = 200'000;
 
-// What a value takes, its aliases written out.
+// The size of a value with its aliases replaced.
 struct Extent {
   std::size_t nodes = 0;
   std::size_t bytes = 0;  // of its texts and keys
@@ -94,11 +94,11 @@ class Builder final : public YAML::EventHandler {
   void OnMapEnd() override { end(); }
 
  private:
-  // A list or mapping whose end has not come yet.
+  // A list or mapping that has not ended yet.
   struct Open {
     Value value;
     YAML::anchor_t anchor = YAML::NullAnchor;
-    bool has_key = false;  // mapping: the key came, its value is next
+    bool has_key = false;  // mapping: the key is read, its value is next
     std::string key;
     Where key_where;
   };
@@ -171,7 +171,7 @@ class Builder final : public YAML::EventHandler {
       open.has_key = true;
       return;
     }
-    // The parser gives a value that is left out the position of whatever comes next.
+    // For a value that is left out, the parser gives the position of the next token.
     const bool left_out = value.kind == Value::Kind::null && value.where.line > open.key_where.line;
     if (left_out) value.where = open.key_where;
     open.value.entries.push_back({std::move(open.key), open.key_where, std::move(value)});
@@ -209,7 +209,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// What looks like a space and is none to YAML, in UTF-8.
+// Characters that look like a space but are none in YAML, in UTF-8.
 struct OtherSpace {
   std::string_view bytes;
   const char* name;
@@ -223,7 +223,8 @@ constexpr OtherSpace kOtherSpaces[] = {{"\t", "a tab"},
                                        {"\xe2\x80\x8b", "a zero-width space (U+200B)"},
                                        {"\xe3\x80\x80", "an ideographic space (U+3000)"}};
 
-// The first of them that indents a line; tabs only in `tabs_in`, as they may stand elsewhere.
+// A mistake for the first such character that indents a line. A tab counts only in the line
+// `tabs_in`, as it is allowed elsewhere.
 std::optional<SyntaxMistake> other_indentation(const std::vector<std::string>& lines, int origin,
                                                std::optional<int> tabs_in) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -241,8 +242,8 @@ std::optional<SyntaxMistake> other_indentation(const std::vector<std::string>& l
   return std::nullopt;
 }
 
-// The first of them, but for tabs, that stands neither in quotes nor in a comment: it looks like
-// what separates words, and is a part of one.
+// A mistake for the first such character, other than a tab, outside of quotes and comments: it
+// looks like a separator of words, but is part of a word.
 std::optional<SyntaxMistake> other_separation(const std::vector<std::string>& lines, int origin) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     char quote = '\0';
@@ -266,8 +267,8 @@ std::optional<SyntaxMistake> other_separation(const std::vector<std::string>& li
   return std::nullopt;
 }
 
-// A key with its value right behind the colon, which YAML takes for one word, in the line where the
-// parser got stuck or the last one like it above.
+// A mistake for a key whose value follows the colon without a blank, which YAML takes for one word:
+// in the line where the parser got stuck, or in the nearest such line above it.
 std::optional<SyntaxMistake> glued_value(const std::vector<std::string>& lines, Where where) {
   for (int line = std::min(where.line, static_cast<int>(lines.size())); line > 0; --line) {
     const std::string& text = lines[static_cast<std::size_t>(line) - 1];
@@ -285,7 +286,7 @@ std::optional<SyntaxMistake> glued_value(const std::vector<std::string>& lines, 
   return std::nullopt;
 }
 
-// What the parser says depends on where it gets stuck.
+// The parser's message only fits the place where it gets stuck, so likely causes are tried first.
 SyntaxMistake not_yaml(const YAML::Exception& error, const std::string& text, int origin) {
   const bool known = !error.mark.is_null();
   const Where where =

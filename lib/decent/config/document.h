@@ -25,12 +25,12 @@ struct Value {
   Kind kind = Kind::null;
   std::string text;      // scalar
   bool quoted = false;   // scalar: '..', "..", block or !!str, so never a number or a bool
-  bool implied = false;  // mapping: made by the path of a --set, written by nobody
+  bool implied = false;  // mapping: made by the path of a --set, not written by the user
   Where where;
   std::vector<Value> items;    // list
   std::vector<Entry> entries;  // mapping, in the order of the text, duplicates included
 
-  /// The first entry of that key, or nullptr.
+  /// The first entry with this key, or nullptr.
   const Entry* find(std::string_view key) const;
   Entry* find(std::string_view key);
 };
@@ -41,7 +41,7 @@ struct Entry {
   Value value;
 };
 
-/// The text is not one YAML document of the kind that recipes use.
+/// The text is not a YAML document as recipes may use it.
 class SyntaxMistake : public std::runtime_error {
  public:
   SyntaxMistake(Where at, const std::string& message) : std::runtime_error(message), where(at) {}
@@ -51,10 +51,10 @@ class SyntaxMistake : public std::runtime_error {
 /// Mappings and lists may be nested this deep.
 inline constexpr std::size_t kMaxDepth = 64;
 
-/// All texts and keys of a recipe together, once aliases and variables are replaced.
+/// The most bytes in all texts and keys of a recipe, after aliases and variables are replaced.
 inline constexpr std::size_t kMaxExpandedBytes = std::size_t{16} << 20;
 
-/// Parses one document; an empty text is null. Aliases are replaced by copies of what they name.
+/// Parses one document; an empty text is null. Aliases are replaced by copies of their values.
 /// `origin` goes into every position. Throws SyntaxMistake.
 Value parse_document(const std::string& text, int origin);
 

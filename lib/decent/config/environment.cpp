@@ -15,7 +15,7 @@ struct Expansion {
   std::string mistake;  // empty: none
 };
 
-// YAML's nulls, as a plain scalar would be read.
+// Whether YAML reads this text, unquoted, as null.
 bool is_null_text(std::string_view text) {
   return text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
 }
@@ -29,7 +29,7 @@ bool is_variable_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || digit(c); });
 }
 
-// `inside` is what stands between the braces.
+// `inside`: the text between the braces.
 Expansion expand_variable(const std::string& inside, const Variables& environment) {
   const std::size_t dash = inside.find(":-");
   const std::string name = inside.substr(0, dash);
@@ -49,7 +49,7 @@ Expansion expand_variable(const std::string& inside, const Variables& environmen
   return {*value, ""};
 }
 
-// What a variable holds may be large, and a recipe can name it often: at most `most` bytes.
+// A variable may be large, and a recipe may use it often: the result has at most `most` bytes.
 Expansion expand(const std::string& text, const Variables& environment, std::size_t most) {
   Expansion result;
   for (std::size_t at = 0; at < text.size();) {
@@ -104,7 +104,7 @@ class Expander {
 
   const Variables& environment_;
   Mistakes& mistakes_;
-  std::size_t most_ = kMaxExpandedBytes;  // that is left
+  std::size_t most_ = kMaxExpandedBytes;  // the bytes that are left
 };
 
 }  // namespace

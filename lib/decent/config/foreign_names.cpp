@@ -249,7 +249,7 @@ constexpr auto kNames = std::to_array<ForeignName>({
     {"run_name", "name", ""},
 });
 
-// As the table spells names.
+// The name as the table spells it.
 std::string normalised(std::string_view name) {
   std::string text(name);
   for (char& c : text) {
@@ -258,7 +258,7 @@ std::string normalised(std::string_view name) {
   return text;
 }
 
-// The key of this dotted name, or else all that end with it.
+// The key with this dotted name; if there is none, all keys that end with it.
 std::vector<std::string> keys_called(const std::string& name) {
   std::vector<std::string> found;
   for (const KeyInfo& key : recipe_keys()) {

@@ -1,6 +1,6 @@
 #pragma once
-// What is known of the recipe's keys besides their values: for the reference, for workers that
-// compare their recipes, and for runs that resume.
+// Facts about the recipe's keys besides their values: for the reference, for workers that compare
+// their recipes, and for runs that resume.
 
 #include <optional>
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace decent::config {
 
-/// What happens where a run resumes and the key has another value than it had.
+/// What happens if a run resumes with another value of the key.
 enum class OnResume {
   same,    // the run is refused
   tell,    // the user is told
-  silent,  // nothing: the key does not shape training, or something else is compared that says it
-           // better
+  silent,  // nothing: the key does not shape training, or another fact that shows the change
+           // better is compared
 };
 
 struct KeyInfo {
@@ -35,11 +35,11 @@ struct KeyInfo {
   bool operator==(const KeyInfo&) const = default;
 };
 
-/// Every key of the recipe, in order; the keys inside sources, groups and custom topologies are not
-/// among them. Types list the names that `names` has.
+/// Every key of the recipe, in order, but not the keys inside sources, groups and custom
+/// topologies. Types list the names in `names`.
 std::vector<KeyInfo> recipe_keys(const Names& names = {});
 
-/// The key of that dotted name; nothing where there is none.
+/// The key with this dotted name; nothing if there is none.
 std::optional<KeyInfo> find_key(std::string_view name);
 
 }  // namespace decent::config

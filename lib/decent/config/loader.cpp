@@ -11,8 +11,8 @@ namespace {
 
 using config::Value;
 
-// The document, which is a mapping; anything else is reported at once, for nothing more can be said
-// of it.
+// Parses a document that must be a mapping. Anything else is reported at once, as nothing in it can
+// be checked further.
 Value parse_mapping(const std::string& text, config::Mistakes& mistakes) {
   Value root;
   try {

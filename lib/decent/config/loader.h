@@ -1,5 +1,5 @@
 #pragma once
-// From the text of a recipe to a validated Recipe. Strict: every mistake is reported, all together.
+// From the text of a recipe to a validated Recipe. Strict: all mistakes are reported together.
 
 #include <optional>
 #include <span>
@@ -14,7 +14,7 @@
 namespace decent {
 
 /// Loads the recipe at `file` and applies `overrides` ("a.b=VALUE", VALUE is YAML, later ones win).
-/// `names` are those that are valid. `${NAME}` is looked up in `environment`; tests pass their own.
+/// `names`: the valid names. `${NAME}` is looked up in `environment`; tests pass their own.
 ///
 /// Throws UserError with one line per mistake, "file:line:column: key: what is wrong, what would be
 /// valid", or
@@ -22,13 +22,13 @@ namespace decent {
 Recipe load_recipe(const std::filesystem::path& file, std::span<const std::string> overrides,
                    const config::Names& names, const Variables& environment = environment_variable);
 
-/// The same for a text in memory; `file` gives the name in messages, the stem for `name`, the
-/// folder for paths.
+/// The same for a text in memory. `file` gives the name in messages, the default of `name`, and
+/// the folder to which paths are relative.
 Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
                     std::span<const std::string> overrides, const config::Names& names,
                     const Variables& environment = environment_variable);
 
-/// The recipe as YAML with every key; parse_recipe reads it back to an equal Recipe, from any
+/// The recipe as YAML with every key. parse_recipe reads it back to an equal Recipe from any
 /// folder.
 std::string print_recipe(const Recipe& recipe);
 

@@ -10,9 +10,9 @@
 namespace decent::config {
 namespace {
 
-// More lines than anyone reads; a file that is no recipe at all can have thousands.
+// More lines than anyone reads; a file that is no recipe at all can have thousands of mistakes.
 constexpr std::size_t kMaxReported = 100;
-// No key or value name is longer; the search for a near one is quadratic in the length.
+// No name of a key or value is longer; the search for near names is quadratic in the length.
 constexpr std::size_t kMaxWord = 64;
 
 bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }

@@ -47,11 +47,11 @@ class Mistakes {
   std::vector<Mistake> mistakes_;
 };
 
-/// `text` fit for one line of a message: control characters and what is not UTF-8 become '?', more
-/// than `limit` bytes are cut.
+/// `text` made fit for one line of a message: control characters and invalid UTF-8 become '?', and
+/// a text of more than `limit` bytes is cut.
 std::string abbreviate(std::string_view text, std::size_t limit = 60);
 
-/// "; did you mean 'lr'?", or nothing where no candidate is near.
+/// "; did you mean 'lr'?", or nothing if no candidate is near.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
 }  // namespace decent::config

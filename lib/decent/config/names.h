@@ -1,7 +1,7 @@
 #pragma once
-// The names that recipes use for what other rooms make. Each room gives the list of its own, and
-// whoever loads a recipe hands them over: a name stands where the thing does that it names, and
-// this room needs none of the others.
+// The names in recipes of things that other rooms make. Each room has the list of its own names,
+// and the caller that loads a recipe passes the lists. So each name is defined next to what it
+// names, and this room depends on no other.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace decent::config {
 
-/// A row that takes keys of its own: a format of data, a transform.
+/// A name with keys of its own: a format of data, a transform.
 struct NamedOptions {
   std::string name;
   std::vector<OptionKey> keys;
@@ -23,8 +23,8 @@ struct NamedOptions {
 /// A value of parallel.comm_dtype and comm_dtype_within.
 struct ExchangeName {
   std::string name;
-  /// Whether what it sends means something only to workers whose weights are near: it then needs an
-  /// optimizer whose steps the learning rate bounds.
+  /// Whether it works only between workers whose weights are close. It then needs an optimizer
+  /// whose steps are bounded by the learning rate.
   bool needs_near_copies = false;
 };
 
@@ -32,9 +32,9 @@ struct ExchangeName {
 struct MethodName {
   std::string name;
   bool averages_weights = true;  // by any exchange, in any number of slices
-  /// If not: the values of comm_dtype that it can send; empty where it sends nothing.
+  /// If not: the values of comm_dtype that it can send; empty if it sends nothing.
   std::vector<std::string> sends = {};
-  double bucket_mb = 25;  // where the recipe does not say
+  double bucket_mb = 25;  // if the recipe does not say
 };
 
 struct Names {
@@ -47,8 +47,8 @@ struct Names {
   std::vector<NamedOptions> transforms = {};  // data.transforms
 };
 
-/// The number in a name of a family: 3 in "top3" of "top<k>", from 1 to 999,999,999; nothing in
-/// other names, nor where `family` is none.
+/// The number in a name of a family, from 1 to 999,999,999: 3 in "top3" of "top<k>". Nothing for
+/// other names, or if `family` is not a family.
 inline std::optional<std::int64_t> number_in(std::string_view family, std::string_view name) {
   constexpr std::string_view kNumber = "<k>";
   constexpr std::size_t kMostDigits = 9;
@@ -61,7 +61,7 @@ inline std::optional<std::int64_t> number_in(std::string_view family, std::strin
   return is_number ? std::optional(std::stoll(std::string(name))) : std::nullopt;
 }
 
-/// The entry of that name in one of these lists; null if there is none.
+/// The entry called `name` in one of these lists; null if there is none.
 template <typename Named>
 const Named* find_named(const std::vector<Named>& list, std::string_view name) {
   const auto found =

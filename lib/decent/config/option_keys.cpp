@@ -21,7 +21,7 @@ std::string name_of_several(const Limits& limits) {
   return Codec<T>::type(limits) + " or " + Codec<std::vector<T>>::type(limits);
 }
 
-// One value without brackets is a list of one.
+// A single value without brackets is a list with one element.
 template <class T>
 bool read_one_or_several(const Slot& slot, OptionValue& out) {
   const bool is_list = slot.value.kind == Value::Kind::list;
@@ -41,7 +41,7 @@ struct Printer {
   }
 };
 
-// How values of a type are read, and what that type is called.
+// How values of a type are read, and the name of the type.
 struct Reader {
   bool (*read)(const Slot& slot, OptionValue& out);
   std::string (*name)(const Limits& limits);

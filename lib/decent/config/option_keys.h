@@ -1,6 +1,6 @@
 #pragma once
-// Keys of recipes that a row of another room's table takes (core/options.h): a data format, a
-// transform.
+// The recipe's keys of a data format or a transform, which are defined in another room
+// (core/options.h).
 
 #include <string>
 #include <utility>
@@ -10,17 +10,17 @@
 
 namespace decent::config {
 
-/// Reads a value of the type that the key takes. False after reporting the mistake.
+/// Reads a value of the key's type. Returns false after reporting a mistake.
 bool read_option(const Slot& slot, OptionType type, OptionValue& out);
-/// On one line.
+/// The value on one line.
 std::string print_option(const OptionValue& value);
-/// "{name: value, ..}" of all values, without the braces.
+/// All values as in "{name: value, ..}", without the braces.
 std::string print_options(const Options& options);
 /// "an integer >= 1 or null", for messages and the reference.
 std::string option_type(const OptionKey& key);
 Limits option_limits(const OptionKey& key);
 
-/// One of those keys, as a key of the section struct S, which keeps its value among others.
+/// Such a key as a key of the section struct S, which keeps the values of all such keys together.
 template <class S>
 class OptionOf final : public Key<S> {
  public:

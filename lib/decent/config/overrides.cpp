@@ -28,7 +28,7 @@ std::vector<std::string> split_key(const std::string& key) {
   return parts;
 }
 
-// The mapping that `part` of the mapping `parent` names; made where there is none.
+// The mapping at the key `part` of the mapping `parent`; made if there is none.
 Value& enter(Value& parent, const std::string& part, const std::string& path, Where where) {
   Entry* entry = parent.find(part);
   if (entry == nullptr) {

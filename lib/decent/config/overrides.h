@@ -1,5 +1,5 @@
 #pragma once
-// --set a.b=VALUE: changes to the document of a recipe, before it is read.
+// --set a.b=VALUE: changes to the document of a recipe before it is read.
 
 #include <span>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace decent::config {
 
-/// Applies the overrides in order, the n-th with origin n in its positions; missing keys and
-/// sections are made. An override that cannot be applied is reported and skipped. `root` is a
+/// Applies the overrides in order and makes missing keys and sections. Positions in the n-th
+/// override have origin n. An override that cannot be applied is reported and skipped. `root` is a
 /// mapping.
 void apply_overrides(Value& root, std::span<const std::string> overrides, Mistakes& mistakes);
 

@@ -1,7 +1,7 @@
 #pragma once
-// The recipe as typed structs: what a user's YAML file says, resolved. The values here are the
-// defaults, but for those that follow from other keys (resolve.h). Ranges and documentation of
-// every key stand in the tables of schema.cpp; values are validated by the loader (loader.h).
+// The recipe as typed structs: the content of a user's YAML file, resolved. The values here are the
+// defaults, except for defaults that depend on other keys (resolve.h). The tables in schema.cpp
+// have the ranges and documentation of all keys; the loader (loader.h) validates values.
 
 #include <array>
 #include <cstdint>
@@ -28,16 +28,15 @@ enum class BackendName { automatic, gloo, nccl };                  // recipe: au
 enum class AmpDType { off, bf16, fp16 };
 enum class ProgressStyle { automatic, bar, plain, off };  // recipe: auto
 
-/// One argument of the model's forward: the data field that feeds it, and the argument's name where
-/// the recipe gave
-/// `{input name: field}` (empty where it gave a list, in forward's order).
+/// One argument of the model's forward: the data field that feeds it, and the argument's name if
+/// the recipe has `{input name: field}` (empty if it has a list, in the order of forward).
 struct ModelInput {
   std::string argument;
   std::string field;
   bool operator==(const ModelInput&) const = default;
 };
 
-/// What names of a file of weights begin with, and what takes its place.
+/// A prefix of names in a file of weights, and its replacement.
 struct PrefixRecipe {
   std::string from;
   std::string to;
@@ -70,7 +69,7 @@ struct ModelRecipe {
 
 enum class HoldoutPart { train, eval };
 
-/// A part of the samples is kept for evaluation.
+/// Keeps a part of the samples for evaluation.
 struct HoldoutRecipe {
   double fraction = 0.1;
   std::int64_t seed = 0;
@@ -81,7 +80,7 @@ struct HoldoutRecipe {
 /// data.train, data.eval and data.predict.
 struct SourceRecipe {
   std::string format;                 // one of Names::formats
-  Options options;                    // the keys that this format takes
+  Options options;                    // the keys of this format
   std::optional<std::int64_t> limit;  // samples
   std::optional<HoldoutRecipe> holdout;
   bool operator==(const SourceRecipe&) const = default;
@@ -107,7 +106,7 @@ struct DataRecipe {
   bool operator==(const DataRecipe&) const = default;
 };
 
-/// train.stop: the end of a run that gets no better.
+/// train.stop: ends a run that gets no better.
 struct StopRecipe {
   std::string metric = "loss";  // of the evaluations
   std::int64_t patience = 5;    // evaluations without improvement
@@ -116,7 +115,7 @@ struct StopRecipe {
 };
 
 struct TrainRecipe {
-  std::optional<std::int64_t> epochs;  // resolved by the loader: 1 where steps is null too
+  std::optional<std::int64_t> epochs;  // resolved by the loader: 1 if steps is null too
   std::optional<std::int64_t> steps;   // wins over epochs
   std::int64_t grad_accumulation = 1;
   std::optional<StopRecipe> stop;
@@ -147,10 +146,10 @@ struct OptimizerRecipe {
 };
 
 struct ScheduleRecipe {
-  std::string name = "cosine_warmup";  // one of schedule_names(); what follows: ScheduleOptions
+  std::string name = "cosine_warmup";  // one of schedule_names(); the rest: see ScheduleOptions
   std::int64_t warmup_steps = 0;
   std::optional<std::int64_t>
-      t_max;  // null: max(1, steps after the warm-up), known once the data is
+      t_max;  // null: max(1, steps after the warm-up), known once the data is known
   double eta_min = 1e-6;
   double warmup_decay = 0.01;
   double start_factor = 1.0 / 3;
@@ -165,7 +164,7 @@ struct ScheduleRecipe {
   double final_div_factor = 1e4;
   bool three_phase = false;
   std::string metric = "loss";      // of the evaluations
-  std::optional<PlateauMode> mode;  // null: as it is better for the metric
+  std::optional<PlateauMode> mode;  // null: the direction in which the metric gets better
   double factor = 0.1;
   std::int64_t patience = 10;  // evaluations without improvement
   double threshold = 1e-4;
@@ -185,7 +184,7 @@ struct EdgeRecipe {
 /// parallel.topology: a name, or custom phases (a list of edges each).
 struct TopologyRecipe {
   std::string name;                             // one of Names::topologies
-  std::vector<std::vector<EdgeRecipe>> phases;  // empty: `name` counts
+  std::vector<std::vector<EdgeRecipe>> phases;  // empty: `name` decides
   bool operator==(const TopologyRecipe&) const = default;
 };
 

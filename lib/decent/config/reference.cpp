@@ -7,7 +7,7 @@ namespace {
 
 using config::KeyInfo;
 
-// "an integer >= 1" as a table says it: "integer >= 1".
+// "an integer >= 1" as the tables write it: "integer >= 1".
 std::string without_article(const std::string& type) {
   for (const std::string article : {"an ", "a ", "one of "}) {
     if (type.starts_with(article)) return type.substr(article.size());

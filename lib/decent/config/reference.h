@@ -1,5 +1,5 @@
 #pragma once
-// The reference of the recipe's keys for users, from the tables that the loader reads by.
+// The users' reference of the recipe's keys, made from the tables that the loader uses.
 
 #include <string>
 
@@ -7,8 +7,8 @@
 
 namespace decent {
 
-/// Markdown: one table per section, of all keys with type, default and meaning, and one per
-/// format of data. docs/recipe.md contains it verbatim.
+/// Markdown: one table per section and one per format of data, with the type, default and meaning
+/// of each key. docs/recipe.md contains it verbatim.
 std::string recipe_reference(const config::Names& names);
 
 }  // namespace decent

@@ -12,7 +12,7 @@
 namespace decent::config {
 namespace {
 
-// Where `section.key` is given, or the start of the recipe.
+// The position of `section.key`, or the start of the recipe if it is not given.
 Where where_of(const Value& root, const std::string& section, const std::string& key) {
   const Entry* outer = root.find(section);
   if (outer == nullptr) return {};
@@ -25,7 +25,7 @@ bool is_given(const Value& root, const std::string& section, const std::string& 
   return outer != nullptr && outer->value.find(key) != nullptr;
 }
 
-// What the recipe leaves to the optimizer of its name.
+// Fills in the defaults of the optimizer that the recipe names.
 void resolve(OptimizerRecipe& optimizer, const Value& root) {
   const UpdateDefaults defaults = update_defaults(optimizer.name);
   if (!optimizer.weight_decay) optimizer.weight_decay = defaults.weight_decay;
@@ -33,7 +33,7 @@ void resolve(OptimizerRecipe& optimizer, const Value& root) {
   if (!is_given(root, "optimizer", "momentum")) optimizer.momentum = defaults.momentum;
 }
 
-// What the recipe leaves to the method.
+// Fills in the defaults of the method.
 void resolve(ParallelRecipe& parallel, const Value& root, const Names& names) {
   const MethodName* method = find_named(names.methods, parallel.method);
   if (method == nullptr || is_given(root, "parallel", "bucket_mb")) return;
@@ -75,7 +75,7 @@ bool needs_near_copies(const Names& names, const std::string& exchange) {
   return found != nullptr && found->needs_near_copies;
 }
 
-// A method that sends something other than weights cannot send it in every way.
+// A method that sends something other than weights supports only some ways to send it.
 void check_what_is_sent(const ParallelRecipe& recipe, const MethodName& method, const Value& root,
                         Mistakes& mistakes) {
   if (method.sends.empty()) return;
@@ -98,7 +98,7 @@ void check_what_is_sent(const ParallelRecipe& recipe, const MethodName& method, 
   }
 }
 
-// Whether the optimizer keeps copies as near as the exchange that `key` names needs them.
+// Checks that the optimizer keeps copies as close as the exchange at `key` needs.
 void check_nearness(const std::string& key, const std::string& exchange,
                     const std::string& optimizer, const Value& root, const Names& names,
                     Mistakes& mistakes) {
@@ -114,7 +114,7 @@ void check_nearness(const std::string& key, const std::string& exchange,
 void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
                     Mistakes& mistakes) {
   const MethodName* method = find_named(names.methods, recipe.parallel.method);
-  if (method == nullptr) return;  // a mistake of its own
+  if (method == nullptr) return;  // reported as a mistake already
   if (!method->averages_weights) {
     return check_what_is_sent(recipe.parallel, *method, root, mistakes);
   }
@@ -124,13 +124,13 @@ void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
     check_nearness("comm_dtype_within", *within, optimizer, root, names, mistakes);
 }
 
-// Whether what it needs is there; whether it is good, each key says.
+// Checks that the keys which the schedule needs are given; each key checks its own value.
 void check_schedule(const ScheduleRecipe& schedule, const Value& root, Mistakes& mistakes) {
   const Entry* section = root.find("schedule");
   const auto check = [&](const char* key, bool has_value, const char* example) {
     if (has_value || !schedule_requires(schedule.name, key)) return;
     const Entry* given = section == nullptr ? nullptr : section->value.find(key);
-    if (given != nullptr && given->value.kind != Value::Kind::null) return;  // and has its mistake
+    if (given != nullptr && given->value.kind != Value::Kind::null) return;  // reported already
     mistakes.add(where_of(root, "schedule", "name"), std::string("schedule.") + key,
                  "missing; " + schedule.name + " needs it, e.g. " + example);
   };
@@ -138,7 +138,7 @@ void check_schedule(const ScheduleRecipe& schedule, const Value& root, Mistakes&
   check("gamma", schedule.gamma.has_value(), "0.999");
 }
 
-// What of the recipe looks at evaluations: the key whose value asks for it.
+// A key whose value needs evaluations.
 struct Watcher {
   std::string section;
   std::string key;

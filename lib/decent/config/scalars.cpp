@@ -43,8 +43,7 @@ bool is_word_character(char c) {
          c == '/' || c == '.' || c == '-';
 }
 
-// Whether any YAML reader takes the text, written plainly, for this text and not for a number or a
-// bool.
+// Whether every YAML reader reads the unquoted text as this text, not as a number or a bool.
 bool is_safe_plain(std::string_view text) {
   static constexpr std::array<std::string_view, 10> kOther = {
       "null", "true", "false", "yes", "no", "on", "off", "...", ".inf", ".nan"};
@@ -64,8 +63,8 @@ std::string escape(unsigned code, const char* format) {
   return buffer.data();
 }
 
-// The escape of the character that starts at `at`, with its length in bytes; empty where it stands
-// for itself.
+// The escape of the character that starts at `at`, and the character's length in bytes. The escape
+// is empty if the character needs none.
 std::pair<std::string, std::size_t> escaped(std::string_view text, std::size_t at) {
   const auto byte = static_cast<unsigned char>(text[at]);
   if (byte == '"' || byte == '\\') return {std::string("\\") + text[at], 1};

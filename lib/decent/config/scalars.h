@@ -1,5 +1,5 @@
 #pragma once
-// Scalars: from a YAML value to a typed one and back. Strict in, exact out.
+// Scalars: from a YAML value to a typed value and back. Reading is strict, printing is exact.
 
 #include <cstdint>
 #include <optional>
@@ -10,10 +10,10 @@
 
 namespace decent::config {
 
-/// Nothing where the value is not a plain decimal integer of 64 bits.
+/// Nothing if the value is not a plain decimal integer of 64 bits.
 std::optional<std::int64_t> to_integer(const Value& value);
 
-/// Nothing where the value is not a plain finite decimal number that a double can hold.
+/// Nothing if the value is not a plain finite decimal number that a double can hold.
 std::optional<double> to_number(const Value& value);
 
 /// true, True, TRUE, false, False, FALSE.
@@ -25,7 +25,7 @@ std::optional<std::string> to_text(const Value& value);
 /// The shortest decimal that reads back to the same bits.
 std::string number_text(double number);
 
-/// `text` as a YAML scalar that reads back as the same text, `${` escaped.
+/// `text` as a YAML scalar that reads back as the same text, with `${` escaped.
 std::string scalar_text(std::string_view text);
 
 /// The same for a key of a mapping, where `${` has no meaning.

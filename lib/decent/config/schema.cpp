@@ -72,7 +72,7 @@ Table<ModelRecipe> make_model_table() {
   table.key("weights_rename", &R::weights_rename)
       .doc("Beginnings of names in the file of weights, and what replaces each of them.");
   table.key("freeze", &R::freeze)
-      .shapes_exchange()  // what else is in a bucket moves where it is cut into slices
+      .shapes_exchange()  // frozen parameters leave the buckets, which moves the slices
       .doc("Globs over parameters that do not train.");
   table.key("unfreeze", &R::unfreeze)
       .shapes_exchange()
@@ -187,7 +187,7 @@ Table<StopRecipe> make_stop_table() {
   return table;
 }
 
-// The optimizers that look at an option.
+// The optimizers that use an option.
 std::string optimizers_with(const char* option) {
   return takers(update_names(), update_takes, option);
 }
@@ -207,7 +207,7 @@ std::string unusual_defaults(T UpdateDefaults::*member, const T& usual) {
   return text;
 }
 
-// The same as the end of a sentence, where there are any.
+// The same as the end of a sentence; empty if there are none.
 template <class T>
 std::string defaults_note(T UpdateDefaults::*member, const T& usual) {
   const std::string text = unusual_defaults(member, usual);
@@ -344,7 +344,7 @@ Table<LogRecipe> make_log_table() {
   return table;
 }
 
-// The tables of sections without readers elsewhere: made once, never changed.
+// The table of a section that no other file reads: made once, never changed.
 template <class S, Table<S> (*make)()>
 const Table<S>& made_once() {
   static const Table<S> table = make();

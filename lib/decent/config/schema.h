@@ -1,5 +1,6 @@
 #pragma once
-// The tables of all keys of the recipe. Adding a key is one entry there and one member in recipe.h.
+// The tables of all keys of the recipe. A new key needs an entry in its table and a member in
+// recipe.h.
 
 #include <vector>
 
@@ -74,13 +75,13 @@ const Table<ParamGroupRecipe>& table_of<ParamGroupRecipe>();
 template <>
 const Table<EdgeRecipe>& table_of<EdgeRecipe>();
 
-/// " (adamw, adam)": those of the names that take an option, for the key's meaning.
+/// " (adamw, adam)": the names that take an option, for the key's meaning.
 std::string takers(std::span<const std::string> names,
                    bool (*takes)(std::string_view name, std::string_view option),
                    const char* option);
 
 std::vector<std::string> format_names(const Names& names);
-/// The keys of a source of that format: `format`, those that the format takes, those that all take.
+/// The keys of a source of a format: `format`, the format's own keys, and the keys of all sources.
 Table<SourceRecipe> source_table(const NamedOptions& format);
 /// The keys of a transform.
 Table<TransformRecipe> transform_table(const NamedOptions& transform);

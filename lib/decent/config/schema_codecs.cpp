@@ -9,7 +9,7 @@
 namespace decent::config {
 namespace {
 
-// YAML readers stop recognising longer keys.
+// YAML readers do not recognise longer keys.
 constexpr std::size_t kMaxArgument = 255;
 
 bool read_field(const Slot& slot, const std::string& argument, std::vector<ModelInput>& out) {
@@ -46,7 +46,7 @@ Value empty_mapping(Where where) {
   return mapping;
 }
 
-// A transform by its name, or as a mapping of that to the values of its keys.
+// A transform given by its name, or as a mapping from its name to the values of its keys.
 struct GivenTransform {
   std::string name;
   Value keys;
@@ -61,7 +61,7 @@ std::optional<GivenTransform> given_transform(const Value& value) {
   return GivenTransform{entry.key, entry.value};
 }
 
-// A value that is no mapping is that of the first key.
+// A value that is not a mapping is the value of the first key.
 Value with_first_key(const NamedOptions& transform, const Value& value) {
   const bool is_plain = value.kind == Value::Kind::scalar || value.kind == Value::Kind::list;
   if (!is_plain || transform.keys.empty()) return value;
@@ -152,7 +152,7 @@ bool Codec<SourceRecipe>::read(const Slot& slot, SourceRecipe& out) {
   if (const NamedOptions* format = name ? find_named(formats, *name) : nullptr) {
     source_table(*format).read(slot.value, slot.section, slot.path, slot.context, out);
   } else {
-    // Without its format nothing can be said of the other keys.
+    // Without a format, the other keys cannot be checked.
     const Table<SourceRecipe> table = source_table({});
     const auto& key = table.front();
     key.read(entry, slot.section, dotted(slot.path, key.name()), slot.context, out);

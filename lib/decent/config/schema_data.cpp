@@ -1,4 +1,4 @@
-// The tables of sources and of what lists of mappings hold.
+// The tables of sources and of mappings that are elements of lists.
 
 #include <algorithm>
 #include <set>
@@ -26,7 +26,7 @@ Table<HoldoutRecipe> make_holdout_table() {
   return table;
 }
 
-// What is wrong within one phase, or an empty text.
+// The mistake in one phase, or an empty text.
 std::string mistake_in_phase(const std::vector<EdgeRecipe>& phase, std::size_t number) {
   const std::string name = "phase " + std::to_string(number);
   if (phase.empty()) return name + " has no edges; expected a list of {ranks, weight}";

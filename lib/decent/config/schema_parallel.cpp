@@ -1,4 +1,4 @@
-// The keys of how workers average.
+// The keys of section `parallel`.
 
 #include "decent/config/schema.h"
 
@@ -24,7 +24,7 @@ Table<ParallelRecipe> make_parallel_table() {
           "trains alone.");
   table.key("topology", &R::topology)
       .one_of(&Names::topologies)
-      .on_resume(silent)  // its phases are compared
+      .on_resume(silent)  // the phases are compared instead
       .doc(
           "Who averages with whom: a name or `{phases: [[{ranks: [0, 1], weight: 0.5}, ..], "
           "..]}`.");

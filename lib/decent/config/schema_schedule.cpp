@@ -1,4 +1,4 @@
-// The keys of the learning rate's course.
+// The keys of section `schedule`.
 
 #include "decent/config/schema.h"
 #include "decent/optim/schedule.h"
@@ -6,7 +6,7 @@
 namespace decent::config {
 namespace {
 
-// A key that some schedules look at, which its meaning names.
+// A key that only some schedules use; its meaning names them.
 template <class T>
 auto& argument(Table<ScheduleRecipe>& table, const char* name, T ScheduleRecipe::*member,
                const std::string& meaning) {

@@ -12,7 +12,7 @@ namespace {
 
 std::string last_part(const std::string& key) { return key.substr(key.rfind('.') + 1); }
 
-// Keys of the recipe, in quotes, that end with this name, or else with the nearest to it.
+// Keys of the recipe, in quotes, that end with this name, or with the nearest name if none does.
 std::vector<std::string> keys_elsewhere(const std::string& name,
                                         const std::vector<std::string>& known_keys) {
   std::vector<std::string> names;

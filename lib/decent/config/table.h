@@ -1,6 +1,6 @@
 #pragma once
-// The table of a section's keys: one entry per key says how it is read, checked, printed,
-// documented and compared. The default is the member's own, in recipe.h.
+// The table of a section's keys: one entry per key says how the key is read, checked, printed,
+// documented and compared. Its default is the initial value of the member in recipe.h.
 //
 //   Table<OptimizerRecipe> table;
 //   table.key("lr", &OptimizerRecipe::lr).range(above(0)).doc("Learning rate at its peak.");
@@ -17,8 +17,7 @@
 
 namespace decent::config {
 
-/// Those of the names that other rooms give which are valid for a key: a member of Names, or a
-/// function.
+/// The names that are valid for a key, taken from Names: a pointer to a member, or a function.
 using NameList = std::function<std::vector<std::string>(const Names&)>;
 
 /// One key of the section struct S.
@@ -29,8 +28,8 @@ class Key {
   virtual ~Key() = default;
   const std::string& name() const { return name_; }
 
-  /// `entry` is nullptr where the key is not given; `section` is where that is reported if it had
-  /// to be.
+  /// `entry` is nullptr if the key is not given; a required key is then reported as missing at
+  /// `section`.
   virtual void read(const Entry* entry, Where section, const std::string& path, Context& context,
                     S& out) const = 0;
   /// The value on one line.
@@ -42,7 +41,7 @@ class Key {
   }
   virtual void describe(const std::string& prefix, const Names& names,
                         std::vector<KeyInfo>& out) const = 0;
-  /// Every dotted key below `prefix` with its value on one line.
+  /// Appends every dotted key below `prefix` with its value on one line.
   virtual void values(const S& section, const std::string& prefix,
                       std::vector<std::pair<std::string, std::string>>& out) const {
     out.emplace_back(prefix + name_, print(section));
@@ -80,7 +79,7 @@ class TypedKey final : public Key<S> {
     meaning_ = std::move(meaning);
     return *this;
   }
-  /// The default as the reference shows it, where it is worked out from other keys.
+  /// The default as the reference shows it, for a default that depends on other keys.
   TypedKey& shown_default(std::string text) {
     shown_default_ = std::move(text);
     return *this;
@@ -167,18 +166,19 @@ class TypedKey final : public Key<S> {
   bool changes_measure_ = false;
 };
 
-/// What to say of a key that the section does not have.
+/// The message for a key that the section does not have.
 std::string unknown_key(const std::string& key, const std::vector<std::string>& valid,
                         const std::vector<std::string>& known_keys);
 
-/// Reports every key that the mapping has given before.
+/// Reports every repetition of a key in the mapping.
 void report_duplicates(const Value& mapping, const std::string& path, Context& context);
 
-/// What to do about a text in place of a mapping of `names`, where it begins as one of them and a
-/// colon; else nothing.
+/// Advice for a text in place of a mapping of `names`, if the text begins with one of them and a
+/// colon; else empty.
 std::string advice_on_blank(const Value& value, const std::vector<std::string>& names);
 
-/// So many unknown keys of a mapping are told with the nearest name, which costs a look at all.
+/// Up to this many unknown keys of a mapping are reported with the nearest name, as the search for
+/// it looks at all names.
 inline constexpr std::size_t kMostUnknownKeys = 100;
 
 /// "path.name", or "name" at the top.
@@ -201,7 +201,7 @@ class Table {
 
   const Key<S>& front() const { return *keys_.front(); }
 
-  /// Reads a mapping; `section` is where missing keys are reported. Keys with mistakes keep their
+  /// Reads a mapping. Missing keys are reported at `section`; keys with mistakes keep their
   /// defaults.
   void read(const Value& value, Where section, const std::string& path, Context& context,
             S& out) const {
@@ -334,7 +334,7 @@ void Table<S>::section(const std::string& name, T S::*member, const Table<T>& ta
   keys_.push_back(std::make_unique<SectionKey<S, T>>(name, member, table));
 }
 
-/// The table of a struct that is an element of a list or the value of a key; specialised in
+/// The table of a struct that is an element of a list or the value of a key. Specialised in
 /// schema.h.
 template <class T>
 const Table<T>& table_of();

@@ -1,5 +1,5 @@
 #pragma once
-// What a recipe asks of gradients, as the options that act on it.
+// The clipping and loss scaling that a recipe asks for, as options of optim.
 
 #include <optional>
 
@@ -10,7 +10,7 @@ namespace decent {
 
 ClipOptions clip_options(const ParallelRecipe& recipe);
 
-/// Nothing where losses are not scaled.
+/// Nothing if losses are not scaled.
 std::optional<LossScalerOptions> loss_scaler_options(const AmpRecipe& recipe);
 
 }  // namespace decent

@@ -16,7 +16,7 @@ namespace decent {
 
 /// A checkpoint that all workers have agreed on.
 struct FoundCheckpoint {
-  std::filesystem::path folder;  // on this worker, where it may lack files or not exist
+  std::filesystem::path folder;  // on this worker; may lack files or not exist
   Manifest manifest;
   std::vector<int> readers;        // by replica: the worker that reads it; -1: nobody can
   std::map<int, ReplicaFile> own;  // the replicas that this worker reads, by number

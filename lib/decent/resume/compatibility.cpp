@@ -112,7 +112,7 @@ std::optional<std::string> notice_of(const FactDifference& difference) {
     return topic.substr(kContentTopic.size()) +
            " holds other samples, of the same number and shape";
   }
-  // If only one side has it, the key that makes it matter has changed, and that is told.
+  // If only one side has it, the key that makes it matter has changed, which the user is told.
   if (topic == kPlacementTopic && (!difference.here || !difference.there)) return std::nullopt;
   if (topic == "the code of the model")
     return "the model's code has changed; its parameters have not";

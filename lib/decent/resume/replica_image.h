@@ -18,7 +18,7 @@ namespace decent {
 class ReplicaImage {
  public:
   /// Copies all tensors, row-major, from whatever device they are on. Every call must give the same
-  /// names, shapes, types and device: memory is laid out once, pinned where tensors are on a GPU.
+  /// names, shapes, types and device: memory is laid out once, pinned if tensors are on a GPU.
   void copy(const NamedTensors& tensors);
 
   /// A safetensors file.

@@ -14,7 +14,7 @@ namespace decent {
 /// How a run uses its output folder.
 struct RunOutputOptions {
   const FoundCheckpoint* start = nullptr;  // where the run resumes; null: it begins
-  bool resume_asked = false;               // --resume was given, even where there is no checkpoint
+  bool resume_asked = false;               // --resume was given, even if there is no checkpoint
   bool goes_back = false;                  // the user chose the checkpoint: --resume DIR
 };
 

@@ -123,7 +123,7 @@ class Trainer {
   Launch launch_;
   Log& log_;
   RunFolder folder_;
-  std::shared_ptr<Trace> trace_;        // null where no step of this run is traced
+  std::shared_ptr<Trace> trace_;        // null if no step of this run is traced
   std::unique_ptr<Reporter> reporter_;  // null except on the worker that speaks
   std::unique_ptr<TrainedParameters> parallel_;
   std::unique_ptr<TrainingForward> forward_;

@@ -1,6 +1,6 @@
 #pragma once
-// A bucket with random content: parameters of odd sizes, some longer than what one thread takes at
-// a time, gaps between them, three state arrays.
+// A bucket with random content: parameters of odd sizes, some longer than one thread's share, gaps
+// between them, and three state arrays.
 
 #include <cstdint>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace decent::testing {
 
 template <typename T>
 struct BucketProblem {
-  static constexpr T kGap = 123;  // fills what is no parameter's
+  static constexpr T kGap = 123;  // fills the gaps between parameters
 
   explicit BucketProblem(const std::vector<std::int64_t>& sizes, unsigned seed = 1) {
     std::int64_t numel = 5;
@@ -89,7 +89,7 @@ bool same_bits(const BucketProblem<T>& a, const BucketProblem<T>& b) {
          same_bits(a.state2, b.state2);
 }
 
-/// Of gradients in the host's memory.
+/// For gradients in host memory.
 inline double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar,
                              const BucketKernels* kernels = nullptr) {
   std::vector<double> sums(static_cast<std::size_t>(partial_sums(slices, scalar, kernels)));
@@ -97,7 +97,7 @@ inline double sum_of_squares(std::span<const BucketSlice> slices, Scalar scalar,
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
-/// Stands for "mix with what was received"; BucketProblem::apply fills in the pointer.
+/// Means "mix with the received weights"; BucketProblem::apply fills in the pointer.
 inline Mixing mixing_of(double self, double other) {
   static const char marker = 0;
   return {.self = self, .other = other, .received = &marker};

@@ -1,5 +1,5 @@
 #pragma once
-// The recipe of a small run on the digits, which needs no file but the model.
+// The recipe of a small run on the digits, which needs only the model's file.
 
 #include <cstdlib>
 #include <filesystem>

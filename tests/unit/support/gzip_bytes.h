@@ -1,5 +1,5 @@
 #pragma once
-// Files as gzip writes them, for tests.
+// The bytes of files that gzip writes, for tests.
 
 #include <zlib.h>
 

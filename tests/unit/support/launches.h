@@ -1,5 +1,5 @@
 #pragma once
-// What a launcher would tell workers that are threads of this process.
+// Launches as a launcher would give them, for workers that are threads of this process.
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -51,7 +51,7 @@ inline Module small_module() {
   return module;
 }
 
-/// A module with the parameter w [3, 4] and this forward.
+/// A module with the parameter w [3, 4] and the source `forward`.
 inline Module module_with(const std::string& forward) {
   Module module = plain_module();
   module.register_parameter("w", weight({3, 4}), false);
@@ -59,7 +59,7 @@ inline Module module_with(const std::string& forward) {
   return module;
 }
 
-/// Saves a module to a file of its own, and loads that.
+/// Saves a module to a file of its own, and loads the file.
 class Saved {
  public:
   explicit Saved(const Module& module) : path_(folder_ / "model.pt") {

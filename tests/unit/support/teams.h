@@ -1,5 +1,5 @@
 #pragma once
-// Teams of workers that agree, and exchange no tensors.
+// Teams of workers that can agree, but exchange no tensors.
 
 #include <memory>
 

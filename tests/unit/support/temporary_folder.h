@@ -1,5 +1,5 @@
 #pragma once
-// A folder for the files of one test, removed with it.
+// A folder for the files of one test, removed by the destructor.
 
 #include <cstdlib>
 #include <filesystem>

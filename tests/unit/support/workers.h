@@ -1,6 +1,6 @@
 #pragma once
-// N workers as N threads of this process, connected over 127.0.0.1, or through shared memory where
-// the variable DECENT_TEST_SHARED_MEMORY is set: tests of what any communicator does run twice.
+// N workers as N threads of this process, connected over 127.0.0.1, or through shared memory if the
+// variable DECENT_TEST_SHARED_MEMORY is set. So tests of all communicators run once with each.
 
 #include <c10/util/intrusive_ptr.h>
 
@@ -20,20 +20,20 @@
 
 namespace decent::testing {
 
-/// What a worker returns that has nothing to return, and throws that leaves the others behind.
+/// A worker without a result returns Nothing; a worker that leaves the others behind throws Left.
 struct Nothing {};
 struct Left : std::exception {};
 
 using Worker = std::shared_ptr<Communicator>;
 
-/// torch 2.11's record of recent operations is one map for the whole process, written without a
-/// lock by every thread that starts one (c10d::FlightRecorder::recordWithResetEnabled): off, before
-/// its first use.
+/// Call it before the first operation: torch 2.11 records recent operations in one map of the
+/// process, and every thread that starts an operation writes there without a lock
+/// (c10d::FlightRecorder::recordWithResetEnabled).
 inline void turn_off_flight_recorder() { ::setenv("TORCH_FR_BUFFER_SIZE", "0", 1); }
 
 inline bool through_shared_memory() { return std::getenv("DECENT_TEST_SHARED_MEMORY") != nullptr; }
 
-/// What the workers of one test are connected by.
+/// The connections among the workers of one test.
 class Connections {
  public:
   Connections(int workers, std::chrono::milliseconds timeout)
@@ -62,9 +62,9 @@ class Connections {
   std::vector<std::shared_ptr<Arena>> arenas_;
 };
 
-/// Runs `work(communicator)` on every worker and returns what each gave, by rank. Where one throws,
-/// its connections close, so that the others do not wait for it; throws what failed first in itself
-/// rather than by losing a peer.
+/// Runs `work(communicator)` on every worker and returns the results by rank. If a worker throws,
+/// its connections close, so that the others do not wait for it. Throws the first exception that is
+/// not merely the loss of a peer.
 template <typename Work>
 auto run_workers(int workers, Work work,
                  std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
@@ -81,7 +81,7 @@ auto run_workers(int workers, Work work,
       try {
         const Worker world = connections.connect(rank);
         results[i] = work(world);
-        world->barrier();  // nobody closes connections that another still uses
+        world->barrier();  // no worker may close connections that another still uses
       } catch (...) {
         failures[i] = std::current_exception();
       }

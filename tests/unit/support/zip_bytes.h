@@ -8,14 +8,14 @@
 
 namespace decent::testing {
 
-/// `number` in so many bytes, little-endian.
+/// `number` as `bytes` bytes, little-endian.
 inline std::string number_bytes(std::uint64_t number, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i, number >>= 8) text += static_cast<char>(number & 0xFF);
   return text;
 }
 
-/// An entry as the archive has it: `content` is compressed already where the method says so.
+/// An entry as it is in the archive: `content` is already compressed if the method says so.
 struct ZipPart {
   std::string name;
   std::string content;
@@ -25,7 +25,7 @@ struct ZipPart {
   std::uint16_t flags = 0;
 };
 
-/// A whole archive; where `is_long` is on with all sizes and places in fields of 64 bits.
+/// A whole archive. `is_long`: all sizes and offsets are in 64-bit fields.
 inline std::string zip_bytes(const std::vector<ZipPart>& parts, bool is_long = false) {
   const auto field = [&](std::uint64_t number) {
     return is_long ? number_bytes(0xFFFFFFFF, 4) : number_bytes(number, 4);

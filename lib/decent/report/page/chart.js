@@ -1,10 +1,10 @@
-// One chart: a figure around uPlot. What is drawn has a few points for each pixel; what is read from it is the data itself.
+// One chart: a figure around uPlot. It draws a few points for each pixel, but shows values from the data itself.
 
 const HEIGHT = 230;
 // Charts on paper are two in a row, and lower, so that pages are full.
 const PRINTED = {width: 340, height: 170, now: false};
 const LEAST_AXIS = 54;  // pixels for the numbers beside a chart; long numbers get more
-const LEGEND_ITEMS = 8;  // of a legend are shown until it is opened; page.css has the same number
+const LEGEND_ITEMS = 8;  // shown until the legend is opened; page.css has the same number
 const LEAST_POINTS = 4;  // in view, when zooming in by keys
 
 const seriesPaint = (color) => paint(`--c${color % 10}`);
@@ -14,7 +14,7 @@ function faded(color, share) {
   return `rgba(${r}, ${g}, ${b}, ${share})`;
 }
 
-// Of each pixel's values the first, the lowest, the highest and the last: the same picture as all of them. Gaps stay.
+// The first, lowest, highest and last value of each pixel, which give the same picture as all values. Gaps stay.
 function thinned(xs, ys, from, to, pixels) {
   const begin = Math.max(0, firstFrom(xs, from) - 1), end = Math.min(xs.length, firstFrom(xs, to) + 2);
   if (end - begin <= 4 * pixels) return [xs.slice(begin, end), ys.slice(begin, end)];
@@ -35,7 +35,7 @@ function thinned(xs, ys, from, to, pixels) {
   return [picked.map((at) => xs[at]), picked.map((at) => ys[at])];
 }
 
-// Of a logarithmic scale: powers of ten, not too many; where there are few, their double and fivefold, too.
+// Ticks of a logarithmic scale: powers of ten, not too many; if there are few, also multiples of them.
 function logTicks(low, high) {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   const every = Math.max(1, Math.ceil((last - first) / 7));
@@ -45,7 +45,7 @@ function logTicks(low, high) {
   return found ?? [0, 1, 2, 3].map((part) => Number((low + (high - low) * (part + 0.5) / 4).toPrecision(3)));
 }
 
-// Of a linear scale: about five round values.
+// Ticks of a linear scale: about five round values.
 function evenTicks(low, high) {
   const power = Math.floor(Math.log10((high - low) / 5));
   const step = [1, 2, 5, 10].map((factor) => Number(`${factor}e${power}`)).find((each) => (high - low) / each <= 6);
@@ -53,7 +53,7 @@ function evenTicks(low, high) {
   return Array.from({length: Math.floor(high / step) - first + 1}, (_, i) => (first + i) * step);
 }
 
-// As wide as the longest text. uPlot asks again until nothing changes: it gets one answer.
+// The width of the longest text. uPlot asks again until nothing changes, so later answers repeat the first.
 function axisSize(u, texts, at, cycle, font) {
   if (cycle > 1) return u.axes[at]._size;
   const context = document.createElement("canvas").getContext("2d");
@@ -104,7 +104,7 @@ class Chart {
 
   // ---- drawing --------------------------------------------------------------------------------
 
-  // The axis, the data or what is hidden has changed.
+  // Called when the axis, the data or the set of hidden runs has changed.
   reload() {
     this.says.textContent = this.summary();
     for (const series of this.series) series.xs = series.run.axis(series.kind, this.view.axis);
@@ -112,7 +112,7 @@ class Chart {
     this.fillTable();
   }
 
-  // New figures. The scale stays what the reader has chosen.
+  // Shows new figures. The scale stays as the reader has chosen it.
   renew(spec) {
     const log = this.logChosen ? this.log : spec.log;
     Object.assign(this, spec, {log});
@@ -135,7 +135,7 @@ class Chart {
     if (!PRINTED.now && this.plot.clientWidth !== this.width) this.draw();
   }
 
-  // The part of the x axis in view has changed.
+  // Called when the part of the x axis in view has changed.
   zoomed() {
     if (!this.uplot) return;
     this.findRange();
@@ -179,7 +179,7 @@ class Chart {
     if (this.zero && low >= 0) return [0, high > 0 ? high * 1.06 : 1];
     const room = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
     const bottom = low >= 0 ? Math.max(0, low - room) : low - room;
-    // There is nothing above 100 %, only what a line there needs to be seen in full.
+    // Nothing is above 100 %, so the top leaves only room for the full width of a line there.
     const top = this.percent && high <= 1 ? Math.min(high + room, 1 + 0.015 * (1 - bottom)) : high + room;
     return [bottom, top];
   }
@@ -209,7 +209,7 @@ class Chart {
     };
   }
 
-  // Where uPlot's own ticks do not fit the scale. It only asks for `splits` where one of `incrs` suits it: this one always does.
+  // For scales that uPlot's own ticks do not fit. uPlot calls `splits` only if one of `incrs` suits it, and this one always does.
   ownTicks() {
     const [low, high] = this.yRange;
     const own = {incrs: [Math.max(high - low, 5)], space: 1, filter: (_, ticks) => ticks};
@@ -251,7 +251,7 @@ class Chart {
     this.view.hover(left === undefined || left < 0 ? null : u.posToVal(left, "x"), this);
   }
 
-  // Another chart, or the keyboard, is at x; null: nobody is anywhere.
+  // Follows another chart or the keyboard to x; null: nothing points anywhere.
   follow(x, source) {
     if (!this.uplot) return;
     if (source !== this) {
@@ -263,7 +263,7 @@ class Chart {
     else this.read((series) => nearest(series.xs, x, series.ys));
   }
 
-  // Where nobody points, the last values.
+  // Shows the last values while nothing points at the chart.
   readLast() { this.read((series) => series.ys.findLastIndex((value) => value !== null), false); }
 
   read(indexOf, tellsPlace = true) {
@@ -304,7 +304,7 @@ class Chart {
     event.preventDefault();
   }
 
-  // By points of the series that has most of them.
+  // Moves by points of the series that has most points.
   move(by) {
     const [main] = this.shown().toSorted((a, b) => b.xs.length - a.xs.length);
     if (!main || main.xs.length === 0) return;
@@ -331,7 +331,7 @@ class Chart {
     return this.details;
   }
 
-  // Only an open table is filled. Its region stays, and so does how far the reader has scrolled in it.
+  // Fills the table only if it is open. Its element stays, so that the reader's scroll position stays, too.
   fillTable() {
     if (!this.details.open) return;
     const made = this.table(), before = this.details.querySelector(".scroll");
@@ -356,7 +356,7 @@ class Chart {
   }
 }
 
-// uPlot asks which of its points to mark: lines that were joined lack most of the others' places.
+// The index of the point that uPlot marks. Series share one x axis, so most places of the others have no value here.
 function nearestDrawn(u, series, closest) {
   const values = u.data[series];
   if (values[closest] !== undefined && values[closest] !== null) return closest;

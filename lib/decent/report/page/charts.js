@@ -1,4 +1,4 @@
-// Which charts a page has, and the view that they share: the x axis, the part of it in view, where the pointer is.
+// The charts of a page, and the view that they share: the x axis, the part of it in view, the position of the pointer.
 
 const AXES = {
   step: {name: "Steps", label: "step", ticks: tickTexts, at: (x) => `step ${numberText(x)}`},
@@ -56,7 +56,7 @@ class View {
   }
 }
 
-// The smallest and largest of the positive values are this far apart: a linear scale would show the large ones only.
+// Whether the smallest and largest positive values differ by `factor`, so that a linear scale would show only the large ones.
 function spans(columns, factor) {
   let low = Infinity, high = 0;
   for (const ys of columns) {
@@ -144,7 +144,7 @@ class ChartList {
             this.one("train", "comm_wait_ms", {title: "Waiting for workers", unit: "ms", zero: true}), throughput];
   }
 
-  // Time of an update: all of it, then what is left without the parts above, one area over the other.
+  // The time of an update as areas over one another: the whole time, then the rest without the parts above.
   stacked(run) {
     const {step_ms: all = [], comm_wait_ms: comm = [], data_wait_ms: data = []} = run.train;
     const parts = [["waiting for data", all, data, 4], ["waiting for workers", less(all, data), comm, 1],

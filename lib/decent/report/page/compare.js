@@ -1,4 +1,4 @@
-// Several runs beside one another: what they came to, and what differs between their recipes.
+// Several runs beside one another: their results, and the differences between their recipes.
 
 // Names that tell the runs apart: their own, else their folders.
 function labelRuns(runs) {
@@ -8,10 +8,10 @@ function labelRuns(runs) {
 
 const runKey = (run) => [swatchOf(run.index), run.label];
 
-// What the losses of runs are compared by: evaluations, where all have some.
+// The lines by which losses are compared: evaluations if all runs have some, else train lines.
 const lossKind = (runs) => (runs.every((run) => run.bestLoss("eval") !== null) ? "eval" : "train");
 
-// The lowest loss that all runs have reached, and of what.
+// The lowest loss that all runs have reached, and the kind of lines that it is from.
 function commonLoss(runs) {
   const kind = lossKind(runs);
   const bests = runs.map((run) => run.bestLoss(kind));
@@ -43,7 +43,7 @@ function resultTable(runs, view) {
   return scrolling("What the runs came to", said, element("table", {id: "results"}, element("thead", {}, head), element("tbody", {}, rows)));
 }
 
-// What a reader should know of runs before their figures; of many runs it is folded.
+// What a reader should know before the figures; folded if there are many runs.
 function noticesOf(runs) {
   const said = runs.flatMap((run) => [failureOf(run), ...run.problems].filter(Boolean).map((problem) => `${run.label}: ${problem}`));
   if (said.length === 0) return null;
@@ -70,7 +70,7 @@ function isBest(values, i, better) {
 
 const MOST_RUNS_ABREAST = 6;
 
-// What each run has of the keys in which they differ: [key, texts].
+// The values of each key in which the runs differ: [key, texts].
 function differencesOf(runs) {
   const values = runs.map((run) => new Map(run.recipe.map(({key, value}) => [key, value])));
   const keys = [...new Set(values.flatMap((each) => [...each.keys()]))].filter((key) => key !== "output" && key !== "name");
@@ -78,7 +78,7 @@ function differencesOf(runs) {
     .filter(([, texts]) => new Set(texts).size > 1);
 }
 
-// A column for each run, or of many runs a row for each.
+// A column for each run; if there are many runs, a row for each.
 function differenceTable(runs) {
   const differences = differencesOf(runs);
   if (differences.length === 0) return element("p", {}, "Nothing: all keys of their recipes are alike.");

@@ -13,8 +13,8 @@ namespace decent {
 /// not finite.
 class MetricsColumns {
  public:
-  /// Adds a line; known columns that it lacks get NaN. Names beyond the first kMaxColumns are left out: a
-  /// file with more is not a run's.
+  /// Adds a line; known columns that it lacks get NaN. Names beyond the first kMaxColumns are left
+  /// out: a file with more is not a run's.
   void add(const std::vector<std::pair<std::string, double>>& line);
 
   std::size_t size() const { return size_; }

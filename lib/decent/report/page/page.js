@@ -1,4 +1,4 @@
-// The page: of one run, or of several.
+// The page of one run or several.
 
 class Page {
   constructor(data) {
@@ -20,7 +20,7 @@ class Page {
     labelRuns(this.runs);
   }
 
-  // New figures of the same runs. What the reader has opened, zoomed or hidden stays so.
+  // Shows new figures of the same runs. All that the reader has opened, zoomed or hidden stays so.
   update(data) {
     const hidden = new Set([...this.view.hidden].map((run) => run.index));
     this.load(data);
@@ -43,7 +43,7 @@ class Page {
     arrange(byId("main"), [this.curves, ...parts.filter(Boolean)]);
   }
 
-  // Charts that are there stay, with their scales and open tables.
+  // Existing charts stay, with their scales and open tables.
   fillCurves() {
     const before = new Map(this.view.charts.map((chart) => [chart.id, chart]));
     this.view.charts = new ChartList(this.runs).specs().map((spec) => before.get(spec.id)?.renew(spec) ?? new Chart(spec, this.view));
@@ -55,7 +55,7 @@ class Page {
     this.view.reload();
   }
 
-  // A section is made anew only where what it shows has changed.
+  // Makes a section anew only if its content has changed.
   part(title, id, facts, make) {
     const shown = JSON.stringify(facts) ?? "";
     if (this.parts.get(id)?.shown !== shown) this.parts.set(id, {shown, section: section(title, id, make)});
@@ -97,7 +97,7 @@ class Page {
   showControls() { this.reset.disabled = this.view.range === null; }
 }
 
-// A page that was served by the program looks for new figures as long as it is open, less often the longer they take.
+// A page that was served by the program asks for new figures as long as it is open: the longer an answer takes, the less often.
 const LOOK_MS = 2000;
 
 async function answerTo(path) {
@@ -145,7 +145,7 @@ async function follow(shown, drawn) {
 
 const page = new Page(JSON.parse(byId("data").textContent));
 window.decentReport = page;
-// What the page came with is compared with the first answer: most often nothing is new.
+// The first answer is compared with the data in the page, since most often nothing is new.
 if (document.body.dataset.origin === "served") follow(page, byId("data").textContent);
 
 // Canvases and computed colours do not follow style sheets.
@@ -155,7 +155,7 @@ function redraw() {
 }
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-// Nobody can scroll on paper: what is too wide for it is made smaller.
+// Paper does not scroll: elements that are too wide for it are made smaller.
 const PAPER_WIDTH = 704;
 function fitToPaper(prints) {
   for (const table of document.querySelectorAll(".scroll > table")) {

@@ -5,7 +5,7 @@ const SHARES = /^(accuracy|top\d+|precision|recall|f1|auc)$/;  // metrics from 0
 class Run {
   constructor(facts, index) {
     Object.assign(this, facts);
-    // Names of figures may be those that every object has, as "constructor".
+    // Names of figures may equal properties that every object has, such as "constructor".
     this.train = Object.assign(Object.create(null), facts.train);
     this.eval = Object.assign(Object.create(null), facts.eval);
     this.index = index;
@@ -13,7 +13,7 @@ class Run {
     this.measure();
   }
 
-  // Samples and training time up to each train line, from the lines alone: how fast its updates were, and how long they took.
+  // Samples and training time up to each train line, computed from the speed and time of updates in the lines.
   measure() {
     const count = this.steps.length;
     this.samples = new Array(count);
@@ -30,7 +30,7 @@ class Run {
     }
   }
 
-  // The place of a step on an axis, between two train lines or after the last as if it went on like that.
+  // The place of a step on an axis: interpolated between two train lines, or extrapolated after the last.
   at(axis, step) {
     if (axis === "step" || this.steps.length === 0) return axis === "step" ? step : 0;
     const values = axis === "samples" ? this.samples : this.seconds;
@@ -58,7 +58,7 @@ class Run {
   lastEpoch() { return Math.max(this.last("train", "epoch") ?? 0, this.last("eval", "epoch") ?? 0); }
   trainingSeconds() { return this.spent("time", this.lastStep()); }
 
-  // Samples or seconds up to a step; null where its train lines tell none.
+  // Samples or seconds up to a step; null if the train lines have none.
   spent(axis, step) { return (axis === "samples" ? this.samples : this.seconds).at(-1) > 0 ? this.at(axis, step) : null; }
 
   // Samples a second over the whole training.
@@ -69,13 +69,13 @@ class Run {
 
   last(kind, name) { return this[kind][name]?.at(-1) ?? null; }
 
-  // Of its evaluations or its train lines; null where they have none.
+  // The lowest loss of its evaluations or its train lines; null if there is none.
   bestLoss(kind) {
     const losses = (this[kind].loss ?? []).filter((loss) => loss !== null);
     return losses.length ? losses.reduce((a, b) => Math.min(a, b)) : null;
   }
 
-  // Where its loss was first this low: {step, samples, time}, or null.
+  // The point at which its loss was first this low: {step, samples, time}, or null.
   reached(loss, kind) {
     const found = (this[kind].loss ?? []).findIndex((each) => each !== null && each <= loss);
     if (found < 0) return null;
@@ -84,7 +84,7 @@ class Run {
   }
 }
 
-// The index of the first value that passes; those after it do, too.
+// The index of the first value that passes; all later values pass, too.
 function firstThat(values, passes) {
   let low = 0, high = values.length;
   while (low < high) {
@@ -98,7 +98,7 @@ function firstThat(values, passes) {
 const firstFrom = (values, wanted) => firstThat(values, (value) => value >= wanted);
 const firstAfter = (values, wanted) => firstThat(values, (value) => value > wanted);
 
-// The index of the value nearest to `wanted`, of those with a number in `of`; -1 where there is none.
+// The index of the value nearest to `wanted` among those with a number in `of`; -1 if there is none.
 function nearest(values, wanted, of) {
   let after = firstFrom(values, wanted), before = after - 1;
   while (after < values.length && of[after] === null) ++after;

@@ -1,4 +1,4 @@
-// What of a run is no curve: its head, topology, classes, recipe, warnings, machine.
+// The parts of a run that are no curves: its head, topology, classes, recipe, warnings, machine.
 
 const STATUS = {completed: "completed", stopped: "stopped", failed: "failed", running: "running", unknown: "no end recorded"};
 
@@ -15,7 +15,7 @@ function tiles(pairs) {
 
 const listOf = (texts) => element("ul", {}, texts.map((text) => element("li", {}, element("p", {}, text))));
 
-// The error that ended a run is the last thing that its log says.
+// The error that ended a run is the last line of its log.
 function failureOf(run) {
   const last = run.log.warnings.at(-1);
   return run.status === "failed" && last ? `The run failed. Its log ends with: ${last.text}` : null;
@@ -45,7 +45,7 @@ function runHead(run) {
   ];
 }
 
-// What cannot be shown of an odd run takes nothing else with it.
+// If a part of an odd run cannot be shown, the other parts still are.
 function shownOrNotice(make) {
   try {
     return make();
@@ -60,7 +60,7 @@ function section(title, id, make) {
   return inside.length ? element("section", {"aria-labelledby": id}, element("h2", {id}, title), inside) : null;
 }
 
-// Each phase as a picture of its own, so that they wrap where the page is narrow.
+// Each phase as a picture of its own, so that phases wrap on a narrow page.
 function phasesOf(picture) {
   const svg = document.importNode(new DOMParser().parseFromString(picture, "image/svg+xml").documentElement, true);
   return [...svg.querySelectorAll("svg")].map((phase) => {
@@ -107,7 +107,7 @@ function matrixTable({classes, counts}) {
   return scrolling("Confusion matrix", "A row for each true class, a column for what it was taken for; the colour is the share of the row.", table);
 }
 
-// Again when the colours of the page change.
+// Called again when the colours of the page change.
 function colorShares(inside) {
   const cells = [...inside.querySelectorAll("[data-share]")];
   const looks = cells.map((cell) => shareColors(Number(cell.dataset.share)));
@@ -123,7 +123,7 @@ function classTable({classes}) {
       [each.precision, each.recall, each.f1].map((share) => element("td", {class: "number"}, percentText(share))))))));
 }
 
-// The file of the matrix does not say which evaluation made it. The last one did, if it had as many samples.
+// The matrix's file does not say which evaluation wrote it. It was the last one, if the number of samples is the same.
 function matrixOrigin(run) {
   const samples = run.confusion.counts.reduce((a, b) => a + b, 0);
   const last = run.later.at(-1);

@@ -11,7 +11,7 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
-// The children of `parent` become these nodes. Those that stay are not taken out, which would close, scroll or unfocus them.
+// The children of `parent` become these nodes. Nodes that stay are not removed, which would close, scroll or unfocus them.
 function arrange(parent, nodes) {
   const stay = new Set(nodes);
   for (const child of [...parent.childNodes]) {
@@ -20,7 +20,7 @@ function arrange(parent, nodes) {
   nodes.forEach((node, i) => { if (parent.childNodes[i] !== node) parent.insertBefore(node, parent.childNodes[i] ?? null); });
 }
 
-// New nodes like the old ones: what has the focus, is open or is scrolled stays so, by its place among its like.
+// Replaces nodes by similar ones. Focus, open state and scroll position carry over by an element's place among its kind.
 function refill(parent, nodes) {
   const all = (what) => [...parent.querySelectorAll(what)];
   const focused = all("a, input, summary, [tabindex]").indexOf(document.activeElement);
@@ -33,7 +33,7 @@ function refill(parent, nodes) {
 
 const byId = (id) => document.getElementById(id);
 
-// Four significant digits, with thousands apart; 1.2e-7 where a decimal would be long.
+// Four significant digits, with thousands separated; 1.2e-7 if a decimal would be long.
 function numberText(value, digits = 4) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   const size = Math.abs(value);
@@ -73,9 +73,9 @@ function tickTexts(values) {
 
 const counted = (count, one) => `${count.toLocaleString("en-US")} ${one}${count === 1 ? "" : "s"}`;
 
-// ---- parts that several places have -------------------------------------------------------------
+// ---- parts used in several places ---------------------------------------------------------------
 
-// Curves have one of ten colours, and the eleventh is dashed.
+// Curves have ten colours; from the eleventh curve on they are also dashed.
 const DASHES = [[], [6, 3], [2, 3], [10, 3, 2, 3]];
 const dashOf = (color) => Math.floor(color / 10) % DASHES.length;
 
@@ -85,7 +85,7 @@ function swatchOf(color, style = "line") {
   return swatch;
 }
 
-// A table that scrolls where it is too wide, also by keys. Its caption does not scroll with it.
+// A table that scrolls if it is too wide, also by keys. Its caption does not scroll with it.
 function scrolling(name, caption, table) {
   const region = element("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": name}, table);
   return element("div", {class: "scrolls"}, caption ? element("p", {class: "caption"}, caption) : null, region);
@@ -106,7 +106,7 @@ function contrast(one, other) {
   return (light + 0.05) / (dark + 0.05);
 }
 
-// For a cell that stands for a share: the more of it, the more heat. Black or white can be read on every colour.
+// The colours of a cell that shows a share: the larger, the hotter. The text is black or white, whichever can be read.
 function shareColors(share) {
   const [heat, paper] = [paint("--accent"), paint("--paper")].map(channels);
   const mixed = heat.map((value, i) => Math.round(paper[i] + (value - paper[i]) * (0.08 + 0.92 * share)));

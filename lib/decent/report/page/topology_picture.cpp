@@ -20,7 +20,7 @@ constexpr const char* kTextColour = "#808a96";
 constexpr int kWidth = 220;
 constexpr int kHeight = 190;
 constexpr int kCaption = 30;
-constexpr int kHalfBox = 37;     // half of a side of a machine's frame
+constexpr int kHalfBox = 37;    // half of a side of a machine's frame
 constexpr double kBoxGap = 22;  // between the frames of two machines
 constexpr int kColumns = 5;
 

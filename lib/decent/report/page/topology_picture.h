@@ -14,7 +14,7 @@ struct TopologyPicture {
   int per_machine = 0;  // workers on each machine, drawn together; 0: all are on one circle
 };
 
-/// Only the first phases are drawn.
+/// At most this many phases are drawn.
 inline constexpr std::size_t kMostDrawnPhases = 12;
 /// With more workers, nothing can be seen on a circle.
 inline constexpr int kMostDrawnWorkers = 32;

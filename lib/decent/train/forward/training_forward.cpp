@@ -31,8 +31,8 @@ bool TrainingForward::may_read_late() const {
          !needs_near_copies(run_.task.recipe.parallel) && !(trace_ && trace_->on());
 }
 
-// With a loss scaler a loss that is not finite is an overflow of float16 like any other: the step
-// is not updated, and the next loss is scaled less.
+// With a loss scaler, a loss that is not finite counts as an overflow of float16: the step makes no
+// update, and the next loss is scaled less.
 bool TrainingForward::may_be_overflow() const {
   return parallel_.scales_loss() && !parallel_.loss_scale_at_its_end();
 }
