@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runs import Run, recipe, train
+from runs import NO_EVALUATION, Run, merged, recipe, train
 from tensors import differing
 
 SGD = {"name": "sgd", "lr": 0.1, "momentum": 0.9, "weight_decay": 0.01}
@@ -26,7 +26,8 @@ FLOAT64 = 1e-13
 
 
 def in_order(model_file: Path, data_file: Path, **changes) -> dict:
-    return recipe(model_file, data_file, data={"shuffle": False}, **changes)
+    """Without shuffling, and evaluated at the end."""
+    return merged(recipe(model_file, data_file, data={"shuffle": False}, eval={"every_steps": 100}), changes)
 
 
 def assert_agrees(run: Run, reference, tolerance: float) -> None:
@@ -152,8 +153,7 @@ def test_alternating_steps(bucket_mb: float, optimizer: dict, model, data, zoo, 
 def test_branches_by_data(bucket_mb: float, optimizer: dict, model, data, zoo, plain, tmp_path: Path) -> None:
     """The two workers use different layers in each step, and mix all of them all the same."""
     file = model("branching64")
-    settings = in_order(file, data("signs64"), optimizer=optimizer, eval={"every_steps": 100},
-                        parallel={"bucket_mb": bucket_mb, "topology": "ring"})
+    settings = in_order(file, data("signs64"), optimizer=optimizer, parallel={"bucket_mb": bucket_mb, "topology": "ring"})
     run = train(tmp_path, settings, workers=2)
     reference = plain.train(file, zoo.make_data("signs64"), optimizer, workers=2)
     assert reference.distance > 0
@@ -206,7 +206,7 @@ def test_recurrent_network(workers: int, model, data, zoo, plain, tmp_path: Path
 @pytest.mark.parametrize("workers", [1, 2])
 def test_buffer_that_is_one_number_many_times(workers: int, model, data, zoo, plain, tmp_path: Path) -> None:
     file = model("expanded_buffer")
-    run = train(tmp_path, in_order(file, data("blob"), optimizer=ADAMW, eval={"every_steps": 100}), workers=workers)
+    run = train(tmp_path, in_order(file, data("blob"), optimizer=ADAMW), workers=workers)
     assert_agrees(run, plain.train(file, zoo.make_data("blob"), ADAMW, workers=workers), FLOAT32)
 
 
@@ -256,7 +256,7 @@ def test_buffers_that_the_model_replaces(workers: int, model, data, tmp_path: Pa
     import torch
 
     file, samples = model("replaced_buffers"), data("blob")
-    quiet = train(tmp_path / "quiet", in_order(file, samples), workers=workers)
+    quiet = train(tmp_path / "quiet", in_order(file, samples, eval=NO_EVALUATION), workers=workers)
     evaluated = train(tmp_path / "evaluated", in_order(file, samples, eval={"every_steps": 3}), workers=workers)
     assert not differing(quiet.weights, evaluated.weights)
     exported = torch.jit.load(str(quiet.folder / "model.pt")).state_dict()
