@@ -41,7 +41,8 @@ class TrainerTest : public ::testing::Test {
     Recipe recipe = testing::digits_recipe("digits_mlp.pt");
     recipe.output = place_.path() / "run";
     recipe.data.eval->limit = 64;
-    recipe.train = {.epochs = std::nullopt, .steps = 6};
+    recipe.train.epochs = std::nullopt;
+    recipe.train.steps = 6;
     recipe.eval.every_epochs = std::nullopt;
     recipe.checkpoint.every_epochs = std::nullopt;
     recipe.log.every_steps = 1;
@@ -80,7 +81,7 @@ void run_trainers(const Recipe& recipe, const std::function<void(const Worker&)>
     const RunOutput output = open_output({.team = team, .recipe = recipe, .log = log}, {});
     auto trainer = std::make_unique<Trainer>(
         std::move(run), team, log,
-        TrainerOptions{.launch = world.launch(), .leaders = output.leaders});
+        TrainerOptions{.launch = world.launch(), .run_id = "one", .leaders = output.leaders});
     work({team, trainer});
     team.agree("done", [] {});
   });
@@ -128,7 +129,7 @@ TEST_F(TrainerTest, SavesTheReplicasOfAll) {
     worker.trainer->finish();
   });
   const CheckpointFolder checkpoints(folder().checkpoints());
-  EXPECT_THAT(checkpoints.steps(), ElementsAre(3, 6));
+  EXPECT_THAT(checkpoints.steps(), ElementsAre(6, 3));
   checkpoints.visit_manifests([](std::int64_t step, const Manifest& manifest) {
     EXPECT_EQ(manifest.step, step);
     EXPECT_EQ(manifest.files.size(), kWorkers);
