@@ -9,7 +9,7 @@ import pytest
 
 import eager
 from agreement import assert_agrees
-from harness import EVERYTHING, OPTIMIZERS, SCHEDULES, TrainedRun, cases, optimizer_of
+from harness import EVERYTHING, OPTIMIZERS, SCHEDULES, TrainedRun, cases, make_recipe, optimizer_of, write_only
 
 FORMS = ("pt", "D", "O", "LT", "LN", "PT", "PE")
 # Exports by dynamo take 2 to 13 s each, so that only some are here.
@@ -47,3 +47,24 @@ def check(name: str, form: str, optimizer: str, ours: TrainedRun) -> None:
 @pytest.mark.parametrize(("name", "form", "optimizer"), with_optimizers(cases(CHOSEN, FORMS)))
 def test_training_follows_eager(name: str, form: str, optimizer: str, trained) -> None:
     check(name, form, optimizer, trained(name, form, optimizer))
+
+
+def makers(value) -> set[str]:
+    """The operators that make a value of a graph, whichever way is taken."""
+    node = value.node()
+    if node.kind() == "prim::ListConstruct":
+        return set().union(*(makers(each) for each in node.inputs()))
+    if node.kind() != "prim::If":
+        return {node.kind()}
+    place = [output.unique() for output in node.outputs()].index(value.unique())
+    return set().union(*(makers(list(block.outputs())[place]) for block in node.blocks()))
+
+
+@pytest.mark.parametrize("name", ["gru", "lstm"])
+def test_states_of_recurrent_networks_are_contiguous(name: str, exported, data, tmp_path) -> None:
+    """cuDNN takes no others, and the default exporter expands the first state over the batch."""
+    graph = write_only(tmp_path, make_recipe(name, exported(name, "D"), data(name), "sgd")).start().inlined_graph
+    calls = graph.findAllNodes(f"aten::{name}")
+    assert calls
+    made = set().union(*(makers(call.namedInput("hx")) for call in calls))
+    assert "aten::contiguous" in made and made <= {"aten::contiguous", "aten::new_zeros", "aten::index_select"}

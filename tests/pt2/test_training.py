@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from exported import evaluate, export, load_weights, settings, train_eagerly
-from networks import NETWORKS, PLAIN, make, vectors
+from networks import NETWORKS, PLAIN, images, make, vectors
 from runs import assert_same_weights, train
 
 NAMES = list(NETWORKS) if os.environ.get("DECENT_PT2_ALL", "0") == "1" else list(PLAIN)
@@ -64,6 +64,29 @@ def test_bools_stay_bools(tmp_path: Path) -> None:
     reference = train_eagerly(model, data, 0.02)
     np.testing.assert_allclose(run.losses, reference.losses, rtol=LOSS_TOLERANCE)
     np.testing.assert_allclose(run.evaluation["loss"], reference.evaluation, rtol=LOSS_TOLERANCE)
+
+
+class Views(torch.nn.Module):
+    """torch.export drops this contiguous(), as it changes nothing in the memory format of the export."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.Conv2d(8, 8, 3, padding=1)
+        self.head = torch.nn.Linear(8 * 64, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.second(self.first(x)).contiguous().view(-1, 8 * 64))
+
+
+def test_strides_may_be_others_than_in_the_export(tmp_path: Path) -> None:
+    """Those of convolutions, here; on a GPU also those of attention."""
+    torch.manual_seed(5)
+    model, data = Views().train(), images(8)
+    file = export(model, data, tmp_path)
+    assert "aten.contiguous" not in str(torch.export.load(file).graph)
+    run = train(tmp_path, settings(file, data, 0.02, model={"memory_format": "channels_last"}))
+    reference = train_eagerly(model, data, 0.02)
+    np.testing.assert_allclose(run.losses, reference.losses, rtol=LOSS_TOLERANCE)
 
 
 def assert_buffers_follow(weights: dict[str, np.ndarray], model: torch.nn.Module, start: torch.nn.Module) -> None:

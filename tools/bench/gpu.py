@@ -48,7 +48,7 @@ def _update(rounds: int, folder: Path) -> str:
     changes = {"model": {"path": str(file), "device": "cuda"}}
     results = rounds_of({OURS: lambda: run_ours(model, 1, folder, changes),
                          "copy": lambda: run_python("gpu_copy.py", folder, str(copied), "20")}, rounds, WEIGHTS_ONLY)
-    ours = [1e-3 * BYTES * MILLION / ms for ms in results[OURS]]  # GB/s
+    ours = [BYTES * MILLION / ms for ms in results[OURS]]  # GB/s
     copy = [1e-6 * 2 * copied / ms for ms in results["copy"]]
     return table(["", "ms a step", "GB/s", "GB/s of a copy", "ratio"],
                  [[f"AdamW, {MILLION} million parameters", spread(results[OURS]), spread(ours), spread(copy),

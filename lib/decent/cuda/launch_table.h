@@ -16,7 +16,9 @@
 namespace decent::cuda {
 
 inline constexpr unsigned kThreads = 256;
-inline constexpr std::int64_t kBlockBytes = 16 << 10;  // of x: 4 loads of 16 bytes a thread
+// Of x: one load of 16 bytes a thread. On an H100, AdamW then moves 98% of a copy's bytes a second,
+// with four loads a thread 95%.
+inline constexpr std::int64_t kBlockBytes = 4 << 10;
 
 template <typename T>
 inline constexpr std::int64_t kBlockElements = kBlockBytes / static_cast<std::int64_t>(sizeof(T));
@@ -76,6 +78,20 @@ void for_each_launch(const BucketStep& step,
     }
   }
   if (launch.count > 0) submit(launch);
+}
+
+/// The number of the slice that has this block. `first_block` ascends, from 0 to the number of blocks.
+DECENT_ELEMENT int slice_of(const unsigned* first_block, int count, unsigned block) {
+  int slice = 0;
+  for (int end = count; end - slice > 1;) {
+    const int middle = (slice + end) / 2;
+    if (first_block[middle] <= block) {
+      slice = middle;
+    } else {
+      end = middle;
+    }
+  }
+  return slice;
 }
 
 // 16 bytes, which a GPU's thread loads and stores at once.
@@ -208,8 +224,7 @@ DECENT_ELEMENT void run_thread(const Launch<Rule, T>& launch, unsigned block, un
   if (factor != factor) return;
   const rules::Scales<T> scales{launch.self, launch.other,
                                 static_cast<T>(launch.grad_scale * factor)};
-  int s = 0;
-  while (launch.first_block[s + 1] <= block) ++s;
+  const int s = slice_of(launch.first_block, launch.count, block);
   const auto& slice = launch.slices[s];
   const std::int64_t begin = kBlockElements<T> * (block - launch.first_block[s]);
   const std::int64_t at = slice.offset + begin;

@@ -9,6 +9,10 @@
 
 namespace decent::cuda {
 
+// Larger than an update's blocks, because one thread adds up the sums of all blocks.
+template <typename T>
+inline constexpr std::int64_t kNormBlock = (16 << 10) / static_cast<std::int64_t>(sizeof(T));
+
 template <typename T>
 struct NormSlice {
   const T* grad;
@@ -27,7 +31,7 @@ struct NormLaunch {
 
 template <typename T>
 std::int64_t blocks_of(const BucketSlice& slice) {
-  return slice.grad == nullptr ? 0 : (slice.numel + kBlockElements<T> - 1) / kBlockElements<T>;
+  return slice.grad == nullptr ? 0 : (slice.numel + kNormBlock<T> - 1) / kNormBlock<T>;
 }
 
 /// The number of blocks in all launches together; each has a sum of its own.
@@ -64,11 +68,10 @@ void for_each_norm_launch(std::span<const BucketSlice> slices, double* sums, con
 /// The part of thread number `thread` of block number `block`.
 template <typename T>
 DECENT_ELEMENT double thread_squares(const NormLaunch<T>& launch, unsigned block, unsigned thread) {
-  int s = 0;
-  while (launch.first_block[s + 1] <= block) ++s;
-  const std::int64_t begin = kBlockElements<T> * (block - launch.first_block[s]);
+  const int s = slice_of(launch.first_block, launch.count, block);
+  const std::int64_t begin = kNormBlock<T> * (block - launch.first_block[s]);
   const std::int64_t left = launch.slices[s].numel - begin;
-  const std::int64_t count = left < kBlockElements<T> ? left : kBlockElements<T>;
+  const std::int64_t count = left < kNormBlock<T> ? left : kNormBlock<T>;
   const T* grad = launch.slices[s].grad + begin;
   double sum = 0;
   for (std::int64_t k = thread; k < count; k += kThreads) {

@@ -137,7 +137,9 @@ TEST(GpusByNccl, WaitReturnsWhileTheGpuWorks) {
     const at::Tensor x = numbers(worker, 10, 0, at::kFloat);
     worker.communicator->all_reduce_sum(x)->wait();
     const at::Tensor a = at::full({4096, 4096}, 1e-4, at::TensorOptions().device(worker.device));
-    at::Tensor product = at::mm(a, a);  // cuBLAS sets itself up
+    // cuBLAS sets itself up, and the first use of a kernel may wait for those that run.
+    at::Tensor product = at::mm(a, a);
+    worker.communicator->all_reduce_sum(product.sum().reshape({1}))->wait();
     EXPECT_EQ(x[1].item<float>(), 2);
     for (int i = 0; i < 300; ++i) product = at::mm(product, a);  // half a second and more
     const auto begin = Clock::now();

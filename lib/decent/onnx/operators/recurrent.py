@@ -41,13 +41,13 @@ def _recurrent_weights(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor
     return weights
 
 
-# LSTM, GRU and RNN (opset 7).
+# LSTM, GRU and RNN (opset 7): contiguous, as cuDNN demands; a state that the graph expands is not.
 def _initial_state(self, state: Optional[Tensor], x: Tensor, r: Tensor) -> Tensor:
     shape = [r.size(0), x.size(1), r.size(2)]
     if state is None:
         return x.new_zeros(shape)
     assert state.size() == shape, "a state of another shape than the input has"
-    return state
+    return state.contiguous()
 
 
 # LSTM, GRU and RNN (opset 7), direction reverse: each sequence by itself; its padding stays in place.

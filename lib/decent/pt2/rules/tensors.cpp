@@ -23,6 +23,14 @@ void noise(NodeContext& context) {
                  context.input("self") + ", " + literal(found->in_evaluation) + ")");
 }
 
+// torch.export leaves out a contiguous() that changed nothing where it ran, but strides may be
+// others here: those of a convolution follow the memory format, those of attention the device. Where
+// a view is possible, reshape is one.
+void view(NodeContext& context) {
+  if (!context.target().overload.empty()) return call_operator(context);  // as another dtype
+  context.assign("torch.reshape(" + context.input("self") + ", " + context.input("size") + ")");
+}
+
 // Refuses the only operator of PyTorch that opens files, and creates them if `shared` is true,
 // because a model file is data.
 void refuse_files(NodeContext& /*context*/) {
@@ -39,6 +47,7 @@ std::span<const OperatorRule> tensor_rules() {
       {"aten.bernoulli_", noise},
       {"aten.floor", noise},
       {"aten.floor_", noise},
+      {"aten.view", view},
       {"aten.from_file", refuse_files},
   });
   return kRules;
