@@ -80,7 +80,8 @@ void for_each_launch(const BucketStep& step,
   if (launch.count > 0) submit(launch);
 }
 
-/// The number of the slice that has this block. `first_block` ascends, from 0 to the number of blocks.
+/// The number of the slice that has this block. `first_block` ascends, from 0 to the number of
+/// blocks.
 DECENT_ELEMENT int slice_of(const unsigned* first_block, int count, unsigned block) {
   int slice = 0;
   for (int end = count; end - slice > 1;) {

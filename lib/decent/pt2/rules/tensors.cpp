@@ -24,8 +24,8 @@ void noise(NodeContext& context) {
 }
 
 // torch.export leaves out a contiguous() that changed nothing where it ran, but strides may be
-// others here: those of a convolution follow the memory format, those of attention the device. Where
-// a view is possible, reshape is one.
+// others here: those of a convolution follow the memory format, those of attention the device.
+// Where a view is possible, reshape is one.
 void view(NodeContext& context) {
   if (!context.target().overload.empty()) return call_operator(context);  // as another dtype
   context.assign("torch.reshape(" + context.input("self") + ", " + context.input("size") + ")");
