@@ -60,9 +60,10 @@ void train(decent::Distributed& workers, std::int64_t epochs) {
   decent::DecentralizedDataParallel model(
       std::make_shared<Net>(), workers.communicator(),
       {.topology = "star",
-       .update = decent::make_update("adamw"),
-       .schedule = [=](std::int64_t step) { return 5e-3 * (1.0 - 0.9 * step / steps); },
-       .weight_decay = 0.01});
+       .training = {
+           .update = decent::make_update("adamw"),
+           .schedule = [=](std::int64_t step) { return 5e-3 * (1.0 - 0.9 * step / steps); },
+           .weight_decay = 0.01}});
 
   for (std::int64_t step = 1; step <= steps; ++step) {
     const decent::Batch batch = decent::read_batch(*digits, sampler.micro_batch(step - 1, 0));

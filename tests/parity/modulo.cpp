@@ -62,17 +62,19 @@ DecentralizedOptions options_of(const json& description) {
   for (const json& parameter : description["parameters"])
     scales[parameter["name"]] = parameter["lr_scale"];
   return {.topology = phases_of(description["phases"]),
-          .update = update_of(description),
-          .schedule = schedule_of(description["schedule"]),
-          .settings =
-              [=](const std::string& name, const at::Tensor&) {
-                return ParameterSettings{.weight_decay = weight_decay, .lr_scale = scales.at(name)};
-              },
-          .bucket_mb = description["bucket_mb"],
+          .training = {.update = update_of(description),
+                       .schedule = schedule_of(description["schedule"]),
+                       .settings =
+                           [=](const std::string& name, const at::Tensor&) {
+                             return ParameterSettings{.weight_decay = weight_decay,
+                                                      .lr_scale = scales.at(name)};
+                           },
+                       .bucket_mb = description["bucket_mb"].get<double>()},
           .gamma = description["gamma"],
-          .exchange = description["exchange"].get<std::string>(),
-          .slices = description["slices"],
-          .modulo_range = range.is_null() ? std::nullopt : std::optional(range.get<double>())};
+          .exchange = {description["exchange"].get<std::string>(),
+                       {.slices = description["slices"],
+                        .modulo_range =
+                            range.is_null() ? std::nullopt : std::optional(range.get<double>())}}};
 }
 
 Worker recording(const Worker& world, const std::shared_ptr<Record>& record) {
@@ -82,7 +84,7 @@ Worker recording(const Worker& world, const std::shared_ptr<Record>& record) {
 void record_all(DecentralizedOptions& options, const json& description, Worker& world,
                 const std::shared_ptr<Record>& record) {
   world = recording(world, record);
-  options.update = std::make_shared<RecordingUpdate>(update_of(description), record);
+  options.training.update = std::make_shared<RecordingUpdate>(update_of(description), record);
   options.pre_average = [record](const PreAverage& now) {
     record->add("local", now.bucket, now.local);
     record->add("received", now.bucket, now.received);
@@ -158,9 +160,7 @@ class DirectRun {
     ExchangeSetup setup{.communicator = recording(world, record_),
                         .phases = phases_of(description["phases"]),
                         .buckets = {},
-                        .slices = options.slices,
-                        .modulo_range = options.modulo_range,
-                        .schedule = options.schedule};
+                        .schedule = options.training.schedule};
     for (const json& parameter : description["parameters"]) {
       names_.push_back(parameter["name"]);
       setup.buckets.push_back(value(names_.size() - 1, 0).clone());

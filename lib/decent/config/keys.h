@@ -32,6 +32,8 @@ struct KeyInfo {
   /// Whether it decides what the metrics of an evaluation mean, so that values before and after a
   /// change are not compared.
   bool changes_measure = false;
+  /// Whether only methods that average weights use it, so that a change means nothing to others.
+  bool of_averaging = false;
   bool operator==(const KeyInfo&) const = default;
 };
 

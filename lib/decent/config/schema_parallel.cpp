@@ -43,6 +43,7 @@ Table<ParallelRecipe> make_parallel_table() {
   table.key("gamma", &R::gamma)
       .range(within(0, 1))
       .shapes_exchange()
+      .of_averaging()
       .doc("Mixing strength: 0 keeps a worker's own weights, 1 takes the average.");
   table.key("grad_clip_norm", &R::grad_clip_norm)
       .range(at_least(0))
@@ -63,18 +64,21 @@ Table<ParallelRecipe> make_parallel_table() {
   table.key("comm_dtype_within", &R::comm_dtype_within)
       .one_of(exchange_names)
       .shapes_exchange()
+      .of_averaging()
       .doc(
           "The comm_dtype for edges whose members are all on one machine, with `gossip`; null: the "
           "same as for other edges.");
   table.key("slices", &R::slices)
       .range(within(1, 65536))  // so that products with sizes of buckets fit 64 bits
       .shapes_exchange()
+      .of_averaging()
       .doc(
           "Number of parts that each bucket is cut into; each step exchanges one of them, in "
           "turn.");
   table.key("modulo_range", &R::modulo_range)
       .range(above(0))
       .shapes_exchange()
+      .of_averaging()
       .doc(
           "How far apart the copies of a weight may be with modulo2 and modulo4, in learning "
           "rates; null: follows from slices and topology.");

@@ -104,6 +104,12 @@ class TypedKey final : public Key<S> {
     return *this;
   }
 
+  /// See KeyInfo::of_averaging.
+  TypedKey& of_averaging() {
+    of_averaging_ = true;
+    return *this;
+  }
+
   void read(const Entry* entry, Where section, const std::string& path, Context& context,
             S& out) const override {
     const Limits limits = limits_among(context.names);
@@ -143,7 +149,8 @@ class TypedKey final : public Key<S> {
                    .may_differ = may_differ_,
                    .on_resume = on_resume_,
                    .shapes_exchange = shapes_exchange_,
-                   .changes_measure = changes_measure_});
+                   .changes_measure = changes_measure_,
+                   .of_averaging = of_averaging_});
   }
 
  private:
@@ -164,6 +171,7 @@ class TypedKey final : public Key<S> {
   OnResume on_resume_ = OnResume::tell;
   bool shapes_exchange_ = false;
   bool changes_measure_ = false;
+  bool of_averaging_ = false;
 };
 
 /// The message for a key that the section does not have.

@@ -53,7 +53,7 @@ void check_arguments(const torch::optim::Optimizer* optimizer, const Communicato
 
 void check_how_to_exchange(const torch::optim::Optimizer& optimizer,
                            const DecentOptimWrapperOptions& options) {
-  check_exchange(options.slices, options.modulo_range);
+  options.exchange.options.check();
   if (!options.exchange.needs_near_copies()) return;
   if (!options.schedule) {
     throw UserError(
@@ -127,8 +127,6 @@ DecentOptimWrapper::DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> 
   exchange_ = options.exchange.make({.communicator = communicator_,
                                      .phases = phases,
                                      .buckets = flat_tensors(replica_->buckets()),
-                                     .slices = options.slices,
-                                     .modulo_range = options.modulo_range,
                                      .schedule = options.schedule});
 }
 

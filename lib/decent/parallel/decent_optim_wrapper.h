@@ -50,9 +50,7 @@ struct DecentOptimWrapperOptions {
   double bucket_cap_mb = 25.0;  // MiB
   /// Workers per node, for topologies that need it; 0: the launcher's value (LOCAL_WORLD_SIZE).
   int local_world_size = 0;
-  ExchangeChoice exchange = "fp32";  // see DecentralizedOptions, also for the next two
-  std::int64_t slices = 1;
-  std::optional<double> modulo_range = std::nullopt;
+  ExchangeChoice exchange = "fp32";  // see DecentralizedOptions
   /// For modulo exchanges: the highest learning rate of all parameter groups in step t = 1, 2, ..,
   /// as the optimizer will use it. The optimizer is still given its rate by the caller.
   Schedule schedule = nullptr;
@@ -73,7 +71,7 @@ class DecentOptimWrapper {
   ///  - an optimizer without a parameter that requires a gradient, or with one listed twice,
   ///  - parameters that cannot be trained in place (see check_storage),
   ///  - a topology that does not fit the number of workers (see phases_of),
-  ///  - slices and modulo_range out of range,
+  ///  - options of the exchange that are out of range,
   ///  - a modulo exchange without a schedule, or with torch::optim::SGD or RMSprop, whose steps are
   ///    not bounded by the learning rate.
   DecentOptimWrapper(std::shared_ptr<torch::optim::Optimizer> optimizer, Topology topology,

@@ -4,8 +4,9 @@
 //
 //     decent::DecentralizedDataParallel model(std::make_shared<Net>(), workers.communicator(),
 //                                             {.topology = "ring",
-//                                              .update = decent::make_update("adamw"),
-//                                              .schedule = decent::constant_lr(1e-3)});
+//                                              .training = {.update = decent::make_update("adamw"),
+//                                                           .schedule =
+//                                                           decent::constant_lr(1e-3)}});
 //     loss(model.forward(x), y).backward();   // averages with the neighbours and updates, too
 //
 

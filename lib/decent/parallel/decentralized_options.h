@@ -25,42 +25,19 @@ struct PreAverage {
 };
 
 struct DecentralizedOptions {
-  Topology topology = "complete";              // a name, phases, or a function that makes them
-  std::shared_ptr<const BucketUpdate> update;  // from make_update, or the user's own
-  Schedule schedule;  // learning rate of step t = 1, 2, ..: from make_schedule, or any function
-  double weight_decay = 0.0;  // of tensors with at least 2 dimensions; the others do not decay
-  /// If given, it replaces weight_decay. Called once for each parameter.
-  SettingsFunction settings = nullptr;
-  double bucket_mb = 25.0;  // MiB
-  double gamma = 1.0;       // mixing strength, 0 to 1
+  Topology topology = "complete";  // a name, phases, or a function that makes them
+  TrainingOptions training = {};
+  double gamma = 1.0;  // mixing strength, 0 to 1
   /// "fp32": weights as they are; "bf16": half the bytes in edges of 2, 3/4 in edges of 3;
   /// "modulo2", "modulo4": about 2.4 and 4.5 bits a weight for each other member of an edge, for
   /// optimizers whose steps are bounded by the learning rate; or the user's own method (see
-  /// exchange.h).
+  /// exchange.h). With options: {"modulo2", {.slices = 4}}.
   ExchangeChoice exchange = "fp32";
-  std::int64_t slices = 1;  // K: in every step each bucket exchanges 1/K of itself, in turn
-  /// R of the modulo exchanges, in learning rates: how far apart copies may be. By default it
-  /// follows from slices and topology.
-  std::optional<double> modulo_range = std::nullopt;
-  bool average_buffers = true;  // floating-point buffers join the global average
-  ClipOptions clip = {};        // with one norm over all, buckets are updated after backward
-  UpdateTime update_time = UpdateTime::in_backward;
-  /// For losses that are multiplied by loss_scale() before backward(). A step with a gradient that
-  /// is not finite mixes but does not update. Buckets are updated after backward.
-  std::optional<LossScalerOptions> loss_scaler = std::nullopt;
-  /// The decay of an exponential moving average of the weights, in [0, 1); see use_ema() and
-  /// EmaWeights. It costs a copy of the parameters and a pass over them in every step.
-  std::optional<double> ema = std::nullopt;
   /// Called in backward for every bucket that is about to be mixed, in the order of buckets. It may
   /// read but not write. In edges of more than two it costs a copy of the bucket.
   std::function<void(const PreAverage&)> pre_average = nullptr;
   /// Workers per node, for topologies that need it; 0: the launcher's value (LOCAL_WORLD_SIZE).
   int local_world_size = 0;
-  /// Records waits, updates and exchanges of buckets in the steps in which it is on; each exchange
-  /// then has a thread that waits for its end. The caller calls its begin_step().
-  std::shared_ptr<Trace> trace = nullptr;
-  /// Called once for each parameter that gets no gradient, with a message.
-  std::function<void(const std::string&)> warn = [](const std::string&) {};
 
   /// Throws UserError for options that are missing or out of range; does not check topology and
   /// bucket_mb.
@@ -69,8 +46,5 @@ struct DecentralizedOptions {
 
 /// Throws UserError if gamma is not in [0, 1].
 void check_gamma(double gamma);
-
-/// Throws UserError if `slices` is less than 1, or `modulo_range` is not positive.
-void check_exchange(std::int64_t slices, const std::optional<double>& modulo_range);
 
 }  // namespace decent

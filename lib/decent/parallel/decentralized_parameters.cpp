@@ -28,10 +28,8 @@ std::unique_ptr<Exchange> make_exchange(const Replica& replica, const OptimizerS
       options.exchange.make({.communicator = communicator,
                              .phases = phases,
                              .buckets = flat_tensors(replica.buckets()),
-                             .trace = options.trace,
-                             .slices = options.slices,
-                             .modulo_range = options.modulo_range,
-                             .schedule = options.schedule,
+                             .trace = options.training.trace,
+                             .schedule = options.training.schedule,
                              .lr_scales = states.lr_scales()});
   exchange->set_gamma(options.gamma);
   return exchange;
@@ -56,7 +54,7 @@ DecentralizedParameters::DecentralizedParameters(const NamedTensors& parameters,
                                                  const std::shared_ptr<Communicator>& communicator,
                                                  DecentralizedOptions options,
                                                  const std::vector<Phase>& phases)
-    : TrainedParameters(parameters, buffers, communicator, training_options(options),
+    : TrainedParameters(parameters, buffers, communicator, options.training,
                         {.without_gradient = without_gradient(phases)}),
       options_(std::move(options)),
       parts_(std::make_unique<Parts>(
@@ -114,7 +112,7 @@ void DecentralizedParameters::show_received(std::size_t index) {
 
 void DecentralizedParameters::handle_bucket(std::size_t index) {
   const Mixing mixing = wait_for_exchange(index);
-  TraceSpan span(options_.trace.get(), kTrainingLane, "mix+update",
+  TraceSpan span(options_.training.trace.get(), kTrainingLane, "mix+update",
                  {.bucket = static_cast<std::int64_t>(index)});
   update(index, mixing, own_gradients(replica(), index, states().slices(index)),
          parts_->exchange->while_writing(index, step() + 1));

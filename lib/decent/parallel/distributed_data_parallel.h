@@ -12,8 +12,8 @@
 // or, faster, with an update inside backward(), bucket by bucket:
 //
 //     decent::DistributedDataParallel model(net, workers.communicator(),
-//                                           {.update = decent::make_update("adamw"),
-//                                            .schedule = decent::constant_lr(1e-3)});
+//                                           {.training = {.update = decent::make_update("adamw"),
+//                                                         .schedule = decent::constant_lr(1e-3)}});
 //     loss(model.forward(x), y).backward();   // updates, too
 
 #include <memory>

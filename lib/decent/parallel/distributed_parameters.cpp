@@ -18,13 +18,13 @@ namespace decent {
 namespace {
 
 double no_learning_rate(std::int64_t) {
-  throw std::logic_error("without options.update the learning rate is your optimizer's");
+  throw std::logic_error("without options.training.update the learning rate is your optimizer's");
 }
 
 TrainingOptions checked(const DistributedDataParallelOptions& options) {
   options.check();
-  TrainingOptions training = training_options(options);
-  if (options.update == nullptr) {
+  TrainingOptions training = options.training;
+  if (training.update == nullptr) {
     training.schedule = no_learning_rate;
     training.update_time = UpdateTime::after_backward;
   }
@@ -35,10 +35,12 @@ TrainingOptions checked(const DistributedDataParallelOptions& options) {
 
 void DistributedDataParallelOptions::check() const {
   gradient_type(comm_dtype);
-  if (update != nullptr) return training_options(*this).check();
-  if (schedule || weight_decay != 0 || settings || clip.norm != 0 || loss_scaler || ema) {
+  const TrainingOptions& t = training;
+  if (t.update != nullptr) return t.check();
+  if (t.schedule || t.weight_decay != 0 || t.settings || t.clip.norm != 0 || t.loss_scaler ||
+      t.ema) {
     throw UserError(
-        "options.update is not set, so that backward() only averages gradients: schedule, "
+        "options.training.update is not set, so that backward() only averages gradients: schedule, "
         "weight_decay, settings, clip, loss_scaler and ema are then for your optimizer; or see "
         "make_update, e.g. make_update(\"adamw\")");
   }
@@ -48,7 +50,7 @@ void DistributedDataParallelOptions::check() const {
 struct DistributedParameters::Parts {
   Parts(const std::shared_ptr<Communicator>& communicator, const Replica& replica,
         const DistributedDataParallelOptions& options)
-      : exchange(communicator, replica, gradient_type(options.comm_dtype), options.trace),
+      : exchange(communicator, replica, gradient_type(options.comm_dtype), options.training.trace),
         arrivals(replica.buckets()),
         places(replica.parameters().size()),
         packed(replica.parameters().size()) {
@@ -70,9 +72,10 @@ DistributedParameters::DistributedParameters(const NamedTensors& parameters,
                                              const NamedTensors& buffers,
                                              std::shared_ptr<Communicator> communicator,
                                              DistributedDataParallelOptions options)
-    : TrainedParameters(
-          parameters, buffers, communicator, checked(options),
-          {.copies_alike = true, .without_gradient = " on any worker: not updated in such steps"}),
+    : TrainedParameters(parameters, buffers, communicator, checked(options),
+                        {.bucket_mb = 4,
+                         .copies_alike = true,
+                         .without_gradient = " on any worker: not updated in such steps"}),
       parts_(std::make_unique<Parts>(communicator, replica(), options)) {}
 
 DistributedParameters::~DistributedParameters() = default;

@@ -8,8 +8,8 @@
 // mean gradients have come are updated in the hooks that follow, and the others at the end of
 // backward(). step() only counts the updates; there is nothing to call.
 //
-// Without options.update, backward() ends with the mean gradients in .grad, for an optimizer of the
-// caller's own:
+// Without options.training.update, backward() ends with the mean gradients in .grad, for an
+// optimizer of the caller's own:
 //
 //     decent::DistributedDataParallel model(net, workers.communicator());
 //     torch::optim::AdamW optimizer(net->parameters(), 1e-3);
@@ -20,7 +20,7 @@
 //     }
 //
 // A parameter that only some workers used in a step has a gradient of zero on the others. One that
-// nobody used is not updated; without options.update its .grad stays as it is.
+// nobody used is not updated; without an update its .grad stays as it is.
 
 #include <cstddef>
 #include <memory>
@@ -30,27 +30,11 @@
 
 namespace decent {
 
-/// Options without a comment here are as in DecentralizedOptions.
 struct DistributedDataParallelOptions {
-  /// Null: the caller updates. Then schedule, weight_decay, settings, clip, loss_scaler and ema,
-  /// which belong to the update, must not be given either.
-  std::shared_ptr<const BucketUpdate> update = nullptr;
-  Schedule schedule = nullptr;
-  double weight_decay = 0.0;
-  SettingsFunction settings = nullptr;
-  double bucket_mb = 4.0;  // MiB; small ones are sent earlier in backward
+  TrainingOptions training = {};
   /// "fp32": gradients are sent as they are (of float64 parameters in float64); "bf16": rounded to
   /// bfloat16, in which they are also added up.
   std::string comm_dtype = "fp32";
-  bool average_buffers = true;
-  ClipOptions clip = {};  // of the mean gradient
-  UpdateTime update_time = UpdateTime::in_backward;
-  /// If a gradient of one worker overflows, no worker updates.
-  std::optional<LossScalerOptions> loss_scaler = std::nullopt;
-  std::optional<double> ema = std::nullopt;
-  std::shared_ptr<Trace> trace = nullptr;
-  /// Called once for each parameter that gets no gradient on any worker, with a message.
-  std::function<void(const std::string&)> warn = [](const std::string&) {};
 
   /// Throws UserError for options that are missing, out of range, or do not fit together.
   void check() const;

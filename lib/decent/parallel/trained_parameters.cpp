@@ -26,7 +26,7 @@ struct TrainedParameters::Parts {
         const std::shared_ptr<Communicator>& communicator, const TrainingOptions& options,
         const Traits& traits)
       : replica(trained, untrained, buffers, communicator,
-                {.bucket_mb = options.bucket_mb,
+                {.bucket_mb = options.bucket_mb.value_or(traits.bucket_mb),
                  .average_buffers = options.average_buffers,
                  .copies_alike = traits.copies_alike}),
         states(replica, options),
@@ -173,7 +173,7 @@ void TrainedParameters::revert_global_avg() {
 bool TrainedParameters::has_ema() const { return parts_->ema.has_value(); }
 
 void TrainedParameters::use_ema() {
-  if (!has_ema()) throw std::logic_error("use_ema() without options.ema");
+  if (!has_ema()) throw std::logic_error("use_ema() without options.training.ema");
   if (step_open_) throw std::logic_error("use_ema() inside backward()");
   if (!parts_->ema->in_place()) parts_->ema->put_in_place(parts_->replica.averaged());
 }

@@ -60,11 +60,11 @@ class TrainedParameters {
   /// Throws std::logic_error if there is nothing to revert.
   virtual void revert_global_avg();
 
-  /// Whether there is a moving average of the weights: options.ema.
+  /// Whether there is a moving average of the weights: options.training.ema.
   bool has_ema() const;
   /// After global_avg(): replaces the average of the workers' weights by the average of their
   /// moving averages. If global_avg() can be reverted, revert_global_avg() reverts both.
-  /// Collective. Throws std::logic_error without options.ema.
+  /// Collective. Throws std::logic_error without options.training.ema.
   void use_ema();
 
   /// The tensors that this worker needs to resume, under their names in checkpoints. Every trained
@@ -81,7 +81,8 @@ class TrainedParameters {
   /// exchange that was under way then. Collective. Throws UserError if a scalar is missing.
   void resume_from(std::int64_t step, const NamedTensors& state);
 
-  /// loss_scale() is the factor for the loss of the next step; 1 without options.loss_scaler.
+  /// loss_scale() is the factor for the loss of the next step; 1 without
+  /// options.training.loss_scaler.
   bool scales_loss() const;
   bool loss_scale_at_its_end() const;
   double loss_scale() const;
@@ -114,6 +115,7 @@ class TrainedParameters {
  protected:
   /// What differs between ways of training.
   struct Traits {
+    double bucket_mb = 25;         // where the options have none
     bool copies_alike = false;     // see ReplicaOptions
     std::string without_gradient;  // the end of no_gradient_warning()
   };

@@ -31,20 +31,35 @@ struct ParameterSettings {
 using SettingsFunction =
     std::function<ParameterSettings(const std::string& name, const at::Tensor& parameter)>;
 
-/// What DecentralizedOptions and DistributedDataParallelOptions have in common; the first documents
-/// it.
+/// The part of DecentralizedOptions and DistributedDataParallelOptions that is about updates.
 struct TrainingOptions {
-  std::shared_ptr<const BucketUpdate> update;
-  Schedule schedule;
-  double weight_decay = 0.0;
+  /// From make_update, or the user's own. Null, for DistributedDataParallel alone: the caller
+  /// updates. Then schedule, weight_decay, settings, clip, loss_scaler and ema, which belong to the
+  /// update, must not be given either.
+  std::shared_ptr<const BucketUpdate> update = nullptr;
+  Schedule schedule = nullptr;  // learning rate of step t = 1, 2, ..: from make_schedule, or any
+  double weight_decay = 0.0;    // of tensors with at least 2 dimensions; the others do not decay
+  /// If given, it replaces weight_decay. Called once for each parameter.
   SettingsFunction settings = nullptr;
-  double bucket_mb = 25.0;
-  bool average_buffers = true;
+  /// MiB; by default 25, and 4 for gradients, which are sent earlier in backward then.
+  std::optional<double> bucket_mb = std::nullopt;
+  bool average_buffers = true;  // floating-point buffers join the global average
+  /// Of each worker's gradient, or of the mean gradient. With one norm over all, buckets are
+  /// updated after backward.
   ClipOptions clip = {};
   UpdateTime update_time = UpdateTime::in_backward;
+  /// For losses that are multiplied by loss_scale() before backward(). A step with a gradient that
+  /// is not finite mixes but does not update; where gradients are averaged, no worker updates then.
+  /// Buckets are updated after backward.
   std::optional<LossScalerOptions> loss_scaler = std::nullopt;
+  /// The decay of an exponential moving average of the weights, in [0, 1); see use_ema() and
+  /// EmaWeights. It costs a copy of the parameters and a pass over them in every step.
   std::optional<double> ema = std::nullopt;
+  /// Records waits, updates and exchanges of buckets in the steps in which it is on; each exchange
+  /// then has a thread that waits for its end. The caller calls its begin_step().
   std::shared_ptr<Trace> trace = nullptr;
+  /// Called once for each parameter that gets no gradient (with averaged gradients: on any worker),
+  /// with a message.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 
   /// Whether all gradients of a step must be there before its first update.
@@ -60,22 +75,5 @@ struct TrainingOptions {
   /// Throws UserError for options that are missing or out of range; does not check bucket_mb.
   void check() const;
 };
-
-/// The part of `options` that is in TrainingOptions.
-template <typename Options>
-TrainingOptions training_options(const Options& options) {
-  return {.update = options.update,
-          .schedule = options.schedule,
-          .weight_decay = options.weight_decay,
-          .settings = options.settings,
-          .bucket_mb = options.bucket_mb,
-          .average_buffers = options.average_buffers,
-          .clip = options.clip,
-          .update_time = options.update_time,
-          .loss_scaler = options.loss_scaler,
-          .ema = options.ema,
-          .trace = options.trace,
-          .warn = options.warn};
-}
 
 }  // namespace decent

@@ -30,10 +30,10 @@ config::MethodName method_of(const Facts& facts, const std::vector<config::Metho
 
 // Whether the method uses the key; only some methods use keys of mixing and sending.
 bool uses(const config::MethodName& method, std::string_view topic) {
-  if (topic == "parallel.comm_dtype") return method.averages_weights || !method.sends.empty();
-  const bool of_mixing = topic == "parallel.gamma" || topic == "parallel.slices" ||
-                         topic == "parallel.modulo_range" || topic == "parallel.comm_dtype_within";
-  return method.averages_weights || !of_mixing;
+  if (method.averages_weights) return true;
+  if (topic == "parallel.comm_dtype") return !method.sends.empty();
+  const std::optional<config::KeyInfo> key = config::find_key(topic);
+  return !key || !key->of_averaging;
 }
 
 std::string text_of(const FactDifference& difference) {

@@ -1,5 +1,8 @@
 #include "decent/train/updates.h"
 
+#include "decent/config/update_options.h"
+#include "decent/task/param_groups.h"
+
 namespace decent {
 
 std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
@@ -18,9 +21,25 @@ UpdateTime update_time(const Run& run) {
                                                  : UpdateTime::in_backward;
 }
 
-bool updates_in_backward(const Run& run) {
-  return options_of<TrainingOptions>(run, {}).updates_in_backward();
+TrainingOptions training_options(const Run& run, const TrainingSigns& signs) {
+  const Recipe& recipe = run.task.recipe;
+  return {.update = make_update(recipe.optimizer),
+          .schedule = run.plan.rates.schedule,
+          .settings =
+              [optimizer = recipe.optimizer](const std::string& name, const at::Tensor& parameter) {
+                return settings_of(optimizer, name, parameter);
+              },
+          .bucket_mb = recipe.parallel.bucket_mb,
+          .average_buffers = recipe.parallel.average_buffers,
+          .clip = clip_options(recipe.parallel),
+          .update_time = update_time(run),
+          .loss_scaler = loss_scaler_options(recipe.amp),
+          .ema = recipe.optimizer.ema,
+          .trace = signs.trace,
+          .warn = signs.warn};
 }
+
+bool updates_in_backward(const Run& run) { return training_options(run, {}).updates_in_backward(); }
 
 bool needs_near_copies(const ParallelRecipe& recipe) {
   if (!parallel_method(recipe.method).averages_weights) return false;

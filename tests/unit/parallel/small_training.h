@@ -18,7 +18,7 @@ using Options = DecentralizedOptions;
 inline at::Tensor small_parameter() { return scattered({3, 4}, 0).requires_grad_(); }
 
 inline Options good_options() {
-  return {.update = make_update("sgd"), .schedule = constant_lr(0.1)};
+  return {.training = {.update = make_update("sgd"), .schedule = constant_lr(0.1)}};
 }
 
 // One worker's parameter in training.

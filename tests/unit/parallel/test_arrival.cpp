@@ -109,7 +109,7 @@ TEST(MissingGradient, IsWarnedOfOnce) {
     std::string text;
     std::vector<at::Tensor> x = problem.parameters();
     DecentralizedOptions options = pairs().options();
-    options.warn = [&text](const std::string& warning) { text += warning + "\n"; };
+    options.training.warn = [&text](const std::string& warning) { text += warning + "\n"; };
     DecentralizedParameters parallel(testing::named(x), {}, world, options);
     for (std::int64_t t = 1; t <= 7; ++t) problem.loss(x, world->rank(), t).backward();
     parallel.global_avg(false);

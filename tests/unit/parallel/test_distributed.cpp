@@ -33,14 +33,11 @@ struct Variant {
 };
 
 DistributedDataParallelOptions options_of(const Variant& variant) {
-  const DecentralizedOptions like =
-      Settings{.topology = {}, .adamw = variant.adamw, .bucket_mb = variant.bucket_mb}.options();
-  return {.update = like.update,
-          .schedule = like.schedule,
-          .weight_decay = like.weight_decay,
-          .bucket_mb = like.bucket_mb,
-          .comm_dtype = variant.comm_dtype,
-          .update_time = variant.update_time};
+  const Settings like{.topology = {},
+                      .adamw = variant.adamw,
+                      .bucket_mb = variant.bucket_mb,
+                      .update_time = variant.update_time};
+  return {.training = like.options().training, .comm_dtype = variant.comm_dtype};
 }
 
 struct DistributedSession {
@@ -132,7 +129,7 @@ TEST(DistributedWarning, NamesWhatNobodyUses) {
     const Problem problem = with_unused();
     std::vector<at::Tensor> x = problem.parameters();
     DistributedDataParallelOptions options = options_of({});
-    options.warn = [&](const std::string& text) {
+    options.training.warn = [&](const std::string& text) {
       warnings[static_cast<std::size_t>(world->rank())].push_back(text);
     };
     DistributedParameters parallel(testing::named(x), {}, world, options);
@@ -152,9 +149,9 @@ TEST(DistributedBf16, IsOffByTheRoundingsAlone) {
   constexpr int kWorkers = 3;
   const Problem problem = testing::perceptron();
   DistributedDataParallelOptions options = options_of({.comm_dtype = "bf16"});
-  options.update = make_update("sgd");
-  options.schedule = constant_lr(1.0);
-  options.weight_decay = 0;
+  options.training.update = make_update("sgd");
+  options.training.schedule = constant_lr(1.0);
+  options.training.weight_decay = 0;
   const Models models = train(kWorkers, problem, options, 1);
   expect_alike(models);
   std::vector<std::vector<at::Tensor>> gradients;
@@ -189,7 +186,7 @@ bool overflows(int rank, std::int64_t t) { return t == 5 || (t == 2 && rank == 1
 TEST(DistributedLossScaling, OneOverflowKeepsAllFromTheUpdate) {
   const Problem problem = testing::perceptron();
   DistributedDataParallelOptions options = options_of({.bucket_mb = kFewInABucket});
-  options.loss_scaler = LossScalerOptions{.init_scale = 64, .growth_interval = 2};
+  options.training.loss_scaler = LossScalerOptions{.init_scale = 64, .growth_interval = 2};
   const auto all = testing::run_workers(2, [&](const testing::Worker& world) {
     std::vector<at::Tensor> x = problem.parameters();
     DistributedParameters parallel(testing::named(x), {}, world, options);
@@ -220,10 +217,10 @@ TEST(DistributedClip, IsOfTheMeanGradient) {
   const Problem problem = testing::perceptron();
   constexpr double kNorm = 0.01;
   DistributedDataParallelOptions options = options_of({.bucket_mb = kFewInABucket});
-  options.update = make_update("sgd");
-  options.schedule = constant_lr(1.0);
-  options.weight_decay = 0;
-  options.clip = {.norm = kNorm};
+  options.training.update = make_update("sgd");
+  options.training.schedule = constant_lr(1.0);
+  options.training.weight_decay = 0;
+  options.training.clip = {.norm = kNorm};
   std::vector<at::Tensor> x = problem.parameters();
   mean_over(problem, 2).loss(x, 0, 1).backward();
   std::vector<at::Tensor> flat;
@@ -324,8 +321,9 @@ TEST_P(Distributed, GivesMeanGradientsToAnOptimizerOfTheCallersOwn) {
     const int workers = GetParam();
     testing::run_workers(workers, [&](const testing::Worker& world) {
       std::vector<at::Tensor> x = problem.parameters();
-      DistributedParameters parallel(testing::named(x), {}, world,
-                                     {.bucket_mb = kFewInABucket, .comm_dtype = comm_dtype});
+      DistributedParameters parallel(
+          testing::named(x), {}, world,
+          {.training = {.bucket_mb = kFewInABucket}, .comm_dtype = comm_dtype});
       torch::optim::SGD optimizer(x, torch::optim::SGDOptions(0.1));
       for (std::int64_t t = 1; t <= 5; ++t) {
         std::vector<at::Tensor> y;
@@ -355,7 +353,8 @@ TEST(DistributedGradients, AreAddedToWhatIsThere) {
   const Problem problem = testing::perceptron();
   testing::run_workers(2, [&](const testing::Worker& world) {
     std::vector<at::Tensor> x = problem.parameters();
-    DistributedParameters parallel(testing::named(x), {}, world, {.bucket_mb = kFewInABucket});
+    DistributedParameters parallel(testing::named(x), {}, world,
+                                   {.training = {.bucket_mb = kFewInABucket}});
     std::vector<at::Tensor> y = problem.parameters();
     for (std::int64_t t = 1; t <= 3; ++t) {
       problem.loss(x, world->rank(), t).backward();

@@ -11,7 +11,7 @@ namespace {
 
 testing::Options averaging(double decay) {
   testing::Options options = testing::good_options();
-  options.ema = decay;
+  options.training.ema = decay;
   return options;
 }
 

@@ -63,7 +63,6 @@ testing::Models train_with(const ExchangeChoice& exchange) {
   return testing::run_workers(3, [&](const testing::Worker& world) {
     DecentralizedOptions options = testing::of_three().options();
     options.exchange = exchange;
-    options.slices = 2;
     std::vector<at::Tensor> x = problem.parameters();
     DecentralizedParameters parallel(testing::named(x), {}, world, options);
     for (std::int64_t t = 1; t <= 11; ++t) problem.loss(x, world->rank(), t).backward();
@@ -79,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Methods, EachMethodTwice,
                          [](const auto& method) { return method.param; });
 
 TEST_P(EachMethodTwice, GivesTheBitsOfThatMethodAlone) {
-  const ExchangeChoice alone = GetParam();
+  const ExchangeChoice alone(GetParam(), {.slices = 2});
   const testing::Models expected = train_with(alone);
   testing::expect_same_bits(train_with(by_machine(alone, alone, {0, 1, 0})), expected,
                             "pair within");
@@ -148,11 +147,10 @@ TEST(ExchangeByMachine, IsTheMeanOfWeightsInsideAndOfPlacesOnTheGridBetween) {
       return on_grid ? 1 + rank * kGrid : 2 + 0.1 * rank;
     };
     const at::Tensor x = at::zeros({70}, at::kDouble);
-    const auto exchange = by_machine("modulo4", "fp32", kSecondPhaseWithin)
+    const auto exchange = by_machine({"modulo4", {.modulo_range = 8}}, "fp32", kSecondPhaseWithin)
                               .make({.communicator = world,
                                      .phases = kOfAllSizes,
                                      .buckets = {x},
-                                     .modulo_range = 8,
                                      .schedule = constant_lr(0.01)});
     exchange->set_gamma(kStrength);
     for (std::int64_t step = 1; step <= 6; ++step) {

@@ -236,7 +236,7 @@ TEST_P(BufferAverage, AveragesFloatsOrTakesRankZeros) {
     std::vector<at::Tensor> x = kPerceptron.parameters();
     const NamedTensors buffers = buffers_of(0);
     DecentralizedOptions options = settings_for("ring", kWorkers).options();
-    options.average_buffers = GetParam();
+    options.training.average_buffers = GetParam();
     DecentralizedParameters parallel(testing::named(x), buffers, world, options);
     const NamedTensors own = buffers_of(world->rank());
     for (std::size_t i = 0; i < own.size(); ++i) buffers[i].second.copy_(own[i].second);

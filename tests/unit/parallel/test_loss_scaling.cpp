@@ -58,9 +58,9 @@ TEST(LossScaling, ChangesNoBitWithoutOverflow) {
   for (const ClipOptions clip :
        {ClipOptions{}, ClipOptions{.norm = 0.5}, ClipOptions{.norm = 0.1, .each_bucket = true}}) {
     DecentralizedOptions plain = two_workers().options();
-    plain.clip = clip;
+    plain.training.clip = clip;
     DecentralizedOptions scaled = plain;
-    scaled.loss_scaler = LossScalerOptions{.init_scale = 1024, .growth_interval = 2};
+    scaled.training.loss_scaler = LossScalerOptions{.init_scale = 1024, .growth_interval = 2};
     testing::expect_same_bits(models_of(train_scaled(two_workers(), problem, scaled, 6, false)),
                               models_of(train_scaled(two_workers(), problem, plain, 6, false)));
   }
@@ -75,7 +75,7 @@ TEST(LossScaling, MixesWithoutUpdateOnOverflow) {
                              return at::zeros({}, at::kDouble).requires_grad_();
                            }};
   DecentralizedOptions options = two_workers().options();
-  options.loss_scaler = LossScalerOptions{.init_scale = 64, .growth_interval = 2};
+  options.training.loss_scaler = LossScalerOptions{.init_scale = 64, .growth_interval = 2};
   const auto all = train_scaled(two_workers(), problem, options, 8, true);
   testing::expect_near(models_of(all), testing::train_reference(two_workers(), without, 8));
   EXPECT_EQ(all[0].scales, (std::vector<double>{64, 64, 128, 128, 256, 128, 128, 256}));
@@ -93,8 +93,8 @@ TEST(LossScaling, TellsTheUnscaledNorm) {
   const auto norms = [&](bool scaled) {
     std::vector<at::Tensor> x = problem.parameters();
     DecentralizedOptions options = Settings{.topology = make_topology("ring", 1, 1)}.options();
-    options.clip.norm = 0.3;
-    if (scaled) options.loss_scaler = LossScalerOptions{.init_scale = 256};
+    options.training.clip.norm = 0.3;
+    if (scaled) options.training.loss_scaler = LossScalerOptions{.init_scale = 256};
     DecentralizedParameters parallel(testing::named(x), {}, make_single_worker(), options);
     (problem.loss(x, 0, 1) * parallel.loss_scale()).backward();
     const double norm = parallel.grad_norm().value();
@@ -108,7 +108,7 @@ TEST(LossScaling, TellsTheUnscaledNorm) {
 TEST(LossScaling, EndsWhereNoScaleHelps) {
   const Problem problem = testing::perceptron();
   DecentralizedOptions options = Settings{.topology = make_topology("ring", 1, 1)}.options();
-  options.loss_scaler = LossScalerOptions{.init_scale = 1, .backoff_factor = 0.0625};
+  options.training.loss_scaler = LossScalerOptions{.init_scale = 1, .backoff_factor = 0.0625};
   std::vector<at::Tensor> x = problem.parameters();
   DecentralizedParameters parallel(testing::named(x), {}, make_single_worker(), options);
   for (int t = 1; t <= 6; ++t) (problem.loss(x, 0, t) * HUGE_VAL).backward();
@@ -125,7 +125,7 @@ TEST(LossScaling, EndsWhereNoScaleHelps) {
 TEST(LossScaling, IsPartOfTheTrainingState) {
   const Problem problem = testing::perceptron();
   DecentralizedOptions options = Settings{.topology = make_topology("ring", 1, 1)}.options();
-  options.loss_scaler = LossScalerOptions{.init_scale = 256, .growth_interval = 10};
+  options.training.loss_scaler = LossScalerOptions{.init_scale = 256, .growth_interval = 10};
   std::vector<at::Tensor> x = problem.parameters();
   DecentralizedParameters first(testing::named(x), {}, make_single_worker(), options);
   (problem.loss(x, 0, 1) * HUGE_VAL).backward();

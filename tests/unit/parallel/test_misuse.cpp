@@ -84,23 +84,28 @@ std::map<std::string, Mistake> start_up() {
 std::map<std::string, Mistake> construction() {
   const at::Tensor shared = small_parameter();
   return {
-      {kConstructor + "no update", with([](Options& o) { o.update = nullptr; })},
-      {kConstructor + "no schedule", with([](Options& o) { o.schedule = nullptr; })},
+      {kConstructor + "no update", with([](Options& o) { o.training.update = nullptr; })},
+      {kConstructor + "no schedule", with([](Options& o) { o.training.schedule = nullptr; })},
       {kConstructor + "no communicator",
        [] {
          construct({{"w", small_parameter()}}, good_options(), nullptr);
        }},
-      {kConstructor + ".clip.norm below 0", with([](Options& o) { o.clip.norm = -1; })},
-      {kConstructor + ".ema outside [0, 1)", with([](Options& o) { o.ema = 1; })},
-      {kConstructor + ".weight_decay below 0", with([](Options& o) { o.weight_decay = -1; })},
+      {kConstructor + ".training.clip.norm below 0",
+       with([](Options& o) { o.training.clip.norm = -1; })},
+      {kConstructor + ".training.ema outside [0, 1)", with([](Options& o) { o.training.ema = 1; })},
+      {kConstructor + ".training.weight_decay below 0",
+       with([](Options& o) { o.training.weight_decay = -1; })},
       {kConstructor + ".gamma outside [0, 1]", with([](Options& o) { o.gamma = 2; })},
-      {kConstructor + ".slices below 1", with([](Options& o) { o.slices = 0; })},
-      {kConstructor + ".modulo_range not above 0", with([](Options& o) { o.modulo_range = 0; })},
+      {kConstructor + ".exchange.options.slices below 1",
+       with([](Options& o) { o.exchange.options.slices = 0; })},
+      {kConstructor + ".exchange.options.modulo_range not above 0",
+       with([](Options& o) { o.exchange.options.modulo_range = 0; })},
       {kConstructor + "a modulo exchange with sgd or rmsprop", with([](Options& o) {
-         o.update = make_update("sgd");
+         o.training.update = make_update("sgd");
          o.exchange = "modulo2";
        })},
-      {kConstructor + ".bucket_mb not above 0", with([](Options& o) { o.bucket_mb = 0; })},
+      {kConstructor + ".training.bucket_mb not above 0",
+       with([](Options& o) { o.training.bucket_mb = 0; })},
       {kConstructor + ".local_world_size below 0",
        with([](Options& o) { o.local_world_size = -1; })},
       {kConstructor + "an unknown topology", with([](Options& o) { o.topology = "chain"; })},
@@ -133,8 +138,10 @@ std::map<std::string, Mistake> averaging_gradients() {
   };
   return {
       {constructor + "another type to send in", [=] { make({.comm_dtype = "int8"}); }},
-      {constructor + "a schedule, but no update", [=] { make({.schedule = constant_lr(0.1)}); }},
-      {constructor + "an update, but no schedule", [=] { make({.update = make_update("sgd")}); }},
+      {constructor + "a schedule, but no update",
+       [=] { make({.training = {.schedule = constant_lr(0.1)}}); }},
+      {constructor + "an update, but no schedule",
+       [=] { make({.training = {.update = make_update("sgd")}}); }},
       {"get_lr: without an update (std::logic_error)", [=] { make({}).get_lr(); }},
   };
 }
@@ -170,7 +177,7 @@ std::map<std::string, Mistake> steps() {
       {"backward: a gradient that is not finite, while clipping (exit code 5)",
        [] {
          Options options = good_options();
-         options.clip.norm = 1;
+         options.training.clip.norm = 1;
          const Trained one(options);
          (one.w * HUGE_VAL).sum().backward();
        }},
@@ -181,7 +188,8 @@ std::map<std::string, Mistake> steps() {
          later.register_hook([&](const at::Tensor&) { one.parallel.global_avg(); });
          (later * one.early).sum().backward();  // early's gradient opens the step
        }},
-      {"use_ema: without options.ema (std::logic_error)", [] { Trained().parallel.use_ema(); }},
+      {"use_ema: without options.training.ema (std::logic_error)",
+       [] { Trained().parallel.use_ema(); }},
       {"revert_global_avg: nothing to revert (std::logic_error)",
        [] { Trained().parallel.revert_global_avg(); }},
   };

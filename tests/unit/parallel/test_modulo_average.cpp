@@ -85,7 +85,7 @@ class Copy {
             {.communicator = std::make_shared<ByPost>(post, rank, workers),
              .phases = phases,
              .buckets = {x_},
-             .slices = 3,
+             .options = {.slices = 3},
              .schedule = constant_lr(0.01)})) {
     exchange_->set_gamma(gamma);
   }

@@ -46,7 +46,7 @@ Settings settings(const std::string& method) {
 
 DecentralizedOptions options(const std::string& method) {
   DecentralizedOptions result = settings(method).options();
-  result.slices = 3;
+  result.exchange.options.slices = 3;
   return result;
 }
 
@@ -93,7 +93,7 @@ class InTwoPasses : public BucketUpdate {
 
 TEST_P(Modulo, InOnePassGivesTheBitsOfSeparatePasses) {
   DecentralizedOptions separate = options(GetParam());
-  separate.update = std::make_shared<InTwoPasses>(separate.update);
+  separate.training.update = std::make_shared<InTwoPasses>(separate.training.update);
   testing::expect_same_bits(train(options(GetParam())), train(separate));
 }
 
@@ -160,7 +160,7 @@ TEST_P(Modulo, SendsNothingAndMixesNothingWithGammaZero) {
 TEST_P(Modulo, SaysWhichShareOfDifferencesWrapped) {
   // Copies that are pulled apart in every step, and a grid that is much too fine for that.
   DecentralizedOptions too_fine = options(GetParam());
-  too_fine.modulo_range = 0.1;
+  too_fine.exchange.options.modulo_range = 0.1;
   const auto share_of = [](const DecentralizedOptions& options) {
     std::vector<double> shares;
     std::mutex mutex;
@@ -181,24 +181,24 @@ TEST_P(Modulo, SaysWhichShareOfDifferencesWrapped) {
 TEST(ModuloOptions, AreRefusedWhereStepsAreNotBounded) {
   for (const char* name : {"sgd", "rmsprop"}) {
     DecentralizedOptions unbounded = options("modulo2");
-    unbounded.update = make_update(name);
+    unbounded.training.update = make_update(name);
     EXPECT_THAT([&] { unbounded.check(); },
                 ThrowsMessage<UserError>(HasSubstr("steps are bounded by the learning rate")));
   }
   for (const char* name : {"adam", "adamw", "lion", "accum_adam", "accum_adamw"}) {
     DecentralizedOptions bounded = options("modulo2");
-    bounded.update = make_update(name);
+    bounded.training.update = make_update(name);
     EXPECT_NO_THROW(bounded.check()) << name;
   }
 }
 
 TEST(ModuloOptions, OutOfRangeAreRefused) {
   DecentralizedOptions none = options("fp32");
-  none.slices = 0;
+  none.exchange.options.slices = 0;
   EXPECT_THAT([&] { none.check(); },
               ThrowsMessage<UserError>(HasSubstr("slices is 0: it must be >= 1")));
   DecentralizedOptions zero = options("modulo2");
-  zero.modulo_range = 0;
+  zero.exchange.options.modulo_range = 0;
   EXPECT_THAT([&] { zero.check(); },
               ThrowsMessage<UserError>(HasSubstr("modulo_range is 0.000000: it must be greater")));
 }
@@ -233,11 +233,11 @@ testing::Models train_wrapped(const DecentOptimWrapperOptions& options) {
 TEST_P(Modulo, IsTheSameAroundAnOptimizerOfTorch) {
   DecentralizedOptions own = options(GetParam());
   own.gamma = 1;
-  own.settings = [](const std::string&, const at::Tensor&) {
+  own.training.settings = [](const std::string&, const at::Tensor&) {
     return ParameterSettings{.weight_decay = 0.1};
   };
   const auto wrapped = train_wrapped(
-      {.bucket_cap_mb = 2e-3, .exchange = GetParam(), .slices = 3, .schedule = Settings::lr});
+      {.bucket_cap_mb = 2e-3, .exchange = {GetParam(), {.slices = 3}}, .schedule = Settings::lr});
   testing::expect_near(wrapped, train(own));
 }
 

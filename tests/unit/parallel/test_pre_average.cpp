@@ -118,7 +118,7 @@ TEST(OwnUpdate, TrainsAsTheReferenceDoes) {
   const auto models = testing::run_workers(settings.workers, [&](const testing::Worker& world) {
     std::vector<at::Tensor> x = problem.parameters();
     DecentralizedOptions options = settings.options();
-    options.update = std::make_shared<OwnSgd>();
+    options.training.update = std::make_shared<OwnSgd>();
     DecentralizedParameters parallel(testing::named(x), {}, world, options);
     for (std::int64_t t = 1; t <= 8; ++t) problem.loss(x, world->rank(), t).backward();
     const auto result = testing::copies(x);

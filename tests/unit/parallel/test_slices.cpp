@@ -54,9 +54,11 @@ bool near(const at::Tensor& actual, const at::Tensor& expected) {
 class Slices : public ::testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<Exchange> make(const testing::Worker& world, const at::Tensor& x) {
-    auto exchange =
-        exchange_method(GetParam())
-            .make({.communicator = world, .phases = kPhases, .buckets = {x}, .slices = kSlices});
+    auto exchange = exchange_method(GetParam())
+                        .make({.communicator = world,
+                               .phases = kPhases,
+                               .buckets = {x},
+                               .options = {.slices = kSlices}});
     exchange->set_gamma(kGamma);
     return exchange;
   }

@@ -103,20 +103,20 @@ TEST(Start, RefusesWhatCannotBeTrained) {
 }
 
 TEST(Start, RefusesOptionsThatAreMissingOrOutOfRange) {
-  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.update = nullptr; }),
-              HasSubstr("options.update is not set"));
-  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.schedule = nullptr; }),
-              HasSubstr("options.schedule is not set"));
+  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.training.update = nullptr; }),
+              HasSubstr("options.training.update is not set"));
+  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.training.schedule = nullptr; }),
+              HasSubstr("options.training.schedule is not set"));
   for (const double size : {0.0, -1.0, std::nan("")}) {
-    EXPECT_THAT(refusal([&](DecentralizedOptions& o) { o.bucket_mb = size; }),
+    EXPECT_THAT(refusal([&](DecentralizedOptions& o) { o.training.bucket_mb = size; }),
                 HasSubstr("greater than 0"));
   }
   for (const double norm : {-1.0, std::nan("")}) {
-    EXPECT_THAT(refusal([&](DecentralizedOptions& o) { o.clip.norm = norm; }),
-                HasSubstr("options.clip.norm"));
+    EXPECT_THAT(refusal([&](DecentralizedOptions& o) { o.training.clip.norm = norm; }),
+                HasSubstr("options.training.clip.norm"));
   }
-  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.weight_decay = -0.1; }),
-              HasSubstr("options.weight_decay"));
+  EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.training.weight_decay = -0.1; }),
+              HasSubstr("options.training.weight_decay"));
   EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.local_world_size = -1; }),
               HasSubstr("local_world_size is -1"));
   EXPECT_THAT(refusal([](DecentralizedOptions& o) { o.topology = "chain"; }),

@@ -33,16 +33,16 @@ Traced train_traced(const Settings& settings, std::int64_t steps, std::int64_t f
        testing::run_workers(settings.workers, [&](const testing::Worker& world) {
          std::vector<at::Tensor> x = problem.parameters();
          DecentralizedOptions options = settings.options();
-         options.trace = std::make_shared<Trace>(
+         options.training.trace = std::make_shared<Trace>(
              TraceOptions{.first = first, .last = last, .rank = world->rank(), .file = {}});
          DecentralizedParameters parallel(testing::named(x), {}, world, options);
          for (std::int64_t t = 1; t <= steps; ++t) {
-           options.trace->begin_step(t);
+           options.training.trace->begin_step(t);
            problem.loss(x, world->rank(), t).backward();
          }
          const auto result = testing::copies(x);
          parallel.global_avg(false);
-         return std::tuple(result, options.trace->json(), parallel.bucket_count());
+         return std::tuple(result, options.training.trace->json(), parallel.bucket_count());
        })) {
     all.models.push_back(model);
     all.traces.push_back(json::parse(text));
@@ -166,12 +166,12 @@ TEST(TracedSteps, ALostPeerIsAnErrorOfTheTrainingThread) {
   const auto leave = [&](const testing::Worker& world) {
     std::vector<at::Tensor> x = problem.parameters();
     DecentralizedOptions options = settings.options();
-    options.trace = std::make_shared<Trace>(
+    options.training.trace = std::make_shared<Trace>(
         TraceOptions{.first = 1, .last = 9, .rank = world->rank(), .file = {}});
     DecentralizedParameters parallel(testing::named(x), {}, world, options);
     const auto train_to = [&](std::int64_t last) {
       for (std::int64_t t = parallel.step() + 1; t <= last; ++t) {
-        options.trace->begin_step(t);
+        options.training.trace->begin_step(t);
         problem.loss(x, world->rank(), t).backward();
       }
     };

@@ -29,7 +29,7 @@ class Bf16Exchange : public Exchange {
  public:
   explicit Bf16Exchange(const ExchangeSetup& setup)
       : communicator_(setup.communicator),
-        slices_(setup.slices),
+        slices_(setup.options.slices),
         meetings_(setup, kMaxSendToAll),
         buckets_(setup.buckets.size()),
         pending_(setup) {

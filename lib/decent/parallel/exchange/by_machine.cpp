@@ -113,6 +113,8 @@ bool within_machine(const Edge& edge, const std::vector<int>& machines) {
 
 ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within,
                           std::vector<int> machines) {
+  between.options.check();
+  within.options.check();
   const bool near = between.needs_near_copies() || within.needs_near_copies();
   return ExchangeChoice(ExchangeMethod{
       .name = {},

@@ -46,15 +46,25 @@ struct LrScaleFrom {
   double lr_scale = 1;
 };
 
+/// How a method exchanges. Each method uses some of these.
+struct ExchangeOptions {
+  std::int64_t slices = 1;  // K: in every step each bucket exchanges 1/K of itself, in turn
+  /// R of the modulo exchanges, in learning rates: how far apart copies may be. By default it
+  /// follows from slices and topology.
+  std::optional<double> modulo_range = std::nullopt;
+
+  /// Throws UserError if `slices` is less than 1, or `modulo_range` is not positive.
+  void check() const;
+};
+
 /// The arguments for making an exchange.
 struct ExchangeSetup {
   std::shared_ptr<Communicator> communicator;  // of the workers that train together
   std::vector<Phase> phases;                   // valid, of ranks of `communicator`
   std::vector<at::Tensor> buckets;             // [numel] each, contiguous, never reallocated
   std::shared_ptr<Trace> trace = nullptr;      // records exchanges that start while it is on
-  std::int64_t slices = 1;                     // K >= 1: each step exchanges 1/K of every bucket
-  std::optional<double> modulo_range = std::nullopt;  // see DecentralizedOptions
-  Schedule schedule = nullptr;  // learning rate, for methods that need near copies
+  ExchangeOptions options = {};                // checked
+  Schedule schedule = nullptr;                 // learning rate, for methods that need near copies
   // By bucket, in ascending order, the first at 0. Empty: all 1.
   std::vector<std::vector<LrScaleFrom>> lr_scales = {};
   // The phases with all edges, if another exchange has some of them and their members are alone in

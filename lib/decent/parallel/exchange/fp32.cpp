@@ -29,7 +29,7 @@ class Fp32Exchange : public Exchange {
  public:
   explicit Fp32Exchange(const ExchangeSetup& setup)
       : communicator_(setup.communicator),
-        slices_(setup.slices),
+        slices_(setup.options.slices),
         meetings_(setup),
         buckets_(setup.buckets.size()),
         pending_(setup) {

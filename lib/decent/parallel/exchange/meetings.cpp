@@ -19,7 +19,7 @@ std::vector<Phase> phases_of(const Topology& topology, int members, int local_wo
                          local_world_size > 0 ? local_world_size : read_launch().local_world_size);
 }
 
-Meetings::Meetings(const ExchangeSetup& setup, int most_in_pairs) : slices_(setup.slices) {
+Meetings::Meetings(const ExchangeSetup& setup, int most_in_pairs) : slices_(setup.options.slices) {
   Communicator& communicator = *setup.communicator;
   std::map<std::vector<int>, std::shared_ptr<Communicator>> groups;
   std::set<int> in_pairs;

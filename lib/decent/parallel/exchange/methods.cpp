@@ -29,6 +29,14 @@ const ExchangeMethod* find(const std::vector<ExchangeMethod>& methods, std::stri
 
 }  // namespace
 
+void ExchangeOptions::check() const {
+  if (slices < 1)
+    throw UserError("slices is " + std::to_string(slices) + ": it must be >= 1 (1 is off)");
+  if (modulo_range && !(*modulo_range > 0))
+    throw UserError("modulo_range is " + std::to_string(*modulo_range) +
+                    ": it must be greater than 0");
+}
+
 void register_exchange(ExchangeMethod method) {
   if (method.name.empty()) throw UserError("an exchange needs a name");
   if (!method.make) throw UserError("exchange '" + method.name + "': the function is empty");
@@ -53,7 +61,8 @@ std::vector<std::string> exchange_names() {
   return names;
 }
 
-std::unique_ptr<Exchange> ExchangeChoice::make(const ExchangeSetup& setup) const {
+std::unique_ptr<Exchange> ExchangeChoice::make(ExchangeSetup setup) const {
+  setup.options = options;
   std::unique_ptr<Exchange> exchange = make_ ? make_(setup) : nullptr;
   if (exchange == nullptr) throw UserError("options.exchange makes no exchange");
   return exchange;

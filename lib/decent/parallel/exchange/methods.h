@@ -44,22 +44,30 @@ ExchangeMethod exchange_method(std::string_view name);
 /// registered.
 std::vector<std::string> exchange_names();
 
-/// A method as users choose it: by name, or as a function that makes the exchange.
+/// A method as users choose it, by name or as a function that makes the exchange, with its options:
+/// "bf16", {"modulo2", {.slices = 4}}.
 class ExchangeChoice {
  public:
   /// Throws UserError as exchange_method does.
-  ExchangeChoice(std::string_view name = "fp32") : ExchangeChoice(exchange_method(name)) {}
-  ExchangeChoice(const char* name) : ExchangeChoice(std::string_view(name)) {}
-  ExchangeChoice(const std::string& name) : ExchangeChoice(std::string_view(name)) {}
+  ExchangeChoice(std::string_view name = "fp32", ExchangeOptions its_options = {})
+      : ExchangeChoice(exchange_method(name), its_options) {}
+  ExchangeChoice(const char* name, ExchangeOptions its_options = {})
+      : ExchangeChoice(std::string_view(name), its_options) {}
+  ExchangeChoice(const std::string& name, ExchangeOptions its_options = {})
+      : ExchangeChoice(std::string_view(name), its_options) {}
   /// One that need not be registered.
-  explicit ExchangeChoice(const ExchangeMethod& method)
-      : make_(method.make), needs_near_copies_(method.needs_near_copies) {}
+  explicit ExchangeChoice(const ExchangeMethod& method, ExchangeOptions its_options = {})
+      : options(its_options), make_(method.make), needs_near_copies_(method.needs_near_copies) {}
   template <typename Factory>
     requires std::is_invocable_r_v<std::unique_ptr<Exchange>, Factory, const ExchangeSetup&>
-  ExchangeChoice(Factory factory) : make_(std::move(factory)) {}
+  ExchangeChoice(Factory factory, ExchangeOptions its_options = {})
+      : options(its_options), make_(std::move(factory)) {}
 
-  /// Collective. Throws UserError if the user's function returns null.
-  std::unique_ptr<Exchange> make(const ExchangeSetup& setup) const;
+  ExchangeOptions options;
+
+  /// Makes the exchange with `options` in place of those of the setup. Collective. Throws UserError
+  /// if the user's function returns null.
+  std::unique_ptr<Exchange> make(ExchangeSetup setup) const;
 
   /// See ExchangeMethod. False for a user's function.
   bool needs_near_copies() const { return needs_near_copies_; }

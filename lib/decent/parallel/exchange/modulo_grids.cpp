@@ -50,11 +50,11 @@ Scales scales_of(const ExchangeSetup& setup) {
 ModuloGrids::ModuloGrids(const ModuloFormat& format, const ExchangeSetup& setup,
                          std::int64_t phases)
     : format_(format),
-      slices_(setup.slices),
+      slices_(setup.options.slices),
       phases_(phases),
       edges_(edges_of(setup.all_phases.empty() ? setup.phases : setup.all_phases)),
-      given_range_(setup.modulo_range),
-      bound_(checked(setup.schedule), setup.slices),
+      given_range_(setup.options.modulo_range),
+      bound_(checked(setup.schedule), setup.options.slices),
       scales_(scales_of(setup)) {
   for (const at::Tensor& bucket : setup.buckets) numels_.push_back(bucket.numel());
   set_gamma(1);

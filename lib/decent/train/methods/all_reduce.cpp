@@ -28,10 +28,10 @@ std::string all_reduce_text(const Run&) { return "all-reduce of gradients"; }
 std::unique_ptr<TrainedParameters> make_distributed(const Run& run,
                                                     std::shared_ptr<Communicator> communicator,
                                                     const TrainingSigns& signs) {
-  auto options = options_of<DistributedDataParallelOptions>(run, signs);
-  options.comm_dtype = run.task.recipe.parallel.comm_dtype;
   return std::make_unique<DistributedDataParallel<TrainedModule>>(
-      TrainedModule(*run.task.model), std::move(communicator), std::move(options));
+      TrainedModule(*run.task.model), std::move(communicator),
+      DistributedDataParallelOptions{.training = training_options(run, signs),
+                                     .comm_dtype = run.task.recipe.parallel.comm_dtype});
 }
 
 // A bucket is sent once all its gradients are there, and its mean must arrive before the step ends,

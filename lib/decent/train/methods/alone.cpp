@@ -26,10 +26,10 @@ std::string alone_text(const Run&) { return "each trains alone"; }
 std::unique_ptr<TrainedParameters> make_alone(const Run& run,
                                               std::shared_ptr<Communicator> communicator,
                                               const TrainingSigns& signs) {
-  auto options = options_of<DecentralizedOptions>(run, signs);
-  options.topology = run.plan.topology;
   return std::make_unique<DecentralizedDataParallel<TrainedModule>>(
-      TrainedModule(*run.task.model), std::move(communicator), std::move(options));
+      TrainedModule(*run.task.model), std::move(communicator),
+      DecentralizedOptions{.topology = run.plan.topology,
+                           .training = training_options(run, signs)});
 }
 
 }  // namespace

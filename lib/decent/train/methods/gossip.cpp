@@ -50,8 +50,10 @@ std::string exchange_text(const ParallelRecipe& recipe) {
 
 ExchangeChoice exchange_of(const Run& run) {
   const ParallelRecipe& recipe = run.task.recipe.parallel;
-  if (!recipe.comm_dtype_within) return recipe.comm_dtype;
-  return by_machine(recipe.comm_dtype, *recipe.comm_dtype_within, run.plan.machines);
+  const ExchangeOptions options{.slices = recipe.slices, .modulo_range = recipe.modulo_range};
+  const ExchangeChoice between(recipe.comm_dtype, options);
+  if (!recipe.comm_dtype_within) return between;
+  return by_machine(between, {*recipe.comm_dtype_within, options}, run.plan.machines);
 }
 
 std::function<ExchangeCosts(int)> costs_of_exchange(const ParallelRecipe& recipe) {
@@ -66,15 +68,12 @@ std::string topology_text(const Run& run) {
 std::unique_ptr<TrainedParameters> make_decentralized(const Run& run,
                                                       std::shared_ptr<Communicator> communicator,
                                                       const TrainingSigns& signs) {
-  const ParallelRecipe& recipe = run.task.recipe.parallel;
-  auto options = options_of<DecentralizedOptions>(run, signs);
-  options.topology = run.plan.topology;
-  options.gamma = recipe.gamma;
-  options.exchange = exchange_of(run);
-  options.slices = recipe.slices;
-  options.modulo_range = recipe.modulo_range;
   return std::make_unique<DecentralizedDataParallel<TrainedModule>>(
-      TrainedModule(*run.task.model), std::move(communicator), std::move(options));
+      TrainedModule(*run.task.model), std::move(communicator),
+      DecentralizedOptions{.topology = run.plan.topology,
+                           .training = training_options(run, signs),
+                           .gamma = run.task.recipe.parallel.gamma,
+                           .exchange = exchange_of(run)});
 }
 
 }  // namespace
