@@ -52,7 +52,7 @@ Schedule schedule_of(const json& description) {
 std::unique_ptr<BucketUpdate> update_of(const json& description) {
   const json& betas = description["betas"];
   return make_update(description["optimizer"].get<std::string>(),
-                     {.beta1 = betas[0].get<double>(), .beta2 = betas[1].get<double>()});
+                     {{"betas", std::array{betas[0].get<double>(), betas[1].get<double>()}}});
 }
 
 DecentralizedOptions options_of(const json& description) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "decent/core/options.h"
+#include "decent/optim/update_names.h"
 
 namespace decent {
 
@@ -133,12 +134,8 @@ struct OptimizerRecipe {
   std::string name = "adamw";  // one of update_names()
   double lr = 1e-3;
   LrScaling lr_scaling = LrScaling::none;
-  std::array<double, 2> betas = {0.9, 0.999};  // some optimizers have others: see update_defaults()
-  double eps = 1e-8;
-  double momentum = 0.9;  // likewise
-  bool nesterov = false;
-  std::int64_t accum_iter = 4;
-  double alpha = 0.99;
+  // Every option of every optimizer; resolved by the loader: the defaults are those of `name`.
+  UpdateOptions options = usual_update_options();
   std::optional<double> weight_decay;  // resolved by the loader: always set after loading
   std::optional<double> ema;           // decay of the averaged weights
   std::vector<ParamGroupRecipe> param_groups;

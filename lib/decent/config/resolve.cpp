@@ -29,8 +29,8 @@ bool is_given(const Value& root, const std::string& section, const std::string& 
 void resolve(OptimizerRecipe& optimizer, const Value& root) {
   const UpdateDefaults defaults = update_defaults(optimizer.name);
   if (!optimizer.weight_decay) optimizer.weight_decay = defaults.weight_decay;
-  if (!is_given(root, "optimizer", "betas")) optimizer.betas = defaults.betas;
-  if (!is_given(root, "optimizer", "momentum")) optimizer.momentum = defaults.momentum;
+  for (const auto& [name, value] : defaults.options)
+    if (!is_given(root, "optimizer", name)) optimizer.options[name] = value;
 }
 
 // Fills in the defaults of the method.
@@ -41,7 +41,9 @@ void resolve(ParallelRecipe& parallel, const Value& root, const Names& names) {
 }
 
 void check_optimizer(const OptimizerRecipe& optimizer, const Value& root, Mistakes& mistakes) {
-  if (update_takes(optimizer.name, "nesterov") && optimizer.nesterov && optimizer.momentum == 0) {
+  const UpdateOptions& options = optimizer.options;
+  if (update_takes(optimizer.name, "nesterov") && std::get<bool>(options.at("nesterov")) &&
+      std::get<double>(options.at("momentum")) == 0) {
     mistakes.add(where_of(root, "optimizer", "nesterov"), "optimizer.nesterov",
                  "true needs optimizer.momentum > 0");
   }

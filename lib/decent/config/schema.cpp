@@ -1,5 +1,4 @@
 #include "decent/config/schema.h"
-#include "decent/optim/update_names.h"
 
 namespace decent::config {
 
@@ -184,82 +183,6 @@ Table<StopRecipe> make_stop_table() {
       .doc(
           "A value counts as an improvement if it is better than the best so far by more than "
           "this.");
-  return table;
-}
-
-// The optimizers that use an option.
-std::string optimizers_with(const char* option) {
-  return takers(update_names(), update_takes, option);
-}
-
-// "0.1 for adamw, accum_adamw": the optimizers whose default is not the usual one.
-template <class T>
-std::string unusual_defaults(T UpdateDefaults::*member, const T& usual) {
-  std::string text;
-  std::string last;
-  for (const std::string& name : update_names()) {
-    const T value = update_defaults(name).*member;
-    if (value == usual) continue;
-    const std::string printed = Codec<T>::print(value);
-    text += printed == last ? ", " + name : (text.empty() ? "" : ", ") + printed + " for " + name;
-    last = printed;
-  }
-  return text;
-}
-
-// The same as the end of a sentence; empty if there are none.
-template <class T>
-std::string defaults_note(T UpdateDefaults::*member, const T& usual) {
-  const std::string text = unusual_defaults(member, usual);
-  return text.empty() ? "" : "; default " + text;
-}
-
-Table<OptimizerRecipe> make_optimizer_table() {
-  using R = OptimizerRecipe;
-  const R usual;
-  Table<R> table;
-  table.key("name", &R::name)
-      .one_of([](const Names&) {
-        return std::vector<std::string>(update_names().begin(), update_names().end());
-      })
-      .on_resume(same)
-      .doc("The update rule.");
-  table.key("lr", &R::lr).range(above(0)).doc("Peak learning rate.");
-  table.key("lr_scaling", &R::lr_scaling)
-      .doc("`sqrt`: multiply lr by the square root of the number of workers, before the schedule.");
-  table.key("betas", &R::betas)
-      .range(from_to_below(0, 1))
-      .doc("Decay of the two running means" + optimizers_with("betas") +
-           defaults_note(&UpdateDefaults::betas, usual.betas) + ".");
-  table.key("eps", &R::eps)
-      .range(at_least(0))
-      .doc("Added to the denominator" + optimizers_with("eps") + ".");
-  table.key("momentum", &R::momentum)
-      .range(from_to_below(0, 1))
-      .doc("Momentum" + optimizers_with("momentum") +
-           defaults_note(&UpdateDefaults::momentum, usual.momentum) + ".");
-  table.key("nesterov", &R::nesterov)
-      .doc("Nesterov's momentum" + optimizers_with("nesterov") + "; needs a momentum above 0.");
-  table.key("accum_iter", &R::accum_iter)
-      .range(at_least(1))
-      .doc("Steps over which gradients accumulate" + optimizers_with("accum_iter") + ".");
-  table.key("alpha", &R::alpha)
-      .range(from_to_below(0, 1))
-      .doc("Decay of the running mean of squares" + optimizers_with("alpha") + ".");
-  table.key("weight_decay", &R::weight_decay)
-      .range(at_least(0))
-      .doc("Weight decay; null: " + unusual_defaults(&UpdateDefaults::weight_decay, 0.0) +
-           ", else 0.");
-  table.key("ema", &R::ema)
-      .range(from_to_below(0, 1))
-      .doc(
-          "Decay of an exponential moving average of the weights; evaluations and exports use this "
-          "average instead of the weights. null: none.");
-  table.key("param_groups", &R::param_groups)
-      .shapes_exchange()
-      .doc(
-          "Groups of parameters with their own settings; the first match wins. Without any groups, "
-          "tensors of fewer than 2 dimensions do not decay.");
   return table;
 }
 

@@ -88,6 +88,7 @@ Table<TransformRecipe> transform_table(const NamedOptions& transform);
 /// The keys that sources of all formats take.
 bool is_common_source_key(const std::string& name);
 const Table<TopologyRecipe>& custom_topology_table();
+Table<OptimizerRecipe> make_optimizer_table();
 Table<ParallelRecipe> make_parallel_table();
 Table<ScheduleRecipe> make_schedule_table();
 const Table<Recipe>& recipe_table();

@@ -51,12 +51,13 @@ class Key {
   std::string name_;
 };
 
-/// A key whose value is a T, kept in a member of S.
+/// A key whose value is a T, kept in an S.
 template <class S, class T>
 class TypedKey final : public Key<S> {
  public:
-  TypedKey(std::string name, T S::*member, bool required)
-      : Key<S>(std::move(name)), member_(member), required_(required) {}
+  /// `place` finds the value in a section.
+  TypedKey(std::string name, std::function<T&(S&)> place, bool required)
+      : Key<S>(std::move(name)), place_(std::move(place)), required_(required) {}
 
   TypedKey& range(Interval interval) {
     limits_.range = interval;
@@ -125,17 +126,17 @@ class TypedKey final : public Key<S> {
     if (!Codec<T>::read(slot, value)) return;
     const std::string mistake = mistake_in_ ? mistake_in_(value) : "";
     if (mistake.empty()) {
-      out.*member_ = std::move(value);
+      place_(out) = std::move(value);
     } else {
       slot.mistake(mistake);
     }
   }
 
-  std::string print(const S& section) const override { return Codec<T>::print(section.*member_); }
+  std::string print(const S& section) const override { return Codec<T>::print(value_of(section)); }
 
   bool is_default(const S& section) const override {
     static const S usual{};
-    return section.*member_ == usual.*member_;
+    return value_of(section) == value_of(usual);
   }
 
   void describe(const std::string& prefix, const Names& names,
@@ -160,7 +161,10 @@ class TypedKey final : public Key<S> {
     return limits;
   }
 
-  T S::*member_;
+  // `place` only finds the value.
+  const T& value_of(const S& section) const { return place_(const_cast<S&>(section)); }
+
+  std::function<T&(S&)> place_;
   bool required_;
   Limits limits_;
   NameList valid_names_;
@@ -197,11 +201,17 @@ class Table {
  public:
   template <class T>
   TypedKey<S, T>& key(const std::string& name, T S::*member) {
-    return add(std::make_unique<TypedKey<S, T>>(name, member, false));
+    return key_at<T>(name, [member](S& section) -> T& { return section.*member; });
+  }
+  /// A key whose value is not a member of S itself.
+  template <class T>
+  TypedKey<S, T>& key_at(const std::string& name, std::function<T&(S&)> place) {
+    return add(std::make_unique<TypedKey<S, T>>(name, std::move(place), false));
   }
   template <class T>
   TypedKey<S, T>& required(const std::string& name, T S::*member) {
-    return add(std::make_unique<TypedKey<S, T>>(name, member, true));
+    return add(std::make_unique<TypedKey<S, T>>(
+        name, [member](S& section) -> T& { return section.*member; }, true));
   }
   void add_key(std::unique_ptr<Key<S>> key) { keys_.push_back(std::move(key)); }
   template <class T>

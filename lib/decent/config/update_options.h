@@ -1,12 +1,16 @@
 #pragma once
-// The clipping and loss scaling that a recipe asks for, as options of optim.
+// What a recipe says about updates, as options of optim, and back.
 
 #include <optional>
+#include <string>
 
 #include "decent/config/recipe.h"
 #include "decent/optim/whole_gradient.h"
 
 namespace decent {
+
+/// The value of an optimizer's option, as a recipe has it.
+std::string update_value_text(const UpdateValue& value);
 
 ClipOptions clip_options(const ParallelRecipe& recipe);
 

@@ -2,6 +2,8 @@
 
 #include <type_traits>
 
+#include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/optim/bucket_kernels.h"
 #include "decent/optim/rules/find.h"
 
@@ -13,7 +15,8 @@ template <class Rule>
 class RuleUpdate final : public BucketUpdate {
  public:
   explicit RuleUpdate(const typename Rule::Options& options) : options_(options) {
-    Rule::check(options);
+    for (const auto& option : Rule::kOptions) rules::check(options, option);
+    if constexpr (requires { Rule::check(options); }) Rule::check(options);
   }
 
   const std::vector<std::string>& state_names() const override {
@@ -42,17 +45,28 @@ class RuleUpdate final : public BucketUpdate {
   typename Rule::Options options_;
 };
 
+void check_names(const UpdateOptions& given) {
+  for (const auto& [name, value] : given) {
+    if (usual_update_options().contains(name)) continue;
+    std::vector<std::string> valid;
+    for (const UpdateOption& option : update_options()) valid.push_back(option.name);
+    throw UserError("no optimizer has an option '" + name + "'; valid: " + join(valid));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& given) {
+  check_names(given);
   std::unique_ptr<BucketUpdate> made;
   rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name& own) {
     typename Rule::Options options;
     if constexpr (requires { options.decoupled_weight_decay; })
       options.decoupled_weight_decay = own.decoupled_weight_decay;
-    rules::visit_options(options, given, [](std::string_view, auto& option, const auto& value) {
-      option = value.value_or(option);
-    });
+    for (const auto& option : Rule::kOptions) {
+      const auto found = given.find(option.name);
+      if (found != given.end()) rules::set(options, option, found->second);
+    }
     made = std::make_unique<RuleUpdate<Rule>>(options);
   });
   return made;

@@ -83,21 +83,10 @@ class BucketUpdate {
   virtual bool steps_bounded_by_lr() const { return false; }
 };
 
-/// The options of make_update's optimizers. Each optimizer uses some of them (update_takes) and has
-/// its own defaults for options that are not set. Its file in rules/ has both, and its formula.
-struct UpdateOptions {
-  std::optional<double> momentum = {};
-  std::optional<bool> nesterov = {};
-  std::optional<double> beta1 = {};
-  std::optional<double> beta2 = {};
-  std::optional<double> eps = {};
-  std::optional<std::int64_t> accum_iter = {};
-  std::optional<double> alpha = {};
-};
-
-/// Makes the optimizer `name`, one of update_names(). Throws UserError for an unknown name and for
-/// options out of range: momentum, alpha and betas must be in [0, 1), eps >= 0, accum_iter >= 1,
-/// and nesterov needs a momentum greater than 0.
+/// Makes the optimizer `name`, one of update_names(). Options that are not given have the
+/// optimizer's own defaults; those that only other optimizers take are left aside. Its file in
+/// rules/ has the options, with their ranges, and its formula. Throws UserError for an unknown
+/// name, for an option that no optimizer has, and for values of another type or out of range.
 std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& options = {});
 
 }  // namespace decent

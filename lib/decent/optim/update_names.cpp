@@ -1,5 +1,6 @@
 #include "decent/optim/update_names.h"
 
+#include <algorithm>
 #include <type_traits>
 #include <vector>
 
@@ -19,6 +20,32 @@ std::vector<std::string> names_of(rules::TypeList<Rules...>) {
   return names;
 }
 
+template <class Rule>
+UpdateValue in_recipes(const rules::Option<typename Rule::Options>& option) {
+  if (option.in_recipes) return *option.in_recipes;
+  static constexpr typename Rule::Options kDefaults;
+  return rules::value_of(kDefaults, option);
+}
+
+template <class... Rules>
+std::vector<UpdateOption> options_of(rules::TypeList<Rules...>) {
+  std::vector<UpdateOption> all;
+  const auto add = [&]<class Rule>(std::type_identity<Rule>) {
+    for (const auto& option : Rule::kOptions) {
+      const bool known = std::ranges::any_of(
+          all, [&](const UpdateOption& each) { return each.name == option.name; });
+      if (known) continue;
+      all.push_back({.name = std::string(option.name),
+                     .meaning = std::string(option.meaning),
+                     .usual = in_recipes<Rule>(option),
+                     .at_least = option.range.at_least,
+                     .below = option.range.below});
+    }
+  };
+  (add(std::type_identity<Rules>()), ...);
+  return all;
+}
+
 }  // namespace
 
 std::span<const std::string> update_names() {
@@ -26,14 +53,26 @@ std::span<const std::string> update_names() {
   return names;
 }
 
+const std::vector<UpdateOption>& update_options() {
+  static const std::vector<UpdateOption> options = options_of(rules::All());
+  return options;
+}
+
+const UpdateOptions& usual_update_options() {
+  static const UpdateOptions usual = [] {
+    UpdateOptions values;
+    for (const UpdateOption& option : update_options()) values.emplace(option.name, option.usual);
+    return values;
+  }();
+  return usual;
+}
+
 UpdateDefaults update_defaults(std::string_view name) {
   UpdateDefaults defaults;
   rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name& own) {
-    defaults = {.weight_decay = own.weight_decay,
-                .momentum = own.momentum,
-                .betas = {rules::AdamOptions().beta1, rules::AdamOptions().beta2}};
-    const typename Rule::Options options;
-    if constexpr (requires { options.beta2; }) defaults.betas = {options.beta1, options.beta2};
+    defaults.weight_decay = own.weight_decay;
+    for (const auto& option : Rule::kOptions)
+      defaults.options.emplace(option.name, in_recipes<Rule>(option));
   });
   return defaults;
 }
@@ -47,14 +86,7 @@ bool update_bounded_by_lr(std::string_view name) {
 }
 
 bool update_takes(std::string_view name, std::string_view option) {
-  bool takes = false;
-  rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name&) {
-    typename Rule::Options options;
-    rules::visit_options(options, {}, [&](std::string_view key, const auto&, const auto&) {
-      takes = takes || key == option;
-    });
-  });
-  return takes;
+  return update_defaults(name).options.contains(option);
 }
 
 }  // namespace decent

@@ -6,13 +6,7 @@
 namespace decent {
 
 std::shared_ptr<const BucketUpdate> make_update(const OptimizerRecipe& recipe) {
-  return make_update(recipe.name, {.momentum = recipe.momentum,
-                                   .nesterov = recipe.nesterov,
-                                   .beta1 = recipe.betas[0],
-                                   .beta2 = recipe.betas[1],
-                                   .eps = recipe.eps,
-                                   .accum_iter = recipe.accum_iter,
-                                   .alpha = recipe.alpha});
+  return make_update(recipe.name, recipe.options);
 }
 
 UpdateTime update_time(const Run& run) {

@@ -17,12 +17,15 @@ using ::testing::HasSubstr;
 TEST(Combinations, NesterovNeedsMomentumInSgd) {
   EXPECT_EQ(refusal(kSmallest + "optimizer:\n  name: sgd\n  momentum: 0\n  nesterov: true\n"),
             "run.yaml:6:13: optimizer.nesterov: true needs optimizer.momentum > 0");
-  EXPECT_TRUE(parse(kSmallest, {"optimizer={momentum: 0, nesterov: true}"}).optimizer.nesterov);
-  EXPECT_TRUE(parse(kSmallest, {"optimizer={name: sgd, nesterov: true}"}).optimizer.nesterov);
+  for (const char* optimizer : {"{momentum: 0, nesterov: true}", "{name: sgd, nesterov: true}"}) {
+    const Recipe recipe = parse(kSmallest, {std::string("optimizer=") + optimizer});
+    EXPECT_EQ(recipe.optimizer.options.at("nesterov"), UpdateValue(true));
+  }
 }
 
 TEST(Combinations, KeysThatAnotherChoiceMakesMeaninglessAreChecked) {
-  EXPECT_EQ(parse(kSmallest, {"optimizer.momentum=0.5"}).optimizer.momentum, 0.5);
+  EXPECT_EQ(parse(kSmallest, {"optimizer.momentum=0.5"}).optimizer.options.at("momentum"),
+            UpdateValue(0.5));
   EXPECT_THAT(refusal_of("optimizer.momentum=2"), HasSubstr("expected a number in [0, 1)"));
 }
 

@@ -46,14 +46,19 @@ TEST(Defaults, BetasAndMomentumDependOnTheOptimizer) {
     EXPECT_EQ(parse(print_recipe(recipe)), recipe);  // what is resolved is not resolved again
     return recipe.optimizer;
   };
+  const auto option = [&](const std::string& name, std::vector<std::string> overrides) {
+    return optimizer(std::move(overrides)).options.at(name);
+  };
   using Betas = std::array<double, 2>;
-  EXPECT_EQ(optimizer({"optimizer.name=lion"}).betas, (Betas{0.9, 0.99}));
-  EXPECT_EQ(optimizer({"optimizer.name=lion", "optimizer.betas=[0.9, 0.999]"}).betas,
-            (Betas{0.9, 0.999}));
+  EXPECT_EQ(option("betas", {"optimizer.name=lion"}), UpdateValue(Betas{0.9, 0.99}));
+  EXPECT_EQ(option("betas", {"optimizer.name=lion", "optimizer.betas=[0.9, 0.999]"}),
+            UpdateValue(Betas{0.9, 0.999}));
   EXPECT_EQ(optimizer({"optimizer.name=lion"}).weight_decay, 0.0);
-  EXPECT_EQ(optimizer({"optimizer.name=rmsprop"}).momentum, 0.0);
-  EXPECT_EQ(optimizer({"optimizer.name=rmsprop", "optimizer.momentum=0.5"}).momentum, 0.5);
-  EXPECT_EQ(optimizer({"optimizer.name=sgd"}).momentum, 0.9);
+  EXPECT_EQ(option("momentum", {"optimizer.name=rmsprop"}), UpdateValue(0.0));
+  EXPECT_EQ(option("momentum", {"optimizer.name=rmsprop", "optimizer.momentum=0.5"}),
+            UpdateValue(0.5));
+  EXPECT_EQ(option("momentum", {"optimizer.name=sgd"}), UpdateValue(0.9));
+  EXPECT_EQ(option("betas", {"optimizer.name=sgd"}), UpdateValue(Betas{0.9, 0.999}));
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ BucketProblem<T> problem_with_all_kinds(std::int64_t updates) {
 template <typename T>
 void compare_updates() {
   for (const std::string& name : update_names()) {
-    const auto update = make_update(name, {.momentum = 0.9, .accum_iter = 2});
+    const auto update = make_update(name, {{"momentum", 0.9}, {"accum_iter", 2}});
     for (const Mixing& mixing : {Mixing{}, mixing_of(0.7, 0.3)}) {
       for (const double grad_scale : {1.0, 0.37}) {
         for (const std::int64_t number : {1, 2}) {  // accumulating, and the end of a round

@@ -32,9 +32,9 @@ struct Settings {
 
 std::unique_ptr<BucketUpdate> make(const Settings& s) {
   if (s.kind == Kind::sgd)
-    return make_update("sgd", {.momentum = s.momentum, .nesterov = s.nesterov});
+    return make_update("sgd", {{"momentum", s.momentum}, {"nesterov", s.nesterov}});
   return make_update(s.kind == Kind::adamw ? "adamw" : "adam",
-                     {.beta1 = s.beta1, .beta2 = s.beta2, .eps = s.eps});
+                     {{"betas", std::array{s.beta1, s.beta2}}, {"eps", s.eps}});
 }
 
 // What one parameter is before and after a step, in float64.

@@ -23,10 +23,10 @@ using testing::sum_of_squares;
 std::vector<std::unique_ptr<BucketUpdate>> all_updates() {
   std::vector<std::unique_ptr<BucketUpdate>> all;
   for (const std::string& name : update_names()) {
-    all.push_back(make_update(name, {.momentum = 0.9, .accum_iter = 1}));
-    all.push_back(make_update(name, {.accum_iter = 3}));
+    all.push_back(make_update(name, {{"momentum", 0.9}, {"accum_iter", 1}}));
+    all.push_back(make_update(name, {{"accum_iter", 3}}));
   }
-  all.push_back(make_update("sgd", {.momentum = 0.9, .nesterov = true}));
+  all.push_back(make_update("sgd", {{"momentum", 0.9}, {"nesterov", true}}));
   return all;
 }
 
@@ -230,7 +230,7 @@ TEST(BucketUpdate, FirstAdamStepIsTheLearningRate) {
   problem.state0.assign(problem.x.size(), 0.0);
   problem.state1.assign(problem.x.size(), 0.0);
   problem.grads[0] = {1e-3, 1, 1e3, -5, -1e-2};
-  problem.apply(*make_update("adam", {.eps = 0}), {}, 0.25);
+  problem.apply(*make_update("adam", {{"eps", 0}}), {}, 0.25);
   for (std::size_t i = 0; i < 5; ++i) {
     const double sign = i < 3 ? 1 : -1;
     EXPECT_NEAR(problem.x[5 + i], 2.0 - 0.25 * sign, 4e-15);  // some 20 roundings of 1.1e-16
@@ -247,7 +247,7 @@ TEST(BucketUpdate, AccumAdamByHand) {
   problem.slices[0].weight_decay = 0.5;
   problem.slices[0].updates = 2;
   const auto update =
-      make_update("accum_adam", {.beta1 = 0.5, .beta2 = 0.75, .eps = 0, .accum_iter = 2});
+      make_update("accum_adam", {{"betas", std::array{0.5, 0.75}}, {"eps", 0}, {"accum_iter", 2}});
   problem.apply(*update, {}, 0.25);
   // g = 3 + 0.5 * 2 = 4, a = 2; m' = 2, v' = 4, n = 1: x -= 0.25 / 0.5 * 2 / (2 / 0.5) = 0.25.
   EXPECT_DOUBLE_EQ(problem.x[at], 1.75);

@@ -42,15 +42,15 @@ bool changes(const std::string& name, const UpdateOptions& base, const UpdateOpt
 
 // update_takes() is what recipes and their manual go by.
 TEST(MakeUpdate, LooksAtTheOptionsThatItIsSaidToTake) {
-  const UpdateOptions base{.momentum = 0.5, .accum_iter = 2};
+  const UpdateOptions base{{"momentum", 0.5}, {"accum_iter", 2}};
   const std::vector<std::pair<std::string, UpdateOptions>> others = {
-      {"momentum", {.momentum = 0.25, .accum_iter = 2}},
-      {"nesterov", {.momentum = 0.5, .nesterov = true, .accum_iter = 2}},
-      {"betas", {.momentum = 0.5, .beta1 = 0.5, .accum_iter = 2}},
-      {"betas", {.momentum = 0.5, .beta2 = 0.5, .accum_iter = 2}},
-      {"eps", {.momentum = 0.5, .eps = 0.1, .accum_iter = 2}},
-      {"alpha", {.momentum = 0.5, .accum_iter = 2, .alpha = 0.5}},
-      {"accum_iter", {.momentum = 0.5, .accum_iter = 3}}};
+      {"momentum", {{"momentum", 0.25}, {"accum_iter", 2}}},
+      {"nesterov", {{"momentum", 0.5}, {"nesterov", true}, {"accum_iter", 2}}},
+      {"betas", {{"betas", std::array{0.5, 0.999}}, {"momentum", 0.5}, {"accum_iter", 2}}},
+      {"betas", {{"betas", std::array{0.9, 0.5}}, {"momentum", 0.5}, {"accum_iter", 2}}},
+      {"eps", {{"momentum", 0.5}, {"eps", 0.1}, {"accum_iter", 2}}},
+      {"alpha", {{"momentum", 0.5}, {"accum_iter", 2}, {"alpha", 0.5}}},
+      {"accum_iter", {{"momentum", 0.5}, {"accum_iter", 3}}}};
   for (const std::string& name : update_names()) {
     for (const auto& [option, other] : others)
       EXPECT_EQ(changes(name, base, other), update_takes(name, option)) << name << " " << option;
@@ -62,8 +62,9 @@ TEST(MakeUpdate, HasDefaultsForRecipes) {
   EXPECT_EQ(update_defaults("adamw").weight_decay, 0.1);
   EXPECT_EQ(update_defaults("accum_adamw").weight_decay, 0.1);
   EXPECT_EQ(update_defaults("adam").weight_decay, 0);
-  EXPECT_EQ(update_defaults("sgd").momentum, 0.9);
-  EXPECT_EQ(update_defaults("adam").betas, (std::array{0.9, 0.999}));
+  EXPECT_EQ(update_defaults("sgd").options.at("momentum"), UpdateValue(0.9));
+  EXPECT_EQ(update_defaults("adam").options.at("betas"), UpdateValue(std::array{0.9, 0.999}));
+  EXPECT_EQ(usual_update_options().at("momentum"), UpdateValue(0.9));
   EXPECT_THAT(refusal([] { update_defaults("adamW"); }), HasSubstr("unknown update 'adamW'"));
 }
 
@@ -74,14 +75,17 @@ TEST(MakeUpdate, RefusesWhatIsNone) {
   const auto with = [](const UpdateOptions& options, std::string_view name) {
     return refusal([&] { make_update(name, options); });
   };
-  EXPECT_THAT(with({.momentum = 1.0}, "sgd"), HasSubstr("momentum is 1.000000"));
-  EXPECT_THAT(with({.momentum = std::nan("")}, "sgd"), HasSubstr("[0, 1)"));
-  EXPECT_THAT(with({.nesterov = true}, "sgd"), HasSubstr("nesterov needs a momentum"));
-  EXPECT_THAT(with({.beta1 = -0.1}, "adam"), HasSubstr("beta1"));
-  EXPECT_THAT(with({.beta2 = 1.0}, "accum_adamw"), HasSubstr("beta2"));
-  EXPECT_THAT(with({.eps = -1}, "adamw"), HasSubstr("eps"));
-  EXPECT_THAT(with({.accum_iter = 0}, "accum_adam"), HasSubstr("accum_iter is 0"));
-  EXPECT_EQ(with({.momentum = 2, .accum_iter = 0}, "adam"), "accepted");  // not its own
+  EXPECT_THAT(with({{"momentum", 1.0}}, "sgd"), HasSubstr("momentum is 1.000000"));
+  EXPECT_THAT(with({{"momentum", std::nan("")}}, "sgd"), HasSubstr("[0, 1)"));
+  EXPECT_THAT(with({{"nesterov", true}}, "sgd"), HasSubstr("nesterov needs a momentum"));
+  EXPECT_THAT(with({{"betas", std::array{-0.1, 0.999}}}, "adam"), HasSubstr("betas is -0.1"));
+  EXPECT_THAT(with({{"betas", std::array{0.9, 1.0}}}, "accum_adamw"), HasSubstr("betas is 1.0"));
+  EXPECT_THAT(with({{"eps", -1}}, "adamw"), HasSubstr("eps"));
+  EXPECT_THAT(with({{"accum_iter", 0}}, "accum_adam"), HasSubstr("accum_iter is 0"));
+  EXPECT_EQ(with({{"momentum", 2}, {"accum_iter", 0}}, "adam"), "accepted");  // not its own
+  EXPECT_THAT(with({{"nesterov", 1.0}}, "sgd"), HasSubstr("nesterov has a value of another type"));
+  EXPECT_THAT(with({{"beta1", 0.9}}, "adam"),
+              AllOf(HasSubstr("no optimizer has an option 'beta1'"), HasSubstr("betas, eps")));
 }
 
 // Its first round never ends and must be counted as the first: with moments that are still zero
@@ -96,7 +100,7 @@ TEST(MakeUpdate, TakesTheLongestRound) {
   }
   for (BucketSlice& slice : problem.slices) slice.updates = 2;
   const BucketProblem<float> before = problem;
-  problem.apply(*make_update("accum_adam", {.eps = kEps, .accum_iter = kLongest}),
+  problem.apply(*make_update("accum_adam", {{"eps", kEps}, {"accum_iter", kLongest}}),
                 testing::mixing_of(1, 0), kLr);
   for (std::size_t i = 0; i < problem.slices.size(); ++i) {
     const auto offset = static_cast<std::size_t>(problem.slices[i].offset);

@@ -87,7 +87,7 @@ TYPED_TEST_SUITE(CudaLaunches, ElementTypes);
 std::vector<std::unique_ptr<BucketUpdate>> updates() {
   std::vector<std::unique_ptr<BucketUpdate>> all;
   for (const std::string& name : update_names())
-    all.push_back(make_update(name, {.momentum = 0.9, .accum_iter = 2}));
+    all.push_back(make_update(name, {{"momentum", 0.9}, {"accum_iter", 2}}));
   return all;
 }
 

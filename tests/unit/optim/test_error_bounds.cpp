@@ -63,23 +63,24 @@ struct AccumAdam {
 TEST(ErrorBounds, Sgd) {
   const int n = rules::Sgd::kRoundings;
   expect_within_bound(*make_update("sgd"), sgd(0, false), n);
-  expect_within_bound(*make_update("sgd", {.momentum = 0.9}), sgd(0.9, false), n);
-  expect_within_bound(*make_update("sgd", {.momentum = 0.9, .nesterov = true}), sgd(0.9, true), n);
+  expect_within_bound(*make_update("sgd", {{"momentum", 0.9}}), sgd(0.9, false), n);
+  expect_within_bound(*make_update("sgd", {{"momentum", 0.9}, {"nesterov", true}}), sgd(0.9, true),
+                      n);
 }
 
 TEST(ErrorBounds, Adam) {
   const int n = rules::Adam::kRoundings;
   expect_within_bound(*make_update("adam"), Adam{.decoupled = false}, n);
-  expect_within_bound(*make_update("adam", {.beta1 = 0.8, .beta2 = 0.99, .eps = 1e-5}),
+  expect_within_bound(*make_update("adam", {{"betas", std::array{0.8, 0.99}}, {"eps", 1e-5}}),
                       Adam{.decoupled = false, .beta1 = 0.8, .beta2 = 0.99, .eps = 1e-5}, n);
   expect_within_bound(*make_update("adamw"), Adam{.decoupled = true}, n);
 }
 
 TEST(ErrorBounds, AccumAdam) {
   const int n = rules::AccumAdam::kRoundings;
-  expect_within_bound(*make_update("accum_adam", {.accum_iter = 1}), AccumAdam{{false}, 1}, n);
-  expect_within_bound(*make_update("accum_adam", {.accum_iter = 3}), AccumAdam{{false}, 3}, n);
-  expect_within_bound(*make_update("accum_adamw", {.accum_iter = 2}), AccumAdam{{true}, 2}, n);
+  expect_within_bound(*make_update("accum_adam", {{"accum_iter", 1}}), AccumAdam{{false}, 1}, n);
+  expect_within_bound(*make_update("accum_adam", {{"accum_iter", 3}}), AccumAdam{{false}, 3}, n);
+  expect_within_bound(*make_update("accum_adamw", {{"accum_iter", 2}}), AccumAdam{{true}, 2}, n);
 }
 
 // Mistakes of the kind that the bound is there for are noticed: 1 - beta2 worked out in float32,
@@ -87,8 +88,11 @@ TEST(ErrorBounds, AccumAdam) {
 TEST(ErrorBounds, NoticeACoefficientThatIsRoundedTooEarly) {
   const int n = rules::Adam::kRoundings;
   const double rounded = static_cast<float>(0.999);
-  EXPECT_GT(compare_steps(*make_update("adamw", {.beta2 = rounded}), Adam{true}, n).beyond, 1000);
-  EXPECT_GT(compare_steps(*make_update("sgd", {.momentum = 0.9 * (1 + 0x1p-18)}), sgd(0.9, false),
+  EXPECT_GT(
+      compare_steps(*make_update("adamw", {{"betas", std::array{0.9, rounded}}}), Adam{true}, n)
+          .beyond,
+      1000);
+  EXPECT_GT(compare_steps(*make_update("sgd", {{"momentum", 0.9 * (1 + 0x1p-18)}}), sgd(0.9, false),
                           rules::Sgd::kRoundings)
                 .beyond,
             1000);

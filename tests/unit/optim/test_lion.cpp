@@ -36,11 +36,12 @@ TEST(Lion, IsWithinItsBound) {
   };
   const int n = rules::Lion::kRoundings;
   testing::expect_within_bound(*make_update("lion"), formula(0.9, 0.99), n);
-  testing::expect_within_bound(*make_update("lion", {.beta1 = 0.5, .beta2 = 0.75}),
+  testing::expect_within_bound(*make_update("lion", {{"betas", std::array{0.5, 0.75}}}),
                                formula(0.5, 0.75), n);
-  EXPECT_GT(
-      testing::compare_steps(*make_update("lion", {.beta2 = 0.999}), formula(0.9, 0.99), n).beyond,
-      1000);
+  EXPECT_GT(testing::compare_steps(*make_update("lion", {{"betas", std::array{0.9, 0.999}}}),
+                                   formula(0.9, 0.99), n)
+                .beyond,
+            1000);
 }
 
 double sign(double a) { return a > 0 ? 1 : a < 0 ? -1 : 0; }
@@ -61,7 +62,7 @@ TEST(Lion, FollowsThePaperForThirtySteps) {
         x[i] = x[i] - lr * (sign(beta1 * m[i] + (1 - beta1) * g) + kDecay * x[i]);
         m[i] = beta2 * m[i] + (1 - beta2) * g;
       }
-      problem.apply(*make_update("lion", {.beta1 = beta1, .beta2 = beta2}), {}, lr);
+      problem.apply(*make_update("lion", {{"betas", std::array{beta1, beta2}}}), {}, lr);
     }
     for (std::size_t i = 0; i < 50; ++i) {
       // 30 steps of some 6 roundings of 1.1e-16 each, of values below 10.
@@ -87,12 +88,12 @@ TEST(Lion, MovesNothingWhereTheDirectionIsZeroAndHidesNothingThatIsNoNumber) {
 }
 
 TEST(Lion, HasItsOwnBetas) {
-  EXPECT_EQ(update_defaults("lion").betas, (std::array{0.9, 0.99}));
+  EXPECT_EQ(update_defaults("lion").options.at("betas"), UpdateValue(std::array{0.9, 0.99}));
   EXPECT_EQ(update_defaults("lion").weight_decay, 0);
   BucketProblem<float> problem({100});
   BucketProblem<float> other = problem;
   problem.apply(*make_update("lion"), {}, 0.1);
-  other.apply(*make_update("lion", {.beta1 = 0.9, .beta2 = 0.99}), {}, 0.1);
+  other.apply(*make_update("lion", {{"betas", std::array{0.9, 0.99}}}), {}, 0.1);
   EXPECT_TRUE(same_bits(problem, other));
 }
 

@@ -20,7 +20,7 @@ struct RmspropOptions {
   double alpha = 0.99, eps = 1e-8, momentum = 0, weight_decay = 0;
 
   std::unique_ptr<BucketUpdate> make() const {
-    return make_update("rmsprop", {.momentum = momentum, .eps = eps, .alpha = alpha});
+    return make_update("rmsprop", {{"momentum", momentum}, {"eps", eps}, {"alpha", alpha}});
   }
 };
 
@@ -72,7 +72,7 @@ TEST(RmsProp, StepsAsTorchDoes) {
 }
 
 TEST(RmsProp, HasNoMomentumUnlessGiven) {
-  EXPECT_EQ(update_defaults("rmsprop").momentum, 0);
+  EXPECT_EQ(update_defaults("rmsprop").options.at("momentum"), UpdateValue(0.0));
   EXPECT_EQ(update_defaults("rmsprop").weight_decay, 0);
 }
 

@@ -30,15 +30,15 @@ struct Settings {
   static double lr(std::int64_t t) { return 0.05 / std::sqrt(static_cast<double>(t)); }
 
   DecentralizedOptions options() const {
-    return {
-        .topology = topology,
-        .training = {.update = adamw ? make_update("adamw") : make_update("sgd", {.momentum = 0.9}),
-                     .schedule = lr,
-                     .weight_decay = weight_decay,
-                     .bucket_mb = bucket_mb,
-                     .update_time = update_time},
-        .gamma = gamma,
-        .exchange = exchange};
+    return {.topology = topology,
+            .training = {.update =
+                             adamw ? make_update("adamw") : make_update("sgd", {{"momentum", 0.9}}),
+                         .schedule = lr,
+                         .weight_decay = weight_decay,
+                         .bucket_mb = bucket_mb,
+                         .update_time = update_time},
+            .gamma = gamma,
+            .exchange = exchange};
   }
 };
 

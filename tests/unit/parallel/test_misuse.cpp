@@ -301,8 +301,14 @@ std::map<std::string, Mistake> choices() {
       {"register_topology: an empty name", [=] { register_topology("", function); }},
       {"register_topology: an empty function", [] { register_topology("star", nullptr); }},
       {"make_update: an unknown update", [] { make_update("adamW"); }},
-      {"make_update: options out of range", [] { make_update("adam", {.beta1 = 1.5}); }},
-      {"make_update: nesterov without momentum", [] { make_update("sgd", {.nesterov = true}); }},
+      {"make_update: options out of range",
+       [] {
+         make_update("adam", {{"betas", std::array{1.5, 0.999}}});
+       }},
+      {"make_update: nesterov without momentum",
+       [] {
+         make_update("sgd", {{"nesterov", true}});
+       }},
       {"make_schedule: an unknown schedule", [] { make_schedule("cosine", {}); }},
       {"make_schedule: options out of range", [] { make_schedule("cosine_warmup", {.t_max = 0}); }},
   };

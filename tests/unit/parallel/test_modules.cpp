@@ -22,9 +22,9 @@ using testing::scattered;
 constexpr int kTwoWorkers = 2;
 
 DecentralizedOptions options() {
-  return {
-      .topology = "ring",
-      .training = {.update = make_update("sgd", {.momentum = 0.9}), .schedule = constant_lr(0.05)}};
+  return {.topology = "ring",
+          .training = {.update = make_update("sgd", {{"momentum", 0.9}}),
+                       .schedule = constant_lr(0.05)}};
 }
 
 // A weight in channels_last order, batch norm, a parameter that two places use,

@@ -16,17 +16,20 @@
 namespace decent::rules {
 
 struct AccumAdamOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.999;
+  std::array<double, 2> betas = {0.9, 0.999};
   double eps = 1e-8;
   bool decoupled_weight_decay = false;
-  std::int64_t accum_iter = 4;  // K >= 1
+  std::int64_t accum_iter = 4;  // K
 
-  AdamOptions adam() const { return {beta1, beta2, eps, decoupled_weight_decay}; }
+  AdamOptions adam() const { return {betas, eps, decoupled_weight_decay}; }
 };
 
 struct AccumAdam {
   using Options = AccumAdamOptions;
+  static constexpr std::array kOptions = {
+      betas<Options>(), eps<Options>(),
+      Option<Options>{"accum_iter", "Steps over which gradients accumulate", &Options::accum_iter,
+                      Range{.at_least = 1}}};
   static constexpr std::array kNames = {
       Name{.name = "accum_adam"},
       Name{.name = "accum_adamw", .decoupled_weight_decay = true, .weight_decay = 0.1}};
@@ -38,12 +41,6 @@ struct AccumAdam {
   // x as adam's, 13. a: g's 6, share (coefficient, product) 8, sum 9. v: coefficient, two products,
   // sum, 13, and once more coefficient and product, 15; m 14.
   static constexpr int kRoundings = 15;
-
-  static void check(const Options& options) {
-    Adam::check(options.adam());
-    if (options.accum_iter < 1)
-      throw UserError("accum_iter is " + std::to_string(options.accum_iter) + ": it must be >= 1");
-  }
 
   template <typename T>
   struct Coefficients {

@@ -13,14 +13,14 @@
 namespace decent::rules {
 
 struct AdamOptions {
-  double beta1 = 0.9;  // in [0, 1), as beta2
-  double beta2 = 0.999;
-  double eps = 1e-8;  // >= 0
+  std::array<double, 2> betas = {0.9, 0.999};
+  double eps = 1e-8;
   bool decoupled_weight_decay = false;
 };
 
 struct Adam {
   using Options = AdamOptions;
+  static constexpr std::array kOptions = {betas<Options>(), eps<Options>()};
   static constexpr std::array kNames = {
       Name{.name = "adamw", .decoupled_weight_decay = true, .weight_decay = 0.1},
       Name{.name = "adam"}};
@@ -31,12 +31,6 @@ struct Adam {
   // products, sum, 10. Denominator: 10 / 2, root 6, correction (coefficient, product) 8, eps 9. Of
   // step m 11, the quotient 12; the difference 13.
   static constexpr int kRoundings = 13;
-
-  static void check(const Options& options) {
-    check_fraction("beta1", options.beta1);
-    check_fraction("beta2", options.beta2);
-    check_eps(options.eps);
-  }
 
   template <typename T>
   struct Coefficients {
@@ -53,12 +47,12 @@ struct Adam {
     const auto s = static_cast<double>(step.updates);
     return {.keep = static_cast<T>(decoupled ? 1 - step.lr * step.weight_decay : 1),
             .weight_decay = static_cast<T>(decoupled ? 0 : step.weight_decay),
-            .beta1 = static_cast<T>(options.beta1),
-            .one_minus_beta1 = static_cast<T>(1 - options.beta1),
-            .beta2 = static_cast<T>(options.beta2),
-            .one_minus_beta2 = static_cast<T>(1 - options.beta2),
-            .step = static_cast<T>(step.lr / (1 - std::pow(options.beta1, s))),
-            .correction = static_cast<T>(1 / std::sqrt(1 - std::pow(options.beta2, s))),
+            .beta1 = static_cast<T>(options.betas[0]),
+            .one_minus_beta1 = static_cast<T>(1 - options.betas[0]),
+            .beta2 = static_cast<T>(options.betas[1]),
+            .one_minus_beta2 = static_cast<T>(1 - options.betas[1]),
+            .step = static_cast<T>(step.lr / (1 - std::pow(options.betas[0], s))),
+            .correction = static_cast<T>(1 / std::sqrt(1 - std::pow(options.betas[1], s))),
             .eps = static_cast<T>(options.eps)};
   }
 

@@ -1,9 +1,13 @@
 #pragma once
-// Finds a rule by one of its names, and visits its options.
+// Finds a rule by one of its names, and reads and writes its options by theirs.
 
+#include <array>
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
@@ -12,17 +16,60 @@
 
 namespace decent::rules {
 
-/// Calls visit(key in a recipe, the rule's own option, the user's value) for each option of the
-/// rule.
-template <class Options, class Visit>
-void visit_options(Options& own, const UpdateOptions& given, const Visit& visit) {
-  if constexpr (requires { own.momentum; }) visit("momentum", own.momentum, given.momentum);
-  if constexpr (requires { own.nesterov; }) visit("nesterov", own.nesterov, given.nesterov);
-  if constexpr (requires { own.beta1; }) visit("betas", own.beta1, given.beta1);
-  if constexpr (requires { own.beta2; }) visit("betas", own.beta2, given.beta2);
-  if constexpr (requires { own.eps; }) visit("eps", own.eps, given.eps);
-  if constexpr (requires { own.accum_iter; }) visit("accum_iter", own.accum_iter, given.accum_iter);
-  if constexpr (requires { own.alpha; }) visit("alpha", own.alpha, given.alpha);
+/// The value of an option.
+template <class Options>
+UpdateValue value_of(const Options& options, const Option<Options>& option) {
+  return std::visit([&](auto member) { return UpdateValue(options.*member); }, option.member);
+}
+
+[[noreturn]] inline void refuse(std::string_view name, const std::string& why) {
+  throw UserError(std::string(name) + why);
+}
+
+/// Throws UserError if `value` has another type than the option.
+template <class Options>
+void set(Options& options, const Option<Options>& option, const UpdateValue& value) {
+  std::visit(
+      [&](auto member) {
+        using T = std::remove_cvref_t<decltype(options.*member)>;
+        const auto* integer = std::get_if<std::int64_t>(&value);
+        if (const T* typed = std::get_if<T>(&value)) {
+          options.*member = *typed;
+          return;
+        }
+        if constexpr (std::is_same_v<T, double>) {
+          if (integer != nullptr) {
+            options.*member = static_cast<double>(*integer);
+            return;
+          }
+        }
+        refuse(option.name, " has a value of another type");
+      },
+      option.member);
+}
+
+// "in [0, 1)", ">= 1"
+inline std::string text_of(const Range& range) {
+  const std::string low = std::to_string(static_cast<int>(range.at_least));
+  return std::isinf(range.below)
+             ? ">= " + low
+             : "in [" + low + ", " + std::to_string(static_cast<int>(range.below)) + ")";
+}
+
+/// Throws UserError if the option's value, or one of its two, is out of its range.
+template <class Options>
+void check(const Options& options, const Option<Options>& option) {
+  const auto check_number = [&](auto number) {
+    const auto value = static_cast<double>(number);
+    if (value >= option.range.at_least && value < option.range.below) return;  // not so for NaN
+    refuse(option.name, " is " + std::to_string(number) + ": it must be " + text_of(option.range));
+  };
+  const UpdateValue value = value_of(options, option);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) check_number(*integer);
+  if (const auto* number = std::get_if<double>(&value)) check_number(*number);
+  if (const auto* pair = std::get_if<std::array<double, 2>>(&value)) {
+    for (const double each : *pair) check_number(each);
+  }
 }
 
 /// Calls found(the rule as a type, its name) if the rule has that name.

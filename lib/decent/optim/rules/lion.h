@@ -12,12 +12,12 @@
 namespace decent::rules {
 
 struct LionOptions {
-  double beta1 = 0.9;  // in [0, 1), as beta2
-  double beta2 = 0.99;
+  std::array<double, 2> betas = {0.9, 0.99};
 };
 
 struct Lion {
   using Options = LionOptions;
+  static constexpr std::array kOptions = {betas<Options>()};
   static constexpr std::array kNames = {Name{.name = "lion"}};
   static constexpr std::array<std::string_view, 1> kStates = {"exp_avg"};
   static constexpr bool kStepBoundedByLr = true;
@@ -26,11 +26,6 @@ struct Lion {
   // product, sum make 5 of g's 2. The argument of the sign has 5, too; if it is smaller than its
   // own error, the sign may be either.
   static constexpr int kRoundings = 6;
-
-  static void check(const Options& options) {
-    check_fraction("beta1", options.beta1);
-    check_fraction("beta2", options.beta2);
-  }
 
   template <typename T>
   struct Coefficients {
@@ -42,10 +37,10 @@ struct Lion {
   static Coefficients<T> coefficients(const Options& options, const ParameterStep& step) {
     return {.lr = static_cast<T>(step.lr),
             .keep = static_cast<T>(1 - step.lr * step.weight_decay),
-            .beta1 = static_cast<T>(options.beta1),
-            .one_minus_beta1 = static_cast<T>(1 - options.beta1),
-            .beta2 = static_cast<T>(options.beta2),
-            .one_minus_beta2 = static_cast<T>(1 - options.beta2)};
+            .beta1 = static_cast<T>(options.betas[0]),
+            .one_minus_beta1 = static_cast<T>(1 - options.betas[0]),
+            .beta2 = static_cast<T>(options.betas[1]),
+            .one_minus_beta2 = static_cast<T>(1 - options.betas[1])};
   }
 
   template <typename T>

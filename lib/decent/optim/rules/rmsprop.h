@@ -13,14 +13,17 @@
 namespace decent::rules {
 
 struct RmsPropOptions {
-  double alpha = 0.99;  // in [0, 1)
-  double eps = 1e-8;    // >= 0
-  double momentum = 0;  // in [0, 1)
+  double alpha = 0.99;
+  double eps = 1e-8;
+  double momentum = 0;
 };
 
 struct RmsProp {
   using Options = RmsPropOptions;
-  static constexpr std::array kNames = {Name{.name = "rmsprop", .momentum = 0}};
+  static constexpr std::array kOptions = {
+      Option<Options>{"alpha", "Decay of the running mean of squares", &Options::alpha, {0, 1}},
+      eps<Options>(), momentum<Options>()};
+  static constexpr std::array kNames = {Name{.name = "rmsprop"}};
   // Both states exist whatever the momentum, because a resumed run may have another one.
   static constexpr std::array<std::string_view, 2> kStates = {"momentum_buffer", "square_avg"};
   static constexpr bool kStepBoundedByLr = false;
@@ -29,12 +32,6 @@ struct RmsProp {
   // 10 / 2, root 6, eps 7. The quotient 8, b's sum 9; lr, coefficient and product, 11; the
   // difference 12.
   static constexpr int kRoundings = 12;
-
-  static void check(const Options& options) {
-    check_fraction("alpha", options.alpha);
-    check_eps(options.eps);
-    check_fraction("momentum", options.momentum);
-  }
 
   template <typename T>
   struct Coefficients {

@@ -3,12 +3,15 @@
 // all.h. make_update(), the CPU's loops, the CUDA kernels and the program's list of optimizers are
 // generated from it. A rule has
 //
-//   Options plain data with defaults; members named as in UpdateOptions are filled in
-//   check(options) throws UserError for values out of range kNames its names, each with its
-//   defaults kStates names of its state arrays, as in torch.optim; zero at the start
-//   kStepBoundedByLr whether no gradient, however large, moves a weight by more than a few
+//   Options              plain data with defaults
+//   kOptions             the options that recipes and make_update() set, each with its range and
+//                        meaning: an Option for each, of which no other file has to know
+//   kNames               its names, each with its defaults
+//   kStates              names of its state arrays, as in torch.optim; zero at the start
+//   kStepBoundedByLr     whether no gradient, however large, moves a weight by more than a few
 //                        learning rates in one step (which a grid that follows the learning rate
 //                        relies on: modulo exchanges)
+//   check(options)       optional; throws UserError for options that do not go together
 //   Coefficients<T>      the numbers that one parameter's update multiplies with
 //   coefficients<T>(..)  computes them in double; each is rounded to T once
 //   element(x, g, states.., coefficients)
@@ -30,12 +33,16 @@
 // Elements are plain expressions of T that no compiler may contract (-ffp-contract=off,
 // --fmad=false), and so give the same bits on every instruction set and on GPUs.
 
+#include <array>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "decent/core/element.h"
 #include "decent/core/error.h"
@@ -47,8 +54,43 @@ struct Name {
   std::string_view name;
   bool decoupled_weight_decay = false;  // for rules whose options have it
   double weight_decay = 0;
-  double momentum = 0.9;  // shown but without meaning if the rule has no momentum
 };
+
+/// The numbers from at_least up to, but not including, `below`.
+struct Range {
+  double at_least = 0;
+  double below = std::numeric_limits<double>::infinity();
+};
+
+/// One of a rule's options, kept in a member of its `Options`. The key in recipes is
+/// optimizer.<name>. Rules that have an option of the same name describe it alike.
+template <class Options>
+struct Option {
+  std::string_view name;
+  std::string_view meaning;  // a phrase; the manual adds the optimizers that take the option
+  std::variant<bool Options::*, std::int64_t Options::*, double Options::*,
+               std::array<double, 2> Options::*>
+      member;
+  Range range = {};
+  std::optional<double> in_recipes = {};  // the default of recipes, if it is not that of `Options`
+};
+
+// Options that several rules have.
+
+template <class Options>
+constexpr Option<Options> betas() {
+  return {"betas", "Decay of the two running means", &Options::betas, {0, 1}};
+}
+
+template <class Options>
+constexpr Option<Options> eps() {
+  return {"eps", "Added to the denominator", &Options::eps};
+}
+
+template <class Options>
+constexpr Option<Options> momentum(std::optional<double> in_recipes = {}) {
+  return {"momentum", "Momentum", &Options::momentum, {0, 1}, in_recipes};
+}
 
 /// The values on which the coefficients of one parameter's update depend, besides the options.
 struct ParameterStep {
@@ -97,17 +139,6 @@ DECENT_ELEMENT void update_element(T& x, T received, T grad, const Scales<T>& sc
     Rule::element(z, scales.grad * grad, states..., c);
   }
   x = z;
-}
-
-/// Throws UserError if `value` is not in [0, 1).
-inline void check_fraction(const char* name, double value) {
-  if (value >= 0 && value < 1) return;  // not so for NaN
-  throw UserError(std::string(name) + " is " + std::to_string(value) + ": it must be in [0, 1)");
-}
-
-/// Throws UserError if eps is negative or NaN.
-inline void check_eps(double eps) {
-  if (!(eps >= 0)) throw UserError("eps is " + std::to_string(eps) + ": it must be >= 0");
 }
 
 }  // namespace decent::rules

@@ -12,12 +12,16 @@
 namespace decent::rules {
 
 struct SgdOptions {
-  double momentum = 0;  // in [0, 1)
+  double momentum = 0;
   bool nesterov = false;
 };
 
 struct Sgd {
   using Options = SgdOptions;
+  static constexpr std::array kOptions = {
+      momentum<Options>(/*in_recipes=*/0.9),
+      Option<Options>{"nesterov", "Nesterov's momentum, which needs a momentum above 0",
+                      &Options::nesterov}};
   static constexpr std::array kNames = {Name{.name = "sgd"}};
   static constexpr std::array<std::string_view, 1> kStates = {"momentum_buffer"};
   static constexpr bool kStepBoundedByLr = false;
@@ -27,7 +31,6 @@ struct Sgd {
   static constexpr int kRoundings = 13;
 
   static void check(const Options& options) {
-    check_fraction("momentum", options.momentum);
     if (options.nesterov && options.momentum == 0)
       throw UserError("nesterov needs a momentum greater than 0");
   }

@@ -7,6 +7,7 @@
 #include "decent/config/keys.h"
 #include "decent/config/recipe.h"
 #include "decent/config/scalars.h"
+#include "decent/config/update_options.h"
 #include "decent/core/error.h"
 #include "decent/optim/update_names.h"
 
@@ -69,9 +70,8 @@ std::map<std::string, std::string> defaults_for(const std::string& optimizer) {
   try {
     const UpdateDefaults own = update_defaults(optimizer);
     defaults["optimizer.weight_decay"] = config::number_text(own.weight_decay);
-    defaults["optimizer.momentum"] = config::number_text(own.momentum);
-    defaults["optimizer.betas"] =
-        "[" + config::number_text(own.betas[0]) + ", " + config::number_text(own.betas[1]) + "]";
+    for (const auto& [name, value] : own.options)
+      defaults["optimizer." + name] = update_value_text(value);
   } catch (const UserError&) {
     // This version does not know the optimizer: the keys keep their general defaults.
   }
