@@ -15,7 +15,7 @@ import torch
 
 from exported import evaluate, export, load_weights, settings, train_eagerly
 from networks import NETWORKS, PLAIN, images, make, vectors
-from runs import assert_same_weights, train
+from runs import assert_same_weights, assert_says, attempt, error_message, train
 
 NAMES = list(NETWORKS) if os.environ.get("DECENT_PT2_ALL", "0") == "1" else list(PLAIN)
 # Of what torch.jit.script takes: BERT and LLaMA here index shapes in ways that it does not.
@@ -87,6 +87,26 @@ def test_strides_may_be_others_than_in_the_export(tmp_path: Path) -> None:
     run = train(tmp_path, settings(file, data, 0.02, model={"memory_format": "channels_last"}))
     reference = train_eagerly(model, data, 0.02)
     np.testing.assert_allclose(run.losses, reference.losses, rtol=LOSS_TOLERANCE)
+
+
+class WritesThroughViews(Views):
+    """Where a copy would be written, the model would not see it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.second(self.first(x))
+        hidden.view(-1, 8 * 64).mul_(0.5)
+        return self.head(hidden.flatten(1))
+
+
+def test_a_view_that_is_written_stays_one(tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    model, data = WritesThroughViews().train(), images(8)
+    file = export(model, data, tmp_path)
+    run = train(tmp_path / "contiguous", settings(file, data, 0.02))
+    reference = train_eagerly(model, data, 0.02)
+    np.testing.assert_allclose(run.losses, reference.losses, rtol=LOSS_TOLERANCE)
+    ended = attempt(tmp_path / "last", settings(file, data, 0.02, model={"memory_format": "channels_last"}))
+    assert_says(error_message(ended), "view size is not compatible")
 
 
 def assert_buffers_follow(weights: dict[str, np.ndarray], model: torch.nn.Module, start: torch.nn.Module) -> None:

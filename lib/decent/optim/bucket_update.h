@@ -84,9 +84,10 @@ class BucketUpdate {
 };
 
 /// Makes the optimizer `name`, one of update_names(). Options that are not given have the
-/// optimizer's own defaults; those that only other optimizers take are left aside. Its file in
+/// optimizer's own defaults; those that only other optimizers take are not looked at. Its file in
 /// rules/ has the options, with their ranges, and its formula. Throws UserError for an unknown
-/// name, for an option that no optimizer has, and for values of another type or out of range.
+/// name, for an option that no optimizer has, and for values of its own options that have another
+/// type or are out of range.
 std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& options = {});
 
 }  // namespace decent

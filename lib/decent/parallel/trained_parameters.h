@@ -70,10 +70,10 @@ class TrainedParameters {
   /// The tensors that this worker needs to resume, under their names in checkpoints. Every trained
   /// parameter is "model.<name>"; its optimizer states, in its shape, are
   /// "optimizer.<name>.exp_avg" and so on; the number of its own updates is "optimizer.<name>.step"
-  /// (int64 scalar). With options.ema its moving average is "ema.<name>". With a loss scaler there
-  /// are "scaler.scale" (float32 scalar) and "scaler.growth_tracker" (int64 scalar). State of the
-  /// exchange method is "exchange.<name>". The tensors are views of live memory, except for the
-  /// scalars, which are copies.
+  /// (int64 scalar). With options.training.ema its moving average is "ema.<name>". With a loss
+  /// scaler there are "scaler.scale" (float32 scalar) and "scaler.growth_tracker" (int64 scalar).
+  /// State of the exchange method is "exchange.<name>". The tensors are views of live memory,
+  /// except for the scalars, which are copies.
   virtual NamedTensors training_state() const;
 
   /// Resumes after step `step`. Before it, give the tensors of training_state() the values that

@@ -37,11 +37,13 @@ struct TrainingOptions {
   /// updates. Then schedule, weight_decay, settings, clip, loss_scaler and ema, which belong to the
   /// update, must not be given either.
   std::shared_ptr<const BucketUpdate> update = nullptr;
-  Schedule schedule = nullptr;  // learning rate of step t = 1, 2, ..: from make_schedule, or any
-  double weight_decay = 0.0;    // of tensors with at least 2 dimensions; the others do not decay
+  /// The learning rate of step t = 1, 2, ..: from make_schedule, or any function.
+  Schedule schedule = nullptr;
+  double weight_decay = 0.0;  // of tensors with at least 2 dimensions; the others do not decay
   /// If given, it replaces weight_decay. Called once for each parameter.
   SettingsFunction settings = nullptr;
-  /// MiB; by default 25, and 4 for gradients, which are sent earlier in backward then.
+  /// In MiB. Default: 25, or 4 where gradients are averaged, so that the first bucket is sent
+  /// earlier in backward.
   std::optional<double> bucket_mb = std::nullopt;
   bool average_buffers = true;  // floating-point buffers join the global average
   /// Of each worker's gradient, or of the mean gradient. With one norm over all, buckets are

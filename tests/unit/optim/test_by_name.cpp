@@ -68,6 +68,14 @@ TEST(MakeUpdate, HasDefaultsForRecipes) {
   EXPECT_THAT(refusal([] { update_defaults("adamW"); }), HasSubstr("unknown update 'adamW'"));
 }
 
+// Where optimizers have an option of the same name, recipes have one key for it.
+TEST(MakeUpdate, OptionsOfTheSameNameAreOfOneType) {
+  for (const std::string& name : update_names()) {
+    for (const auto& [option, value] : update_defaults(name).options)
+      EXPECT_EQ(value.index(), usual_update_options().at(option).index()) << name << " " << option;
+  }
+}
+
 TEST(MakeUpdate, RefusesWhatIsNone) {
   EXPECT_THAT(refusal([] { make_update("adagrad"); }),
               AllOf(HasSubstr("'adagrad'"), HasSubstr("adamw, adam, sgd")));
@@ -78,12 +86,13 @@ TEST(MakeUpdate, RefusesWhatIsNone) {
   EXPECT_THAT(with({{"momentum", 1.0}}, "sgd"), HasSubstr("momentum is 1.000000"));
   EXPECT_THAT(with({{"momentum", std::nan("")}}, "sgd"), HasSubstr("[0, 1)"));
   EXPECT_THAT(with({{"nesterov", true}}, "sgd"), HasSubstr("nesterov needs a momentum"));
-  EXPECT_THAT(with({{"betas", std::array{-0.1, 0.999}}}, "adam"), HasSubstr("betas is -0.1"));
-  EXPECT_THAT(with({{"betas", std::array{0.9, 1.0}}}, "accum_adamw"), HasSubstr("betas is 1.0"));
+  EXPECT_THAT(with({{"betas", std::array{-0.1, 0.999}}}, "adam"), HasSubstr("betas[0] is -0.1"));
+  EXPECT_THAT(with({{"betas", std::array{0.9, 1.0}}}, "accum_adamw"), HasSubstr("betas[1] is 1.0"));
   EXPECT_THAT(with({{"eps", -1}}, "adamw"), HasSubstr("eps"));
   EXPECT_THAT(with({{"accum_iter", 0}}, "accum_adam"), HasSubstr("accum_iter is 0"));
   EXPECT_EQ(with({{"momentum", 2}, {"accum_iter", 0}}, "adam"), "accepted");  // not its own
-  EXPECT_THAT(with({{"nesterov", 1.0}}, "sgd"), HasSubstr("nesterov has a value of another type"));
+  EXPECT_THAT(with({{"nesterov", 1.0}}, "sgd"),
+              HasSubstr("nesterov: expected true or false, got a number"));
   EXPECT_THAT(with({{"beta1", 0.9}}, "adam"),
               AllOf(HasSubstr("no optimizer has an option 'beta1'"), HasSubstr("betas, eps")));
 }

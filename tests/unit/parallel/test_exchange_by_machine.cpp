@@ -78,13 +78,14 @@ INSTANTIATE_TEST_SUITE_P(Methods, EachMethodTwice,
                          [](const auto& method) { return method.param; });
 
 TEST_P(EachMethodTwice, GivesTheBitsOfThatMethodAlone) {
-  const ExchangeChoice alone(GetParam(), {.slices = 2});
-  const testing::Models expected = train_with(alone);
-  testing::expect_same_bits(train_with(by_machine(alone, alone, {0, 1, 0})), expected,
+  const ExchangeChoice alone = GetParam();
+  const ExchangeOptions two_slices{.slices = 2};
+  const testing::Models expected = train_with({GetParam(), two_slices});
+  testing::expect_same_bits(train_with(by_machine(alone, alone, {0, 1, 0}, two_slices)), expected,
                             "pair within");
-  testing::expect_same_bits(train_with(by_machine(alone, alone, {0, 0, 0})), expected,
+  testing::expect_same_bits(train_with(by_machine(alone, alone, {0, 0, 0}, two_slices)), expected,
                             "one machine");
-  testing::expect_same_bits(train_with(by_machine(alone, alone, {0, 1, 2})), expected,
+  testing::expect_same_bits(train_with(by_machine(alone, alone, {0, 1, 2}, two_slices)), expected,
                             "three machines");
 }
 
@@ -147,7 +148,7 @@ TEST(ExchangeByMachine, IsTheMeanOfWeightsInsideAndOfPlacesOnTheGridBetween) {
       return on_grid ? 1 + rank * kGrid : 2 + 0.1 * rank;
     };
     const at::Tensor x = at::zeros({70}, at::kDouble);
-    const auto exchange = by_machine({"modulo4", {.modulo_range = 8}}, "fp32", kSecondPhaseWithin)
+    const auto exchange = by_machine("modulo4", "fp32", kSecondPhaseWithin, {.modulo_range = 8})
                               .make({.communicator = world,
                                      .phases = kOfAllSizes,
                                      .buckets = {x},

@@ -286,6 +286,10 @@ std::map<std::string, Mistake> choices() {
          const auto none = [](const ExchangeSetup&) { return std::unique_ptr<Exchange>(); };
          ExchangeChoice(none).make({});
        }},
+      {"by_machine: options of one of the two",
+       [] {
+         by_machine({"fp32", {.slices = 2}}, "bf16", {0});
+       }},
       {"by_machine: machines of another number of workers",
        [] {
          by_machine("fp32", "bf16", {0, 0})
@@ -304,6 +308,14 @@ std::map<std::string, Mistake> choices() {
       {"make_update: options out of range",
        [] {
          make_update("adam", {{"betas", std::array{1.5, 0.999}}});
+       }},
+      {"make_update: a value of another type",
+       [] {
+         make_update("sgd", {{"nesterov", 0.5}});
+       }},
+      {"make_update: an option that no optimizer has",
+       [] {
+         make_update("adam", {{"beta1", 0.9}});
        }},
       {"make_update: nesterov without momentum",
        [] {

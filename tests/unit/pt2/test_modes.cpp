@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "decent/pt2/analyse/buffer_writes.h"
+#include "decent/pt2/analyse/later_writes.h"
 #include "decent/pt2/analyse/mode.h"
 #include "programs.h"
 
@@ -192,6 +193,51 @@ TEST(Statistics, AreThoseOfNormsThatTrain) {
   EXPECT_EQ(statistics(false, true), mean);  // an export in eval mode trains all the same
   EXPECT_EQ(statistics(true, false), mean);
   EXPECT_TRUE(statistics(false, false).empty());
+}
+
+// ---- writes behind a node
+
+Node view_of(const std::string& value, const std::string& result) {
+  return node("torch.ops.aten.view.default", {{"self", tensor(value)}}, {tensor(result)});
+}
+
+Node written(const std::string& value, const std::string& result) {
+  return node("torch.ops.aten.mul_.Tensor", {{"self", tensor(value)}}, {tensor(result)});
+}
+
+bool first_is_written_later(std::vector<Node> nodes) {
+  const ExportedProgram own = program(std::move(nodes), {"end"});
+  return find_written_later(own, Schemas()).contains(&own.graph.nodes[0]);
+}
+
+TEST(WrittenLater, SharesMemoryWithTheBaseAndWithViews) {
+  EXPECT_TRUE(first_is_written_later({view_of("x", "v"), written("v", "end")}));
+  EXPECT_TRUE(first_is_written_later({view_of("x", "v"), written("x", "end")}));
+  EXPECT_TRUE(first_is_written_later({view_of("x", "v"), view_of("v", "w"), written("w", "end")}));
+  const Node relu = node("torch.ops.aten.relu.default", {{"self", tensor("v")}}, {tensor("end")});
+  EXPECT_FALSE(first_is_written_later({view_of("x", "v"), relu}));
+  EXPECT_FALSE(first_is_written_later({view_of("x", "v"), relu, written("end", "m")}));
+}
+
+TEST(WrittenLater, DoesNotMindWritesBefore) {
+  const ExportedProgram own = program({written("x", "m"), view_of("m", "end")}, {"end"});
+  EXPECT_FALSE(find_written_later(own, Schemas()).contains(&own.graph.nodes[1]));
+}
+
+TEST(WrittenLater, AnOperatorOfHigherOrderMayWriteWhatItIsGiven) {
+  auto region = std::make_shared<Graph>();
+  region->inputs = {tensor("inner")};
+  region->nodes = {view_of("inner", "a")};
+  region->outputs = {tensor("a")};
+  const ExportedProgram own =
+      program({view_of("x", "v"),
+               node("torch.ops.higher_order.wrap_with_set_grad_enabled",
+                    {{"", false}, {"", GraphArgument{"region", region}}, {"", tensor("v")}},
+                    {tensor("end")})},
+              {"end"});
+  const auto found = find_written_later(own, Schemas());
+  EXPECT_TRUE(found.contains(&own.graph.nodes[0]));
+  EXPECT_TRUE(found.contains(&region->nodes[0]));  // whoever runs the graph may write its input
 }
 
 TEST(BufferWrites, ReadingIsNone) {

@@ -41,7 +41,7 @@ def _recurrent_weights(self, x: Tensor, w: Tensor, r: Tensor, b: Optional[Tensor
     return weights
 
 
-# LSTM, GRU and RNN (opset 7): contiguous, as cuDNN demands; a state that the graph expands is not.
+# LSTM, GRU and RNN (opset 7). Made contiguous, as cuDNN requires: a state that the graph expanded is not.
 def _initial_state(self, state: Optional[Tensor], x: Tensor, r: Tensor) -> Tensor:
     shape = [r.size(0), x.size(1), r.size(2)]
     if state is None:

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -22,8 +23,10 @@ UpdateValue value_of(const Options& options, const Option<Options>& option) {
   return std::visit([&](auto member) { return UpdateValue(options.*member); }, option.member);
 }
 
-[[noreturn]] inline void refuse(std::string_view name, const std::string& why) {
-  throw UserError(std::string(name) + why);
+// "true or false", for messages.
+inline const char* type_name(const UpdateValue& value) {
+  constexpr std::array kNames = {"true or false", "an integer", "a number", "two numbers"};
+  return kNames.at(value.index());
 }
 
 /// Throws UserError if `value` has another type than the option.
@@ -32,43 +35,49 @@ void set(Options& options, const Option<Options>& option, const UpdateValue& val
   std::visit(
       [&](auto member) {
         using T = std::remove_cvref_t<decltype(options.*member)>;
-        const auto* integer = std::get_if<std::int64_t>(&value);
         if (const T* typed = std::get_if<T>(&value)) {
           options.*member = *typed;
           return;
         }
         if constexpr (std::is_same_v<T, double>) {
-          if (integer != nullptr) {
+          if (const auto* integer = std::get_if<std::int64_t>(&value)) {
             options.*member = static_cast<double>(*integer);
             return;
           }
         }
-        refuse(option.name, " has a value of another type");
+        throw UserError(std::string(option.name) + ": expected " + type_name(UpdateValue(T())) +
+                        ", got " + type_name(value));
       },
       option.member);
 }
 
 // "in [0, 1)", ">= 1"
 inline std::string text_of(const Range& range) {
-  const std::string low = std::to_string(static_cast<int>(range.at_least));
-  return std::isinf(range.below)
-             ? ">= " + low
-             : "in [" + low + ", " + std::to_string(static_cast<int>(range.below)) + ")";
+  std::ostringstream text;
+  if (std::isinf(range.below)) {
+    text << ">= " << range.at_least;
+  } else {
+    text << "in [" << range.at_least << ", " << range.below << ")";
+  }
+  return text.str();
 }
 
 /// Throws UserError if the option's value, or one of its two, is out of its range.
 template <class Options>
 void check(const Options& options, const Option<Options>& option) {
-  const auto check_number = [&](auto number) {
+  const auto check_number = [&](const std::string& name, auto number) {
     const auto value = static_cast<double>(number);
-    if (value >= option.range.at_least && value < option.range.below) return;  // not so for NaN
-    refuse(option.name, " is " + std::to_string(number) + ": it must be " + text_of(option.range));
+    const Range& range = option.range;
+    if (value >= range.at_least && (value < range.below || std::isinf(range.below))) return;
+    throw UserError(name + " is " + std::to_string(number) + ": it must be " + text_of(range));
   };
+  const std::string name(option.name);
   const UpdateValue value = value_of(options, option);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) check_number(*integer);
-  if (const auto* number = std::get_if<double>(&value)) check_number(*number);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) check_number(name, *integer);
+  if (const auto* number = std::get_if<double>(&value)) check_number(name, *number);
   if (const auto* pair = std::get_if<std::array<double, 2>>(&value)) {
-    for (const double each : *pair) check_number(each);
+    check_number(name + "[0]", (*pair)[0]);
+    check_number(name + "[1]", (*pair)[1]);
   }
 }
 

@@ -46,6 +46,7 @@
 
 #include "decent/core/element.h"
 #include "decent/core/error.h"
+#include "decent/optim/update_names.h"
 
 namespace decent::rules {
 
@@ -72,7 +73,8 @@ struct Option {
                std::array<double, 2> Options::*>
       member;
   Range range = {};
-  std::optional<double> in_recipes = {};  // the default of recipes, if it is not that of `Options`
+  /// The default of recipes, of the member's type, if it is not that of `Options`.
+  std::optional<UpdateValue> in_recipes = {};
 };
 
 // Options that several rules have.
@@ -88,7 +90,7 @@ constexpr Option<Options> eps() {
 }
 
 template <class Options>
-constexpr Option<Options> momentum(std::optional<double> in_recipes = {}) {
+constexpr Option<Options> momentum(std::optional<UpdateValue> in_recipes = {}) {
   return {"momentum", "Momentum", &Options::momentum, {0, 1}, in_recipes};
 }
 

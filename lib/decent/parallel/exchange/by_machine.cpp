@@ -103,6 +103,12 @@ ExchangeSetup part_of_setup(ExchangeSetup setup, const std::function<bool(const 
   return setup;
 }
 
+std::unique_ptr<Exchange> make_part(ExchangeChoice choice, const ExchangeSetup& setup,
+                                    const std::function<bool(const Edge&)>& takes) {
+  choice.options = setup.options;
+  return choice.make(part_of_setup(setup, takes));
+}
+
 }  // namespace
 
 bool within_machine(const Edge& edge, const std::vector<int>& machines) {
@@ -111,24 +117,28 @@ bool within_machine(const Edge& edge, const std::vector<int>& machines) {
       edge.ranks, [&](int rank) { return machine_of(rank) == machine_of(edge.ranks.front()); });
 }
 
-ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within,
-                          std::vector<int> machines) {
-  between.options.check();
-  within.options.check();
+ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within, std::vector<int> machines,
+                          ExchangeOptions options) {
+  if (between.options != ExchangeOptions() || within.options != ExchangeOptions())
+    throw UserError("by_machine: the options are the last argument, the same for both exchanges");
   const bool near = between.needs_near_copies() || within.needs_near_copies();
-  return ExchangeChoice(ExchangeMethod{
-      .name = {},
-      .make =
-          [between = std::move(between), within = std::move(within),
-           machines = std::move(machines)](const ExchangeSetup& setup) {
-            check_machines(machines, setup.communicator->size());
-            const auto inside = [&](const Edge& edge) { return within_machine(edge, machines); };
-            // Every worker needs this order, because both make and connect groups.
-            auto of_between = between.make(part_of_setup(setup, std::not_fn(inside)));
-            auto of_within = within.make(part_of_setup(setup, inside));
-            return std::make_unique<ByMachine>(std::move(of_between), std::move(of_within));
-          },
-      .needs_near_copies = near});
+  return ExchangeChoice(
+      ExchangeMethod{.name = {},
+                     .make =
+                         [between = std::move(between), within = std::move(within),
+                          machines = std::move(machines)](const ExchangeSetup& setup) {
+                           check_machines(machines, setup.communicator->size());
+                           const auto inside = [&](const Edge& edge) {
+                             return within_machine(edge, machines);
+                           };
+                           // Every worker needs this order, because both make and connect groups.
+                           auto of_between = make_part(between, setup, std::not_fn(inside));
+                           auto of_within = make_part(within, setup, inside);
+                           return std::make_unique<ByMachine>(std::move(of_between),
+                                                              std::move(of_within));
+                         },
+                     .needs_near_copies = near},
+      options);
 }
 
 }  // namespace decent

@@ -53,6 +53,7 @@ struct ExchangeOptions {
   /// follows from slices and topology.
   std::optional<double> modulo_range = std::nullopt;
 
+  bool operator==(const ExchangeOptions&) const = default;
   /// Throws UserError if `slices` is less than 1, or `modulo_range` is not positive.
   void check() const;
 };

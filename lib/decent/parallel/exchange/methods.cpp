@@ -62,6 +62,7 @@ std::vector<std::string> exchange_names() {
 }
 
 std::unique_ptr<Exchange> ExchangeChoice::make(ExchangeSetup setup) const {
+  options.check();
   setup.options = options;
   std::unique_ptr<Exchange> exchange = make_ ? make_(setup) : nullptr;
   if (exchange == nullptr) throw UserError("options.exchange makes no exchange");

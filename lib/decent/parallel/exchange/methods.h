@@ -66,7 +66,7 @@ class ExchangeChoice {
   ExchangeOptions options;
 
   /// Makes the exchange with `options` in place of those of the setup. Collective. Throws UserError
-  /// if the user's function returns null.
+  /// for options out of range, and if the user's function returns null.
   std::unique_ptr<Exchange> make(ExchangeSetup setup) const;
 
   /// See ExchangeMethod. False for a user's function.

@@ -23,11 +23,13 @@ void noise(NodeContext& context) {
                  context.input("self") + ", " + literal(found->in_evaluation) + ")");
 }
 
-// torch.export leaves out a contiguous() that changed nothing where it ran, but strides may be
-// others here: those of a convolution follow the memory format, those of attention the device.
-// Where a view is possible, reshape is one.
+// torch.export leaves out a contiguous() that changed nothing where it ran, but strides may differ
+// here: those of a convolution follow the memory format, those of attention the device. Where a
+// view is possible, reshape returns one; else it copies, and so may not stand for a view that is
+// written.
 void view(NodeContext& context) {
-  if (!context.target().overload.empty()) return call_operator(context);  // as another dtype
+  const bool is_of_another_dtype = !context.target().overload.empty();
+  if (is_of_another_dtype || context.is_written_later()) return call_operator(context);
   context.assign("torch.reshape(" + context.input("self") + ", " + context.input("size") + ")");
 }
 

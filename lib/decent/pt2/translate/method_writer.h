@@ -7,6 +7,7 @@
 
 #include "decent/core/script_text.h"
 #include "decent/pt2/analyse/buffer_writes.h"
+#include "decent/pt2/analyse/later_writes.h"
 #include "decent/pt2/analyse/mode.h"
 #include "decent/pt2/analyse/schemas.h"
 #include "decent/pt2/program/program.h"
@@ -32,7 +33,8 @@ struct Analysis {
   const OperatorSchemas& schemas;
   ModeSurvey modes;
   BufferWrites writes;
-  bool is_for_both_modes = true;  // false for one of two programs
+  std::set<const Node*> written_later;  // see find_written_later
+  bool is_for_both_modes = true;        // false for one of two programs
 };
 
 class MethodWriter {
@@ -70,6 +72,7 @@ class MethodWriter {
   const OperatorSchemas& schemas() const { return analysis_.schemas; }
   const ModeSurvey& modes() const { return analysis_.modes; }
   const NodeWrites* training_writes(const Node& node) const;
+  bool is_written_later(const Node& node) const { return analysis_.written_later.contains(&node); }
 
  private:
   void add_node(const Node& node, const Graph& graph, ValueScope& scope);

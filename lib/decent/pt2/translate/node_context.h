@@ -72,6 +72,8 @@ class NodeContext {
   std::string training(const std::string& module = "") const;
   /// The node's writes into buffers that belong to training only, or nullptr.
   const NodeWrites* training_writes() const { return method_.training_writes(node_); }
+  /// Whether a later node writes into the memory of a result.
+  bool is_written_later() const { return method_.is_written_later(node_); }
 
   const OperatorSchema* schema() const { return method_.schemas().find(target_); }
   const OperatorSchemas& schemas() const { return method_.schemas(); }

@@ -67,7 +67,8 @@ std::set<std::string> written_by(const ExportedProgram& program, const Analysis&
 
 Translation translate_one(const ExportedProgram& program, const OperatorSchemas& schemas,
                           const std::string& about) {
-  Analysis analysis{schemas, survey_modes(program), find_buffer_writes(program, schemas)};
+  Analysis analysis{schemas, survey_modes(program), find_buffer_writes(program, schemas),
+                    find_written_later(program, schemas)};
   const MethodOptions options{.about = about, .written = written_by(program, analysis, about)};
   ProgramMethod method = method_of(program, analysis, options);
   Translation translation;
@@ -130,9 +131,11 @@ std::string choice(const ProgramMethod& train) {
 Translation translate_two(const Programs& programs, const OperatorSchemas& schemas,
                           const std::string& about) {
   Analysis of_train{schemas, survey_fixed_modes(*programs.train),
-                    find_buffer_writes(*programs.train, schemas), /*is_for_both_modes=*/false};
+                    find_buffer_writes(*programs.train, schemas),
+                    find_written_later(*programs.train, schemas), /*is_for_both_modes=*/false};
   const Analysis of_eval{schemas, survey_fixed_modes(*programs.eval),
-                         find_buffer_writes(*programs.eval, schemas), /*is_for_both_modes=*/false};
+                         find_buffer_writes(*programs.eval, schemas),
+                         find_written_later(*programs.eval, schemas), /*is_for_both_modes=*/false};
   MethodOptions options{.about = about, .written = written_by(*programs.train, of_train, about)};
   options.written.merge(written_by(*programs.eval, of_eval, about));
   options.constants_prefix = "train_";

@@ -51,9 +51,8 @@ std::string exchange_text(const ParallelRecipe& recipe) {
 ExchangeChoice exchange_of(const Run& run) {
   const ParallelRecipe& recipe = run.task.recipe.parallel;
   const ExchangeOptions options{.slices = recipe.slices, .modulo_range = recipe.modulo_range};
-  const ExchangeChoice between(recipe.comm_dtype, options);
-  if (!recipe.comm_dtype_within) return between;
-  return by_machine(between, {*recipe.comm_dtype_within, options}, run.plan.machines);
+  if (!recipe.comm_dtype_within) return {recipe.comm_dtype, options};
+  return by_machine(recipe.comm_dtype, *recipe.comm_dtype_within, run.plan.machines, options);
 }
 
 std::function<ExchangeCosts(int)> costs_of_exchange(const ParallelRecipe& recipe) {
