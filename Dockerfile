@@ -1,8 +1,8 @@
 # The relocatable folder of tools/package on a slim Debian: CPUs only (docs/install.md).
 #
 #     docker build -t decent-train .
-#     docker run --rm --shm-size=1g decent-train configs/digits.yaml --workers 2
-#     docker run --rm --shm-size=1g -v "$PWD:/work" -w /work decent-train recipe.yaml --workers 4
+#     docker run --rm decent-train configs/digits.yaml --workers 2
+#     docker run --rm -v "$PWD:/work" -w /work decent-train recipe.yaml --workers 4
 FROM debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates git
 COPY . /src
