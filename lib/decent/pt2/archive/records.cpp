@@ -16,11 +16,11 @@ std::string export_again() {
 }
 
 // What kind of archive it is, if it has this record.
-struct Layout {
+struct RecordLayout {
   std::string_view record;  // ends with "/" if it is a folder
   std::string_view text;
 };
-constexpr Layout kOtherLayouts[] = {
+constexpr RecordLayout kOtherLayouts[] = {
     {"serialized_exported_program.json", "is in a layout of torch.export.save that is too old"},
     {"data.pkl", "is a file of torch.save or torch.jit.save, not of torch.export.save"},
     {"data/aotinductor/",
