@@ -2,11 +2,11 @@
 // Decentralized data-parallel training of a module: torch::jit::Module, a torch::nn module holder
 // (TORCH_MODULE) or a std::shared_ptr to a torch::nn::Module.
 //
-//     decent::DecentralizedDataParallel model(std::make_shared<Net>(), workers.communicator(),
-//                                             {.topology = "ring",
-//                                              .training = {.update = decent::make_update("adamw"),
-//                                                           .schedule =
-//                                                           decent::constant_lr(1e-3)}});
+//     decent::DecentralizedDataParallel model(
+//         std::make_shared<Net>(), workers.communicator(),
+//         {.topology = "ring",
+//          .training = {.update = decent::make_update("adamw"),
+//                       .schedule = decent::constant_lr(1e-3)}});
 //     loss(model.forward(x), y).backward();   // averages with the neighbours and updates, too
 //
 

@@ -60,15 +60,13 @@ class TensorFlow {
   void follow_results(const Node& node, OwnTensors& tensors) const {
     const OperatorSchema* schema = schemas_.find(parse_target(node.target));
     if (schema == nullptr) return;
-    for (std::size_t i = 0; i < std::min(schema->results_in.size(), node.outputs.size()); ++i) {
-      if (!schema->results_in[i]) continue;
-      const Argument* source = node.find(schema->arguments[*schema->results_in[i]].name);
-      const OwnTensor* tensor = source == nullptr ? nullptr : own_tensor(*source, tensors);
-      if (tensor == nullptr) continue;
+    for_each_shared(node, *schema, [&](const Argument& source, const Argument& result) {
+      const OwnTensor* tensor = own_tensor(source, tensors);
+      if (tensor == nullptr) return;
       const OwnTensor whose = *tensor;  // a copy, because the map grows below
-      for_each_value_name(node.outputs[i],
+      for_each_value_name(result,
                           [&](const std::string& name) { tensors.insert_or_assign(name, whose); });
-    }
+    });
   }
 
   const OperatorSchemas& schemas_;
@@ -92,12 +90,6 @@ void visit_nodes(const ExportedProgram& program, const OperatorSchemas& schemas,
                  TensorFlow::Visit visit) {
   OwnTensors tensors = own_tensors(program);
   TensorFlow(schemas, std::move(visit)).walk(program.graph, tensors);
-}
-
-// The schema of detach_ says that it writes, but it does not change the elements.
-bool writes(const Node& node, const OperatorSchema& schema, const NamedArgument& input) {
-  const SchemaArgument* argument = schema.find(input.name);
-  return argument != nullptr && argument->is_written && parse_target(node.target).name != "detach_";
 }
 
 // Whether a node writes into one tensor, and that tensor is its only result.

@@ -1,6 +1,5 @@
 #include "decent/pt2/analyse/later_writes.h"
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -45,11 +44,8 @@ class Memory {
     }
     const OperatorSchema* schema = schemas_.find(parse_target(node.target));
     if (schema == nullptr) return;
-    for (std::size_t i = 0; i < std::min(schema->results_in.size(), node.outputs.size()); ++i) {
-      if (!schema->results_in[i]) continue;
-      const Argument* source = node.find(schema->arguments[*schema->results_in[i]].name);
-      if (source != nullptr) share(*source, node.outputs[i]);
-    }
+    for_each_shared(node, *schema,
+                    [&](const Argument& source, const Argument& result) { share(source, result); });
   }
 
   const OperatorSchemas& schemas_;
@@ -66,8 +62,7 @@ std::vector<const Argument*> written_by(const Node& node, const OperatorSchemas&
   const OperatorSchema* schema = schemas.find(parse_target(node.target));
   if (schema == nullptr) return written;
   for (const NamedArgument& input : node.inputs) {
-    const SchemaArgument* argument = schema->find(input.name);
-    if (argument != nullptr && argument->is_written) written.push_back(&input.value);
+    if (writes(node, *schema, input)) written.push_back(&input.value);
   }
   return written;
 }
