@@ -10,7 +10,7 @@
 #include "decent/core/error.h"
 #include "decent/model/formats.h"
 #include "decent/report/predictions/formats.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 namespace {

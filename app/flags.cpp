@@ -13,6 +13,7 @@
 #include "decent/core/text.h"
 #include "decent/model/formats.h"
 #include "decent/report/predictions/formats.h"
+#include "decent/train/recipe_names.h"
 #include "flag_rows.h"
 
 namespace decent {
@@ -74,7 +75,7 @@ void refuse_single_dash(std::span<char*> arguments, const cxxopts::Options& opti
   const std::string flag = argument.substr(0, argument.find('='));
   const std::vector<std::string> names = flag_names(options);
   auto nearest = flag_beginning_with(flag, names);
-  const auto advice = config::flag_advice(flag);
+  const auto advice = config::flag_advice(flag, recipe_names());
   if (!nearest && advice) throw UserError("unknown flag '" + flag + "'; " + *advice);
   if (!nearest) nearest = nearest_name(flag, names);
   throw UserError("unknown flag '" + flag + "'" +

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "decent/report/log.h"
+#include "decent/runfolder/log.h"
 
 namespace decent {
 

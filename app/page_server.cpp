@@ -22,8 +22,8 @@
 
 #include "decent/comm/socket.h"
 #include "decent/core/error.h"
-#include "decent/report/output_lock.h"
 #include "decent/report/page/page.h"
+#include "decent/runfolder/output_lock.h"
 
 namespace decent {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/core/error.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/task/device.h"
 #include "decent/task/learned_in.h"
 #include "decent/task/metrics.h"
@@ -91,7 +91,7 @@ ResumingRun resuming_run(const Run& run, int workers) {
   const ParallelRecipe& parallel = run.task.recipe.parallel;
   return {.facts = facts_of(run),
           .workers = workers,
-          .methods = recipe_names().methods,
+          .names = recipe_names(),
           .copies_alike = parallel_method(parallel.method).copies_alike,
           .needs_near_copies = needs_near_copies(parallel)};
 }

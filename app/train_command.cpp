@@ -3,8 +3,8 @@
 #include "commands.h"
 #include "decent/checkpoint/facts.h"
 #include "decent/core/error.h"
-#include "decent/report/run_folder.h"
 #include "decent/resume/run_output.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/train/announcements.h"
 #include "decent/train/run_recipe.h"
 
@@ -60,6 +60,9 @@ void begin(Program& program, const Team& team, Run run, std::optional<RunStart> 
                                                            .in_output = output.holds_checkpoint});
   }
   announce_run(log, program.trainer->run(), program.trainer->size());
+  team.agree("run.json", [&] {
+    if (team.speaks()) write_start(log, program.trainer->run(), program.trainer->size());
+  });
 }
 
 // The end of the run, which may be the step at which it resumes.

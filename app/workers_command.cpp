@@ -11,8 +11,8 @@
 #include "commands.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/report/output_lock.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/output_lock.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/supervisor/supervisor.h"
 
 namespace decent {

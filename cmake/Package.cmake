@@ -12,7 +12,8 @@ set(rooms core topology optim codec comm parallel data)  # checkpoint, model, co
 
 # What users may include, and what those headers include themselves. All others are internal.
 set(headers
-  core/dtype core/environment core/error core/membership core/options core/splitmix64 core/trace core/version
+  core/dtype core/environment core/error core/interval core/membership core/option core/options core/splitmix64 core/text core/trace
+  core/version
   topology/analysis topology/topology
   optim/bucket_update optim/loss_scaler optim/improvement optim/mix optim/plateau optim/schedule optim/update_names optim/whole_gradient
   codec/slices

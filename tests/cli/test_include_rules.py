@@ -31,11 +31,12 @@ MAY_INCLUDE = {
     "codec": {"core"},
     "cuda": {"core", "comm", "optim", "codec"},
     "parallel": {"core", "codec", "optim", "topology", "comm"},
-    "report": {"core", "config", "optim", "topology"},
-    "task": {"core", "checkpoint", "config", "model", "data", "comm", "parallel", "report"},
-    "resume": {"core", "checkpoint", "config", "comm", "optim", "parallel", "report"},
+    "runfolder": {"core"},
+    "report": {"core", "config", "optim", "topology", "runfolder"},
+    "task": {"core", "checkpoint", "config", "model", "data", "comm", "parallel", "runfolder"},
+    "resume": {"core", "checkpoint", "config", "comm", "optim", "parallel", "runfolder"},
     "train": {"core", "checkpoint", "config", "topology", "model", "data", "comm", "optim", "parallel", "report", "resume",
-              "task"},
+              "runfolder", "task"},
 }
 
 # Folders of a module, each with what it may include of the others.
@@ -50,7 +51,7 @@ PT2_FOLDERS = {"program": set(), "json": set(), "archive": {"program", "json"}, 
 FOLDERS = {"onnx": ONNX_FOLDERS, "pt2": PT2_FOLDERS}
 
 # Without PyTorch's headers: these compile fast and can be fuzzed by themselves.
-TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "pt2", "report", "supervisor")
+TORCH_FREE_MODULES = ("core", "checkpoint", "config", "topology", "optim", "codec", "onnx", "pt2", "report", "runfolder", "supervisor")
 TORCH_FREE_FOLDERS = ("data/csv", "data/formats", "data/images", "data/transforms")
 TORCH_FREE_FILES = ("data/source", "data/digits", "data/formats", "data/safetensors_source", "data/permutation", "data/sampler",
                     "data/npz",

@@ -34,7 +34,7 @@ def living_run(folder: Path, settings: dict = LONG):
                                    stderr=out, stdin=subprocess.DEVNULL)
         try:
             deadline = time.monotonic() + 60
-            while not (folder / "run" / "metrics.jsonl").exists():
+            while not (folder / "run" / "run.json").exists():  # the last file of its beginning
                 assert process.poll() is None and time.monotonic() < deadline, (folder / "living.out").read_text()
                 time.sleep(0.01)
             yield process

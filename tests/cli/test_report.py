@@ -208,9 +208,12 @@ def test_hostile_text_stays_text(page: Page, tmp_path: Path) -> None:
     lines = [{"kind": "train", "step": 1, "loss": 1.0, HOSTILE: 2.0}, {"kind": "eval", "step": 1, "loss": 1.0, "samples": 1},
              {"kind": "end", "status": HOSTILE, "step": 1, "wall_s": 1},
              {"kind": "eval", "step": 1, "loss": 1.0, "source": HOSTILE, "checkpoint": HOSTILE}]
-    start = "2026-01-02 03:04:05.678 I decent-train 0.1.0\n2026-01-02 03:04:05.678 I device   " + HOSTILE + "\n"
     folder = made_by_hand(tmp_path / "<img src=x onerror=alert(1)>", lines, f"name: {json.dumps(HOSTILE)}\n",
-                          start + f"2026-01-02 03:04:05.678 W {HOSTILE}\nsecond line\n")
+                          f"2026-01-02 03:04:05.678 W {HOSTILE}\nsecond line\n")
+    start = {"time": HOSTILE, "program": HOSTILE, "step": 1, "workers": 2, "lines": [[HOSTILE, HOSTILE]], "phases": [],
+             "changed": [[HOSTILE, HOSTILE, HOSTILE]]}
+    (folder / "run.json").write_text(json.dumps({"format": 1, "defaults": {HOSTILE: HOSTILE}, "facts": {HOSTILE: HOSTILE},
+                                                 "starts": [start, start]}))
     (folder / "eval-confusion.csv").write_text(f'true \\ predicted,"{HOSTILE.replace(chr(34), chr(34) * 2)}"\n'
                                                f'"{HOSTILE.replace(chr(34), chr(34) * 2)}",3\n')
     show(page, report(tmp_path / "hostile.html", folder))
@@ -218,7 +221,7 @@ def test_hostile_text_stays_text(page: Page, tmp_path: Path) -> None:
     assert page.run("document.images.length") == 0 and page.run("document.scripts.length") == 3
     assert page.run("document.querySelector('h1').firstChild.textContent") == HOSTILE
     text = page.run("document.body.textContent")
-    assert text.count("onerror='window.hacked") >= 6
+    assert text.count("onerror='window.hacked") >= 15
     assert page.run("document.querySelector('#warnings li').lastChild.textContent") == HOSTILE + "\nsecond line"
     other = tmp_path / "other"
     shutil.copytree(folder, other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,29 @@ def three(tmp_path_factory) -> Run:
 
 def test_contents_of_the_folder(run: Run) -> None:
     names = {path.name.split(".tfevents.")[0] for path in run.folder.iterdir()}
-    assert names == {"recipe.yaml", "metrics.jsonl", "run.log", "data.json", "report.html", "model.pt", "model.safetensors", "events.out"}
+    assert names == {"recipe.yaml", "metrics.jsonl", "run.log", "run.json", "data.json", "report.html", "model.pt", "model.safetensors", "events.out"}
+
+
+def test_run_json_tells_each_start(three: Run, tmp_path: Path) -> None:
+    """What it says is what the screen said, with the recipe's values and defaults; a resume adds a start and what has changed."""
+    folder = tmp_path / "run"
+    shutil.copytree(three.folder, folder)
+    before = json.loads((folder / "run.json").read_text())
+    assert [(start["step"], start["workers"], start["changed"]) for start in before["starts"]] == [(0, 3, [])]
+    said = [f"{word:<8} {text}" for word, text in before["starts"][0]["lines"]]
+    assert len(said) >= 7 and set(said) <= set(log_lines(three))
+    assert before["starts"][0]["phases"] == [[[0, 1, 2]]]
+    assert before["facts"]["train.steps"] == str(STEPS) and before["facts"]["the device"] == "cpu"
+    assert before["defaults"]["model.label_smoothing"] == "0" and before["defaults"]["optimizer.lr"] == "0.001"
+    assert not [topic for topic in before["facts"] if topic.startswith(("parameter ", "buffer "))]
+    train(tmp_path, digits(optimizer={"lr": 0.002}, train={"steps": STEPS + 2}), "--resume", "auto", workers=2)
+    after = json.loads((folder / "run.json").read_text())
+    assert after["starts"][0] == before["starts"][0] and after["facts"]["optimizer.lr"] == "0.002"
+    again = after["starts"][1]
+    assert (again["step"], again["workers"], again["phases"]) == (STEPS, 2, [[[0, 1]]])
+    changed = {topic: (was, is_) for topic, was, is_ in again["changed"]}
+    assert changed["optimizer.lr"] == ("0.01", "0.002") and changed["train.steps"] == (str(STEPS), str(STEPS + 2))
+    assert "seed" not in changed
 
 
 def test_recipe_loads_again(run: Run, tmp_path: Path) -> None:

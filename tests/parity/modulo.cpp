@@ -61,20 +61,21 @@ DecentralizedOptions options_of(const json& description) {
   std::map<std::string, double> scales;
   for (const json& parameter : description["parameters"])
     scales[parameter["name"]] = parameter["lr_scale"];
-  return {.topology = phases_of(description["phases"]),
-          .training = {.update = update_of(description),
-                       .schedule = schedule_of(description["schedule"]),
-                       .settings =
-                           [=](const std::string& name, const at::Tensor&) {
-                             return ParameterSettings{.weight_decay = weight_decay,
-                                                      .lr_scale = scales.at(name)};
-                           },
-                       .bucket_mb = description["bucket_mb"].get<double>()},
-          .gamma = description["gamma"],
-          .exchange = {description["exchange"].get<std::string>(),
-                       {.slices = description["slices"],
-                        .modulo_range =
-                            range.is_null() ? std::nullopt : std::optional(range.get<double>())}}};
+  return {
+      .topology = phases_of(description["phases"]),
+      .training = {.update = update_of(description),
+                   .schedule = schedule_of(description["schedule"]),
+                   .settings =
+                       [=](const std::string& name, const at::Tensor&) {
+                         return ParameterSettings{.weight_decay = weight_decay,
+                                                  .lr_scale = scales.at(name)};
+                       },
+                   .bucket_mb = description["bucket_mb"].get<double>()},
+      .gamma = description["gamma"],
+      .exchange = {
+          description["exchange"].get<std::string>(),
+          {.slices = description["slices"],
+           .own = {{"modulo_range", range.is_null() ? kNull : OptionValue(range.get<double>())}}}}};
 }
 
 Worker recording(const Worker& world, const std::shared_ptr<Record>& record) {

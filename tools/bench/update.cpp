@@ -150,7 +150,7 @@ int main(int argc, char** argv) {
       {"decent-dp adamw", 32, elements, each([](Bucket& x) { as_decent_dp(x, adamw_steps); })},
       {"decent-dp fused adamw", 32, elements,
        each([](Bucket& x) { as_decent_dp(x, fused_adamw); })}};
-  const decent::UpdateOptions options{{"momentum", 0.9}, {"accum_iter", kAccumIter}};
+  const decent::Options options{{"momentum", 0.9}, {"accum_iter", kAccumIter}};
   std::vector<std::unique_ptr<decent::BucketUpdate>> updates;
   std::int64_t step = 0;
   for (const std::string& name : decent::update_names()) {

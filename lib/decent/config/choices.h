@@ -50,22 +50,6 @@ constexpr auto choices(LrScaling) {
   return std::to_array<Choice<E>>({{E::none, "none"}, {E::sqrt, "sqrt"}});
 }
 
-constexpr auto choices(AnnealStrategy) {
-  using E = AnnealStrategy;
-  return std::to_array<Choice<E>>({{E::cos, "cos"}, {E::linear, "linear"}});
-}
-
-constexpr auto choices(PlateauMode) {
-  using E = PlateauMode;
-  return std::to_array<Choice<E>>({{E::min, "min"}, {E::max, "max"}});
-}
-
-// torch's names
-constexpr auto choices(ThresholdMode) {
-  using E = ThresholdMode;
-  return std::to_array<Choice<E>>({{E::relative, "rel"}, {E::absolute, "abs"}});
-}
-
 constexpr auto choices(ClipScope) {
   using E = ClipScope;
   return std::to_array<Choice<E>>({{E::global, "global"}, {E::bucket, "bucket"}});

@@ -6,33 +6,6 @@
 #include "decent/core/quote.h"
 
 namespace decent::config {
-bool Interval::contains(double number) const {
-  if (low && (low_open ? number <= *low : number < *low)) return false;
-  if (high && (high_open ? number >= *high : number > *high)) return false;
-  return true;
-}
-
-std::string Interval::text() const {
-  if (low && high) {
-    return std::string(" in ") + (low_open ? "(" : "[") + number_text(*low) + ", " +
-           number_text(*high) + (high_open ? ")" : "]");
-  }
-  if (low) return (low_open ? " > " : " >= ") + number_text(*low);
-  return "";
-}
-
-Interval at_least(double low) { return {.low = low, .high = {}}; }
-Interval above(double low) { return {.low = low, .high = {}, .low_open = true}; }
-Interval within(double low, double high) { return {.low = low, .high = high}; }
-Interval within_open(double low, double high) {
-  return {.low = low, .high = high, .low_open = true, .high_open = true};
-}
-Interval from_to_below(double low, double high) {
-  return {.low = low, .high = high, .high_open = true};
-}
-Interval above_up_to(double low, double high) {
-  return {.low = low, .high = high, .low_open = true};
-}
 
 bool Slot::mistake(const std::string& text) const {
   if (value.kind != Value::Kind::broken) context.mistakes.add(value.where, path, text);

@@ -19,26 +19,10 @@
 #include "decent/config/mistakes.h"
 #include "decent/config/names.h"
 #include "decent/config/scalars.h"
+#include "decent/core/interval.h"
 #include "decent/core/text.h"
 
 namespace decent::config {
-
-/// The numbers that a key allows.
-struct Interval {
-  std::optional<double> low;
-  std::optional<double> high;
-  bool low_open = false;
-  bool high_open = false;
-
-  bool contains(double number) const;
-  std::string text() const;  // " >= 1", " in [0, 1)" or nothing
-};
-Interval at_least(double low);
-Interval above(double low);
-Interval within(double low, double high);         // both ends included
-Interval within_open(double low, double high);    // neither end included
-Interval from_to_below(double low, double high);  // [low, high)
-Interval above_up_to(double low, double high);    // (low, high]
 
 /// The values of its type that a key allows; for a list, the elements that it allows.
 struct Limits {

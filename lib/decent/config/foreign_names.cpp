@@ -259,9 +259,9 @@ std::string normalised(std::string_view name) {
 }
 
 // The key with this dotted name; if there is none, all keys that end with it.
-std::vector<std::string> keys_called(const std::string& name) {
+std::vector<std::string> keys_called(const std::string& name, const Names& names) {
   std::vector<std::string> found;
-  for (const KeyInfo& key : recipe_keys()) {
+  for (const KeyInfo& key : recipe_keys(names)) {
     if (key.name == name) return {name};
     if (key.name.ends_with("." + name)) found.push_back(key.name);
   }
@@ -294,11 +294,11 @@ std::optional<std::string> foreign_name_advice(std::string_view name) {
          (row->note.empty() ? "" : ", " + std::string(row->note));
 }
 
-std::optional<std::string> flag_advice(std::string_view flag) {
+std::optional<std::string> flag_advice(std::string_view flag, const Names& names) {
   const std::string name =
       normalised(flag.substr(std::min(flag.find_first_not_of('-'), flag.size())));
   std::vector<std::string> ways;
-  for (const std::string& key : keys_called(name)) ways.push_back(set_flag(key));
+  for (const std::string& key : keys_called(name, names)) ways.push_back(set_flag(key));
   if (!ways.empty()) return "it is a key of the recipe: " + join(ways, " or ");
   const ForeignName* row = find_foreign_name(name);
   if (row == nullptr) return std::nullopt;

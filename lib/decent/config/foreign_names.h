@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "decent/config/names.h"
+
 namespace decent::config {
 
 struct ForeignName {
@@ -29,6 +31,6 @@ std::optional<std::string> foreign_name_advice(std::string_view name);
 /// Advice for an unknown flag that is a key of the recipe, by our name or another program's: "it is
 /// a key of the recipe: --set optimizer.lr=VALUE". Nothing if it is not. `flag` begins with its
 /// dashes.
-std::optional<std::string> flag_advice(std::string_view flag);
+std::optional<std::string> flag_advice(std::string_view flag, const Names& names);
 
 }  // namespace decent::config

@@ -20,10 +20,10 @@ enum class OnResume {
 };
 
 struct KeyInfo {
-  std::string name;      // dotted
-  std::string type;      // "an integer >= 1"
-  std::string fallback;  // the default, or empty: required
-  std::string meaning;
+  std::string name = {};      // dotted; "section.*" for keys of rows that are not among the names
+  std::string type = {};      // "an integer >= 1"
+  std::string fallback = {};  // the default, or empty: required
+  std::string meaning = {};
   bool may_differ = false;  // between the workers of one run
   OnResume on_resume = OnResume::tell;
   /// Whether it decides what an exchange that needs near copies sends, so that a resumed run with
@@ -41,7 +41,10 @@ struct KeyInfo {
 /// topologies. Types list the names in `names`.
 std::vector<KeyInfo> recipe_keys(const Names& names = {});
 
-/// The key with this dotted name; nothing if there is none.
+/// The key with this dotted name; nothing if there is none. `keys`: from recipe_keys(). A key of a
+/// row that was not among the names has no type, default and meaning.
+std::optional<KeyInfo> find_key(std::string_view name, const std::vector<KeyInfo>& keys);
+/// The same among recipe_keys().
 std::optional<KeyInfo> find_key(std::string_view name);
 
 }  // namespace decent::config

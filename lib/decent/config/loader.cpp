@@ -1,10 +1,14 @@
 #include "decent/config/loader.h"
 
 #include "decent/config/environment.h"
+#include "decent/config/option_keys.h"
 #include "decent/config/overrides.h"
 #include "decent/config/resolve.h"
 #include "decent/config/schema.h"
 #include "decent/core/file.h"
+#include "decent/core/registry.h"
+#include "decent/core/text.h"
+#include "decent/optim/update_names.h"
 
 namespace decent {
 namespace {
@@ -30,10 +34,8 @@ Value parse_mapping(const std::string& text, config::Mistakes& mistakes) {
   return root;
 }
 
-std::vector<std::string> key_names() {
-  std::vector<std::string> all;
-  for (const config::KeyInfo& key : config::recipe_keys()) all.push_back(key.name);
-  return all;
+std::vector<std::string> key_names(const config::Names& names) {
+  return names_in(config::recipe_keys(names));
 }
 
 }  // namespace
@@ -54,7 +56,7 @@ Recipe parse_recipe(const std::string& text, const std::filesystem::path& file,
   config::inherit_source_keys(root, names);
 
   Recipe recipe;
-  config::Context context{mistakes, names, file.parent_path(), key_names()};
+  config::Context context{mistakes, names, file.parent_path(), key_names(names)};
   config::recipe_table().read(root, {}, "", context, recipe);
   config::resolve(recipe, root, file, names, mistakes);
   config::check_together(recipe, root, names, mistakes);
@@ -70,6 +72,24 @@ std::vector<std::pair<std::string, std::string>> recipe_values(const Recipe& rec
   std::vector<std::pair<std::string, std::string>> values;
   config::recipe_table().values(recipe, "", values);
   return values;
+}
+
+std::vector<std::pair<std::string, std::string>> recipe_defaults(const std::string& optimizer,
+                                                                 const config::Names& names) {
+  // A version that does not know the optimizer has only the general defaults.
+  const NamedOptions* row = find_named(update_table(), optimizer);
+  std::vector<std::pair<std::string, std::string>> defaults;
+  for (config::KeyInfo& key : config::recipe_keys(names)) {
+    if (key.name == "name" || key.name == "output" || key.name.ends_with("*")) continue;
+    const std::size_t dot = key.name.find('.');
+    const bool of_optimizer = row != nullptr && key.name.substr(0, dot) == "optimizer";
+    const OptionKey* own = of_optimizer ? row->key(key.name.substr(dot + 1)) : nullptr;
+    if (own != nullptr) key.fallback = config::print_option(own->fallback.value_or(kNull));
+    if (of_optimizer && key.name == "optimizer.weight_decay")
+      key.fallback = number_text(default_weight_decay(optimizer));
+    defaults.emplace_back(std::move(key.name), std::move(key.fallback));
+  }
+  return defaults;
 }
 
 }  // namespace decent

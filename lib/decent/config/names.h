@@ -3,7 +3,6 @@
 // and the caller that loads a recipe passes the lists. So each name is defined next to what it
 // names, and this room depends on no other.
 
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -11,22 +10,9 @@
 #include <vector>
 
 #include "decent/core/options.h"
+#include "decent/core/registry.h"
 
 namespace decent::config {
-
-/// A name with keys of its own: a format of data, a transform.
-struct NamedOptions {
-  std::string name;
-  std::vector<OptionKey> keys;
-};
-
-/// A value of parallel.comm_dtype and comm_dtype_within.
-struct ExchangeName {
-  std::string name;
-  /// Whether it works only between workers whose weights are close. It then needs an optimizer
-  /// whose steps are bounded by the learning rate.
-  bool needs_near_copies = false;
-};
 
 /// A value of parallel.method.
 struct MethodName {
@@ -38,11 +24,14 @@ struct MethodName {
 };
 
 struct Names {
-  std::vector<std::string> losses;            // model.loss
-  std::vector<std::string> metrics;           // eval.metrics, checkpoint.keep_best
-  std::vector<std::string> topologies;        // parallel.topology
-  std::vector<MethodName> methods;            // parallel.method
-  std::vector<ExchangeName> exchanges;        // parallel.comm_dtype, comm_dtype_within
+  std::vector<NamedOptions> losses;     // model.loss
+  std::vector<std::string> metrics;     // eval.metrics, checkpoint.keep_best
+  std::vector<std::string> topologies;  // parallel.topology
+  std::vector<MethodName> methods;      // parallel.method
+  std::vector<NamedOptions> exchanges;  // parallel.comm_dtype, comm_dtype_within
+  /// The exchanges that work only between workers whose weights are close. They need an optimizer
+  /// whose steps are bounded by the learning rate.
+  std::vector<std::string> near_exchanges;
   std::vector<NamedOptions> formats;          // data.train and the like: format
   std::vector<NamedOptions> transforms = {};  // data.transforms
 };
@@ -59,21 +48,6 @@ inline std::optional<std::int64_t> number_in(std::string_view family, std::strin
   const bool is_number = !name.empty() && name.size() <= kMostDigits && name.front() != '0' &&
                          name.find_first_not_of("0123456789") == std::string_view::npos;
   return is_number ? std::optional(std::stoll(std::string(name))) : std::nullopt;
-}
-
-/// The entry called `name` in one of these lists; null if there is none.
-template <typename Named>
-const Named* find_named(const std::vector<Named>& list, std::string_view name) {
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const Named& each) { return each.name == name; });
-  return found == list.end() ? nullptr : &*found;
-}
-
-template <typename Named>
-std::vector<std::string> names_in(const std::vector<Named>& list) {
-  std::vector<std::string> names;
-  for (const Named& each : list) names.push_back(each.name);
-  return names;
 }
 
 }  // namespace decent::config

@@ -64,6 +64,7 @@ const Reader& reader_of(OptionType type) {
       {OptionType::number, reader<double>()},
       {OptionType::text, reader<std::string>()},
       {OptionType::path, reader<std::filesystem::path>()},
+      {OptionType::two_numbers, reader<std::array<double, 2>>()},
       {OptionType::integers, reader_of_several<std::int64_t>()},
       {OptionType::numbers, reader_of_several<double>()},
       {OptionType::texts, reader_of_several<std::string>()},
@@ -71,7 +72,38 @@ const Reader& reader_of(OptionType type) {
   return readers.at(type);
 }
 
+std::string takers_of(const std::string& key, const std::vector<NamedOptions>& rows) {
+  std::vector<std::string> taking;
+  for (const NamedOptions& row : rows)
+    if (row.key(key) != nullptr) taking.push_back(row.name);
+  return join(taking);
+}
+
+std::string other_defaults(const OptionKey& key, const std::vector<NamedOptions>& rows) {
+  const auto printed = [&](const NamedOptions& row) {
+    const OptionKey* own = row.key(key.name);
+    return own == nullptr || !own->fallback ? "" : print_option(*own->fallback);
+  };
+  const std::string text =
+      unusual_values(print_option(key.fallback.value_or(kNull)), rows, printed);
+  return text.empty() ? "" : "; default " + text;
+}
+
 }  // namespace
+
+std::string unusual_values(const std::string& usual, const std::vector<NamedOptions>& rows,
+                           const std::function<std::string(const NamedOptions&)>& value_of) {
+  std::string text;
+  std::string last;
+  for (const NamedOptions& row : rows) {
+    const std::string value = value_of(row);
+    if (value.empty() || value == usual) continue;
+    text +=
+        value == last ? ", " + row.name : (text.empty() ? "" : ", ") + value + " for " + row.name;
+    last = value;
+  }
+  return text;
+}
 
 bool read_option(const Slot& slot, OptionType type, OptionValue& out) {
   return reader_of(type).read(slot, out);
@@ -86,13 +118,26 @@ std::string print_options(const Options& options) {
   return join(texts);
 }
 
-std::string option_type(const OptionKey& key) {
-  const bool nullable = key.fallback && std::holds_alternative<std::monostate>(*key.fallback);
-  return reader_of(key.type).name(option_limits(key)) + (nullable ? " or null" : "");
+std::string option_type(const OptionKey& key, const Names& names) {
+  return reader_of(key.type).name(option_limits(key, names)) +
+         (key.is_nullable() ? " or null" : "");
 }
 
-Limits option_limits(const OptionKey& key) {
-  return {.range = {.low = key.at_least, .high = key.at_most}, .names = key.names};
+Limits option_limits(const OptionKey& key, const Names& names) {
+  return {.range = key.range, .names = key.is_metric ? names.metrics : key.names};
+}
+
+std::vector<OptionKey> shared_keys(const std::vector<NamedOptions>& rows) {
+  std::vector<OptionKey> keys;
+  for (const NamedOptions& row : rows) {
+    for (const OptionKey& key : row.keys) {
+      if (find_named(keys, key.name) != nullptr) continue;
+      keys.push_back(key);
+      keys.back().meaning +=
+          " (" + takers_of(key.name, rows) + ")" + other_defaults(key, rows) + ".";
+    }
+  }
+  return keys;
 }
 
 }  // namespace decent::config

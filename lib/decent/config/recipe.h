@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "decent/core/options.h"
+#include "decent/optim/schedule.h"
 #include "decent/optim/update_names.h"
 
 namespace decent {
@@ -20,9 +21,6 @@ enum class MemoryFormat { contiguous, channels_last };
 enum class ExportMode { eval, train };
 enum class DeviceName { automatic, cpu, cuda };  // recipe: auto
 enum class LrScaling { none, sqrt };
-enum class AnnealStrategy { cos, linear };
-enum class ThresholdMode { relative, absolute };
-enum class PlateauMode { min, max };
 enum class ClipScope { global, bucket };
 enum class UpdateMode { automatic, in_backward, after_backward };  // recipe: auto
 enum class BackendName { automatic, gloo, nccl };                  // recipe: auto
@@ -50,11 +48,10 @@ struct ModelRecipe {
   std::string target = "y";
   std::optional<std::string> output;
   std::string loss = "cross_entropy";  // one of Names::losses
-  double label_smoothing = 0;
+  Options loss_options;                // every option of every loss
   std::int64_t ignore_index = -100;
   std::int64_t class_dim = -1;
   std::optional<std::vector<double>> loss_weights;
-  double focal_gamma = 2;
   MemoryFormat memory_format = MemoryFormat::contiguous;
   std::optional<std::filesystem::path> weights;
   std::vector<std::string> weights_ignore;  // globs
@@ -135,7 +132,7 @@ struct OptimizerRecipe {
   double lr = 1e-3;
   LrScaling lr_scaling = LrScaling::none;
   // Every option of every optimizer; resolved by the loader: the defaults are those of `name`.
-  UpdateOptions options = usual_update_options();
+  Options options = usual_options(update_table());
   std::optional<double> weight_decay;  // resolved by the loader: always set after loading
   std::optional<double> ema;           // decay of the averaged weights
   std::vector<ParamGroupRecipe> param_groups;
@@ -143,32 +140,8 @@ struct OptimizerRecipe {
 };
 
 struct ScheduleRecipe {
-  std::string name = "cosine_warmup";  // one of schedule_names(); the rest: see ScheduleOptions
-  std::int64_t warmup_steps = 0;
-  std::optional<std::int64_t>
-      t_max;  // null: max(1, steps after the warm-up), known once the data is known
-  double eta_min = 1e-6;
-  double warmup_decay = 0.01;
-  double start_factor = 1.0 / 3;
-  double end_factor = 1;
-  std::optional<std::int64_t> total_iters = 5;
-  std::optional<std::int64_t> step_size;
-  std::optional<double> gamma;
-  std::optional<std::int64_t> total_steps;
-  double pct_start = 0.3;
-  AnnealStrategy anneal_strategy = AnnealStrategy::cos;
-  double div_factor = 25;
-  double final_div_factor = 1e4;
-  bool three_phase = false;
-  std::string metric = "loss";      // of the evaluations
-  std::optional<PlateauMode> mode;  // null: the direction in which the metric gets better
-  double factor = 0.1;
-  std::int64_t patience = 10;  // evaluations without improvement
-  double threshold = 1e-4;
-  ThresholdMode threshold_mode = ThresholdMode::relative;
-  std::int64_t cooldown = 0;
-  double min_lr = 0;
-  double eps = 1e-8;
+  std::string name = "cosine_warmup";                 // one of schedule_table()
+  Options options = usual_options(schedule_table());  // every option of every schedule
   bool operator==(const ScheduleRecipe&) const = default;
 };
 
@@ -198,7 +171,7 @@ struct ParallelRecipe {
   std::string comm_dtype = "fp32";               // one of Names::exchanges
   std::optional<std::string> comm_dtype_within;  // likewise, inside a machine; null: the same
   std::int64_t slices = 1;
-  std::optional<double> modulo_range;  // null: from slices and topology
+  Options exchange_options;  // every option of every exchange, but slices, which all have
   std::optional<double> link_mbit;
   BackendName backend = BackendName::automatic;
   double timeout_s = 60;

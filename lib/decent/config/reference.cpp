@@ -58,7 +58,7 @@ std::string nested(const std::string& title, const config::Table<S>& table,
 std::string sources(const config::Names& names) {
   std::string text = nested("A source (`data.train`, `data.eval`, `data.predict`)",
                             config::source_table({}), names);
-  for (const config::NamedOptions& format : names.formats) {
+  for (const NamedOptions& format : names.formats) {
     text += head("A source of format `" + format.name + "`");
     for (const KeyInfo& key : keys_of(config::source_table(format), names)) {
       if (!config::is_common_source_key(key.name)) text += row(key, 0);
@@ -69,7 +69,7 @@ std::string sources(const config::Names& names) {
 
 std::string transforms(const config::Names& names) {
   std::string text;
-  for (const config::NamedOptions& transform : names.transforms) {
+  for (const NamedOptions& transform : names.transforms) {
     if (!transform.keys.empty()) text += head("The transform `" + transform.name + "`");
     for (const KeyInfo& key : keys_of(config::transform_table(transform), names))
       text += row(key, 0);

@@ -25,12 +25,20 @@ bool is_given(const Value& root, const std::string& section, const std::string& 
   return outer != nullptr && outer->value.find(key) != nullptr;
 }
 
-// Fills in the defaults of the optimizer that the recipe names.
+// Fills in the defaults of the row that the section names.
+template <class Section>
+void resolve_options(Section& section, const std::string& name,
+                     const std::vector<NamedOptions>& rows, const Value& root) {
+  const NamedOptions* row = find_named(rows, section.name);
+  if (row == nullptr) return;  // reported as a mistake already
+  for (const OptionKey& key : row->keys)
+    if (key.fallback && !is_given(root, name, key.name))
+      section.options.set(key.name, *key.fallback);
+}
+
 void resolve(OptimizerRecipe& optimizer, const Value& root) {
-  const UpdateDefaults defaults = update_defaults(optimizer.name);
-  if (!optimizer.weight_decay) optimizer.weight_decay = defaults.weight_decay;
-  for (const auto& [name, value] : defaults.options)
-    if (!is_given(root, "optimizer", name)) optimizer.options[name] = value;
+  if (!optimizer.weight_decay) optimizer.weight_decay = default_weight_decay(optimizer.name);
+  resolve_options(optimizer, "optimizer", update_table(), root);
 }
 
 // Fills in the defaults of the method.
@@ -41,12 +49,12 @@ void resolve(ParallelRecipe& parallel, const Value& root, const Names& names) {
 }
 
 void check_optimizer(const OptimizerRecipe& optimizer, const Value& root, Mistakes& mistakes) {
-  const UpdateOptions& options = optimizer.options;
-  if (update_takes(optimizer.name, "nesterov") && std::get<bool>(options.at("nesterov")) &&
-      std::get<double>(options.at("momentum")) == 0) {
-    mistakes.add(where_of(root, "optimizer", "nesterov"), "optimizer.nesterov",
-                 "true needs optimizer.momentum > 0");
-  }
+  const auto conflict = update_conflict(optimizer.name, optimizer.options);
+  if (!conflict) return;
+  const std::string option(conflict->option);
+  mistakes.add(where_of(root, "optimizer", option), "optimizer." + option,
+               std::string(conflict->value) + " needs optimizer." + std::string(conflict->other) +
+                   " " + std::string(conflict->needed));
 }
 
 void check_time_of_update(const Recipe& recipe, const Value& root, Mistakes& mistakes) {
@@ -73,8 +81,8 @@ std::string bounded_optimizers() {
 }
 
 bool needs_near_copies(const Names& names, const std::string& exchange) {
-  const ExchangeName* found = find_named(names.exchanges, exchange);
-  return found != nullptr && found->needs_near_copies;
+  const std::vector<std::string>& near = names.near_exchanges;
+  return std::find(near.begin(), near.end(), exchange) != near.end();
 }
 
 // A method that sends something other than weights supports only some ways to send it.
@@ -129,15 +137,15 @@ void check_exchange(const Recipe& recipe, const Value& root, const Names& names,
 // Checks that the keys which the schedule needs are given; each key checks its own value.
 void check_schedule(const ScheduleRecipe& schedule, const Value& root, Mistakes& mistakes) {
   const Entry* section = root.find("schedule");
-  const auto check = [&](const char* key, bool has_value, const char* example) {
-    if (has_value || !schedule_requires(schedule.name, key)) return;
-    const Entry* given = section == nullptr ? nullptr : section->value.find(key);
-    if (given != nullptr && given->value.kind != Value::Kind::null) return;  // reported already
-    mistakes.add(where_of(root, "schedule", "name"), std::string("schedule.") + key,
-                 "missing; " + schedule.name + " needs it, e.g. " + example);
-  };
-  check("step_size", schedule.step_size.has_value(), "1000");
-  check("gamma", schedule.gamma.has_value(), "0.999");
+  const NamedOptions* row = find_named(schedule_table(), schedule.name);
+  if (row == nullptr) return;  // reported as a mistake already
+  for (const OptionKey& key : row->keys) {
+    if (key.example.empty() || !schedule.options.is_null(key.name)) continue;
+    const Entry* given = section == nullptr ? nullptr : section->value.find(key.name);
+    if (given != nullptr && given->value.kind != Value::Kind::null) continue;  // reported already
+    mistakes.add(where_of(root, "schedule", "name"), "schedule." + key.name,
+                 "missing; " + schedule.name + " needs it, e.g. " + key.example);
+  }
 }
 
 // A key whose value needs evaluations.
@@ -215,6 +223,7 @@ void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& fil
   if (recipe.output.empty()) recipe.output = std::filesystem::path("runs") / recipe.name;
   if (!recipe.train.epochs && !recipe.train.steps) recipe.train.epochs = 1;
   resolve(recipe.optimizer, root);
+  resolve_options(recipe.schedule, "schedule", schedule_table(), root);
   resolve(recipe.parallel, root, names);
 }
 

@@ -123,12 +123,6 @@ std::optional<std::string> to_text(const Value& value) {
   return value.text;
 }
 
-std::string number_text(double number) {
-  std::array<char, 32> buffer{};
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number);
-  return {buffer.data(), end};
-}
-
 std::string key_text(std::string_view text) {
   return is_safe_plain(text) ? std::string(text) : in_quotes(text);
 }

@@ -22,9 +22,6 @@ std::optional<bool> to_bool(const Value& value);
 /// Any scalar, quoted or plain, that is not empty and holds no NUL.
 std::optional<std::string> to_text(const Value& value);
 
-/// The shortest decimal that reads back to the same bits.
-std::string number_text(double number);
-
 /// `text` as a YAML scalar that reads back as the same text, with `${` escaped.
 std::string scalar_text(std::string_view text);
 

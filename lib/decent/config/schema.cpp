@@ -1,15 +1,7 @@
 #include "decent/config/schema.h"
+#include "decent/config/option_keys.h"
 
 namespace decent::config {
-
-std::string takers(std::span<const std::string> names,
-                   bool (*takes)(std::string_view name, std::string_view option),
-                   const char* option) {
-  std::vector<std::string> taking;
-  for (const std::string& name : names)
-    if (takes(name, option)) taking.push_back(name);
-  return " (" + join(taking) + ")";
-}
 
 namespace {
 
@@ -32,15 +24,12 @@ Table<ModelRecipe> make_model_table() {
       .doc("Which output of the model to use, by name or index, if it has several.");
   table.key("loss", &R::loss)
       .changes_measure()
-      .one_of(&Names::losses)
+      .one_of([](const Names& names) { return names_in(names.losses); })
       .doc("Loss function; with `output`, the model's forward returns the loss itself.");
-  table.key("label_smoothing", &R::label_smoothing)
-      .changes_measure()
-      .range(within(0, 1))
-      .doc("Label smoothing of cross_entropy.");
+  add_rows(table, &Names::losses, &R::loss_options, {.changes_measure = true});
   table.key("ignore_index", &R::ignore_index)
       .changes_measure()
-      .doc("Target value that cross_entropy leaves out.");
+      .doc("Target class that losses of classes leave out.");
   table.key("class_dim", &R::class_dim)
       .changes_measure()
       .doc("Dimension of the classes in the output.");
@@ -50,12 +39,6 @@ Table<ModelRecipe> make_model_table() {
       .doc(
           "Weight of each class in cross_entropy, nll and focal; null: all classes weigh the "
           "same.");
-  table.key("focal_gamma", &R::focal_gamma)
-      .changes_measure()
-      .range(at_least(0))
-      .doc(
-          "How strongly focal plays down targets that the model already predicts well; 0 makes it "
-          "cross_entropy.");
   table.key("memory_format", &R::memory_format)
       .doc("Memory layout of images in parameters and inputs.");
   table.key("weights", &R::weights)
@@ -317,11 +300,19 @@ std::vector<KeyInfo> recipe_keys(const Names& names) {
   return keys;
 }
 
+std::optional<KeyInfo> find_key(std::string_view name, const std::vector<KeyInfo>& keys) {
+  if (const KeyInfo* key = find_named(keys, name)) return *key;
+  const std::string any = std::string(name.substr(0, name.find('.') + 1)) + "*";
+  const KeyInfo* of_row = any == "*" ? nullptr : find_named(keys, any);
+  if (of_row == nullptr) return std::nullopt;
+  KeyInfo key = *of_row;
+  key.name = name;
+  return key;
+}
+
 std::optional<KeyInfo> find_key(std::string_view name) {
-  for (KeyInfo& key : recipe_keys()) {
-    if (key.name == name) return std::move(key);
-  }
-  return std::nullopt;
+  static const std::vector<KeyInfo> keys = recipe_keys();
+  return find_key(name, keys);
 }
 
 }  // namespace decent::config

@@ -75,11 +75,6 @@ const Table<ParamGroupRecipe>& table_of<ParamGroupRecipe>();
 template <>
 const Table<EdgeRecipe>& table_of<EdgeRecipe>();
 
-/// " (adamw, adam)": the names that take an option, for the key's meaning.
-std::string takers(std::span<const std::string> names,
-                   bool (*takes)(std::string_view name, std::string_view option),
-                   const char* option);
-
 std::vector<std::string> format_names(const Names& names);
 /// The keys of a source of a format: `format`, the format's own keys, and the keys of all sources.
 Table<SourceRecipe> source_table(const NamedOptions& format);

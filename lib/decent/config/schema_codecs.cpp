@@ -154,8 +154,7 @@ bool Codec<SourceRecipe>::read(const Slot& slot, SourceRecipe& out) {
   } else {
     // Without a format, the other keys cannot be checked.
     const Table<SourceRecipe> table = source_table({});
-    const auto& key = table.front();
-    key.read(entry, slot.section, dotted(slot.path, key.name()), slot.context, out);
+    table.front().read(&slot.value, slot.section, slot.path, slot.context, out);
   }
   return slot.context.mistakes.size() == before;
 }

@@ -1,5 +1,6 @@
 // The keys of section `parallel`.
 
+#include "decent/config/option_keys.h"
 #include "decent/config/schema.h"
 
 namespace decent::config {
@@ -75,13 +76,8 @@ Table<ParallelRecipe> make_parallel_table() {
       .doc(
           "Number of parts that each bucket is cut into; each step exchanges one of them, in "
           "turn.");
-  table.key("modulo_range", &R::modulo_range)
-      .range(above(0))
-      .shapes_exchange()
-      .of_averaging()
-      .doc(
-          "How far apart the copies of a weight may be with modulo2 and modulo4, in learning "
-          "rates; null: follows from slices and topology.");
+  add_rows(table, &Names::exchanges, &R::exchange_options,
+           {.shapes_exchange = true, .of_averaging = true});
   table.key("link_mbit", &R::link_mbit)
       .range(above(0))
       .may_differ()

@@ -20,32 +20,55 @@ namespace decent::config {
 /// The names that are valid for a key, taken from Names: a pointer to a member, or a function.
 using NameList = std::function<std::vector<std::string>(const Names&)>;
 
-/// One key of the section struct S.
+/// "path.name", or "name" at the top.
+std::string dotted(const std::string& path, const std::string& name);
+
+/// Keys with their values, each on one line.
+using KeyValues = std::vector<std::pair<std::string, std::string>>;
+
+/// One key of the section struct S, or several whose values S keeps together.
 template <class S>
 class Key {
  public:
-  explicit Key(std::string name) : name_(std::move(name)) {}
   virtual ~Key() = default;
-  const std::string& name() const { return name_; }
 
-  /// `entry` is nullptr if the key is not given; a required key is then reported as missing at
-  /// `section`.
-  virtual void read(const Entry* entry, Where section, const std::string& path, Context& context,
+  /// Reads the key from its section, `mapping`, which is nullptr if the section is not given. A
+  /// required key that is not given is reported as missing at `section`. `path` is the section's.
+  virtual void read(const Value* mapping, Where section, const std::string& path, Context& context,
                     S& out) const = 0;
-  /// The value on one line.
-  virtual std::string print(const S& section) const = 0;
-  virtual bool is_default(const S& section) const = 0;
-  /// Whole lines, "key: value".
-  virtual std::string print_lines(const S& section) const {
-    return name_ + ": " + print(section) + "\n";
-  }
+  virtual void add_names(const Names& names, std::vector<std::string>& out) const = 0;
   virtual void describe(const std::string& prefix, const Names& names,
                         std::vector<KeyInfo>& out) const = 0;
-  /// Appends every dotted key below `prefix` with its value on one line.
-  virtual void values(const S& section, const std::string& prefix,
-                      std::vector<std::pair<std::string, std::string>>& out) const {
-    out.emplace_back(prefix + name_, print(section));
+  /// Appends every dotted key below `prefix` with its value.
+  virtual void values(const S& section, const std::string& prefix, KeyValues& out) const = 0;
+  /// Whole lines, "key: value".
+  virtual std::string print_lines(const S& section) const {
+    KeyValues all;
+    values(section, "", all);
+    std::string text;
+    for (const auto& [name, value] : all) text += name + ": " + value + "\n";
+    return text;
   }
+};
+
+/// A key with one name.
+template <class S>
+class NamedKey : public Key<S> {
+ public:
+  explicit NamedKey(std::string name) : name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
+
+  void read(const Value* mapping, Where section, const std::string& path, Context& context,
+            S& out) const final {
+    const Entry* entry = mapping == nullptr ? nullptr : mapping->find(name_);
+    read_entry(entry, section, dotted(path, name_), context, out);
+  }
+  void add_names(const Names&, std::vector<std::string>& out) const final { out.push_back(name_); }
+
+ protected:
+  /// `entry` is nullptr if the key is not given; `path` is the key's.
+  virtual void read_entry(const Entry* entry, Where section, const std::string& path,
+                          Context& context, S& out) const = 0;
 
  private:
   std::string name_;
@@ -53,11 +76,10 @@ class Key {
 
 /// A key whose value is a T, kept in an S.
 template <class S, class T>
-class TypedKey final : public Key<S> {
+class TypedKey final : public NamedKey<S> {
  public:
-  /// `place` finds the value in a section.
-  TypedKey(std::string name, std::function<T&(S&)> place, bool required)
-      : Key<S>(std::move(name)), place_(std::move(place)), required_(required) {}
+  TypedKey(std::string name, T S::*member, bool required)
+      : NamedKey<S>(std::move(name)), member_(member), required_(required) {}
 
   TypedKey& range(Interval interval) {
     limits_.range = interval;
@@ -111,8 +133,8 @@ class TypedKey final : public Key<S> {
     return *this;
   }
 
-  void read(const Entry* entry, Where section, const std::string& path, Context& context,
-            S& out) const override {
+  void read_entry(const Entry* entry, Where section, const std::string& path, Context& context,
+                  S& out) const override {
     const Limits limits = limits_among(context.names);
     if (entry == nullptr) {
       if (required_) {
@@ -126,23 +148,20 @@ class TypedKey final : public Key<S> {
     if (!Codec<T>::read(slot, value)) return;
     const std::string mistake = mistake_in_ ? mistake_in_(value) : "";
     if (mistake.empty()) {
-      place_(out) = std::move(value);
+      out.*member_ = std::move(value);
     } else {
       slot.mistake(mistake);
     }
   }
 
-  std::string print(const S& section) const override { return Codec<T>::print(value_of(section)); }
-
-  bool is_default(const S& section) const override {
-    static const S usual{};
-    return value_of(section) == value_of(usual);
+  void values(const S& section, const std::string& prefix, KeyValues& out) const override {
+    out.emplace_back(prefix + this->name(), Codec<T>::print(section.*member_));
   }
 
   void describe(const std::string& prefix, const Names& names,
                 std::vector<KeyInfo>& out) const override {
     std::string fallback = shown_default_;
-    if (fallback.empty() && !required_) fallback = print(S());
+    if (fallback.empty() && !required_) fallback = Codec<T>::print(S().*member_);
     out.push_back({.name = prefix + this->name(),
                    .type = Codec<T>::type(limits_among(names)),
                    .fallback = fallback,
@@ -161,10 +180,7 @@ class TypedKey final : public Key<S> {
     return limits;
   }
 
-  // `place` only finds the value.
-  const T& value_of(const S& section) const { return place_(const_cast<S&>(section)); }
-
-  std::function<T&(S&)> place_;
+  T S::*member_;
   bool required_;
   Limits limits_;
   NameList valid_names_;
@@ -193,25 +209,16 @@ std::string advice_on_blank(const Value& value, const std::vector<std::string>& 
 /// it looks at all names.
 inline constexpr std::size_t kMostUnknownKeys = 100;
 
-/// "path.name", or "name" at the top.
-std::string dotted(const std::string& path, const std::string& name);
-
 template <class S>
 class Table {
  public:
   template <class T>
   TypedKey<S, T>& key(const std::string& name, T S::*member) {
-    return key_at<T>(name, [member](S& section) -> T& { return section.*member; });
-  }
-  /// A key whose value is not a member of S itself.
-  template <class T>
-  TypedKey<S, T>& key_at(const std::string& name, std::function<T&(S&)> place) {
-    return add(std::make_unique<TypedKey<S, T>>(name, std::move(place), false));
+    return add(std::make_unique<TypedKey<S, T>>(name, member, false));
   }
   template <class T>
   TypedKey<S, T>& required(const std::string& name, T S::*member) {
-    return add(std::make_unique<TypedKey<S, T>>(
-        name, [member](S& section) -> T& { return section.*member; }, true));
+    return add(std::make_unique<TypedKey<S, T>>(name, member, true));
   }
   void add_key(std::unique_ptr<Key<S>> key) { keys_.push_back(std::move(key)); }
   template <class T>
@@ -226,21 +233,21 @@ class Table {
     out = S{};
     if (value.kind == Value::Kind::broken) return;
     if (value.kind != Value::Kind::mapping) {
-      context.mistakes.add(
-          value.where, path,
-          "expected " + type() + ", got " + shown(value) + advice_on_blank(value, names()));
+      context.mistakes.add(value.where, path,
+                           "expected " + type(context.names) + ", got " + shown(value) +
+                               advice_on_blank(value, names(context.names)));
       return;
     }
     report_unknown_keys(value, path, context);
     for (const auto& key : keys_) {
-      key->read(value.find(key->name()), section, dotted(path, key->name()), context, out);
+      key->read(&value, section, path, context, out);
     }
   }
 
   void read_missing(Where section, const std::string& path, Context& context, S& out) const {
     out = S{};
     for (const auto& key : keys_) {
-      key->read(nullptr, section, dotted(path, key->name()), context, out);
+      key->read(nullptr, section, path, context, out);
     }
   }
 
@@ -251,26 +258,28 @@ class Table {
   }
 
   std::string print(const S& section) const {
+    KeyValues all;
+    values(section, "", all);
     std::vector<std::string> texts;
-    for (const auto& key : keys_) texts.push_back(key->name() + ": " + key->print(section));
+    for (const auto& [name, value] : all) texts.push_back(name + ": " + value);
     return "{" + join(texts) + "}";
   }
 
-  std::string type() const { return "a mapping of " + join(names()); }
+  std::string type(const Names& among = {}) const { return "a mapping of " + join(names(among)); }
   std::string items() const { return "mappings of " + join(names()); }
 
   void describe(const std::string& prefix, const Names& names, std::vector<KeyInfo>& out) const {
     for (const auto& key : keys_) key->describe(prefix, names, out);
   }
 
-  void values(const S& section, const std::string& prefix,
-              std::vector<std::pair<std::string, std::string>>& out) const {
+  void values(const S& section, const std::string& prefix, KeyValues& out) const {
     for (const auto& key : keys_) key->values(section, prefix, out);
   }
 
-  std::vector<std::string> names() const {
+  /// The names of the keys, of which some come from rows among the given ones.
+  std::vector<std::string> names(const Names& among = {}) const {
     std::vector<std::string> all;
-    for (const auto& key : keys_) all.push_back(key->name());
+    for (const auto& key : keys_) key->add_names(among, all);
     return all;
   }
 
@@ -283,7 +292,7 @@ class Table {
   }
 
   void report_unknown_keys(const Value& mapping, const std::string& path, Context& context) const {
-    const std::vector<std::string> valid = names();
+    const std::vector<std::string> valid = names(context.names);
     std::size_t unknown = 0;
     for (const Entry& entry : mapping.entries) {
       if (std::find(valid.begin(), valid.end(), entry.key) != valid.end()) continue;
@@ -300,13 +309,13 @@ class Table {
 
 /// A key whose value is a section with a table of its own.
 template <class S, class T>
-class SectionKey final : public Key<S> {
+class SectionKey final : public NamedKey<S> {
  public:
   SectionKey(std::string name, T S::*member, const Table<T>& table)
-      : Key<S>(std::move(name)), member_(member), table_(table) {}
+      : NamedKey<S>(std::move(name)), member_(member), table_(table) {}
 
-  void read(const Entry* entry, Where section, const std::string& path, Context& context,
-            S& out) const override {
+  void read_entry(const Entry* entry, Where section, const std::string& path, Context& context,
+                  S& out) const override {
     if (entry == nullptr) {
       table_.read_missing(section, path, context, out.*member_);
     } else {
@@ -314,10 +323,6 @@ class SectionKey final : public Key<S> {
       table_.read(entry->value, inside, path, context, out.*member_);
     }
   }
-
-  std::string print(const S& section) const override { return table_.print(section.*member_); }
-
-  bool is_default(const S& section) const override { return section.*member_ == T(); }
 
   std::string print_lines(const S& section) const override {
     std::string text = "\n" + this->name() + ":\n";
@@ -336,8 +341,7 @@ class SectionKey final : public Key<S> {
     table_.describe(prefix + this->name() + ".", names, out);
   }
 
-  void values(const S& section, const std::string& prefix,
-              std::vector<std::pair<std::string, std::string>>& out) const override {
+  void values(const S& section, const std::string& prefix, KeyValues& out) const override {
     table_.values(section.*member_, prefix + this->name() + ".", out);
   }
 

@@ -1,12 +1,6 @@
 #include "decent/config/update_options.h"
 
-#include "decent/config/codec.h"
-
 namespace decent {
-
-std::string update_value_text(const UpdateValue& value) {
-  return std::visit([]<class T>(const T& typed) { return config::Codec<T>::print(typed); }, value);
-}
 
 ClipOptions clip_options(const ParallelRecipe& recipe) {
   return {.norm = recipe.grad_clip_norm,

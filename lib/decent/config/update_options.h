@@ -9,9 +9,6 @@
 
 namespace decent {
 
-/// The value of an optimizer's option, as a recipe has it.
-std::string update_value_text(const UpdateValue& value);
-
 ClipOptions clip_options(const ParallelRecipe& recipe);
 
 /// Nothing if losses are not scaled.

@@ -1,8 +1,9 @@
 #pragma once
-// The keys that a row of a table takes in recipes. A data format or a transform declares its keys,
-// the recipe is read by these declarations, and the row gets the values. No other file has to know
-// a key.
+// The keys that a row of a table takes in recipes. A row (an optimizer, a data format, ..) declares
+// its keys, the recipe is read by these declarations, and the row gets the values. No other file
+// has to know a key.
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -12,20 +13,33 @@
 #include <variant>
 #include <vector>
 
+#include "decent/core/interval.h"
+
 namespace decent {
 
 /// A value of a key; std::monostate is null.
 using OptionValue =
-    std::variant<std::monostate, bool, std::int64_t, double, std::string, std::filesystem::path,
-                 std::vector<std::int64_t>, std::vector<double>, std::vector<std::string>,
-                 std::vector<std::filesystem::path>>;
+    std::variant<std::monostate, bool, std::int64_t, double, std::string, std::array<double, 2>,
+                 std::filesystem::path, std::vector<std::int64_t>, std::vector<double>,
+                 std::vector<std::string>, std::vector<std::filesystem::path>>;
 
 inline const OptionValue kNull = std::monostate{};
 
 using Paths = std::vector<std::filesystem::path>;
 
 /// What a recipe may write for a key. A list type also takes a single value without brackets.
-enum class OptionType { boolean, integer, number, text, path, integers, numbers, texts, paths };
+enum class OptionType {
+  boolean,
+  integer,
+  number,
+  text,
+  path,
+  two_numbers,
+  integers,
+  numbers,
+  texts,
+  paths
+};
 
 /// What the key of a data format describes. This decides whether data.eval and data.predict, if
 /// they have the format of data.train, take its value from there. Keys whose type is a path are
@@ -42,17 +56,21 @@ struct OptionKey {
   OptionType type = OptionType::text;
   std::string meaning = {};                  // for the reference: a sentence
   std::optional<OptionValue> fallback = {};  // none: the key is required; kNull: it takes null
-  std::optional<double> at_least = {};       // of numbers, also of each in a list
-  std::optional<double> at_most = {};
-  std::vector<std::string> names = {};    // the texts that are valid; empty: any
-  OptionScope scope = OptionScope::file;  // of data formats
+  bool takes_null = false;                   // although `fallback` is something else
+  Interval range = {};                       // of numbers, also of each in a list
+  std::vector<std::string> names = {};       // the texts that are valid; empty: any
+  bool is_metric = false;                    // the texts that are valid are names of metrics
+  std::string example = {};                  // of a key whose null is not valid for this row
+  OptionScope scope = OptionScope::file;     // of data formats
 
   bool is_place() const {
     return scope == OptionScope::place || type == OptionType::path || type == OptionType::paths;
   }
+  bool is_nullable() const { return takes_null || fallback == kNull; }
 };
 
-/// The values of the keys that a row takes, in its order.
+/// The values of the keys that a row takes, in its order: {{"betas", std::array{0.9, 0.95}},
+/// {"eps", 1e-6}}.
 class Options {
  public:
   Options() = default;
@@ -61,6 +79,8 @@ class Options {
   void set(std::string_view name, OptionValue value);
   const std::vector<std::pair<std::string, OptionValue>>& all() const { return values_; }
 
+  /// Null pointer if the key is not set.
+  const OptionValue* find(std::string_view name) const;
   /// Null if the key is not set at all.
   const OptionValue& value(std::string_view name) const;
   bool is_null(std::string_view name) const {
@@ -93,6 +113,31 @@ struct NamedValues {
   Options options;
   bool operator==(const NamedValues&) const = default;
 };
+
+/// A row of a table and the keys that it takes.
+struct NamedOptions {
+  std::string name;
+  std::vector<OptionKey> keys = {};
+
+  /// Null if the row does not take that key.
+  const OptionKey* key(std::string_view wanted) const;
+};
+
+/// The default of every key of these rows, each once; where rows have different defaults, that of
+/// the first one. This is what a recipe shows for keys that its own row does not take.
+Options usual_options(const std::vector<NamedOptions>& rows);
+
+/// Throws UserError if none of the rows takes one of the options: "no optimizer has an option 'x';
+/// valid: ..", where `kind` is "optimizer".
+void check_known(const Options& given, const std::vector<NamedOptions>& rows,
+                 std::string_view kind);
+
+/// Throws UserError if the value has another type than the key, or is not among those that the key
+/// allows. Null is always allowed; lists are not looked at. The message begins with `about`.
+void check_option(const OptionKey& key, const OptionValue& value, std::string_view about = "");
+/// Throws UserError: the value has another type than the key.
+[[noreturn]] void refuse_type(const OptionKey& key, const OptionValue& value,
+                              std::string_view about = "");
 
 /// The defaults of `keys`, replaced by the values in `given`. For programs without a recipe. Throws
 /// std::logic_error if a required key is not given, and if a given key is not among `keys`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cstdio>
 
 namespace decent {
@@ -82,6 +83,12 @@ std::string some_of(std::span<const std::string> names, std::size_t most) {
 std::string counted(std::int64_t count, std::string_view one, std::string_view several) {
   const std::string name(count == 1 || several.empty() ? one : several);
   return std::to_string(count) + " " + name + (count != 1 && several.empty() ? "s" : "");
+}
+
+std::string number_text(double number) {
+  std::array<char, 32> buffer{};
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number);
+  return {buffer.data(), end};
 }
 
 std::string count_text(std::int64_t count) {

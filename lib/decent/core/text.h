@@ -31,6 +31,9 @@ std::string some_of(std::span<const std::string> names, std::size_t most);
 /// not just add an s: counted(2, "class", "classes").
 std::string counted(std::int64_t count, std::string_view one, std::string_view several = {});
 
+/// The shortest decimal that reads back to the same bits.
+std::string number_text(double number);
+
 /// "9999", "10.2k", "1.5M".
 std::string count_text(std::int64_t count);
 

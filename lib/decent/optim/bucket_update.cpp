@@ -15,8 +15,10 @@ template <class Rule>
 class RuleUpdate final : public BucketUpdate {
  public:
   explicit RuleUpdate(const typename Rule::Options& options) : options_(options) {
-    for (const auto& option : Rule::kOptions) rules::check(options, option);
-    if constexpr (requires { Rule::check(options); }) Rule::check(options);
+    check_options(options, Rule::kOptions);
+    if constexpr (rules::HasConflicts<Rule>) {
+      if (const auto conflict = Rule::conflict(options)) refuse(*conflict);
+    }
   }
 
   const std::vector<std::string>& state_names() const override {
@@ -42,31 +44,24 @@ class RuleUpdate final : public BucketUpdate {
   template <typename T>
   using Kernels = TypedKernels<T, rules::All>;
 
+  [[noreturn]] static void refuse(const OptionConflict& conflict) {
+    throw UserError(std::string(conflict.option) + ": " + std::string(conflict.value) + " needs " +
+                    std::string(conflict.other) + " " + std::string(conflict.needed));
+  }
+
   typename Rule::Options options_;
 };
 
-void check_names(const UpdateOptions& given) {
-  for (const auto& [name, value] : given) {
-    if (usual_update_options().contains(name)) continue;
-    std::vector<std::string> valid;
-    for (const UpdateOption& option : update_options()) valid.push_back(option.name);
-    throw UserError("no optimizer has an option '" + name + "'; valid: " + join(valid));
-  }
-}
-
 }  // namespace
 
-std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& given) {
-  check_names(given);
+std::unique_ptr<BucketUpdate> make_update(std::string_view name, const Options& given) {
+  check_known(given, update_table(), "optimizer");
   std::unique_ptr<BucketUpdate> made;
   rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name& own) {
     typename Rule::Options options;
     if constexpr (requires { options.decoupled_weight_decay; })
       options.decoupled_weight_decay = own.decoupled_weight_decay;
-    for (const auto& option : Rule::kOptions) {
-      const auto found = given.find(option.name);
-      if (found != given.end()) rules::set(options, option, found->second);
-    }
+    assign_options(options, Rule::kOptions, given);
     made = std::make_unique<RuleUpdate<Rule>>(options);
   });
   return made;

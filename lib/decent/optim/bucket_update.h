@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "decent/core/options.h"
 #include "decent/optim/update_names.h"
 
 namespace decent {
@@ -88,6 +89,6 @@ class BucketUpdate {
 /// rules/ has the options, with their ranges, and its formula. Throws UserError for an unknown
 /// name, for an option that no optimizer has, and for values of its own options that have another
 /// type or are out of range.
-std::unique_ptr<BucketUpdate> make_update(std::string_view name, const UpdateOptions& options = {});
+std::unique_ptr<BucketUpdate> make_update(std::string_view name, const Options& options = {});
 
 }  // namespace decent

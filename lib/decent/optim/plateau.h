@@ -3,22 +3,32 @@
 // ReduceLROnPlateau.
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "decent/core/options.h"
 #include "decent/optim/improvement.h"
 
 namespace decent {
 
-/// The names and defaults are torch's; torch's `mode` and `threshold_mode` are in `better`.
+/// The names and defaults are torch's.
 struct PlateauOptions {
-  double lr = 1e-3;            // at the start
-  double factor = 0.1;         // of the next learning rate
-  std::int64_t patience = 10;  // tolerated evaluations in a row without improvement
-  Improvement better = {.threshold = 1e-4, .relative = true};
-  std::int64_t cooldown = 0;  // evaluations after a fall that do not count
+  double lr = 1e-3;                      // at the start
+  std::string metric = "loss";           // for the caller, who passes its values to saw()
+  std::optional<std::string> mode = {};  // whether "min" or "max" is better; none: min
+  double factor = 0.1;                   // of the next learning rate
+  std::int64_t patience = 10;            // tolerated evaluations in a row without improvement
+  double threshold = 1e-4;               // by which a value must be better than the best
+  std::string threshold_mode = "rel";    // a share of the best value, or "abs": a difference
+  std::int64_t cooldown = 0;             // evaluations after a fall that do not count
   double min_lr = 0;
   double eps = 1e-8;  // smaller falls do not take place
 };
+
+/// The options of a recipe's schedule, by their names. Throws UserError for a value of another
+/// type.
+PlateauOptions plateau_options(const Options& given);
 
 /// Not thread-safe.
 class Plateau {
@@ -56,6 +66,7 @@ class Plateau {
   bool fall(std::int64_t step);
 
   PlateauOptions options_;
+  Improvement better_;
   State state_;
 };
 

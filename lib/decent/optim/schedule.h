@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,7 +21,7 @@ using Schedule = std::function<double(std::int64_t t)>;
 struct CosineWarmup {
   double lr = 1e-3;  // at the peak, reached after the warm-up
   std::int64_t warmup_steps = 0;
-  std::int64_t t_max = 1;  // steps from the peak down to eta_min, >= 1
+  std::optional<std::int64_t> t_max = {};  // steps from the peak down to eta_min; none: 1
   double eta_min = 1e-6;
   double warmup_decay = 0.01;  // the first step's fraction of lr
 };
@@ -35,40 +34,22 @@ struct CosineWarmup {
 ///             with v = min(u - warmup_steps, t_max)
 ///
 /// Up to the end of the cosine this equals torch's SequentialLR of LinearLR and CosineAnnealingLR;
-/// after it, torch's would rise again. Throws UserError if the options are out of range.
+/// after it, torch's would rise again. Throws UserError for options that are out of range.
 Schedule cosine_warmup(const CosineWarmup& options);
 
 /// The same learning rate in every step.
 Schedule constant_lr(double lr);
 
-/// The options of make_schedule's schedules; each takes some of them (see schedule_takes). The
-/// names and defaults are those of torch.optim.lr_scheduler.
+/// What make_schedule() makes a schedule from.
 struct ScheduleOptions {
-  double lr = 1e-3;  // all: the peak, or the rate before it falls
-  // cosine_warmup
-  std::int64_t warmup_steps = 0;
-  std::optional<std::int64_t> t_max = {};  // none: the steps after the warm-up
-  double eta_min = 1e-6;
-  double warmup_decay = 0.01;
-  // linear
-  double start_factor = 1.0 / 3;  // of lr
-  double end_factor = 1;
-  std::optional<std::int64_t> total_iters = 5;  // none: all steps
-  // step, exponential
-  std::optional<std::int64_t> step_size = {};  // required by step
-  std::optional<double> gamma = {};            // none: 0.1 of step; required by exponential
-  // one_cycle
-  std::optional<std::int64_t> total_steps = {};  // none: all steps
-  double pct_start = 0.3;
-  std::string anneal_strategy = "cos";  // or "linear"
-  double div_factor = 25;
-  double final_div_factor = 1e4;
-  bool three_phase = false;
-  // plateau, which requires it: the object that follows the evaluations
-  std::shared_ptr<const Plateau> plateau = nullptr;
-  std::string metric = "loss";  // that `plateau` follows, for schedule_arguments()
-  // all
+  double lr = 1e-3;        // the peak, or the rate before it falls
   std::int64_t steps = 1;  // of the training
+  /// The schedule's own options by their names, which are those of torch.optim.lr_scheduler:
+  /// {{"step_size", 1000}, {"gamma", 0.5}}. Options that are not given have their defaults; those
+  /// that only other schedules take are not looked at. A schedule's file in schedules/ has them.
+  Options options = {};
+  /// plateau, which requires it: the object that follows the evaluations.
+  std::shared_ptr<const Plateau> plateau = nullptr;
 };
 
 /// Makes a schedule by its name. With u = t - 1:
@@ -88,20 +69,16 @@ struct ScheduleOptions {
 ///
 /// They are torch's LinearLR, StepLR, ExponentialLR and OneCycleLR, stepped after each update, and
 /// ReduceLROnPlateau; the value of OneCycleLR stays after total_steps, where torch raises an error.
-/// Throws UserError for another name, and for options that are missing or out of range.
+/// Throws UserError for another name, for an option that no schedule has, and for options that are
+/// missing, of another type or out of range.
 Schedule make_schedule(std::string_view name, const ScheduleOptions& options);
 
-/// constant, cosine_warmup, ..: all that make_schedule knows, in the order of the table.
-std::vector<std::string> schedule_names();
+/// constant, cosine_warmup, ..: all that make_schedule knows, with the options that they take.
+const std::vector<NamedOptions>& schedule_table();
 
-/// The options other than lr that make_schedule would use for that schedule, with their values,
-/// including those that follow from the number of steps. Throws as make_schedule does.
+/// The options that make_schedule would use for that schedule, with their values, including those
+/// that follow from the number of steps. Throws as make_schedule does.
 Options schedule_arguments(std::string_view name, const ScheduleOptions& options);
-
-/// Whether the schedule uses an option, and whether it requires it. Both throw UserError for an
-/// unknown name.
-bool schedule_takes(std::string_view name, std::string_view option);
-bool schedule_requires(std::string_view name, std::string_view option);
 
 /// Whether the schedule depends on evaluations. Throws UserError for an unknown name.
 bool schedule_follows_evaluations(std::string_view name);

@@ -1,9 +1,8 @@
 #include "decent/optim/update_names.h"
 
-#include <algorithm>
 #include <type_traits>
-#include <vector>
 
+#include "decent/core/registry.h"
 #include "decent/optim/rules/all.h"
 #include "decent/optim/rules/find.h"
 
@@ -11,70 +10,42 @@ namespace decent {
 namespace {
 
 template <class... Rules>
-std::vector<std::string> names_of(rules::TypeList<Rules...>) {
-  std::vector<std::string> names;
-  const auto add = [&](const auto& of_rule) {
-    for (const rules::Name& name : of_rule) names.emplace_back(name.name);
-  };
-  (add(Rules::kNames), ...);
-  return names;
-}
-
-template <class Rule>
-UpdateValue in_recipes(const rules::Option<typename Rule::Options>& option) {
-  if (option.in_recipes) return *option.in_recipes;
-  static constexpr typename Rule::Options kDefaults;
-  return rules::value_of(kDefaults, option);
-}
-
-template <class... Rules>
-std::vector<UpdateOption> options_of(rules::TypeList<Rules...>) {
-  std::vector<UpdateOption> all;
+std::vector<NamedOptions> table_of(rules::TypeList<Rules...>) {
+  std::vector<NamedOptions> table;
   const auto add = [&]<class Rule>(std::type_identity<Rule>) {
-    for (const auto& option : Rule::kOptions) {
-      const bool known = std::ranges::any_of(
-          all, [&](const UpdateOption& each) { return each.name == option.name; });
-      if (known) continue;
-      all.push_back({.name = std::string(option.name),
-                     .meaning = std::string(option.meaning),
-                     .usual = in_recipes<Rule>(option),
-                     .at_least = option.range.at_least,
-                     .below = option.range.below});
-    }
+    for (const rules::Name& name : Rule::kNames)
+      table.push_back({.name = std::string(name.name), .keys = keys_of(Rule::kOptions)});
   };
   (add(std::type_identity<Rules>()), ...);
-  return all;
+  return table;
 }
 
 }  // namespace
 
+const std::vector<NamedOptions>& update_table() {
+  static const std::vector<NamedOptions> table = table_of(rules::All());
+  return table;
+}
+
 std::span<const std::string> update_names() {
-  static const std::vector<std::string> names = names_of(rules::All());
+  static const std::vector<std::string> names = names_in(update_table());
   return names;
 }
 
-const std::vector<UpdateOption>& update_options() {
-  static const std::vector<UpdateOption> options = options_of(rules::All());
-  return options;
-}
-
-const UpdateOptions& usual_update_options() {
-  static const UpdateOptions usual = [] {
-    UpdateOptions values;
-    for (const UpdateOption& option : update_options()) values.emplace(option.name, option.usual);
-    return values;
-  }();
-  return usual;
-}
-
-UpdateDefaults update_defaults(std::string_view name) {
-  UpdateDefaults defaults;
-  rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name& own) {
-    defaults.weight_decay = own.weight_decay;
-    for (const auto& option : Rule::kOptions)
-      defaults.options.emplace(option.name, in_recipes<Rule>(option));
+bool update_takes(std::string_view name, std::string_view option) {
+  bool takes = false;
+  rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name&) {
+    for (const auto& each : Rule::kOptions) takes |= each.name == option;
   });
-  return defaults;
+  return takes;
+}
+
+double default_weight_decay(std::string_view name) {
+  double decay = 0;
+  rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name& own) {
+    decay = own.weight_decay;
+  });
+  return decay;
 }
 
 bool update_bounded_by_lr(std::string_view name) {
@@ -85,8 +56,16 @@ bool update_bounded_by_lr(std::string_view name) {
   return bounded;
 }
 
-bool update_takes(std::string_view name, std::string_view option) {
-  return update_defaults(name).options.contains(option);
+std::optional<OptionConflict> update_conflict(std::string_view name, const Options& given) {
+  std::optional<OptionConflict> conflict;
+  rules::find(name, [&]<class Rule>(std::type_identity<Rule>, const rules::Name&) {
+    if constexpr (rules::HasConflicts<Rule>) {
+      typename Rule::Options options;
+      assign_options(options, Rule::kOptions, given);
+      conflict = Rule::conflict(options);
+    }
+  });
+  return conflict;
 }
 
 }  // namespace decent

@@ -53,7 +53,7 @@ void check_arguments(const torch::optim::Optimizer* optimizer, const Communicato
 
 void check_how_to_exchange(const torch::optim::Optimizer& optimizer,
                            const DecentOptimWrapperOptions& options) {
-  options.exchange.options.check();
+  options.exchange.check();
   if (!options.exchange.needs_near_copies()) return;
   if (!options.schedule) {
     throw UserError(

@@ -12,7 +12,7 @@ void check_gamma(double gamma) {
 void DecentralizedOptions::check() const {
   training.check();
   check_gamma(gamma);
-  exchange.options.check();
+  exchange.check();
   if (exchange.needs_near_copies() && !training.update->steps_bounded_by_lr()) {
     throw UserError(
         "a modulo exchange needs an optimizer whose steps are bounded by the learning rate, which "

@@ -30,12 +30,12 @@ std::int64_t sum(const std::vector<std::int64_t>& values) {
 }
 
 void add_model(const DryRunFacts& f, std::vector<std::string>& lines) {
-  lines.push_back(row("model", f.model));
+  lines.push_back(row("model", f.run.model));
   const std::string frozen =
       f.frozen_parameters > 0 ? fmt::format(", {} frozen", f.frozen_parameters) : "";
   lines.push_back(row(
       "",
-      fmt::format("{} to train ({}){}; {} ({})", counted(f.trained_parameters, "parameter"),
+      fmt::format("{} to train ({}){}; {} ({})", counted(f.run.parameters, "parameter"),
                   bytes_text(static_cast<double>(f.trained_bytes)), frozen,
                   counted(f.buffers, "buffer"), bytes_text(static_cast<double>(f.buffer_bytes)))));
   std::vector<std::string> largest;
@@ -79,7 +79,7 @@ void add_memory(const DryRunFacts& f, std::vector<std::string>& lines) {
 
 void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
   lines.push_back(
-      row("topology", fmt::format("{} of {}, {}", f.topology, counted(f.workers, "worker"),
+      row("topology", fmt::format("{} of {}, {}", f.topology, counted(f.run.workers, "worker"),
                                   counted(std::ssize(f.phases), "phase"))));
   for (std::size_t i = 0; i < std::min(kMaxPhases, f.phases.size()); ++i) {
     lines.push_back(row("", fmt::format("phase {}: {}", i, phase_text(f.phases[i], kPhaseWidth))));
@@ -89,9 +89,9 @@ void add_topology(const DryRunFacts& f, std::vector<std::string>& lines) {
   }
   lines.push_back(
       row("", fmt::format("spectral gap {:.4f} over a period (gamma {:g}: 1 is agreement after it)",
-                          spectral_gap(f.phases, f.workers, f.gamma), f.gamma)));
-  const auto steps = steps_to_reach_all(f.phases, f.workers);
-  const std::int64_t slices = f.sent.slices;  // a phase lasts this many steps
+                          spectral_gap(f.phases, f.run.workers, f.gamma), f.gamma)));
+  const auto steps = steps_to_reach_all(f.phases, f.run.workers);
+  const std::int64_t slices = f.run.sent.slices;  // a phase lasts this many steps
   lines.push_back(
       row("", steps ? "everyone has heard of everyone after " + counted(slices * *steps, "step")
                     : "some workers never hear of others"));
@@ -101,28 +101,26 @@ void add_exchange(const DryRunFacts& f, std::vector<std::string>& lines) {
   if (f.averages_weights) {
     add_topology(f, lines);
   } else {
-    lines.push_back(row("method", counted(f.workers, "worker") + ", " + f.parallel));
+    lines.push_back(row("method", counted(f.run.workers, "worker") + ", " + f.run.parallel));
   }
   lines.push_back(
-      row("exchange", fmt::format("{}, sent: {}", method_text(f.sent), sent_text(f.sent))));
+      row("exchange", fmt::format("{}, sent: {}", method_text(f.run.sent), sent_text(f.run.sent))));
 }
 
 void add_data(const DryRunFacts& f, std::vector<std::string>& lines) {
-  const std::string evaluated = f.eval_samples
-                                    ? counted(*f.eval_samples, "sample") + " to evaluate on"
-                                    : "none to evaluate on";
-  lines.push_back(row("data", counted(f.train_samples, "sample") + " to train on, " + evaluated));
+  lines.push_back(row("data", data_text(f.run)));
   lines.push_back(row(
-      "steps",
-      fmt::format("{} of {}, {} an epoch ({} left out of each)", f.total_steps,
-                  counted(f.update_samples, "sample"), f.updates_per_epoch,
-                  counted(f.train_samples - f.updates_per_epoch * f.update_samples, "sample"))));
+      "steps", fmt::format("{} of {}, {} an epoch ({} left out of each)", f.run.steps,
+                           counted(f.update_samples, "sample"), f.run.updates_per_epoch,
+                           counted(f.run.train_samples - f.run.updates_per_epoch * f.update_samples,
+                                   "sample"))));
   std::vector<std::string> rates;
   for (const auto& [step, rate] : f.learning_rates) {
     rates.push_back(fmt::format("{:.3g} at step {}", rate, step));
   }
-  lines.push_back(row("optimizer", f.optimizer + ", lr " + join(rates)));
-  if (f.lr.scaled()) lines.push_back(row("", "lr " + lr_text(f.lr, f.workers) + " at its peak"));
+  lines.push_back(row("optimizer", f.run.optimizer + ", lr " + join(rates)));
+  if (f.run.lr.scaled())
+    lines.push_back(row("", "lr " + lr_text(f.run.lr, f.run.workers) + " at its peak"));
 }
 
 std::string last_line(const DryRunFacts& f) {
@@ -163,12 +161,12 @@ std::string phase_text(const Phase& phase, std::size_t most) {
 std::vector<std::string> dry_run_lines(const DryRunFacts& facts) {
   std::vector<std::string> lines;
   add_model(facts, lines);
-  lines.push_back(row("device", facts.device));
+  lines.push_back(row("device", facts.run.device));
   add_buckets(facts, lines);
   add_memory(facts, lines);
   add_exchange(facts, lines);
   add_data(facts, lines);
-  lines.push_back(row("output", facts.output));
+  lines.push_back(row("output", facts.run.output));
   if (!facts.output_note.empty()) lines.push_back(row("", "note: " + facts.output_note));
   for (const std::string& note : facts.notes) lines.push_back("note: " + note);
   for (const std::string& warning : facts.warnings) lines.push_back("warning: " + warning);

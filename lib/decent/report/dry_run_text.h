@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "decent/core/gpu_memory.h"
-#include "decent/report/exchange_text.h"
-#include "decent/report/lr_text.h"
+#include "decent/report/progress.h"
 #include "decent/topology/topology.h"
 
 namespace decent {
 
 struct DryRunFacts {
-  std::string model;
-  std::int64_t trained_parameters = 0;  // elements
+  RunFacts run;
   std::int64_t frozen_parameters = 0;
   std::int64_t trained_bytes = 0;
   std::vector<std::pair<std::string, std::int64_t>> largest;  // names and elements
@@ -25,33 +23,21 @@ struct DryRunFacts {
   std::vector<std::int64_t> bucket_bytes;  // with padding
   int optimizer_states = 0;                // per parameter
   std::optional<double> exchange_bytes;    // memory of the exchange; nothing: not known
-  SentFacts sent;
-  std::vector<std::string> import;    // how the model file was understood; may be empty
-  std::vector<std::string> notes;     // as a run would print them at its start
-  std::vector<std::string> warnings;  // as a run would print them
-  double peak_bytes = 0;              // of this process so far, the trial step included
-  std::optional<GpuMemory> gpu;       // the same on a GPU
+  std::vector<std::string> import;         // how the model file was understood; may be empty
+  std::vector<std::string> notes;          // as a run would print them at its start
+  std::vector<std::string> warnings;       // as a run would print them
+  double peak_bytes = 0;                   // of this process so far, the trial step included
+  std::optional<GpuMemory> gpu;            // the same on a GPU
   bool in_backward = true;
 
-  std::string device;  // with the backend of the exchange
-
-  bool averages_weights = true;  // by the topology; if not:
-  std::string parallel;          // how the workers train, in a few words
+  bool averages_weights = true;  // by the topology
   std::string topology;
-  int workers = 1;
   double gamma = 1;
   std::vector<Phase> phases;
 
-  std::int64_t train_samples = 0;
-  std::optional<std::int64_t> eval_samples;
   std::int64_t update_samples = 0;
-  std::int64_t updates_per_epoch = 0;
-  std::int64_t total_steps = 0;
-  std::string optimizer;
-  PeakLr lr;
   std::vector<std::pair<std::int64_t, double>> learning_rates;  // step and rate
 
-  std::string output;
   std::string output_note;  // why a run cannot use that folder; else empty
 };
 

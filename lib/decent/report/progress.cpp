@@ -38,27 +38,35 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-std::vector<std::string> start_lines(const RunFacts& run) {
-  const std::string evaluated = run.eval_samples
-                                    ? counted(*run.eval_samples, "sample") + " to evaluate on"
-                                    : "none to evaluate on";
+std::string data_text(const RunFacts& run) {
+  return counted(run.train_samples, "sample") + " to train on, " +
+         (run.eval_samples ? counted(*run.eval_samples, "sample") : "none") + " to evaluate on";
+}
+
+Texts start_texts(const RunFacts& run) {
+  Texts texts = {
+      {"workers", fmt::format("{}, {}{}, {}", run.workers, counted(run.threads, "thread"),
+                              run.workers > 1 ? " each" : "", run.parallel)},
+      {"device", run.device}};
+  if (!run.machine.empty()) texts.insert(texts.begin(), {"machine", run.machine});
+  if (run.workers > 1)
+    texts.emplace_back("exchange", method_text(run.sent) + ", sent: " + sent_text(run.sent));
+  texts.emplace_back(
+      "model", fmt::format("{}: {} to train in {}", run.model, counted(run.parameters, "parameter"),
+                           counted(run.buckets, "bucket")));
+  texts.emplace_back("data", data_text(run));
+  texts.emplace_back(
+      "train", fmt::format("{} of {} x {}, {} an epoch, {} at lr {}", counted(run.steps, "update"),
+                           run.workers, counted(run.batch_size, "sample"), run.updates_per_epoch,
+                           run.optimizer, lr_text(run.lr, run.workers)));
+  texts.emplace_back("output", run.output);
+  return texts;
+}
+
+std::vector<std::string> start_lines(const Texts& texts) {
   std::vector<std::string> lines = {
-      fmt::format("decent-train {} (build {})", version(), build_id()),
-      fmt::format("workers  {}, {}{}, {}", run.workers, counted(run.threads, "thread"),
-                  run.workers > 1 ? " each" : "", run.parallel),
-      fmt::format("device   {}", run.device),
-      fmt::format("model    {}: {} to train in {}", run.model, counted(run.parameters, "parameter"),
-                  counted(run.buckets, "bucket")),
-      fmt::format("data     {} to train on, {}", counted(run.train_samples, "sample"), evaluated),
-      fmt::format("train    {} of {} x {}, {} an epoch, {} at lr {}", counted(run.steps, "update"),
-                  run.workers, counted(run.batch_size, "sample"), run.updates_per_epoch,
-                  run.optimizer, lr_text(run.lr, run.workers)),
-      fmt::format("output   {}", run.output)};
-  if (run.workers > 1) {
-    const std::string exchange = method_text(run.sent) + ", sent: " + sent_text(run.sent);
-    lines.insert(lines.begin() + 3, "exchange " + exchange);  // after the device
-  }
-  if (!run.machine.empty()) lines.insert(lines.begin() + 1, "machine  " + run.machine);
+      fmt::format("decent-train {} (build {})", version(), build_id())};
+  for (const auto& [word, text] : texts) lines.push_back(fmt::format("{:<8} {}", word, text));
   return lines;
 }
 

@@ -9,8 +9,9 @@
 
 #include "decent/report/exchange_text.h"
 #include "decent/report/lr_text.h"
-#include "decent/report/metrics_file.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/metrics_file.h"
+#include "decent/runfolder/run_file.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 
@@ -35,7 +36,11 @@ struct RunFacts {
   std::string output;
 };
 
-std::vector<std::string> start_lines(const RunFacts& run);
+/// "500 samples to train on, 100 samples to evaluate on".
+std::string data_text(const RunFacts& run);
+/// What a run says of itself, each with its word: {"workers", "2, 1 thread each, .."}.
+Texts start_texts(const RunFacts& run);
+std::vector<std::string> start_lines(const Texts& texts);
 /// `parts`: groups of workers that never hear of one another.
 std::string disconnected_warning(const std::vector<std::vector<int>>& parts);
 /// `operators`: the operators of the model that do not change with train and eval mode.

@@ -10,11 +10,11 @@
 #include <string>
 
 #include "decent/report/event_file.h"
-#include "decent/report/log.h"
-#include "decent/report/metrics_file.h"
 #include "decent/report/progress.h"
 #include "decent/report/progress_bar.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/log.h"
+#include "decent/runfolder/metrics_file.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 

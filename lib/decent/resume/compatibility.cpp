@@ -24,7 +24,7 @@ Facts facts_of(const Manifest& manifest) {
 // The method of a run. A method that only a later version knows is assumed to guarantee nothing.
 config::MethodName method_of(const Facts& facts, const std::vector<config::MethodName>& methods) {
   const std::string name = value_of(facts, kMethodTopic);
-  const config::MethodName* found = config::find_named(methods, name);
+  const config::MethodName* found = find_named(methods, name);
   return found == nullptr ? config::MethodName{.name = name, .averages_weights = false} : *found;
 }
 
@@ -80,8 +80,9 @@ bool other_accum_iter(const std::string& topic, const Facts& now) {
 }
 
 // Whether the key is at its default and unknown to the version that wrote the checkpoint.
-bool new_key_at_default(const FactDifference& difference) {
-  const auto key = config::find_key(difference.topic);
+bool new_key_at_default(const FactDifference& difference,
+                        const std::vector<config::KeyInfo>& keys) {
+  const auto key = config::find_key(difference.topic, keys);
   return key && !difference.there && difference.here == key->fallback;
 }
 
@@ -104,7 +105,8 @@ std::string topology_text(const Manifest& manifest, const Facts& now) {
 }
 
 // What the user is told about a difference that is no obstacle, if anything.
-std::optional<std::string> notice_of(const FactDifference& difference) {
+std::optional<std::string> notice_of(const FactDifference& difference,
+                                     const std::vector<config::KeyInfo>& keys) {
   const std::string& topic = difference.topic;
   if (topic.starts_with(kContentTopic)) {
     // Checkpoints of older versions lack it; an added or removed source shows in its key.
@@ -116,7 +118,7 @@ std::optional<std::string> notice_of(const FactDifference& difference) {
   if (topic == kPlacementTopic && (!difference.here || !difference.there)) return std::nullopt;
   if (topic == "the code of the model")
     return "the model's code has changed; its parameters have not";
-  if (new_key_at_default(difference) || about_data(topic)) return std::nullopt;
+  if (new_key_at_default(difference, keys) || about_data(topic)) return std::nullopt;
   if (on_resume(topic) == config::OnResume::silent) return std::nullopt;
   return text_of(difference);
 }
@@ -127,8 +129,9 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Resumi
   std::vector<std::string> refused;
   std::vector<std::string> told;
   const Facts saved = facts_of(manifest);
-  const config::MethodName then = method_of(saved, now.methods);
-  const config::MethodName is = method_of(now.facts, now.methods);
+  const config::MethodName then = method_of(saved, now.names.methods);
+  const config::MethodName is = method_of(now.facts, now.names.methods);
+  const std::vector<config::KeyInfo> keys = config::recipe_keys(now.names);
   const bool both_mix = then.averages_weights && is.averages_weights;
   if (both_mix && other_topology(manifest, now))
     refused.push_back(topology_text(manifest, now.facts));
@@ -139,7 +142,7 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Resumi
       refused.push_back(text_of(difference));
     } else if (!uses(then, topic) && !uses(is, topic)) {
       continue;
-    } else if (const auto notice = notice_of(difference)) {
+    } else if (const auto notice = notice_of(difference, keys)) {
       told.push_back(*notice);
     }
   }
@@ -150,27 +153,25 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Resumi
 std::vector<std::string> exchange_changes(const Manifest& manifest, const ResumingRun& now) {
   if (manifest.world_size != now.workers || manifest.copies_alike()) return {};
   const Facts saved = facts_of(manifest);
-  if (!method_of(saved, now.methods).averages_weights) return {std::string(kMethodTopic)};
+  if (!method_of(saved, now.names.methods).averages_weights) return {std::string(kMethodTopic)};
+  const std::vector<config::KeyInfo> keys = config::recipe_keys(now.names);
   std::vector<std::string> topics;
   for (const FactDifference& difference : differences(now.facts, saved)) {
-    const auto key = config::find_key(difference.topic);
+    const auto key = config::find_key(difference.topic, keys);
     const bool shapes = key ? key->shapes_exchange : difference.topic == kRatesTopic;
-    if (shapes && !new_key_at_default(difference)) topics.push_back(difference.topic);
+    if (shapes && !new_key_at_default(difference, keys)) topics.push_back(difference.topic);
   }
   return topics;
 }
 
 Facts measure_of(const Facts& facts) {
-  static const std::set<std::string> kTopics = [] {
-    std::set<std::string> topics = {kContentTopic + "data.eval", kSamplesTopic + "data.eval",
-                                    kTargetTopic};
-    for (const config::KeyInfo& key : config::recipe_keys())
-      if (key.changes_measure) topics.insert(key.name);
-    return topics;
-  }();
+  static const std::set<std::string> kTopics = {kContentTopic + "data.eval",
+                                                kSamplesTopic + "data.eval", kTargetTopic};
   Facts measure;
-  for (const auto& fact : facts)
-    if (kTopics.contains(fact.first)) measure.push_back(fact);
+  for (const auto& fact : facts) {
+    const auto key = config::find_key(fact.first);
+    if (key ? key->changes_measure : kTopics.contains(fact.first)) measure.push_back(fact);
+  }
   return measure;
 }
 

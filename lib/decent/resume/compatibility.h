@@ -13,7 +13,7 @@ namespace decent {
 struct ResumingRun {
   Facts facts;
   int workers = 1;
-  std::vector<config::MethodName> methods;  // all values of parallel.method
+  config::Names names;             // all that recipes of this version may name
   bool copies_alike = false;       // all workers have the same parameters and optimizer states
   bool needs_near_copies = false;  // its exchange works only between weights that are close
 };

@@ -3,7 +3,7 @@
 
 #include "decent/comm/team.h"
 #include "decent/config/recipe.h"
-#include "decent/report/log.h"
+#include "decent/runfolder/log.h"
 
 namespace decent {
 

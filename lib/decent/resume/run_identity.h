@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "decent/report/run_folder.h"
 #include "decent/resume/checkpoint_search.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 

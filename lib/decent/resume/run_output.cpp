@@ -9,10 +9,10 @@
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "decent/report/metrics_file.h"
-#include "decent/report/run_folder.h"
 #include "decent/resume/folder_sharing.h"
 #include "decent/resume/pruning.h"
+#include "decent/runfolder/metrics_file.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 namespace {
@@ -90,8 +90,8 @@ std::vector<std::string> set_later_aside(const CheckpointFolder& checkpoints, st
 bool is_leftover(const RunFolder& folder, const std::string& name) {
   if (name.starts_with(kMarkerPrefix)) return true;
   std::vector<std::filesystem::path> files = folder.models();
-  files.insert(files.end(), {folder.recipe(), folder.metrics(), folder.data(), folder.report(),
-                             folder.class_scores(), folder.confusion()});
+  files.insert(files.end(), {folder.recipe(), folder.metrics(), folder.data(), folder.run(),
+                             folder.report(), folder.class_scores(), folder.confusion()});
   return std::any_of(files.begin(), files.end(), [&](const auto& file) {
     return is_temporary_of(name, file.filename().string());
   });

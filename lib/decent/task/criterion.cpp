@@ -56,8 +56,8 @@ std::string advice_on_classes(const at::Tensor& target, const std::vector<std::i
 
 }  // namespace
 
-Criterion::Criterion(std::string_view loss, const LossOptions& options)
-    : loss_(&loss_function(loss)), options_(options) {
+Criterion::Criterion(std::string_view loss, const ClassOptions& classes, const Options& own)
+    : loss_(&loss_function(loss)), reduced_(loss_->make(own)), options_(classes) {
   if (!options_.weights.defined()) return;
   if (!loss_->takes_weights) {
     std::vector<std::string> names;
@@ -72,15 +72,14 @@ Criterion::Criterion(std::string_view loss, const LossOptions& options)
 
 Criterion::Criterion(const ModelRecipe& recipe)
     : Criterion(recipe.loss,
-                {.label_smoothing = recipe.label_smoothing,
-                 .ignore_index = recipe.ignore_index,
+                {.ignore_index = recipe.ignore_index,
                  .class_dim = recipe.class_dim,
-                 .focal_gamma = recipe.focal_gamma,
                  .weights = recipe.loss_weights ? at::tensor(*recipe.loss_weights, at::kDouble)
-                                                : at::Tensor()}) {}
+                                                : at::Tensor()},
+                recipe.loss_options) {}
 
 // The options, with weights on the output's device and of its dtype; they are moved only once.
-const LossOptions& Criterion::options_for(const at::Tensor& output) const {
+const ClassOptions& Criterion::options_for(const at::Tensor& output) const {
   at::Tensor& weights = options_.weights;
   if (!weights.defined()) return options_;
   if (weights.numel() != output.size(-1)) {
@@ -187,10 +186,8 @@ void Criterion::explain_failure(const Fitted& fitted, const std::exception& erro
 // Classes out of range only show inside the loss; a search in each step would cost a pass over the
 // targets.
 at::Tensor Criterion::reduced(const Fitted& fitted, std::int64_t reduction) const {
-  const LossOptions& options = has_classes() ? options_for(fitted.output) : options_;
-  const auto value = [&] {
-    return loss_->reduced(fitted.output, fitted.target, reduction, options);
-  };
+  const ClassOptions& options = has_classes() ? options_for(fitted.output) : options_;
+  const auto value = [&] { return reduced_(fitted.output, fitted.target, reduction, options); };
   if (!has_classes()) return value();
   try {
     return value();

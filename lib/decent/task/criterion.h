@@ -36,8 +36,10 @@ struct MeanLoss {
 /// to the shapes that the loss takes, and says in a user's terms what does not fit.
 class Criterion {
  public:
-  /// Throws UserError for an unknown loss, or for weights that the loss does not take.
-  explicit Criterion(std::string_view loss, const LossOptions& options = {});
+  /// Throws UserError for an unknown loss, for weights that the loss does not take, and for options
+  /// that it refuses. `own`: the options of the loss by their names.
+  explicit Criterion(std::string_view loss, const ClassOptions& classes = {},
+                     const Options& own = {});
   explicit Criterion(const ModelRecipe& recipe);
 
   const LossFunction& loss() const { return *loss_; }
@@ -98,7 +100,7 @@ class Criterion {
   bool are_probabilities(const at::Tensor& output, const at::Tensor& target) const;
   std::int64_t class_dim_of(const at::Tensor& output) const;
   std::int64_t fitting_class_dim(const at::Tensor& output, const at::Tensor& target) const;
-  const LossOptions& options_for(const at::Tensor& output) const;
+  const ClassOptions& options_for(const at::Tensor& output) const;
   bool any_counts(const at::Tensor& target) const;
   at::Tensor reduced(const Fitted& fitted, std::int64_t reduction) const;
   [[noreturn]] void explain_failure(const Fitted& fitted, const std::exception& error) const;
@@ -106,7 +108,8 @@ class Criterion {
                                     const std::string& wanted) const;
 
   const LossFunction* loss_;
-  mutable LossOptions options_;  // the weights move to the outputs' device
+  ReducedLoss reduced_;
+  mutable ClassOptions options_;  // the weights move to the outputs' device
 };
 
 }  // namespace decent

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
-#include "decent/report/metrics_file.h"
+#include "decent/runfolder/metrics_file.h"
 #include "decent/task/evaluated_batch.h"
 #include "decent/task/metrics.h"
 

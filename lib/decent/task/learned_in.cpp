@@ -5,7 +5,7 @@
 #include "decent/core/file.h"
 #include "decent/data/formats.h"
 #include "decent/model/formats.h"
-#include "decent/report/data_files.h"
+#include "decent/runfolder/data_files.h"
 
 namespace decent {
 namespace {

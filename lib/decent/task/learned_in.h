@@ -7,7 +7,7 @@
 #include "decent/config/recipe.h"
 #include "decent/data/learned.h"
 #include "decent/data/source.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 

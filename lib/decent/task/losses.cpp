@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/option_table.h"
+#include "decent/core/registry.h"
 #include "decent/core/text.h"
 
 namespace decent {
@@ -16,54 +18,74 @@ namespace {
 
 using at::Tensor;
 
-Tensor cross_entropy(const Tensor& logits, const Tensor& classes, std::int64_t reduction,
-                     const LossOptions& options) {
-  return at::cross_entropy_loss(logits, classes, options.weights, reduction, options.ignore_index,
-                                options.label_smoothing);
-}
+struct CrossEntropy {
+  struct Options {
+    double label_smoothing = 0;
+  };
+  static Tensor reduced(const Options& own, const Tensor& logits, const Tensor& target,
+                        std::int64_t reduction, const ClassOptions& classes) {
+    return at::cross_entropy_loss(logits, target, classes.weights, reduction, classes.ignore_index,
+                                  own.label_smoothing);
+  }
+};
 
-Tensor nll(const Tensor& log_probabilities, const Tensor& classes, std::int64_t reduction,
-           const LossOptions& options) {
-  return at::nll_loss_nd(log_probabilities, classes, options.weights, reduction,
-                         options.ignore_index);
+constexpr std::array kCrossEntropyOptions = {Option<CrossEntropy::Options>{
+    "label_smoothing", "Label smoothing", &CrossEntropy::Options::label_smoothing, within(0, 1)}};
+
+Tensor nll(const Tensor& log_probabilities, const Tensor& target, std::int64_t reduction,
+           const ClassOptions& classes) {
+  return at::nll_loss_nd(log_probabilities, target, classes.weights, reduction,
+                         classes.ignore_index);
 }
 
 // Lin and others, "Focal Loss for Dense Object Detection" (arXiv 1708.02002), of several classes:
 // (1 - p)^gamma times the cross entropy, p being the probability of the target's class.
-Tensor focal(const Tensor& logits, const Tensor& classes, std::int64_t reduction,
-             const LossOptions& options) {
-  const Tensor log_probabilities = logits.log_softmax(-1);
-  const Tensor still_wrong = (1 - log_probabilities.exp()).clamp_min(0).pow(options.focal_gamma);
-  return at::nll_loss_nd(log_probabilities * still_wrong, classes, options.weights, reduction,
-                         options.ignore_index);
-}
+struct Focal {
+  struct Options {
+    double focal_gamma = 2;
+  };
+  static Tensor reduced(const Options& own, const Tensor& logits, const Tensor& target,
+                        std::int64_t reduction, const ClassOptions& classes) {
+    const Tensor log_probabilities = logits.log_softmax(-1);
+    const Tensor still_wrong = (1 - log_probabilities.exp()).clamp_min(0).pow(own.focal_gamma);
+    return at::nll_loss_nd(log_probabilities * still_wrong, target, classes.weights, reduction,
+                           classes.ignore_index);
+  }
+};
+
+constexpr std::array kFocalOptions = {
+    Option<Focal::Options>{"focal_gamma",
+                           "How strongly targets that the model already predicts well are played "
+                           "down; 0 makes the loss cross_entropy",
+                           &Focal::Options::focal_gamma, at_least(0)}};
 
 // The Kullback-Leibler divergence of the output's softmax from the target, a mean over samples as
 // with reduction "batchmean". The softmax of log-probabilities gives the probabilities.
 Tensor kl(const Tensor& logits, const Tensor& target, std::int64_t reduction,
-          const LossOptions& options) {
+          const ClassOptions& classes) {
   const Tensor log_probabilities = logits.log_softmax(-1);
   if (!target.is_floating_point())
-    return at::nll_loss_nd(log_probabilities, target, {}, reduction, options.ignore_index);
+    return at::nll_loss_nd(log_probabilities, target, {}, reduction, classes.ignore_index);
   const Tensor sum = at::kl_div(log_probabilities, target, at::Reduction::Sum);
   return reduction == at::Reduction::Sum ? sum : sum / static_cast<double>(target.size(0));
 }
 
-Tensor mse(const Tensor& output, const Tensor& target, std::int64_t reduction, const LossOptions&) {
+Tensor mse(const Tensor& output, const Tensor& target, std::int64_t reduction,
+           const ClassOptions&) {
   return at::mse_loss(output, target, reduction);
 }
 
-Tensor l1(const Tensor& output, const Tensor& target, std::int64_t reduction, const LossOptions&) {
+Tensor l1(const Tensor& output, const Tensor& target, std::int64_t reduction, const ClassOptions&) {
   return at::l1_loss(output, target, reduction);
 }
 
 Tensor huber(const Tensor& output, const Tensor& target, std::int64_t reduction,
-             const LossOptions&) {
+             const ClassOptions&) {
   return at::huber_loss(output, target, reduction, /*delta=*/1.0);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& probabilities, std::int64_t reduction,
-                       const LossOptions&) {
+                       const ClassOptions&) {
   return at::binary_cross_entropy_with_logits(logits, probabilities, /*weight=*/{},
                                               /*pos_weight=*/{}, reduction);
 }
@@ -119,57 +141,80 @@ std::string no_probabilities(const Tensor&, const Tensor& target) {
          " over the classes, and kl means probabilities, which sum to 1";
 }
 
-Tensor own(const Tensor& output, const Tensor&, std::int64_t, const LossOptions&) { return output; }
+Tensor own(const Tensor& output, const Tensor&, std::int64_t, const ClassOptions&) {
+  return output;
+}
 
-constexpr auto kLosses = std::to_array<LossFunction>({
-    {.name = "cross_entropy",
-     .target = TargetKind::classes,
-     .activation = LossActivation::softmax,
-     .takes_probabilities = true,
-     .takes_weights = true,
-     .reduced = cross_entropy},
-    {.name = "nll",
-     .target = TargetKind::classes,
-     .zeros_know_nothing = false,
-     .takes_weights = true,
-     .doubt = no_log_probabilities,
-     .reduced = nll},
-    {.name = "focal",
-     .target = TargetKind::classes,
-     .activation = LossActivation::softmax,
-     .takes_weights = true,
-     .reduced = focal},
-    {.name = "kl",
-     .target = TargetKind::classes,
-     .activation = LossActivation::softmax,
-     .takes_probabilities = true,
-     .doubt = no_probabilities,
-     .reduced = kl},
-    {.name = "mse", .target = TargetKind::numbers, .reduced = mse},
-    {.name = "l1", .target = TargetKind::numbers, .reduced = l1},
-    {.name = "huber", .target = TargetKind::numbers, .reduced = huber},
-    {.name = "bce_with_logits",
-     .target = TargetKind::events,
-     .activation = LossActivation::sigmoid,
-     .doubt = no_events,
-     .reduced = bce_with_logits},
-    {.name = "output", .target = TargetKind::none, .zeros_know_nothing = false, .reduced = own},
-});
+// The `make` of losses with options, and of those without.
+template <class Loss, const auto& kOptions>
+ReducedLoss with_options(const Options& given) {
+  typename Loss::Options own;
+  assign_options(own, kOptions, given);
+  check_options(own, kOptions);
+  return [own](const Tensor& output, const Tensor& target, std::int64_t reduction,
+               const ClassOptions& classes) {
+    return Loss::reduced(own, output, target, reduction, classes);
+  };
+}
+
+template <Tensor (*loss)(const Tensor&, const Tensor&, std::int64_t, const ClassOptions&)>
+ReducedLoss without_options(const Options&) {
+  return loss;
+}
+
+std::vector<LossFunction> make_losses() {
+  return {
+      {.name = "cross_entropy",
+       .target = TargetKind::classes,
+       .activation = LossActivation::softmax,
+       .takes_probabilities = true,
+       .takes_weights = true,
+       .keys = keys_of(kCrossEntropyOptions),
+       .make = with_options<CrossEntropy, kCrossEntropyOptions>},
+      {.name = "nll",
+       .target = TargetKind::classes,
+       .zeros_know_nothing = false,
+       .takes_weights = true,
+       .doubt = no_log_probabilities,
+       .make = without_options<nll>},
+      {.name = "focal",
+       .target = TargetKind::classes,
+       .activation = LossActivation::softmax,
+       .takes_weights = true,
+       .keys = keys_of(kFocalOptions),
+       .make = with_options<Focal, kFocalOptions>},
+      {.name = "kl",
+       .target = TargetKind::classes,
+       .activation = LossActivation::softmax,
+       .takes_probabilities = true,
+       .doubt = no_probabilities,
+       .make = without_options<kl>},
+      {.name = "mse", .target = TargetKind::numbers, .make = without_options<mse>},
+      {.name = "l1", .target = TargetKind::numbers, .make = without_options<l1>},
+      {.name = "huber", .target = TargetKind::numbers, .make = without_options<huber>},
+      {.name = "bce_with_logits",
+       .target = TargetKind::events,
+       .activation = LossActivation::sigmoid,
+       .doubt = no_events,
+       .make = without_options<bce_with_logits>},
+      {.name = "output",
+       .target = TargetKind::none,
+       .zeros_know_nothing = false,
+       .make = without_options<own>},
+  };
+}
 
 }  // namespace
 
-std::span<const LossFunction> loss_functions() { return kLosses; }
-
-const LossFunction& loss_function(std::string_view name) {
-  for (const LossFunction& loss : kLosses)
-    if (loss.name == name) return loss;
-  throw UserError("unknown loss '" + std::string(name) + "'; valid: " + join(loss_names()));
+const std::vector<LossFunction>& loss_functions() {
+  static const std::vector<LossFunction> losses = make_losses();
+  return losses;
 }
 
-std::vector<std::string> loss_names() {
-  std::vector<std::string> names;
-  for (const LossFunction& loss : kLosses) names.emplace_back(loss.name);
-  return names;
+const LossFunction& loss_function(std::string_view name) {
+  if (const LossFunction* found = find_named(loss_functions(), name)) return *found;
+  throw UserError("unknown loss '" + std::string(name) +
+                  "'; valid: " + join(names_in(loss_functions())));
 }
 
 }  // namespace decent

@@ -1,14 +1,16 @@
 #pragma once
-// The losses of model.loss: each is a row of the table in losses.cpp, and nothing else names one.
+// The losses of model.loss: each is a row of the table in losses.cpp, and nothing else names one
+// or its options.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <span>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "decent/core/options.h"
 #include "decent/model/import_options.h"
 
 namespace decent {
@@ -22,15 +24,25 @@ enum class TargetKind {
   none,     // the model's output is the loss itself
 };
 
-/// The keys of the recipe's section `model` that change a loss.
-struct LossOptions {
-  double label_smoothing = 0;        // cross_entropy
-  std::int64_t ignore_index = -100;  // classes: targets of this class do not count
-  std::int64_t class_dim = -1;       // classes: their dimension in the output
-  double focal_gamma = 2;            // focal
+/// The keys of the recipe's section `model` that change all losses of classes.
+struct ClassOptions {
+  std::int64_t ignore_index = -100;  // targets of this class do not count
+  std::int64_t class_dim = -1;       // dimension of the classes in the output
   /// A weight for each class, floating [C]; undefined: all are 1. Only for rows that take weights.
   at::Tensor weights = {};
 };
+
+/// The loss as a scalar with gradient. `reduction` is one of at::Reduction: Mean, or Sum, which is
+/// the mean times the number of elements that count (targets that are not ignored, numbers of the
+/// target, 1 without a target) or, for classes with weights, times the sum of the weights of the
+/// targets that count. `Criterion` has checked that these fit together:
+///
+///   classes          output floating [n, C], target int64 [n], or the output's type [n, C] where
+///                    it takes probabilities; class_dim is used up
+///   events, numbers  output and target floating, of the same shape and type
+///   none             output floating [], target undefined
+using ReducedLoss = std::function<at::Tensor(const at::Tensor& output, const at::Tensor& target,
+                                             std::int64_t reduction, const ClassOptions& classes)>;
 
 /// A row of the table.
 struct LossFunction {
@@ -50,25 +62,17 @@ struct LossFunction {
   /// A sentence that says why the loss of this batch means nothing although PyTorch computes it;
   /// empty if all is well. Null: it always means something.
   std::string (*doubt)(const at::Tensor& output, const at::Tensor& target) = nullptr;
-  /// The loss as a scalar with gradient. `reduction` is one of at::Reduction: Mean, or Sum, which
-  /// is the mean times the number of elements that count (targets that are not ignored, numbers of
-  /// the target, 1 without a target) or, for classes with weights, times the sum of the weights of
-  /// the targets that count. `Criterion` has checked that these fit together:
-  ///
-  ///   classes          output floating [n, C], target int64 [n], or the output's type [n, C] where
-  ///                    it takes probabilities; the options' class_dim is used up
-  ///   events, numbers  output and target floating, of the same shape and type
-  ///   none             output floating [], target undefined
-  at::Tensor (*reduced)(const at::Tensor& output, const at::Tensor& target, std::int64_t reduction,
-                        const LossOptions& options) = nullptr;
+  /// Its own options: further keys of the section.
+  std::vector<OptionKey> keys = {};
+  /// Throws UserError for options of another type or out of range. Options that only other losses
+  /// take are not looked at.
+  ReducedLoss (*make)(const Options& options) = nullptr;
 };
 
 /// All losses, in the order in which recipes list them.
-std::span<const LossFunction> loss_functions();
+const std::vector<LossFunction>& loss_functions();
 
 /// The loss `name`. Throws UserError, listing all, if it is unknown.
 const LossFunction& loss_function(std::string_view name);
-
-std::vector<std::string> loss_names();
 
 }  // namespace decent

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "decent/core/membership.h"
-#include "decent/report/loss_watch.h"
+#include "decent/task/loss_watch.h"
 #include "decent/task/task.h"
 
 namespace decent {

@@ -32,12 +32,9 @@ at::Tensor some_targets(const DataSet& data) {
 
 // Zeros make all classes equally probable, so any target gives the same loss.
 double loss_of_zeros(const LossFunction& loss, const ModelRecipe& recipe, std::int64_t classes) {
-  const LossOptions none_ignored = {.label_smoothing = recipe.label_smoothing,
-                                    .ignore_index = -1,
-                                    .focal_gamma = recipe.focal_gamma};
-  return loss
-      .reduced(at::zeros({1, classes}, at::kDouble), at::zeros({1}, at::kLong), at::Reduction::Mean,
-               none_ignored)
+  const ReducedLoss reduced = loss.make(recipe.loss_options);
+  return reduced(at::zeros({1, classes}, at::kDouble), at::zeros({1}, at::kLong),
+                 at::Reduction::Mean, {.ignore_index = -1})
       .item<double>();
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 // Losses of a model that has not learned anything.
 
-#include "decent/report/loss_watch.h"
+#include "decent/task/loss_watch.h"
 #include "decent/task/predict.h"
 
 namespace decent {

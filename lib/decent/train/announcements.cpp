@@ -4,9 +4,13 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 
+#include "decent/config/loader.h"
 #include "decent/core/machine_text.h"
 #include "decent/core/text.h"
+#include "decent/core/version.h"
 #include "decent/report/dry_run_text.h"
 #include "decent/report/progress.h"
 #include "decent/task/device.h"
@@ -14,7 +18,9 @@
 #include "decent/task/probabilities.h"
 #include "decent/topology/analysis.h"
 #include "decent/train/exchange_size.h"
+#include "decent/train/fingerprint.h"
 #include "decent/train/methods.h"
+#include "decent/train/recipe_names.h"
 #include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
 
@@ -129,32 +135,75 @@ Notices notices_of(const Run& run, int workers) {
   return all;
 }
 
-void announce_run(Log& log, const Run& run, const RunSize& size) {
+namespace {
+
+// Without the model's tensors, of which there may be thousands and which no resume changes.
+Facts facts_to_keep(const Run& run) {
+  Facts facts = facts_of(run);
+  std::erase_if(facts, [](const auto& fact) {
+    return fact.first.starts_with("parameter ") || fact.first.starts_with("buffer ");
+  });
+  return facts;
+}
+
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  std::array<char, 32> text = {};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S", &local);
+  return text.data();
+}
+
+}  // namespace
+
+RunFacts run_facts(const Run& run, const RunSize& size) {
   const Recipe& recipe = run.task.recipe;
-  const ParallelMethod& method = method_of(run);
-  const RunFacts facts{
-      .workers = size.workers,
-      .machine = machine_text() + ", LibTorch " + TORCH_VERSION,
-      .threads = at::get_num_threads(),
-      .device = device_text(run.task.device, size.workers),
-      .parallel = method.text(run),
-      .model = recipe.model.path.string(),
-      .parameters = size.parameters,
-      .buckets = size.buckets,
-      .train_samples = run.task.train->size(),
-      .eval_samples = run.task.eval ? std::optional(run.task.eval->size()) : std::nullopt,
-      .steps = run.plan.total_steps,
-      .batch_size = recipe.data.batch_size,
-      .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
-      .sent = sent_facts(run, size.workers),
-      .optimizer = recipe.optimizer.name,
-      .lr = {.value = run.plan.rates.peak, .given = recipe.optimizer.lr},
-      .output = recipe.output.string()};
-  for (const std::string& line : start_lines(facts)) log.info(line);
-  for (std::size_t i = 0; method.averages_weights && i < run.plan.topology.size(); ++i) {
+  return {.workers = size.workers,
+          .machine = machine_text() + ", LibTorch " + TORCH_VERSION,
+          .threads = at::get_num_threads(),
+          .device = device_text(run.task.device, size.workers),
+          .parallel = method_of(run).text(run),
+          .model = recipe.model.path.string(),
+          .parameters = size.parameters,
+          .buckets = size.buckets,
+          .train_samples = run.task.train->size(),
+          .eval_samples = run.task.eval ? std::optional(run.task.eval->size()) : std::nullopt,
+          .steps = run.plan.total_steps,
+          .batch_size = recipe.data.batch_size,
+          .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
+          .sent = sent_facts(run, size.workers),
+          .optimizer = recipe.optimizer.name,
+          .lr = {.value = run.plan.rates.peak, .given = recipe.optimizer.lr},
+          .output = recipe.output.string()};
+}
+
+void announce_run(Log& log, const Run& run, const RunSize& size) {
+  for (const std::string& line : start_lines(start_texts(run_facts(run, size)))) log.info(line);
+  for (std::size_t i = 0; method_of(run).averages_weights && i < run.plan.topology.size(); ++i) {
     log.detail("phase " + std::to_string(i) + ": " + phase_text(run.plan.topology[i], 1000));
   }
   announce(log, notices_of(run, size.workers));
+}
+
+void write_start(Log& log, const Run& run, const RunSize& size) {
+  const Recipe& recipe = run.task.recipe;
+  StartEntry start{.time = local_time(),
+                   .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
+                   .step = run.plan.first_step,
+                   .workers = size.workers,
+                   .lines = start_texts(run_facts(run, size))};
+  for (const std::string& note : notices_of(run, size.workers).notes)
+    start.lines.emplace_back("note", note);
+  for (const Phase& phase : run.plan.topology) {
+    auto& groups = start.phases.emplace_back();
+    for (const Edge& edge : phase) groups.push_back(edge.ranks);
+  }
+  if (!method_of(run).averages_weights) start.phases.clear();
+  const std::string problem =
+      add_start(RunFolder(recipe.output).run(), std::move(start), facts_to_keep(run),
+                recipe_defaults(recipe.optimizer.name, recipe_names()));
+  if (!problem.empty()) log.warn(problem + ": it begins anew");
 }
 
 }  // namespace decent

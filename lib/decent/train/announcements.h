@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "decent/report/log.h"
+#include "decent/report/progress.h"
+#include "decent/runfolder/log.h"
 #include "decent/train/run.h"
 
 namespace decent {
@@ -35,7 +36,13 @@ Notices notices_of_model(const Task& task, const Trial& trial);
 
 void announce(Log& log, const Notices& notices);
 
+/// What a run is about to do, for its start lines and --dry-run.
+RunFacts run_facts(const Run& run, const RunSize& size);
+
 /// Logs what will be trained, how, and where the output goes, with notes and warnings.
 void announce_run(Log& log, const Run& run, const RunSize& size);
+
+/// The same for run.json, into which it is written, with the run's facts. Throws WriteError.
+void write_start(Log& log, const Run& run, const RunSize& size);
 
 }  // namespace decent

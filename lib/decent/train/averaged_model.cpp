@@ -6,11 +6,11 @@
 #include "decent/checkpoint/facts.h"
 #include "decent/core/error.h"
 #include "decent/parallel/tensor_names.h"
-#include "decent/report/run_folder.h"
 #include "decent/resume/compatibility.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/resume/run_identity.h"
 #include "decent/resume/starting_point.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/train/fingerprint.h"
 
 namespace decent {

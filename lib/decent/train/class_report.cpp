@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "decent/report/class_table.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/task/class_names.h"
 
 namespace decent {

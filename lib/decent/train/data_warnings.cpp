@@ -5,7 +5,7 @@
 
 #include "decent/comm/gather.h"
 #include "decent/core/text.h"
-#include "decent/report/data_files.h"
+#include "decent/runfolder/data_files.h"
 
 namespace decent {
 

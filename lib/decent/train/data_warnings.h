@@ -9,7 +9,7 @@
 #include <string>
 
 #include "decent/comm/team.h"
-#include "decent/report/log.h"
+#include "decent/runfolder/log.h"
 #include "decent/task/task.h"
 
 namespace decent {

@@ -11,8 +11,8 @@
 #include "decent/core/error.h"
 #include "decent/parallel/missing_gradients.h"
 #include "decent/parallel/named_tensors.h"
-#include "decent/report/output_lock.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/output_lock.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/task/device.h"
 #include "decent/train/announcements.h"
 #include "decent/train/exchange_size.h"
@@ -41,9 +41,10 @@ std::vector<std::pair<std::string, std::int64_t>> largest(const NamedTensors& tr
 
 // The first step, the end of the warm-up, the middle and the last.
 std::vector<std::pair<std::int64_t, double>> learning_rates(const Run& run) {
-  std::vector<std::int64_t> steps = {1, run.task.recipe.schedule.warmup_steps + 1,
+  const auto& schedule = run.task.recipe.schedule;
+  std::vector<std::int64_t> steps = {1, schedule.options.get<std::int64_t>("warmup_steps") + 1,
                                      (1 + run.plan.total_steps) / 2, run.plan.total_steps};
-  if (run.task.recipe.schedule.name == "constant") steps = {1};
+  if (schedule.name == "constant") steps = {1};
   std::sort(steps.begin(), steps.end());
   steps.erase(std::unique(steps.begin(), steps.end()), steps.end());
   std::vector<std::pair<std::int64_t, double>> rates;
@@ -89,39 +90,30 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
   const Recipe& recipe = run.task.recipe;
   Notices notices = notices_of_run(run, launch.world_size);
   const NamedTensors trained = trained_part(run.task.model->parameters());
-  return {.model = recipe.model.path.string(),
-          .trained_parameters = elements_of(trained),
+  const std::vector<std::int64_t> buckets = bucket_bytes(run);
+  return {.run = run_facts(run, {.workers = launch.world_size,
+                                 .parameters = elements_of(trained),
+                                 .buckets = std::ssize(buckets)}),
           .frozen_parameters = elements_of(untrained_part(run.task.model->parameters())),
           .trained_bytes = bytes_of(trained),
           .largest = largest(trained),
           .buffers = static_cast<std::int64_t>(run.task.model->buffers().size()),
           .buffer_bytes = bytes_of(run.task.model->buffers()),
-          .bucket_bytes = bucket_bytes(run),
+          .bucket_bytes = buckets,
           .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
           .exchange_bytes = exchange_memory(run, launch.rank),
-          .sent = sent_facts(run, launch.world_size),
           .import = run.task.model->origin().report(options.full_report),
           .notes = std::move(notices.notes),
           .warnings = std::move(notices.warnings),
           .peak_bytes = peak_bytes(),
           .gpu = gpu_memory(run.task.device.device),
           .in_backward = updates_in_backward(run),
-          .device = device_text(run.task.device, launch.world_size),
           .averages_weights = method_of(run).averages_weights,
-          .parallel = method_of(run).text(run),
           .topology = topology_name(recipe.parallel.topology),
-          .workers = launch.world_size,
           .gamma = recipe.parallel.gamma,
           .phases = run.plan.topology,
-          .train_samples = run.task.train->size(),
-          .eval_samples = run.task.eval ? std::optional(run.task.eval->size()) : std::nullopt,
           .update_samples = run.plan.sampler->update_samples(),
-          .updates_per_epoch = run.plan.sampler->updates_per_epoch(),
-          .total_steps = run.plan.total_steps,
-          .optimizer = recipe.optimizer.name,
-          .lr = {.value = run.plan.rates.peak, .given = recipe.optimizer.lr},
           .learning_rates = learning_rates(run),
-          .output = recipe.output.string(),
           .output_note = note_on(RunFolder(recipe.output), options.resumes)};
 }
 

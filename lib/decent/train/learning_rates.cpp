@@ -5,10 +5,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "decent/config/choices.h"
 #include "decent/config/option_keys.h"
-#include "decent/config/scalars.h"
 #include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/task/metrics.h"
 
 namespace decent {
@@ -20,51 +19,23 @@ double peak_lr(const OptimizerRecipe& recipe, int workers) {
   return recipe.lr_scaling == LrScaling::sqrt ? recipe.lr * std::sqrt(workers) : recipe.lr;
 }
 
-ScheduleOptions options_of(const Recipe& recipe, int workers, std::int64_t steps) {
-  const ScheduleRecipe& schedule = recipe.schedule;
-  return {.lr = peak_lr(recipe.optimizer, workers),
-          .warmup_steps = schedule.warmup_steps,
-          .t_max = schedule.t_max,
-          .eta_min = schedule.eta_min,
-          .warmup_decay = schedule.warmup_decay,
-          .start_factor = schedule.start_factor,
-          .end_factor = schedule.end_factor,
-          .total_iters = schedule.total_iters,
-          .step_size = schedule.step_size,
-          .gamma = schedule.gamma,
-          .total_steps = schedule.total_steps,
-          .pct_start = schedule.pct_start,
-          .anneal_strategy = std::string(name_of(schedule.anneal_strategy)),
-          .div_factor = schedule.div_factor,
-          .final_div_factor = schedule.final_div_factor,
-          .three_phase = schedule.three_phase,
-          .steps = steps};
-}
-
 // Null for schedules that depend on the step alone.
-std::shared_ptr<Plateau> plateau_of(const Recipe& whole, double lr) {
-  const ScheduleRecipe& recipe = whole.schedule;
-  if (!schedule_follows_evaluations(recipe.name)) return nullptr;
-  check_measured(whole, "schedule.metric", recipe.metric);
-  if (!whole.eval.every_steps && !whole.eval.every_epochs)
-    throw UserError("schedule." + recipe.name +
+std::shared_ptr<Plateau> plateau_of(const Recipe& recipe, double lr) {
+  const std::string& schedule = recipe.schedule.name;
+  if (!schedule_follows_evaluations(schedule)) return nullptr;
+  PlateauOptions options = plateau_options(recipe.schedule.options);
+  check_measured(recipe, "schedule.metric", options.metric);
+  if (!recipe.eval.every_steps && !recipe.eval.every_epochs)
+    throw UserError("schedule." + schedule +
                     " needs evaluations while the run trains: "
                     "eval.every_steps and eval.every_epochs are null");
-  return std::make_shared<Plateau>(PlateauOptions{
-      .lr = lr,
-      .factor = recipe.factor,
-      .patience = recipe.patience,
-      .better = {.higher_is_better = recipe.mode ? *recipe.mode == PlateauMode::max
-                                                 : metric(recipe.metric).better == Better::higher,
-                 .threshold = recipe.threshold,
-                 .relative = recipe.threshold_mode == ThresholdMode::relative},
-      .cooldown = recipe.cooldown,
-      .min_lr = recipe.min_lr,
-      .eps = recipe.eps});
+  options.lr = lr;
+  if (!options.mode) options.mode = metric(options.metric).better == Better::higher ? "max" : "min";
+  return std::make_shared<Plateau>(options);
 }
 
 std::string text_of(const std::string& name, const ScheduleOptions& options) {
-  std::string text = name + ", lr " + config::number_text(options.lr);
+  std::string text = name + ", lr " + number_text(options.lr);
   const Options arguments = schedule_arguments(name, options);
   for (const auto& [argument, value] : arguments.all())
     text += ", " + argument + " " + config::print_option(value);
@@ -80,19 +51,19 @@ std::string rate_at(const LearningRates& rates, std::int64_t step) {
 }  // namespace
 
 LearningRates learning_rates_of(const Recipe& recipe, int workers, std::int64_t steps) {
-  ScheduleOptions options = options_of(recipe, workers, steps);
-  const auto plateau = plateau_of(recipe, options.lr);
-  options.plateau = plateau;
-  options.metric = recipe.schedule.metric;
+  const double peak = peak_lr(recipe.optimizer, workers);
+  const auto plateau = plateau_of(recipe, peak);
+  const ScheduleOptions options{
+      .lr = peak, .steps = steps, .options = recipe.schedule.options, .plateau = plateau};
   return {.schedule = make_schedule(recipe.schedule.name, options),
-          .peak = options.lr,
+          .peak = peak,
           .text = text_of(recipe.schedule.name, options),
           .plateau = plateau};
 }
 
 std::optional<std::string> lr_warning(const ScheduleRecipe& schedule, const LearningRates& rates,
                                       std::int64_t steps) {
-  const std::int64_t end = schedule.total_steps.value_or(steps);
+  const std::int64_t end = schedule.options.get_if<std::int64_t>("total_steps").value_or(steps);
   if (schedule.name != "one_cycle" || end >= steps) return std::nullopt;
   return "schedule.total_steps: the cycle ends at step " + std::to_string(end) + " of " +
          std::to_string(steps) + ", and the learning rate stays at " + rate_at(rates, end) +

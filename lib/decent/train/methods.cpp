@@ -14,7 +14,7 @@ const std::vector<ParallelMethod>& parallel_methods() {
 }
 
 const ParallelMethod& parallel_method(std::string_view name) {
-  if (const auto* method = config::find_named(parallel_methods(), name)) return *method;
+  if (const auto* method = find_named(parallel_methods(), name)) return *method;
   throw UserError("unknown parallel.method '" + std::string(name) + "'");
 }
 

@@ -52,7 +52,7 @@ std::optional<std::string> export_best(const ResumeContext& context, Task& task)
   }
   write(context, task, RunModel::best);
   return RunFolder(task.recipe.output).model(RunModel::best, ".pt").string() + " (" + metric + " " +
-         config::number_text(find_number(best->metrics, metric).value()) + " at step " +
+         number_text(find_number(best->metrics, metric).value()) + " at step " +
          std::to_string(best->step) + ")";
 }
 

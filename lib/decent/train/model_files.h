@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "decent/report/run_folder.h"
 #include "decent/resume/context.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/task/task.h"
 
 namespace decent {

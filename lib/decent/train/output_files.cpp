@@ -9,7 +9,7 @@
 #include "decent/core/error.h"
 #include "decent/data/shards.h"
 #include "decent/model/model.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/train/model_files.h"
 
 namespace decent {
@@ -146,8 +146,9 @@ void add_run(const Recipe& recipe, int rank, std::vector<OutputFile>& outputs) {
   outputs.push_back({where, folder.recipe(),
                      "copy the recipe to another place for --config, or choose another folder "
                      "with --set output=DIR"});
-  for (const fs::path& file : {folder.metrics(), folder.data(), folder.log(), folder.report(),
-                               folder.skipped(), folder.lock(), folder.trace(rank)})
+  for (const fs::path& file :
+       {folder.metrics(), folder.data(), folder.log(), folder.run(), folder.report(),
+        folder.skipped(), folder.lock(), folder.trace(rank)})
     outputs.push_back({where, file, other_folder});
   for (const RunModel which : {RunModel::last, RunModel::best}) {
     if (which == RunModel::best && !recipe.checkpoint.keep_best) continue;

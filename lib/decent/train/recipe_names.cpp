@@ -11,26 +11,24 @@
 namespace decent {
 namespace {
 
-std::vector<config::NamedOptions> source_formats() {
-  std::vector<config::NamedOptions> formats;
-  for (const DataFormat& format : data_formats())
-    formats.push_back({.name = format.name, .keys = format.keys});
-  return formats;
+template <class Rows>
+std::vector<NamedOptions> with_keys(const Rows& rows) {
+  std::vector<NamedOptions> all;
+  for (const auto& row : rows) all.push_back({.name = std::string(row.name), .keys = row.keys});
+  return all;
 }
 
-std::vector<config::NamedOptions> transforms() {
-  std::vector<config::NamedOptions> transforms;
-  for (const Transform& transform : transform_rows())
-    transforms.push_back({.name = transform.name, .keys = transform.keys});
-  return transforms;
+std::vector<ExchangeMethod> exchanges() {
+  std::vector<ExchangeMethod> all;
+  for (const std::string& name : exchange_names()) all.push_back(exchange_method(name));
+  return all;
 }
 
-std::vector<config::ExchangeName> exchanges() {
-  std::vector<config::ExchangeName> list;
-  for (const std::string& name : exchange_names()) {
-    list.push_back({.name = name, .needs_near_copies = exchange_method(name).needs_near_copies});
-  }
-  return list;
+std::vector<std::string> near_exchanges() {
+  std::vector<std::string> names;
+  for (const ExchangeMethod& method : exchanges())
+    if (method.needs_near_copies) names.push_back(method.name);
+  return names;
 }
 
 std::vector<config::MethodName> methods() {
@@ -47,13 +45,14 @@ std::vector<config::MethodName> methods() {
 }  // namespace
 
 config::Names recipe_names() {
-  return {.losses = loss_names(),
+  return {.losses = with_keys(loss_functions()),
           .metrics = metric_names(),
           .topologies = topology_names(),
           .methods = methods(),
-          .exchanges = exchanges(),
-          .formats = source_formats(),
-          .transforms = transforms()};
+          .exchanges = with_keys(exchanges()),
+          .near_exchanges = near_exchanges(),
+          .formats = with_keys(data_formats()),
+          .transforms = with_keys(transform_rows())};
 }
 
 }  // namespace decent

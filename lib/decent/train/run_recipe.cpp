@@ -6,7 +6,7 @@
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/task/statistics.h"
 #include "decent/train/recipe_names.h"
 

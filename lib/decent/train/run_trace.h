@@ -6,7 +6,7 @@
 #include <string>
 
 #include "decent/core/trace.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 #include "decent/train/run.h"
 
 namespace decent {

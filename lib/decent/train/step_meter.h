@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
-#include "decent/report/metrics_file.h"
+#include "decent/runfolder/metrics_file.h"
 
 namespace decent {
 

@@ -19,13 +19,13 @@ TEST(Combinations, NesterovNeedsMomentumInSgd) {
             "run.yaml:6:13: optimizer.nesterov: true needs optimizer.momentum > 0");
   for (const char* optimizer : {"{momentum: 0, nesterov: true}", "{name: sgd, nesterov: true}"}) {
     const Recipe recipe = parse(kSmallest, {std::string("optimizer=") + optimizer});
-    EXPECT_EQ(recipe.optimizer.options.at("nesterov"), UpdateValue(true));
+    EXPECT_EQ(recipe.optimizer.options.value("nesterov"), OptionValue(true));
   }
 }
 
 TEST(Combinations, KeysThatAnotherChoiceMakesMeaninglessAreChecked) {
-  EXPECT_EQ(parse(kSmallest, {"optimizer.momentum=0.5"}).optimizer.options.at("momentum"),
-            UpdateValue(0.5));
+  EXPECT_EQ(parse(kSmallest, {"optimizer.momentum=0.5"}).optimizer.options.value("momentum"),
+            OptionValue(0.5));
   EXPECT_THAT(refusal_of("optimizer.momentum=2"), HasSubstr("expected a number in [0, 1)"));
 }
 
@@ -77,7 +77,7 @@ TEST(Combinations, SlicesAndARangeAreTakenWithEveryExchange) {
   const ParallelRecipe parallel =
       parse(kSmallest, {"parallel={slices: 4, modulo_range: 20}"}).parallel;
   EXPECT_EQ(parallel.slices, 4);
-  EXPECT_EQ(parallel.modulo_range, 20);
+  EXPECT_EQ(parallel.exchange_options.value("modulo_range"), OptionValue(20.0));
   EXPECT_EQ(parallel.comm_dtype, "fp32");
 }
 

@@ -66,25 +66,35 @@ TEST(Comparison, ARunThatGoesOnTellsOfAllButWhatDoesNotShapeTraining) {
 
 // The learning rates are compared as they come out, with the number of steps that they fall over.
 TEST(Comparison, WhatDecidesWhatNearCopiesAreSent) {
-  EXPECT_THAT(keys_that([](const KeyInfo& key) { return key.shapes_exchange; }),
-              UnorderedElementsAreArray({"model.freeze", "model.unfreeze", "optimizer.param_groups",
-                                         "parallel.bucket_mb", "parallel.gamma",
-                                         "parallel.comm_dtype", "parallel.comm_dtype_within",
-                                         "parallel.slices", "parallel.modulo_range"}));
+  EXPECT_THAT(
+      keys_that([](const KeyInfo& key) { return key.shapes_exchange; }),
+      UnorderedElementsAreArray({"model.freeze", "model.unfreeze", "optimizer.param_groups",
+                                 "parallel.bucket_mb", "parallel.gamma", "parallel.comm_dtype",
+                                 "parallel.comm_dtype_within", "parallel.slices", "parallel.*"}));
 }
 
 // What the metrics of one model say of one sample.
 TEST(Comparison, WhatDecidesWhatMetricsMean) {
   EXPECT_THAT(
       keys_that([](const KeyInfo& key) { return key.changes_measure; }),
-      UnorderedElementsAreArray({"model.target", "model.output", "model.loss",
-                                 "model.label_smoothing", "model.ignore_index", "model.class_dim",
-                                 "model.loss_weights", "model.focal_gamma"}));
+      UnorderedElementsAreArray({"model.target", "model.output", "model.loss", "model.*",
+                                 "model.ignore_index", "model.class_dim", "model.loss_weights"}));
+}
+
+// Whoever compares two runs need not know the rows.
+TEST(Comparison, KeysOfRowsAreKnownByTheirSection) {
+  const KeyInfo key = config::find_key("model.label_smoothing").value();
+  EXPECT_TRUE(key.changes_measure && !key.shapes_exchange && key.fallback.empty());
+  EXPECT_TRUE(config::find_key("parallel.modulo_range").value().of_averaging);
+  EXPECT_EQ(
+      config::find_key("model.label_smoothing", config::recipe_keys(test::kNames)).value().fallback,
+      "0");
 }
 
 TEST(Comparison, KeysAreFoundByTheirDottedNames) {
   EXPECT_EQ(config::find_key("optimizer.lr").value().fallback, "0.001");
   EXPECT_EQ(config::find_key("lr"), std::nullopt);
+  EXPECT_EQ(config::find_key("train.other"), std::nullopt);
   EXPECT_EQ(config::find_key("parameter weight"), std::nullopt);
 }
 

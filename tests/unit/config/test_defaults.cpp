@@ -19,6 +19,8 @@ TEST(Defaults, AreThoseOfTheStructsButForWhatFollowsFromOtherKeys) {
   expected.data.train = recipe.data.train;
   expected.train.epochs = 1;
   expected.optimizer.weight_decay = 0.1;
+  expected.model.loss_options = usual_options(test::kNames.losses);
+  expected.parallel.exchange_options = usual_options(test::kNames.exchanges);
   EXPECT_EQ(recipe, expected) << print_recipe(recipe);
 }
 
@@ -47,18 +49,18 @@ TEST(Defaults, BetasAndMomentumDependOnTheOptimizer) {
     return recipe.optimizer;
   };
   const auto option = [&](const std::string& name, std::vector<std::string> overrides) {
-    return optimizer(std::move(overrides)).options.at(name);
+    return optimizer(std::move(overrides)).options.value(name);
   };
   using Betas = std::array<double, 2>;
-  EXPECT_EQ(option("betas", {"optimizer.name=lion"}), UpdateValue(Betas{0.9, 0.99}));
+  EXPECT_EQ(option("betas", {"optimizer.name=lion"}), OptionValue(Betas{0.9, 0.99}));
   EXPECT_EQ(option("betas", {"optimizer.name=lion", "optimizer.betas=[0.9, 0.999]"}),
-            UpdateValue(Betas{0.9, 0.999}));
+            OptionValue(Betas{0.9, 0.999}));
   EXPECT_EQ(optimizer({"optimizer.name=lion"}).weight_decay, 0.0);
-  EXPECT_EQ(option("momentum", {"optimizer.name=rmsprop"}), UpdateValue(0.0));
+  EXPECT_EQ(option("momentum", {"optimizer.name=rmsprop"}), OptionValue(0.0));
   EXPECT_EQ(option("momentum", {"optimizer.name=rmsprop", "optimizer.momentum=0.5"}),
-            UpdateValue(0.5));
-  EXPECT_EQ(option("momentum", {"optimizer.name=sgd"}), UpdateValue(0.9));
-  EXPECT_EQ(option("betas", {"optimizer.name=sgd"}), UpdateValue(Betas{0.9, 0.999}));
+            OptionValue(0.5));
+  EXPECT_EQ(option("momentum", {"optimizer.name=sgd"}), OptionValue(0.9));
+  EXPECT_EQ(option("betas", {"optimizer.name=sgd"}), OptionValue(Betas{0.9, 0.999}));
 }
 
 }  // namespace

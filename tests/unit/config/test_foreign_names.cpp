@@ -96,20 +96,25 @@ TEST(ForeignNames, LeaveAMisspelledKeyOfAnotherSectionToItsNearest) {
 }
 
 TEST(FlagAdvice, NamesTheKeyOfTheRecipe) {
-  EXPECT_EQ(flag_advice("--lr"), "it is a key of the recipe: --set optimizer.lr=VALUE");
-  EXPECT_EQ(flag_advice("--batch-size"), "it is a key of the recipe: --set data.batch_size=VALUE");
-  EXPECT_EQ(flag_advice("--optimizer.lr"), "it is a key of the recipe: --set optimizer.lr=VALUE");
-  EXPECT_EQ(flag_advice("--num-epochs"), "it is a key of the recipe: --set train.epochs=VALUE");
-  EXPECT_EQ(flag_advice("--output"), "it is a key of the recipe: --set output=VALUE");
-  EXPECT_THAT(flag_advice("--every-steps").value_or(""),
+  EXPECT_EQ(flag_advice("--lr", test::kNames),
+            "it is a key of the recipe: --set optimizer.lr=VALUE");
+  EXPECT_EQ(flag_advice("--batch-size", test::kNames),
+            "it is a key of the recipe: --set data.batch_size=VALUE");
+  EXPECT_EQ(flag_advice("--optimizer.lr", test::kNames),
+            "it is a key of the recipe: --set optimizer.lr=VALUE");
+  EXPECT_EQ(flag_advice("--num-epochs", test::kNames),
+            "it is a key of the recipe: --set train.epochs=VALUE");
+  EXPECT_EQ(flag_advice("--output", test::kNames), "it is a key of the recipe: --set output=VALUE");
+  EXPECT_THAT(flag_advice("--every-steps", test::kNames).value_or(""),
               ::testing::AllOf(::testing::HasSubstr("--set eval.every_steps=VALUE or "),
                                ::testing::HasSubstr("--set log.every_steps=VALUE")));
-  EXPECT_THAT(flag_advice("--nproc_per_node").value_or(""), ::testing::HasSubstr("torchrun"));
+  EXPECT_THAT(flag_advice("--nproc_per_node", test::kNames).value_or(""),
+              ::testing::HasSubstr("torchrun"));
 }
 
 TEST(FlagAdvice, SaysNothingOfWhatIsNoKey) {
   for (const char* flag : {"--confg", "-h", "--", "-", "--zebra", "--print_config"}) {
-    EXPECT_EQ(flag_advice(flag), std::nullopt) << flag;
+    EXPECT_EQ(flag_advice(flag, test::kNames), std::nullopt) << flag;
   }
 }
 

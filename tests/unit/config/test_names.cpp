@@ -26,7 +26,8 @@ TEST(Names, AreValidWhereTheyAreHandedOver) {
   names.formats.push_back({.name = "tar", .keys = {{.name = "path", .type = OptionType::paths}}});
   EXPECT_EQ(parse_with(names, "eval.metrics=[sharpness]").eval.metrics,
             std::vector<std::string>{"sharpness"});
-  EXPECT_EQ(parse_with(names, "schedule.metric=sharpness").schedule.metric, "sharpness");
+  EXPECT_EQ(parse_with(names, "schedule.metric=sharpness").schedule.options.value("metric"),
+            OptionValue(std::string("sharpness")));
   EXPECT_EQ(parse_with(names, "parallel.topology=star").parallel.topology.name, "star");
   EXPECT_EQ(parse_with(names, "parallel.comm_dtype=fp8").parallel.comm_dtype, "fp8");
   EXPECT_EQ(parse_with(names, "parallel.comm_dtype_within=fp8").parallel.comm_dtype_within, "fp8");

@@ -95,11 +95,11 @@ config::Names names_with(std::vector<OptionKey> keys) {
 
 const std::vector<OptionKey> kKeys = {
     {.name = "flag", .type = OptionType::boolean, .fallback = true},
-    {.name = "count", .type = OptionType::integer, .fallback = kNull, .at_least = 1},
-    {.name = "share", .type = OptionType::number, .fallback = 0.5, .at_least = 0, .at_most = 1},
+    {.name = "count", .type = OptionType::integer, .fallback = kNull, .range = at_least(1)},
+    {.name = "share", .type = OptionType::number, .fallback = 0.5, .range = within(0, 1)},
     {.name = "word", .type = OptionType::text, .fallback = std::string("a"), .names = {"a", "b"}},
     {.name = "file", .type = OptionType::path, .fallback = kNull},
-    {.name = "size", .type = OptionType::integers, .fallback = kNull, .at_least = 1},
+    {.name = "size", .type = OptionType::integers, .fallback = kNull, .range = at_least(1)},
     {.name = "mean", .type = OptionType::numbers, .fallback = kNull},
     {.name = "x", .type = OptionType::texts, .fallback = kNull}};
 

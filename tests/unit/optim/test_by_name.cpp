@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "../support/bucket_problem.h"
 #include "../support/refusal.h"
+#include "decent/core/registry.h"
 #include "decent/optim/schedule.h"
 
 namespace decent {
@@ -25,7 +27,7 @@ TEST(MakeUpdate, MakesEveryNamedOne) {
 }
 
 // Whether another value of one option changes the weights after a few updates.
-bool changes(const std::string& name, const UpdateOptions& base, const UpdateOptions& other) {
+bool changes(const std::string& name, const Options& base, const Options& other) {
   BucketProblem<float> problem({100, 7});
   for (auto* state : {&problem.state0, &problem.state1, &problem.state2})
     std::fill(state->begin(), state->end(), 0.0F);
@@ -42,8 +44,8 @@ bool changes(const std::string& name, const UpdateOptions& base, const UpdateOpt
 
 // update_takes() is what recipes and their manual go by.
 TEST(MakeUpdate, LooksAtTheOptionsThatItIsSaidToTake) {
-  const UpdateOptions base{{"momentum", 0.5}, {"accum_iter", 2}};
-  const std::vector<std::pair<std::string, UpdateOptions>> others = {
+  const Options base{{"momentum", 0.5}, {"accum_iter", 2}};
+  const std::vector<std::pair<std::string, Options>> others = {
       {"momentum", {{"momentum", 0.25}, {"accum_iter", 2}}},
       {"nesterov", {{"momentum", 0.5}, {"nesterov", true}, {"accum_iter", 2}}},
       {"betas", {{"betas", std::array{0.5, 0.999}}, {"momentum", 0.5}, {"accum_iter", 2}}},
@@ -59,20 +61,30 @@ TEST(MakeUpdate, LooksAtTheOptionsThatItIsSaidToTake) {
 }
 
 TEST(MakeUpdate, HasDefaultsForRecipes) {
-  EXPECT_EQ(update_defaults("adamw").weight_decay, 0.1);
-  EXPECT_EQ(update_defaults("accum_adamw").weight_decay, 0.1);
-  EXPECT_EQ(update_defaults("adam").weight_decay, 0);
-  EXPECT_EQ(update_defaults("sgd").options.at("momentum"), UpdateValue(0.9));
-  EXPECT_EQ(update_defaults("adam").options.at("betas"), UpdateValue(std::array{0.9, 0.999}));
-  EXPECT_EQ(usual_update_options().at("momentum"), UpdateValue(0.9));
-  EXPECT_THAT(refusal([] { update_defaults("adamW"); }), HasSubstr("unknown update 'adamW'"));
+  EXPECT_EQ(default_weight_decay("adamw"), 0.1);
+  EXPECT_EQ(default_weight_decay("accum_adamw"), 0.1);
+  EXPECT_EQ(default_weight_decay("adam"), 0);
+  EXPECT_EQ(find_named(update_table(), "sgd")->key("momentum")->fallback, OptionValue(0.9));
+  EXPECT_EQ(find_named(update_table(), "adam")->key("betas")->fallback,
+            OptionValue(std::array{0.9, 0.999}));
+  EXPECT_EQ(usual_options(update_table()).value("momentum"), OptionValue(0.9));
+  EXPECT_THAT(refusal([] { default_weight_decay("adamW"); }), HasSubstr("unknown update 'adamW'"));
 }
 
-// Where optimizers have an option of the same name, recipes have one key for it.
-TEST(MakeUpdate, OptionsOfTheSameNameAreOfOneType) {
-  for (const std::string& name : update_names()) {
-    for (const auto& [option, value] : update_defaults(name).options)
-      EXPECT_EQ(value.index(), usual_update_options().at(option).index()) << name << " " << option;
+// Where rows have an option of the same name, recipes have one key for it.
+TEST(OptionTables, OptionsOfTheSameNameAreDescribedAlike) {
+  for (const auto& table : {update_table(), schedule_table()}) {
+    std::map<std::string, OptionKey> known;
+    for (const NamedOptions& row : table) {
+      for (const OptionKey& key : row.keys) {
+        const OptionKey& first = known.emplace(key.name, key).first->second;
+        EXPECT_EQ(key.type, first.type) << row.name << " " << key.name;
+        EXPECT_EQ(key.meaning, first.meaning) << row.name << " " << key.name;
+        EXPECT_EQ(key.range.text(), first.range.text()) << row.name << " " << key.name;
+        EXPECT_EQ(key.names, first.names) << row.name << " " << key.name;
+        EXPECT_EQ(key.is_nullable(), first.is_nullable()) << row.name << " " << key.name;
+      }
+    }
   }
 }
 
@@ -80,14 +92,14 @@ TEST(MakeUpdate, RefusesWhatIsNone) {
   EXPECT_THAT(refusal([] { make_update("adagrad"); }),
               AllOf(HasSubstr("'adagrad'"), HasSubstr("adamw, adam, sgd")));
   EXPECT_THAT(refusal([] { make_update("w"); }), HasSubstr("unknown"));
-  const auto with = [](const UpdateOptions& options, std::string_view name) {
+  const auto with = [](const Options& options, std::string_view name) {
     return refusal([&] { make_update(name, options); });
   };
-  EXPECT_THAT(with({{"momentum", 1.0}}, "sgd"), HasSubstr("momentum is 1.000000"));
+  EXPECT_THAT(with({{"momentum", 1.0}}, "sgd"), HasSubstr("momentum is 1: it must be in [0, 1)"));
   EXPECT_THAT(with({{"momentum", std::nan("")}}, "sgd"), HasSubstr("[0, 1)"));
-  EXPECT_THAT(with({{"nesterov", true}}, "sgd"), HasSubstr("nesterov needs a momentum"));
+  EXPECT_THAT(with({{"nesterov", true}}, "sgd"), HasSubstr("nesterov: true needs momentum > 0"));
   EXPECT_THAT(with({{"betas", std::array{-0.1, 0.999}}}, "adam"), HasSubstr("betas[0] is -0.1"));
-  EXPECT_THAT(with({{"betas", std::array{0.9, 1.0}}}, "accum_adamw"), HasSubstr("betas[1] is 1.0"));
+  EXPECT_THAT(with({{"betas", std::array{0.9, 1.0}}}, "accum_adamw"), HasSubstr("betas[1] is 1:"));
   EXPECT_THAT(with({{"eps", -1}}, "adamw"), HasSubstr("eps"));
   EXPECT_THAT(with({{"accum_iter", 0}}, "accum_adam"), HasSubstr("accum_iter is 0"));
   EXPECT_EQ(with({{"momentum", 2}, {"accum_iter", 0}}, "adam"), "accepted");  // not its own
@@ -123,7 +135,7 @@ TEST(MakeUpdate, TakesTheLongestRound) {
 }
 
 TEST(MakeSchedule, MakesEveryNamedOne) {
-  const ScheduleOptions options{.lr = 0.4, .warmup_steps = 4, .t_max = 10};
+  const ScheduleOptions options{.lr = 0.4, .options = {{"warmup_steps", 4}, {"t_max", 10}}};
   const Schedule cosine = make_schedule("cosine_warmup", options);
   const Schedule expected = cosine_warmup({.lr = 0.4, .warmup_steps = 4, .t_max = 10});
   for (const std::int64_t t : {1, 3, 5, 9, 20}) EXPECT_EQ(cosine(t), expected(t));
@@ -135,11 +147,20 @@ TEST(MakeSchedule, RefusesWhatIsNone) {
               AllOf(HasSubstr("'cosine'"), HasSubstr("constant, cosine_warmup, linear")));
   EXPECT_EQ(refusal([] { make_schedule("step", {}); }), "schedule: step needs step_size");
   EXPECT_EQ(refusal([] { make_schedule("exponential", {}); }), "schedule: exponential needs gamma");
-  EXPECT_THAT(refusal([] { make_schedule("exponential", {.gamma = 0}); }), HasSubstr("gamma is 0"));
-  EXPECT_THAT(refusal([] { make_schedule("linear", {.start_factor = 0}); }),
-              HasSubstr("start_factor is 0: it must be above 0"));
-  EXPECT_THAT(refusal([] { make_schedule("one_cycle", {.anneal_strategy = "cosine"}); }),
-              HasSubstr("anneal_strategy is 'cosine'"));
+  const auto with = [](std::string_view name, const Options& options) {
+    return refusal([&] { make_schedule(name, {.options = options}); });
+  };
+  EXPECT_EQ(with("exponential", {{"gamma", 0}}), "schedule: gamma is 0: it must be > 0");
+  EXPECT_EQ(with("exponential", {{"gamma", std::numeric_limits<double>::infinity()}}),
+            "schedule: gamma is inf: it must be > 0");
+  EXPECT_EQ(with("linear", {{"start_factor", 0.0}}),
+            "schedule: start_factor is 0: it must be in (0, 1]");
+  EXPECT_EQ(with("one_cycle", {{"anneal_strategy", std::string("cosine")}}),
+            "schedule: anneal_strategy is 'cosine': it must be cos or linear");
+  EXPECT_EQ(with("step", {{"step_size", 0.5}}),
+            "schedule: step_size: expected an integer, got a number");
+  EXPECT_THAT(with("step", {{"stepsize", 5}}),
+              AllOf(HasSubstr("no schedule has an option 'stepsize'"), HasSubstr("step_size")));
   EXPECT_THAT(refusal([] { cosine_warmup({.t_max = 0}); }), HasSubstr("t_max is 0"));
   EXPECT_THAT(refusal([] { cosine_warmup({.warmup_steps = -1}); }),
               HasSubstr("warmup_steps is -1"));

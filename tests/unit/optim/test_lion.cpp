@@ -3,6 +3,7 @@
 
 #include "decent/optim/rules/lion.h"
 
+#include "decent/core/registry.h"
 #include "error_bounds.h"
 
 namespace decent {
@@ -88,8 +89,9 @@ TEST(Lion, MovesNothingWhereTheDirectionIsZeroAndHidesNothingThatIsNoNumber) {
 }
 
 TEST(Lion, HasItsOwnBetas) {
-  EXPECT_EQ(update_defaults("lion").options.at("betas"), UpdateValue(std::array{0.9, 0.99}));
-  EXPECT_EQ(update_defaults("lion").weight_decay, 0);
+  EXPECT_EQ(find_named(update_table(), "lion")->key("betas")->fallback,
+            OptionValue(std::array{0.9, 0.99}));
+  EXPECT_EQ(default_weight_decay("lion"), 0);
   BucketProblem<float> problem({100});
   BucketProblem<float> other = problem;
   problem.apply(*make_update("lion"), {}, 0.1);

@@ -4,6 +4,7 @@
 
 #include <torch/optim/rmsprop.h>
 
+#include "decent/core/registry.h"
 #include "error_bounds.h"
 
 namespace decent {
@@ -72,8 +73,8 @@ TEST(RmsProp, StepsAsTorchDoes) {
 }
 
 TEST(RmsProp, HasNoMomentumUnlessGiven) {
-  EXPECT_EQ(update_defaults("rmsprop").options.at("momentum"), UpdateValue(0.0));
-  EXPECT_EQ(update_defaults("rmsprop").weight_decay, 0);
+  EXPECT_EQ(find_named(update_table(), "rmsprop")->key("momentum")->fallback, OptionValue(0.0));
+  EXPECT_EQ(default_weight_decay("rmsprop"), 0);
 }
 
 }  // namespace

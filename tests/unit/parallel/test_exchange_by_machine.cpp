@@ -148,11 +148,12 @@ TEST(ExchangeByMachine, IsTheMeanOfWeightsInsideAndOfPlacesOnTheGridBetween) {
       return on_grid ? 1 + rank * kGrid : 2 + 0.1 * rank;
     };
     const at::Tensor x = at::zeros({70}, at::kDouble);
-    const auto exchange = by_machine("modulo4", "fp32", kSecondPhaseWithin, {.modulo_range = 8})
-                              .make({.communicator = world,
-                                     .phases = kOfAllSizes,
-                                     .buckets = {x},
-                                     .schedule = constant_lr(0.01)});
+    const auto exchange =
+        by_machine("modulo4", "fp32", kSecondPhaseWithin, {.own = {{"modulo_range", 8}}})
+            .make({.communicator = world,
+                   .phases = kOfAllSizes,
+                   .buckets = {x},
+                   .schedule = constant_lr(0.01)});
     exchange->set_gamma(kStrength);
     for (std::int64_t step = 1; step <= 6; ++step) {
       const Phase& phase = kOfAllSizes[static_cast<std::size_t>((step - 1) % 3)];

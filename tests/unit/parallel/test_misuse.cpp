@@ -98,8 +98,9 @@ std::map<std::string, Mistake> construction() {
       {kConstructor + ".gamma outside [0, 1]", with([](Options& o) { o.gamma = 2; })},
       {kConstructor + ".exchange.options.slices below 1",
        with([](Options& o) { o.exchange.options.slices = 0; })},
-      {kConstructor + ".exchange.options.modulo_range not above 0",
-       with([](Options& o) { o.exchange.options.modulo_range = 0; })},
+      {kConstructor + ".exchange.options.own: modulo_range not above 0", with([](Options& o) {
+         o.exchange = {"modulo2", {.own = {{"modulo_range", 0}}}};
+       })},
       {kConstructor + "a modulo exchange with sgd or rmsprop", with([](Options& o) {
          o.training.update = make_update("sgd");
          o.exchange = "modulo2";
@@ -322,7 +323,10 @@ std::map<std::string, Mistake> choices() {
          make_update("sgd", {{"nesterov", true}});
        }},
       {"make_schedule: an unknown schedule", [] { make_schedule("cosine", {}); }},
-      {"make_schedule: options out of range", [] { make_schedule("cosine_warmup", {.t_max = 0}); }},
+      {"make_schedule: options out of range",
+       [] {
+         make_schedule("cosine_warmup", {.options = {{"t_max", 0}}});
+       }},
   };
 }
 

@@ -160,7 +160,7 @@ TEST_P(Modulo, SendsNothingAndMixesNothingWithGammaZero) {
 TEST_P(Modulo, SaysWhichShareOfDifferencesWrapped) {
   // Copies that are pulled apart in every step, and a grid that is much too fine for that.
   DecentralizedOptions too_fine = options(GetParam());
-  too_fine.exchange.options.modulo_range = 0.1;
+  too_fine.exchange.options.own = {{"modulo_range", 0.1}};
   const auto share_of = [](const DecentralizedOptions& options) {
     std::vector<double> shares;
     std::mutex mutex;
@@ -197,10 +197,22 @@ TEST(ModuloOptions, OutOfRangeAreRefused) {
   none.exchange.options.slices = 0;
   EXPECT_THAT([&] { none.check(); },
               ThrowsMessage<UserError>(HasSubstr("slices is 0: it must be >= 1")));
+  DecentralizedOptions unknown = options("modulo2");
+  unknown.exchange.options.own = {{"range", 1}};
+  EXPECT_THAT([&] { unknown.check(); },
+              ThrowsMessage<UserError>(
+                  HasSubstr("no exchange has an option 'range'; valid: modulo_range")));
+  DecentralizedOptions text = options("modulo2");
+  text.exchange.options.own = {{"modulo_range", std::string("wide")}};
+  EXPECT_THAT([&] { text.check(); },
+              ThrowsMessage<UserError>(HasSubstr("modulo_range: expected a number, got a text")));
+  DecentralizedOptions others = options("fp32");  // an option of another method
+  others.exchange.options.own = {{"modulo_range", 8}};
+  EXPECT_NO_THROW(others.check());
   DecentralizedOptions zero = options("modulo2");
-  zero.exchange.options.modulo_range = 0;
+  zero.exchange.options.own = {{"modulo_range", 0}};
   EXPECT_THAT([&] { zero.check(); },
-              ThrowsMessage<UserError>(HasSubstr("modulo_range is 0.000000: it must be greater")));
+              ThrowsMessage<UserError>(HasSubstr("modulo_range is 0: it must be > 0")));
 }
 
 // ---- DecentOptimWrapper ----

@@ -14,14 +14,15 @@
 #include "decent/report/page/recipe_rows.h"
 #include "decent/report/page/run_log.h"
 #include "decent/report/page/topology_picture.h"
+#include "decent/runfolder/run_file.h"
 
 namespace decent {
 namespace {
 
+using Json = nlohmann::json;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using ::testing::Pair;
 using ::testing::StartsWith;
 
 MetricsTable table_of(const std::string& text) {
@@ -120,28 +121,70 @@ TEST(RunRecipe, HasThePhasesOfItsTopology) {
   EXPECT_THROW(RunRecipe("parallel: {topology: no-such}\n").phases(4), UserError);
 }
 
-TEST(RunLog, HasTheLastStartAndAllWarnings) {
+TEST(RunLog, HasAllWarnings) {
   const testing::TemporaryFolder folder;
   const auto line = [](char level, const std::string& text) {
     return std::string("2026-01-02 03:04:05.678 ") + level + " " + text + "\n";
   };
-  write_file(folder / "run.log", line('I', "decent-train 1") + line('I', "workers  4, ring") +
-                                     line('D', "phase 0: {0 1} {2 3}") + line('W', "first") +
-                                     "and more\n" + line('I', "decent-train 2") +
-                                     line('I', "workers  2, ring") + line('D', "phase 0: {0 1}") +
-                                     line('D', "phase 1: {0} {1}") +
-                                     line('I', "step 1  workers  9") + line('W', "second"));
-  const RunLog log = read_run_log(folder / "run.log");
-  EXPECT_EQ(log.began, "2026-01-02 03:04:05");
-  EXPECT_THAT(log.start,
-              ElementsAre(Pair("program", "decent-train 2"), Pair("workers", "2, ring")));
-  ASSERT_EQ(log.warnings.size(), 2U);
-  EXPECT_EQ(log.warnings[0].text, "first\nand more");
-  ASSERT_EQ(log.phases.size(), 2U);
-  EXPECT_EQ(log.phases[1].size(), 2U);
-  write_file(folder / "run.log",
-             line('I', "decent-train 1") + line('D', "phase 0: {0 1} {2 .. (9 edges)"));
-  EXPECT_TRUE(read_run_log(folder / "run.log").phases.empty());
+  write_file(folder / "run.log", line('I', "decent-train 1") + line('W', "first") + "and more\n" +
+                                     line('D', "phase 0: {0 1}") + "no more\n" +
+                                     line('E', "second"));
+  const std::vector<LogMessage> warnings = warnings_in(folder / "run.log");
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_EQ(warnings[0].time, "2026-01-02 03:04:05");
+  EXPECT_EQ(warnings[0].text, "first\nand more");
+  EXPECT_EQ(warnings[1].text, "second");
+}
+
+Json page_of(const testing::TemporaryFolder& folder) {
+  return Json::parse(run_as_json(RunFolder(folder.path()), /*running=*/false));
+}
+
+TEST(Page, ShowsTheStartsOfARun) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "recipe.yaml",
+             "model: {loss: focal, focal_gamma: 2}\n"
+             "parallel: {topology: alternating-exp-ring, local_world_size: null}\n");
+  StartEntry start{.time = "2026-01-02 03:04:05",
+                   .program = "0.1.0 (build x)",
+                   .workers = 4,
+                   .lines = {{"model", "m.pt"}},
+                   .phases = {{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}}};
+  const Texts defaults = {{"model.focal_gamma", "2"}, {"model.loss", "cross_entropy"}};
+  add_start(folder / "run.json", start, {{"optimizer.lr", "1"}}, defaults);
+  start.step = 7;
+  add_start(folder / "run.json", start, {{"optimizer.lr", "2"}}, defaults);
+  const Json run = page_of(folder);
+  EXPECT_EQ(run["problems"], Json::array());
+  EXPECT_EQ(run["workers"], 4);
+  EXPECT_EQ(run["topology"]["phases"], 2);  // the launcher knew them
+  ASSERT_EQ(run["starts"].size(), 2U);
+  EXPECT_EQ(run["starts"][1]["step"], 7);
+  EXPECT_EQ(run["starts"][1]["changed"],
+            Json({{{"topic", "optimizer.lr"}, {"was", "1"}, {"is", "2"}}}));
+  EXPECT_EQ(run["recipe"][0]["key"], "model.loss");
+  EXPECT_TRUE(run["recipe"][0]["differs"]);
+  EXPECT_FALSE(run["recipe"][1]["differs"]);  // run.json has the default
+}
+
+TEST(Page, ShowsWhatOlderRunsSay) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "recipe.yaml",
+             "data: {batch_size: 8}\nmodel: {loss: focal, focal_gamma: 3}\n");
+  write_file(folder / "metrics.jsonl",
+             "{\"kind\":\"train\",\"step\":1,\"loss\":1,\"samples_per_s\":1600,\"step_ms\":10}\n");
+  const Json run = page_of(folder);
+  EXPECT_EQ(run["problems"], Json::array());
+  EXPECT_EQ(run["starts"], Json::array());
+  EXPECT_EQ(run["workers"], 2);
+  EXPECT_EQ(run["recipe"][2]["key"], "model.focal_gamma");
+  EXPECT_FALSE(run["recipe"][2]["differs"]);  // from a default that nothing tells
+}
+
+TEST(Page, SaysIfRunJsonIsDamaged) {
+  const testing::TemporaryFolder folder;
+  write_file(folder / "run.json", "{");
+  EXPECT_THAT(page_of(folder)["problems"].dump(), HasSubstr("run.json' is damaged"));
 }
 
 TEST(Confusion, IsReadAsItWasWritten) {

@@ -43,7 +43,7 @@ std::string text_of(const std::vector<std::string>& lines) {
 }
 
 TEST(StartLines, TellThePlan) {
-  const auto lines = start_lines(facts());
+  const auto lines = start_lines(start_texts(facts()));
   EXPECT_THAT(lines, Each(Not(AnyOf(::testing::IsEmpty(), HasSubstr("\n")))));
   EXPECT_THAT(
       text_of(lines),
@@ -57,17 +57,17 @@ TEST(StartLines, TellThePlan) {
 TEST(StartLines, TellWhatIsSent) {
   RunFacts slow = facts();
   slow.sent = {.method = "modulo2", .slices = 4, .bytes = 25e6, .link_mbit = 50};
-  EXPECT_THAT(text_of(start_lines(slow)),
+  EXPECT_THAT(text_of(start_lines(start_texts(slow))),
               HasSubstr("exchange modulo2, 4 slices, sent: 23.8 MiB a worker and step, 4 s at 50 "
                         "Mbit/s\n"));
   slow.workers = 1;
-  EXPECT_THAT(text_of(start_lines(slow)), Not(HasSubstr("exchange modulo2")));
+  EXPECT_THAT(text_of(start_lines(start_texts(slow))), Not(HasSubstr("exchange modulo2")));
 }
 
 TEST(StartLines, TellHowTheLearningRateWasScaled) {
   RunFacts scaled = facts();
   scaled.lr.value = 0.002;
-  EXPECT_THAT(text_of(start_lines(scaled)),
+  EXPECT_THAT(text_of(start_lines(start_texts(scaled))),
               HasSubstr("adamw at lr 0.002 (0.001 x sqrt(4) workers)\n"));
 }
 
@@ -75,7 +75,7 @@ TEST(StartLines, CountOneAsOne) {
   RunFacts one = facts();
   one.parameters = one.buckets = one.train_samples = one.steps = 1;
   one.eval_samples = 1;
-  const std::string text = text_of(start_lines(one));
+  const std::string text = text_of(start_lines(start_texts(one)));
   EXPECT_THAT(text, AllOf(HasSubstr("1 parameter to"), HasSubstr("1 bucket\n"),
                           HasSubstr("1 sample to train on"), HasSubstr("1 sample to evaluate on"),
                           HasSubstr("1 update of")));
@@ -84,7 +84,7 @@ TEST(StartLines, CountOneAsOne) {
 TEST(StartLines, SayThatThereIsNothingToEvaluateOn) {
   RunFacts blind = facts();
   blind.eval_samples.reset();
-  EXPECT_THAT(text_of(start_lines(blind)), HasSubstr("none to evaluate on"));
+  EXPECT_THAT(text_of(start_lines(start_texts(blind))), HasSubstr("none to evaluate on"));
 }
 
 TEST(ProgressLine, TellsWhereTheRunIs) {

@@ -18,21 +18,32 @@ using testing::kMethods;
 using testing::refusal;
 using ::testing::SizeIs;
 
-Facts facts(const std::vector<std::string>& overrides = {}) {
+const config::Names kNames = [] {
   config::Names names;
-  names.methods = kMethods;
-  names.exchanges = {{.name = "fp32"}, {.name = "bf16"}};
+  names.losses = {
+      {.name = "cross_entropy",
+       .keys = {{.name = "label_smoothing", .type = OptionType::number, .fallback = 0.0}}}};
   names.topologies = {"complete", "ring"};
+  names.methods = kMethods;
+  names.exchanges = {
+      {.name = "fp32"},
+      {.name = "bf16"},
+      {.name = "modulo2",
+       .keys = {{.name = "modulo_range", .type = OptionType::number, .fallback = kNull}}}};
   names.formats = {{.name = "builtin", .keys = {{.name = "name"}, {.name = "split"}}}};
+  return names;
+}();
+
+Facts facts(const std::vector<std::string>& overrides = {}) {
   return recipe_values(parse_recipe(
       "model: {path: m.pt}\ndata: {train: {format: builtin, name: digits, split: train}}\n",
-      "/recipes/run.yaml", overrides, names));
+      "/recipes/run.yaml", overrides, kNames));
 }
 
 Manifest manifest_with(Facts facts) { return {.program = "p", .facts = std::move(facts)}; }
 
 ResumingRun run_with(Facts facts, int workers = 1) {
-  return {.facts = std::move(facts), .workers = workers, .methods = kMethods};
+  return {.facts = std::move(facts), .workers = workers, .names = kNames};
 }
 
 // As a version wrote them that did not know the key.

@@ -9,8 +9,8 @@
 #include "../support/temporary_folder.h"
 #include "../support/worlds.h"
 #include "decent/core/file.h"
-#include "decent/report/run_folder.h"
 #include "decent/resume/folder_sharing.h"
+#include "decent/runfolder/run_folder.h"
 #include "saved_checkpoints.h"
 
 namespace decent {

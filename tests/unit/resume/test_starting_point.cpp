@@ -11,7 +11,7 @@
 #include "../support/teams.h"
 #include "../support/temporary_folder.h"
 #include "../support/worlds.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 #include "methods.h"
 #include "saved_checkpoints.h"
 
@@ -39,9 +39,11 @@ Start start_in(const std::filesystem::path& output, const std::string& method, b
     recipe.output = output;
     recipe.checkpoint.allow_missing = true;
     Log log(rank, Verbosity::quiet);
+    config::Names names;
+    names.methods = kMethods;
     const ResumingRun run{.facts = {{"parallel.method", method}, {kRatesTopic, "constant"}},
                           .workers = 2,
-                          .methods = kMethods,
+                          .names = names,
                           .copies_alike = method == "all_reduce",
                           .needs_near_copies = near};
     const auto found = find_start({.team = testing::team_of(world), .recipe = recipe, .log = log},

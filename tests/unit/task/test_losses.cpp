@@ -58,8 +58,8 @@ Example example_of(TargetKind kind) {
 
 at::Tensor loss_of(const LossFunction& loss, const Example& example, std::int64_t reduction,
                    double label_smoothing = 0) {
-  return loss.reduced(example.output, example.target, reduction,
-                      {.label_smoothing = label_smoothing, .ignore_index = kIgnored});
+  const ReducedLoss reduced = loss.make({{"label_smoothing", label_smoothing}});
+  return reduced(example.output, example.target, reduction, {.ignore_index = kIgnored});
 }
 
 using OfElement = std::function<double(double output, double target)>;
@@ -192,11 +192,9 @@ TEST(Losses, WeighClasses) {
   const std::vector<double> weights = {0.5, 2, 1, 7, 3};
   const Example example = example_of(TargetKind::classes);  // classes 0, 4 and 2 count
   const auto sum_of = [&](const char* name, double gamma) {
-    return loss_function(name)
-        .reduced(example.output, example.target, at::Reduction::Sum,
-                 {.ignore_index = kIgnored,
-                  .focal_gamma = gamma,
-                  .weights = at::tensor(weights, at::kDouble)})
+    const ReducedLoss reduced = loss_function(name).make({{"focal_gamma", gamma}});
+    return reduced(example.output, example.target, at::Reduction::Sum,
+                   {.ignore_index = kIgnored, .weights = at::tensor(weights, at::kDouble)})
         .item<double>();
   };
   EXPECT_NEAR(sum_of("focal", 2), focal(example, 2, weights), kLossRounding);
@@ -218,7 +216,7 @@ TEST(Losses, KullbackLeiblerIsOfProbabilities) {
     expected += share * std::log(share / p[1]) + (1 - share) * std::log((1 - share) / p[3]);
   }
   const auto kl = [&](const at::Tensor& output, std::int64_t reduction) {
-    return loss_function("kl").reduced(output, target, reduction, {}).item<double>();
+    return loss_function("kl").make({})(output, target, reduction, {}).item<double>();
   };
   EXPECT_NEAR(kl(example.output, at::Reduction::Sum), expected, kLossRounding);
   EXPECT_NEAR(kl(example.output, at::Reduction::Mean), expected / kRows, kLossRounding);
@@ -266,7 +264,7 @@ TEST(Losses, OfClassesKnowWhatZerosSay) {
     const at::Tensor target = at::zeros({1}, at::kLong);
     // The gamma of focal would make it (1 - 1 / C)^gamma times that.
     const double of_zeros =
-        loss.reduced(zeros, target, at::Reduction::Mean, {.focal_gamma = 0}).item<double>();
+        loss.make({{"focal_gamma", 0}})(zeros, target, at::Reduction::Mean, {}).item<double>();
     EXPECT_EQ(std::abs(of_zeros - std::log(kClasses)) < kLossRounding, loss.zeros_know_nothing)
         << loss.name;
   }
@@ -280,7 +278,7 @@ TEST(Losses, CrossEntropySmoothsLabels) {
 }
 
 TEST(Losses, AreFoundByName) {
-  for (const std::string& name : loss_names()) EXPECT_EQ(loss_function(name).name, name);
+  for (const LossFunction& loss : loss_functions()) EXPECT_EQ(&loss_function(loss.name), &loss);
   try {
     loss_function("mes");
     FAIL() << "accepted";

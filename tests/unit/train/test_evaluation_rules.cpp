@@ -110,7 +110,7 @@ TEST(EvaluationRules, BeginAgainWhereValuesCannotBeCompared) {
 
   for (const auto& [metric, content] : {std::pair("accuracy", "one"), std::pair("loss", "two")}) {
     Recipe recipe = stopping({.metric = metric, .patience = 1});
-    recipe.schedule.metric = metric;
+    recipe.schedule.options.set("metric", std::string(metric));
     const auto plateau = std::make_shared<Plateau>(options);
     EvaluationRules rules(recipe, plateau);
     EXPECT_THAT(rules.restore(then, {{"the content of data.eval", content}}).value(),

@@ -71,7 +71,7 @@ TEST(Resume, TellsOfAnotherDevice) {
   task.device = kGpu;
   task.recipe.model.device = DeviceName::cuda;
   task.recipe.parallel.backend = BackendName::nccl;
-  const ResumingRun now{.facts = facts_of(task, {}), .methods = recipe_names().methods};
+  const ResumingRun now{.facts = facts_of(task, {}), .names = recipe_names()};
   EXPECT_THAT(
       check_can_resume(manifest, now),
       ::testing::ElementsAre("the device was cpu, is cuda", "the exchange was gloo, is nccl"));

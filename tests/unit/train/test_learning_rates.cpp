@@ -43,14 +43,15 @@ TEST(LearningRates, HaveTheSameTextWhereTheyAreTheSame) {
   Recipe cosine = recipe_of("cosine_warmup", LrScaling::none);
   EXPECT_NE(text(cosine, 2, 100), text(constant, 2, 100));
   EXPECT_NE(text(cosine, 2, 100), text(cosine, 2, 200));  // t_max follows the steps
-  cosine.schedule.t_max = 100;
+  cosine.schedule.options.set("t_max", 100);
   EXPECT_EQ(text(cosine, 2, 100), text(cosine, 2, 200));
   Recipe scaled = cosine;
   scaled.optimizer.lr_scaling = LrScaling::sqrt;
   EXPECT_NE(text(scaled, 4, 100), text(cosine, 4, 100));
   scaled.optimizer.lr /= 2;
   EXPECT_EQ(text(scaled, 4, 100), text(cosine, 4, 100));
-  cosine.schedule.eta_min = std::nextafter(cosine.schedule.eta_min, 1.0);
+  const double eta_min = cosine.schedule.options.get<double>("eta_min");
+  cosine.schedule.options.set("eta_min", std::nextafter(eta_min, 1.0));
   EXPECT_NE(text(cosine, 4, 100), text(scaled, 4, 100));  // all digits count
 }
 

@@ -106,8 +106,7 @@ std::vector<OptionKey> keys() {
        .type = integers,
        .meaning = "Largest number of elements of x and of y; one number is for both. Shorter texts "
                   "are padded.",
-       .at_least = 2,
-       .at_most = 1 << 24},
+       .range = within(2, 1 << 24)},
       {.name = "pad",
        .type = text,
        .meaning = "Pad texts to `length`, or with `batch` to the longest text of the batch.",
@@ -158,15 +157,14 @@ std::vector<OptionKey> keys() {
        .meaning = "Size of the vocabulary, special tokens included: the most frequent words have "
                   "numbers, and all others are unknown; null: all words have numbers.",
        .fallback = kNull,
-       .at_least = 1,
+       .range = at_least(1),
        .scope = OptionScope::meaning},
       {.name = "special",
        .type = integers,
        .meaning = "The numbers of padding, begin, end and unknown words. Other tokens come after "
                   "the largest.",
        .fallback = std::vector<std::int64_t>{0, 1, 2, 3},
-       .at_least = 0,
-       .at_most = 1'000'000,
+       .range = within(0, 1'000'000),
        .scope = OptionScope::meaning},
       {.name = "ignore_index",
        .type = integer,

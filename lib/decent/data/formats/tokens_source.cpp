@@ -68,7 +68,7 @@ DataFormat tokens_format() {
                     .meaning = "Number of ids that the model knows; any other id is an error when "
                                "it is read. null: ids are not checked.",
                     .fallback = kNull,
-                    .at_least = 1}},
+                    .range = at_least(1)}},
           .open = [](const Options& options) {
             return open_shards(expand_globs(options.get<Paths>("path")),
                                [reading = reading_of(options)](const std::filesystem::path& path) {

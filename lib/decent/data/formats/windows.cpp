@@ -123,7 +123,7 @@ OptionKey length_key() {
   return {.name = "length",
           .type = OptionType::integer,
           .meaning = "Number of ids in a sample; y is x shifted by one.",
-          .at_least = 1};
+          .range = at_least(1)};
 }
 
 OptionKey stride_key() {
@@ -133,7 +133,7 @@ OptionKey stride_key() {
       .meaning =
           "Number of ids from the start of one sample to the start of the next; null: `length`.",
       .fallback = kNull,
-      .at_least = 1};
+      .range = at_least(1)};
 }
 
 Windows windows_of(const Options& options) {

@@ -153,8 +153,7 @@ Transform random_crop_transform() {
                     .meaning = "Pixels to add around the image before it is cropped: n, [left and "
                                "right, top and bottom] or [left, top, right, bottom].",
                     .fallback = std::vector<std::int64_t>{0},
-                    .at_least = 0,
-                    .at_most = 32768},
+                    .range = within(0, 32768)},
                    {.name = "fill",
                     .type = OptionType::number,
                     .meaning = "The value of added pixels.",

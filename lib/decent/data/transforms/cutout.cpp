@@ -74,8 +74,7 @@ Transform cutout_transform() {
                     .type = OptionType::number,
                     .meaning = "Fraction of images to cut a hole into.",
                     .fallback = 1.0,
-                    .at_least = 0,
-                    .at_most = 1},
+                    .range = within(0, 1)},
                    field_key()},
           .make = make};
 }

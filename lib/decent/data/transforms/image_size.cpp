@@ -16,8 +16,7 @@ OptionKey size_key(std::string meaning) {
   return {.name = "size",
           .type = OptionType::integers,
           .meaning = std::move(meaning),
-          .at_least = 1,
-          .at_most = kMostSide};
+          .range = within(1, kMostSide)};
 }
 
 ImageSize image_size(const std::vector<std::int64_t>& size, const std::string& who) {

@@ -130,14 +130,12 @@ Transform random_resized_crop_transform() {
                     .type = OptionType::numbers,
                     .meaning = "Share of the image's area that the crop keeps, [least, most].",
                     .fallback = std::vector<double>{0.08, 1.0},
-                    .at_least = 1e-6,
-                    .at_most = 1},
+                    .range = within(1e-6, 1)},
                    {.name = "ratio",
                     .type = OptionType::numbers,
                     .meaning = "Ratio of the crop's width to its height, [least, most].",
                     .fallback = std::vector<double>{3.0 / 4, 4.0 / 3},
-                    .at_least = 1e-3,
-                    .at_most = 1e3},
+                    .range = within(1e-3, 1e3)},
                    field_key()},
           .make = make};
 }

@@ -29,7 +29,7 @@ struct AccumAdam {
   static constexpr std::array kOptions = {
       betas<Options>(), eps<Options>(),
       Option<Options>{"accum_iter", "Steps over which gradients accumulate", &Options::accum_iter,
-                      Range{.at_least = 1}}};
+                      at_least(1)}};
   static constexpr std::array kNames = {
       Name{.name = "accum_adam"},
       Name{.name = "accum_adamw", .decoupled_weight_decay = true, .weight_decay = 0.1}};

@@ -21,7 +21,8 @@ struct RmsPropOptions {
 struct RmsProp {
   using Options = RmsPropOptions;
   static constexpr std::array kOptions = {
-      Option<Options>{"alpha", "Decay of the running mean of squares", &Options::alpha, {0, 1}},
+      Option<Options>{"alpha", "Decay of the running mean of squares", &Options::alpha,
+                      from_to_below(0, 1)},
       eps<Options>(), momentum<Options>()};
   static constexpr std::array kNames = {Name{.name = "rmsprop"}};
   // Both states exist whatever the momentum, because a resumed run may have another one.

@@ -11,7 +11,7 @@
 //   kStepBoundedByLr     whether no gradient, however large, moves a weight by more than a few
 //                        learning rates in one step (which a grid that follows the learning rate
 //                        relies on: modulo exchanges)
-//   check(options)       optional; throws UserError for options that do not go together
+//   conflict(options)    optional; options that do not go together
 //   Coefficients<T>      the numbers that one parameter's update multiplies with
 //   coefficients<T>(..)  computes them in double; each is rounded to T once
 //   element(x, g, states.., coefficients)
@@ -38,15 +38,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <variant>
 
 #include "decent/core/element.h"
-#include "decent/core/error.h"
-#include "decent/optim/update_names.h"
+#include "decent/core/option.h"
 
 namespace decent::rules {
 
@@ -57,41 +53,25 @@ struct Name {
   double weight_decay = 0;
 };
 
-/// The numbers from at_least up to, but not including, `below`.
-struct Range {
-  double at_least = 0;
-  double below = std::numeric_limits<double>::infinity();
-};
-
-/// One of a rule's options, kept in a member of its `Options`. The key in recipes is
-/// optimizer.<name>. Rules that have an option of the same name describe it alike.
-template <class Options>
-struct Option {
-  std::string_view name;
-  std::string_view meaning;  // a phrase; the manual adds the optimizers that take the option
-  std::variant<bool Options::*, std::int64_t Options::*, double Options::*,
-               std::array<double, 2> Options::*>
-      member;
-  Range range = {};
-  /// The default of recipes, of the member's type, if it is not that of `Options`.
-  std::optional<UpdateValue> in_recipes = {};
-};
-
 // Options that several rules have.
 
 template <class Options>
 constexpr Option<Options> betas() {
-  return {"betas", "Decay of the two running means", &Options::betas, {0, 1}};
+  return {"betas", "Decay of the two running means", &Options::betas, from_to_below(0, 1)};
 }
 
 template <class Options>
 constexpr Option<Options> eps() {
-  return {"eps", "Added to the denominator", &Options::eps};
+  return {"eps", "Added to the denominator", &Options::eps, at_least(0)};
 }
 
 template <class Options>
-constexpr Option<Options> momentum(std::optional<UpdateValue> in_recipes = {}) {
-  return {"momentum", "Momentum", &Options::momentum, {0, 1}, in_recipes};
+constexpr Option<Options> momentum(std::optional<double> in_recipes = {}) {
+  return {.name = "momentum",
+          .meaning = "Momentum",
+          .member = &Options::momentum,
+          .range = from_to_below(0, 1),
+          .default_in_recipes = in_recipes};
 }
 
 /// The values on which the coefficients of one parameter's update depend, besides the options.
@@ -106,6 +86,9 @@ using Coefficients = typename Rule::template Coefficients<T>;
 
 template <class Rule>
 inline constexpr std::size_t kStateCount = Rule::kStates.size();
+
+template <class Rule>
+concept HasConflicts = requires(const typename Rule::Options& options) { Rule::conflict(options); };
 
 template <class Rule>
 concept HasRounds = requires { Rule::kStatesOfRounds; };

@@ -30,9 +30,9 @@ struct Sgd {
   // coefficient and product, 9, its sum 10; lr, coefficient and product, 12; the difference 13.
   static constexpr int kRoundings = 13;
 
-  static void check(const Options& options) {
-    if (options.nesterov && options.momentum == 0)
-      throw UserError("nesterov needs a momentum greater than 0");
+  static std::optional<OptionConflict> conflict(const Options& options) {
+    if (!options.nesterov || options.momentum != 0) return std::nullopt;
+    return OptionConflict{"nesterov", "true", "momentum", "> 0"};
   }
 
   template <typename T>

@@ -1,29 +1,61 @@
 #pragma once
-// The table of schedules; internal to this room.
+// The table of schedules; internal to this room. A schedule is a struct S with
+//
+//   Options               plain data with defaults
+//   kName
+//   kOptions              an Option (core/option.h) for each, of which no other file has to know
+//   resolve(options, of)  optional; fills in what follows from the training: of.steps, of.plateau
+//   make(options, of)     the schedule; options are in their ranges
+//   kFollowsEvaluations   optional
 
-#include <cstdint>
+#include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "decent/core/options.h"
+#include "decent/core/error.h"
+#include "decent/core/option_table.h"
+#include "decent/optim/plateau.h"
 #include "decent/optim/schedule.h"
 
 namespace decent::schedules {
 
 struct Row {
   std::string_view name;
-  /// The options other than lr that it takes, with the values that it would use. A required option
-  /// that is missing has the value null.
-  Options (*arguments)(const ScheduleOptions& options);
-  /// Throws UserError for options that are missing or out of range.
-  Schedule (*make)(const ScheduleOptions& options);
+  std::vector<OptionKey> keys = {};
+  Options (*arguments)(const ScheduleOptions& of);
+  Schedule (*make)(const ScheduleOptions& of);
   bool follows_evaluations = false;
 };
 
-/// Throws UserError if `valid` is false: "schedule: <name> is <value>: it must be <range>".
-void check(bool valid, const char* name, std::int64_t value, const char* range);
-void check(bool valid, const char* name, double value, const char* range);
+inline constexpr std::string_view kAbout = "schedule: ";  // begins messages
 
-Row constant();       // schedule.cpp
+template <class S>
+typename S::Options resolved(const ScheduleOptions& of) {
+  typename S::Options options;
+  assign_options(options, S::kOptions, of.options, kAbout);
+  if constexpr (requires { S::resolve(options, of); }) S::resolve(options, of);
+  check_options(options, S::kOptions, kAbout);
+  for (const auto& option : S::kOptions) {
+    if (!option.example.empty() && value_of(options, option) == kNull)
+      throw UserError(std::string(kAbout) + std::string(S::kName) + " needs " +
+                      std::string(option.name));
+  }
+  return options;
+}
+
+template <class S>
+Row row() {
+  return {.name = S::kName,
+          .keys = keys_of(S::kOptions),
+          .arguments =
+              [](const ScheduleOptions& of) { return values_of(resolved<S>(of), S::kOptions); },
+          .make = [](const ScheduleOptions& of) { return S::make(resolved<S>(of), of); },
+          .follows_evaluations = requires {S::kFollowsEvaluations;
+}
+};  // namespace decent::schedules
+}
+
 Row cosine_warmup();  // cosine_warmup.cpp
 Row linear();         // linear.cpp
 Row step();           // decays.cpp

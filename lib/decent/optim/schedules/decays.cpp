@@ -1,9 +1,7 @@
 // torch.optim.lr_scheduler.StepLR and ExponentialLR
 
 #include <cmath>
-#include <string>
 
-#include "decent/core/error.h"
 #include "decent/optim/schedules/all.h"
 
 namespace decent::schedules {
@@ -11,57 +9,62 @@ namespace {
 
 constexpr double kGammaOfSteps = 0.1;
 
-template <class T>
-T needed(const std::optional<T>& option, const char* name, const char* schedule) {
-  if (option) return *option;
-  throw UserError("schedule: " + std::string(schedule) + " needs " + name);
+// Both have a gamma. Torch takes any number, but at 0 nothing would be learned.
+template <class Options>
+constexpr Option<Options> gamma(std::string_view example) {
+  return {.name = "gamma",
+          .meaning = "Factor for the learning rate; null: 0.1 for step",
+          .member = &Options::gamma,
+          .range = above(0),
+          .example = example};
 }
 
-template <class T>
-OptionValue value_or_null(const std::optional<T>& option) {
-  return option ? OptionValue(*option) : kNull;
-}
+struct StepOptions {
+  std::optional<std::int64_t> step_size;
+  std::optional<double> gamma;
+};
 
-// torch takes any number, but at 0 nothing would be learned.
-void check_gamma(double gamma) { check(gamma > 0 && std::isfinite(gamma), "gamma", gamma, "> 0"); }
+struct Step {
+  using Options = StepOptions;
+  static constexpr std::string_view kName = "step";
+  static constexpr std::array kOptions = {
+      Option<Options>{.name = "step_size",
+                      .meaning = "Multiply the learning rate by gamma every N updates",
+                      .member = &Options::step_size,
+                      .range = at_least(1),
+                      .example = "1000"},
+      gamma<Options>(/*example=*/"")};
 
-Schedule make_step(const ScheduleOptions& o) {
-  const std::int64_t size = needed(o.step_size, "step_size", "step");
-  const double gamma = o.gamma.value_or(kGammaOfSteps);
-  check(size >= 1, "step_size", size, ">= 1");
-  check_gamma(gamma);
-  return [lr = o.lr, size, gamma](std::int64_t t) {
-    return lr * std::pow(gamma, static_cast<double>((t - 1) / size));
-  };
-}
+  static void resolve(Options& options, const ScheduleOptions&) {
+    if (!options.gamma) options.gamma = kGammaOfSteps;
+  }
 
-Schedule make_exponential(const ScheduleOptions& o) {
-  const double gamma = needed(o.gamma, "gamma", "exponential");
-  check_gamma(gamma);
-  return [lr = o.lr, gamma](std::int64_t t) {
-    return lr * std::pow(gamma, static_cast<double>(t - 1));
-  };
-}
+  static Schedule make(const Options& options, const ScheduleOptions& of) {
+    return [lr = of.lr, size = *options.step_size, gamma = *options.gamma](std::int64_t t) {
+      return lr * std::pow(gamma, static_cast<double>((t - 1) / size));
+    };
+  }
+};
+
+struct ExponentialOptions {
+  std::optional<double> gamma;
+};
+
+struct Exponential {
+  using Options = ExponentialOptions;
+  static constexpr std::string_view kName = "exponential";
+  static constexpr std::array kOptions = {gamma<Options>(/*example=*/"0.999")};
+
+  static Schedule make(const Options& options, const ScheduleOptions& of) {
+    return [lr = of.lr, gamma = *options.gamma](std::int64_t t) {
+      return lr * std::pow(gamma, static_cast<double>(t - 1));
+    };
+  }
+};
 
 }  // namespace
 
-Row step() {
-  return {.name = "step",
-          .arguments =
-              [](const ScheduleOptions& o) {
-                return Options{{"step_size", value_or_null(o.step_size)},
-                               {"gamma", o.gamma.value_or(kGammaOfSteps)}};
-              },
-          .make = make_step};
-}
-
-Row exponential() {
-  return {.name = "exponential",
-          .arguments =
-              [](const ScheduleOptions& o) {
-                return Options{{"gamma", value_or_null(o.gamma)}};
-              },
-          .make = make_exponential};
-}
+Row step() { return row<Step>(); }
+Row exponential() { return row<Exponential>(); }
 
 }  // namespace decent::schedules

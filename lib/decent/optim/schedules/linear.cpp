@@ -7,33 +7,38 @@
 namespace decent::schedules {
 namespace {
 
-std::int64_t iterations_of(const ScheduleOptions& o) { return o.total_iters.value_or(o.steps); }
+struct LinearOptions {
+  double start_factor = 1.0 / 3;
+  double end_factor = 1;
+  std::optional<std::int64_t> total_iters = 5;  // none: all steps
+};
 
-Schedule make(const ScheduleOptions& options) {
-  const std::int64_t iterations = iterations_of(options);
-  check(options.start_factor > 0 && options.start_factor <= 1, "start_factor", options.start_factor,
-        "above 0 and at most 1");
-  check(options.end_factor >= 0 && options.end_factor <= 1, "end_factor", options.end_factor,
-        "from 0 to 1");
-  check(iterations >= 1, "total_iters", iterations, ">= 1");
-  return [o = options, iterations](std::int64_t t) {
-    const double done =
-        static_cast<double>(std::min(t - 1, iterations)) / static_cast<double>(iterations);
-    return o.lr * (o.start_factor + (o.end_factor - o.start_factor) * done);
-  };
-}
+struct Linear {
+  using Options = LinearOptions;
+  static constexpr std::string_view kName = "linear";
+  static constexpr std::array kOptions = {
+      Option<Options>{"start_factor", "Share of lr in the first update", &Options::start_factor,
+                      above_up_to(0, 1)},
+      Option<Options>{"end_factor", "Share of lr after total_iters updates", &Options::end_factor,
+                      within(0, 1)},
+      Option<Options>{"total_iters", "Updates from start_factor to end_factor; null: all updates",
+                      &Options::total_iters, at_least(1)}};
+
+  static void resolve(Options& options, const ScheduleOptions& of) {
+    if (!options.total_iters) options.total_iters = of.steps;
+  }
+
+  static Schedule make(const Options& options, const ScheduleOptions& of) {
+    return [o = options, lr = of.lr, iterations = *options.total_iters](std::int64_t t) {
+      const double done =
+          static_cast<double>(std::min(t - 1, iterations)) / static_cast<double>(iterations);
+      return lr * (o.start_factor + (o.end_factor - o.start_factor) * done);
+    };
+  }
+};
 
 }  // namespace
 
-Row linear() {
-  return {.name = "linear",
-          .arguments =
-              [](const ScheduleOptions& o) {
-                return Options{{"start_factor", o.start_factor},
-                               {"end_factor", o.end_factor},
-                               {"total_iters", iterations_of(o)}};
-              },
-          .make = make};
-}
+Row linear() { return row<Linear>(); }
 
 }  // namespace decent::schedules

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <string>
 #include <vector>
 
-#include "decent/core/error.h"
 #include "decent/optim/schedules/all.h"
 
 namespace decent::schedules {
@@ -17,15 +17,22 @@ struct Phase {
   double from, to;  // learning rates
 };
 
-std::int64_t steps_of(const ScheduleOptions& o) { return o.total_steps.value_or(o.steps); }
+struct OneCycleOptions {
+  std::optional<std::int64_t> total_steps;  // none: all steps
+  double pct_start = 0.3;
+  std::string anneal_strategy = "cos";  // or "linear"
+  double div_factor = 25;
+  double final_div_factor = 1e4;
+  bool three_phase = false;
+};
 
-std::vector<Phase> phases_of(const ScheduleOptions& o) {
-  const double initial = o.lr / o.div_factor;
+std::vector<Phase> phases_of(const OneCycleOptions& o, double lr) {
+  const double initial = lr / o.div_factor;
   const double lowest = initial / o.final_div_factor;
-  const auto steps = static_cast<double>(steps_of(o));
+  const auto steps = static_cast<double>(*o.total_steps);
   const double up = o.pct_start * steps - 1;
-  if (!o.three_phase) return {{up, initial, o.lr}, {steps - 1, o.lr, lowest}};
-  return {{up, initial, o.lr}, {2 * up, o.lr, initial}, {steps - 1, initial, lowest}};
+  if (!o.three_phase) return {{up, initial, lr}, {steps - 1, lr, lowest}};
+  return {{up, initial, lr}, {2 * up, lr, initial}, {steps - 1, initial, lowest}};
 }
 
 double rate(const std::vector<Phase>& phases, bool cosine, double u) {
@@ -42,35 +49,42 @@ double rate(const std::vector<Phase>& phases, bool cosine, double u) {
   return phases.back().to;
 }
 
-Schedule make(const ScheduleOptions& o) {
-  const std::int64_t steps = steps_of(o);
-  const bool cosine = o.anneal_strategy == "cos";
-  check(steps >= 1, "total_steps", steps, ">= 1");
-  check(o.pct_start >= 0 && o.pct_start <= 1, "pct_start", o.pct_start, "from 0 to 1");
-  check(o.div_factor > 0, "div_factor", o.div_factor, "> 0");
-  check(o.final_div_factor > 0, "final_div_factor", o.final_div_factor, "> 0");
-  if (!cosine && o.anneal_strategy != "linear")
-    throw UserError("schedule: anneal_strategy is '" + o.anneal_strategy +
-                    "': it must be cos or linear");
-  return [phases = phases_of(o), cosine, last = steps - 1](std::int64_t t) {
-    return rate(phases, cosine, static_cast<double>(std::min(t - 1, last)));
-  };
-}
+struct OneCycle {
+  using Options = OneCycleOptions;
+  static constexpr std::string_view kName = "one_cycle";
+  static constexpr std::array kOptions = {
+      Option<Options>{"total_steps", "Updates of the cycle; null: all updates",
+                      &Options::total_steps, at_least(1)},
+      Option<Options>{"pct_start", "Share of the cycle in which the learning rate rises",
+                      &Options::pct_start, within(0, 1)},
+      Option<Options>{.name = "anneal_strategy",
+                      .meaning = "Curve from one learning rate to the next: a cosine or a line",
+                      .member = &Options::anneal_strategy,
+                      .texts = {"cos", "linear"}},
+      Option<Options>{"div_factor", "The first learning rate is lr divided by this number",
+                      &Options::div_factor, above(0)},
+      Option<Options>{"final_div_factor",
+                      "The last learning rate is the first one divided by this number",
+                      &Options::final_div_factor, above(0)},
+      Option<Options>{"three_phase",
+                      "Fall back to the first learning rate in as many updates as the rise took, "
+                      "then fall further",
+                      &Options::three_phase}};
+
+  static void resolve(Options& options, const ScheduleOptions& of) {
+    if (!options.total_steps) options.total_steps = of.steps;
+  }
+
+  static Schedule make(const Options& o, const ScheduleOptions& of) {
+    const bool cosine = o.anneal_strategy == "cos";
+    return [phases = phases_of(o, of.lr), cosine, last = *o.total_steps - 1](std::int64_t t) {
+      return rate(phases, cosine, static_cast<double>(std::min(t - 1, last)));
+    };
+  }
+};
 
 }  // namespace
 
-Row one_cycle() {
-  return {.name = "one_cycle",
-          .arguments =
-              [](const ScheduleOptions& o) {
-                return Options{{"total_steps", steps_of(o)},
-                               {"pct_start", o.pct_start},
-                               {"anneal_strategy", o.anneal_strategy},
-                               {"div_factor", o.div_factor},
-                               {"final_div_factor", o.final_div_factor},
-                               {"three_phase", o.three_phase}};
-              },
-          .make = make};
-}
+Row one_cycle() { return row<OneCycle>(); }
 
 }  // namespace decent::schedules

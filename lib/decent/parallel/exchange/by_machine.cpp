@@ -121,6 +121,8 @@ ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within, std::ve
                           ExchangeOptions options) {
   if (between.options != ExchangeOptions() || within.options != ExchangeOptions())
     throw UserError("by_machine: the options are the last argument, the same for both exchanges");
+  std::vector<OptionKey> keys = between.keys();
+  for (OptionKey& key : within.keys()) keys.push_back(std::move(key));
   const bool near = between.needs_near_copies() || within.needs_near_copies();
   return ExchangeChoice(
       ExchangeMethod{.name = {},
@@ -137,8 +139,9 @@ ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within, std::ve
                            return std::make_unique<ByMachine>(std::move(of_between),
                                                               std::move(of_within));
                          },
-                     .needs_near_copies = near},
-      options);
+                     .needs_near_copies = near,
+                     .keys = std::move(keys)},
+      std::move(options));
 }
 
 }  // namespace decent

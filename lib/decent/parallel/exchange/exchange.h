@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
+#include "decent/core/options.h"
 #include "decent/core/trace.h"
 #include "decent/optim/bucket_update.h"
 #include "decent/optim/schedule.h"
@@ -46,16 +47,14 @@ struct LrScaleFrom {
   double lr_scale = 1;
 };
 
-/// How a method exchanges. Each method uses some of these.
+/// How a method exchanges.
 struct ExchangeOptions {
   std::int64_t slices = 1;  // K: in every step each bucket exchanges 1/K of itself, in turn
-  /// R of the modulo exchanges, in learning rates: how far apart copies may be. By default it
-  /// follows from slices and topology.
-  std::optional<double> modulo_range = std::nullopt;
+  /// The method's own options by their names (ExchangeMethod::keys): {{"modulo_range", 12.0}}.
+  /// Those that only other methods take are not looked at.
+  Options own = {};
 
   bool operator==(const ExchangeOptions&) const = default;
-  /// Throws UserError if `slices` is less than 1, or `modulo_range` is not positive.
-  void check() const;
 };
 
 /// The arguments for making an exchange.

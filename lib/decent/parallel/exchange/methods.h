@@ -30,6 +30,8 @@ struct ExchangeMethod {
   /// Whether a worker can decode a neighbour's message only if their weights are near. Such a
   /// method needs a schedule and an optimizer whose steps are bounded by the learning rate.
   bool needs_near_copies = false;
+  /// Its own options: ExchangeOptions::own, and keys of the recipe's section `parallel`.
+  std::vector<OptionKey> keys = {};
 };
 
 /// Makes a method available by its name, in this process. All workers must register the same.
@@ -50,30 +52,41 @@ class ExchangeChoice {
  public:
   /// Throws UserError as exchange_method does.
   ExchangeChoice(std::string_view name = "fp32", ExchangeOptions its_options = {})
-      : ExchangeChoice(exchange_method(name), its_options) {}
+      : ExchangeChoice(exchange_method(name), std::move(its_options)) {}
   ExchangeChoice(const char* name, ExchangeOptions its_options = {})
-      : ExchangeChoice(std::string_view(name), its_options) {}
+      : ExchangeChoice(std::string_view(name), std::move(its_options)) {}
   ExchangeChoice(const std::string& name, ExchangeOptions its_options = {})
-      : ExchangeChoice(std::string_view(name), its_options) {}
+      : ExchangeChoice(std::string_view(name), std::move(its_options)) {}
   /// One that need not be registered.
   explicit ExchangeChoice(const ExchangeMethod& method, ExchangeOptions its_options = {})
-      : options(its_options), make_(method.make), needs_near_copies_(method.needs_near_copies) {}
+      : options(std::move(its_options)),
+        make_(method.make),
+        keys_(method.keys),
+        needs_near_copies_(method.needs_near_copies) {}
   template <typename Factory>
     requires std::is_invocable_r_v<std::unique_ptr<Exchange>, Factory, const ExchangeSetup&>
   ExchangeChoice(Factory factory, ExchangeOptions its_options = {})
-      : options(its_options), make_(std::move(factory)) {}
+      : options(std::move(its_options)), make_(std::move(factory)) {}
 
   ExchangeOptions options;
 
+  /// Throws UserError for `options` of another type or out of range, and for an option that no
+  /// method has. The own options of a function are the function's to check.
+  void check() const;
+
   /// Makes the exchange with `options` in place of those of the setup. Collective. Throws UserError
-  /// for options out of range, and if the user's function returns null.
+  /// as check() does, and if the user's function returns null.
   std::unique_ptr<Exchange> make(ExchangeSetup setup) const;
+
+  /// See ExchangeMethod. None for a user's function.
+  std::vector<OptionKey> keys() const { return keys_.value_or(std::vector<OptionKey>()); }
 
   /// See ExchangeMethod. False for a user's function.
   bool needs_near_copies() const { return needs_near_copies_; }
 
  private:
   ExchangeFactory make_;
+  std::optional<std::vector<OptionKey>> keys_ = {};  // none: of a user's function
   bool needs_near_copies_ = false;
 };
 

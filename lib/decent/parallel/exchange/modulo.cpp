@@ -242,7 +242,8 @@ ExchangeMethod modulo_exchange(std::string name, const ModuloFormat& format) {
                 return std::make_unique<ModuloExchange>(format, setup);
               },
           .costs = [format](int members) { return costs_of(format, members); },
-          .needs_near_copies = true};
+          .needs_near_copies = true,
+          .keys = modulo_keys()};
 }
 
 }  // namespace

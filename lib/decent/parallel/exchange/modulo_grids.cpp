@@ -1,11 +1,29 @@
 #include "decent/parallel/exchange/modulo_grids.h"
 
 #include <algorithm>
+#include <array>
 
 #include "decent/core/error.h"
+#include "decent/core/option_table.h"
 
 namespace decent {
 namespace {
+
+struct ModuloOptions {
+  std::optional<double> modulo_range;  // R
+};
+
+constexpr std::array kModuloOptions = {Option<ModuloOptions>{
+    "modulo_range",
+    "How far apart the copies of a weight may be, in learning rates; null: follows from slices and "
+    "topology",
+    &ModuloOptions::modulo_range, above(0)}};
+
+std::optional<double> range_in(const Options& given) {
+  ModuloOptions options;
+  assign_options(options, kModuloOptions, given);
+  return options.modulo_range;
+}
 
 using Scales = std::vector<std::vector<LrScaleFrom>>;
 
@@ -47,13 +65,15 @@ Scales scales_of(const ExchangeSetup& setup) {
 
 }  // namespace
 
+std::vector<OptionKey> modulo_keys() { return keys_of(kModuloOptions); }
+
 ModuloGrids::ModuloGrids(const ModuloFormat& format, const ExchangeSetup& setup,
                          std::int64_t phases)
     : format_(format),
       slices_(setup.options.slices),
       phases_(phases),
       edges_(edges_of(setup.all_phases.empty() ? setup.phases : setup.all_phases)),
-      given_range_(setup.options.modulo_range),
+      given_range_(range_in(setup.options.own)),
       bound_(checked(setup.schedule), setup.options.slices),
       scales_(scales_of(setup)) {
   for (const at::Tensor& bucket : setup.buckets) numels_.push_back(bucket.numel());

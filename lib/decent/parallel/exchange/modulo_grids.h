@@ -11,6 +11,9 @@
 
 namespace decent {
 
+/// The options of modulo exchanges.
+std::vector<OptionKey> modulo_keys();
+
 class ModuloGrids {
  public:
   /// Throws UserError without a schedule.

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 

@@ -10,11 +10,12 @@
 #include "decent/core/file.h"
 #include "decent/core/text.h"
 #include "decent/report/class_table.h"
-#include "decent/report/output_lock.h"
 #include "decent/report/page/metrics_table.h"
 #include "decent/report/page/recipe_rows.h"
 #include "decent/report/page/run_log.h"
 #include "decent/report/page/topology_picture.h"
+#include "decent/runfolder/output_lock.h"
+#include "decent/runfolder/run_file.h"
 #include "decent/topology/analysis.h"
 
 namespace decent {
@@ -76,9 +77,9 @@ Json later_json(const MetricsTable& metrics) {
   return all;
 }
 
-Json recipe_json(const RunRecipe& recipe) {
+Json recipe_json(const RunRecipe& recipe, const Texts& defaults) {
   Json rows = Json::array();
-  for (const RecipeRow& row : recipe.rows()) {
+  for (const RecipeRow& row : recipe.rows(defaults)) {
     rows.push_back({{"key", row.key},
                     {"value", row.value},
                     {"default", row.fallback},
@@ -87,12 +88,27 @@ Json recipe_json(const RunRecipe& recipe) {
   return rows;
 }
 
-Json log_json(const RunLog& log) {
-  Json start = Json::array(), warnings = Json::array();
-  for (const auto& [word, text] : log.start) start.push_back({word, text});
-  for (const LogMessage& each : log.warnings)
-    warnings.push_back({{"time", each.time}, {"text", each.text}});
-  return {{"began", log.began}, {"start", start}, {"warnings", warnings}};
+Json warnings_json(const std::vector<LogMessage>& warnings) {
+  Json all = Json::array();
+  for (const LogMessage& each : warnings) all.push_back({{"time", each.time}, {"text", each.text}});
+  return all;
+}
+
+Json starts_json(const std::vector<StartEntry>& starts) {
+  Json all = Json::array();
+  for (const StartEntry& each : starts) {
+    Json lines = Json::array(), changed = Json::array();
+    for (const auto& [word, text] : each.lines) lines.push_back({word, text});
+    for (const ChangedFact& fact : each.changed)
+      changed.push_back({{"topic", fact.topic}, {"was", fact.was}, {"is", fact.is}});
+    all.push_back({{"time", each.time},
+                   {"program", each.program},
+                   {"step", each.step},
+                   {"workers", each.workers},
+                   {"lines", lines},
+                   {"changed", changed}});
+  }
+  return all;
 }
 
 Json confusion_json(const ConfusionMatrix& matrix) {
@@ -117,8 +133,9 @@ std::optional<double> update_samples(const MetricsColumns& train) {
   return samples >= 1 ? std::optional(samples) : std::nullopt;
 }
 
-// The number of workers according to the metrics, else according to the log.
-int workers_of(const MetricsColumns& train, const RunRecipe& recipe, const RunLog& log) {
+// The number of workers of the last start; of a run that does not say it, according to the metrics.
+int workers_of(const RunFile& run, const MetricsColumns& train, const RunRecipe& recipe) {
+  if (!run.starts.empty()) return run.starts.back().workers;
   const auto samples = update_samples(train);
   const auto batch = recipe.number("data.batch_size");
   const double accumulation = recipe.number("train.grad_accumulation").value_or(1);
@@ -127,27 +144,29 @@ int workers_of(const MetricsColumns& train, const RunRecipe& recipe, const RunLo
     if (workers >= 1 && workers <= kMostWorkers && workers == std::round(workers))
       return static_cast<int>(workers);
   }
-  int workers = 0;
-  for (const auto& [word, text] : log.start) {
-    if (word == "workers") std::from_chars(text.data(), text.data() + text.size(), workers);
-  }
-  return workers >= 1 && workers <= kMostWorkers ? workers : 0;
+  return 0;
 }
 
-std::vector<Phase> phases_of(const RunRecipe& recipe, const RunLog& log, int workers) {
+// The launcher may have known what the recipe does not say.
+std::vector<Phase> phases_of(const RunRecipe& recipe, const RunFile& run, int workers) {
   try {
     return recipe.phases(workers);
   } catch (const UserError&) {
-    if (log.phases.empty()) throw;
-    return Topology(log.phases).phases(workers, workers);
+    if (run.starts.empty() || run.starts.back().phases.empty()) throw;
+    std::vector<Phase> phases;
+    for (const auto& groups : run.starts.back().phases) {
+      Phase& phase = phases.emplace_back();
+      for (const std::vector<int>& ranks : groups) phase.push_back({.ranks = ranks});
+    }
+    return Topology(std::move(phases)).phases(workers, workers);
   }
 }
 
-Json topology_json(const RunRecipe& recipe, const RunLog& log, int workers) {
+Json topology_json(const RunRecipe& recipe, const RunFile& run, int workers) {
   const std::string method = recipe.text("parallel.method");
   Json all = {{"name", recipe.topology()}, {"method", method.empty() ? "gossip" : method}};
-  if (workers < 2 || (!method.empty() && method != "gossip")) return all;
-  const std::vector<Phase> phases = phases_of(recipe, log, workers);
+  if (workers < 2 || workers > kMostWorkers || (!method.empty() && method != "gossip")) return all;
+  const std::vector<Phase> phases = phases_of(recipe, run, workers);
   all["phases"] = phases.size();
   const double gamma = recipe.number("parallel.gamma").value_or(1);
   if (workers <= 256) {
@@ -188,10 +207,12 @@ class Gatherer {
     if (unread > 0) note("metrics.jsonl", counted(unread, "line") + " could not be read");
     const RunRecipe recipe =
         read<RunRecipe>("recipe.yaml", [&] { return RunRecipe(read_text(folder_.recipe())); });
-    const RunLog log = read<RunLog>("run.log", [&] { return read_run_log(folder_.log()); });
-    const int workers = workers_of(metrics.train, recipe, log);
+    const RunFile run = read<RunFile>("run.json", [&] { return read_run_file(folder_.run()); });
+    const auto warnings =
+        read<std::vector<LogMessage>>("run.log", [&] { return warnings_in(folder_.log()); });
+    const int workers = workers_of(run, metrics.train, recipe);
     const Json topology =
-        read<Json>("topology", [&] { return topology_json(recipe, log, workers); });
+        read<Json>("topology", [&] { return topology_json(recipe, run, workers); });
     const auto matrix = read<std::optional<ConfusionMatrix>>(
         "eval-confusion.csv", [&] { return read_confusion(folder_.confusion()); });
     std::error_code failed;
@@ -201,8 +222,9 @@ class Gatherer {
                   {"status", status},
                   {"workers", workers},
                   {"topology", topology},
-                  {"recipe", recipe_json(recipe)},
-                  {"log", log_json(log)},
+                  {"recipe", recipe_json(recipe, run.defaults)},
+                  {"starts", starts_json(run.starts)},
+                  {"warnings", warnings_json(warnings)},
                   {"later", later_json(metrics)}};
     if (!metrics.ends.empty())
       facts["end"] = {{"step", metrics.ends[0].step},

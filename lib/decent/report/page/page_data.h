@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 

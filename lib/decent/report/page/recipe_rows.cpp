@@ -5,11 +5,9 @@
 #include <map>
 
 #include "decent/config/keys.h"
-#include "decent/config/recipe.h"
+#include "decent/config/loader.h"
 #include "decent/config/scalars.h"
-#include "decent/config/update_options.h"
 #include "decent/core/error.h"
-#include "decent/optim/update_names.h"
 
 namespace decent {
 namespace {
@@ -62,28 +60,15 @@ bool same(const Value& a, const Value& b) {
                     same_entry);
 }
 
-// Defaults by key. Defaults that depend on the run's name or the launcher are not known.
-std::map<std::string, std::string> defaults_for(const std::string& optimizer) {
-  std::map<std::string, std::string> defaults;
-  for (const config::KeyInfo& key : config::recipe_keys()) defaults[key.name] = key.fallback;
-  for (const char* key : {"name", "output"}) defaults.erase(key);
-  try {
-    const UpdateDefaults own = update_defaults(optimizer);
-    defaults["optimizer.weight_decay"] = config::number_text(own.weight_decay);
-    for (const auto& [name, value] : own.options)
-      defaults["optimizer." + name] = update_value_text(value);
-  } catch (const UserError&) {
-    // This version does not know the optimizer: the keys keep their general defaults.
-  }
-  return defaults;
-}
+using Defaults = std::map<std::string, std::string>;
 
-void add_row(const std::string& key, const Value& value,
-             const std::map<std::string, std::string>& defaults, std::vector<RecipeRow>& rows) {
+void add_row(const std::string& key, const Value& value, const Defaults& defaults,
+             std::vector<RecipeRow>& rows) {
   RecipeRow row{.key = key, .value = one_line(value)};
   const auto known = defaults.find(key);
   if (known == defaults.end()) {
-    row.differs = key != "name" && key != "output";
+    // A run without run.json does not say the defaults of losses and exchanges.
+    row.differs = key != "name" && key != "output" && !config::find_key(key);
   } else if (known->second.empty()) {
     row.differs = true;  // a key without a default was always set by the user
   } else {
@@ -129,8 +114,10 @@ RunRecipe::RunRecipe(const std::string& text) {
   if (root_.kind != Value::Kind::mapping) throw UserError("it is no mapping of keys");
 }
 
-std::vector<RecipeRow> RunRecipe::rows() const {
-  const auto defaults = defaults_for(text("optimizer.name"));
+std::vector<RecipeRow> RunRecipe::rows(
+    const std::vector<std::pair<std::string, std::string>>& given) const {
+  const auto known = given.empty() ? recipe_defaults(text("optimizer.name")) : given;
+  const Defaults defaults(known.begin(), known.end());
   std::vector<RecipeRow> rows;
   for (const Entry& entry : root_.entries) {
     const bool section =

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "decent/config/document.h"
@@ -23,7 +24,9 @@ class RunRecipe {
   /// Throws UserError if the text is no YAML mapping.
   explicit RunRecipe(const std::string& text);
 
-  std::vector<RecipeRow> rows() const;
+  /// `defaults`: of the keys, by the version that the run was made by; empty: by this version.
+  std::vector<RecipeRow> rows(
+      const std::vector<std::pair<std::string, std::string>>& defaults = {}) const;
 
   /// The scalar at a dotted key; "" if there is none.
   std::string text(const std::string& key) const;

@@ -17,7 +17,7 @@ const listOf = (texts) => element("ul", {}, texts.map((text) => element("li", {}
 
 // The error that ended a run is the last line of its log.
 function failureOf(run) {
-  const last = run.log.warnings.at(-1);
+  const last = run.warnings.at(-1);
   return run.status === "failed" && last ? `The run failed. Its log ends with: ${last.text}` : null;
 }
 
@@ -32,15 +32,15 @@ function runHead(run) {
   const speed = run.throughput();
   return [
     element("h1", {}, run.name, statusMark(run)),
-    element("p", {class: "where"}, element("span", {class: "code"}, run.folder), run.log.began ? `, begun ${run.log.began}` : ""),
+    element("p", {class: "where"}, element("span", {class: "code"}, run.folder), run.starts.length ? `, begun ${run.starts[0].time}` : ""),
     tiles([["Steps", numberText(run.lastStep()), run.lastEpoch() ? `${numberText(run.lastEpoch(), 3)} epochs` : null],
            ["Training time", secondsText(run.trainingSeconds())],
-           ["Wall time", run.end && run.end.wall_s !== null ? secondsText(run.end.wall_s) : "–"],
+           [run.starts.length > 1 ? "Wall time since the last start" : "Wall time", run.end && run.end.wall_s !== null ? secondsText(run.end.wall_s) : "–"],
            ["Workers", run.workers ? String(run.workers) : "–"],
            [evaluated === null ? "Training loss" : "Evaluation loss", numberText(evaluated ?? run.last("train", "loss"))],
            [share ? titleOf(share) : "", share ? percentText(run.last("eval", share)) : "–"],
            ["Throughput", speed === null ? "–" : numberText(speed, 3), "samples/s"]]),
-    run.log.warnings.length ? element("p", {class: "alert"}, element("a", {href: "#warned"}, counted(run.log.warnings.length, "warning"))) : null,
+    run.warnings.length ? element("p", {class: "alert"}, element("a", {href: "#warned"}, counted(run.warnings.length, "warning"))) : null,
     problemsOf(run),
   ];
 }
@@ -170,12 +170,23 @@ function recipeBlock(run) {
 }
 
 function warningsBlock(run) {
-  if (run.log.warnings.length === 0) return null;
-  return element("ul", {class: "warnings", id: "warnings"}, run.log.warnings.map(({time, text}) => element("li", {}, element("time", {}, time), text)));
+  if (run.warnings.length === 0) return null;
+  return element("ul", {class: "warnings", id: "warnings"}, run.warnings.map(({time, text}) => element("li", {}, element("time", {}, time), text)));
 }
 
 function machineBlock(run) {
-  if (run.log.start.length === 0) return null;
-  return element("table", {id: "machine", class: "stacks"}, element("tbody", {}, run.log.start.map(([word, text]) =>
+  const last = run.starts.at(-1);
+  if (!last) return null;
+  return element("table", {id: "machine", class: "stacks"}, element("tbody", {}, [["program", last.program], ...last.lines].map(([word, text]) =>
     element("tr", {}, element("th", {scope: "row"}, word), element("td", {class: "code"}, text)))));
+}
+
+// Of a run that was resumed: when, where, with how many workers, and what was changed.
+function startsBlock(run) {
+  if (run.starts.length < 2) return null;
+  const changes = ({changed}) => element("ul", {}, changed.map(({topic, was, is}) => element("li", {}, element("span", {class: "code"}, topic), `: ${was || "–"} → ${is || "–"}`)));
+  return scrolling("Starts", "The run went on after the step that each start names, with what had changed since the start before.", element("table", {id: "starts"},
+    element("thead", {}, element("tr", {}, ["time", "after step", "workers", "program", "changed"].map((name) => element("th", {scope: "col"}, name)))),
+    element("tbody", {}, run.starts.map((start) => element("tr", {}, element("td", {}, start.time), element("td", {class: "number"}, numberText(start.step)),
+      element("td", {class: "number"}, String(start.workers)), element("td", {}, start.program), element("td", {}, changes(start)))))));
 }

@@ -18,7 +18,7 @@ void EarlyStop::saw(std::int64_t step, double value) {
 std::string EarlyStop::text() const {
   const std::string evaluations = counted(state_.best.without_improvement, "evaluation");
   if (!state_.best.value) return recipe_.metric + " was not finite in " + evaluations;
-  return recipe_.metric + " has not got better than " + config::number_text(*state_.best.value) +
+  return recipe_.metric + " has not got better than " + number_text(*state_.best.value) +
          ", of step " + std::to_string(state_.best_step) + ", in " + evaluations;
 }
 

@@ -5,7 +5,7 @@
 
 #include "decent/checkpoint/manifest.h"
 #include "decent/parallel/trained_parameters.h"
-#include "decent/report/metrics_file.h"
+#include "decent/runfolder/metrics_file.h"
 #include "decent/train/evaluation/evaluator.h"
 
 namespace decent {

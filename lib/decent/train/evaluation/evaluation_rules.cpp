@@ -61,7 +61,8 @@ void add_best(const std::string& name, const BestSoFar& best, Numbers& numbers) 
 }  // namespace
 
 EvaluationRules::EvaluationRules(const Recipe& recipe, std::shared_ptr<Plateau> plateau)
-    : plateau_(std::move(plateau)), plateau_metric_(recipe.schedule.metric) {
+    : plateau_(std::move(plateau)),
+      plateau_metric_(recipe.schedule.options.get<std::string>("metric")) {
   if (recipe.train.stop) stop_.emplace(*recipe.train.stop);
 }
 
@@ -69,7 +70,7 @@ void EvaluationRules::saw(const EvalMetrics& metrics) {
   if (metrics.step == 0) return;
   if (stop_) stop_->saw(metrics.step, measured(metrics, stop_->metric()));
   if (!plateau_ || !plateau_->saw(metrics.step, measured(metrics, plateau_metric_))) return;
-  news_ = "the learning rate falls to " + config::number_text(plateau_->state().lr()) + ": " +
+  news_ = "the learning rate falls to " + number_text(plateau_->state().lr()) + ": " +
           plateau_metric_ + " has got no better";
 }
 
@@ -78,8 +79,7 @@ std::string EvaluationRules::take_news() { return std::exchange(news_, {}); }
 std::string EvaluationRules::stop_name() const { return "stop." + stop_->metric(); }
 
 std::string EvaluationRules::plateau_name() const {
-  return "plateau." + plateau_metric_ +
-         (plateau_->options().better.higher_is_better ? ".max" : ".min");
+  return "plateau." + plateau_metric_ + (plateau_->options().mode == "max" ? ".max" : ".min");
 }
 
 Numbers EvaluationRules::state() const {

@@ -10,7 +10,7 @@
 #include "decent/checkpoint/manifest.h"
 #include "decent/config/recipe.h"
 #include "decent/optim/plateau.h"
-#include "decent/report/metrics_file.h"
+#include "decent/runfolder/metrics_file.h"
 #include "decent/train/evaluation/early_stop.h"
 
 namespace decent {

@@ -7,7 +7,7 @@
 
 #include "decent/comm/team.h"
 #include "decent/data/device_batch.h"
-#include "decent/report/metrics_file.h"
+#include "decent/runfolder/metrics_file.h"
 #include "decent/task/evaluation_sums.h"
 #include "decent/task/metrics.h"
 #include "decent/task/scalings.h"

@@ -50,7 +50,7 @@ std::string exchange_text(const ParallelRecipe& recipe) {
 
 ExchangeChoice exchange_of(const Run& run) {
   const ParallelRecipe& recipe = run.task.recipe.parallel;
-  const ExchangeOptions options{.slices = recipe.slices, .modulo_range = recipe.modulo_range};
+  const ExchangeOptions options{.slices = recipe.slices, .own = recipe.exchange_options};
   if (!recipe.comm_dtype_within) return {recipe.comm_dtype, options};
   return by_machine(recipe.comm_dtype, *recipe.comm_dtype_within, run.plan.machines, options);
 }

@@ -1,4 +1,4 @@
-#include "decent/report/metrics_file.h"
+#include "decent/runfolder/metrics_file.h"
 
 #include <unistd.h>
 

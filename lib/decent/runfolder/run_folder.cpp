@@ -1,4 +1,4 @@
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 
 #include <cstdio>
 
@@ -44,7 +44,8 @@ std::filesystem::path RunFolder::set_aside() const {
   while (is_there(path_ / "set-aside" / std::to_string(number))) ++number;
   const std::filesystem::path place = path_ / "set-aside" / std::to_string(number);
   create_folders(place);
-  if (is_there(metrics())) write_file(place / metrics().filename(), read_text(metrics()));
+  for (const std::filesystem::path& file : {metrics(), run()})
+    if (is_there(file)) write_file(place / file.filename(), read_text(file));
   for (const std::filesystem::path& file : models) rename_durably(file, place / file.filename());
   sync_folder(path_);
   return place;

@@ -1,4 +1,4 @@
-#include "decent/report/output_lock.h"
+#include "decent/runfolder/output_lock.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -15,7 +15,7 @@
 #include "decent/core/error.h"
 #include "decent/core/file.h"
 #include "decent/core/host.h"
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 
 namespace decent {
 namespace {

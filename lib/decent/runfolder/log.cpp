@@ -1,4 +1,4 @@
-#include "decent/report/log.h"
+#include "decent/runfolder/log.h"
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>

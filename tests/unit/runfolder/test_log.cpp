@@ -1,4 +1,4 @@
-#include "decent/report/log.h"
+#include "decent/runfolder/log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

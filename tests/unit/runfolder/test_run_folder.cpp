@@ -1,4 +1,4 @@
-#include "decent/report/run_folder.h"
+#include "decent/runfolder/run_folder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "decent/report/output_lock.h"
+#include "decent/runfolder/output_lock.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

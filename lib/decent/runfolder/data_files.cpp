@@ -1,4 +1,4 @@
-#include "decent/report/data_files.h"
+#include "decent/runfolder/data_files.h"
 
 #include <nlohmann/json.hpp>
 

@@ -22,14 +22,15 @@ class RunFolder {
   bool holds_run() const;
 
   /// Keeps the metrics and models of a run before it goes back to an earlier checkpoint: moves the
-  /// models and copies metrics.jsonl to a new folder set-aside/1, set-aside/2, .. Returns its path,
-  /// or an empty one if there is nothing to keep. Throws WriteError.
+  /// models and copies metrics.jsonl and run.json to a new folder set-aside/1, set-aside/2, ..
+  /// Returns its path, or an empty one if there is nothing to keep. Throws WriteError.
   std::filesystem::path set_aside() const;
 
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path recipe() const { return path_ / "recipe.yaml"; }
   std::filesystem::path metrics() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path log() const { return path_ / "run.log"; }
+  std::filesystem::path run() const { return path_ / "run.json"; }
   std::filesystem::path report() const { return path_ / "report.html"; }
   std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
   std::filesystem::path model() const { return model(RunModel::last, ".pt"); }

@@ -1,4 +1,4 @@
-#include "decent/report/loss_watch.h"
+#include "decent/task/loss_watch.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,67 @@
+#include "decent/runfolder/run_file.h"
+
+#include <gmock/gmock.h>
+
+#include "../support/refusal.h"
+#include "../support/temporary_folder.h"
+#include "decent/core/file.h"
+
+namespace decent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using testing::refusal;
+
+StartEntry start_with(int workers, std::int64_t step) {
+  return {.time = "2026-01-02 03:04:05",
+          .program = "0.1.0 (build x)",
+          .step = step,
+          .workers = workers,
+          .lines = {{"model", "a\xff \"b\".pt"}, {"output", "runs/x"}},
+          .phases = {{{0, 1}, {2}}, {{0}, {1, 2}}}};
+}
+
+TEST(RunFile, KeepsEveryStartAndSaysWhatChanged) {
+  const testing::TemporaryFolder folder;
+  const auto file = folder / "run.json";
+  EXPECT_THAT(read_run_file(file).starts, IsEmpty());
+  EXPECT_EQ(
+      add_start(file, start_with(3, 0), {{"lr", "1"}, {"gone", "x"}, {"seed", "0"}}, {{"lr", "1"}}),
+      "");
+  EXPECT_EQ(add_start(file, start_with(2, 500), {{"lr", "2"}, {"new", "y"}, {"seed", "0"}},
+                      {{"lr", "1"}, {"new", "z"}}),
+            "");
+  const RunFile run = read_run_file(file);
+  EXPECT_THAT(run.facts, ElementsAre(Pair("lr", "2"), Pair("new", "y"), Pair("seed", "0")));
+  EXPECT_THAT(run.defaults, ElementsAre(Pair("lr", "1"), Pair("new", "z")));
+  ASSERT_EQ(run.starts.size(), 2U);
+  const StartEntry& first = run.starts[0];
+  EXPECT_EQ(first.workers, 3);
+  EXPECT_EQ(first.phases, start_with(3, 0).phases);
+  EXPECT_THAT(first.lines, ElementsAre(Pair("model", "a\xef\xbf\xbd \"b\".pt"),  // not UTF-8
+                                       Pair("output", "runs/x")));
+  EXPECT_THAT(first.changed, IsEmpty());
+  EXPECT_EQ(run.starts[1].step, 500);
+  EXPECT_THAT(run.starts[1].changed,
+              ElementsAre(ChangedFact{"lr", "1", "2"}, ChangedFact{"new", "", "y"},
+                          ChangedFact{"gone", "x", ""}));
+}
+
+TEST(RunFile, IsBegunAnewIfItIsDamaged) {
+  const testing::TemporaryFolder folder;
+  const auto file = folder / "run.json";
+  for (const char* text : {"", "{", "[]", "{\"format\": 1}", "{\"format\": 2}",
+                           "{\"format\":1,\"defaults\":{},\"facts\":{\"a\":1},\"starts\":[]}",
+                           "{\"format\":1,\"defaults\":{},\"facts\":{},\"starts\":[{}]}"}) {
+    write_file(file, text);
+    EXPECT_THAT(refusal([&] { read_run_file(file); }), HasSubstr("run.json' is ")) << text;
+    EXPECT_THAT(add_start(file, start_with(1, 0), {}, {}), HasSubstr("run.json' is ")) << text;
+    EXPECT_EQ(read_run_file(file).starts.size(), 1U) << text;
+  }
+}
+
+}  // namespace
+}  // namespace decent
