@@ -1,6 +1,9 @@
 // decent-train: reads the command line and the recipe once, connects the workers, and runs the
 // command. ending.h ends the program.
 
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -12,9 +15,8 @@
 #include "decent/comm/gather.h"
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
-#include "decent/core/random_name.h"
+#include "decent/core/host.h"
 #include "decent/core/version.h"
-#include "decent/supervisor/worker_side.h"
 #include "decent/task/device.h"
 #include "decent/train/recipe_names.h"
 #include "ending.h"
@@ -22,6 +24,21 @@
 
 namespace decent {
 namespace {
+
+// This worker watches the supervisor's end itself from now on (launcher_watch.h). Until then the
+// kernel ends it together with the supervisor.
+void watches_supervisor(const Launch& launch) {
+  if (launch.supervisor >= 0) ::prctl(PR_SET_PDEATHSIG, 0);
+}
+
+// From now on a signal makes this worker save and stop. Until then there is nothing to save, and
+// the supervisor, if there is one, ends its workers at once.
+void saves_on_signals(const Launch& launch) {
+  if (launch.supervisor < 0) return;
+  const char any = '!';
+  // If the supervisor has ended, another part of the program notices.
+  [[maybe_unused]] const auto sent = ::send(launch.supervisor, &any, 1, MSG_NOSIGNAL);
+}
 
 /// How long a peer may be silent. It is needed even if the recipe cannot be read, since peers may
 /// be missing before that error can be shared.

@@ -2,6 +2,7 @@
 // What all commands of the program share.
 
 #include <atomic>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,10 +15,38 @@
 #include "decent/runfolder/log.h"
 #include "decent/runfolder/output_lock.h"
 #include "decent/train/trainer.h"
-#include "deferred.h"
 #include "flags.h"
 
 namespace decent {
+
+/// The result of a function, or its error, which is kept until it can be shared with all workers:
+/// before they are connected, an error cannot be told to the others yet.
+template <typename T>
+class Deferred {
+ public:
+  Deferred() = default;
+  template <typename Function>
+  explicit Deferred(Function function) {
+    try {
+      value_ = function();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+
+  /// The result; throws the error.
+  const T& get() const {
+    if (error_) std::rethrow_exception(error_);
+    return value_.value();
+  }
+
+  /// Null if there was an error.
+  const T* get_if() const { return value_ ? &*value_ : nullptr; }
+
+ private:
+  std::optional<T> value_;
+  std::exception_ptr error_;
+};
 
 // Lives outside of the try block: after an error, nothing may be destroyed that still has work
 // under way with peers.

@@ -17,13 +17,32 @@ target_compile_options(decent_warnings INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${wa
 # one, so that headers are read once for all of them: right for a whole build, while a change of one file compiles its
 # neighbours, too. Without it (the preset dev) every file must include what it uses.
 option(DECENT_UNITY "Compile the files of a target together where their headers cost most" OFF)
-set(decent_unity_files 8)  # at a time; with more a core runs out of work at the end of a room
+set(decent_unity_files 12)  # at a time; with more a core runs out of work at the end of a room
 
 # decent_together(<target>): its headers cost most.
 function(decent_together target)
   if(DECENT_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${decent_unity_files})
   endif()
+endfunction()
+
+# decent_apart(<target> <sources> ..): these are together among themselves, because programs link them without the others.
+function(decent_apart target)
+  if(NOT DECENT_UNITY)
+    return()
+  endif()
+  get_target_property(all ${target} SOURCES)
+  set(number 0)
+  foreach(source IN LISTS all)
+    if(source IN_LIST ARGN)
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP apart)
+    elseif(source MATCHES "\\.cpp$")
+      math(EXPR group "${number} / ${decent_unity_files}")
+      math(EXPR number "${number} + 1")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    endif()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
 function(decent_module name)

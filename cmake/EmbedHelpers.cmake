@@ -1,5 +1,5 @@
 # embed_helpers(<target> <folder>): makes all .py files of a folder part of a library, as the function helper_files() of
-# decent/onnx/translate/helper_files.h. A build after an edit of one makes it again. Here and in tests/fuzz.
+# decent/onnx/translate/helpers.h. A build after an edit of one makes it again. Here and in tests/fuzz.
 #
 # This file is also the script that writes the function: cmake -D FILES=.. -D OUTPUT=.. -P EmbedHelpers.cmake
 
@@ -25,7 +25,7 @@ if(CMAKE_SCRIPT_MODE_FILE STREQUAL CMAKE_CURRENT_LIST_FILE)
   endforeach()
   file(WRITE "${OUTPUT}" "// Made by cmake/EmbedHelpers.cmake.
 
-#include \"decent/onnx/translate/helper_files.h\"
+#include \"decent/onnx/translate/helpers.h\"
 
 namespace decent::onnx {
 

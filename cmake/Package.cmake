@@ -15,17 +15,16 @@ set(headers
   core/dtype core/environment core/error core/interval core/membership core/option core/options core/splitmix64 core/text core/trace
   core/version
   topology/analysis topology/topology
-  optim/bucket_update optim/loss_scaler optim/improvement optim/mix optim/plateau optim/schedule optim/update_names optim/whole_gradient
+  optim/bucket_update optim/loss_scaler optim/improvement optim/plateau optim/schedule optim/update_names optim/whole_gradient
   codec/slices
   comm/agreement comm/communicator comm/device_choice comm/distributed comm/launch comm/outcome comm/socket
   comm/world
   comm/control/control comm/control/control_types comm/control/gather_box comm/control/links comm/control/liveness
   comm/control/own_progress comm/control/peer_link comm/control/stop_requests comm/control/stop_vote
-  parallel/decent_optim_wrapper parallel/decentralized_data_parallel parallel/decentralized_options
+  parallel/decent_optim_wrapper parallel/decentralized_data_parallel
   parallel/decentralized_parameters parallel/distributed_data_parallel parallel/distributed_parameters
   parallel/parallel_module parallel/trained_parameters parallel/training_options parallel/exchange/by_machine parallel/exchange/exchange parallel/exchange/meetings
-  parallel/exchange/methods parallel/exchange/pending_exchanges parallel/exchange/slice_mixing parallel/named_tensors parallel/settle_buffers
-  parallel/tensor_names
+  parallel/exchange/methods parallel/exchange/pending_exchanges parallel/exchange/slice_mixing parallel/named_tensors
   data/batch data/digits data/formats data/npz_source data/prefetcher data/safetensors_source data/sampler data/shards data/source
   data/transforms/normalize data/transforms/sample_random data/transforms/transform)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -52,19 +51,20 @@ def test_contents_of_the_folder(run: Run) -> None:
     assert names == {"recipe.yaml", "metrics.jsonl", "run.log", "run.json", "data.json", "report.html", "model.pt", "model.safetensors", "events.out"}
 
 
-def test_run_json_tells_each_start(three: Run, tmp_path: Path) -> None:
+def test_run_json_tells_each_start(tmp_path: Path) -> None:
     """What it says is what the screen said, with the recipe's values and defaults; a resume adds a start and what has changed."""
-    folder = tmp_path / "run"
-    shutil.copytree(three.folder, folder)
+    saved = {"every_steps": STEPS}
+    run = train(tmp_path, digits(checkpoint=saved), workers=3)
+    folder = run.folder
     before = json.loads((folder / "run.json").read_text())
     assert [(start["step"], start["workers"], start["changed"]) for start in before["starts"]] == [(0, 3, [])]
     said = [f"{word:<8} {text}" for word, text in before["starts"][0]["lines"]]
-    assert len(said) >= 7 and set(said) <= set(log_lines(three))
+    assert len(said) >= 7 and set(said) <= set(log_lines(run))
     assert before["starts"][0]["phases"] == [[[0, 1, 2]]]
     assert before["facts"]["train.steps"] == str(STEPS) and before["facts"]["the device"] == "cpu"
     assert before["defaults"]["model.label_smoothing"] == "0" and before["defaults"]["optimizer.lr"] == "0.001"
     assert not [topic for topic in before["facts"] if topic.startswith(("parameter ", "buffer "))]
-    train(tmp_path, digits(optimizer={"lr": 0.002}, train={"steps": STEPS + 2}), "--resume", "auto", workers=2)
+    train(tmp_path, digits(checkpoint=saved, optimizer={"lr": 0.002}, train={"steps": STEPS + 2}), "--resume", "auto", workers=2)
     after = json.loads((folder / "run.json").read_text())
     assert after["starts"][0] == before["starts"][0] and after["facts"]["optimizer.lr"] == "0.002"
     again = after["starts"][1]

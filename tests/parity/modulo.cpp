@@ -22,7 +22,7 @@
 #include "../unit/support/workers.h"
 #include "decent/core/membership.h"
 #include "decent/parallel/decentralized_parameters.h"
-#include "decent/parallel/device_kernels.h"
+#include "decent/parallel/storage.h"
 #include "records.h"
 
 namespace decent::parity {

@@ -16,7 +16,6 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/optim/bucket_update.h"
-#include "decent/optim/mix.h"
 #include "tensor_files.h"
 
 namespace decent::parity {

@@ -22,7 +22,6 @@
 #include "decent/comm/watched_connections.h"
 #include "decent/core/gpu_errors.h"
 #include "decent/core/host.h"
-#include "decent/core/random_name.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 

@@ -20,7 +20,7 @@ inline bool begins_as_formula(std::string_view text) {
 /// A cell of a CSV file (RFC 4180), quoted if necessary. A text that begins as a formula gets a '
 /// in front, which tells spreadsheets that it is text.
 inline std::string csv_cell(const std::string& given) {
-  const std::string text = begins_as_formula(given) ? "'" + given : given;
+  std::string text = begins_as_formula(given) ? "'" + given : given;
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -7,13 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csetjmp>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/mapped_copy.h"
-#include "decent/core/random_name.h"
+#include "decent/core/host.h"
 
 namespace decent {
 namespace {
@@ -66,6 +68,52 @@ int rename_unless_there(const char* from, const char* to) {
   if (::lstat(to, &info) != 0) return ::rename(from, to);
   errno = EEXIST;
   return -1;
+}
+
+// ---- copying out of a mapped file that may be truncated meanwhile -----------------------------
+//
+// If a page is gone, the kernel sends SIGBUS at the instruction that touches it. The first copy
+// installs a handler for this signal, for the whole process, which ends the copy that touched
+// the page. A SIGBUS of any other origin goes to the previous handler. Reading by pread() would
+// need no handler, but costs a system call for each sample.
+
+// Where this thread goes on if its copy fails; null while it copies nothing.
+thread_local sigjmp_buf* volatile on_bus_error = nullptr;
+
+struct sigaction handler_before {};
+
+// The failed instruction runs again, under the previous handler.
+void pass_on() { ::sigaction(SIGBUS, &handler_before, nullptr); }
+
+extern "C" void handle_bus_error(int) {
+  if (on_bus_error != nullptr) siglongjmp(*on_bus_error, 1);
+  pass_on();
+}
+
+void install_handler() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    struct sigaction action {};
+    action.sa_handler = handle_bus_error;
+    action.sa_flags = SA_NODEFER;  // the handler is left by a jump, which does not restore the mask
+    ::sigaction(SIGBUS, &action, &handler_before);
+  });
+}
+
+// Like memcpy, but returns false if the memory at `from` belongs to a file that was truncated. The
+// content of `to` is unspecified then. Any thread.
+bool copy_mapped(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes == 0) return true;  // memcpy takes no null pointers
+  install_handler();
+  sigjmp_buf here;
+  if (sigsetjmp(here, /*savemask=*/0) != 0) {
+    on_bus_error = nullptr;
+    return false;
+  }
+  on_bus_error = &here;
+  std::memcpy(to, from, bytes);
+  on_bus_error = nullptr;
+  return true;
 }
 
 }  // namespace

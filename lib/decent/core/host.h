@@ -1,6 +1,7 @@
 #pragma once
-// The machine that this process runs on.
+// The machine that this process runs on, and names that nothing else has.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -16,5 +17,13 @@ std::string host_identity();
 
 /// The machine's memory in bytes.
 std::int64_t machine_memory();
+
+/// "'node7', Debian GNU/Linux 12 (bookworm), 8 processors (name of the model)", for people.
+/// Anything that the system does not tell is left out.
+std::string machine_text();
+
+/// Random hexadecimal digits; 32 of them are 128 bits, which no other call on any machine returns
+/// again.
+std::string random_name(std::size_t digits = 32);
 
 }  // namespace decent

@@ -91,6 +91,12 @@ std::string number_text(double number) {
   return {buffer.data(), end};
 }
 
+std::string short_number_text(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3g", number);
+  return text.data();
+}
+
 std::string count_text(std::int64_t count) {
   std::array<char, 32> text{};
   if (count < 10'000) return std::to_string(count);

@@ -34,6 +34,9 @@ std::string counted(std::int64_t count, std::string_view one, std::string_view s
 /// The shortest decimal that reads back to the same bits.
 std::string number_text(double number);
 
+/// The number with three significant digits, as printf's %.3g: "0.00123", "1.2e-05".
+std::string short_number_text(double number);
+
 /// "9999", "10.2k", "1.5M".
 std::string count_text(std::int64_t count);
 

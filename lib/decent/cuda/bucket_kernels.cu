@@ -2,7 +2,6 @@
 
 #include <cuda_runtime.h>
 
-#include "decent/cuda/check.h"
 #include "decent/cuda/exports.h"
 #include "decent/cuda/launch_table.h"
 #include "decent/cuda/norm_table.h"

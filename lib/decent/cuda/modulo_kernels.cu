@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include "decent/codec/modulo_kernels.h"
-#include "decent/cuda/check.h"
 #include "decent/cuda/exports.h"
 #include "decent/cuda/modulo_table.h"
 #include "decent/cuda/stream.h"

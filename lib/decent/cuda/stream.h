@@ -1,12 +1,20 @@
 #pragma once
-// What kernels need from LibTorch, behind an interface that keeps LibTorch's headers away from
-// nvcc.
+// What the launching of kernels needs: errors of CUDA calls as exceptions, and LibTorch's streams
+// and memory, behind an interface that keeps LibTorch's headers away from nvcc.
 
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <stdexcept>
+#include <string>
 
 namespace decent::cuda {
+
+/// Throws std::runtime_error, which names `what`, unless the call succeeded.
+inline void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  throw std::runtime_error(std::string("CUDA: ") + what + ": " + cudaGetErrorString(error));
+}
 
 /// LibTorch's current stream of the calling thread.
 cudaStream_t current_stream();

@@ -1,11 +1,13 @@
 #pragma once
-// Everything that a module's forward may run, as one graph to look at; internal to this room.
+// Everything that a module's forward may run, as one graph to look at, and its hash; internal to
+// this room.
 
 #include <torch/csrc/jit/api/module.h>
 #include <torch/csrc/jit/ir/ir.h>
 
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace decent {
 
@@ -19,5 +21,10 @@ std::shared_ptr<torch::jit::Graph> forward_graph(const torch::jit::Module& modul
 /// Visits every node, including nodes of branches and loops, inner ones first.
 void visit_nodes(const torch::jit::Graph& graph,
                  const std::function<void(const torch::jit::Node*)>& visit);
+
+/// A hash of what a model computes, because all workers must train the same function: SHA-1 (40 hex
+/// digits) over the code of forward and of everything that it calls, and over the
+/// module's attributes that are no tensors. Weights do not count.
+std::string code_hash(const torch::jit::Module& module);
 
 }  // namespace decent

@@ -68,7 +68,7 @@ class Model {
   /// all their names.
   const NamedTensors& state() const { return state_; }
 
-  /// SHA-1 of the computation in the model's file; see code_hash.h.
+  /// SHA-1 of the computation in the model's file; see forward_graph.h.
   const std::string& code_hash() const { return code_hash_; }
 
   /// Tensors that forward holds as constants and that move with the model; they have no name.

@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "decent/core/cuda_library.h"
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/optim/bucket_kernels.h"
@@ -65,6 +66,22 @@ std::unique_ptr<BucketUpdate> make_update(std::string_view name, const Options& 
     made = std::make_unique<RuleUpdate<Rule>>(options);
   });
   return made;
+}
+
+void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing,
+         const BucketKernels* kernels) {
+  if (mixing.in_place) return or_cpu(kernels).in_pieces(numel, mixing.in_place);
+  if (mixing.received == nullptr) return;
+  or_cpu(kernels).with(scalar, [&]<typename T>(const TypedKernels<T, rules::All>& typed) {
+    typed.mix(static_cast<T*>(x), static_cast<const T*>(mixing.received),
+              static_cast<T>(mixing.self), static_cast<T>(mixing.other), numel);
+  });
+}
+
+const BucketKernels& cuda_kernels() {
+  static const BucketKernels* const kernels =
+      cuda_function<const BucketKernels*()>("decent_cuda_bucket_kernels")();
+  return *kernels;
 }
 
 }  // namespace decent

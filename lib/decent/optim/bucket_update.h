@@ -71,7 +71,7 @@ struct BucketStep {
 
 /// An optimizer as a function of one bucket, with a BucketStep as its input. It is stateless, so
 /// one object serves all buckets, and its result does not depend on the number of threads. An
-/// implementation mixes first (see mix.h) and then updates each slice that has a gradient. The
+/// implementation mixes first (see mix()) and then updates each slice that has a gradient. The
 /// slices of a step are in ascending order.
 class BucketUpdate {
  public:
@@ -90,5 +90,12 @@ class BucketUpdate {
 /// name, for an option that no optimizer has, and for values of its own options that have another
 /// type or are out of range.
 std::unique_ptr<BucketUpdate> make_update(std::string_view name, const Options& options = {});
+
+/// Mixing without an update, for optimizers outside this library. Replaces x by z (see Mixing) over
+/// `numel` elements, including padding. The arrays must not overlap, and x must be the bucket for
+/// which the mixing was made. `kernels` belong to the arrays' device (null: the CPU), as in
+/// BucketStep. The result does not depend on the number of threads.
+void mix(void* x, std::int64_t numel, Scalar scalar, const Mixing& mixing,
+         const BucketKernels* kernels = nullptr);
 
 }  // namespace decent

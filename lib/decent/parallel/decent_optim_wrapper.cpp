@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/optim/mix.h"
-#include "decent/parallel/decentralized_options.h"
-#include "decent/parallel/device_kernels.h"
+#include "decent/optim/bucket_update.h"
+#include "decent/parallel/decentralized_parameters.h"
 #include "decent/parallel/exchange/meetings.h"
 #include "decent/parallel/replica.h"
+#include "decent/parallel/storage.h"
 
 namespace decent {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "decent/core/error.h"
 #include "decent/parallel/arrivals.h"
-#include "decent/parallel/bucket_gradients.h"
 #include "decent/parallel/exchange/meetings.h"
 #include "decent/parallel/gradient_scale.h"
 #include "decent/parallel/missing_gradients.h"
@@ -36,6 +36,23 @@ std::unique_ptr<Exchange> make_exchange(const Replica& replica, const OptimizerS
 }
 
 }  // namespace
+
+void check_gamma(double gamma) {
+  if (!(gamma >= 0 && gamma <= 1))
+    throw UserError("gamma is " + std::to_string(gamma) + ": it must be in [0, 1]");
+}
+
+void DecentralizedOptions::check() const {
+  training.check();
+  check_gamma(gamma);
+  exchange.check();
+  if (exchange.needs_near_copies() && !training.update->steps_bounded_by_lr()) {
+    throw UserError(
+        "a modulo exchange needs an optimizer whose steps are bounded by the learning rate, which "
+        "its grid follows: adam, adamw, lion, accum_adam or accum_adamw, not sgd or rmsprop (an "
+        "update of your own says so by steps_bounded_by_lr())");
+  }
+}
 
 struct DecentralizedParameters::Parts {
   std::unique_ptr<Exchange> exchange;

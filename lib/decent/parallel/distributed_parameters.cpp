@@ -8,7 +8,6 @@
 
 #include "decent/core/error.h"
 #include "decent/parallel/arrivals.h"
-#include "decent/parallel/bucket_gradients.h"
 #include "decent/parallel/exchange/gradients.h"
 #include "decent/parallel/gradient_scale.h"
 #include "decent/parallel/optimizer_states.h"

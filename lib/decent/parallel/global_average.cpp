@@ -1,5 +1,6 @@
 #include "decent/parallel/global_average.h"
 
+#include <ATen/Functions.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -9,7 +10,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "decent/parallel/mean.h"
 #include "decent/parallel/same_bits.h"
 
 namespace decent {
@@ -23,6 +23,19 @@ std::vector<at::Tensor> clones(const std::vector<at::Tensor>& tensors) {
 
 void copy_all(const std::vector<at::Tensor>& to, const at::Tensor* from) {
   for (const at::Tensor& tensor : to) tensor.copy_(*from++);
+}
+
+// Float32 with the last bit set wherever it is not exact ("rounding to odd"): a second rounding, to
+// a type that is at least two bits narrower, then comes out as a single one would.
+at::Tensor rounded_to_odd(const at::Tensor& values) {
+  const at::Tensor floats = values.to(at::kFloat);
+  const at::Tensor error = values.sub(floats.to(at::kDouble));
+  const at::Tensor bits = floats.view(at::kInt);
+  const at::Tensor outwards = error.gt(0).eq(bits.ge(0));  // the exact value is further from zero
+  const at::Tensor step = outwards.to(at::kInt).mul_(2).sub_(1);
+  const at::Tensor even = bits.bitwise_and(1).eq(0);
+  const at::Tensor moves = error.ne(0).logical_and_(error.isfinite()).logical_and_(even);
+  return at::where(moves, bits.add(step), bits).view(at::kFloat);
 }
 
 }  // namespace
@@ -145,6 +158,11 @@ void GlobalAverage::commit() {
   averaged_ = false;
   bucket_backup_.clear();
   buffer_backup_.clear();
+}
+
+void copy_rounded_once(const at::Tensor& target, const at::Tensor& values) {
+  const bool directly = target.element_size() >= 4;
+  target.copy_(directly ? values : rounded_to_odd(values.contiguous()));
 }
 
 }  // namespace decent

@@ -1,8 +1,11 @@
 #pragma once
-// The average of all workers' models, and its revert to each worker's own values.
+// The average of all workers' models, and its revert to each worker's own values. Also what means
+// need whose sum could overflow, and their rounding to a narrower type.
 
 #include <ATen/core/Tensor.h>
 
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -60,5 +63,22 @@ class GlobalAverage {
   std::vector<at::Tensor> bucket_backup_;
   std::vector<at::Tensor> buffer_backup_;  // averaged_buffers_, then copied_buffers_
 };
+
+/// A mean is the sum of addend * x over all x, divided by `divisor`. `addend` is a power of two, so
+/// no sum of finite numbers overflows, and the result has the bits of sum / count (except where
+/// x / count is subnormal).
+struct MeanFactors {
+  double addend = 1;
+  double divisor = 1;
+};
+
+inline MeanFactors mean_factors(std::int64_t count) {
+  const double addend = 1.0 / static_cast<double>(std::bit_ceil(static_cast<std::uint64_t>(count)));
+  return {.addend = addend, .divisor = static_cast<double>(count) * addend};
+}
+
+/// Writes float64 `values` to `target`, of the same shape and any floating-point type, each rounded
+/// once. (PyTorch's copy_ rounds to float32 on the way to a type of 16 bits.)
+void copy_rounded_once(const at::Tensor& target, const at::Tensor& values);
 
 }  // namespace decent

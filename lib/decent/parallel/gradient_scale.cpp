@@ -11,8 +11,6 @@
 #include "decent/core/error.h"
 #include "decent/optim/bucket_kernels.h"
 #include "decent/optim/gradient_norm.h"
-#include "decent/parallel/device_kernels.h"
-#include "decent/parallel/tensor_names.h"
 
 namespace decent {
 namespace {

@@ -3,7 +3,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros_like.h>
 
-#include "decent/parallel/tensor_names.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent {
 

@@ -14,8 +14,6 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/parallel/named_tensors.h"
-#include "decent/parallel/settle_buffers.h"
-#include "decent/parallel/tensor_names.h"
 
 namespace torch::nn {
 class Module;

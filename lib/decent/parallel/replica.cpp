@@ -1,6 +1,9 @@
 #include "decent/parallel/replica.h"
 
+#include <utility>
+
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_strided.h>
 
 #include "decent/parallel/exchange/exchange.h"
 
@@ -27,6 +30,19 @@ void broadcast_start(Communicator& communicator, const std::vector<Bucket>& buck
     communicator.broadcast(value, 0)->wait();
     if (!value.is_same(tensor)) tensor.copy_(value);
   }
+}
+
+bool in_memory_order_of(const at::Tensor& parameter, const at::Tensor& grad) {
+  for (std::int64_t d = 0; d < parameter.dim(); ++d) {
+    if (parameter.size(d) != 1 && parameter.stride(d) != grad.stride(d)) return false;
+  }
+  return true;
+}
+
+// Brings the gradient into the parameter's memory order, in which the update runs.
+void give_order_of(const at::Tensor& parameter, at::Tensor& grad) {
+  if (in_memory_order_of(parameter, grad)) return;
+  grad = at::empty_strided(parameter.sizes(), parameter.strides(), grad.options()).copy_(grad);
 }
 
 }  // namespace
@@ -80,6 +96,22 @@ std::optional<double> Replica::average(Exchange* exchange, bool will_revert, boo
   const std::optional<double> distance = average_.average(will_revert, return_distance);
   if (exchange != nullptr && !will_revert) exchange->drop();
   return distance;
+}
+
+BucketGradients own_gradients(const Replica& replica, std::size_t bucket,
+                              std::vector<BucketSlice> slices) {
+  BucketGradients gradients{.slices = std::move(slices), .present = {}};
+  const std::vector<std::size_t>& parameters = replica.buckets()[bucket].parameters;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, tensor] = replica.parameters()[parameters[i]];
+    at::Tensor& grad = at::Tensor(tensor).mutable_grad();
+    gradients.present.push_back(grad.defined());
+    if (!grad.defined()) continue;
+    check_dense(name, grad);
+    give_order_of(tensor, grad);
+    gradients.slices[i].grad = grad.const_data_ptr();
+  }
+  return gradients;
 }
 
 }  // namespace decent

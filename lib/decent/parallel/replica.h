@@ -1,8 +1,10 @@
 #pragma once
-// One worker's copy of a model: flat buckets, the global average over all workers, and its revert.
+// One worker's copy of a model: flat buckets, their gradients, the global average over all workers,
+// and its revert.
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
+#include "decent/optim/bucket_update.h"
 #include "decent/parallel/global_average.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
@@ -72,5 +75,17 @@ class Replica {
   std::vector<const void*> places_;  // by parameter
   GlobalAverage average_;
 };
+
+/// The gradients of one bucket, as its update takes them.
+struct BucketGradients {
+  std::vector<BucketSlice> slices;  // in ascending order; a parameter may come in several parts
+  std::vector<bool> present;        // by place in the bucket: whether the parameter has a gradient
+};
+
+/// This worker's own gradients, .grad of each parameter of the bucket. `slices` are those
+/// parameters without their gradients. It changes only the layout of gradients, so it may be called
+/// twice in a step. Throws UserError for a sparse gradient.
+BucketGradients own_gradients(const Replica& replica, std::size_t bucket,
+                              std::vector<BucketSlice> slices);
 
 }  // namespace decent

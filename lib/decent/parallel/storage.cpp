@@ -8,6 +8,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/optim/bucket_kernels.h"
 
 namespace decent {
 namespace {
@@ -140,6 +141,14 @@ void check_dense(const std::string& name, const at::Tensor& grad) {
   throw UserError(
       "the gradient of parameter '" + name +
       "' is sparse: export the model with dense gradients (Embedding(.., sparse=False))");
+}
+
+Scalar scalar_of(const at::Tensor& bucket) {
+  return bucket.scalar_type() == at::kDouble ? Scalar::float64 : Scalar::float32;
+}
+
+const BucketKernels* kernels_of(const at::Tensor& bucket) {
+  return bucket.is_cuda() ? &cuda_kernels() : nullptr;
 }
 
 }  // namespace decent

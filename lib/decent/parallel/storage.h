@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "decent/optim/bucket_update.h"
 #include "decent/parallel/bucket_plan.h"
 #include "decent/parallel/named_tensors.h"
 
@@ -35,5 +36,12 @@ void check_dense(const std::string& name, const at::Tensor& grad);
 std::vector<Bucket> build_buckets(const NamedTensors& parameters, double bucket_mb);
 
 std::vector<at::Tensor> flat_tensors(const std::vector<Bucket>& buckets);
+
+/// The element type: float32 or float64; check_storage permits no other type.
+Scalar scalar_of(const at::Tensor& bucket);
+
+/// The kernels of the bucket's device; null for the CPU, as in BucketStep. Throws UserError if the
+/// CUDA library cannot be loaded.
+const BucketKernels* kernels_of(const at::Tensor& bucket);
 
 }  // namespace decent

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/parallel/bucket_gradients.h"
-#include "decent/parallel/device_kernels.h"
 #include "decent/parallel/ema_weights.h"
 #include "decent/parallel/exchange/exchange.h"
 #include "decent/parallel/gradient_hooks.h"
@@ -16,7 +14,7 @@
 #include "decent/parallel/missing_gradients.h"
 #include "decent/parallel/optimizer_states.h"
 #include "decent/parallel/replica.h"
-#include "decent/parallel/tensor_names.h"
+#include "decent/parallel/storage.h"
 #include "decent/parallel/wait_time.h"
 
 namespace decent {

@@ -38,6 +38,11 @@ std::string duration_text(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
+std::string lr_text(const PeakLr& lr, int workers) {
+  if (!lr.scaled()) return fmt::format("{:g}", lr.value);
+  return fmt::format("{:g} ({:g} x sqrt({}) workers)", lr.value, lr.given, workers);
+}
+
 std::string data_text(const RunFacts& run) {
   return counted(run.train_samples, "sample") + " to train on, " +
          (run.eval_samples ? counted(*run.eval_samples, "sample") : "none") + " to evaluate on";

@@ -8,12 +8,19 @@
 #include <vector>
 
 #include "decent/report/exchange_text.h"
-#include "decent/report/lr_text.h"
 #include "decent/runfolder/metrics_file.h"
 #include "decent/runfolder/run_file.h"
 #include "decent/runfolder/run_folder.h"
 
 namespace decent {
+
+/// The highest learning rate of a schedule.
+struct PeakLr {
+  double value = 0;
+  double given = 0;  // optimizer.lr, before it was scaled to the number of workers
+
+  bool scaled() const { return value != given; }
+};
 
 /// What a run is about to do.
 struct RunFacts {
@@ -36,6 +43,8 @@ struct RunFacts {
   std::string output;
 };
 
+/// "0.001", or "0.002 (0.001 x sqrt(4) workers)".
+std::string lr_text(const PeakLr& lr, int workers);
 /// "500 samples to train on, 100 samples to evaluate on".
 std::string data_text(const RunFacts& run);
 /// What a run says of itself, each with its word: {"workers", "2, 1 thread each, .."}.

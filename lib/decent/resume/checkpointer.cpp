@@ -3,15 +3,29 @@
 #include <utility>
 
 #include "decent/checkpoint/checksum.h"
+#include "decent/checkpoint/retention.h"
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "decent/parallel/tensor_names.h"
-#include "decent/resume/pruning.h"
+#include "decent/parallel/named_tensors.h"
+#include "decent/resume/compatibility.h"
 
 namespace decent {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CheckpointFile, name, bytes, checksum)
+
+// Unreadable checkpoints are neither counted nor removed: somebody may still want to look at them.
+void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe,
+                       bool higher_is_better) {
+  std::vector<Evaluated> evaluated;
+  folder.visit_manifests([&](std::int64_t step, const Manifest& manifest) {
+    evaluated.push_back({step, manifest.metrics, measure_of(manifest.facts)});
+  });
+  const std::vector<Kept> kept = comparable_scores(evaluated, recipe.keep_best.value_or(""));
+  for (std::int64_t step : checkpoints_to_remove(kept, recipe.keep, higher_is_better)) {
+    folder.remove(step);
+  }
+}
 
 Checkpointer::Checkpointer(CheckpointerOptions options) : options_(std::move(options)) {
   const std::string& data = options_.data;

@@ -46,6 +46,12 @@ struct CheckpointerOptions {
   std::function<void()> before_publishing = [] {};
 };
 
+/// Removes the checkpoints that `keep` and `keep_best` do not ask for. `higher_is_better`: of the
+/// metric `keep_best`. One of the workers that share the folder calls it, once a newer checkpoint
+/// is durable everywhere. Throws WriteError.
+void prune_checkpoints(const CheckpointFolder& folder, const CheckpointRecipe& recipe,
+                       bool higher_is_better);
+
 /// Threads: used by the training thread; has at most one writing thread.
 class Checkpointer {
  public:

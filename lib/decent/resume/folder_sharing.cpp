@@ -5,7 +5,7 @@
 
 #include "decent/comm/gather.h"
 #include "decent/core/file.h"
-#include "decent/core/random_name.h"
+#include "decent/core/host.h"
 
 namespace decent {
 

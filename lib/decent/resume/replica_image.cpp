@@ -14,7 +14,6 @@
 #include "decent/checkpoint/checksum.h"
 #include "decent/core/file.h"
 #include "decent/core/torch_dtype.h"
-#include "decent/parallel/tensor_names.h"
 
 namespace decent {
 namespace {

@@ -10,14 +10,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
-#include "decent/parallel/mean.h"
+#include "decent/parallel/global_average.h"
 #include "decent/parallel/same_bits.h"
-#include "decent/parallel/tensor_names.h"
 
 namespace decent {
 namespace {
@@ -244,6 +244,23 @@ class Averager {
   double squares_ = 0;                  // of this worker's replicas
 };
 
+// Those of the untrained parameters that the checkpoint's run trained.
+NamedTensors newly_frozen(const FoundCheckpoint& found, const NamedTensors& untrained, int rank) {
+  NamedTensors frozen;
+  const ReplicaFile& replica = found.own.at(rank);
+  for (const auto& [name, tensor] : untrained) {
+    if (replica.find(update_count_name(name)) != nullptr) frozen.emplace_back(name, tensor);
+  }
+  return model_tensors(frozen, {});
+}
+
+void begin_ema(const NamedTensors& state) {
+  const at::NoGradGuard no_grad;
+  const std::map<std::string, at::Tensor> by_name(state.begin(), state.end());
+  for (const auto& [name, average] : part_of(state, kEmaPrefix))
+    average.copy_(by_name.at(tensor_name(kModelPrefix, name)));
+}
+
 }  // namespace
 
 void load_replica(FoundCheckpoint& found, Communicator& communicator, const NamedTensors& targets) {
@@ -279,6 +296,29 @@ double average_replicas(const FoundCheckpoint& found, Communicator& communicator
   averager.compare_buffers(averaged);
   for (const auto& [name, target] : averaged) averager.fill(name, target);
   return averager.distance();
+}
+
+void load_state(FoundCheckpoint& found, Communicator& communicator, const NamedTensors& state,
+                const NamedTensors& untrained, const LoadOptions& options) {
+  const auto load = [&](const NamedTensors& targets) {
+    if (options.from_average) {
+      average_replicas(found, communicator, targets, options.rules);
+    } else {
+      load_replica(found, communicator, targets);
+    }
+  };
+  NamedTensors averages = state;
+  const auto first_average = std::stable_partition(
+      averages.begin(), averages.end(),
+      [](const auto& tensor) { return !tensor.first.starts_with(kEmaPrefix); });
+  load({averages.begin(), first_average});
+  averages.erase(averages.begin(), first_average);
+  // No exchange would ever bring the workers' copies of these parameters together again.
+  if (!options.from_average && !found.manifest.copies_alike())
+    average_replicas(found, communicator, newly_frozen(found, untrained, communicator.rank()),
+                     options.rules);
+  begin_ema(state);  // of parameters whose average the checkpoint lacks
+  load(averages);
 }
 
 }  // namespace decent

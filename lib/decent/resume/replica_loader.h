@@ -30,4 +30,18 @@ struct AverageRules {
 double average_replicas(const FoundCheckpoint& found, Communicator& communicator,
                         const NamedTensors& targets, const AverageRules& rules);
 
+struct LoadOptions {
+  /// All workers get the average of the replicas and optimizer states.
+  bool from_average = false;
+  AverageRules rules = {};
+};
+
+/// Fills `state`, the tensors of a worker's state under their names in checkpoints, for a run that
+/// resumes; and those of `untrained`, the model's parameters that it does not train, that the
+/// checkpoint's run trained. Tensors that the checkpoint lacks stay as they are, except that a
+/// missing moving average (of a parameter that was frozen, say) begins with the parameter's value.
+/// Collective.
+void load_state(FoundCheckpoint& found, Communicator& communicator, const NamedTensors& state,
+                const NamedTensors& untrained, const LoadOptions& options);
+
 }  // namespace decent

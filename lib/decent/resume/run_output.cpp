@@ -9,8 +9,8 @@
 #include "decent/config/loader.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
+#include "decent/resume/checkpointer.h"
 #include "decent/resume/folder_sharing.h"
-#include "decent/resume/pruning.h"
 #include "decent/runfolder/metrics_file.h"
 #include "decent/runfolder/run_folder.h"
 

@@ -40,7 +40,7 @@ class WorkerGroup {
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
   int running() const;
-  /// Whether all workers have begun to save on signals (worker_side.h).
+  /// Whether all workers have begun to save on signals (app/main.cpp).
   bool saves_on_signals();
   /// The workers that have ended since the last call, in the order in which the system reports
   /// them.

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "decent/config/recipe.h"
 #include "decent/core/error.h"
@@ -110,6 +112,24 @@ class Criterion {
   const LossFunction* loss_;
   ReducedLoss reduced_;
   mutable ClassOptions options_;  // the weights move to the outputs' device
+};
+
+/// Batches whose loss is a number but means nothing (LossFunction::doubt): keeps the first doubt
+/// about each data set.
+class LossDoubts {
+ public:
+  void saw(const Criterion& criterion, const std::string& data, const at::Tensor& output,
+           const at::Tensor& target) {
+    if (!criterion.may_doubt() || found_.contains(data)) return;
+    std::string doubt = criterion.doubt(output, target);
+    if (!doubt.empty()) found_.emplace(data, std::move(doubt));
+  }
+
+  /// By data set, for humans.
+  const std::map<std::string, std::string>& found() const { return found_; }
+
+ private:
+  std::map<std::string, std::string> found_;
 };
 
 }  // namespace decent

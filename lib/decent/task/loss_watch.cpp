@@ -1,21 +1,15 @@
 #include "decent/task/loss_watch.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
+
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {
 
 // A model that has only learned how frequent each class is may reach this part of the zeros' loss.
 constexpr double kHardlyBetter = 0.9;
-
-std::string short_text(double number) {
-  std::array<char, 16> text = {};
-  std::snprintf(text.data(), text.size(), "%.3g", number);
-  return text.data();
-}
 
 // The upper median, if the number is even.
 double median_of(std::vector<double> values) {
@@ -45,10 +39,11 @@ std::optional<std::string> LossWatch::warning(const std::string& lr) const {
       untrained_.zeros ? kHardlyBetter * *untrained_.zeros : kRiseFactor * untrained_.model;
   if (!(before > 0) || peak_ <= kRiseFactor * before || end < useless) return std::nullopt;
   const std::string worth =
-      untrained_.zeros ? "; a model that gives zeros has " + short_text(*untrained_.zeros) : "";
-  return "the loss rose from " + short_text(untrained_.model) + " before training to " +
-         short_text(peak_) + " and ended at " + short_text(end) + worth + ".\noptimizer.lr " + lr +
-         " is probably too high: try a tenth of it or less";
+      untrained_.zeros ? "; a model that gives zeros has " + short_number_text(*untrained_.zeros)
+                       : "";
+  return "the loss rose from " + short_number_text(untrained_.model) + " before training to " +
+         short_number_text(peak_) + " and ended at " + short_number_text(end) + worth +
+         ".\noptimizer.lr " + lr + " is probably too high: try a tenth of it or less";
 }
 
 }  // namespace decent

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "decent/config/recipe.h"
-#include "decent/parallel/decentralized_options.h"
 #include "decent/parallel/named_tensors.h"
+#include "decent/parallel/training_options.h"
 
 namespace decent {
 

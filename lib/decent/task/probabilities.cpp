@@ -8,7 +8,7 @@
 
 #include "decent/data/batch.h"
 #include "decent/task/criterion.h"
-#include "decent/task/predict.h"
+#include "decent/task/passes.h"
 #include "decent/task/random.h"
 #include "decent/task/trial.h"
 

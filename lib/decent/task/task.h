@@ -11,7 +11,6 @@
 #include "decent/model/file_scaling.h"
 #include "decent/model/model.h"
 #include "decent/task/criterion.h"
-#include "decent/task/loss_doubts.h"
 #include "decent/task/purpose.h"
 #include "decent/task/sources.h"
 

@@ -2,7 +2,7 @@
 // Losses of a model that has not learned anything.
 
 #include "decent/task/loss_watch.h"
-#include "decent/task/predict.h"
+#include "decent/task/passes.h"
 
 namespace decent {
 

@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "decent/config/loader.h"
-#include "decent/core/machine_text.h"
+#include "decent/core/host.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/report/dry_run_text.h"
@@ -21,7 +21,6 @@
 #include "decent/train/fingerprint.h"
 #include "decent/train/methods.h"
 #include "decent/train/recipe_names.h"
-#include "decent/train/run_trace.h"
 #include "decent/train/updates.h"
 
 namespace decent {
@@ -49,6 +48,15 @@ std::optional<std::string> unused_end(const Run& run) {
          counted(samples, "sample") + " are never trained on, as an epoch is whole updates of " +
          counted(sampler.update_samples(), "sample") +
          "; another batch_size, or data.shuffle: true, uses them";
+}
+
+// A warning if log.trace lies beyond the last step.
+std::optional<std::string> trace_warning(const Run& run) {
+  const auto& range = run.task.recipe.log.trace;
+  if (!range || (*range)[0] <= run.plan.total_steps) return std::nullopt;
+  return "log.trace: steps " + std::to_string((*range)[0]) + " to " + std::to_string((*range)[1]) +
+         " come after the last step, " + std::to_string(run.plan.total_steps) +
+         ": no trace will be written";
 }
 
 }  // namespace

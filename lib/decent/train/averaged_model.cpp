@@ -5,7 +5,7 @@
 #include "decent/checkpoint/checkpoint_folder.h"
 #include "decent/checkpoint/facts.h"
 #include "decent/core/error.h"
-#include "decent/parallel/tensor_names.h"
+#include "decent/parallel/named_tensors.h"
 #include "decent/resume/compatibility.h"
 #include "decent/resume/replica_loader.h"
 #include "decent/resume/run_identity.h"

@@ -17,7 +17,6 @@
 #include "decent/train/announcements.h"
 #include "decent/train/exchange_size.h"
 #include "decent/train/methods.h"
-#include "decent/train/tensor_bytes.h"
 #include "decent/train/updates.h"
 
 namespace decent {

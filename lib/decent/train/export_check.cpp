@@ -10,10 +10,10 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/data/batch.h"
-#include "decent/model/fast_math.h"
 #include "decent/model/formats.h"
+#include "decent/model/precision.h"
 #include "decent/task/criterion.h"
-#include "decent/task/predict.h"
+#include "decent/task/passes.h"
 #include "decent/task/probabilities.h"
 #include "decent/task/random.h"
 

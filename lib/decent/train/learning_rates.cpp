@@ -1,9 +1,7 @@
 #include "decent/train/learning_rates.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 
 #include "decent/config/option_keys.h"
 #include "decent/core/error.h"
@@ -43,9 +41,7 @@ std::string text_of(const std::string& name, const ScheduleOptions& options) {
 }
 
 std::string rate_at(const LearningRates& rates, std::int64_t step) {
-  std::array<char, 16> text = {};
-  std::snprintf(text.data(), text.size(), "%.3g", rates.schedule(step));
-  return text.data();
+  return short_number_text(rates.schedule(step));
 }
 
 }  // namespace

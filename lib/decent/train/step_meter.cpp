@@ -4,8 +4,10 @@
 #include <ATen/ops/zeros.h>
 
 #include <array>
+#include <string>
 #include <utility>
 
+#include "decent/core/text.h"
 namespace decent {
 
 StepMeter::StepMeter(std::shared_ptr<Communicator> communicator, Show show, bool wrap_shares)
@@ -87,6 +89,16 @@ void StepMeter::finish_line(bool wait) {
   if (wrap_shares_ && sums[4] > 0) metrics.wrap_share = sums[3] / sums[4];
   line_.reset();
   show_(metrics);
+}
+
+std::optional<std::string> WrapWatch::saw(std::int64_t step, double share) {
+  if (warned_ || !(share > kMaxShare)) return std::nullopt;
+  warned_ = true;
+  return "step " + std::to_string(step) + ": copies of " + short_number_text(100 * share) +
+         "% of the weights are further apart than the codes of the exchange can tell (wrap_share): "
+         "they are mixed with wrong differences.\n"
+         "A larger parallel.modulo_range, comm_dtype: modulo4, fewer slices or a smaller "
+         "optimizer.lr may help.";
 }
 
 }  // namespace decent

@@ -1,5 +1,5 @@
 #pragma once
-// Measures the steps of training for the train lines of the metrics.
+// Measures the steps of training for the train lines of the metrics, and watches the wrap shares.
 
 #include <ATen/core/Tensor.h>
 
@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "decent/comm/communicator.h"
@@ -86,6 +87,21 @@ class StepMeter {
   at::Tensor losses_;
   at::Tensor last_step_;
   std::optional<Line> line_;
+};
+
+/// Warns if copies are too far apart for the codes of a modulo exchange. These are only the last
+/// bits of a weight's place on a grid: a neighbour's weight that is more than half of their range
+/// away is taken for another value.
+class WrapWatch {
+ public:
+  /// modulo2 with 4 slices has 0.02 to 0.03 and trains well.
+  static constexpr double kMaxShare = 0.05;
+
+  /// `share`: the wrap share of `step`. Returns the warning the first time it is above kMaxShare.
+  std::optional<std::string> saw(std::int64_t step, double share);
+
+ private:
+  bool warned_ = false;
 };
 
 }  // namespace decent

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "decent/config/loader.h"
@@ -10,19 +11,16 @@
 #include "decent/core/file.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
-#include "decent/parallel/tensor_names.h"
-#include "decent/task/backward.h"
+#include "decent/parallel/named_tensors.h"
+#include "decent/resume/replica_loader.h"
 #include "decent/task/device.h"
 #include "decent/task/metrics.h"
+#include "decent/task/passes.h"
 #include "decent/train/buffer_backup.h"
 #include "decent/train/evaluation/evaluated_average.h"
 #include "decent/train/fingerprint.h"
-#include "decent/train/load_state.h"
 #include "decent/train/methods.h"
 #include "decent/train/model_files.h"
-#include "decent/train/reporter_options.h"
-#include "decent/train/run_trace.h"
-#include "decent/train/tensor_bytes.h"
 #include "decent/train/training_batches.h"
 #include "decent/train/updates.h"
 
@@ -35,6 +33,40 @@ bool copies_alike(const Run& run) { return method_of(run).copies_alike; }
 
 double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The trace that log.trace asks for, restricted to steps that are still to come; null if there are
+// none, or if it asks for nothing. Nothing is written before those steps are done.
+std::shared_ptr<Trace> make_trace(const Run& run, const RunFolder& folder, int rank) {
+  const auto& range = run.task.recipe.log.trace;
+  if (!range || (*range)[1] <= run.plan.first_step || (*range)[0] > run.plan.total_steps)
+    return nullptr;
+  return std::make_shared<Trace>(TraceOptions{
+      .first = (*range)[0], .last = (*range)[1], .rank = rank, .file = folder.trace(rank)});
+}
+
+ProgressDisplay display_of(ProgressStyle style) {
+  switch (style) {
+    case ProgressStyle::automatic:
+      return ProgressBar::fits_stdout() ? ProgressDisplay::bar : ProgressDisplay::plain;
+    case ProgressStyle::bar:
+      return ProgressDisplay::bar;
+    case ProgressStyle::plain:
+      return ProgressDisplay::plain;
+    case ProgressStyle::off:
+      return ProgressDisplay::off;
+  }
+  throw std::logic_error("a progress style without a display");
+}
+
+ReporterOptions reporter_options(const Run& run, int workers, bool quiet) {
+  const LogRecipe& recipe = run.task.recipe.log;
+  return {.workers = workers,
+          .first_step = run.plan.first_step,
+          .total_steps = run.plan.total_steps,
+          .update_samples = run.plan.sampler->update_samples(),
+          .display = quiet ? ProgressDisplay::off : display_of(recipe.progress),
+          .tensorboard = recipe.tensorboard};
 }
 
 }  // namespace
@@ -111,8 +143,9 @@ RunSize Trainer::size() const {
 void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) {
   control_.report(Operation::loading);
   const NamedTensors targets = state();
-  load_state(found, *team_.communicator(), run_.task, targets,
-             options.begin == BeginWith::average_of_replicas);
+  load_state(found, *team_.communicator(), targets, untrained_part(run_.task.model->parameters()),
+             {.from_average = options.begin == BeginWith::average_of_replicas,
+              .rules = {.average_buffers = run_.task.recipe.parallel.average_buffers}});
   parallel_->resume_from(found.manifest.step, targets);
   control_.resume_from(found.manifest.step);
   if (options.in_output) checkpointer_->note_existing(found.manifest.step);

@@ -19,8 +19,6 @@
 #include "decent/data/device_batch.h"
 #include "decent/parallel/trained_parameters.h"
 #include "decent/report/reporter.h"
-#include "decent/report/stop_time.h"
-#include "decent/report/wrap_watch.h"
 #include "decent/resume/checkpointer.h"
 #include "decent/resume/starting_point.h"
 #include "decent/runfolder/log.h"
@@ -34,6 +32,7 @@
 #include "decent/train/forward/training_forward.h"
 #include "decent/train/run.h"
 #include "decent/train/step_meter.h"
+#include "decent/train/stop_time.h"
 
 namespace decent {
 

@@ -10,8 +10,8 @@
 
 #include "../support/bucket_problem.h"
 #include "decent/optim/bucket_kernels.h"
+#include "decent/optim/bucket_update.h"
 #include "decent/optim/gradient_norm.h"
-#include "decent/optim/mix.h"
 #include "gpu_workers.h"
 
 namespace decent {

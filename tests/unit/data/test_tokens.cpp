@@ -182,7 +182,7 @@ TEST_F(TokenFiles, AreRefusedWhereTheyAreSomethingElse) {
 }
 
 TEST_F(TokenFiles, AreCheckedAgainstAVocabulary) {
-  std::vector<std::uint16_t> tokens(10000, 49);
+  std::vector<std::uint16_t> tokens(10001, 49);
   tokens[9000] = 51;
   tokens[9500] = 50;
   const auto file = put("f.bin", bytes_of(tokens));

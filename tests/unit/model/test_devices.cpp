@@ -9,11 +9,11 @@
 #include <stdexcept>
 
 #include "../support/modules.h"
-#include "decent/model/autocast.h"
+#include "decent/model/advice.h"
 #include "decent/model/constants.h"
-#include "decent/model/device_advice.h"
 #include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
+#include "decent/model/precision.h"
 #include "decent/model/reason.h"
 #include "decent/model/torchscript/save.h"
 

@@ -9,7 +9,6 @@
 #include <torch/csrc/jit/serialization/import.h>
 
 #include "../support/modules.h"
-#include "decent/model/code_hash.h"
 #include "decent/model/constants.h"
 #include "decent/model/inspect.h"
 

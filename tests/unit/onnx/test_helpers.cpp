@@ -10,7 +10,6 @@
 #include <set>
 #include <sstream>
 
-#include "decent/onnx/translate/helper_files.h"
 #include "decent/onnx/translate/helpers.h"
 
 namespace decent::onnx {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "decent/onnx/translate/keep_outputs.h"
+#include "decent/onnx/graph/uses.h"
 #include "graphs.h"
 
 namespace decent::onnx {

@@ -1,6 +1,6 @@
 // Every element type in every encoding, and what is refused of each.
 
-#include "decent/onnx/format/element_types.h"
+#include "decent/onnx/format/elements.h"
 #include "model_files.h"
 
 namespace decent::onnx::file_bytes {

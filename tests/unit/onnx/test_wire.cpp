@@ -2,8 +2,6 @@
 
 #include "decent/onnx/format/wire.h"
 
-#include "decent/onnx/format/numbers.h"
-#include "decent/onnx/format/wire_write.h"
 #include "model_files.h"
 
 namespace decent::onnx::file_bytes {

@@ -9,7 +9,7 @@
 
 #include "../support/bucket_problem.h"
 #include "decent/optim/bucket_kernels.h"
-#include "decent/optim/mix.h"
+#include "decent/optim/bucket_update.h"
 
 namespace decent {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "../support/idle_communicator.h"
 #include "../support/workers.h"
-#include "decent/optim/mix.h"
+#include "decent/optim/bucket_update.h"
 #include "decent/optim/schedule.h"
 #include "decent/parallel/exchange/methods.h"
 #include "problem.h"

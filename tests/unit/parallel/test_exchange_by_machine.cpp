@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "../support/idle_communicator.h"
-#include "decent/optim/mix.h"
+#include "decent/optim/bucket_update.h"
 #include "training.h"
 
 namespace decent {

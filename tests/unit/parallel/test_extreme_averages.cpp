@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "decent/parallel/global_average.h"
-#include "decent/parallel/mean.h"
 #include "decent/parallel/same_bits.h"
 #include "training.h"
 

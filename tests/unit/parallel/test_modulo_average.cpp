@@ -10,9 +10,9 @@
 #include <map>
 #include <tuple>
 
-#include "decent/optim/mix.h"
-#include "decent/parallel/device_kernels.h"
+#include "decent/optim/bucket_update.h"
 #include "decent/parallel/exchange/methods.h"
+#include "decent/parallel/storage.h"
 #include "problem.h"
 
 namespace decent {

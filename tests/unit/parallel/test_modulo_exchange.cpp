@@ -9,7 +9,7 @@
 
 #include <mutex>
 
-#include "decent/optim/mix.h"
+#include "decent/optim/bucket_update.h"
 #include "decent/parallel/decent_optim_wrapper.h"
 #include "training.h"
 

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "decent/optim/mix.h"
+#include "decent/optim/bucket_update.h"
 #include "training.h"
 
 namespace decent {

@@ -11,7 +11,7 @@
 
 #include "../support/workers.h"
 #include "decent/parallel/exchange/methods.h"
-#include "decent/parallel/tensor_names.h"
+#include "decent/parallel/named_tensors.h"
 #include "problem.h"
 
 namespace decent {

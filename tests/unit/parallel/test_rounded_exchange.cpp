@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "decent/optim/mix.h"
+#include "decent/optim/bucket_update.h"
 #include "decent/parallel/exchange/methods.h"
 #include "training.h"
 

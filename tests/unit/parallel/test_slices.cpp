@@ -8,7 +8,7 @@
 
 #include "../support/workers.h"
 #include "decent/codec/slices.h"
-#include "decent/optim/mix.h"
+#include "decent/optim/bucket_update.h"
 #include "decent/parallel/exchange/methods.h"
 
 namespace decent {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "decent/parallel/watched_work.h"
+#include "decent/parallel/pending_work.h"
 #include "training.h"
 
 namespace decent {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "../support/refusal.h"
-#include "decent/pt2/archive/parse_argument.h"
+#include "decent/pt2/archive/parse.h"
 #include "decent/pt2/program/program.h"
 #include "decent/pt2/program/walk.h"
 

@@ -1,8 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "decent/pt2/analyse/buffer_writes.h"
-#include "decent/pt2/analyse/later_writes.h"
 #include "decent/pt2/analyse/mode.h"
+#include "decent/pt2/analyse/writes.h"
 #include "programs.h"
 
 namespace decent::pt2 {

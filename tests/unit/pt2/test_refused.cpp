@@ -2,7 +2,7 @@
 // record and the place in it.
 
 #include "archive_files.h"
-#include "decent/pt2/archive/check.h"
+#include "decent/pt2/archive/parse.h"
 
 namespace decent::pt2 {
 namespace {

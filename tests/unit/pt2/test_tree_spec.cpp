@@ -4,7 +4,7 @@
 #include <string>
 
 #include "../support/refusal.h"
-#include "decent/pt2/archive/parse_tree_spec.h"
+#include "decent/pt2/archive/parse.h"
 
 namespace decent::pt2 {
 namespace {

@@ -1,14 +1,7 @@
-// What is said of an exchange: bytes, seconds, wrap shares; and of the learning rate.
-
 #include "decent/report/exchange_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "decent/report/lr_text.h"
-#include "decent/report/wrap_watch.h"
 
 namespace decent {
 namespace {
@@ -49,23 +42,6 @@ TEST(LargeEdgeNote, NamesTheTopologyOfPairs) {
   EXPECT_THAT(large_edge_note({.members = 8, .bytes = 7 * kMiB, .pairs = 1.75}),
               AllOf(HasSubstr("edge of 8"), HasSubstr("7.0 MiB a step"), HasSubstr("1.75 times"),
                     HasSubstr("parallel.topology: one-peer-exp")));
-}
-
-TEST(LrText, TellsHowItWasScaled) {
-  EXPECT_EQ(lr_text({.value = 0.002, .given = 0.001}, 4), "0.002 (0.001 x sqrt(4) workers)");
-  EXPECT_EQ(lr_text({.value = 0.001, .given = 0.001}, 4), "0.001");
-}
-
-TEST(WrapWatch, WarnsOnceOfAShareAboveTheLimit) {
-  WrapWatch watch;
-  EXPECT_EQ(watch.saw(10, 0), std::nullopt);
-  EXPECT_EQ(watch.saw(20, WrapWatch::kMaxShare), std::nullopt);
-  EXPECT_EQ(watch.saw(30, std::nan("")), std::nullopt);
-  EXPECT_THAT(watch.saw(40, 0.0625).value_or(""),
-              AllOf(HasSubstr("step 40"), HasSubstr("6.25%"), HasSubstr("wrap_share"),
-                    HasSubstr("parallel.modulo_range"), HasSubstr("modulo4"), HasSubstr("slices"),
-                    HasSubstr("optimizer.lr")));
-  EXPECT_EQ(watch.saw(50, 0.5), std::nullopt);
 }
 
 }  // namespace

@@ -203,5 +203,10 @@ TEST(Crc32c, OfTheRfc) {
   EXPECT_EQ(crc32c("123456789"), 0xe3069283U);
 }
 
+TEST(LrText, TellsHowItWasScaled) {
+  EXPECT_EQ(lr_text({.value = 0.002, .given = 0.001}, 4), "0.002 (0.001 x sqrt(4) workers)");
+  EXPECT_EQ(lr_text({.value = 0.001, .given = 0.001}, 4), "0.001");
+}
+
 }  // namespace
 }  // namespace decent

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "../support/digits.h"
-#include "decent/model/fast_math.h"
+#include "decent/model/precision.h"
 
 namespace decent {
 namespace {

@@ -1,5 +1,6 @@
 #include "decent/train/step_meter.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +10,9 @@
 
 namespace decent {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(StepMeter, AveragesLossAndNormOverWorkers) {
   testing::run_workers(2, [](const std::shared_ptr<Communicator>& world) {
@@ -126,6 +130,18 @@ TEST(StepMeter, ShowsALineOnce) {
     EXPECT_EQ(shown, 1);
     return testing::Nothing{};
   });
+}
+
+TEST(WrapWatch, WarnsOnceOfAShareAboveTheLimit) {
+  WrapWatch watch;
+  EXPECT_EQ(watch.saw(10, 0), std::nullopt);
+  EXPECT_EQ(watch.saw(20, WrapWatch::kMaxShare), std::nullopt);
+  EXPECT_EQ(watch.saw(30, std::nan("")), std::nullopt);
+  EXPECT_THAT(watch.saw(40, 0.0625).value_or(""),
+              AllOf(HasSubstr("step 40"), HasSubstr("6.25%"), HasSubstr("wrap_share"),
+                    HasSubstr("parallel.modulo_range"), HasSubstr("modulo4"), HasSubstr("slices"),
+                    HasSubstr("optimizer.lr")));
+  EXPECT_EQ(watch.saw(50, 0.5), std::nullopt);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 
 #include "decent/core/error.h"
 #include "decent/core/host.h"
-#include "decent/core/random_name.h"
 
 namespace decent {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "decent/data/images/listing.h"
 #include "decent/data/source.h"
-#include "decent/data/transforms/image_size.h"
+#include "decent/data/transforms/image_pass.h"
 
 namespace decent {
 

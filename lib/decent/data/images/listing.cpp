@@ -2,9 +2,208 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <map>
 #include <utility>
 
+#include "decent/core/csv_cell.h"
+#include "decent/core/error.h"
+#include "decent/core/file.h"
+#include "decent/core/quote.h"
+#include "decent/core/text.h"
+#include "decent/data/learned.h"
+
 namespace decent {
+namespace {
+
+struct Row {
+  std::string file, label;
+  std::size_t line;
+};
+
+enum class Labels { needed, optional };
+
+// Rows of two fields, or of one if labels are optional. A quoted field may contain commas, ends of
+// lines, and quotes written twice.
+class Rows {
+ public:
+  Rows(std::string_view text, const std::filesystem::path& path, Labels labels)
+      : text_(text), path_(path), labels_(labels) {
+    constexpr std::string_view kMark = "\xEF\xBB\xBF";  // that some programs put in front of UTF-8
+    if (text_.starts_with(kMark)) text_.remove_prefix(kMark.size());
+  }
+
+  /// nullopt at the end. Skips empty lines.
+  std::optional<Row> next() {
+    while (at_end_of_line() && !text_.empty()) end_line();
+    if (text_.empty()) return std::nullopt;
+    Row row{.file = {}, .label = {}, .line = line_};
+    row.file = without_mark(field());
+    const bool has_label = text_.starts_with(',');
+    if (has_label) {
+      text_.remove_prefix(1);
+      row.label = without_mark(field());
+    }
+    if (text_.starts_with(',')) wrong(row.line, "more than two fields; quote those with commas");
+    if (!is_utf8(row.label)) {
+      wrong(row.line, "the label " + in_quotes(row.label) +
+                          " is not UTF-8 (Latin-1 or Windows-1252?); convert the file: iconv -f "
+                          "WINDOWS-1252 -t UTF-8");
+    }
+    if (row.file.empty()) wrong(row.line, "the name of the file is empty");
+    if (labels_ == Labels::needed) {
+      if (!has_label) wrong(row.line, "expected two fields, file and label");
+      if (row.label.empty()) wrong(row.line, "the label is empty");
+    }
+    end_line();
+    return row;
+  }
+
+  [[noreturn]] void wrong(std::size_t line, const std::string& problem) const {
+    throw UserError("'" + path_.string() + "', line " + std::to_string(line) + ": " + problem);
+  }
+
+ private:
+  bool at_end_of_line() const {
+    return text_.empty() || text_.starts_with('\n') || text_.starts_with("\r\n");
+  }
+
+  void end_line() {
+    if (text_.empty()) return;
+    text_.remove_prefix(text_[0] == '\r' ? 2 : 1);
+    ++line_;
+  }
+
+  std::string field() {
+    if (text_.starts_with('"')) return quoted();
+    std::size_t length = 0;
+    while (length < text_.size() && text_[length] != ',' && text_[length] != '\n' &&
+           text_.substr(length, 2) != "\r\n") {
+      ++length;
+    }
+    const std::string_view plain = text_.substr(0, length);
+    if (plain.find('\0') != std::string_view::npos) wrong(line_, "a zero byte: not a text");
+    text_.remove_prefix(length);
+    return std::string(trimmed(plain));
+  }
+
+  std::string quoted() {
+    const std::size_t begin = line_;
+    std::string value;
+    text_.remove_prefix(1);
+    for (;;) {
+      if (text_.empty()) wrong(begin, "a quote that does not end");
+      const char c = text_[0];
+      text_.remove_prefix(1);
+      if (c == '"' && !text_.starts_with('"')) break;
+      if (c == '"') text_.remove_prefix(1);
+      if (c == '\0') wrong(line_, "a zero byte: not a text");
+      line_ += c == '\n';
+      value += c;
+    }
+    if (!at_end_of_line() && text_[0] != ',') wrong(line_, "text behind a quoted field");
+    return value;
+  }
+
+  std::string_view text_;
+  const std::filesystem::path& path_;
+  Labels labels_;
+  std::size_t line_ = 1;
+};
+
+std::optional<std::int64_t> whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return value;
+}
+
+bool is_number(const std::string& text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end;
+}
+
+// Whether a row has names of columns: its label is no number, and its file neither has an image's
+// name nor exists.
+bool is_header(const Row& row, const std::filesystem::path& folder) {
+  if (is_image_name(row.file) || whole_number(row.label)) return false;
+  std::error_code none;
+  return !std::filesystem::exists(folder / row.file, none);
+}
+
+bool all_numbers(const std::vector<Row>& rows, const Rows& list) {
+  const auto is_whole = [](const Row& row) { return whole_number(row.label).has_value(); };
+  if (std::all_of(rows.begin(), rows.end(), is_whole)) return true;
+  // 0.5 is not the name of a class.
+  if (std::all_of(rows.begin(), rows.end(), [](const Row& row) { return is_number(row.label); })) {
+    const auto broken = std::find_if_not(rows.begin(), rows.end(), is_whole);
+    list.wrong(broken->line, "label " + broken->label + ": expected a whole number or a name");
+  }
+  // A marker of a missing value among numbers would become a class of its own.
+  const auto is_marker = [](const Row& row) { return is_missing_label(row.label); };
+  const bool numbers = std::all_of(rows.begin(), rows.end(),
+                                   [&](const Row& row) { return is_whole(row) || is_marker(row); });
+  if (numbers) {
+    const auto marker = std::find_if(rows.begin(), rows.end(), is_marker);
+    list.wrong(marker->line, "label " + in_quotes(marker->label) +
+                                 ": expected a whole number, as in other lines; it stands for a "
+                                 "missing value");
+  }
+  return false;
+}
+
+// The numbers of known classes.
+class KnownLabels {
+ public:
+  KnownLabels(const ClassNumbers& numbers, const Rows& list) : numbers_(numbers), list_(list) {}
+
+  std::int64_t operator()(const Row& row) {
+    const auto [place, is_new] = found_.emplace(row.label, 0);
+    if (is_new) place->second = number_of(row);
+    return place->second;
+  }
+
+ private:
+  std::int64_t number_of(const Row& row) const {
+    constexpr std::size_t kShown = 8;
+    const std::vector<std::string>& classes = *numbers_.known;
+    if (classes.empty()) {
+      if (const auto value = whole_number(row.label)) return *value;
+    } else if (const auto number = class_of(row.label, classes)) {
+      return *number;
+    }
+    list_.wrong(row.line, "label " + in_quotes(row.label) + " is no class of " + numbers_.where +
+                              (classes.empty() ? ", whose classes are numbers without names"
+                                               : ", which has " + some_of(classes, kShown)));
+  }
+
+  const ClassNumbers& numbers_;
+  const Rows& list_;
+  std::map<std::string, std::int64_t> found_;
+};
+
+std::map<std::string, std::int64_t> numbered(const std::vector<Row>& rows) {
+  std::map<std::string, std::int64_t> names;
+  for (const Row& row : rows) names.emplace(row.label, 0);
+  std::int64_t number = 0;
+  for (auto& [name, its] : names) its = number++;
+  return names;
+}
+
+// Without the header.
+std::vector<Row> rows_of(Rows& list, const std::filesystem::path& path) {
+  std::vector<Row> rows;
+  while (std::optional<Row> row = list.next()) rows.push_back(std::move(*row));
+  if (!rows.empty() && is_header(rows.front(), folder_of(path))) rows.erase(rows.begin());
+  if (rows.empty())
+    throw UserError("'" + path.string() + "' lists no images: expected lines of file,label");
+  return rows;
+}
+
+}  // namespace
 
 bool ends_in_any(std::string_view name, std::span<const std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) {
@@ -34,5 +233,41 @@ std::string_view ImageListing::name(std::int64_t index) const {
 }
 
 std::filesystem::path ImageListing::file(std::int64_t index) const { return folder_ / name(index); }
+
+ImageListing parse_image_list(std::string_view text, const std::filesystem::path& path,
+                              const ClassNumbers& numbers) {
+  const std::filesystem::path folder = folder_of(path);
+  Rows list(text, path, Labels::needed);
+  const std::vector<Row> rows = rows_of(list, path);
+  ImageListing listing(folder);
+  if (numbers.known) {
+    KnownLabels label_of(numbers, list);
+    for (const Row& row : rows) listing.add(row.file, label_of(row));
+    listing.set_classes(*numbers.known);
+    return listing;
+  }
+  if (all_numbers(rows, list)) {
+    for (const Row& row : rows) listing.add(row.file, *whole_number(row.label));
+    return listing;
+  }
+  const std::map<std::string, std::int64_t> classes = numbered(rows);
+  for (const Row& row : rows) listing.add(row.file, classes.at(row.label));
+  std::vector<std::string> names;
+  for (const auto& [name, number] : classes) names.push_back(name);
+  listing.set_classes(std::move(names));
+  return listing;
+}
+
+ImageListing read_image_list(const std::filesystem::path& path, const ClassNumbers& numbers) {
+  return parse_image_list(read_text(path), path, numbers);
+}
+
+ImageListing read_image_names(const std::filesystem::path& path) {
+  const std::string text = read_text(path);
+  Rows list(text, path, Labels::optional);
+  ImageListing listing(folder_of(path));
+  for (const Row& row : rows_of(list, path)) listing.add(row.file, 0);
+  return listing;
+}
 
 }  // namespace decent

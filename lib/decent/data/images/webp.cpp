@@ -16,7 +16,7 @@ std::size_t little_endian(std::span<const std::byte> bytes, std::size_t at) {
   return value;
 }
 
-int orientation_of(std::span<const std::byte> file) {
+int orientation_in_webp(std::span<const std::byte> file) {
   constexpr std::size_t kChunkHeaderBytes = 8;  // of a chunk: its name and length
   std::size_t at = 12;
   while (file.size() >= at + kChunkHeaderBytes) {
@@ -62,7 +62,7 @@ void decode_webp(const ImageFile& file, Pixels& out, int& orientation) {
                           .stride = static_cast<int>(out.width * 3),
                           .size = out.bytes.size()};
   expect(WebPDecode(bytes, file.bytes.size(), &config));
-  orientation = orientation_of(file.bytes);
+  orientation = orientation_in_webp(file.bytes);
 }
 
 }  // namespace decent

@@ -3,7 +3,7 @@
 
 #include "decent/data/transforms/built_in.h"
 #include "decent/data/transforms/field_transform.h"
-#include "decent/data/transforms/image_size.h"
+#include "decent/data/transforms/image_pass.h"
 
 namespace decent {
 namespace {
@@ -53,7 +53,7 @@ class Cutout final : public FieldTransform {
   double probability_;
 };
 
-std::unique_ptr<SampleTransform> make(const Options& options) {
+std::unique_ptr<SampleTransform> make_cutout(const Options& options) {
   return std::make_unique<Cutout>(
       options.get<std::string>("field"),
       image_size(options.get<std::vector<std::int64_t>>("size"), "transform cutout"),
@@ -76,7 +76,7 @@ Transform cutout_transform() {
                     .fallback = 1.0,
                     .range = within(0, 1)},
                    field_key()},
-          .make = make};
+          .make = make_cutout};
 }
 
 }  // namespace decent

@@ -44,7 +44,7 @@ class Flip final : public FieldTransform {
   bool vertical_;
 };
 
-std::unique_ptr<SampleTransform> make(const Options& options) {
+std::unique_ptr<SampleTransform> make_flip(const Options& options) {
   return std::make_unique<Flip>(options.get<std::string>("field"), options.get<double>("p"),
                                 options.get<std::string>("direction") == "vertical");
 }
@@ -65,7 +65,7 @@ Transform flip_transform() {
                     .fallback = std::string("horizontal"),
                     .names = {"horizontal", "vertical"}},
                    field_key()},
-          .make = make};
+          .make = make_flip};
 }
 
 }  // namespace decent

@@ -4,10 +4,14 @@
 #include <cstring>
 #include <utility>
 
+#include "decent/core/error.h"
+#include "decent/core/text.h"
 #include "decent/data/transforms/resample.h"
 
 namespace decent {
 namespace {
+
+constexpr double kMostSide = 32768;  // of a side
 
 // `change(in, out)` writes an image of that size to `out`. The memory of replaced images is used
 // again; each thread has its own.
@@ -22,6 +26,25 @@ void replace(HostArray& image, ImageSize size, const Change& change) {
 }
 
 }  // namespace
+
+OptionKey size_key(std::string meaning) {
+  return {.name = "size",
+          .type = OptionType::integers,
+          .meaning = std::move(meaning),
+          .range = within(1, kMostSide)};
+}
+
+ImageSize image_size(const std::vector<std::int64_t>& size, const std::string& who) {
+  if (size.size() == 1) return {size[0], size[0]};
+  if (size.size() == 2) return {size[0], size[1]};
+  throw UserError(who + ": size: expected n or [height, width], not " +
+                  counted(static_cast<std::int64_t>(size.size()), "value"));
+}
+
+ImageSize with_shorter_side(ImageSize size, std::int64_t shorter) {
+  if (size.width <= size.height) return {shorter * size.height / size.width, shorter};
+  return {shorter, shorter * size.width / size.height};
+}
 
 void resize_part(HostArray& image, const ImagePart& part, ImageSize size) {
   const ImageSize whole = size_of_image(image.shape);

@@ -1,13 +1,31 @@
 #pragma once
-// Operations on an image of float32 [channels, height, width] that several transforms share.
+// Sizes of images, and operations on an image of float32 [channels, height, width], that several
+// transforms share.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "decent/core/options.h"
 #include "decent/data/source.h"
-#include "decent/data/transforms/image_size.h"
 
 namespace decent {
+
+struct ImageSize {
+  std::int64_t height = 0, width = 0;
+
+  bool operator==(const ImageSize&) const = default;
+};
+
+/// The key `size`, written as in torchvision: n or [height, width].
+OptionKey size_key(std::string meaning);
+
+/// One value n means n by n. Throws UserError naming `who` unless there are one or two values.
+ImageSize image_size(const std::vector<std::int64_t>& size, const std::string& who);
+
+/// The size after resizing the shorter side to `shorter`. The longer one keeps its proportion,
+/// rounded down.
+ImageSize with_shorter_side(ImageSize size, std::int64_t shorter);
 
 /// A part of an image, given by its upper left corner and size. For cut() it may reach beyond the
 /// image.

@@ -113,7 +113,7 @@ class RandomResizedCrop final : public FieldTransform {
   Bounds ratio_;
 };
 
-std::unique_ptr<SampleTransform> make(const Options& options) {
+std::unique_ptr<SampleTransform> make_random_resized_crop(const Options& options) {
   return std::make_unique<RandomResizedCrop>(
       options.get<std::string>("field"),
       image_size(options.get<std::vector<std::int64_t>>("size"), "transform random_resized_crop"),
@@ -137,7 +137,7 @@ Transform random_resized_crop_transform() {
                     .fallback = std::vector<double>{3.0 / 4, 4.0 / 3},
                     .range = within(1e-3, 1e3)},
                    field_key()},
-          .make = make};
+          .make = make_random_resized_crop};
 }
 
 }  // namespace decent

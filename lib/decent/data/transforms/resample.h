@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "decent/data/transforms/image_size.h"
+#include "decent/data/transforms/image_pass.h"
 
 namespace decent {
 

@@ -11,7 +11,7 @@
 #include "decent/onnx/format/read.h"
 #include "decent/onnx/graph/hoist_constants.h"
 #include "decent/onnx/graph/inline_functions.h"
-#include "decent/onnx/translate/keep_outputs.h"
+#include "decent/onnx/graph/uses.h"
 
 namespace decent {
 namespace {

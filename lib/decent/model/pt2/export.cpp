@@ -5,7 +5,7 @@
 #include <string>
 
 #include "decent/pt2/archive/records.h"
-#include "decent/pt2/report/report_modes.h"
+#include "decent/pt2/report/report.h"
 #include "decent/pt2/write/inference_form.h"
 #include "decent/pt2/write/write.h"
 

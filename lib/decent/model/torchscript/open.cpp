@@ -1,6 +1,9 @@
 #include "decent/model/torchscript/open.h"
 
 #include <caffe2/serialize/inline_container.h>
+#include <torch/csrc/jit/api/module.h>
+#include <torch/csrc/jit/ir/ir.h>
+#include <torch/csrc/jit/runtime/graph_iterator.h>
 #include <torch/csrc/jit/serialization/import.h>
 
 #include <algorithm>
@@ -13,12 +16,37 @@
 #include "decent/core/file.h"
 #include "decent/core/file_kind.h"
 #include "decent/model/reason.h"
-#include "decent/model/torchscript/literals.h"
 #include "decent/model/weights/script_module.h"
 #include "decent/model/weights/state_dict.h"
 
 namespace decent {
 namespace {
+
+using torch::jit::Node;
+
+// aten::to.device(self, device, dtype, non_blocking, copy, memory_format) of a constant.
+bool pins_a_literal(const Node* node) {
+  constexpr std::size_t kArguments = 6;
+  if (node->kind() != c10::aten::to || node->inputs().size() != kArguments) return false;
+  const auto literal = torch::jit::toIValue(node->input(0));
+  const auto device = torch::jit::toIValue(node->input(1));
+  return literal && literal->isTensor() && device && device->isDevice();
+}
+
+// torch.jit.trace records torch.tensor([1., 2.]) as a constant and aten::to(constant, "cpu", ..),
+// with the device that it was traced on. This removes the device from such calls, so that the
+// constant stays on the model's device. Must be called before forward runs.
+void let_literals_follow(const torch::jit::Module& module) {
+  for (const torch::jit::Module& part : module.modules()) {
+    for (const torch::jit::Method& method : part.get_methods()) {
+      std::shared_ptr<torch::jit::Graph> graph = method.graph();
+      torch::jit::DepthFirstGraphNodeIterator nodes(graph);
+      while (Node* node = nodes.next()) {
+        if (pins_a_literal(node)) node->removeInput(1);  // leaves aten::to.dtype(self, ..)
+      }
+    }
+  }
+}
 
 const char* const kHowToExport =
     "Export it from Python with these two lines:\n"

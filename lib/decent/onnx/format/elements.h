@@ -1,13 +1,30 @@
 #pragma once
-// The elements of ONNX's tensors in PyTorch's types.
+// The elements of ONNX's tensors: their types, and their values in PyTorch's types.
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "decent/onnx/format/element_types.h"
 #include "decent/onnx/format/ir.h"
 
 namespace decent::onnx {
+
+/// Bytes of an element; 0 for string and undefined.
+std::uint64_t size_of(ElementType type);
+
+/// "float32", "int64", ..
+std::string name_of(ElementType type);
+
+/// The type for a number in a file; undefined for 0 and for types that are not imported.
+ElementType element_type(std::int64_t number);
+
+/// The name of any number: "float8e4m3fn", "the unknown type 99".
+std::string name_of_number(std::int64_t number);
+
+/// "type complex64; those that are read are float32, ..", for a number that element_type() does not
+/// take, with advice for the types of quantised models.
+std::string refused_type_text(std::int64_t number);
 
 /// "torch.float32"; for a string tensor, which PyTorch does not have, std::nullopt.
 std::optional<std::string> torch_dtype(ElementType type);
@@ -38,5 +55,9 @@ std::vector<std::int64_t> as_integers(const Tensor& tensor);
 
 /// An int64 tensor; `dims` is empty for a scalar.
 Tensor make_tensor(std::vector<std::int64_t> dims, std::span<const std::int64_t> values);
+
+/// The shortest decimal of a float32, as a double. A file holds a number that was written as 1e-05
+/// as float32, while PyTorch's own models have it as the double 1e-05, not 9.999999747378752e-06.
+double as_written(float value);
 
 }  // namespace decent::onnx

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 namespace decent::onnx {
 namespace {
@@ -62,6 +63,18 @@ const ExportAdvice& export_advice(const Model& file) {
   const auto found = std::find_if(kTools.begin(), kTools.end(),
                                   [&](const ExportAdvice& each) { return each.producer == name; });
   return found == kTools.end() ? kAnyTool : *found;
+}
+
+std::string capitalised(std::string_view text) {
+  std::string result(text);
+  if (!result.empty())
+    result.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(result.front())));
+  return result;
+}
+
+std::string quantised_advice() {
+  return "Give model.path the float model that it was made from, as the exporter wrote it, and "
+         "quantise what --export writes once it is trained";
 }
 
 }  // namespace decent::onnx

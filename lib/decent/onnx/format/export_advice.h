@@ -1,6 +1,7 @@
 #pragma once
 // Advice on exporting a model again, in terms of the tool that wrote its file.
 
+#include <string>
 #include <string_view>
 
 #include "decent/onnx/format/ir.h"
@@ -28,5 +29,11 @@ const ExportAdvice& export_advice(const Model& file);
 /// the exported model.
 inline constexpr std::string_view kTorchSignature =
     "pkg.torch.export.ExportedProgram.graph_signature";
+
+/// An advice with a capital letter at the start, as a sentence.
+std::string capitalised(std::string_view text);
+
+/// Advice on a file with operators or elements of a quantised model.
+std::string quantised_advice();
 
 }  // namespace decent::onnx

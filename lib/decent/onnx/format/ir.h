@@ -96,7 +96,10 @@ class NameList {
   NameList(std::initializer_list<std::string> names) : names_(names) {}
   NameList(std::vector<std::string> names) : names_(std::move(names)) {}
 
-  const std::string& operator[](std::size_t place) const;
+  const std::string& operator[](std::size_t place) const {
+    static const std::string left_out;
+    return place < names_.size() ? names_[place] : left_out;
+  }
   const std::string& front() const { return (*this)[0]; }
   /// The last name that the file lists.
   const std::string& back() const { return (*this)[names_.size() - 1]; }

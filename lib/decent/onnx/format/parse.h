@@ -1,6 +1,6 @@
 #pragma once
 // Converts the messages of onnx.proto to ir.h, one function per message. These functions check each
-// message by itself; check.h checks how messages fit together. All throw UserError.
+// message by itself; check_model() checks how messages fit together. All throw UserError.
 
 #include <map>
 #include <string>
@@ -45,5 +45,11 @@ std::string canonical_domain(std::string domain);
 
 /// The node's name in messages: "node 'x' (Add)"; with its first output if it has no name.
 std::string name_in_messages(const Node& node);
+
+/// Throws UserError if the IR version or an operator set cannot be read, if a value is made twice,
+/// used before it is made or never made, if initializers or attributes of a node share a name, or
+/// if a function is defined twice, calls itself, or has more than kMaxNodes nodes when calls are
+/// expanded.
+void check_model(Input& input, const Model& model);
 
 }  // namespace decent::onnx

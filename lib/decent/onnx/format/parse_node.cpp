@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "decent/core/quote.h"
-#include "decent/onnx/format/numbers.h"
 #include "decent/onnx/format/parse.h"
+#include "decent/onnx/format/wire.h"
 
 namespace decent::onnx {
 namespace {

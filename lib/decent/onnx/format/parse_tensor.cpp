@@ -7,7 +7,7 @@
 #include "decent/core/quote.h"
 #include "decent/core/stored_tensor.h"
 #include "decent/core/text.h"
-#include "decent/onnx/format/element_types.h"
+#include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/parse.h"
 #include "decent/onnx/format/read.h"
 #include "decent/onnx/format/typed_data.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "decent/core/quote.h"
-#include "decent/onnx/format/element_types.h"
+#include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/parse.h"
 
 namespace decent::onnx {

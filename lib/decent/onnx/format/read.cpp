@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "decent/onnx/format/check.h"
 #include "decent/onnx/format/parse.h"
 #include "decent/onnx/format/wire.h"
 

@@ -4,7 +4,6 @@
 #include <cassert>
 
 #include "decent/onnx/format/wire.h"
-#include "decent/onnx/format/wire_write.h"
 
 namespace decent::onnx {
 namespace {

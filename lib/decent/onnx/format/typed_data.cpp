@@ -5,8 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "decent/onnx/format/element_types.h"
-#include "decent/onnx/format/wire_write.h"
+#include "decent/onnx/format/elements.h"
 
 namespace decent::onnx {
 namespace {

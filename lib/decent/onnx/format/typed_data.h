@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "decent/onnx/format/numbers.h"
 #include "decent/onnx/format/wire.h"
 
 namespace decent::onnx {

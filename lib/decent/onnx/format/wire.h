@@ -1,5 +1,5 @@
 #pragma once
-// Protocol Buffers' wire format, read field by field, with limits.
+// Protocol Buffers' wire format: read field by field, with limits, and written.
 //
 // The reader is our own and not protobuf's generated code, for four reasons. Files are of unknown
 // origin: every count and size is checked against the bytes of the file before memory is allocated,
@@ -13,8 +13,10 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "decent/onnx/format/input.h"
 #include "decent/onnx/format/ir.h"
@@ -103,5 +105,50 @@ inline constexpr std::uint32_t kFieldNumbers = 32;
 /// How often each field occurs in the message.
 using FieldCounts = std::array<std::uint64_t, kFieldNumbers>;
 FieldCounts count_fields(const Message& message);
+
+// Repeated numbers: packed into one field, or one field each.
+
+/// How the elements of a repeated number are written.
+enum class Number { varint, fixed32, fixed64 };
+
+/// How many numbers a field holds. Throws UserError if its size does not fit a whole number of
+/// them.
+std::uint64_t count_numbers(const Message& message, const Field& field, Number number);
+
+/// Calls `take(bits)` with each number of a field whose numbers were counted.
+template <typename Take>
+void for_each_number(const Message& message, const Field& field, Number number, const Take& take) {
+  if (field.type != WireType::bytes) {
+    take(field.value);
+    return;
+  }
+  const std::span<const std::byte> bytes = message.input().bytes;
+  for (std::uint64_t at = field.content.begin; at < field.content.end;) {
+    std::uint64_t bits = 0;
+    if (number == Number::varint) {
+      read_varint(bytes, at, field.content.end, bits);  // counting has checked it
+    } else {
+      const int size = number == Number::fixed32 ? 4 : 8;
+      for (int i = 0; i < size; ++i) bits |= std::to_integer<std::uint64_t>(bytes[at++]) << (8 * i);
+    }
+    take(bits);
+  }
+}
+
+/// Appends the numbers of a field. Throws UserError.
+void append_integers(const Message& message, const Field& field, std::vector<std::int64_t>& to);
+void append_reals(const Message& message, const Field& field, std::vector<float>& to);
+
+// Writing.
+
+void append_varint(std::string& to, std::uint64_t value);
+
+void append_tag(std::string& to, std::uint32_t field, WireType type);
+
+/// Appends a field with a number.
+void append_number(std::string& to, std::uint32_t field, std::uint64_t value);
+
+/// Appends a field with text or a message.
+void append_bytes(std::string& to, std::uint32_t field, std::string_view content);
 
 }  // namespace decent::onnx

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
 
 namespace decent::onnx {
 namespace {
@@ -162,6 +161,24 @@ void Uses::give(ValueId value, std::size_t output, const Node& owner) {
     values_[value].readers.push_back({&owner, owner.inputs.size() + output});
     for (const ValueId each : given) values_[each].varies = true;
   }
+}
+
+void keep_outputs(Graph& graph, const std::set<std::string>& names) {
+  std::erase_if(graph.outputs,
+                [&](const ValueInfo& output) { return names.count(output.name) == 0; });
+  std::set<std::string> needed = names;
+  std::vector<Node> kept;
+  // Nodes come after the nodes that they need.
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const bool is_needed = std::any_of(
+        node->outputs.begin(), node->outputs.end(),
+        [&](const std::string& output) { return !output.empty() && needed.count(output) != 0; });
+    if (!is_needed) continue;
+    for (std::string& name : names_read(*node)) needed.insert(std::move(name));
+    kept.push_back(std::move(*node));
+  }
+  std::reverse(kept.begin(), kept.end());
+  graph.nodes = std::move(kept);
 }
 
 }  // namespace decent::onnx

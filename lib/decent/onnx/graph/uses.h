@@ -1,8 +1,9 @@
 #pragma once
-// Who reads the values of a graph.
+// Who reads the values of a graph, and removing what nobody needs.
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -80,5 +81,8 @@ std::vector<const Graph*> nested_graphs(const Node& node);
 /// The names of a node's inputs, and the names that the graphs in its attributes read and return
 /// (including their own).
 std::vector<std::string> names_read(const Node& node);
+
+/// Removes the outputs that are not in `names` from a graph, and the nodes that only they need.
+void keep_outputs(Graph& graph, const std::set<std::string>& names);
 
 }  // namespace decent::onnx

@@ -2,7 +2,6 @@
 
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
-#include "decent/onnx/translate/unsigned_types.h"
 
 namespace decent::onnx {
 namespace {

@@ -4,7 +4,6 @@
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/shape_arithmetic.h"
-#include "decent/onnx/translate/unsigned_types.h"
 
 namespace decent::onnx {
 namespace {

@@ -7,7 +7,6 @@
 #include "decent/core/script_text.h"
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
-#include "decent/onnx/translate/unsigned_types.h"
 
 namespace decent::onnx {
 namespace {

@@ -2,7 +2,7 @@
 // for every step, because the seeds in files would give every step and every worker the same
 // numbers.
 
-#include "decent/onnx/format/decimals.h"
+#include "decent/onnx/format/elements.h"
 #include "decent/onnx/translate/operators.h"
 #include "decent/onnx/translate/translation.h"
 

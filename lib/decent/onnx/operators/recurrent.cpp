@@ -4,7 +4,7 @@
 #include <cctype>
 
 #include "decent/core/script_text.h"
-#include "decent/onnx/format/decimals.h"
+#include "decent/onnx/format/elements.h"
 #include "decent/onnx/translate/operands.h"
 #include "decent/onnx/translate/operators.h"
 

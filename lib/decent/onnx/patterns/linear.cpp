@@ -12,7 +12,7 @@ using Integers = std::vector<std::int64_t>;
 
 /// A matrix of the file, [features out, features in], or [features in, features out] if the file
 /// already has it transposed.
-struct Weight {
+struct LinearWeight {
   const Tensor* tensor = nullptr;
   bool is_transposed = false;
   const Node* transpose = nullptr;  // from [out, in] to [in, out]
@@ -24,7 +24,7 @@ const Tensor* matrix(const PatternGraph& graph, const std::string& name) {
   return fits ? tensor : nullptr;
 }
 
-Weight weight_of(const PatternGraph& graph, const std::string& name) {
+LinearWeight weight_of(const PatternGraph& graph, const std::string& name) {
   if (const Tensor* tensor = matrix(graph, name)) return {tensor, true, nullptr};
   const Node* transpose = graph.producer(name, "Transpose");
   if (transpose == nullptr) return {};
@@ -34,7 +34,7 @@ Weight weight_of(const PatternGraph& graph, const std::string& name) {
   return {matrix(graph, transpose->inputs.front()), false, transpose};
 }
 
-bool is_bias(const PatternGraph& graph, const std::string& name, const Weight& weight) {
+bool is_bias(const PatternGraph& graph, const std::string& name, const LinearWeight& weight) {
   const Tensor* bias = graph.initializer(name);
   const std::int64_t features = weight.tensor->dims[weight.is_transposed ? 1 : 0];
   return bias != nullptr && bias->dims == Integers{features} && bias->type == weight.tensor->type;
@@ -47,7 +47,7 @@ std::optional<Match> match_linear(const PatternGraph& graph, const Node& root) {
   for (const std::size_t place : {0, 1}) {
     const Node* product = graph.producer(root.inputs[place], "MatMul");
     if (product == nullptr || product->inputs.size() != 2) continue;
-    const Weight weight = weight_of(graph, product->inputs[1]);
+    const LinearWeight weight = weight_of(graph, product->inputs[1]);
     const std::string& bias = root.inputs[1 - place];
     if (weight.tensor == nullptr || !is_bias(graph, bias, weight)) continue;
     Match match{{product},

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "decent/core/text.h"
-#include "decent/onnx/format/wording.h"
 
 namespace decent::onnx {
 namespace {

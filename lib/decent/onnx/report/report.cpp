@@ -9,9 +9,7 @@
 #include "decent/onnx/classify/weight_names.h"
 #include "decent/onnx/classify/weight_slots.h"
 #include "decent/onnx/format/export_advice.h"
-#include "decent/onnx/format/wording.h"
 #include "decent/onnx/graph/uses.h"
-#include "decent/onnx/report/report_frozen.h"
 #include "decent/onnx/report/report_tensors.h"
 
 namespace decent::onnx {

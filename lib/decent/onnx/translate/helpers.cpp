@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
-
-#include "decent/onnx/translate/helper_files.h"
 
 namespace decent::onnx {
 namespace {

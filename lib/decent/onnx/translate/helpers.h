@@ -4,10 +4,21 @@
 // self._name(..), across all files.
 
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace decent::onnx {
+
+/// A file operators/<family>.py, which the build embeds in the program (cmake/EmbedHelpers.cmake).
+struct HelperFile {
+  std::string_view name;  // "recurrent.py"
+  std::string_view text;
+};
+
+/// In alphabetical order.
+std::span<const HelperFile> helper_files();
 
 /// The source of the methods `names` and of the methods that they call, callees first.
 std::string helper_methods(const std::set<std::string>& names);

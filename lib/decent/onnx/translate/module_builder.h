@@ -1,16 +1,54 @@
 #pragma once
 // The module of a translation while it is written; internal to this folder.
 
+#include <cstddef>
 #include <deque>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "decent/core/script_text.h"
-#include "decent/onnx/graph/inner_scope.h"
-#include "decent/onnx/translate/method_source.h"
 #include "decent/onnx/translate/translation.h"
 #include "decent/onnx/translate/value.h"
 
 namespace decent::onnx {
+
+/// Adds a scope of names that are known in a part of a graph only, as long as this object lives.
+template <typename Scopes>
+class InnerScope {
+ public:
+  explicit InnerScope(Scopes& scopes) : scopes_(scopes) { scopes_.emplace_back(); }
+  InnerScope(const InnerScope&) = delete;
+  InnerScope& operator=(const InnerScope&) = delete;
+  ~InnerScope() { scopes_.pop_back(); }
+
+ private:
+  Scopes& scopes_;
+};
+
+/// Lines of TorchScript, and the helpers and the device that they need.
+class MethodSource {
+ public:
+  void add(const std::string& line);
+  /// Lines up to the matching close() are indented one step further.
+  void open(const std::string& line);
+  void close() { --depth_; }
+
+  /// "self._name": a method of helpers.h.
+  std::string helper(std::string_view name);
+  /// The variable with the device of the model's tensors.
+  std::string device();
+
+  /// The methods that are called, then this one: `signature`, a line "device = .." if it is needed,
+  /// the lines.
+  std::string text(const std::string& signature, const std::string& device) const;
+
+ private:
+  std::string lines_;
+  std::size_t depth_ = 1;  // inside a method
+  std::set<std::string> helpers_;
+  bool needs_device_ = false;
+};
 
 /// Values by their names in the file, the lines of forward(), and the tensors to which these refer.
 class ModuleBuilder {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "decent/core/text.h"
-#include "decent/onnx/format/decimals.h"
+#include "decent/onnx/format/elements.h"
 #include "decent/onnx/translate/graph_translator.h"
 
 namespace decent::onnx {

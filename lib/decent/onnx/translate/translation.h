@@ -54,7 +54,7 @@ struct Translation {
   std::vector<std::string> outputs;
   /// Outputs that need something that cannot be imported, and why. If there are any, the
   /// translation is unfinished and empty otherwise, and the caller must remove these outputs from
-  /// the graph (keep_outputs.h).
+  /// the graph (keep_outputs()).
   std::vector<std::pair<std::string, std::string>> impossible;
   /// The operators of the graph after folding, with their numbers.
   std::map<std::string, std::size_t> operators;

@@ -5,7 +5,6 @@
 
 #include "decent/core/text.h"
 #include "decent/onnx/format/export_advice.h"
-#include "decent/onnx/format/wording.h"
 #include "decent/onnx/translate/operators.h"
 
 namespace decent::onnx {

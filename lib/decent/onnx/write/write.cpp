@@ -7,12 +7,11 @@
 
 #include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "decent/onnx/format/element_types.h"
+#include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/parse.h"
 #include "decent/onnx/format/splice.h"
 #include "decent/onnx/format/typed_data.h"
 #include "decent/onnx/format/wire.h"
-#include "decent/onnx/format/wire_write.h"
 #include "decent/onnx/write/inference_form.h"
 #include "decent/onnx/write/write_external.h"
 

@@ -7,7 +7,6 @@
 #include "decent/onnx/format/read.h"
 #include "decent/onnx/format/walk.h"
 #include "decent/onnx/format/wire.h"
-#include "decent/onnx/format/wire_write.h"
 
 namespace decent::onnx {
 namespace {

@@ -41,7 +41,8 @@ struct Step {
 
   static Schedule make(const Options& options, const ScheduleOptions& of) {
     return [lr = of.lr, size = *options.step_size, gamma = *options.gamma](std::int64_t t) {
-      return lr * std::pow(gamma, static_cast<double>((t - 1) / size));
+      const std::int64_t falls = (t - 1) / size;
+      return lr * std::pow(gamma, static_cast<double>(falls));
     };
   }
 };

@@ -10,12 +10,12 @@
 
 #include <array>
 
-#include "decent/parallel/exchange/all_of.h"
 #include "decent/parallel/exchange/built_in.h"
 #include "decent/parallel/exchange/meetings.h"
 #include "decent/parallel/exchange/outgoing_message.h"
 #include "decent/parallel/exchange/pending_exchanges.h"
 #include "decent/parallel/exchange/slice_mixing.h"
+#include "decent/parallel/pending_work.h"
 
 namespace decent {
 namespace {

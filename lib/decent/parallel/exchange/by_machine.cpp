@@ -6,7 +6,7 @@
 
 #include "decent/core/error.h"
 #include "decent/core/text.h"
-#include "decent/parallel/tensor_names.h"
+#include "decent/parallel/named_tensors.h"
 
 namespace decent {
 namespace {

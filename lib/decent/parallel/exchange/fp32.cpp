@@ -9,12 +9,12 @@
 
 #include "decent/core/stream_copy.h"
 #include "decent/optim/bucket_kernels.h"
-#include "decent/parallel/exchange/all_of.h"
 #include "decent/parallel/exchange/built_in.h"
 #include "decent/parallel/exchange/meetings.h"
 #include "decent/parallel/exchange/outgoing_message.h"
 #include "decent/parallel/exchange/pending_exchanges.h"
 #include "decent/parallel/exchange/slice_mixing.h"
+#include "decent/parallel/pending_work.h"
 
 namespace decent {
 namespace {

@@ -11,8 +11,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/parallel/exchange/all_of.h"
-#include "decent/parallel/watched_work.h"
+#include "decent/parallel/pending_work.h"
 
 namespace decent {
 namespace {

@@ -17,7 +17,6 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/core/trace.h"
-#include "decent/parallel/bucket_gradients.h"
 #include "decent/parallel/exchange/methods.h"
 #include "decent/parallel/replica.h"
 

@@ -18,13 +18,13 @@
 
 #include "decent/codec/modulo_kernels.h"
 #include "decent/optim/bucket_kernels.h"
-#include "decent/parallel/device_kernels.h"
-#include "decent/parallel/exchange/all_of.h"
 #include "decent/parallel/exchange/built_in.h"
 #include "decent/parallel/exchange/meetings.h"
 #include "decent/parallel/exchange/modulo_grids.h"
 #include "decent/parallel/exchange/outgoing_message.h"
 #include "decent/parallel/exchange/pending_exchanges.h"
+#include "decent/parallel/pending_work.h"
+#include "decent/parallel/storage.h"
 
 namespace decent {
 namespace {

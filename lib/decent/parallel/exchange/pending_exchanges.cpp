@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "decent/parallel/watched_work.h"
+#include "decent/parallel/pending_work.h"
 
 namespace decent {
 

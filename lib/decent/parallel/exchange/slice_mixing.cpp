@@ -3,8 +3,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
-#include "decent/optim/mix.h"
-#include "decent/parallel/device_kernels.h"
+#include "decent/parallel/storage.h"
 
 namespace decent {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "decent/core/quote.h"
-#include "decent/pt2/analyse/arguments.h"
+#include "decent/pt2/analyse/nodes.h"
 
 namespace decent::pt2 {
 namespace {

@@ -6,10 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "decent/pt2/analyse/arguments.h"
-#include "decent/pt2/analyse/buffer_writes.h"
+#include "decent/pt2/analyse/nodes.h"
 #include "decent/pt2/analyse/noise.h"
-#include "decent/pt2/analyse/target.h"
+#include "decent/pt2/analyse/writes.h"
 
 namespace decent::pt2 {
 namespace {

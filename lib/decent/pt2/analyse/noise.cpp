@@ -10,8 +10,7 @@
 #include <utility>
 #include <variant>
 
-#include "decent/pt2/analyse/arguments.h"
-#include "decent/pt2/analyse/target.h"
+#include "decent/pt2/analyse/nodes.h"
 
 namespace decent::pt2 {
 namespace {

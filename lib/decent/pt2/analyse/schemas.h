@@ -1,6 +1,6 @@
 #pragma once
 // What PyTorch declares about its operators, as far as a translation needs it. Code that links
-// LibTorch answers (model/pt2/schemas.h), so that nothing here includes it.
+// LibTorch answers (model/pt2/import.cpp), so that nothing here includes it.
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "decent/pt2/analyse/target.h"
+#include "decent/pt2/analyse/nodes.h"
 #include "decent/pt2/program/program.h"
 
 namespace decent::pt2 {

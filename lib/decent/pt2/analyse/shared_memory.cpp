@@ -21,15 +21,15 @@ struct StoredView {
   std::uint64_t element() const { return size_of(payload->dtype); }
 };
 
-using Layout =
+using ViewLayout =
     std::tuple<ScalarType, std::vector<std::int64_t>, std::vector<std::int64_t>, std::int64_t>;
 // Each view of a record once: tied tensors are one view, which changes if any of them does.
-using Views = std::map<Layout, StoredView>;
+using Views = std::map<ViewLayout, StoredView>;
 using ViewsByRecord = std::map<std::string, Views>;
 
 void add(const StoredView& view, Views& views) {
   const Payload& payload = *view.payload;
-  const Layout layout = {payload.dtype, payload.sizes, payload.strides, payload.storage_offset};
+  const ViewLayout layout = {payload.dtype, payload.sizes, payload.strides, payload.storage_offset};
   StoredView& known = views.try_emplace(layout, view).first->second;
   known.changes |= view.changes;
 }

@@ -1,4 +1,4 @@
-#include "decent/pt2/archive/check.h"
+#include "decent/pt2/archive/parse.h"
 
 #include <map>
 #include <string_view>

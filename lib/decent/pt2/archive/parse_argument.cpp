@@ -1,4 +1,4 @@
-#include "decent/pt2/archive/parse_argument.h"
+#include "decent/pt2/archive/parse.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "decent/core/quote.h"
-#include "decent/pt2/archive/parse_graph.h"
 
 namespace decent::pt2 {
 namespace {

@@ -1,10 +1,9 @@
-#include "decent/pt2/archive/parse_graph.h"
+#include "decent/pt2/archive/parse.h"
 
 #include <utility>
 
 #include "decent/core/quote.h"
 #include "decent/core/stored_tensor.h"
-#include "decent/pt2/archive/parse_argument.h"
 
 namespace decent::pt2 {
 namespace {

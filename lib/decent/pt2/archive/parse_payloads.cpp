@@ -1,4 +1,4 @@
-#include "decent/pt2/archive/parse_payloads.h"
+#include "decent/pt2/archive/parse.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,6 @@
 #include "decent/core/quote.h"
 #include "decent/core/stored_tensor.h"
 #include "decent/core/text.h"
-#include "decent/pt2/archive/parse_graph.h"
 
 namespace decent::pt2 {
 namespace {

@@ -1,11 +1,10 @@
-#include "decent/pt2/archive/parse_signature.h"
+#include "decent/pt2/archive/parse.h"
 
 #include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "decent/core/quote.h"
-#include "decent/pt2/archive/parse_argument.h"
 
 namespace decent::pt2 {
 namespace {

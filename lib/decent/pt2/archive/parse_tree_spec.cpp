@@ -1,10 +1,9 @@
-#include "decent/pt2/archive/parse_tree_spec.h"
+#include "decent/pt2/archive/parse.h"
 
 #include <optional>
 #include <utility>
 
 #include "decent/core/quote.h"
-#include "decent/pt2/archive/parse_argument.h"
 #include "decent/pt2/json/document.h"
 
 namespace decent::pt2 {

@@ -3,12 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "decent/pt2/archive/check.h"
-#include "decent/pt2/archive/parse_argument.h"
-#include "decent/pt2/archive/parse_graph.h"
-#include "decent/pt2/archive/parse_payloads.h"
-#include "decent/pt2/archive/parse_signature.h"
-#include "decent/pt2/archive/parse_tree_spec.h"
+#include "decent/pt2/archive/parse.h"
 #include "decent/pt2/archive/records.h"
 #include "decent/pt2/json/document.h"
 

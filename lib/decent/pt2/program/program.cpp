@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "decent/core/text.h"
+
 namespace decent::pt2 {
 
 std::optional<std::string> symbol_of(const SymInt& number) {
@@ -19,6 +21,14 @@ std::optional<std::string> symbol_of(const SymInt& number) {
                         text.find(')') == text.size() - 1;
   if (!is_whole) return std::nullopt;  // an expression that begins with a symbol
   return std::string(text.substr(kBegin.size(), end - kBegin.size()));
+}
+
+std::string declared_text(const TensorMeta& meta) {
+  std::vector<std::string> parts;
+  for (const SymInt& size : meta.sizes) {
+    parts.push_back(size.value ? std::to_string(*size.value) : symbol_of(size).value_or("?"));
+  }
+  return "[" + join(parts) + "]";
 }
 
 std::int64_t Payload::count() const {
@@ -50,6 +60,13 @@ bool Payload::is_contiguous() const {
 bool Payload::is_same_view(const Payload& other) const {
   return record == other.record && dtype == other.dtype && sizes == other.sizes &&
          strides == other.strides && storage_offset == other.storage_offset;
+}
+
+std::size_t TreeSpec::leaves() const {
+  if (kind == Kind::leaf) return 1;
+  std::size_t sum = 0;
+  for (const TreeSpec& child : children) sum += child.leaves();
+  return sum;
 }
 
 }  // namespace decent::pt2

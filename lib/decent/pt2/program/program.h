@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "decent/pt2/program/argument.h"
-#include "decent/pt2/program/tree_spec.h"
 
 namespace decent::pt2 {
 
@@ -45,6 +44,9 @@ struct TensorMeta {
   Layout layout = Layout::strided;
   bool requires_grad = false;
 };
+
+/// "[s77, 3]", with the export's symbols for free dimensions.
+std::string declared_text(const TensorMeta& meta);
 
 // ---- graph ----
 
@@ -184,6 +186,31 @@ struct Payload {
   bool is_contiguous() const;
   /// Whether it is the same view of the same record, as tied weights are.
   bool is_same_view(const Payload& other) const;
+};
+
+// ---- the structure of Python's nested arguments and results, which torch.utils._pytree calls a
+// TreeSpec ----
+
+/// A key of a dictionary, or the name of a field.
+using TreeKey = std::variant<std::string, std::int64_t, bool>;
+
+/// A leaf is one argument or result of the graph, in order from left to right.
+struct TreeSpec {
+  enum class Kind {
+    leaf,
+    tuple,
+    list,
+    dict,    // also OrderedDict and defaultdict
+    fields,  // a named tuple, a dataclass, a ModelOutput: named, not a dictionary
+    other,   // a type whose context has no names
+  };
+  Kind kind = Kind::leaf;
+  std::string type;           // "builtins.dict", "transformers.modeling_outputs.BaseModelOutput"
+  std::vector<TreeKey> keys;  // dict, fields: one for each child
+  std::string context;        // the file's JSON about the type
+  std::vector<TreeSpec> children;
+
+  std::size_t leaves() const;
 };
 
 // ---- program ----

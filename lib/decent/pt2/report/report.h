@@ -28,4 +28,15 @@ std::vector<std::string> import_report(const ImportFacts& facts, Detail detail);
 /// lacks them. `losses_are_known`: the file itself says what it has lost.
 std::vector<std::string> training_notes(const ImportFacts& facts, bool losses_are_known);
 
+/// Operators that draw random numbers in evaluation, too, and advice; empty if there are none.
+std::string random_in_evaluation(const Translation& translation);
+
+/// The information about training that the inference form of the program (write/inference_form.h)
+/// has lost, for people: "off: stochastic depth 2; as they are: buffers mean". Empty if it has lost
+/// none.
+std::string lost_for_inference(const Translation& translation);
+
+/// What an export in eval mode may have lost.
+std::string lost_by_eval_mode();
+
 }  // namespace decent::pt2

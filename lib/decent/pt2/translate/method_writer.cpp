@@ -4,7 +4,7 @@
 #include <set>
 
 #include "decent/core/quote.h"
-#include "decent/pt2/analyse/arguments.h"
+#include "decent/pt2/analyse/nodes.h"
 #include "decent/pt2/program/walk.h"
 #include "decent/pt2/translate/node_context.h"
 #include "decent/pt2/translate/rules.h"

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "decent/core/script_text.h"
-#include "decent/pt2/analyse/buffer_writes.h"
-#include "decent/pt2/analyse/later_writes.h"
 #include "decent/pt2/analyse/mode.h"
 #include "decent/pt2/analyse/schemas.h"
+#include "decent/pt2/analyse/writes.h"
 #include "decent/pt2/program/program.h"
 #include "decent/pt2/translate/argument_text.h"
 

@@ -6,8 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "decent/pt2/analyse/arguments.h"
-#include "decent/pt2/analyse/target.h"
+#include "decent/pt2/analyse/nodes.h"
 #include "decent/pt2/translate/argument_text.h"
 #include "decent/pt2/translate/method_writer.h"
 

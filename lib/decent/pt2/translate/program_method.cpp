@@ -8,8 +8,8 @@
 #include "decent/core/quote.h"
 #include "decent/core/script_text.h"
 #include "decent/core/text.h"
-#include "decent/pt2/analyse/arguments.h"
-#include "decent/pt2/analyse/declared.h"
+#include "decent/pt2/analyse/nodes.h"
+#include "decent/pt2/program/program.h"
 #include "decent/pt2/translate/program_results.h"
 
 namespace decent::pt2 {

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "decent/pt2/analyse/target.h"
+#include "decent/pt2/analyse/nodes.h"
 
 namespace decent::pt2 {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "decent/pt2/analyse/buffer_writes.h"
 #include "decent/pt2/analyse/mode.h"
 #include "decent/pt2/analyse/schemas.h"
+#include "decent/pt2/analyse/writes.h"
 #include "decent/pt2/program/program.h"
 
 namespace decent::pt2 {

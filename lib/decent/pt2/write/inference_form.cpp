@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "decent/core/error.h"
-#include "decent/pt2/analyse/target.h"
+#include "decent/pt2/analyse/nodes.h"
 
 namespace decent::pt2 {
 namespace {

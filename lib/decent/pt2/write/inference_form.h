@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "decent/pt2/analyse/buffer_writes.h"
 #include "decent/pt2/analyse/mode.h"
+#include "decent/pt2/analyse/writes.h"
 #include "decent/pt2/program/program.h"
 
 namespace decent::pt2 {

@@ -5,10 +5,38 @@
 #include "decent/core/file.h"
 #include "decent/core/version.h"
 #include "decent/report/page/page_data.h"
-#include "decent/report/page/page_files.h"
+
+// Defined by page_files.S.
+extern "C" {
+extern const char decent_page_page[], decent_page_page_end[];
+extern const char decent_page_style[], decent_page_style_end[];
+extern const char decent_page_chart_style[], decent_page_chart_style_end[];
+extern const char decent_page_library[], decent_page_library_end[];
+extern const char decent_page_licence[], decent_page_licence_end[];
+extern const char decent_page_script[], decent_page_script_end[];
+}
 
 namespace decent {
 namespace {
+
+// The files from which pages are made, as parts of the program.
+struct PageFiles {
+  std::string_view page;         // page.html
+  std::string_view style;        // page.css
+  std::string_view script;       // the .js files, one after the other
+  std::string_view library;      // uPlot
+  std::string_view chart_style;  // uPlot's
+  std::string_view licence;      // uPlot's
+};
+
+PageFiles page_files() {
+  return {.page = {decent_page_page, decent_page_page_end},
+          .style = {decent_page_style, decent_page_style_end},
+          .script = {decent_page_script, decent_page_script_end},
+          .library = {decent_page_library, decent_page_library_end},
+          .chart_style = {decent_page_chart_style, decent_page_chart_style_end},
+          .licence = {decent_page_licence, decent_page_licence_end}};
+}
 
 // A page loads nothing from anywhere, except that a served page asks its own server for figures.
 std::string policy(bool served) {

@@ -1,4 +1,4 @@
-// The files of pages (see page_files.h), as read-only data of the program.
+// The files of pages (see page.cpp), as read-only data of the program.
 
 #define FILE_OF_PAGE(name, path)   \
   .global decent_page_##name;      \

@@ -93,13 +93,13 @@ class CsvPredictions final : public PredictionFile {
   bool begun_ = false;
 };
 
-std::unique_ptr<PredictionFile> open(const std::filesystem::path& path,
-                                     std::vector<std::string> names) {
+std::unique_ptr<PredictionFile> open_csv(const std::filesystem::path& path,
+                                         std::vector<std::string> names) {
   return std::make_unique<CsvPredictions>(path, std::move(names));
 }
 
 }  // namespace
 
-PredictionFormat csv_predictions() { return {.extension = ".csv", .open = open}; }
+PredictionFormat csv_predictions() { return {.extension = ".csv", .open = open_csv}; }
 
 }  // namespace decent

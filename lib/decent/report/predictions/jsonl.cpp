@@ -83,13 +83,13 @@ class JsonlPredictions final : public PredictionFile {
   std::vector<std::string> names_;
 };
 
-std::unique_ptr<PredictionFile> open(const std::filesystem::path& path,
-                                     std::vector<std::string> names) {
+std::unique_ptr<PredictionFile> open_jsonl(const std::filesystem::path& path,
+                                           std::vector<std::string> names) {
   return std::make_unique<JsonlPredictions>(path, std::move(names));
 }
 
 }  // namespace
 
-PredictionFormat jsonl_predictions() { return {.extension = ".jsonl", .open = open}; }
+PredictionFormat jsonl_predictions() { return {.extension = ".jsonl", .open = open_jsonl}; }
 
 }  // namespace decent

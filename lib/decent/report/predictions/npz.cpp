@@ -85,13 +85,13 @@ class NpzPredictions final : public PredictionFile {
   std::vector<std::string> names_;
 };
 
-std::unique_ptr<PredictionFile> open(const std::filesystem::path& path,
-                                     std::vector<std::string> names) {
+std::unique_ptr<PredictionFile> open_npz(const std::filesystem::path& path,
+                                         std::vector<std::string> names) {
   return std::make_unique<NpzPredictions>(path, std::move(names));
 }
 
 }  // namespace
 
-PredictionFormat npz_predictions() { return {.extension = ".npz", .open = open}; }
+PredictionFormat npz_predictions() { return {.extension = ".npz", .open = open_npz}; }
 
 }  // namespace decent

@@ -50,13 +50,15 @@ class SafetensorsPredictions final : public PredictionFile {
   std::vector<std::string> names_;
 };
 
-std::unique_ptr<PredictionFile> open(const std::filesystem::path& path,
-                                     std::vector<std::string> names) {
+std::unique_ptr<PredictionFile> open_safetensors(const std::filesystem::path& path,
+                                                 std::vector<std::string> names) {
   return std::make_unique<SafetensorsPredictions>(path, std::move(names));
 }
 
 }  // namespace
 
-PredictionFormat safetensors_predictions() { return {.extension = ".safetensors", .open = open}; }
+PredictionFormat safetensors_predictions() {
+  return {.extension = ".safetensors", .open = open_safetensors};
+}
 
 }  // namespace decent

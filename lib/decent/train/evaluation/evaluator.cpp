@@ -1,5 +1,6 @@
 #include "decent/train/evaluation/evaluator.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
@@ -12,9 +13,8 @@
 #include "decent/core/error.h"
 #include "decent/data/prefetcher.h"
 #include "decent/data/sampler.h"
-#include "decent/task/confusion.h"
 #include "decent/task/device.h"
-#include "decent/task/predict.h"
+#include "decent/task/passes.h"
 #include "decent/task/random.h"
 #include "decent/task/state_before.h"
 #include "decent/task/target_check.h"
@@ -34,6 +34,26 @@ class AtEnd {
  private:
   std::function<void()> function_;
 };
+
+// With more classes than this (a vocabulary, for instance) there is no matrix.
+constexpr std::int64_t kMostClassesOfMatrix = 1000;
+
+BatchSums counts_of_pairs(const EvaluatedBatch& batch) {
+  const std::int64_t classes = batch.output.size(-1);
+  if (classes > kMostClassesOfMatrix) return {};
+  const at::Tensor pairs = batch.target * classes + batch.output.argmax(-1);
+  return {pairs.masked_select(batch.counts).bincount({}, classes * classes)};
+}
+
+// How often the model takes one class for another. Its sums are the matrix: for each true class how
+// often each was predicted, row-major; no sums for too many classes. Its value means nothing.
+// Recipes cannot name it.
+Metric confusion_metric() {
+  return {.name = "confusion matrix",
+          .targets = {TargetKind::classes},
+          .sums = counts_of_pairs,
+          .value = [](std::span<const double>) { return 0.0; }};
+}
 
 std::vector<Metric> metrics_of_detail(const Recipe& recipe, bool confusion) {
   std::vector<Metric> metrics = measured_metrics(recipe);

@@ -7,7 +7,7 @@
 
 #include "decent/core/error.h"
 #include "decent/task/non_finite.h"
-#include "decent/task/predict.h"
+#include "decent/task/passes.h"
 #include "decent/task/random.h"
 #include "decent/task/target_check.h"
 #include "decent/train/training_batches.h"

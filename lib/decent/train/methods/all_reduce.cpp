@@ -2,7 +2,6 @@
 
 #include "decent/parallel/distributed_data_parallel.h"
 #include "decent/parallel/exchange/gradients.h"
-#include "decent/task/trained_module.h"
 #include "decent/train/methods/built_in.h"
 #include "decent/train/updates.h"
 

@@ -1,7 +1,6 @@
 // Every worker trains for itself; evaluations and the end average all copies.
 
 #include "decent/parallel/decentralized_data_parallel.h"
-#include "decent/task/trained_module.h"
 #include "decent/train/methods/built_in.h"
 #include "decent/train/updates.h"
 

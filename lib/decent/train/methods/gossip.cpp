@@ -7,7 +7,6 @@
 #include "decent/core/text.h"
 #include "decent/parallel/decentralized_data_parallel.h"
 #include "decent/parallel/exchange/by_machine.h"
-#include "decent/task/trained_module.h"
 #include "decent/train/methods/built_in.h"
 #include "decent/train/updates.h"
 

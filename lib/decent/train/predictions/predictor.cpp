@@ -11,7 +11,7 @@
 #include "decent/comm/gather.h"
 #include "decent/core/error.h"
 #include "decent/task/device.h"
-#include "decent/task/predict.h"
+#include "decent/task/passes.h"
 #include "decent/task/random.h"
 
 namespace decent {
