@@ -93,7 +93,7 @@ def test_older_run_goes_on(tmp_path: Path) -> None:
 
 def test_going_back_keeps_what_it_cuts(tmp_path: Path) -> None:
     run = train(tmp_path, SETTINGS)
-    names = ("metrics.jsonl", "model.pt", "model.safetensors")
+    names = ("metrics.jsonl", "run.json", "model.pt", "model.safetensors")
     first = {name: (run.folder / name).read_bytes() for name in names}
     other_lr = merged(SETTINGS, {"optimizer": {"lr": 0.01}})
     back = train(tmp_path, other_lr, "--resume", run.checkpoint(4))

@@ -74,9 +74,11 @@ std::vector<std::pair<std::string, std::string>> recipe_values(const Recipe& rec
   return values;
 }
 
-std::vector<std::pair<std::string, std::string>> recipe_defaults(const std::string& optimizer,
+std::vector<std::pair<std::string, std::string>> recipe_defaults(const Recipe& recipe,
                                                                  const config::Names& names) {
-  // A version that does not know the optimizer has only the general defaults.
+  // A version that does not know the optimizer or the method has only the general defaults.
+  const std::string& optimizer = recipe.optimizer.name;
+  const config::MethodName* method = find_named(names.methods, recipe.parallel.method);
   const NamedOptions* row = find_named(update_table(), optimizer);
   std::vector<std::pair<std::string, std::string>> defaults;
   for (config::KeyInfo& key : config::recipe_keys(names)) {
@@ -87,6 +89,8 @@ std::vector<std::pair<std::string, std::string>> recipe_defaults(const std::stri
     if (own != nullptr) key.fallback = config::print_option(own->fallback.value_or(kNull));
     if (of_optimizer && key.name == "optimizer.weight_decay")
       key.fallback = number_text(default_weight_decay(optimizer));
+    if (method != nullptr && key.name == "parallel.bucket_mb")
+      key.fallback = number_text(method->bucket_mb);
     defaults.emplace_back(std::move(key.name), std::move(key.fallback));
   }
   return defaults;

@@ -35,9 +35,10 @@ std::string print_recipe(const Recipe& recipe);
 /// Every dotted key with its value on one line, in the order of the reference.
 std::vector<std::pair<std::string, std::string>> recipe_values(const Recipe& recipe);
 
-/// The default of every dotted key, printed, for a recipe with that optimizer; empty for a required
-/// key. `name` and `output`, whose defaults depend on other things, are left out.
-std::vector<std::pair<std::string, std::string>> recipe_defaults(const std::string& optimizer,
+/// The default of every dotted key, printed, for a recipe with this recipe's optimizer and method;
+/// empty for a required key. `name` and `output`, whose defaults depend on other things, are left
+/// out.
+std::vector<std::pair<std::string, std::string>> recipe_defaults(const Recipe& recipe,
                                                                  const config::Names& names = {});
 
 }  // namespace decent

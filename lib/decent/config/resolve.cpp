@@ -26,19 +26,16 @@ bool is_given(const Value& root, const std::string& section, const std::string& 
 }
 
 // Fills in the defaults of the row that the section names.
-template <class Section>
-void resolve_options(Section& section, const std::string& name,
-                     const std::vector<NamedOptions>& rows, const Value& root) {
-  const NamedOptions* row = find_named(rows, section.name);
+void resolve_options(Options& options, const NamedOptions* row, const std::string& section,
+                     const Value& root) {
   if (row == nullptr) return;  // reported as a mistake already
   for (const OptionKey& key : row->keys)
-    if (key.fallback && !is_given(root, name, key.name))
-      section.options.set(key.name, *key.fallback);
+    if (key.fallback && !is_given(root, section, key.name)) options.set(key.name, *key.fallback);
 }
 
 void resolve(OptimizerRecipe& optimizer, const Value& root) {
   if (!optimizer.weight_decay) optimizer.weight_decay = default_weight_decay(optimizer.name);
-  resolve_options(optimizer, "optimizer", update_table(), root);
+  resolve_options(optimizer.options, find_named(update_table(), optimizer.name), "optimizer", root);
 }
 
 // Fills in the defaults of the method.
@@ -223,7 +220,12 @@ void resolve(Recipe& recipe, const Value& root, const std::filesystem::path& fil
   if (recipe.output.empty()) recipe.output = std::filesystem::path("runs") / recipe.name;
   if (!recipe.train.epochs && !recipe.train.steps) recipe.train.epochs = 1;
   resolve(recipe.optimizer, root);
-  resolve_options(recipe.schedule, "schedule", schedule_table(), root);
+  resolve_options(recipe.schedule.options, find_named(schedule_table(), recipe.schedule.name),
+                  "schedule", root);
+  resolve_options(recipe.model.loss_options, find_named(names.losses, recipe.model.loss), "model",
+                  root);
+  resolve_options(recipe.parallel.exchange_options,
+                  find_named(names.exchanges, recipe.parallel.comm_dtype), "parallel", root);
   resolve(recipe.parallel, root, names);
 }
 

@@ -1,8 +1,8 @@
 #include "decent/config/schema.h"
+
 #include "decent/config/option_keys.h"
 
 namespace decent::config {
-
 namespace {
 
 using enum OnResume;

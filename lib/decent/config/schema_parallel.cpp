@@ -39,8 +39,7 @@ Table<ParallelRecipe> make_parallel_table() {
       .shapes_exchange()
       .doc(
           "Size of the buckets that are exchanged, in MiB; may be a fraction. With `all_reduce` "
-          "the "
-          "default is 4, so that sending begins early in backward.");
+          "the default is 4, so that sending begins early in backward.");
   table.key("gamma", &R::gamma)
       .range(within(0, 1))
       .shapes_exchange()

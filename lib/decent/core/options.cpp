@@ -30,7 +30,7 @@ bool has_type(const OptionValue& value, OptionType type) {
 }
 
 void check_number(const std::string& name, double number, const Interval& range) {
-  if (range.contains(number) && !std::isinf(number)) return;
+  if (range.contains(number) && std::isfinite(number)) return;
   const std::string valid = range.text().empty() ? " finite" : range.text();
   throw UserError(name + " is " + number_text(number) + ": it must be" + valid);
 }
@@ -95,7 +95,7 @@ void check_known(const Options& given, const std::vector<NamedOptions>& rows,
 }
 
 void check_option(const OptionKey& key, const OptionValue& value, std::string_view about) {
-  if (std::holds_alternative<std::monostate>(value)) return;
+  if (std::holds_alternative<std::monostate>(value) && key.is_nullable()) return;
   if (!has_type(value, key.type)) refuse_type(key, value, about);
   const std::string name = std::string(about) + key.name;
   if (const auto* integer = std::get_if<std::int64_t>(&value))

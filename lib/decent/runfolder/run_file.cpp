@@ -1,7 +1,9 @@
 #include "decent/runfolder/run_file.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "decent/core/error.h"
 #include "decent/core/file.h"
@@ -12,6 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
+constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostWorkers = 1'000'000;
 
 // Texts need not be UTF-8: paths are among them.
 std::string printed(const Json& json, int indent) {
@@ -48,32 +52,52 @@ Json json_of(const StartEntry& start) {
           {"changed", changed}};
 }
 
+struct OutOfRange {};
+
+// A whole number from `least` to `most`.
+std::int64_t integer_in(const Json& json, std::int64_t least, std::int64_t most) {
+  const bool is_integer = json.is_number_integer() &&
+                          (!json.is_number_unsigned() || json.get<std::uint64_t>() <= kLargest);
+  const std::int64_t number = is_integer ? json.get<std::int64_t>() : least - 1;
+  if (number < least || number > most) throw OutOfRange();
+  return number;
+}
+
 StartEntry start_in(const Json& json) {
   StartEntry start{.time = json.at("time"),
                    .program = json.at("program"),
-                   .step = json.at("step"),
-                   .workers = json.at("workers")};
+                   .step = integer_in(json.at("step"), 0, kLargest),
+                   .workers = static_cast<int>(integer_in(json.at("workers"), 1, kMostWorkers))};
   for (const Json& line : json.at("lines")) start.lines.emplace_back(line.at(0), line.at(1));
-  start.phases = json.at("phases").get<decltype(start.phases)>();
+  for (const Json& phase : json.at("phases")) {
+    auto& groups = start.phases.emplace_back();
+    for (const Json& group : phase) {
+      std::vector<int>& ranks = groups.emplace_back();
+      for (const Json& rank : group)
+        ranks.push_back(static_cast<int>(integer_in(rank, 0, start.workers - 1)));
+    }
+  }
   for (const Json& each : json.at("changed"))
     start.changed.push_back({.topic = each.at(0), .was = each.at(1), .is = each.at(2)});
   return start;
 }
 
-std::string find(const Texts& texts, const std::string& name) {
+// Null if the name is not there.
+const std::string* find(const Texts& texts, const std::string& name) {
   const auto found = std::find_if(texts.begin(), texts.end(),
                                   [&](const auto& each) { return each.first == name; });
-  return found == texts.end() ? "" : found->second;
+  return found == texts.end() ? nullptr : &found->second;
 }
 
 std::vector<ChangedFact> changes(const Texts& before, const Texts& now) {
   std::vector<ChangedFact> changed;
   for (const auto& [topic, is] : now) {
-    if (std::string was = find(before, topic); was != is)
-      changed.push_back({.topic = topic, .was = std::move(was), .is = is});
+    const std::string* was = find(before, topic);
+    if (was == nullptr || *was != is)
+      changed.push_back({.topic = topic, .was = was == nullptr ? "" : *was, .is = is});
   }
   for (const auto& [topic, was] : before)
-    if (find(now, topic).empty()) changed.push_back({.topic = topic, .was = was, .is = {}});
+    if (find(now, topic) == nullptr) changed.push_back({.topic = topic, .was = was, .is = {}});
   return changed;
 }
 
@@ -91,21 +115,25 @@ RunFile read_run_file(const std::filesystem::path& file) {
     return run;
   } catch (const Json::exception&) {
     throw UserError("'" + file.string() + "' is damaged");
+  } catch (const OutOfRange&) {
+    throw UserError("'" + file.string() + "' is damaged: a number is out of range");
   }
 }
 
-std::string add_start(const std::filesystem::path& file, StartEntry start, const Texts& facts,
-                      const Texts& defaults) {
+std::string add_start(const std::filesystem::path& file, StartEntry start, bool resumes,
+                      const Texts& facts, const Texts& defaults) {
   RunFile before;
   std::string problem;
   try {
-    before = read_run_file(file);
+    if (resumes) before = read_run_file(file);
   } catch (const UserError& error) {
     problem = error.what();
   }
   if (!before.starts.empty()) start.changed = changes(before.facts, facts);
+  const std::size_t surplus = std::max(before.starts.size() + 1, kMostStarts) - kMostStarts;
   std::vector<Json> starts;
-  for (const StartEntry& each : before.starts) starts.push_back(json_of(each));
+  for (const StartEntry& each : std::span(before.starts).subspan(surplus))
+    starts.push_back(json_of(each));
   starts.push_back(json_of(start));
   write_file(file, text_of(starts, object_of(facts), object_of(defaults)));
   return problem;

@@ -9,6 +9,7 @@
 //      "facts": {"optimizer.lr": "0.01", "the device": "cpu", ..},      of the last start
 //      "defaults": {"optimizer.lr": "0.001", ..}}   of all keys, in the version of the last start
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -20,7 +21,7 @@ namespace decent {
 /// Names and texts, each name once.
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
-/// A fact that another start of the run had otherwise.
+/// A fact that was different at the start before.
 struct ChangedFact {
   std::string topic;
   std::string was;  // empty: the topic was not there
@@ -37,7 +38,7 @@ struct StartEntry {
   Texts lines = {};  // what the run says of itself: {"device", "cpu, gloo"}, {"model", ..}
   /// By phase and edge: the ranks that average their weights. Empty if weights are not averaged.
   std::vector<std::vector<std::vector<int>>> phases = {};
-  std::vector<ChangedFact> changed = {};  // since the start before
+  std::vector<ChangedFact> changed = {};  // of the start before; made by add_start()
 };
 
 struct RunFile {
@@ -46,12 +47,16 @@ struct RunFile {
   std::vector<StartEntry> starts = {};
 };
 
+/// The starts that the file keeps: the last ones.
+inline constexpr std::size_t kMostStarts = 1000;
+
 /// Empty if there is no such file. Throws UserError if it is damaged.
 RunFile read_run_file(const std::filesystem::path& file);
 
-/// Adds a start, whose `changed` follows from the facts in the file. A damaged file is begun anew;
-/// returns why, or an empty text. Throws WriteError.
-std::string add_start(const std::filesystem::path& file, StartEntry start, const Texts& facts,
-                      const Texts& defaults);
+/// Adds a start to those in the file, whose facts tell what has changed, or begins the file anew if
+/// the run does not go on (`resumes` is false). A damaged file is begun anew, too; returns why, or
+/// an empty text. Throws WriteError.
+std::string add_start(const std::filesystem::path& file, StartEntry start, bool resumes,
+                      const Texts& facts, const Texts& defaults);
 
 }  // namespace decent

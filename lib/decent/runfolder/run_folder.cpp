@@ -44,8 +44,12 @@ std::filesystem::path RunFolder::set_aside() const {
   while (is_there(path_ / "set-aside" / std::to_string(number))) ++number;
   const std::filesystem::path place = path_ / "set-aside" / std::to_string(number);
   create_folders(place);
-  for (const std::filesystem::path& file : {metrics(), run()})
-    if (is_there(file)) write_file(place / file.filename(), read_text(file));
+  if (is_there(metrics())) write_file(place / metrics().filename(), read_text(metrics()));
+  try {
+    if (is_there(run())) write_file(place / run().filename(), read_text(run()));
+  } catch (const UserError&) {
+    // The next start says that it is damaged.
+  }
   for (const std::filesystem::path& file : models) rename_durably(file, place / file.filename());
   sync_folder(path_);
   return place;

@@ -145,11 +145,13 @@ Notices notices_of(const Run& run, int workers) {
 
 namespace {
 
-// Without the model's tensors, of which there may be thousands and which no resume changes.
+// Without the model's tensors, of which there may be thousands and which no resume changes, and
+// without the groups of workers, which are the phases.
 Facts facts_to_keep(const Run& run) {
   Facts facts = facts_of(run);
   std::erase_if(facts, [](const auto& fact) {
-    return fact.first.starts_with("parameter ") || fact.first.starts_with("buffer ");
+    return fact.first.starts_with("parameter ") || fact.first.starts_with("buffer ") ||
+           fact.first == "the topology" || fact.first == kPlacementTopic;
   });
   return facts;
 }
@@ -209,9 +211,9 @@ void write_start(Log& log, const Run& run, const RunSize& size) {
   }
   if (!method_of(run).averages_weights) start.phases.clear();
   const std::string problem =
-      add_start(RunFolder(recipe.output).run(), std::move(start), facts_to_keep(run),
-                recipe_defaults(recipe.optimizer.name, recipe_names()));
-  if (!problem.empty()) log.warn(problem + ": it begins anew");
+      add_start(RunFolder(recipe.output).run(), std::move(start), run.plan.resumes,
+                facts_to_keep(run), recipe_defaults(recipe, recipe_names()));
+  if (!problem.empty()) log.warn(problem + ": a new one is begun");
 }
 
 }  // namespace decent

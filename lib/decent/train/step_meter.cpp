@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "decent/core/text.h"
+
 namespace decent {
 
 StepMeter::StepMeter(std::shared_ptr<Communicator> communicator, Show show, bool wrap_shares)

@@ -261,6 +261,63 @@ TEST(ExchangeByMachine, NeedsNearCopiesIfOneOfThemDoes) {
   EXPECT_FALSE(by_machine("fp32", "bf16", {0}).needs_near_copies());
 }
 
+TEST(ExchangeByMachine, PassesOwnOptionsOnAndChecksThem) {
+  const auto world = std::make_shared<Connects>(0, 1);
+  Options seen;
+  const auto own = [&](const ExchangeSetup& setup) {
+    seen = setup.options.own;
+    return exchange_method("fp32").make(setup);
+  };
+  const ExchangeMethod unregistered{
+      .name = "mine",
+      .make = own,
+      .keys = {
+          {.name = "share", .type = OptionType::number, .fallback = 0.5, .range = at_least(0)}}};
+  const auto make = [&](const ExchangeChoice& within, const Options& options) {
+    by_machine("fp32", within, {0}, {.own = options})
+        .make({.communicator = world, .phases = {{{{0}, 1.0}}}, .buckets = {at::zeros({3})}});
+  };
+  make(ExchangeChoice(unregistered), {{"share", 0.25}});
+  EXPECT_EQ(seen.get<double>("share"), 0.25);
+  EXPECT_THAT(
+      [&] {
+        make(ExchangeChoice(unregistered), {{"share", -1}});
+      },
+      ThrowsMessage<UserError>(HasSubstr("share is -1: it must be >= 0")));
+  EXPECT_THAT(
+      [&] {
+        make(ExchangeChoice(unregistered), {{"shares", 1}});
+      },
+      ThrowsMessage<UserError>(HasSubstr("no exchange has an option 'shares'")));
+  make(own, {{"anything", true}});  // a function checks its own options
+  EXPECT_TRUE(seen.get<bool>("anything"));
+}
+
+TEST(RegisterExchange, RefusesOptionsWithoutADefault) {
+  EXPECT_THAT(
+      [] {
+        register_exchange({.name = "needy",
+                           .make = exchange_method("fp32").make,
+                           .keys = {{.name = "share", .type = OptionType::number}}});
+      },
+      ThrowsMessage<UserError>(HasSubstr("the option 'share' needs a default")));
+}
+
+TEST(ModuloOptionsInside, OfAUsersFunctionAreChecked) {
+  const auto world = std::make_shared<Connects>(0, 1);
+  const ExchangeChoice choice(
+      [](const ExchangeSetup& setup) { return exchange_method("modulo4").make(setup); },
+      {.own = {{"modulo_range", -1}}});
+  EXPECT_THAT(
+      [&] {
+        choice.make({.communicator = world,
+                     .phases = {{{{0}, 1.0}}},
+                     .buckets = {at::zeros({3})},
+                     .schedule = constant_lr(1)});
+      },
+      ThrowsMessage<UserError>(HasSubstr("modulo_range is -1: it must be > 0")));
+}
+
 TEST(ExchangeByMachine, RefusesMachinesOfOtherWorkers) {
   const auto world = std::make_shared<Connects>(0, kFiveWorkers);
   EXPECT_THAT(

@@ -151,9 +151,9 @@ TEST(Page, ShowsTheStartsOfARun) {
                    .lines = {{"model", "m.pt"}},
                    .phases = {{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}}};
   const Texts defaults = {{"model.focal_gamma", "2"}, {"model.loss", "cross_entropy"}};
-  add_start(folder / "run.json", start, {{"optimizer.lr", "1"}}, defaults);
+  add_start(folder / "run.json", start, false, {{"optimizer.lr", "1"}}, defaults);
   start.step = 7;
-  add_start(folder / "run.json", start, {{"optimizer.lr", "2"}}, defaults);
+  add_start(folder / "run.json", start, true, {{"optimizer.lr", "2"}}, defaults);
   const Json run = page_of(folder);
   EXPECT_EQ(run["problems"], Json::array());
   EXPECT_EQ(run["workers"], 4);
@@ -183,6 +183,9 @@ TEST(Page, ShowsWhatOlderRunsSay) {
 
 TEST(Page, SaysIfRunJsonIsDamaged) {
   const testing::TemporaryFolder folder;
+  write_file(folder / "recipe.yaml", "seed: 1\n");
+  add_start(folder / "run.json", {}, false, {}, {{"seed", "[1"}});  // no YAML
+  EXPECT_EQ(page_of(folder)["recipe"][0]["default"], "");
   write_file(folder / "run.json", "{");
   EXPECT_THAT(page_of(folder)["problems"].dump(), HasSubstr("run.json' is damaged"));
 }

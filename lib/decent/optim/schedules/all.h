@@ -31,9 +31,13 @@ struct Row {
 inline constexpr std::string_view kAbout = "schedule: ";  // begins messages
 
 template <class S>
+concept FollowsEvaluations = requires { S::kFollowsEvaluations; };
+
+template <class S>
 typename S::Options resolved(const ScheduleOptions& of) {
   typename S::Options options;
   assign_options(options, S::kOptions, of.options, kAbout);
+  check_options(options, S::kOptions, kAbout);
   if constexpr (requires { S::resolve(options, of); }) S::resolve(options, of);
   check_options(options, S::kOptions, kAbout);
   for (const auto& option : S::kOptions) {
@@ -51,9 +55,7 @@ Row row() {
           .arguments =
               [](const ScheduleOptions& of) { return values_of(resolved<S>(of), S::kOptions); },
           .make = [](const ScheduleOptions& of) { return S::make(resolved<S>(of), of); },
-          .follows_evaluations = requires {S::kFollowsEvaluations;
-}
-};  // namespace decent::schedules
+          .follows_evaluations = FollowsEvaluations<S>};
 }
 
 Row cosine_warmup();  // cosine_warmup.cpp

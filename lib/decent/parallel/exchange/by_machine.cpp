@@ -103,10 +103,15 @@ ExchangeSetup part_of_setup(ExchangeSetup setup, const std::function<bool(const 
   return setup;
 }
 
-std::unique_ptr<Exchange> make_part(ExchangeChoice choice, const ExchangeSetup& setup,
+std::unique_ptr<Exchange> make_part(const ExchangeChoice& choice, const ExchangeSetup& setup,
                                     const std::function<bool(const Edge&)>& takes) {
-  choice.options = setup.options;
-  return choice.make(part_of_setup(setup, takes));
+  return choice.make_with_options_of(part_of_setup(setup, takes));
+}
+
+std::vector<OptionKey> keys_of_both(const ExchangeChoice& one, const ExchangeChoice& other) {
+  std::vector<OptionKey> keys = one.keys().value_or(std::vector<OptionKey>());
+  for (const OptionKey& key : other.keys().value_or(std::vector<OptionKey>())) keys.push_back(key);
+  return keys;
 }
 
 }  // namespace
@@ -121,10 +126,10 @@ ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within, std::ve
                           ExchangeOptions options) {
   if (between.options != ExchangeOptions() || within.options != ExchangeOptions())
     throw UserError("by_machine: the options are the last argument, the same for both exchanges");
-  std::vector<OptionKey> keys = between.keys();
-  for (OptionKey& key : within.keys()) keys.push_back(std::move(key));
+  std::vector<OptionKey> keys = keys_of_both(between, within);
+  const bool knows_all = between.keys() && within.keys();
   const bool near = between.needs_near_copies() || within.needs_near_copies();
-  return ExchangeChoice(
+  ExchangeChoice both(
       ExchangeMethod{.name = {},
                      .make =
                          [between = std::move(between), within = std::move(within),
@@ -142,6 +147,8 @@ ExchangeChoice by_machine(ExchangeChoice between, ExchangeChoice within, std::ve
                      .needs_near_copies = near,
                      .keys = std::move(keys)},
       std::move(options));
+  if (!knows_all) both.take_any_options();
+  return both;
 }
 
 }  // namespace decent

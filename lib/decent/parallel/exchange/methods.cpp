@@ -26,6 +26,11 @@ Table& table() {
 void register_exchange(ExchangeMethod method) {
   if (method.name.empty()) throw UserError("an exchange needs a name");
   if (!method.make) throw UserError("exchange '" + method.name + "': the function is empty");
+  for (const OptionKey& key : method.keys) {
+    if (!key.fallback)
+      throw UserError("exchange '" + method.name + "': the option '" + key.name +
+                      "' needs a default, which recipes with other exchanges have");
+  }
   const std::lock_guard lock(table().mutex);
   if (find_named(table().methods, method.name) != nullptr)
     throw UserError("there is an exchange '" + method.name + "' already: choose another name");
@@ -60,6 +65,10 @@ void ExchangeChoice::check() const {
 std::unique_ptr<Exchange> ExchangeChoice::make(ExchangeSetup setup) const {
   check();
   setup.options = options;
+  return make_with_options_of(setup);
+}
+
+std::unique_ptr<Exchange> ExchangeChoice::make_with_options_of(const ExchangeSetup& setup) const {
   std::unique_ptr<Exchange> exchange = make_ ? make_(setup) : nullptr;
   if (exchange == nullptr) throw UserError("options.exchange makes no exchange");
   return exchange;

@@ -30,13 +30,14 @@ struct ExchangeMethod {
   /// Whether a worker can decode a neighbour's message only if their weights are near. Such a
   /// method needs a schedule and an optimizer whose steps are bounded by the learning rate.
   bool needs_near_copies = false;
-  /// Its own options: ExchangeOptions::own, and keys of the recipe's section `parallel`.
+  /// Its own options: ExchangeOptions::own, and keys of the recipe's section `parallel`, which has
+  /// no others of these names. Each has a default, and a phrase as its meaning.
   std::vector<OptionKey> keys = {};
 };
 
 /// Makes a method available by its name, in this process. All workers must register the same.
-/// Throws UserError for an empty name, a name that is taken, and a method without a factory. Any
-/// thread.
+/// Throws UserError for an empty name, a name that is taken, a method without a factory, and an
+/// option without a default. Any thread.
 void register_exchange(ExchangeMethod method);
 
 /// The method of that name. Throws UserError for an unknown one. Any thread.
@@ -77,9 +78,13 @@ class ExchangeChoice {
   /// Makes the exchange with `options` in place of those of the setup. Collective. Throws UserError
   /// as check() does, and if the user's function returns null.
   std::unique_ptr<Exchange> make(ExchangeSetup setup) const;
+  /// The same with the options of the setup, which are checked already.
+  std::unique_ptr<Exchange> make_with_options_of(const ExchangeSetup& setup) const;
 
-  /// See ExchangeMethod. None for a user's function.
-  std::vector<OptionKey> keys() const { return keys_.value_or(std::vector<OptionKey>()); }
+  /// See ExchangeMethod. Nothing for a user's function, which may take any.
+  const std::optional<std::vector<OptionKey>>& keys() const { return keys_; }
+  /// Says that the factory checks its own options itself.
+  void take_any_options() { keys_.reset(); }
 
   /// See ExchangeMethod. False for a user's function.
   bool needs_near_copies() const { return needs_near_copies_; }

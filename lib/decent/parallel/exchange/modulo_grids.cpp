@@ -22,6 +22,7 @@ constexpr std::array kModuloOptions = {Option<ModuloOptions>{
 std::optional<double> range_in(const Options& given) {
   ModuloOptions options;
   assign_options(options, kModuloOptions, given);
+  check_options(options, kModuloOptions);
   return options.modulo_range;
 }
 

@@ -62,18 +62,28 @@ bool same(const Value& a, const Value& b) {
 
 using Defaults = std::map<std::string, std::string>;
 
+// Nothing if the text, which a damaged run.json may hold, is no YAML.
+std::optional<Value> parsed(const std::string& text) {
+  try {
+    return text.empty() ? Value{} : config::parse_document(text, 0);
+  } catch (const config::SyntaxMistake&) {
+    return std::nullopt;
+  }
+}
+
 void add_row(const std::string& key, const Value& value, const Defaults& defaults,
              std::vector<RecipeRow>& rows) {
   RecipeRow row{.key = key, .value = one_line(value)};
   const auto known = defaults.find(key);
-  if (known == defaults.end()) {
+  const auto fallback = known == defaults.end() ? std::nullopt : parsed(known->second);
+  if (!fallback) {
     // A run without run.json does not say the defaults of losses and exchanges.
     row.differs = key != "name" && key != "output" && !config::find_key(key);
   } else if (known->second.empty()) {
     row.differs = true;  // a key without a default was always set by the user
   } else {
     row.fallback = known->second;
-    row.differs = !same(value, config::parse_document(known->second, 0));
+    row.differs = !same(value, *fallback);
   }
   rows.push_back(std::move(row));
 }
@@ -116,7 +126,9 @@ RunRecipe::RunRecipe(const std::string& text) {
 
 std::vector<RecipeRow> RunRecipe::rows(
     const std::vector<std::pair<std::string, std::string>>& given) const {
-  const auto known = given.empty() ? recipe_defaults(text("optimizer.name")) : given;
+  Recipe recipe;
+  recipe.optimizer.name = text("optimizer.name");
+  const auto known = given.empty() ? recipe_defaults(recipe) : given;
   const Defaults defaults(known.begin(), known.end());
   std::vector<RecipeRow> rows;
   for (const Entry& entry : root_.entries) {

@@ -32,10 +32,10 @@ function runHead(run) {
   const speed = run.throughput();
   return [
     element("h1", {}, run.name, statusMark(run)),
-    element("p", {class: "where"}, element("span", {class: "code"}, run.folder), run.starts.length ? `, begun ${run.starts[0].time}` : ""),
+    element("p", {class: "where"}, element("span", {class: "code"}, run.folder), run.starts[0]?.step === 0 ? `, begun ${run.starts[0].time}` : ""),
     tiles([["Steps", numberText(run.lastStep()), run.lastEpoch() ? `${numberText(run.lastEpoch(), 3)} epochs` : null],
            ["Training time", secondsText(run.trainingSeconds())],
-           [run.starts.length > 1 ? "Wall time since the last start" : "Wall time", run.end && run.end.wall_s !== null ? secondsText(run.end.wall_s) : "–"],
+           [run.starts.length > 1 || run.starts[0]?.step > 0 ? "Wall time since the last start" : "Wall time", run.end && run.end.wall_s !== null ? secondsText(run.end.wall_s) : "–"],
            ["Workers", run.workers ? String(run.workers) : "–"],
            [evaluated === null ? "Training loss" : "Evaluation loss", numberText(evaluated ?? run.last("train", "loss"))],
            [share ? titleOf(share) : "", share ? percentText(run.last("eval", share)) : "–"],

@@ -19,8 +19,7 @@ struct Evaluation {
   double loss = 0;            // mean over the elements that the loss averages over
   std::vector<Score> scores;  // eval.metrics
   std::int64_t samples = 0;
-  /// The confusion matrix, if asked for: [C, C]; empty if there are too many
-  /// classes.
+  /// The confusion matrix, if asked for: [C, C]; empty if there are too many classes.
   std::vector<double> confusion = {};
 };
 
