@@ -65,8 +65,7 @@ void run_command(Program& program) {
   if (flags.help) {
     if (program.main_worker()) std::fputs(help_text().c_str(), stdout);
   } else if (flags.version) {
-    if (program.main_worker())
-      std::printf("decent-train %s (build %s)\n", version().data(), build_id().data());
+    if (program.main_worker()) std::printf("decent-train %s\n", version_text().c_str());
   } else if (flags.print_config) {
     print_config(program);
   } else if (flags.dry_run) {

@@ -59,9 +59,9 @@ void begin(Program& program, const Team& team, Run run, std::optional<RunStart> 
     program.trainer->resume_from(start->point.checkpoint, {.begin = start->beginning.with,
                                                            .in_output = output.holds_checkpoint});
   }
-  announce_run(log, program.trainer->run(), program.trainer->size());
+  StartEntry said = announce_run(log, program.trainer->run(), program.trainer->size());
   team.agree("run.json", [&] {
-    if (team.speaks()) write_start(log, program.trainer->run(), program.trainer->size());
+    if (team.speaks()) write_start(log, program.trainer->run(), std::move(said));
   });
 }
 

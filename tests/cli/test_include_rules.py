@@ -31,7 +31,7 @@ MAY_INCLUDE = {
     "codec": {"core"},
     "cuda": {"core", "comm", "optim", "codec"},
     "parallel": {"core", "codec", "optim", "topology", "comm"},
-    "runfolder": {"core"},
+    "runfolder": {"core", "checkpoint"},
     "report": {"core", "config", "optim", "topology", "runfolder"},
     "task": {"core", "checkpoint", "config", "model", "data", "comm", "parallel", "runfolder"},
     "resume": {"core", "checkpoint", "config", "comm", "optim", "parallel", "runfolder"},

@@ -45,10 +45,6 @@ std::chrono::milliseconds to_milliseconds(std::chrono::duration<double> time) {
       std::min(time, std::chrono::duration<double>(kForever)));
 }
 
-std::string own_build() {
-  return std::string(version()) + " (build " + std::string(build_id()) + ")";
-}
-
 // The second line of the text that check_builds() shares.
 std::string build_in(const std::string& text) {
   const std::size_t begin = text.find('\n') + 1;
@@ -58,7 +54,7 @@ std::string build_in(const std::string& text) {
 // Comes first, because all else depends on it. This text is the same in all versions.
 void check_builds(Meeting& meeting) {
   std::vector<std::string> builds;
-  for (const std::string& text : meeting.share("hello", "0\n" + own_build() + "\n")) {
+  for (const std::string& text : meeting.share("hello", "0\n" + version_text() + "\n")) {
     builds.push_back(build_in(text));
   }
   for (std::size_t rank = 1; rank < builds.size(); ++rank) {

@@ -50,8 +50,7 @@ void check_optimizer(const OptimizerRecipe& optimizer, const Value& root, Mistak
   if (!conflict) return;
   const std::string option(conflict->option);
   mistakes.add(where_of(root, "optimizer", option), "optimizer." + option,
-               std::string(conflict->value) + " needs optimizer." + std::string(conflict->other) +
-                   " " + std::string(conflict->needed));
+               conflict->text("optimizer."));
 }
 
 void check_time_of_update(const Recipe& recipe, const Value& root, Mistakes& mistakes) {

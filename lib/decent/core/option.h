@@ -40,6 +40,12 @@ struct OptionConflict {
   std::string_view value;
   std::string_view other;
   std::string_view needed;  // "> 0"
+
+  /// "true needs momentum > 0", with `before` in front of the other option's name.
+  std::string text(std::string_view before = "") const {
+    return std::string(value).append(" needs ").append(before).append(other).append(" ").append(
+        needed);
+  }
 };
 
 }  // namespace decent

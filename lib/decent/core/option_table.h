@@ -145,4 +145,13 @@ void assign_options(S& options, const OptionTable<S, N>& table, const Options& g
   }
 }
 
+/// The struct with the values in `given`. Throws UserError as the two functions above do.
+template <class S, std::size_t N>
+S options_from(const Options& given, const OptionTable<S, N>& table, std::string_view about = "") {
+  S options;
+  assign_options(options, table, given, about);
+  check_options(options, table, about);
+  return options;
+}
+
 }  // namespace decent

@@ -1,10 +1,10 @@
 #include "decent/data/formats.h"
 
-#include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/registry.h"
 #include "decent/core/text.h"
 #include "decent/data/built_in.h"
 
@@ -23,12 +23,6 @@ Table& table() {
   return formats;
 }
 
-const DataFormat* find(const std::vector<DataFormat>& formats, std::string_view name) {
-  const auto found = std::find_if(formats.begin(), formats.end(),
-                                  [&](const DataFormat& each) { return each.name == name; });
-  return found == formats.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 OptionKey path_key(std::string meaning) {
@@ -39,17 +33,16 @@ void register_data_format(DataFormat format) {
   if (format.name.empty()) throw UserError("a data format needs a name");
   if (!format.open) throw UserError("data format '" + format.name + "': the function is empty");
   const std::lock_guard lock(table().mutex);
-  if (find(table().formats, format.name) != nullptr)
+  if (find_named(table().formats, format.name) != nullptr)
     throw UserError("there is a data format '" + format.name + "' already: choose another name");
   table().formats.push_back(std::move(format));
 }
 
 DataFormat data_format(std::string_view name) {
   const std::vector<DataFormat> formats = data_formats();
-  if (const DataFormat* format = find(formats, name)) return *format;
-  std::vector<std::string> names;
-  for (const DataFormat& format : formats) names.push_back(format.name);
-  throw UserError("unknown data format '" + std::string(name) + "'; valid: " + join(names));
+  if (const DataFormat* format = find_named(formats, name)) return *format;
+  throw UserError("unknown data format '" + std::string(name) +
+                  "'; valid: " + join(names_in(formats)));
 }
 
 std::vector<DataFormat> data_formats() {

@@ -18,7 +18,8 @@ class RuleUpdate final : public BucketUpdate {
   explicit RuleUpdate(const typename Rule::Options& options) : options_(options) {
     check_options(options, Rule::kOptions);
     if constexpr (rules::HasConflicts<Rule>) {
-      if (const auto conflict = Rule::conflict(options)) refuse(*conflict);
+      if (const auto conflict = Rule::conflict(options))
+        throw UserError(std::string(conflict->option) + ": " + conflict->text());
     }
   }
 
@@ -44,11 +45,6 @@ class RuleUpdate final : public BucketUpdate {
  private:
   template <typename T>
   using Kernels = TypedKernels<T, rules::All>;
-
-  [[noreturn]] static void refuse(const OptionConflict& conflict) {
-    throw UserError(std::string(conflict.option) + ": " + std::string(conflict.value) + " needs " +
-                    std::string(conflict.other) + " " + std::string(conflict.needed));
-  }
 
   typename Rule::Options options_;
 };

@@ -69,8 +69,7 @@ Texts start_texts(const RunFacts& run) {
 }
 
 std::vector<std::string> start_lines(const Texts& texts) {
-  std::vector<std::string> lines = {
-      fmt::format("decent-train {} (build {})", version(), build_id())};
+  std::vector<std::string> lines = {"decent-train " + version_text()};
   for (const auto& [word, text] : texts) lines.push_back(fmt::format("{:<8} {}", word, text));
   return lines;
 }

@@ -82,22 +82,12 @@ StartEntry start_in(const Json& json) {
   return start;
 }
 
-// Null if the name is not there.
-const std::string* find(const Texts& texts, const std::string& name) {
-  const auto found = std::find_if(texts.begin(), texts.end(),
-                                  [&](const auto& each) { return each.first == name; });
-  return found == texts.end() ? nullptr : &found->second;
-}
-
-std::vector<ChangedFact> changes(const Texts& before, const Texts& now) {
+std::vector<ChangedFact> changes(const Facts& before, const Facts& now) {
   std::vector<ChangedFact> changed;
-  for (const auto& [topic, is] : now) {
-    const std::string* was = find(before, topic);
-    if (was == nullptr || *was != is)
-      changed.push_back({.topic = topic, .was = was == nullptr ? "" : *was, .is = is});
+  for (const FactDifference& each : differences(now, before)) {
+    changed.push_back(
+        {.topic = each.topic, .was = each.there.value_or(""), .is = each.here.value_or("")});
   }
-  for (const auto& [topic, was] : before)
-    if (find(now, topic) == nullptr) changed.push_back({.topic = topic, .was = was, .is = {}});
   return changed;
 }
 
@@ -121,7 +111,7 @@ RunFile read_run_file(const std::filesystem::path& file) {
 }
 
 std::string add_start(const std::filesystem::path& file, StartEntry start, bool resumes,
-                      const Texts& facts, const Texts& defaults) {
+                      const Facts& facts, const Texts& defaults) {
   RunFile before;
   std::string problem;
   try {

@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "decent/checkpoint/facts.h"
+
 namespace decent {
 
 /// Names and texts, each name once.
@@ -43,7 +45,7 @@ struct StartEntry {
 
 struct RunFile {
   Texts defaults = {};
-  Texts facts = {};
+  Facts facts = {};
   std::vector<StartEntry> starts = {};
 };
 
@@ -57,6 +59,6 @@ RunFile read_run_file(const std::filesystem::path& file);
 /// the run does not go on (`resumes` is false). A damaged file is begun anew, too; returns why, or
 /// an empty text. Throws WriteError.
 std::string add_start(const std::filesystem::path& file, StartEntry start, bool resumes,
-                      const Texts& facts, const Texts& defaults);
+                      const Facts& facts, const Texts& defaults);
 
 }  // namespace decent

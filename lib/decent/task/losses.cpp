@@ -148,13 +148,11 @@ Tensor own(const Tensor& output, const Tensor&, std::int64_t, const ClassOptions
 // The `make` of losses with options, and of those without.
 template <class Loss, const auto& kOptions>
 ReducedLoss with_options(const Options& given) {
-  typename Loss::Options own;
-  assign_options(own, kOptions, given);
-  check_options(own, kOptions);
-  return [own](const Tensor& output, const Tensor& target, std::int64_t reduction,
-               const ClassOptions& classes) {
-    return Loss::reduced(own, output, target, reduction, classes);
-  };
+  return
+      [own = options_from(given, kOptions)](const Tensor& output, const Tensor& target,
+                                            std::int64_t reduction, const ClassOptions& classes) {
+        return Loss::reduced(own, output, target, reduction, classes);
+      };
 }
 
 template <Tensor (*loss)(const Tensor&, const Tensor&, std::int64_t, const ClassOptions&)>

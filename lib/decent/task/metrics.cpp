@@ -11,6 +11,7 @@
 
 #include "decent/config/names.h"
 #include "decent/core/error.h"
+#include "decent/core/registry.h"
 #include "decent/core/text.h"
 #include "decent/task/auc.h"
 
@@ -214,8 +215,7 @@ const std::vector<Metric>& all_metrics() {
 }
 
 Metric metric(std::string_view name) {
-  for (const Metric& each : all_metrics())
-    if (each.name == name) return each;
+  if (const Metric* found = find_named(all_metrics(), name)) return *found;
   if (const auto count = config::number_in(kTopFamily, name)) return top(*count);
   throw UserError("unknown metric '" + std::string(name) + "'; valid: " + join(metric_names()));
 }

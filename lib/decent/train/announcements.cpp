@@ -188,28 +188,27 @@ RunFacts run_facts(const Run& run, const RunSize& size) {
           .output = recipe.output.string()};
 }
 
-void announce_run(Log& log, const Run& run, const RunSize& size) {
-  for (const std::string& line : start_lines(start_texts(run_facts(run, size)))) log.info(line);
-  for (std::size_t i = 0; method_of(run).averages_weights && i < run.plan.topology.size(); ++i) {
-    log.detail("phase " + std::to_string(i) + ": " + phase_text(run.plan.topology[i], 1000));
-  }
-  announce(log, notices_of(run, size.workers));
-}
-
-void write_start(Log& log, const Run& run, const RunSize& size) {
-  const Recipe& recipe = run.task.recipe;
+StartEntry announce_run(Log& log, const Run& run, const RunSize& size) {
   StartEntry start{.time = local_time(),
-                   .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
+                   .program = version_text(),
                    .step = run.plan.first_step,
                    .workers = size.workers,
                    .lines = start_texts(run_facts(run, size))};
-  for (const std::string& note : notices_of(run, size.workers).notes)
-    start.lines.emplace_back("note", note);
-  for (const Phase& phase : run.plan.topology) {
+  for (const std::string& line : start_lines(start.lines)) log.info(line);
+  for (std::size_t i = 0; method_of(run).averages_weights && i < run.plan.topology.size(); ++i) {
+    const Phase& phase = run.plan.topology[i];
+    log.detail("phase " + std::to_string(i) + ": " + phase_text(phase, 1000));
     auto& groups = start.phases.emplace_back();
     for (const Edge& edge : phase) groups.push_back(edge.ranks);
   }
-  if (!method_of(run).averages_weights) start.phases.clear();
+  const Notices notices = notices_of(run, size.workers);
+  announce(log, notices);
+  for (const std::string& note : notices.notes) start.lines.emplace_back("note", note);
+  return start;
+}
+
+void write_start(Log& log, const Run& run, StartEntry start) {
+  const Recipe& recipe = run.task.recipe;
   const std::string problem =
       add_start(RunFolder(recipe.output).run(), std::move(start), run.plan.resumes,
                 facts_to_keep(run), recipe_defaults(recipe, recipe_names()));

@@ -39,10 +39,11 @@ void announce(Log& log, const Notices& notices);
 /// What a run is about to do, for its start lines and --dry-run.
 RunFacts run_facts(const Run& run, const RunSize& size);
 
-/// Logs what will be trained, how, and where the output goes, with notes and warnings.
-void announce_run(Log& log, const Run& run, const RunSize& size);
+/// Logs what will be trained, how, and where the output goes, with notes and warnings. Returns what
+/// run.json keeps of it.
+StartEntry announce_run(Log& log, const Run& run, const RunSize& size);
 
-/// The same for run.json, into which it is written, with the run's facts. Throws WriteError.
-void write_start(Log& log, const Run& run, const RunSize& size);
+/// Adds the start to run.json, with the run's facts. Throws WriteError.
+void write_start(Log& log, const Run& run, StartEntry start);
 
 }  // namespace decent

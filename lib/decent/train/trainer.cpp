@@ -109,21 +109,21 @@ Trainer::Trainer(Run run, Team team, Log& log, TrainerOptions options)
 }
 
 std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& options) {
-  return std::make_unique<Checkpointer>(CheckpointerOptions{
-      .team = team_,
-      .leaders = options.leaders,
-      .copies_alike = copies_alike(run_),
-      .folder = CheckpointFolder(folder_.checkpoints()),
-      .recipe = run_.task.recipe.checkpoint,
-      .higher_is_better = keeps_highest(run_.task.recipe.checkpoint),
-      .manifest = {.run = options.run_id,
-                   .program = std::string(version()) + " (build " + std::string(build_id()) + ")",
-                   .recipe = print_recipe(run_.task.recipe),
-                   .facts = facts_of(run_)},
-      .data = print_if_whole(run_.task.learned),
-      .before_publishing = [this] {
-        if (reporter_) reporter_->sync();
-      }});
+  return std::make_unique<Checkpointer>(
+      CheckpointerOptions{.team = team_,
+                          .leaders = options.leaders,
+                          .copies_alike = copies_alike(run_),
+                          .folder = CheckpointFolder(folder_.checkpoints()),
+                          .recipe = run_.task.recipe.checkpoint,
+                          .higher_is_better = keeps_highest(run_.task.recipe.checkpoint),
+                          .manifest = {.run = options.run_id,
+                                       .program = version_text(),
+                                       .recipe = print_recipe(run_.task.recipe),
+                                       .facts = facts_of(run_)},
+                          .data = print_if_whole(run_.task.learned),
+                          .before_publishing = [this] {
+                            if (reporter_) reporter_->sync();
+                          }});
 }
 
 // This worker's part of a checkpoint.

@@ -1,8 +1,8 @@
-#include <algorithm>
 #include <mutex>
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/core/registry.h"
 #include "decent/core/text.h"
 #include "decent/data/transforms/built_in.h"
 #include "decent/data/transforms/transform.h"
@@ -24,12 +24,6 @@ Table& table() {
   return transforms;
 }
 
-const Transform* find(const std::vector<Transform>& rows, std::string_view name) {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Transform& each) { return each.name == name; });
-  return found == rows.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 void register_transform(Transform transform) {
@@ -39,7 +33,7 @@ void register_transform(Transform transform) {
                     "': expected one of the functions make and make_for_batches");
   }
   const std::lock_guard lock(table().mutex);
-  if (find(table().rows, transform.name) != nullptr) {
+  if (find_named(table().rows, transform.name) != nullptr) {
     throw UserError("there is a transform '" + transform.name + "' already: choose another name");
   }
   table().rows.push_back(std::move(transform));
@@ -47,10 +41,8 @@ void register_transform(Transform transform) {
 
 Transform transform_row(std::string_view name) {
   const std::vector<Transform> rows = transform_rows();
-  if (const Transform* row = find(rows, name)) return *row;
-  std::vector<std::string> names;
-  for (const Transform& row : rows) names.push_back(row.name);
-  throw UserError("unknown transform '" + std::string(name) + "'; valid: " + join(names));
+  if (const Transform* row = find_named(rows, name)) return *row;
+  throw UserError("unknown transform '" + std::string(name) + "'; valid: " + join(names_in(rows)));
 }
 
 std::vector<Transform> transform_rows() {

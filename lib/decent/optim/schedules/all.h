@@ -35,9 +35,7 @@ concept FollowsEvaluations = requires { S::kFollowsEvaluations; };
 
 template <class S>
 typename S::Options resolved(const ScheduleOptions& of) {
-  typename S::Options options;
-  assign_options(options, S::kOptions, of.options, kAbout);
-  check_options(options, S::kOptions, kAbout);
+  auto options = options_from(of.options, S::kOptions, kAbout);
   if constexpr (requires { S::resolve(options, of); }) S::resolve(options, of);
   check_options(options, S::kOptions, kAbout);
   for (const auto& option : S::kOptions) {

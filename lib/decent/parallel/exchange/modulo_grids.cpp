@@ -19,13 +19,6 @@ constexpr std::array kModuloOptions = {Option<ModuloOptions>{
     "topology",
     &ModuloOptions::modulo_range, above(0)}};
 
-std::optional<double> range_in(const Options& given) {
-  ModuloOptions options;
-  assign_options(options, kModuloOptions, given);
-  check_options(options, kModuloOptions);
-  return options.modulo_range;
-}
-
 using Scales = std::vector<std::vector<LrScaleFrom>>;
 
 const Schedule& checked(const Schedule& schedule) {
@@ -74,7 +67,7 @@ ModuloGrids::ModuloGrids(const ModuloFormat& format, const ExchangeSetup& setup,
       slices_(setup.options.slices),
       phases_(phases),
       edges_(edges_of(setup.all_phases.empty() ? setup.phases : setup.all_phases)),
-      given_range_(range_in(setup.options.own)),
+      given_range_(options_from(setup.options.own, kModuloOptions).modulo_range),
       bound_(checked(setup.schedule), setup.options.slices),
       scales_(scales_of(setup)) {
   for (const at::Tensor& bucket : setup.buckets) numels_.push_back(bucket.numel());
