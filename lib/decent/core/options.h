@@ -4,8 +4,10 @@
 // has to know a key.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -54,14 +56,15 @@ enum class OptionScope {
 struct OptionKey {
   std::string name;
   OptionType type = OptionType::text;
-  std::string meaning = {};                  // for the reference: a sentence
+  std::string meaning = {};                  // for the reference: a sentence, or a phrase
+                                             // where rows share keys, which adds their names
   std::optional<OptionValue> fallback = {};  // none: the key is required; kNull: it takes null
   bool takes_null = false;                   // although `fallback` is something else
   Interval range = {};                       // of numbers, also of each in a list
   std::vector<std::string> names = {};       // the texts that are valid; empty: any
   bool is_metric = false;                    // the texts that are valid are names of metrics
-  std::string example = {};                  // of a key whose null is not valid for this row
-  OptionScope scope = OptionScope::file;     // of data formats
+  std::string example = {};               // for a key that this row requires, although it is null
+  OptionScope scope = OptionScope::file;  // of data formats
 
   bool is_place() const {
     return scope == OptionScope::place || type == OptionType::path || type == OptionType::paths;
@@ -69,12 +72,26 @@ struct OptionKey {
   bool is_nullable() const { return takes_null || fallback == kNull; }
 };
 
+/// A key with its value. Text literals are texts, although they could be paths.
+struct NamedOption {
+  NamedOption(std::string its_name, OptionValue its_value)
+      : name(std::move(its_name)), value(std::move(its_value)) {}
+  template <std::size_t N>
+  NamedOption(std::string its_name, const char (&text)[N])
+      : NamedOption(std::move(its_name), OptionValue(std::string(text))) {}
+
+  std::string name;
+  OptionValue value;
+};
+
 /// The values of the keys that a row takes, in its order: {{"betas", std::array{0.9, 0.95}},
 /// {"eps", 1e-6}}.
 class Options {
  public:
   Options() = default;
-  Options(std::initializer_list<std::pair<std::string, OptionValue>> values) : values_(values) {}
+  Options(std::initializer_list<NamedOption> values) {
+    for (const NamedOption& each : values) values_.emplace_back(each.name, each.value);
+  }
 
   void set(std::string_view name, OptionValue value);
   const std::vector<std::pair<std::string, OptionValue>>& all() const { return values_; }
@@ -133,7 +150,7 @@ void check_known(const Options& given, const std::vector<NamedOptions>& rows,
                  std::string_view kind);
 
 /// Throws UserError if the value has another type than the key, or is not among those that the key
-/// allows. Null is always allowed; lists are not looked at. The message begins with `about`.
+/// allows. Lists are not looked at. The message begins with `about`.
 void check_option(const OptionKey& key, const OptionValue& value, std::string_view about = "");
 /// Throws UserError: the value has another type than the key.
 [[noreturn]] void refuse_type(const OptionKey& key, const OptionValue& value,
