@@ -173,11 +173,11 @@ def test_two_signals_at_once_are_one_request(tmp_path: Path) -> None:
         assert_stopped(run.said(), run.run, r"SIG(?:INT|TERM) to worker \d")
 
 
-def test_timeout_in_front(undisturbed: Run, tmp_path: Path) -> None:
+def test_timeout_in_front(tmp_path: Path) -> None:
     """It sends its signal to the program and to the whole group, at once: that is one request."""
-    for seconds in (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4, 8, 16):  # a busy machine begins to train late, a fast one ends early
+    for seconds in (0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4, 8, 16):  # a busy machine begins to train late
         folder = tmp_path / str(seconds)
-        with Supervised(folder, LONG, 2, prefix=["timeout", "-s", "INT", seconds]) as run:
+        with Supervised(folder, ENDLESS, 2, prefix=["timeout", "-s", "INT", seconds]) as run:
             assert run.wait(ENDS_S + seconds) == 124, run.said()  # its own code
             if "before there was anything to save" in run.said():
                 continue
@@ -185,7 +185,9 @@ def test_timeout_in_front(undisturbed: Run, tmp_path: Path) -> None:
             break
     else:
         pytest.fail("it never trained before its end")
-    assert_same_run(undisturbed, train_supervised(folder, LONG, 2, "--resume", "auto"))
+    whole = merged(ENDLESS, {"train": {"steps": run.run.checkpoints[-1] + 50}})
+    resumed = train_supervised(folder, whole, 2, "--resume", "auto")
+    assert_same_run(train(tmp_path / "undisturbed", whole, workers=2), resumed)
 
 
 def test_nohup(tmp_path: Path) -> None:

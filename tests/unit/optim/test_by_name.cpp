@@ -155,7 +155,7 @@ TEST(MakeSchedule, RefusesWhatIsNone) {
             "schedule: gamma is inf: it must be > 0");
   EXPECT_EQ(with("linear", {{"start_factor", 0.0}}),
             "schedule: start_factor is 0: it must be in (0, 1]");
-  EXPECT_EQ(with("one_cycle", {{"anneal_strategy", std::string("cosine")}}),
+  EXPECT_EQ(with("one_cycle", {{"anneal_strategy", "cosine"}}),
             "schedule: anneal_strategy is 'cosine': it must be cos or linear");
   EXPECT_EQ(with("step", {{"step_size", 0.5}}),
             "schedule: step_size: expected an integer, got a number");

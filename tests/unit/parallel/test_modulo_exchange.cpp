@@ -203,7 +203,7 @@ TEST(ModuloOptions, OutOfRangeAreRefused) {
               ThrowsMessage<UserError>(
                   HasSubstr("no exchange has an option 'range'; valid: modulo_range")));
   DecentralizedOptions text = options("modulo2");
-  text.exchange.options.own = {{"modulo_range", std::string("wide")}};
+  text.exchange.options.own = {{"modulo_range", "wide"}};
   EXPECT_THAT([&] { text.check(); },
               ThrowsMessage<UserError>(HasSubstr("modulo_range: expected a number, got a text")));
   DecentralizedOptions others = options("fp32");  // an option of another method
