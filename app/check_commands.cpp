@@ -39,7 +39,7 @@ void dry_run(Program& program) {
   if (!team.speaks()) return;
   const DryRunOptions options{.full_report = program.flags.verbosity == Verbosity::verbose,
                               .resumes = program.flags.resume.has_value()};
-  for (const std::string& line : dry_run_lines(dry_run_facts(run, program.launch, options))) {
+  for (const std::string& line : dry_run_lines(dry_run_facts(run, team.member(), options))) {
     std::printf("%s\n", line.c_str());
   }
 }

@@ -4,6 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -60,24 +61,40 @@ void check_same_command(Program& program) {
   }
 }
 
+void show_help(Program& program) {
+  if (program.main_worker()) std::fputs(help_text().c_str(), stdout);
+}
+
+void show_version(Program& program) {
+  if (program.main_worker()) std::printf("decent-train %s\n", version_text().c_str());
+}
+
+void train_until_stopped(Program& program) {
+  stop_on_signals(program.world->control());
+  saves_on_signals(program.launch);
+  program.world->control().on_launcher_end(LauncherEnd::stop);
+  train(program);
+}
+
+struct Command {
+  bool (*asked)(const Flags& flags);
+  void (*run)(Program& program);
+};
+
+// The first that the flags ask for. --workers and --report are not among them: they need no world.
+constexpr Command kCommands[] = {
+    {[](const Flags& flags) { return flags.help; }, show_help},
+    {[](const Flags& flags) { return flags.version; }, show_version},
+    {[](const Flags& flags) { return flags.print_config; }, print_config},
+    {[](const Flags& flags) { return flags.dry_run; }, dry_run},
+    {[](const Flags& flags) { return flags.reads_checkpoint(); }, use_checkpoint},
+    {[](const Flags&) { return true; }, train_until_stopped},
+};
+
 void run_command(Program& program) {
-  const Flags& flags = program.flags;
-  if (flags.help) {
-    if (program.main_worker()) std::fputs(help_text().c_str(), stdout);
-  } else if (flags.version) {
-    if (program.main_worker()) std::printf("decent-train %s\n", version_text().c_str());
-  } else if (flags.print_config) {
-    print_config(program);
-  } else if (flags.dry_run) {
-    dry_run(program);
-  } else if (flags.reads_checkpoint()) {
-    use_checkpoint(program);
-  } else {
-    stop_on_signals(program.world->control());
-    saves_on_signals(program.launch);
-    program.world->control().on_launcher_end(LauncherEnd::stop);
-    train(program);
-  }
+  std::ranges::find_if(kCommands, [&](const Command& each) {
+    return each.asked(program.flags);
+  })->run(program);
 }
 
 void run(Program& program, int argc, char** argv) {

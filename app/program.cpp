@@ -144,7 +144,7 @@ Run prepare_run_together(Program& program) {
                      check_not_held(recipe.output);
                      if (!program.flags.resume) RunFolder(recipe.output).check_free();
                    }
-                   run = prepare_run(recipe, program.launch, program.world->membership(), known);
+                   run = prepare_run(recipe, program.launch, known);
                    return *run->task.model;
                  });
   compare_workers(*program.world, run->task, run->plan.topology);
@@ -153,12 +153,12 @@ Run prepare_run_together(Program& program) {
 
 TriedTask prepare_task_together(Program& program, Purpose purpose) {
   std::optional<TriedTask> tried;
-  agree_on_setup(
-      program, purpose, [&](const Recipe& recipe, const LearnedData* known) -> const Model& {
-        Task task = open_task(recipe, program.launch, purpose, known);
-        Trial trial = try_task(task, program.world->membership(), program.launch.rank, {});
-        return *tried.emplace(std::move(task), std::move(trial)).task.model;
-      });
+  agree_on_setup(program, purpose,
+                 [&](const Recipe& recipe, const LearnedData* known) -> const Model& {
+                   Task task = open_task(recipe, program.launch, purpose, known);
+                   Trial trial = try_task(task, program.launch.member(), {});
+                   return *tried.emplace(std::move(task), std::move(trial)).task.model;
+                 });
   compare_workers(*program.world, tried->task, {});
   return std::move(*tried);
 }
@@ -179,7 +179,7 @@ std::optional<RunStart> find_start(Program& program, const Team& team, Run& run)
   const Manifest& manifest = found->checkpoint.manifest;
   team.agree("plan", [&] {
     const ResumePoint point{.step = manifest.step, .position = {manifest.epoch, manifest.consumed}};
-    run.plan = make_plan(run.task, program.launch, team.membership(), point);
+    run.plan = make_plan(run.task, team.member(), point);
   });
   const ResumingRun now = resuming_run(run, team.size());
   auto warning = run.plan.rules.restore(manifest, now.facts);

@@ -4,6 +4,7 @@
 #include "decent/checkpoint/facts.h"
 #include "decent/core/error.h"
 #include "decent/resume/run_output.h"
+#include "decent/resume/topics.h"
 #include "decent/runfolder/run_folder.h"
 #include "decent/train/announcements.h"
 #include "decent/train/run_recipe.h"
@@ -45,9 +46,9 @@ void begin(Program& program, const Team& team, Run run, std::optional<RunStart> 
   } else if (resumes) {
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
-  TrainerOptions options{.launch = program.launch,
-                         .run_id = start ? start->point.run_id : program.session,
+  SessionOptions options{.run_id = start ? start->point.run_id : program.session,
                          .leaders = output.leaders,
+                         .torchrun = program.launch.torchrun,
                          .check_folder = [&program] {
                            if (program.lock) program.lock->check();
                          }};

@@ -33,8 +33,7 @@ struct Loader {
         data(open_data_set("data.train", recipe, DataUse::training)),
         sampler({.samples = data.size(),
                  .batch_size = recipe.data.batch_size,
-                 .workers = everyone(workers),
-                 .rank = rank,
+                 .member = {.workers = everyone(workers), .rank = rank},
                  .shuffle = recipe.data.shuffle,
                  .seed = static_cast<std::uint64_t>(recipe.seed)}),
         batches(

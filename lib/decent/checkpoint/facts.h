@@ -13,21 +13,6 @@ namespace decent {
 /// Topics and their values, e.g. {"optimizer.lr", "0.001"}; each topic once.
 using Facts = std::vector<std::pair<std::string, std::string>>;
 
-/// The topic of a checksum of samples; "data.train" or "data.eval" follows it.
-inline const std::string kContentTopic = "the content of ";
-
-/// The topic of a number of samples; the same follows it.
-inline const std::string kSamplesTopic = "the number of samples of ";
-
-/// The topic of the transforms of the target, which give an evaluation's metrics their unit.
-inline const std::string kTargetTopic = "the transforms of the target";
-
-/// The topic of the learning rates of all steps.
-inline const std::string kRatesTopic = "the learning rates";
-
-/// The topic of which workers are on which machine, in runs for which that matters.
-inline const std::string kPlacementTopic = "the placement of workers on machines";
-
 /// The value of a topic; empty if there is none.
 std::string value_of(const Facts& facts, std::string_view topic);
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "decent/core/environment.h"
+#include "decent/core/membership.h"
 
 namespace decent {
 
@@ -16,13 +17,11 @@ struct Launch {
   int world_size = 1;
   int local_rank = 0;
   int local_world_size = 1;
-  bool own_gpus = false;       // this worker sees GPUs that no other worker sees
-  bool parts_of_gpus = false;  // some workers' own GPUs are parts of one GPU (MIG); set on all
-  bool knows_machine = true;   // else local_rank and local_world_size are set when workers meet
-  // By rank: the smallest rank on the same machine, as far as the system tells. Empty until the
-  // workers have met.
-  std::vector<int> machines = {};
-  std::string master_addr;  // where the store is; empty for a single worker
+  bool own_gpus = false;           // this worker sees GPUs that no other worker sees
+  bool parts_of_gpus = false;      // some workers' own GPUs are parts of one GPU (MIG); set on all
+  bool knows_machine = true;       // else local_rank and local_world_size are set when workers meet
+  std::vector<int> machines = {};  // see Member
+  std::string master_addr;         // where the store is; empty for a single worker
   int master_port = 0;
   bool agent_store = false;   // torchrun hosts the store (TORCHELASTIC_USE_AGENT_STORE)
   bool torchrun = false;      // torchrun started this worker; it kills it 30 s after a signal
@@ -39,6 +38,13 @@ struct Launch {
 
   bool hosts_store() const { return rank == 0 && !agent_store; }
   bool one_machine() const { return local_world_size == world_size; }
+  /// This worker among all that were started.
+  Member member() const {
+    return {.workers = everyone(world_size),
+            .rank = rank,
+            .local_size = local_world_size,
+            .machines = machines};
+  }
 };
 
 /// How `decent-train --workers` tells its workers the two descriptors of Launch.

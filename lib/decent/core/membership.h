@@ -1,6 +1,6 @@
 #pragma once
-// The ranks that train together. Exchanges, samplers and checkpoints take this value, so that none
-// of them assumes that every rank that was started is a member.
+// The ranks that train together, and one of them. Plans, exchanges, samplers and checkpoints take
+// these values, so that none of them assumes that every rank that was started is a member.
 
 #include <cstdint>
 #include <numeric>
@@ -36,5 +36,19 @@ inline Membership everyone(int workers) {
   std::iota(membership.ranks.begin(), membership.ranks.end(), 0);
   return membership;
 }
+
+/// One of the workers that train together, as far as it knows before they are connected.
+struct Member {
+  Membership workers = everyone(1);
+  int rank = 0;        // as the launcher numbers it
+  int local_size = 1;  // how many of them are on this machine
+  // By rank: the lowest rank on the same machine, as far as the system tells. Empty until the
+  // workers have met.
+  std::vector<int> machines = {};
+
+  int size() const { return workers.size(); }
+  /// Throws std::logic_error if the rank is not a member.
+  int place() const { return workers.place_of(rank); }
+};
 
 }  // namespace decent

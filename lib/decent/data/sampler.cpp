@@ -15,7 +15,7 @@ namespace {
 // A*N*B, or the largest number if that overflows, which is more than any data set has.
 std::int64_t samples_of_update(const BatchPlan& plan) {
   std::int64_t samples = plan.batch_size;
-  if (__builtin_mul_overflow(samples, static_cast<std::int64_t>(plan.workers.size()), &samples) ||
+  if (__builtin_mul_overflow(samples, static_cast<std::int64_t>(plan.member.size()), &samples) ||
       __builtin_mul_overflow(samples, plan.accumulation, &samples)) {
     return std::numeric_limits<std::int64_t>::max();
   }
@@ -25,15 +25,13 @@ std::int64_t samples_of_update(const BatchPlan& plan) {
 }  // namespace
 
 Sampler::Sampler(const BatchPlan& plan)
-    : plan_(plan),
-      place_(plan.workers.place_of(plan.rank)),
-      update_samples_(samples_of_update(plan)) {
+    : plan_(plan), place_(plan.member.place()), update_samples_(samples_of_update(plan)) {
   assert(plan.batch_size >= 1 && plan.accumulation >= 1);
   if (plan.samples < update_samples_) {
     throw UserError("the training data has " + counted(plan.samples, "sample") +
                     ", but one update takes " + std::to_string(update_samples_) + ": batch_size " +
                     std::to_string(plan.batch_size) + " x " +
-                    counted(plan.workers.size(), "worker") + " x grad_accumulation " +
+                    counted(plan.member.size(), "worker") + " x grad_accumulation " +
                     std::to_string(plan.accumulation) + "\n" + plan.remedy);
   }
   if (plan.first_position.consumed > plan.samples) {
@@ -87,7 +85,7 @@ std::vector<std::int64_t> Sampler::micro_batch(std::int64_t update, std::int64_t
   const KeyedPermutation shuffled(static_cast<std::uint64_t>(plan_.samples), plan_.seed,
                                   static_cast<std::uint64_t>(begin.epoch));
   std::vector<std::int64_t> indices(static_cast<std::size_t>(plan_.batch_size));
-  const std::int64_t workers = plan_.workers.size();
+  const std::int64_t workers = plan_.member.size();
   std::int64_t position = begin.consumed + a * workers * plan_.batch_size + place_;
   for (std::int64_t& index : indices) {
     index = plan_.shuffle
@@ -98,21 +96,19 @@ std::vector<std::int64_t> Sampler::micro_batch(std::int64_t update, std::int64_t
   return indices;
 }
 
-std::int64_t evaluation_size(std::int64_t samples, const Membership& workers, int rank) {
+std::int64_t evaluation_size(std::int64_t samples, const Member& member) {
   assert(samples >= 0);
-  const int place = workers.place_of(rank);
-  return samples / workers.size() + (place < samples % workers.size() ? 1 : 0);
+  return samples / member.size() + (member.place() < samples % member.size() ? 1 : 0);
 }
 
-std::vector<std::int64_t> evaluation_indices(std::int64_t samples, const Membership& workers,
-                                             int rank, std::int64_t first, std::int64_t count) {
+std::vector<std::int64_t> evaluation_indices(std::int64_t samples, const Member& member,
+                                             std::int64_t first, std::int64_t count) {
   assert(first >= 0 && count >= 0);
-  const std::int64_t left =
-      std::max<std::int64_t>(0, evaluation_size(samples, workers, rank) - first);
+  const std::int64_t left = std::max<std::int64_t>(0, evaluation_size(samples, member) - first);
+  const int place = member.place();
   std::vector<std::int64_t> indices;
-  for (std::int64_t i = first; i < first + std::min(count, left); ++i) {
-    indices.push_back(workers.place_of(rank) + i * workers.size());
-  }
+  for (std::int64_t i = first; i < first + std::min(count, left); ++i)
+    indices.push_back(place + i * member.size());
   return indices;
 }
 

@@ -19,14 +19,12 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
-/// How a training set is divided among workers. All counts are >= 1; `rank` is a member of
-/// `workers`.
+/// How a training set is divided among workers. All counts are >= 1.
 struct BatchPlan {
-  std::int64_t samples = 0;          // in the training set
-  std::int64_t batch_size = 0;       // B: per worker and micro-batch
-  Membership workers = everyone(1);  // N of them
-  int rank = 0;                      // of this worker, whose place among them is p
-  std::int64_t accumulation = 1;     // A: micro-batches per update
+  std::int64_t samples = 0;       // in the training set
+  std::int64_t batch_size = 0;    // B: per worker and micro-batch
+  Member member = {};             // this worker, at place p of N
+  std::int64_t accumulation = 1;  // A: micro-batches per update
   bool shuffle = true;
   std::uint64_t seed = 0;
   // For a resumed run: the number of updates done before, and the position after them. The number
@@ -75,13 +73,12 @@ class Sampler {
   std::int64_t update_samples_;
 };
 
-/// How many of `samples` samples worker `rank` of `workers` evaluates: every N-th, beginning with
-/// the p-th, where N is the number of workers and p its place among them. The parts of all workers
-/// cover each sample exactly once; a worker's part may be empty.
-std::int64_t evaluation_size(std::int64_t samples, const Membership& workers, int rank);
+/// How many of `samples` samples the worker at place p of N evaluates: every N-th, beginning with
+/// the p-th. The parts of all workers cover each sample exactly once; a worker's part may be empty.
+std::int64_t evaluation_size(std::int64_t samples, const Member& member);
 
 /// The numbers of the samples first, first + 1, .. of that part: `count` of them, fewer at its end.
-std::vector<std::int64_t> evaluation_indices(std::int64_t samples, const Membership& workers,
-                                             int rank, std::int64_t first, std::int64_t count);
+std::vector<std::int64_t> evaluation_indices(std::int64_t samples, const Member& member,
+                                             std::int64_t first, std::int64_t count);
 
 }  // namespace decent

@@ -1,12 +1,12 @@
 #include "decent/resume/compatibility.h"
 
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include "decent/config/keys.h"
 #include "decent/core/error.h"
 #include "decent/optim/update_names.h"
+#include "decent/resume/topics.h"
 
 namespace decent {
 namespace {
@@ -43,30 +43,11 @@ std::string text_of(const FactDifference& difference) {
   return topic + " was " + shorten(*then) + ", is " + shorten(*now);
 }
 
-bool about_model(std::string_view topic) {
-  return topic.starts_with("parameter ") || topic.starts_with("buffer ");
-}
-
-bool about_data(std::string_view topic) {
-  return topic.starts_with("the fields of ") || topic.starts_with(kSamplesTopic);
-}
-
-// What a difference in a topic means when a run resumes. Keys of the recipe declare it themselves.
-config::OnResume on_resume(std::string_view topic) {
-  using enum config::OnResume;
-  if (about_model(topic)) return same;
-  if (topic == "the topology") return silent;  // see other_topology
-  if (topic == kRatesTopic) return silent;     // see exchange_changes
-  if (topic == kTargetTopic) return silent;    // a change shows in data.transforms
-  const auto key = config::find_key(topic);
-  return key ? key->on_resume : tell;
-}
-
 // Whether the topology differs: the groups of workers if the number of workers is the same, else
 // only its name, since the groups cannot be the same.
 bool other_topology(const Manifest& manifest, const ResumingRun& now) {
   const bool same_count = manifest.world_size == now.workers;
-  const char* topic = same_count ? "the topology" : "parallel.topology";
+  const std::string topic = same_count ? kTopologyTopic : "parallel.topology";
   const std::string then = value_of(manifest.facts, topic);
   const std::string is = value_of(now.facts, topic);
   const bool both_custom = then.starts_with('{') && is.starts_with('{');
@@ -86,11 +67,6 @@ bool new_key_at_default(const FactDifference& difference,
   return key && !difference.there && difference.here == key->fallback;
 }
 
-// Other data in a source that both runs have. A source that is added or removed is no obstacle.
-bool other_data(const FactDifference& difference) {
-  return about_data(difference.topic) && difference.here && difference.there;
-}
-
 [[noreturn]] void refuse(const Manifest& manifest, const std::string& why,
                          const std::vector<std::string>& lines) {
   throw UserError("the checkpoint of step " + std::to_string(manifest.step) + " " + why + ":" +
@@ -105,21 +81,12 @@ std::string topology_text(const Manifest& manifest, const Facts& now) {
 }
 
 // What the user is told about a difference that is no obstacle, if anything.
-std::optional<std::string> notice_of(const FactDifference& difference,
+std::optional<std::string> notice_of(const FactDifference& difference, const TopicRule& rule,
                                      const std::vector<config::KeyInfo>& keys) {
-  const std::string& topic = difference.topic;
-  if (topic.starts_with(kContentTopic)) {
-    // Checkpoints of older versions lack it; an added or removed source shows in its key.
-    if (!difference.here || !difference.there) return std::nullopt;
-    return topic.substr(kContentTopic.size()) +
-           " holds other samples, of the same number and shape";
-  }
-  // If only one side has it, the key that makes it matter has changed, which the user is told.
-  if (topic == kPlacementTopic && (!difference.here || !difference.there)) return std::nullopt;
-  if (topic == "the code of the model")
-    return "the model's code has changed; its parameters have not";
-  if (new_key_at_default(difference, keys) || about_data(topic)) return std::nullopt;
-  if (on_resume(topic) == config::OnResume::silent) return std::nullopt;
+  if (rule.on_resume == config::OnResume::silent || new_key_at_default(difference, keys))
+    return std::nullopt;
+  if (!rule.notice.empty())
+    return std::string(subject_of(difference.topic)) + std::string(rule.notice);
   return text_of(difference);
 }
 
@@ -137,12 +104,13 @@ std::vector<std::string> check_can_resume(const Manifest& manifest, const Resumi
     refused.push_back(topology_text(manifest, now.facts));
   for (const FactDifference& difference : differences(now.facts, saved)) {
     const std::string& topic = difference.topic;
-    if (on_resume(topic) == config::OnResume::same || other_accum_iter(topic, now.facts) ||
-        other_data(difference)) {
+    const TopicRule rule = rule_of(topic);
+    if (rule.needs_both && !(difference.here && difference.there)) continue;
+    if (rule.on_resume == config::OnResume::same || other_accum_iter(topic, now.facts)) {
       refused.push_back(text_of(difference));
     } else if (!uses(then, topic) && !uses(is, topic)) {
       continue;
-    } else if (const auto notice = notice_of(difference, keys)) {
+    } else if (const auto notice = notice_of(difference, rule, keys)) {
       told.push_back(*notice);
     }
   }
@@ -157,20 +125,18 @@ std::vector<std::string> exchange_changes(const Manifest& manifest, const Resumi
   const std::vector<config::KeyInfo> keys = config::recipe_keys(now.names);
   std::vector<std::string> topics;
   for (const FactDifference& difference : differences(now.facts, saved)) {
-    const auto key = config::find_key(difference.topic, keys);
-    const bool shapes = key ? key->shapes_exchange : difference.topic == kRatesTopic;
-    if (shapes && !new_key_at_default(difference, keys)) topics.push_back(difference.topic);
+    if (rule_of(difference.topic, keys).shapes_exchange && !new_key_at_default(difference, keys))
+      topics.push_back(difference.topic);
   }
   return topics;
 }
 
 Facts measure_of(const Facts& facts) {
-  static const std::set<std::string> kTopics = {kContentTopic + "data.eval",
-                                                kSamplesTopic + "data.eval", kTargetTopic};
   Facts measure;
   for (const auto& fact : facts) {
-    const auto key = config::find_key(fact.first);
-    if (key ? key->changes_measure : kTopics.contains(fact.first)) measure.push_back(fact);
+    const std::string_view subject = subject_of(fact.first);
+    if (!subject.empty() && subject != "data.eval") continue;
+    if (rule_of(fact.first).changes_measure) measure.push_back(fact);
   }
   return measure;
 }
@@ -178,7 +144,7 @@ Facts measure_of(const Facts& facts) {
 void check_same_model(const Manifest& manifest, const Facts& now) {
   std::vector<std::string> refused;
   for (const FactDifference& difference : differences(now, manifest.facts)) {
-    if (about_model(difference.topic)) refused.push_back(text_of(difference));
+    if (rule_of(difference.topic).is_of_model) refused.push_back(text_of(difference));
   }
   if (!refused.empty()) refuse(manifest, "is of another model", refused);
 }

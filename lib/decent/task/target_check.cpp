@@ -155,10 +155,10 @@ void check_spread(SampleCheck& check, std::int64_t first, std::int64_t end) {
 }
 
 std::optional<std::string> check_share(const DataSet& data, SampleCheck check,
-                                       const Membership& workers, int rank) {
+                                       const Member& member) {
   if (!check.is_on()) return std::nullopt;
-  const std::int64_t share = data.size() / workers.size() + 1;
-  const std::int64_t begin = std::min(data.size(), share * workers.place_of(rank));
+  const std::int64_t share = data.size() / member.size() + 1;
+  const std::int64_t begin = std::min(data.size(), share * member.place());
   const std::int64_t end = std::min(data.size(), begin + share);
   const std::int64_t reached = check_in_order(check, begin, end);
   if (reached == end) return std::nullopt;
@@ -216,12 +216,11 @@ void throw_for_batch(const Task& task, const DataSet& data, std::span<const std:
 }
 
 std::vector<std::string> check_samples(const Task& task, std::optional<std::int64_t> classes,
-                                       const Membership& workers, int rank) {
+                                       const Member& member) {
   std::vector<std::string> notes;
   for (const std::optional<DataSet>* data : {&task.train, &task.eval}) {
     if (!*data) continue;
-    const auto note =
-        check_share(**data, SampleCheck(**data, task.criterion, classes), workers, rank);
+    const auto note = check_share(**data, SampleCheck(**data, task.criterion, classes), member);
     if (note) notes.push_back(*note);
     const DataRecipe& recipe = task.recipe.data;
     const auto one_class =

@@ -33,6 +33,6 @@ void check_classes(const DataSet& data, const Criterion& criterion, std::int64_t
 /// lines that it returns. Skips samples that are left out. Throws UserError naming the data set,
 /// the sample and its file.
 std::vector<std::string> check_samples(const Task& task, std::optional<std::int64_t> classes,
-                                       const Membership& workers, int rank);
+                                       const Member& member);
 
 }  // namespace decent

@@ -172,15 +172,15 @@ class TrainingTrial {
 };
 
 // The two batch sizes that this worker will evaluate: a full one, and the last.
-void try_evaluation(Task& task, const Membership& workers, int rank, Trial& found) {
+void try_evaluation(Task& task, const Member& member, Trial& found) {
   const at::NoGradGuard no_grad;
   task.model->eval();
   const std::int64_t samples = task.eval->size();
-  const std::int64_t own = evaluation_size(samples, workers, rank);
+  const std::int64_t own = evaluation_size(samples, member);
   const std::int64_t full = std::min(own, task.recipe.data.eval_batch_size);
   if (own == 0) return;
   for (std::int64_t first : std::set<std::int64_t>{0, (own - 1) / full * full}) {
-    const auto indices = evaluation_indices(samples, workers, rank, first, full);
+    const auto indices = evaluation_indices(samples, member, first, full);
     const Batch batch = task.eval->read(indices);
     if (batch.empty()) continue;
     const auto next = next_batch(task, batch);
@@ -242,18 +242,17 @@ void choose_logits(Task& task) {
 
 }  // namespace
 
-Trial try_task(Task& task, const Membership& workers, int rank,
-               std::span<const std::int64_t> first_batch) {
+Trial try_task(Task& task, const Member& member, std::span<const std::int64_t> first_batch) {
   Trial found;
   const StateBefore before(*task.model);
-  seed_generator(static_cast<std::uint64_t>(task.recipe.seed), rank, 0, RandomStream::trial,
+  seed_generator(static_cast<std::uint64_t>(task.recipe.seed), member.rank, 0, RandomStream::trial,
                  task.model->device());
-  if (task.eval) try_evaluation(task, workers, rank, found);
+  if (task.eval) try_evaluation(task, member, found);
   if (task.predict) try_prediction(task, found);
   if (task.train) TrainingTrial(task, first_batch, found).run();
   if (task.model->gives_logits()) choose_logits(task);
   before.restore();
-  if (task.train) found.notes = check_samples(task, found.target_classes, workers, rank);
+  if (task.train) found.notes = check_samples(task, found.target_classes, member);
   return found;
 }
 

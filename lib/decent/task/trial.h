@@ -28,11 +28,10 @@ struct Trial {
   std::vector<std::string> without_gradient = {};  // trained parameters that got none
 };
 
-/// Tries the two batch sizes that the worker at `rank` will evaluate, those of data.predict, and
-/// the samples `first_batch` of task.train forward and backward, if the task has these sources. For
+/// Tries the two batch sizes that this worker will evaluate, those of data.predict, and the
+/// samples `first_batch` of task.train forward and backward, if the task has these sources. For
 /// training it then checks all samples, see check_samples(). Afterwards the model's buffers are as
 /// before, and the model gives logits only if they fit its output. Throws UserError.
-Trial try_task(Task& task, const Membership& workers, int rank,
-               std::span<const std::int64_t> first_batch);
+Trial try_task(Task& task, const Member& member, std::span<const std::int64_t> first_batch);
 
 }  // namespace decent

@@ -13,6 +13,7 @@
 #include "decent/core/version.h"
 #include "decent/report/dry_run_text.h"
 #include "decent/report/progress.h"
+#include "decent/resume/topics.h"
 #include "decent/task/device.h"
 #include "decent/task/layout_advice.h"
 #include "decent/task/probabilities.h"
@@ -149,10 +150,7 @@ namespace {
 // without the groups of workers, which are the phases.
 Facts facts_to_keep(const Run& run) {
   Facts facts = facts_of(run);
-  std::erase_if(facts, [](const auto& fact) {
-    return fact.first.starts_with("parameter ") || fact.first.starts_with("buffer ") ||
-           fact.first == "the topology" || fact.first == kPlacementTopic;
-  });
+  std::erase_if(facts, [](const auto& fact) { return !rule_of(fact.first).is_kept; });
   return facts;
 }
 

@@ -85,12 +85,12 @@ double peak_bytes() {
 
 }  // namespace
 
-DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOptions& options) {
+DryRunFacts dry_run_facts(const Run& run, const Member& member, const DryRunOptions& options) {
   const Recipe& recipe = run.task.recipe;
-  Notices notices = notices_of_run(run, launch.world_size);
+  Notices notices = notices_of_run(run, member.size());
   const NamedTensors trained = trained_part(run.task.model->parameters());
   const std::vector<std::int64_t> buckets = bucket_bytes(run);
-  return {.run = run_facts(run, {.workers = launch.world_size,
+  return {.run = run_facts(run, {.workers = member.size(),
                                  .parameters = elements_of(trained),
                                  .buckets = std::ssize(buckets)}),
           .frozen_parameters = elements_of(untrained_part(run.task.model->parameters())),
@@ -100,7 +100,7 @@ DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOpti
           .buffer_bytes = bytes_of(run.task.model->buffers()),
           .bucket_bytes = buckets,
           .optimizer_states = static_cast<int>(make_update(recipe.optimizer)->state_names().size()),
-          .exchange_bytes = exchange_memory(run, launch.rank),
+          .exchange_bytes = exchange_memory(run, member.place()),
           .import = run.task.model->origin().report(options.full_report),
           .notes = std::move(notices.notes),
           .warnings = std::move(notices.warnings),

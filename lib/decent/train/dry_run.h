@@ -1,7 +1,7 @@
 #pragma once
 // --dry-run: what a prepared run would do.
 
-#include "decent/comm/launch.h"
+#include "decent/core/membership.h"
 #include "decent/report/dry_run_text.h"
 #include "decent/train/run.h"
 
@@ -13,6 +13,6 @@ struct DryRunOptions {
 };
 
 /// Everything that --dry-run shows. Writes nothing.
-DryRunFacts dry_run_facts(const Run& run, const Launch& launch, const DryRunOptions& options);
+DryRunFacts dry_run_facts(const Run& run, const Member& member, const DryRunOptions& options);
 
 }  // namespace decent

@@ -11,6 +11,7 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
+#include "decent/resume/topics.h"
 #include "decent/train/methods.h"
 
 namespace decent {
@@ -18,8 +19,7 @@ namespace {
 
 void add_tensors(const std::string& kind, const Model::NamedTensors& tensors, Facts& lines) {
   for (const auto& [name, tensor] : tensors) {
-    lines.emplace_back(kind + " " + name,
-                       dtype_text(tensor.scalar_type()) + shape_text(tensor.sizes()));
+    lines.emplace_back(kind + name, dtype_text(tensor.scalar_type()) + shape_text(tensor.sizes()));
   }
 }
 
@@ -29,7 +29,7 @@ void add_data(const DataSet& data, Facts& lines) {
     fields.push_back(field.name + " " + std::string(name_of(field.dtype)) +
                      shape_text(field.shape));
   }
-  lines.emplace_back("the fields of " + data.key, join(fields));
+  lines.emplace_back(kFieldsTopic + data.key, join(fields));
   lines.emplace_back(kSamplesTopic + data.key, std::to_string(data.size()));
   lines.emplace_back(kContentTopic + data.key, data.content);
 }
@@ -129,10 +129,10 @@ Facts facts_of(const Task& task, const std::vector<Phase>& topology) {
   Facts lines = recipe_values(task.recipe);
   lines.emplace_back("the device", task.device.device.is_cuda() ? "cuda" : "cpu");
   lines.emplace_back("the exchange", backend_name(task.device.backend));
-  add_tensors("parameter", task.model->parameters(), lines);
-  add_tensors("buffer", task.model->buffers(), lines);
-  lines.emplace_back("the code of the model", task.model->code_hash());
-  lines.emplace_back("the topology", topology_text(topology));
+  add_tensors(kParameterTopic, task.model->parameters(), lines);
+  add_tensors(kBufferTopic, task.model->buffers(), lines);
+  lines.emplace_back(kCodeTopic, task.model->code_hash());
+  lines.emplace_back(kTopologyTopic, topology_text(topology));
   if (task.train) add_data(*task.train, lines);
   if (task.eval) {
     add_data(*task.eval, lines);

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "decent/comm/communicator.h"
-#include "decent/comm/launch.h"
 #include "decent/config/recipe.h"
+#include "decent/core/membership.h"
 #include "decent/core/trace.h"
 #include "decent/parallel/exchange/methods.h"
 #include "decent/parallel/trained_parameters.h"
@@ -37,7 +37,7 @@ struct ParallelMethod {
   /// checkpoint needs them only once.
   bool copies_alike = false;
   /// Who exchanges with whom in which step. Throws UserError.
-  std::vector<Phase> (*phases)(const ParallelRecipe& recipe, const Launch& launch) = nullptr;
+  std::vector<Phase> (*phases)(const ParallelRecipe& recipe, const Member& member) = nullptr;
   /// What is sent, in words, and its costs; an empty function: not known.
   std::string (*sent)(const ParallelRecipe& recipe) = nullptr;
   std::function<ExchangeCosts(int members)> (*costs)(const ParallelRecipe& recipe) = nullptr;

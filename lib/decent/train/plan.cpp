@@ -22,14 +22,13 @@ std::int64_t total_steps(const TrainRecipe& recipe, const Sampler& sampler) {
   return steps;
 }
 
-std::unique_ptr<Sampler> make_sampler(const Task& task, const Membership& workers, int rank,
+std::unique_ptr<Sampler> make_sampler(const Task& task, const Member& member,
                                       const ResumePoint& from) {
   const Recipe& recipe = task.recipe;
   return std::make_unique<Sampler>(BatchPlan{
       .samples = task.train->size(),
       .batch_size = recipe.data.batch_size,
-      .workers = workers,
-      .rank = rank,
+      .member = member,
       .accumulation = recipe.train.grad_accumulation,
       .shuffle = recipe.data.shuffle,
       .seed = static_cast<std::uint64_t>(recipe.seed),
@@ -40,18 +39,17 @@ std::unique_ptr<Sampler> make_sampler(const Task& task, const Membership& worker
 
 }  // namespace
 
-Plan make_plan(const Task& task, const Launch& launch, const Membership& workers,
-               const std::optional<ResumePoint>& from) {
+Plan make_plan(const Task& task, const Member& member, const std::optional<ResumePoint>& from) {
   const ResumePoint start = from.value_or(ResumePoint{});
   const ParallelRecipe& parallel = task.recipe.parallel;
-  Plan plan{.topology = parallel_method(parallel.method).phases(parallel, launch),
-            .machines = launch.machines,
-            .sampler = make_sampler(task, workers, launch.rank, start),
+  Plan plan{.topology = parallel_method(parallel.method).phases(parallel, member),
+            .machines = member.machines,
+            .sampler = make_sampler(task, member, start),
             .rates = {},
             .first_step = start.step,
             .resumes = from.has_value()};
   plan.total_steps = total_steps(task.recipe.train, *plan.sampler);
-  plan.rates = learning_rates_of(task.recipe, launch.world_size, plan.total_steps);
+  plan.rates = learning_rates_of(task.recipe, member.size(), plan.total_steps);
   plan.rules = EvaluationRules(task.recipe, plan.rates.plateau);
   return plan;
 }

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "decent/comm/launch.h"
 #include "decent/core/membership.h"
 #include "decent/data/sampler.h"
 #include "decent/task/task.h"
@@ -26,7 +25,7 @@ struct ResumePoint {
 
 struct Plan {
   std::vector<Phase> topology;
-  std::vector<int> machines = {};  // Launch::machines
+  std::vector<int> machines = {};  // see Member
   std::unique_ptr<Sampler> sampler;
   LearningRates rates;
   EvaluationRules rules = {};
@@ -35,9 +34,9 @@ struct Plan {
   bool resumes = false;          // from a checkpoint, which may be of step 0
 };
 
-/// The plan of the worker at `launch` among `workers`, for the whole run or for the steps after
-/// `from`. `task` has training data. Throws UserError.
-Plan make_plan(const Task& task, const Launch& launch, const Membership& workers,
+/// The plan of this worker, for the whole run or for the steps after `from`. `task` has training
+/// data. Throws UserError.
+Plan make_plan(const Task& task, const Member& member,
                const std::optional<ResumePoint>& from = std::nullopt);
 
 }  // namespace decent

@@ -2,344 +2,166 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <stdexcept>
 #include <utility>
 
 #include "decent/config/loader.h"
-#include "decent/core/error.h"
-#include "decent/core/file.h"
-#include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/resume/replica_loader.h"
-#include "decent/task/device.h"
 #include "decent/task/metrics.h"
-#include "decent/task/passes.h"
-#include "decent/train/buffer_backup.h"
 #include "decent/train/evaluation/evaluated_average.h"
 #include "decent/train/fingerprint.h"
 #include "decent/train/methods.h"
 #include "decent/train/model_files.h"
-#include "decent/train/training_batches.h"
-#include "decent/train/updates.h"
 
 namespace decent {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+bool copies_alike(const Session& session) { return method_of(session.run).copies_alike; }
 
-bool copies_alike(const Run& run) { return method_of(run).copies_alike; }
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-// The trace that log.trace asks for, restricted to steps that are still to come; null if there are
-// none, or if it asks for nothing. Nothing is written before those steps are done.
-std::shared_ptr<Trace> make_trace(const Run& run, const RunFolder& folder, int rank) {
-  const auto& range = run.task.recipe.log.trace;
-  if (!range || (*range)[1] <= run.plan.first_step || (*range)[0] > run.plan.total_steps)
-    return nullptr;
-  return std::make_shared<Trace>(TraceOptions{
-      .first = (*range)[0], .last = (*range)[1], .rank = rank, .file = folder.trace(rank)});
-}
-
-ProgressDisplay display_of(ProgressStyle style) {
-  switch (style) {
-    case ProgressStyle::automatic:
-      return ProgressBar::fits_stdout() ? ProgressDisplay::bar : ProgressDisplay::plain;
-    case ProgressStyle::bar:
-      return ProgressDisplay::bar;
-    case ProgressStyle::plain:
-      return ProgressDisplay::plain;
-    case ProgressStyle::off:
-      return ProgressDisplay::off;
-  }
-  throw std::logic_error("a progress style without a display");
-}
-
-ReporterOptions reporter_options(const Run& run, int workers, bool quiet) {
-  const LogRecipe& recipe = run.task.recipe.log;
-  return {.workers = workers,
-          .first_step = run.plan.first_step,
-          .total_steps = run.plan.total_steps,
-          .update_samples = run.plan.sampler->update_samples(),
-          .display = quiet ? ProgressDisplay::off : display_of(recipe.progress),
-          .tensorboard = recipe.tensorboard};
+CheckpointerOptions checkpointer_options(const Session& session) {
+  const Recipe& recipe = session.recipe();
+  return {.team = session.team,
+          .leaders = session.options.leaders,
+          .copies_alike = copies_alike(session),
+          .folder = CheckpointFolder(session.folder.checkpoints()),
+          .recipe = recipe.checkpoint,
+          .higher_is_better = keeps_highest(recipe.checkpoint),
+          .manifest = {.run = session.options.run_id,
+                       .program = version_text(),
+                       .recipe = print_recipe(recipe),
+                       .facts = facts_of(session.run)},
+          .data = print_if_whole(session.run.task.learned),
+          .before_publishing = [reporter = session.reporter.get()] {
+            if (reporter != nullptr) reporter->sync();
+          }};
 }
 
 }  // namespace
 
-Trainer::Trainer(Run run, Team team, Log& log, TrainerOptions options)
-    : run_(std::move(run)),
-      team_(std::move(team)),
-      control_(team_.control()),
-      launch_(options.launch),
-      log_(log),
-      folder_(run_.task.recipe.output),
-      trace_(make_trace(run_, folder_, team_.rank())),
-      check_folder_(options.check_folder),
-      evaluations_(run_.task.eval ? Cadence::of(run_.task.recipe.eval) : Cadence{}),
-      saves_(Cadence::of(run_.task.recipe.checkpoint)),
-      loss_watch_(run_.trial.untrained_loss),
-      meter_(
-          team_.communicator(), [this](const TrainMetrics& metrics) { show(metrics); },
-          needs_near_copies(run_.task.recipe.parallel)),
-      data_warnings_(folder_.skipped(), log_) {
-  if (std::ranges::count(options.leaders, team_.rank()) > 0 && run_.task.learned.is_whole())
-    write_file(folder_.data(), print_learned(run_.task.learned));
-  if (team_.speaks()) {
-    reporter_ = std::make_unique<Reporter>(folder_, log_,
-                                           reporter_options(run_, team_.size(), log_.quiet()));
-    // A resumed run begins with the losses that were logged before.
-    for (const double loss : train_losses_in(folder_.metrics())) loss_watch_.saw(loss);
-  }
-  parallel_ = method_of(run_).make(
-      run_, team_.communicator(),
-      {.warn = [this](const std::string& text) { log_.warn(text); }, .trace = trace_});
-  forward_ = std::make_unique<TrainingForward>(run_, team_.rank(), *parallel_, trace_,
-                                               [this](const StepLoss& loss) { saw(loss); });
-  finite_.emplace(*run_.task.model);
-  if (evaluations_.is_on()) evaluator_ = std::make_unique<Evaluator>(run_.task, team_);
-  read_ahead_ = training_batches(run_, trace_);
-  batches_ = std::make_unique<DeviceBatches>(*read_ahead_, run_.task.device.device);
-  checkpointer_ = make_checkpointer(options);
-  stop_time_ = StopTime(checkpoint_bytes(state(), launch_.local_world_size, copies_alike(run_)));
-}
+Trainer::Trainer(Run run, Team team, Log& log, SessionOptions options)
+    : session_(std::move(run), std::move(team), log, std::move(options)),
+      lines_(session_),
+      step_(session_, lines_),
+      finite_(*session_.run.task.model),
+      evaluations_(session_.run.task.eval ? Cadence::of(session_.recipe().eval) : Cadence{}),
+      evaluator_(evaluations_.is_on()
+                     ? std::make_unique<Evaluator>(session_.run.task, session_.team)
+                     : nullptr),
+      saves_(Cadence::of(session_.recipe().checkpoint)),
+      checkpointer_(checkpointer_options(session_)),
+      stop_time_(
+          checkpoint_bytes(state(), session_.team.member().local_size, copies_alike(session_))),
+      data_warnings_(session_.folder.skipped(), log) {}
 
-std::unique_ptr<Checkpointer> Trainer::make_checkpointer(const TrainerOptions& options) {
-  return std::make_unique<Checkpointer>(
-      CheckpointerOptions{.team = team_,
-                          .leaders = options.leaders,
-                          .copies_alike = copies_alike(run_),
-                          .folder = CheckpointFolder(folder_.checkpoints()),
-                          .recipe = run_.task.recipe.checkpoint,
-                          .higher_is_better = keeps_highest(run_.task.recipe.checkpoint),
-                          .manifest = {.run = options.run_id,
-                                       .program = version_text(),
-                                       .recipe = print_recipe(run_.task.recipe),
-                                       .facts = facts_of(run_)},
-                          .data = print_if_whole(run_.task.learned),
-                          .before_publishing = [this] {
-                            if (reporter_) reporter_->sync();
-                          }});
+RunSize Trainer::size() const {
+  return {.workers = session_.team.size(),
+          .parameters = session_.parallel->parameter_count(),
+          .buckets = static_cast<std::int64_t>(session_.parallel->bucket_count())};
 }
 
 // This worker's part of a checkpoint.
 NamedTensors Trainer::state() const {
-  NamedTensors state = parallel_->training_state();
-  state.emplace_back(tensor_name(kLogPrefix, "losses"), meter_.losses());
-  state.emplace_back(tensor_name(kLogPrefix, "last_step"), meter_.last_step());
+  NamedTensors state = session_.parallel->training_state();
+  for (auto& entry : lines_.state()) state.push_back(std::move(entry));
   return state;
 }
 
-RunSize Trainer::size() const {
-  return {.workers = team_.size(),
-          .parameters = parallel_->parameter_count(),
-          .buckets = static_cast<std::int64_t>(parallel_->bucket_count())};
-}
-
 void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) {
-  control_.report(Operation::loading);
+  control().report(Operation::loading);
   const NamedTensors targets = state();
-  load_state(found, *team_.communicator(), targets, untrained_part(run_.task.model->parameters()),
+  TrainedParameters& parallel = *session_.parallel;
+  load_state(found, *session_.team.communicator(), targets,
+             untrained_part(session_.run.task.model->parameters()),
              {.from_average = options.begin == BeginWith::average_of_replicas,
-              .rules = {.average_buffers = run_.task.recipe.parallel.average_buffers}});
-  parallel_->resume_from(found.manifest.step, targets);
-  control_.resume_from(found.manifest.step);
-  if (options.in_output) checkpointer_->note_existing(found.manifest.step);
+              .rules = {.average_buffers = session_.recipe().parallel.average_buffers}});
+  parallel.resume_from(found.manifest.step, targets);
+  control().resume_from(found.manifest.step);
+  if (options.in_output) checkpointer_.note_existing(found.manifest.step);
   is_evaluated_first_ = found.manifest.evaluation_pending;
   if (options.begin != BeginWith::average_of_weights) return;
-  control_.report(Operation::averaging);
-  parallel_->global_avg(/*will_revert=*/false);
+  control().report(Operation::averaging);
+  parallel.global_avg(/*will_revert=*/false);
 }
 
+// ---- the loop -------------------------------------------------------------------------------
+
 TrainingEnd Trainer::train() {
-  run_.task.model->train();
-  if (const auto limit = run_.task.recipe.parallel.stall_s)
-    control_.set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
+  begin_training();
   // A stop during an evaluation must reach begin_step(), even if no step is left.
-  bool stops = !evaluate_first();
-  while (stops || (step() < run_.plan.total_steps && !rules().stops())) {
-    checkpointer_->check();
-    if (!control_.begin_step(step() + 1)) {
-      forward_->settle();
-      meter_.finish_line(/*wait=*/true);
+  bool goes_on = evaluate_first();
+  while (!goes_on || !session_.is_done()) {
+    checkpointer_.check();
+    if (!control().begin_step(step() + 1)) {
+      settle();
       return TrainingEnd::stopped;
     }
-    if (trace_) trace_->begin_step(step() + 1);
-    train_step();
-    if (trace_) trace_->end_step();
-    control_.report(Operation::logging);
-    if (reporter_) reporter_->step(step(), epoch());
-    if (has_train_line()) begin_train_line();
-    meter_.finish_line(/*wait=*/false);
-    stops = !save_and_evaluate();
-    if (launch_.torchrun) warn_of_late_stop();
+    stop_time_.saw_step(step_.run());
+    control().report(Operation::logging);
+    lines_.end_step();
+    if (lines_.has_line()) begin_line();
+    lines_.finish_line(/*wait=*/false);
+    goes_on = save_and_evaluate();
+    warn_of_late_stop();
   }
-  forward_->settle();
-  meter_.finish_line(/*wait=*/true);
-  control_.report(Operation::averaging);
-  parallel_->global_avg(/*will_revert=*/false);  // waits for all exchanges
-  if (parallel_->has_ema()) parallel_->use_ema();
-  if (trace_) trace_->finish();
-  data_warnings_.tell(team_, run_.task);
+  settle();
+  end_training();
   return TrainingEnd::completed;
 }
 
-void Trainer::train_step() {
-  const TraceSpan span(trace_.get(), kTrainingLane, "", {.step = step() + 1});
-  const auto begin = Clock::now();
-  const std::int64_t accumulation = run_.task.recipe.train.grad_accumulation;
-  step_loss_scale_ = parallel_->loss_scale();
-  forward_->begin_step();
-  const BufferBackup backup(run_.task.model->buffers(), parallel_->scales_loss());
-  for (std::int64_t a = 1; a <= accumulation; ++a) {
-    parallel_->set_accumulate_grad(a < accumulation);
-    micro_step(a - 1);
-  }
-  if (parallel_->overflowed()) backup.restore_non_finite();
-  const double seconds = seconds_since(begin);
-  forward_->end_step(seconds);
-  stop_time_.saw_step(seconds);
+void Trainer::begin_training() {
+  session_.run.task.model->train();
+  if (const auto limit = session_.recipe().parallel.stall_s)
+    control().set_stall_limit(std::chrono::duration<double>(*limit), "parallel.stall_s");
 }
 
-// Adds the gradient of one micro-batch, counted from 0; the last one also makes the update.
-void Trainer::micro_step(std::int64_t micro_batch) {
-  const auto batch = next_batch();
-  control_.report(Operation::forward);
-  const at::Tensor loss = forward_->run(*batch, micro_batch);
-  forward_->settle();  // the losses of the step before, now that the GPU has this forward to do
-  const auto accumulation = static_cast<double>(run_.task.recipe.train.grad_accumulation);
-  const double share = parallel_->loss_scale() / accumulation;
-  backward(share == 1 ? loss : loss.mul(share));
+// Everything about the steps so far is known and shown.
+void Trainer::settle() {
+  step_.settle();
+  lines_.finish_line(/*wait=*/true);
 }
 
-// Takes the losses of each step, in order.
-void Trainer::saw(const StepLoss& loss) {
-  last_loss_ = loss.mean();
-  if (team_.speaks()) loss_watch_.saw(last_loss_);
-  meter_.add_step(last_loss_, loss.seconds);
+void Trainer::begin_line() {
+  step_.settle();
+  lines_.begin_line();
 }
 
-std::unique_ptr<DeviceBatch> Trainer::next_batch() {
-  const TraceSpan span(trace_.get(), kTrainingLane, "data wait");
-  const auto begin = Clock::now();
-  control_.report(Operation::waiting_for_data);
-  auto batch = batches_->next();
-  meter_.add_data_wait(seconds_since(begin));
-  return batch;
-}
-
-// Mixing, update and the next exchange all happen in here.
-void Trainer::backward(const at::Tensor& loss) {
-  const TraceSpan span(trace_.get(), kTrainingLane, "backward");
-  control_.report(Operation::backward);
-  const std::int64_t before = step();
-  try {
-    run_backward(loss);
-  } catch (const Error& error) {
-    if (error.code() == ExitCode::diverged) forward_->settle_early();
-    throw;
-  }
-  run_.task.model->settle_buffers();
-  if (step() == before && !parallel_->accumulates_grad()) {
-    throw UserError("no parameter of the model takes part in the loss of step " +
-                    std::to_string(before + 1));
-  }
-}
-
-// Every log.every_steps steps; a run with fewer steps has a line at its end.
-bool Trainer::has_train_line() const {
-  const std::int64_t every = run_.task.recipe.log.every_steps;
-  return step() % every == 0 || (step() < every && is_last_step());
-}
-
-StepFacts Trainer::facts_of_step() {
-  forward_->settle();
-  const StepFacts facts{
-      .step = step(),
-      .epoch = epoch(),
-      .lr = run_.plan.rates.schedule(step()),
-      .loss = last_loss_,
-      .grad_norm = parallel_->grad_norm(),
-      .loss_scale = parallel_->scales_loss() ? std::optional(step_loss_scale_) : std::nullopt,
-      .wrap_share = parallel_->wrap_share(),
-      .update_samples = run_.plan.sampler->update_samples(),
-      .between = step() % run_.task.recipe.log.every_steps != 0};
-  const bool is_resumed = run_.plan.resumes && step() == run_.plan.first_step;
-  return is_resumed ? meter_.kept(facts) : facts;
-}
-
-void Trainer::begin_train_line() {
-  StepFacts facts = facts_of_step();
-  facts.comm_wait_s = parallel_->take_wait_seconds();
-  facts.gpu_memory_mb = take_peak_mb(run_.task.device.device);
-  meter_.begin_line(facts);
-}
-
-// Shows a line of the metrics on the worker that speaks.
-void Trainer::show(const TrainMetrics& metrics) {
-  if (!reporter_) return;
-  check_folder_();
-  reporter_->train(metrics);
-  if (!metrics.wrap_share) return;
-  if (const auto warning = wrap_watch_.saw(metrics.step, *metrics.wrap_share)) log_.warn(*warning);
-}
-
-void Trainer::save(bool in_background) {
-  const TraceSpan span(trace_.get(), kTrainingLane, "saving");
-  meter_.finish_line(/*wait=*/true);  // lines up to this step are on disk before its checkpoint
-  control_.report(Operation::saving);
-  check_folder_();
-  const DataPosition position = run_.plan.sampler->position(step());
-  Checkpointer::Progress progress{.workers = team_.membership(),
-                                  .step = step(),
-                                  .epoch = position.epoch,
-                                  .consumed = position.consumed,
-                                  .epochs_done = epoch(),
-                                  .evaluations = rules().state()};
-  if (is_evaluated()) {
-    progress.metrics = figures_of(*last_evaluation_);
-  } else {
-    progress.evaluation_pending = is_evaluation_due();
-  }
-  meter_.keep(facts_of_step());
-  checkpointer_->save(progress, state(), in_background);
+void Trainer::end_training() {
+  TrainedParameters& parallel = *session_.parallel;
+  control().report(Operation::averaging);
+  parallel.global_avg(/*will_revert=*/false);  // waits for all exchanges
+  if (parallel.has_ema()) parallel.use_ema();
+  if (session_.trace) session_.trace->finish();
+  data_warnings_.tell(session_.team, session_.run.task);
 }
 
 void Trainer::warn_of_late_stop() {
-  if (const auto seconds = checkpointer_->take_seconds()) stop_time_.saw_save(*seconds);
-  if (const auto warning = stop_time_.warning()) log_.warn(*warning);
+  if (!session_.options.torchrun) return;
+  if (const auto seconds = checkpointer_.take_seconds()) stop_time_.saw_save(*seconds);
+  if (const auto warning = stop_time_.warning()) session_.log.warn(*warning);
 }
 
-std::filesystem::path Trainer::save_stopped() {
-  checkpointer_->wait();
-  if (!is_saved()) save(/*in_background=*/false);
-  if (trace_) trace_->finish();
-  data_warnings_.tell(team_, run_.task);
-  return CheckpointFolder(folder_.checkpoints()).path_of(step());
-}
+// ---- evaluations and checkpoints ------------------------------------------------------------
 
 bool Trainer::is_evaluation_due() const {
   if (!evaluator_) return false;
-  return step() == 0 ? run_.task.recipe.eval.at_start : evaluations_.is_due(step(), run_.plan);
+  return step() == 0 ? session_.recipe().eval.at_start
+                     : evaluations_.is_due(step(), session_.run.plan);
 }
 
 // Evaluates before the first step of this process, if due. Returns whether nobody asked to stop.
 bool Trainer::evaluate_first() {
-  if (!run_.plan.resumes) return !is_evaluation_due() || evaluate();
+  if (!session_.run.plan.resumes) return !is_evaluation_due() || evaluate();
   if (!is_evaluated_first_) return true;
   if (evaluator_) return evaluate();
-  if (is_saved()) checkpointer_->note_evaluation({}, rules().state());  // data.eval is gone
+  if (is_saved()) checkpointer_.note_evaluation({}, rules().state());  // data.eval is gone
   return true;
 }
 
 // The save comes first, so that a failed evaluation costs no training. Returns whether nobody asked
 // to stop during the evaluation.
 bool Trainer::save_and_evaluate() {
-  if (saves_.is_due(step(), run_.plan)) save(/*in_background=*/true);
+  if (saves_.is_due(step(), session_.run.plan)) save(/*in_background=*/true);
   if (is_evaluation_due() && !evaluate()) return false;
   if (rules().stops() && saves_.is_on() && !is_saved()) save(/*in_background=*/true);
   return true;
@@ -347,13 +169,12 @@ bool Trainer::save_and_evaluate() {
 
 // Returns whether nobody asked to stop meanwhile.
 bool Trainer::evaluate() {
-  const TraceSpan span(trace_.get(), kTrainingLane, "evaluation");
-  forward_->settle();
-  meter_.finish_line(/*wait=*/true);
-  control_.report(Operation::averaging);
+  const TraceSpan span(session_.trace.get(), kTrainingLane, "evaluation");
+  settle();
+  control().report(Operation::averaging);
   std::optional<EvalMetrics> evaluation;
   try {
-    evaluation = evaluate_average(*parallel_, *evaluator_, epoch());
+    evaluation = evaluate_average(*session_.parallel, *evaluator_, session_.epoch());
   } catch (const SharedError& error) {
     save_unevaluated(error);
   }
@@ -363,7 +184,7 @@ bool Trainer::evaluate() {
 
 // All workers have the same error, so that they can save together.
 void Trainer::save_unevaluated(const SharedError& error) {
-  if (step() == run_.plan.first_step) throw error;  // nothing was trained
+  if (step() == session_.run.plan.first_step) throw error;  // nothing was trained
   const std::string saved = save_stopped().string();
   throw SharedError(error.code(), std::string(error.what()) + "\nAll steps until then are in '" +
                                       saved + "': --resume auto begins with the evaluation");
@@ -371,45 +192,74 @@ void Trainer::save_unevaluated(const SharedError& error) {
 
 void Trainer::note(const EvalMetrics& evaluation) {
   last_evaluation_ = evaluation;
-  if (reporter_) reporter_->evaluation(evaluation);
-  const bool had_line = has_train_line();
+  if (session_.reporter) session_.reporter->evaluation(evaluation);
+  const bool had_line = lines_.has_line();
   // A longer run would have no evaluation after the last step of this one, so rules ignore it.
-  if (evaluations_.recurs(step(), run_.plan)) rules().saw(evaluation);
-  if (const std::string news = rules().take_news(); !news.empty()) log_.info(news);
-  if (rules().stops() && !had_line && has_train_line()) begin_train_line();
-  data_warnings_.tell(team_, run_.task);
+  if (evaluations_.recurs(step(), session_.run.plan)) rules().saw(evaluation);
+  if (const std::string news = rules().take_news(); !news.empty()) session_.log.info(news);
+  if (rules().stops() && !had_line && lines_.has_line()) begin_line();
+  data_warnings_.tell(session_.team, session_.run.task);
   if (!is_saved()) return;
-  meter_.finish_line(/*wait=*/true);  // on disk before the checkpoint counts as evaluated
-  control_.report(Operation::saving);
-  checkpointer_->note_evaluation(figures_of(*last_evaluation_), rules().state());
+  lines_.finish_line(/*wait=*/true);  // on disk before the checkpoint counts as evaluated
+  control().report(Operation::saving);
+  checkpointer_.note_evaluation(figures_of(*last_evaluation_), rules().state());
 }
 
+void Trainer::save(bool in_background) {
+  const TraceSpan span(session_.trace.get(), kTrainingLane, "saving");
+  settle();  // lines up to this step are on disk before its checkpoint
+  control().report(Operation::saving);
+  session_.options.check_folder();
+  const DataPosition position = session_.run.plan.sampler->position(step());
+  Checkpointer::Progress progress{.workers = session_.team.membership(),
+                                  .step = step(),
+                                  .epoch = position.epoch,
+                                  .consumed = position.consumed,
+                                  .epochs_done = session_.epoch(),
+                                  .evaluations = rules().state()};
+  if (is_evaluated()) {
+    progress.metrics = figures_of(*last_evaluation_);
+  } else {
+    progress.evaluation_pending = is_evaluation_due();
+  }
+  lines_.keep();
+  checkpointer_.save(progress, state(), in_background);
+}
+
+std::filesystem::path Trainer::save_stopped() {
+  checkpointer_.wait();
+  if (!is_saved()) save(/*in_background=*/false);
+  if (session_.trace) session_.trace->finish();
+  data_warnings_.tell(session_.team, session_.run.task);
+  return CheckpointFolder(session_.folder.checkpoints()).path_of(step());
+}
+
+// ---- the end --------------------------------------------------------------------------------
+
 void Trainer::finish() {
-  checkpointer_->wait();
-  control_.report(Operation::exporting);
-  team_.agree("finite", [this] { finite_->check_trained(*run_.task.model, step()); });
+  const Team& team = session_.team;
+  checkpointer_.wait();
+  control().report(Operation::exporting);
+  team.agree("finite", [this] { finite_.check_trained(*session_.run.task.model, step()); });
   const RunEnd end{
       .step = step(),
       .stopped_early = rules().stops() ? rules().stop_text() : "",
-      .files = export_models({.team = team_,
-                              .recipe = run_.task.recipe,
-                              .log = log_,
-                              .higher_is_better = keeps_highest(run_.task.recipe.checkpoint)},
-                             run_.task)};
-  team_.agree("end", [&] {
-    if (team_.speaks()) complete(end);
+      .files = export_models({.team = team,
+                              .recipe = session_.recipe(),
+                              .log = session_.log,
+                              .higher_is_better = keeps_highest(session_.recipe().checkpoint)},
+                             session_.run.task)};
+  team.agree("end", [&] {
+    if (!session_.reporter) return;
+    lines_.warn_of_losses();
+    session_.reporter->complete(end);
   });
 }
 
-void Trainer::complete(const RunEnd& end) {
-  const PeakLr lr{.value = run_.plan.rates.peak, .given = run_.task.recipe.optimizer.lr};
-  if (const auto warning = loss_watch_.warning(lr_text(lr, team_.size()))) log_.warn(*warning);
-  reporter_->complete(end);
-}
-
 void Trainer::note_end(const std::string& status, const std::string& error) {
-  const std::int64_t last = forward_->diverged_step().value_or(step() + 1) - 1;
-  if (reporter_) reporter_->end(status, std::max(last, run_.plan.first_step), error);
+  const std::int64_t last = step_.diverged_step().value_or(step() + 1) - 1;
+  if (session_.reporter)
+    session_.reporter->end(status, std::max(last, session_.run.plan.first_step), error);
 }
 
 }  // namespace decent

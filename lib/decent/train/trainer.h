@@ -1,52 +1,32 @@
 #pragma once
-// The training loop.
+// The training loop: steps, and between them evaluations and checkpoints.
 //
 // There is one Trainer per worker; constructor and train() are collective. After an exception,
 // exchanges may still be under way: the caller reports the error and ends the process without
 // destroying the trainer, since its peers may be gone.
 
 #include <cstdint>
-#include <functional>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "decent/comm/launch.h"
-#include "decent/comm/team.h"
 #include "decent/core/error.h"
-#include "decent/core/trace.h"
-#include "decent/data/device_batch.h"
-#include "decent/parallel/trained_parameters.h"
-#include "decent/report/reporter.h"
 #include "decent/resume/checkpointer.h"
 #include "decent/resume/starting_point.h"
-#include "decent/runfolder/log.h"
-#include "decent/runfolder/run_folder.h"
 #include "decent/task/finite_check.h"
-#include "decent/task/loss_watch.h"
 #include "decent/train/announcements.h"
 #include "decent/train/cadence.h"
 #include "decent/train/data_warnings.h"
 #include "decent/train/evaluation/evaluator.h"
-#include "decent/train/forward/training_forward.h"
-#include "decent/train/run.h"
-#include "decent/train/step_meter.h"
+#include "decent/train/session.h"
 #include "decent/train/stop_time.h"
+#include "decent/train/train_lines.h"
+#include "decent/train/training_step.h"
 
 namespace decent {
 
 enum class TrainingEnd { completed, stopped };
-
-struct TrainerOptions {
-  Launch launch = {};
-  std::string run_id;  // of the whole run, for its checkpoints
-  /// By rank: the lowest rank that shares its folder, which manages the checkpoints there.
-  std::vector<int> leaders = {0};
-  /// Called at each line of the metrics and each save; throws if the output folder does not belong
-  /// to the run any more.
-  std::function<void()> check_folder = [] {};
-};
 
 struct ResumeOptions {
   BeginWith begin = BeginWith::own;
@@ -56,15 +36,15 @@ struct ResumeOptions {
 
 class Trainer {
  public:
-  /// The output folder exists on every worker. Every worker writes its replica there, and the
-  /// worker that speaks all other files. `log` must outlive the trainer.
-  Trainer(Run run, Team team, Log& log, TrainerOptions options);
+  /// Every worker writes its replica to the output folder, and the worker that speaks all other
+  /// files. For the rest see Session.
+  Trainer(Run run, Team team, Log& log, SessionOptions options);
 
   /// Takes over the state of the checkpoint from which the plan of the run resumes. Call it before
   /// train(). Collective.
   void resume_from(FoundCheckpoint& found, const ResumeOptions& options);
 
-  const Run& run() const { return run_; }
+  const Run& run() const { return session_.run; }
   RunSize size() const;
 
   /// Trains to the end and leaves every worker with the average of all models, or stops after the
@@ -87,62 +67,39 @@ class Trainer {
   void note_end(const std::string& status, const std::string& error = {});
 
  private:
-  std::int64_t step() const { return parallel_->step(); }
-  double epoch() const { return run_.plan.sampler->epochs_done(step()); }
-  EvaluationRules& rules() { return run_.plan.rules; }
-  const EvaluationRules& rules() const { return run_.plan.rules; }
-  bool is_saved() const { return checkpointer_->last_step() == step(); }
+  std::int64_t step() const { return session_.step(); }
+  Control& control() const { return session_.team.control(); }
+  EvaluationRules& rules() { return session_.run.plan.rules; }
+  bool is_saved() const { return checkpointer_.last_step() == step(); }
   bool is_evaluated() const { return last_evaluation_ && last_evaluation_->step == step(); }
-
-  void train_step();
-  void micro_step(std::int64_t micro_batch);
-  std::unique_ptr<DeviceBatch> next_batch();
-  void saw(const StepLoss& loss);
-  void backward(const at::Tensor& loss);
-  void show(const TrainMetrics& metrics);
-  NamedTensors state() const;
-  bool has_train_line() const;
-  bool is_last_step() const { return step() == run_.plan.total_steps || rules().stops(); }
-  StepFacts facts_of_step();
-  void begin_train_line();
-  void complete(const RunEnd& end);
   bool is_evaluation_due() const;
+
+  void begin_training();
+  void settle();
+  void begin_line();
+  void end_training();
+  void warn_of_late_stop();
+
   bool evaluate_first();
   bool save_and_evaluate();
   bool evaluate();
   void note(const EvalMetrics& evaluation);
   [[noreturn]] void save_unevaluated(const SharedError& error);
+  NamedTensors state() const;
   void save(bool in_background);
-  void warn_of_late_stop();
-  std::unique_ptr<Checkpointer> make_checkpointer(const TrainerOptions& options);
 
-  Run run_;
-  Team team_;
-  Control& control_;
-  Launch launch_;
-  Log& log_;
-  RunFolder folder_;
-  std::shared_ptr<Trace> trace_;        // null if no step of this run is traced
-  std::unique_ptr<Reporter> reporter_;  // null except on the worker that speaks
-  std::unique_ptr<TrainedParameters> parallel_;
-  std::unique_ptr<TrainingForward> forward_;
-  std::optional<FiniteCheck> finite_;
-  std::unique_ptr<Evaluator> evaluator_;  // null if nothing is evaluated
-  std::function<void()> check_folder_;
+  Session session_;
+  TrainLines lines_;
+  TrainingStep step_;
+  FiniteCheck finite_;
   Cadence evaluations_;
+  std::unique_ptr<Evaluator> evaluator_;  // null if nothing is evaluated
   Cadence saves_;
-  std::unique_ptr<Checkpointer> checkpointer_;
-  StopTime stop_time_{0};
-  LossWatch loss_watch_;
-  WrapWatch wrap_watch_;
-  std::unique_ptr<Prefetcher> read_ahead_;
-  std::unique_ptr<DeviceBatches> batches_;
-  StepMeter meter_;
-  double last_loss_ = 0;        // of this worker, mean over micro-batches
-  double step_loss_scale_ = 1;  // the loss scale of the last step
+  Checkpointer checkpointer_;
+  StopTime stop_time_;
+  DataWarnings data_warnings_;
   std::optional<EvalMetrics> last_evaluation_;
   bool is_evaluated_first_ = false;  // the checkpoint was saved before its evaluation
-  DataWarnings data_warnings_;
 };
 
 }  // namespace decent

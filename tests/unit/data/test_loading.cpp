@@ -32,8 +32,7 @@ struct Stretch {
 BatchPlan plan_of(const Loading& loading, const Stretch& stretch, int rank) {
   return {.samples = loading.samples,
           .batch_size = loading.batch_size,
-          .workers = everyone(stretch.workers),
-          .rank = rank,
+          .member = {.workers = everyone(stretch.workers), .rank = rank},
           .accumulation = loading.accumulation,
           .shuffle = loading.shuffle,
           .seed = loading.seed,

@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(Depths, PrefetcherOfDepth,
 
 TEST_P(PrefetcherOfDepth, GivesWhatDirectReadingGives) {
   const auto digits = open_digits(true);
-  const Sampler sampler({digits->size(), 32, everyone(2), 1, 1, true, 0});
+  const Sampler sampler({digits->size(), 32, {everyone(2), 1}, 1, true, 0});
   const auto read = [&](std::int64_t number) {
     return read_batch(*digits, sampler.micro_batch(number, 0));
   };

@@ -21,7 +21,7 @@ constexpr std::int64_t kSamples = 103;
 constexpr std::int64_t kBatch = 3;
 
 BatchPlan plan_of(int workers, int rank, std::int64_t accumulation, bool shuffle) {
-  return {kSamples, kBatch, everyone(workers), rank, accumulation, shuffle, 11};
+  return {kSamples, kBatch, {everyone(workers), rank}, accumulation, shuffle, 11};
 }
 
 // The data order as documented, spelt out: the sample at a position of an epoch.
@@ -139,14 +139,14 @@ TEST(Sampler, RefusesAPlaceBehindTheEnd) {
 }
 
 TEST(Sampler, TakesASetOfExactlyOneUpdate) {
-  const Sampler sampler({12, 3, everyone(2), 1, 2, false, 0});
+  const Sampler sampler({12, 3, {everyone(2), 1}, 2, false, 0});
   EXPECT_EQ(sampler.updates_per_epoch(), 1);
   EXPECT_EQ(sampler.micro_batch(5, 1), (Indices{7, 9, 11}));
 }
 
 TEST(Sampler, RefusesASetThatIsTooSmall) {
   try {
-    Sampler({11, 3, everyone(2), 0, 2, true, 0});
+    Sampler({11, 3, {everyone(2), 0}, 2, true, 0});
     FAIL();
   } catch (const UserError& error) {
     EXPECT_THAT(error.what(),
@@ -154,9 +154,9 @@ TEST(Sampler, RefusesASetThatIsTooSmall) {
                       HasSubstr("2 workers"), HasSubstr("grad_accumulation 2"),
                       HasSubstr("smaller batch size")));
   }
-  EXPECT_THROW(Sampler({0, 1, everyone(1), 0, 1, true, 0}), UserError);
+  EXPECT_THROW(Sampler({0, 1, {everyone(1), 0}, 1, true, 0}), UserError);
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max() / 2;
-  EXPECT_THROW(Sampler({1000, kHuge, everyone(4), 0, kHuge, true, 0}), UserError);
+  EXPECT_THROW(Sampler({1000, kHuge, {everyone(4), 0}, kHuge, true, 0}), UserError);
 }
 
 // Worker 1 of the 4 that were started is not there any more.
@@ -168,8 +168,8 @@ TEST(Sampler, DealsToTheMembersByTheirPlaces) {
       const int rank = kWithoutOne.ranks.at(static_cast<std::size_t>(place));
       BatchPlan plan = plan_of(3, place, 2, shuffle);
       const Sampler of_three(plan);
-      plan.workers = kWithoutOne;
-      plan.rank = rank;
+      plan.member.workers = kWithoutOne;
+      plan.member.rank = rank;
       const Sampler of_members(plan);
       EXPECT_EQ(of_members.update_samples(), of_three.update_samples());
       for (std::int64_t update = 0; update < 2 * of_three.updates_per_epoch(); ++update) {
@@ -184,7 +184,7 @@ TEST(Sampler, DealsToTheMembersByTheirPlaces) {
 
 TEST(Sampler, DealsToMembersOnly) {
   BatchPlan plan = plan_of(3, 1, 1, false);
-  plan.workers = kWithoutOne;
+  plan.member.workers = kWithoutOne;
   EXPECT_THROW(Sampler{plan}, std::logic_error);
 }
 
@@ -192,10 +192,10 @@ TEST(Evaluation, IsDealtToTheMembersByTheirPlaces) {
   for (const std::int64_t samples : {0, 1, 2, 10, 103}) {
     for (int place = 0; place < 3; ++place) {
       const int rank = kWithoutOne.ranks.at(static_cast<std::size_t>(place));
-      EXPECT_EQ(evaluation_size(samples, kWithoutOne, rank),
-                evaluation_size(samples, everyone(3), place));
-      EXPECT_EQ(evaluation_indices(samples, kWithoutOne, rank, 1, 20),
-                evaluation_indices(samples, everyone(3), place, 1, 20));
+      EXPECT_EQ(evaluation_size(samples, {kWithoutOne, rank}),
+                evaluation_size(samples, {everyone(3), place}));
+      EXPECT_EQ(evaluation_indices(samples, {kWithoutOne, rank}, 1, 20),
+                evaluation_indices(samples, {everyone(3), place}, 1, 20));
     }
   }
 }
@@ -206,11 +206,11 @@ TEST(Evaluation, CoversEachSampleOnceWhateverTheWorkers) {
       Indices times(static_cast<std::size_t>(samples));
       for (int rank = 0; rank < workers; ++rank) {
         constexpr std::int64_t kEvalBatch = 4;
-        const std::int64_t size = evaluation_size(samples, everyone(workers), rank);
+        const std::int64_t size = evaluation_size(samples, {everyone(workers), rank});
         std::int64_t read = 0;
         for (std::int64_t first = 0; first < size; first += kEvalBatch) {
           const Indices batch =
-              evaluation_indices(samples, everyone(workers), rank, first, kEvalBatch);
+              evaluation_indices(samples, {everyone(workers), rank}, first, kEvalBatch);
           ASSERT_EQ(batch.size(), static_cast<std::size_t>(std::min(kEvalBatch, size - first)));
           for (std::int64_t index : batch) ++times.at(static_cast<std::size_t>(index));
           read += static_cast<std::int64_t>(batch.size());
@@ -224,10 +224,10 @@ TEST(Evaluation, CoversEachSampleOnceWhateverTheWorkers) {
 }
 
 TEST(Evaluation, IsStrided) {
-  EXPECT_EQ(evaluation_indices(10, everyone(3), 1, 0, 2), (Indices{1, 4}));
-  EXPECT_EQ(evaluation_indices(10, everyone(3), 1, 2, 2), (Indices{7}));
-  EXPECT_EQ(evaluation_indices(10, everyone(3), 1, 4, 2), Indices{});
-  EXPECT_EQ(evaluation_size(2, everyone(4), 3), 0);
+  EXPECT_EQ(evaluation_indices(10, {everyone(3), 1}, 0, 2), (Indices{1, 4}));
+  EXPECT_EQ(evaluation_indices(10, {everyone(3), 1}, 2, 2), (Indices{7}));
+  EXPECT_EQ(evaluation_indices(10, {everyone(3), 1}, 4, 2), Indices{});
+  EXPECT_EQ(evaluation_size(2, {everyone(4), 3}), 0);
 }
 
 }  // namespace

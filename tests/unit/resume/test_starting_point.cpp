@@ -11,6 +11,7 @@
 #include "../support/teams.h"
 #include "../support/temporary_folder.h"
 #include "../support/worlds.h"
+#include "decent/resume/topics.h"
 #include "decent/runfolder/run_folder.h"
 #include "methods.h"
 #include "saved_checkpoints.h"

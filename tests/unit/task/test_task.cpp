@@ -20,7 +20,7 @@ using testing::refusal;
 
 const std::vector<std::int64_t> kFirstBatch = {0, 1, 2, 3, 4, 5, 6, 7};
 
-Trial try_on_one_worker(Task& task) { return try_task(task, everyone(1), 0, kFirstBatch); }
+Trial try_on_one_worker(Task& task) { return try_task(task, {}, kFirstBatch); }
 
 TEST(Task, HasTheDataThatItsPurposeNeeds) {
   const Recipe recipe = digits_recipe("digits_mlp.pt");
@@ -95,7 +95,7 @@ TEST(Trial, NamesTheFirstParameterThatIsNotFinite) {
 
 TEST(Trial, OfAnEvaluationRunsNoBackward) {
   Task task = open_task(digits_recipe("digits_mlp.pt"), {}, Purpose::evaluation);
-  const Trial found = try_task(task, everyone(1), 0, {});
+  const Trial found = try_task(task, {}, {});
   EXPECT_EQ(found.gives_probabilities, false);
   EXPECT_FALSE(found.untrained_loss.zeros);
 }

@@ -12,8 +12,7 @@ using ::testing::IsEmpty;
 // 12 updates, of which 4 make an epoch.
 std::vector<std::int64_t> due_steps(const Cadence& cadence) {
   const Plan plan{.topology = {},
-                  .sampler = std::make_unique<Sampler>(
-                      BatchPlan{.samples = 8, .batch_size = 2, .workers = everyone(1), .rank = 0}),
+                  .sampler = std::make_unique<Sampler>(BatchPlan{.samples = 8, .batch_size = 2}),
                   .rates = {},
                   .total_steps = 12};
   std::vector<std::int64_t> due;
@@ -43,8 +42,7 @@ TEST(Cadence, AlwaysIsDueAfterTheLastStep) {
 
 TEST(Cadence, RecursWhateverTheLastStepIs) {
   const Plan plan{.topology = {},
-                  .sampler = std::make_unique<Sampler>(
-                      BatchPlan{.samples = 8, .batch_size = 2, .workers = everyone(1), .rank = 0}),
+                  .sampler = std::make_unique<Sampler>(BatchPlan{.samples = 8, .batch_size = 2}),
                   .rates = {},
                   .total_steps = 12};
   EXPECT_FALSE(Cadence{.every_steps = 5}.recurs(12, plan));

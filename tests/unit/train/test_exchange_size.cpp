@@ -25,7 +25,7 @@ Run run_of(int workers, const std::string& topology, const std::string& method =
   Recipe recipe = testing::digits_recipe("digits_mlp.pt");
   recipe.parallel.topology.name = topology;
   recipe.parallel.comm_dtype = method;
-  return prepare_run(recipe, first_of(workers), everyone(workers));
+  return prepare_run(recipe, first_of(workers));
 }
 
 double weights_of(const Run& run) {
@@ -121,13 +121,14 @@ TEST(ExchangeSize, TellsOfEdgesOfMoreThanFour) {
 TEST(ExchangeSize, OfGradientsIsThatOfAnAllReduce) {
   decent::Run run = run_of(4, "ring", "bf16");
   run.task.recipe.parallel.method = "all_reduce";
-  run.plan.topology = parallel_method("all_reduce").phases(run.task.recipe.parallel, first_of(4));
+  run.plan.topology =
+      parallel_method("all_reduce").phases(run.task.recipe.parallel, first_of(4).member());
   EXPECT_EQ(sent_facts(run, 4).method, "gradients in bf16");
   EXPECT_DOUBLE_EQ(sent_facts(run, 4).bytes.value(), 1.5 / 2 * weights_of(run));
   run.task.device.sharing = Sharing::within_machines;
   EXPECT_DOUBLE_EQ(exchange_memory(run, 0).value(), 1.5 * weights_of(run));
   std::string text;
-  for (const std::string& line : dry_run_lines(dry_run_facts(run, first_of(4), {})))
+  for (const std::string& line : dry_run_lines(dry_run_facts(run, first_of(4).member(), {})))
     text += line + "\n";
   EXPECT_THAT(text, HasSubstr("method     4 workers, all-reduce of gradients\n"
                               "exchange   gradients in bf16, sent: "));
@@ -138,7 +139,8 @@ TEST(ExchangeSize, IsNothingOfWorkersThatTrainAlone) {
   decent::Run run = run_of(4, "complete", "modulo2");
   run.task.recipe.parallel.method = "none";
   run.task.recipe.parallel.slices = 4;
-  run.plan.topology = parallel_method("none").phases(run.task.recipe.parallel, first_of(4));
+  run.plan.topology =
+      parallel_method("none").phases(run.task.recipe.parallel, first_of(4).member());
   EXPECT_EQ(sent_facts(run, 4).bytes, 0);
   EXPECT_EQ(exchange_memory(run, 0), 0);
   EXPECT_TRUE(notices_of(run, 4).warnings.empty());
@@ -154,7 +156,7 @@ TEST(ExchangeSize, IsNotKnownOfAMethodThatDoesNotSay) {
   EXPECT_EQ(sent_facts(within, 4).bytes, std::nullopt);
   EXPECT_EQ(exchange_memory(within, 0), std::nullopt);
   std::string text;
-  for (const std::string& line : dry_run_lines(dry_run_facts(run, first_of(8), {})))
+  for (const std::string& line : dry_run_lines(dry_run_facts(run, first_of(8).member(), {})))
     text += line + "\n";
   EXPECT_THAT(text, HasSubstr("exchange   silent, sent: not known\n"));
   EXPECT_THAT(text, HasSubstr("exchange not known"));

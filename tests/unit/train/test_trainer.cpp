@@ -75,13 +75,12 @@ class TrainerTest : public ::testing::Test {
 void run_trainers(const Recipe& recipe, const std::function<void(const Worker&)>& work) {
   testing::run_worlds(kWorkers, [&](World& world) {
     use_plain_executor();
-    Run run = prepare_run(recipe, world.launch(), world.membership());
+    Run run = prepare_run(recipe, world.launch());
     const Team team(world, world.communicator(run.task.device));
     Log log(team.rank(), Verbosity::quiet);
     const RunOutput output = open_output({.team = team, .recipe = recipe, .log = log}, {});
     auto trainer = std::make_unique<Trainer>(
-        std::move(run), team, log,
-        TrainerOptions{.launch = world.launch(), .run_id = "one", .leaders = output.leaders});
+        std::move(run), team, log, SessionOptions{.run_id = "one", .leaders = output.leaders});
     work({team, trainer});
     team.agree("done", [] {});
   });

@@ -135,11 +135,10 @@ bool Evaluator::evaluate_own_part(EvaluationSums& sums) {
   evaluated_ = 0;
   const std::int64_t samples = data_.size();
   const std::int64_t batch_size = recipe_.data.eval_batch_size;
-  const Membership& members = team_.membership();
-  const int rank = team_.rank();
-  const std::int64_t own = evaluation_size(samples, members, rank);
+  const Member member = team_.member();
+  const std::int64_t own = evaluation_size(samples, member);
   const auto samples_of = [&](std::int64_t number) {
-    return evaluation_indices(samples, members, rank, number * batch_size, batch_size);
+    return evaluation_indices(samples, member, number * batch_size, batch_size);
   };
   Prefetcher read_ahead(
       [&](std::int64_t number) {

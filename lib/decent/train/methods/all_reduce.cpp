@@ -8,8 +8,8 @@
 namespace decent {
 namespace {
 
-std::vector<Phase> everyone_with_everyone(const ParallelRecipe&, const Launch& launch) {
-  return make_topology("complete", launch.world_size, launch.local_world_size);
+std::vector<Phase> everyone_with_everyone(const ParallelRecipe&, const Member& member) {
+  return make_topology("complete", member.size(), member.local_size);
 }
 
 std::string sent_gradients(const ParallelRecipe& recipe) {

@@ -7,9 +7,9 @@
 namespace decent {
 namespace {
 
-std::vector<Phase> each_alone(const ParallelRecipe&, const Launch& launch) {
+std::vector<Phase> each_alone(const ParallelRecipe&, const Member& member) {
   Phase phase;
-  for (int rank = 0; rank < launch.world_size; ++rank)
+  for (int rank = 0; rank < member.size(); ++rank)
     phase.push_back({.ranks = {rank}, .self_weight = 1});
   return {phase};
 }

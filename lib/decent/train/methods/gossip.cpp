@@ -37,9 +37,9 @@ std::vector<Phase> phases_of(const TopologyRecipe& recipe, int workers, int loca
   return phases;
 }
 
-std::vector<Phase> topology_on(const ParallelRecipe& recipe, const Launch& launch) {
-  const auto local = recipe.local_world_size.value_or(launch.local_world_size);
-  return phases_of(recipe.topology, launch.world_size, static_cast<int>(local));
+std::vector<Phase> topology_on(const ParallelRecipe& recipe, const Member& member) {
+  const auto local = recipe.local_world_size.value_or(member.local_size);
+  return phases_of(recipe.topology, member.size(), static_cast<int>(local));
 }
 
 std::string exchange_text(const ParallelRecipe& recipe) {
