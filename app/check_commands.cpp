@@ -29,8 +29,7 @@ void dry_run(Program& program) {
   if (program.flags.resume) {
     program.log.emplace(program.launch.rank, program.flags.verbosity);
     if (const auto start = find_start(program, team, run)) {
-      for (const auto& line : resume_lines(start->point, start->beginning, run.plan.total_steps))
-        program.log->info(line);
+      for (const auto& line : resume_lines(*start, run.plan.total_steps)) program.log->info(line);
     } else {
       program.log->info("no checkpoint to resume from: the run would start afresh");
     }

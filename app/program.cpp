@@ -170,21 +170,20 @@ ResumeContext resume_context(Program& program, const Team& team, const Task& tas
           .higher_is_better = keeps_highest(task.recipe.checkpoint)};
 }
 
-std::optional<RunStart> find_start(Program& program, const Team& team, Run& run) {
-  std::optional<StartingPoint> found =
-      find_start(resume_context(program, team, run.task), {.choice = *program.flags.resume,
-                                                           .run_id = program.session,
-                                                           .run = resuming_run(run, team.size())});
-  if (!found) return std::nullopt;
-  const Manifest& manifest = found->checkpoint.manifest;
+std::optional<StartingPoint> find_start(Program& program, const Team& team, Run& run) {
+  std::optional<StartingPoint> start =
+      find_start(resume_context(program, team, run.task), *program.flags.resume, program.session,
+                 resuming_run(run, team.size()));
+  if (!start) return std::nullopt;
+  const Manifest& manifest = start->checkpoint.manifest;
   team.agree("plan", [&] {
     const ResumePoint point{.step = manifest.step, .position = {manifest.epoch, manifest.consumed}};
     run.plan = make_plan(run.task, team.member(), point);
   });
   const ResumingRun now = resuming_run(run, team.size());
-  auto warning = run.plan.rules.restore(manifest, now.facts);
-  Beginning beginning = beginning_of(found->checkpoint, now);
-  return RunStart{std::move(*found), std::move(beginning), std::move(warning)};
+  start->warning = run.plan.rules.restore(manifest, now.facts).value_or("");
+  start->beginning = beginning_of(start->checkpoint, now);
+  return start;
 }
 
 }  // namespace decent

@@ -94,15 +94,8 @@ TriedTask prepare_task_together(Program& program, Purpose purpose);
 /// The context for resuming the run of `task`, which must outlive the context.
 ResumeContext resume_context(Program& program, const Team& team, const Task& task);
 
-/// Where a run resumes.
-struct RunStart {
-  StartingPoint point;
-  Beginning beginning;
-  std::optional<std::string> warning;  // see EvaluationRules::restore
-};
-
 /// Finds the checkpoint of --resume, plans `run` anew from there, and decides what its workers
 /// begin with; nothing if `auto` finds no checkpoint. Collective. Throws SharedError.
-std::optional<RunStart> find_start(Program& program, const Team& team, Run& run);
+std::optional<StartingPoint> find_start(Program& program, const Team& team, Run& run);
 
 }  // namespace decent

@@ -24,12 +24,12 @@ namespace {
                                            "'; go on with --resume auto");
 }
 
-const FoundCheckpoint* found_by(const std::optional<RunStart>& start) {
-  return start ? &start->point.checkpoint : nullptr;
+const FoundCheckpoint* found_by(const std::optional<StartingPoint>& start) {
+  return start ? &start->checkpoint : nullptr;
 }
 
 // Prepares the output folder for this run, and makes the trainer, ready for its first step.
-void begin(Program& program, const Team& team, Run run, std::optional<RunStart> start) {
+void begin(Program& program, const Team& team, Run run, std::optional<StartingPoint> start) {
   Log& log = *program.log;
   const bool resumes = program.flags.resume.has_value();
   const RunOutput output = open_output(resume_context(program, team, run.task),
@@ -38,15 +38,15 @@ void begin(Program& program, const Team& team, Run run, std::optional<RunStart> 
                                         .goes_back = resumes && *program.flags.resume != "auto"});
   std::vector<std::string> lines;
   if (start) {
-    lines = resume_lines(start->point, start->beginning, run.plan.total_steps);
-    const Manifest& manifest = start->point.checkpoint.manifest;
+    lines = resume_lines(*start, run.plan.total_steps);
+    const Manifest& manifest = start->checkpoint.manifest;
     if (auto line = changed_rates(value_of(manifest.facts, kRatesTopic), run.plan.rates,
                                   manifest.step, run.plan.total_steps))
       lines.push_back(*line);
   } else if (resumes) {
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
-  SessionOptions options{.run_id = start ? start->point.run_id : program.session,
+  SessionOptions options{.run_id = start ? start->run_id : program.session,
                          .leaders = output.leaders,
                          .torchrun = program.launch.torchrun,
                          .check_folder = [&program] {
@@ -56,9 +56,8 @@ void begin(Program& program, const Team& team, Run run, std::optional<RunStart> 
   program.training = program.trainer.get();
   for (const std::string& line : lines) log.info(line);
   if (start) {
-    if (start->warning) log.warn(*start->warning);
-    program.trainer->resume_from(start->point.checkpoint, {.begin = start->beginning.with,
-                                                           .in_output = output.holds_checkpoint});
+    if (!start->warning.empty()) log.warn(start->warning);
+    program.trainer->resume_from(start->checkpoint, start->beginning.with, output.holds_checkpoint);
   }
   StartEntry said = announce_run(log, program.trainer->run(), program.trainer->size());
   team.agree("run.json", [&] {
@@ -85,7 +84,7 @@ void train(Program& program) {
   }
   const RunFolder folder(run.task.recipe.output);
   lock_output(program, folder.path(), /*for_new_run=*/!program.flags.resume);
-  std::optional<RunStart> start;
+  std::optional<StartingPoint> start;
   if (program.flags.resume) start = find_start(program, team, run);
   if (program.flags.resume &&
       is_complete(resume_context(program, team, run.task), found_by(start), end_of(run))) {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "decent/core/text.h"
+
 namespace decent {
 namespace {
 
@@ -189,6 +191,11 @@ std::string string_literal(std::string_view text) {
     }
   }
   return result + "\"";
+}
+
+std::string list_text(const std::vector<std::string>& elements, std::string_view element_type) {
+  if (elements.empty()) return "annotate(List[" + std::string(element_type) + "], [])";
+  return "[" + join(elements) + "]";
 }
 
 }  // namespace decent

@@ -4,10 +4,18 @@
 
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace decent {
+
+/// A node has no translation into TorchScript; what() says why, without naming the node.
+class Unsupported : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -40,5 +48,8 @@ std::string literal(double value);
 
 /// A TorchScript string literal, quotes included.
 std::string string_literal(std::string_view text);
+
+/// "[x, y]"; an empty list states its type: "annotate(List[Tensor], [])".
+std::string list_text(const std::vector<std::string>& elements, std::string_view element_type);
 
 }  // namespace decent

@@ -124,8 +124,8 @@ bool is_update_count(const std::string& name, const at::Tensor& tensor) {
 // reads; then the sums of all workers are added up.
 class Averager {
  public:
-  Averager(const FoundCheckpoint& found, Communicator& communicator, const AverageRules& rules)
-      : found_(found), communicator_(communicator), rules_(rules) {}
+  Averager(const FoundCheckpoint& found, Communicator& communicator, bool average_buffers)
+      : found_(found), communicator_(communicator), average_buffers_(average_buffers) {}
 
   // Finds the buffers that hold the same bits in all replicas and keep them. Called before fill().
   void compare_buffers(const NamedTensors& targets) {
@@ -150,7 +150,7 @@ class Averager {
     } else if (name.starts_with(kScalerPrefix)) {
       take(name, target, [](const at::Tensor& values) { return values.min(); });
     } else if (!target.is_floating_point() || same_buffers_.contains(name) ||
-               (name.starts_with(kBufferPrefix) && !rules_.average_buffers)) {
+               (name.starts_with(kBufferPrefix) && !average_buffers_)) {
       first_replicas(name, target);
     } else {
       average(name, target);
@@ -239,7 +239,7 @@ class Averager {
 
   const FoundCheckpoint& found_;
   Communicator& communicator_;
-  AverageRules rules_;
+  bool average_buffers_;
   std::set<std::string> same_buffers_;  // names
   double squares_ = 0;                  // of this worker's replicas
 };
@@ -284,7 +284,7 @@ void load_replica(FoundCheckpoint& found, Communicator& communicator, const Name
 }
 
 double average_replicas(const FoundCheckpoint& found, Communicator& communicator,
-                        const NamedTensors& targets, const AverageRules& rules) {
+                        const NamedTensors& targets, bool average_buffers) {
   const at::NoGradGuard no_grad;
   NamedTensors averaged = targets;
   if (found.manifest.copies_alike()) {
@@ -292,7 +292,7 @@ double average_replicas(const FoundCheckpoint& found, Communicator& communicator
     copy_shared(found, communicator, parts.shared);
     averaged = std::move(parts.own);
   }
-  Averager averager(found, communicator, rules);
+  Averager averager(found, communicator, average_buffers);
   averager.compare_buffers(averaged);
   for (const auto& [name, target] : averaged) averager.fill(name, target);
   return averager.distance();
@@ -302,7 +302,7 @@ void load_state(FoundCheckpoint& found, Communicator& communicator, const NamedT
                 const NamedTensors& untrained, const LoadOptions& options) {
   const auto load = [&](const NamedTensors& targets) {
     if (options.from_average) {
-      average_replicas(found, communicator, targets, options.rules);
+      average_replicas(found, communicator, targets, options.average_buffers);
     } else {
       load_replica(found, communicator, targets);
     }
@@ -316,7 +316,7 @@ void load_state(FoundCheckpoint& found, Communicator& communicator, const NamedT
   // No exchange would ever bring the workers' copies of these parameters together again.
   if (!options.from_average && !found.manifest.copies_alike())
     average_replicas(found, communicator, newly_frozen(found, untrained, communicator.rank()),
-                     options.rules);
+                     options.average_buffers);
   begin_ema(state);  // of parameters whose average the checkpoint lacks
   load(averages);
 }

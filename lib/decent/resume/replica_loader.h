@@ -16,24 +16,20 @@ namespace decent {
 /// it is. Throws CheckpointDamaged if shapes or types differ. Collective.
 void load_replica(FoundCheckpoint& found, Communicator& communicator, const NamedTensors& targets);
 
-struct AverageRules {
-  /// Whether to average floating-point buffers, except those that hold the same bits in all
-  /// replicas. If not, they are taken from the first replica, as all other buffers are.
-  bool average_buffers = true;
-};
-
 /// Fills `targets` with the average over all replicas that are not missing: the sum in float64,
 /// rounded once. Counts of updates get the highest value of any replica, the loss scale and its
-/// count the lowest. Values that were alike on all workers stay the same, bit for bit. Returns the
-/// consensus distance sqrt(mean over replicas of ||x_i - mean||^2) over all parameters. The same on
-/// every worker. Collective.
+/// count the lowest. Values that were alike on all workers stay the same, bit for bit.
+/// Floating-point buffers are averaged only if `average_buffers`, and not if they hold the same
+/// bits in all replicas; else they come from the first replica, as all other buffers do. Returns
+/// the consensus distance sqrt(mean over replicas of ||x_i - mean||^2) over all parameters. The
+/// same on every worker. Collective.
 double average_replicas(const FoundCheckpoint& found, Communicator& communicator,
-                        const NamedTensors& targets, const AverageRules& rules);
+                        const NamedTensors& targets, bool average_buffers = true);
 
 struct LoadOptions {
   /// All workers get the average of the replicas and optimizer states.
   bool from_average = false;
-  AverageRules rules = {};
+  bool average_buffers = true;  // see average_replicas
 };
 
 /// Fills `state`, the tensors of a worker's state under their names in checkpoints, for a run that

@@ -55,15 +55,15 @@ std::optional<FoundCheckpoint> find_checkpoint(const ResumeContext& context,
   return open_checkpoint(team, without_slash(choice), search);
 }
 
-std::optional<StartingPoint> find_start(const ResumeContext& context, const Resuming& resuming) {
-  const std::string& choice = resuming.choice;
+std::optional<StartingPoint> find_start(const ResumeContext& context, const std::string& choice,
+                                        const std::string& fresh_id, const ResumingRun& run) {
   std::optional<FoundCheckpoint> found =
       find_checkpoint(context, choice == "best" ? "./best" : choice, false);  // "best": a folder
   if (!found) return std::nullopt;
-  StartingPoint start{.checkpoint = std::move(*found), .run_id = {}, .changes = {}};
-  start.run_id = agree_on_run(context, start.checkpoint, resuming.run_id);
-  context.team.agree(
-      "resume", [&] { start.changes = check_can_resume(start.checkpoint.manifest, resuming.run); });
+  const std::string id = agree_on_run(context, *found, fresh_id);
+  StartingPoint start{.checkpoint = std::move(*found), .run_id = id};
+  context.team.agree("resume",
+                     [&] { start.changes = check_can_resume(start.checkpoint.manifest, run); });
   return start;
 }
 
@@ -91,13 +91,12 @@ Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now
               join(changes)};
 }
 
-std::vector<std::string> resume_lines(const StartingPoint& start, const Beginning& beginning,
-                                      std::int64_t total_steps) {
+std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t total_steps) {
   std::vector<std::string> lines = {
       "resuming from '" + start.checkpoint.folder.string() + "', after step " +
       std::to_string(start.checkpoint.manifest.step) + " of " + std::to_string(total_steps)};
   for (const std::string& change : start.changes) lines.push_back("changed since: " + change);
-  if (!beginning.why.empty()) lines.push_back(beginning.why);
+  if (!start.beginning.why.empty()) lines.push_back(start.beginning.why);
   return lines;
 }
 

@@ -33,27 +33,25 @@ struct Beginning {
 /// Decides what workers begin with. `now`: the run as it is planned from the checkpoint on.
 Beginning beginning_of(const FoundCheckpoint& checkpoint, const ResumingRun& now);
 
+/// Where a run resumes.
 struct StartingPoint {
   FoundCheckpoint checkpoint;
-  std::string run_id;                // of the run that resumes from the checkpoint
-  std::vector<std::string> changes;  // see check_can_resume
+  std::string run_id;                     // of the run that resumes from the checkpoint
+  std::vector<std::string> changes = {};  // see check_can_resume
+  Beginning beginning = {};               // see beginning_of
+  std::string warning = {};               // of rules that begin again; empty: none does
 };
 
-/// The run that is to resume, and from where.
-struct Resuming {
-  std::string choice;  // --resume: "auto" or a folder
-  std::string run_id;  // used if a new run begins with the checkpoint
-  ResumingRun run;
-};
-
-/// Finds the checkpoint to resume from; nothing if `auto` finds none. Collective. Throws
+/// Finds the checkpoint to resume `run` from; nothing if `auto` finds none. What depends on the
+/// plan from there on, `beginning` and `warning`, is the caller's to find out. `choice`: "auto" or
+/// a folder. `fresh_id`: the id of a new run that begins with the checkpoint. Collective. Throws
 /// SharedError if this run cannot resume from it, or if the output folder holds a run that is not
 /// the checkpoint's.
-std::optional<StartingPoint> find_start(const ResumeContext& context, const Resuming& resuming);
+std::optional<StartingPoint> find_start(const ResumeContext& context, const std::string& choice,
+                                        const std::string& fresh_id, const ResumingRun& run);
 
 /// Lines for the user: the step after which the run resumes, the number of all steps, what has
 /// changed, and what the workers begin with.
-std::vector<std::string> resume_lines(const StartingPoint& start, const Beginning& beginning,
-                                      std::int64_t total_steps);
+std::vector<std::string> resume_lines(const StartingPoint& start, std::int64_t total_steps);
 
 }  // namespace decent

@@ -27,7 +27,7 @@ void load_ema(const ResumeContext& context, const FoundCheckpoint& found, const 
   NamedTensors targets;
   for (const auto& [name, tensor] : task.model->parameters())
     targets.emplace_back(tensor_name(kEmaPrefix, name), tensor);
-  average_replicas(found, *context.team.communicator(), targets, {});
+  average_replicas(found, *context.team.communicator(), targets);
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ AveragedModel load_average(const ResumeContext& context, Task& task, const std::
   const double distance =
       average_replicas(*found, *context.team.communicator(),
                        model_tensors(task.model->parameters(), task.model->buffers()),
-                       {.average_buffers = task.recipe.parallel.average_buffers});
+                       task.recipe.parallel.average_buffers);
   load_ema(context, *found, task);
   const std::string replicas = std::to_string(found->manifest.world_size);
   const std::string text =

@@ -67,19 +67,19 @@ NamedTensors Trainer::state() const {
   return state;
 }
 
-void Trainer::resume_from(FoundCheckpoint& found, const ResumeOptions& options) {
+void Trainer::resume_from(FoundCheckpoint& found, BeginWith begin, bool in_output) {
   control().report(Operation::loading);
   const NamedTensors targets = state();
   TrainedParameters& parallel = *session_.parallel;
   load_state(found, *session_.team.communicator(), targets,
              untrained_part(session_.run.task.model->parameters()),
-             {.from_average = options.begin == BeginWith::average_of_replicas,
-              .rules = {.average_buffers = session_.recipe().parallel.average_buffers}});
+             {.from_average = begin == BeginWith::average_of_replicas,
+              .average_buffers = session_.recipe().parallel.average_buffers});
   parallel.resume_from(found.manifest.step, targets);
   control().resume_from(found.manifest.step);
-  if (options.in_output) checkpointer_.note_existing(found.manifest.step);
+  if (in_output) checkpointer_.note_existing(found.manifest.step);
   is_evaluated_first_ = found.manifest.evaluation_pending;
-  if (options.begin != BeginWith::average_of_weights) return;
+  if (begin != BeginWith::average_of_weights) return;
   control().report(Operation::averaging);
   parallel.global_avg(/*will_revert=*/false);
 }

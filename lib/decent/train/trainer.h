@@ -28,21 +28,15 @@ namespace decent {
 
 enum class TrainingEnd { completed, stopped };
 
-struct ResumeOptions {
-  BeginWith begin = BeginWith::own;
-  /// Whether the checkpoint is in the output folder, on all workers.
-  bool in_output = false;
-};
-
 class Trainer {
  public:
   /// Every worker writes its replica to the output folder, and the worker that speaks all other
   /// files. For the rest see Session.
   Trainer(Run run, Team team, Log& log, SessionOptions options);
 
-  /// Takes over the state of the checkpoint from which the plan of the run resumes. Call it before
-  /// train(). Collective.
-  void resume_from(FoundCheckpoint& found, const ResumeOptions& options);
+  /// Takes over the state of the checkpoint from which the plan of the run resumes. `in_output`:
+  /// the checkpoint is in the output folder, on all workers. Call it before train(). Collective.
+  void resume_from(FoundCheckpoint& found, BeginWith begin, bool in_output);
 
   const Run& run() const { return session_.run; }
   RunSize size() const;

@@ -47,11 +47,11 @@ Start start_in(const std::filesystem::path& output, const std::string& method, b
                           .names = names,
                           .copies_alike = method == "all_reduce",
                           .needs_near_copies = near};
-    const auto found = find_start({.team = testing::team_of(world), .recipe = recipe, .log = log},
-                                  {.choice = "auto", .run_id = "fresh", .run = run});
+    auto found = find_start({.team = testing::team_of(world), .recipe = recipe, .log = log}, "auto",
+                            "fresh", run);
     if (rank != 0) return;
-    const Beginning beginning = beginning_of(found->checkpoint, run);
-    start = {.with = beginning.with, .lines = resume_lines(*found, beginning, 20)};
+    found->beginning = beginning_of(found->checkpoint, run);
+    start = {.with = found->beginning.with, .lines = resume_lines(*found, 20)};
   });
   return start;
 }

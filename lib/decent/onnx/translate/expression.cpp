@@ -57,9 +57,7 @@ Expression list(const std::vector<std::int64_t>& values) { return list_of_intege
 
 Expression list(const std::vector<Integer>& values) { return list_of_integers(values); }
 
-Expression empty_list(std::string_view element_type) {
-  return "annotate(List[" + std::string(element_type) + "], [])";
-}
+Expression empty_list(std::string_view element_type) { return list_text({}, element_type); }
 
 // Operators of one precedence associate from left to right; comparisons would form a chain.
 Expression binary(const Expression& a, std::string_view sign, const Expression& b) {

@@ -9,17 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "decent/core/script_text.h"
 #include "decent/onnx/format/ir.h"
 #include "decent/onnx/translate/expression.h"
 #include "decent/onnx/translate/value.h"
 
 namespace decent::onnx {
-
-/// A node cannot be translated; what() says why, without naming the node.
-class Unsupported : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 class GraphTranslator;
 class ModuleBuilder;

@@ -127,9 +127,4 @@ std::string argument_text(const Argument& argument, const NamesInSource& names) 
   return std::visit(Writer(names), argument);
 }
 
-std::string list_text(const std::vector<std::string>& elements, const std::string& element_type) {
-  if (elements.empty()) return "annotate(List[" + element_type + "], [])";
-  return "[" + join(elements) + "]";
-}
-
 }  // namespace decent::pt2
