@@ -68,14 +68,6 @@ void check_time_of_update(const Recipe& recipe, const Value& root, Mistakes& mis
   }
 }
 
-// "adamw, adam": the optimizers for exchanges that need near copies.
-std::string bounded_optimizers() {
-  std::vector<std::string> names;
-  for (const std::string& name : update_names())
-    if (update_bounded_by_lr(name)) names.push_back(name);
-  return join(names);
-}
-
 bool needs_near_copies(const Names& names, const std::string& exchange) {
   const std::vector<std::string>& near = names.near_exchanges;
   return std::find(near.begin(), near.end(), exchange) != near.end();
@@ -113,7 +105,7 @@ void check_nearness(const std::string& key, const std::string& exchange,
                exchange +
                    " sends the last bits of a weight's place on a grid that follows the "
                    "learning rate, which does not bound the steps of " +
-                   optimizer + "; use optimizer.name: " + bounded_optimizers() + ", or " + key +
+                   optimizer + "; use optimizer.name: " + updates_bounded_by_lr() + ", or " + key +
                    ": bf16, or parallel.slices");
 }
 

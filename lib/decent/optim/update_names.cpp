@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "decent/core/registry.h"
+#include "decent/core/text.h"
 #include "decent/optim/rules/all.h"
 #include "decent/optim/rules/find.h"
 
@@ -54,6 +55,13 @@ bool update_bounded_by_lr(std::string_view name) {
     bounded = Rule::kStepBoundedByLr;
   });
   return bounded;
+}
+
+std::string updates_bounded_by_lr() {
+  std::vector<std::string> names;
+  for (const std::string& name : update_names())
+    if (update_bounded_by_lr(name)) names.push_back(name);
+  return join(names);
 }
 
 std::optional<OptionConflict> update_conflict(std::string_view name, const Options& given) {

@@ -28,6 +28,8 @@ double default_weight_decay(std::string_view name);
 /// Whether no gradient moves a weight by more than a few learning rates in one step of this
 /// optimizer.
 bool update_bounded_by_lr(std::string_view name);
+/// "adamw, adam, ..": all for which that holds.
+std::string updates_bounded_by_lr();
 
 /// Options of that optimizer that do not go together. Throws UserError for a value of another type.
 std::optional<OptionConflict> update_conflict(std::string_view name, const Options& options);

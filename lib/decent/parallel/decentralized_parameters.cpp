@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/optim/update_names.h"
 #include "decent/parallel/arrivals.h"
 #include "decent/parallel/exchange/meetings.h"
 #include "decent/parallel/gradient_scale.h"
@@ -49,8 +50,8 @@ void DecentralizedOptions::check() const {
   if (exchange.needs_near_copies() && !training.update->steps_bounded_by_lr()) {
     throw UserError(
         "a modulo exchange needs an optimizer whose steps are bounded by the learning rate, which "
-        "its grid follows: adam, adamw, lion, accum_adam or accum_adamw, not sgd or rmsprop (an "
-        "update of your own says so by steps_bounded_by_lr())");
+        "its grid follows: " +
+        updates_bounded_by_lr() + " (an update of your own says so by steps_bounded_by_lr())");
   }
 }
 
