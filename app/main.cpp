@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -12,6 +14,7 @@
 #include "allocator.h"
 #include "commands.h"
 #include "decent/comm/c10d_variables.h"
+#include "decent/comm/control/control.h"
 #include "decent/comm/control/launcher_watch.h"
 #include "decent/comm/gather.h"
 #include "decent/config/loader.h"
@@ -21,10 +24,35 @@
 #include "decent/task/device.h"
 #include "decent/train/recipe_names.h"
 #include "ending.h"
-#include "stop_signals.h"
 
 namespace decent {
 namespace {
+
+// SIGTERM, SIGINT, SIGUSR1 and, unless it is ignored (nohup), SIGHUP ask a run to stop. A signal
+// handler has no other access to its object.
+std::atomic<Control*> receiver = nullptr;
+
+void handle(int signal) {
+  const int saved = errno;
+  if (Control* control = receiver.load()) control->request_stop(signal);
+  errno = saved;
+}
+
+// Whether the signal is ignored: by nohup, or by the supervisor, which handles terminal signals.
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// From now on these signals are requests to `control`, which must live until the process ends.
+void stop_on_signals(Control& control) {
+  receiver = &control;
+  struct sigaction action {};
+  action.sa_handler = handle;
+  action.sa_flags = SA_RESTART;  // reads and writes under way continue
+  for (int signal : {SIGTERM, SIGINT, SIGUSR1}) ::sigaction(signal, &action, nullptr);
+  if (!is_ignored(SIGHUP)) ::sigaction(SIGHUP, &action, nullptr);
+}
 
 // This worker watches the supervisor's end itself from now on (launcher_watch.h). Until then the
 // kernel ends it together with the supervisor.

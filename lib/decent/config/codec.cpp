@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent::config {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "decent/config/scalars.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent {
 

@@ -4,7 +4,6 @@
 
 #include "decent/config/scalars.h"
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 
 namespace decent::config {

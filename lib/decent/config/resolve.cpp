@@ -4,7 +4,6 @@
 
 #include "decent/config/scalars.h"
 #include "decent/config/update_options.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/optim/schedule.h"
 #include "decent/optim/update_names.h"

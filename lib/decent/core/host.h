@@ -1,8 +1,10 @@
 #pragma once
-// The machine that this process runs on, and names that nothing else has.
+// The machine that this process runs on, how many of its processors it may use, and names that
+// nothing else has.
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 namespace decent {
@@ -25,5 +27,15 @@ std::string machine_text();
 /// Random hexadecimal digits; 32 of them are 128 bits, which no other call on any machine returns
 /// again.
 std::string random_name(std::size_t digits = 32);
+
+/// The number of processors that the scheduler may run this process on (sched_getaffinity), or
+/// fewer if its control group (of version 1 or 2) allows less time; at least 1. `proc` and `groups`
+/// are the mount points of those file systems.
+int usable_processors(const std::filesystem::path& proc = "/proc",
+                      const std::filesystem::path& groups = "/sys/fs/cgroup");
+
+/// The time that the control group and the groups around it allow, in processors, rounded up; 0 if
+/// nothing limits it.
+int processor_quota(const std::filesystem::path& proc, const std::filesystem::path& groups);
 
 }  // namespace decent

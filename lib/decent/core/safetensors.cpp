@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/stored_tensor.h"
 #include "decent/core/text.h"
 

@@ -31,6 +31,10 @@ std::string some_of(std::span<const std::string> names, std::size_t most);
 /// not just add an s: counted(2, "class", "classes").
 std::string counted(std::int64_t count, std::string_view one, std::string_view several = {});
 
+/// The number for printf, fmt and std::to_string, which would show a NaN's meaningless sign as
+/// "-nan" (on x86, 0/0 is negative).
+double printable(double number);
+
 /// The shortest decimal that reads back to the same bits.
 std::string number_text(double number);
 
@@ -48,5 +52,16 @@ std::string hex_text(std::span<const unsigned char> bytes);
 
 /// A shape as users write it: "[32, 1, 8, 8]".
 std::string shape_text(std::span<const std::int64_t> shape);
+
+// Names that come from files.
+
+/// `text` in quotes, on one line of bounded length, as valid UTF-8: text of more than 80 bytes is
+/// cut and ends with "..", and control characters and broken UTF-8 become question marks.
+std::string in_quotes(std::string_view text);
+
+/// The same without the quotes, for names that appear in a sentence as they are.
+std::string on_one_line(std::string_view text);
+
+bool is_utf8(std::string_view text);
 
 }  // namespace decent

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 
 namespace decent {

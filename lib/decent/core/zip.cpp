@@ -9,7 +9,7 @@
 #include "decent/core/byte_reader.h"
 #include "decent/core/error.h"
 #include "decent/core/gzip.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 
 namespace decent {

@@ -5,8 +5,8 @@
 
 #include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "decent/core/quote.h"
 #include "decent/core/safetensors.h"
+#include "decent/core/text.h"
 #include "decent/core/zip.h"
 
 namespace decent {

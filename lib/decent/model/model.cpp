@@ -1,9 +1,13 @@
 #include "decent/model/model.h"
 
+#include <ATen/core/function_schema.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/jit/ir/ir.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "decent/core/error.h"
@@ -14,13 +18,187 @@
 #include "decent/model/constants.h"
 #include "decent/model/forward_graph.h"
 #include "decent/model/inspect.h"
-#include "decent/model/output.h"
 #include "decent/model/precision.h"
 #include "decent/model/reason.h"
-#include "decent/model/written_attributes.h"
 
 namespace decent {
 namespace {
+
+/// A module's tensors into which forward writes.
+struct WrittenAttributes {
+  std::set<std::string> paths;  // "layer1.weight"; buffers among them
+  bool others = false;          // forward writes into tensors that cannot be told: they may be any
+};
+
+using torch::jit::Block;
+using torch::jit::Graph;
+using torch::jit::Node;
+using torch::jit::Value;
+
+/// Follows values back to the attributes that they are, or of which they are views.
+class Attributes {
+ public:
+  explicit Attributes(const Graph& forward) : forward_(forward) {}
+
+  void add(const Value* value) {
+    left_.push_back(value);
+    while (!left_.empty()) {
+      const Value* next = left_.back();
+      left_.pop_back();
+      if (seen_.insert(next).second) follow(next);
+    }
+  }
+  WrittenAttributes take() { return std::move(found_); }
+
+ private:
+  void follow(const Value* value) {
+    const Node* node = value->node();
+    if (node->kind() == c10::prim::Constant) return;
+    if (node->kind() == c10::prim::GetAttr) return add_attribute(node);
+    if (node->kind() == c10::prim::Param) return follow_input(node);
+    if (!node->blocks().empty()) return follow_blocks(node);
+    if (const c10::FunctionSchema* schema = node->maybeSchema()) return follow_call(value, *schema);
+    // Calls that could not be expanded, and results of torch.jit.fork.
+    const bool is_call = node->kind() == c10::prim::CallMethod ||
+                         node->kind() == c10::prim::CallFunction ||
+                         node->hasAttribute(c10::attr::Subgraph);
+    found_.others |= is_call;
+    if (!is_call) push(node->inputs());  // e.g. of lists and tuples
+  }
+
+  void add_attribute(const Node* node) {
+    std::string path = node->s(c10::attr::name);
+    const Value* owner = node->input();
+    for (; owner->node()->kind() == c10::prim::GetAttr; owner = owner->node()->input())
+      path = owner->node()->s(c10::attr::name) + "." + path;
+    if (owner == forward_.inputs()[0]) {
+      found_.paths.insert(path);
+    } else {
+      found_.others = true;
+    }
+  }
+
+  // An argument of forward is no attribute; a value that a loop carries may be one.
+  void follow_input(const Node* parameters) {
+    const Node* owner = parameters->owningBlock()->owningNode();
+    if (owner != nullptr) follow_blocks(owner);
+  }
+
+  void follow_blocks(const Node* node) {
+    if (node->kind() != c10::prim::If) push(node->inputs());
+    for (const Block* block : node->blocks()) push(block->outputs());
+  }
+
+  // A result without an alias mark has memory of its own.
+  void follow_call(const Value* value, const c10::FunctionSchema& schema) {
+    const auto& results = schema.returns();
+    if (value->offset() < results.size() && results[value->offset()].alias_info() == nullptr)
+      return;
+    push(value->node()->inputs());
+  }
+
+  // Follows only values that can be or contain tensors.
+  template <typename Values>
+  void push(const Values& values) {
+    for (const Value* each : values) {
+      const bool is_plain = each->type()->isSubtypeOf(*c10::NumberType::get()) ||
+                            each->type()->isSubtypeOf(*c10::BoolType::get()) ||
+                            each->type()->isSubtypeOf(*c10::StringType::get());
+      if (!is_plain) left_.push_back(each);
+    }
+  }
+
+  const Graph& forward_;
+  WrittenAttributes found_;
+  std::vector<const Value*> left_;
+  std::set<const Value*> seen_;
+};
+
+// The attributes into which operators of a forward_graph() write in place, directly or through
+// views. An operator's schema says whether it writes.
+WrittenAttributes find_written_attributes(const Graph& forward) {
+  Attributes attributes(forward);
+  visit_nodes(forward, [&](const Node* node) {
+    const c10::FunctionSchema* schema = node->maybeSchema();
+    if (schema == nullptr) return;
+    const std::size_t count = std::min(schema->arguments().size(), node->inputs().size());
+    for (std::size_t i = 0; i < count; ++i) {
+      const c10::AliasInfo* alias = schema->arguments()[i].alias_info();
+      if (alias != nullptr && alias->isWrite()) attributes.add(node->inputs()[i]);
+    }
+  });
+  return attributes.take();
+}
+
+// Names (empty if there are none) and values.
+using Outputs = std::vector<std::pair<std::string, c10::IValue>>;
+
+Outputs outputs_of(const c10::IValue& result) {
+  Outputs outputs;
+  if (result.isTensor()) {
+    outputs.emplace_back("", result);
+  } else if (result.isTuple()) {
+    const auto type = result.type()->cast<c10::TupleType>();
+    const auto& elements = result.toTupleRef().elements();
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const bool named = type && type->schema() != nullptr;
+      outputs.emplace_back(named ? type->schema()->arguments()[i].name() : "", elements[i]);
+    }
+  } else if (result.isTensorList()) {
+    for (const at::Tensor& tensor : result.toTensorVector()) outputs.emplace_back("", tensor);
+  } else if (result.isGenericDict()) {
+    for (const auto& entry : result.toGenericDict()) {
+      outputs.emplace_back(entry.key().isString() ? entry.key().toStringRef() : "", entry.value());
+    }
+  } else {
+    throw UserError("forward returns " + result.type()->repr_str() +
+                    ": expected a tensor, or a tuple, list or dictionary of tensors");
+  }
+  return outputs;
+}
+
+std::string list_of(const Outputs& outputs) {
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& name = outputs[i].first;
+    texts.push_back(std::to_string(i) + (name.empty() ? "" : " ('" + name + "')"));
+  }
+  constexpr std::size_t kMostShown = 20;
+  return some_of(texts, kMostShown);
+}
+
+std::optional<std::size_t> find_output(const Outputs& outputs, const std::string& choice) {
+  const auto named = std::find_if(outputs.begin(), outputs.end(),
+                                  [&](const auto& output) { return output.first == choice; });
+  if (named != outputs.end()) return named - outputs.begin();
+  std::size_t index = 0;
+  const char* end = choice.data() + choice.size();
+  const auto [stop, failed] = std::from_chars(choice.data(), end, index);
+  if (failed != std::errc() || stop != end || index >= outputs.size()) return std::nullopt;
+  return index;
+}
+
+// Picks `choice`, a name or an index (from 0), from `result`: a tensor, a tuple (named or not), a
+// list or a dictionary of tensors. Without a choice, takes the only tensor. Throws UserError that
+// lists the outputs.
+at::Tensor select_output(const c10::IValue& result, const std::optional<std::string>& choice) {
+  const Outputs outputs = outputs_of(result);
+  if (!choice && outputs.size() != 1) {
+    throw UserError("forward returns " + std::to_string(outputs.size()) +
+                    " outputs; model.output chooses one: " + list_of(outputs));
+  }
+  const auto index = choice ? find_output(outputs, *choice) : std::optional<std::size_t>(0);
+  if (!index) {
+    throw UserError("model.output: there is no output '" + *choice + "'; forward returns " +
+                    list_of(outputs));
+  }
+  const c10::IValue& value = outputs[*index].second;
+  if (!value.isTensor()) {
+    throw UserError("model.output: output " + std::to_string(*index) + " is " +
+                    value.type()->repr_str() + ", not a tensor");
+  }
+  return value.toTensor();
+}
 
 // The arguments of forward without self.
 std::vector<c10::Argument> arguments_of(const torch::jit::Module& module) {

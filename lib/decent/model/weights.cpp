@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_dtype.h"
 #include "decent/model/weights/formats.h"

@@ -1,15 +1,18 @@
 #include "decent/parallel/trained_parameters.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
 
 #include <map>
 #include <stdexcept>
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/parallel/ema_weights.h"
 #include "decent/parallel/exchange/exchange.h"
-#include "decent/parallel/gradient_hooks.h"
+#include "decent/parallel/global_average.h"
 #include "decent/parallel/gradient_scale.h"
 #include "decent/parallel/missing_gradients.h"
 #include "decent/parallel/optimizer_states.h"
@@ -18,6 +21,133 @@
 #include "decent/parallel/wait_time.h"
 
 namespace decent {
+namespace {
+
+std::vector<at::Tensor> clones_of(const std::vector<Bucket>& buckets) {
+  std::vector<at::Tensor> clones;
+  for (const Bucket& bucket : buckets) clones.push_back(bucket.x.clone());
+  return clones;
+}
+
+class Hook : public torch::autograd::PostAccumulateGradHook {
+ public:
+  Hook(std::function<void(std::size_t)> ready, std::size_t parameter)
+      : ready_(std::move(ready)), parameter_(parameter) {}
+  void operator()(const at::Tensor&) override { ready_(parameter_); }
+
+ private:
+  std::function<void(std::size_t)> ready_;
+  std::size_t parameter_;
+};
+
+// Calls `action` when the backward() that is under way has computed all gradients.
+void call_at_end_of_backward(std::function<void()> action) {
+  torch::autograd::Engine::get_default_engine().queue_callback(std::move(action));
+}
+
+}  // namespace
+
+// The next two are fields of Parts, so that g++ does not want them in an anonymous namespace where
+// files are compiled together.
+
+/// An exponential moving average of a worker's weights: torch.optim.swa_utils.AveragedModel with
+/// get_ema_multi_avg_fn(decay). With e the average and x the weights after step t:
+///
+///     e = x                              t = 1
+///       = decay * e + (1 - decay) * x    t > 1
+///
+/// For the trained parameters of `replica`, which must outlive it. Not thread-safe.
+class EmaWeights {
+ public:
+  /// `alike`: see AverageOptions.
+  EmaWeights(double decay, const Replica& replica, std::shared_ptr<Communicator> communicator,
+             bool alike);
+
+  /// Call it after step `step`.
+  void update(std::int64_t step);
+
+  /// Writes the average over all workers of their moving averages into the parameters. With
+  /// `will_revert`, take_out() restores both. Collective.
+  void put_in_place(bool will_revert);
+  bool in_place() const { return !weights_.empty(); }
+  /// Needs in_place().
+  void take_out();
+
+  /// The moving average of parameter number `i` of `bucket`, in its shape: a view of live memory.
+  at::Tensor view(std::size_t bucket, std::size_t i) const;
+
+ private:
+  double decay_;
+  const Replica& replica_;
+  std::vector<at::Tensor> values_;  // by bucket, [numel]
+  GlobalAverage average_;
+  std::vector<at::Tensor> weights_;  // the weights that values_ have replaced; else empty
+};
+
+EmaWeights::EmaWeights(double decay, const Replica& replica,
+                       std::shared_ptr<Communicator> communicator, bool alike)
+    : decay_(decay),
+      replica_(replica),
+      values_(clones_of(replica.buckets())),
+      average_(std::move(communicator), values_, {}, {.alike = alike}) {}
+
+void EmaWeights::update(std::int64_t step) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t b = 0; b < values_.size(); ++b) {
+    const at::Tensor& x = replica_.buckets()[b].x;
+    if (step == 1) {
+      values_[b].copy_(x);
+    } else {
+      values_[b].lerp_(x, 1 - decay_);
+    }
+  }
+}
+
+void EmaWeights::put_in_place(bool will_revert) {
+  const at::NoGradGuard no_grad;
+  if (will_revert) weights_ = clones_of(replica_.buckets());
+  average_.average(/*keep_backup=*/will_revert, /*return_distance=*/false);
+  for (std::size_t b = 0; b < values_.size(); ++b) replica_.buckets()[b].x.copy_(values_[b]);
+}
+
+void EmaWeights::take_out() {
+  const at::NoGradGuard no_grad;
+  average_.revert();
+  for (std::size_t b = 0; b < values_.size(); ++b) replica_.buckets()[b].x.copy_(weights_[b]);
+  weights_.clear();
+}
+
+at::Tensor EmaWeights::view(std::size_t bucket, std::size_t i) const {
+  const Bucket& flat = replica_.buckets()[bucket];
+  const at::Tensor& x = replica_.parameters()[flat.parameters[i]].second;
+  return values_[bucket].as_strided(x.sizes(), x.strides(), flat.offsets[i]);
+}
+
+/// While it lives, `ready(p)` is called in backward() once the gradient of parameter number p is
+/// complete; on a GPU in autograd's thread of that device.
+class GradientHooks {
+ public:
+  GradientHooks(const NamedTensors& parameters, std::function<void(std::size_t)> ready);
+  ~GradientHooks();
+  GradientHooks(const GradientHooks&) = delete;
+  GradientHooks& operator=(const GradientHooks&) = delete;
+
+ private:
+  NamedTensors parameters_;
+};
+
+GradientHooks::GradientHooks(const NamedTensors& parameters, std::function<void(std::size_t)> ready)
+    : parameters_(parameters) {
+  for (std::size_t p = 0; p < parameters_.size(); ++p) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].second,
+                                                   std::make_unique<Hook>(ready, p));
+  }
+}
+
+GradientHooks::~GradientHooks() {
+  for (const auto& [name, tensor] : parameters_)
+    torch::autograd::impl::set_post_acc_grad_hooks(tensor, nullptr);
+}
 
 struct TrainedParameters::Parts {
   Parts(const NamedTensors& trained, const NamedTensors& untrained, const NamedTensors& buffers,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "decent/core/printable.h"
 #include "decent/core/text.h"
 #include "decent/core/version.h"
 #include "decent/report/dry_run_text.h"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "decent/core/printable.h"
+#include "decent/core/text.h"
 #include "decent/report/progress.h"
 
 namespace decent {

@@ -2,14 +2,25 @@
 // The output folder of a run that begins, resumes, or is already complete.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "decent/comm/team.h"
 #include "decent/resume/checkpoint_search.h"
 #include "decent/resume/context.h"
 
 namespace decent {
+
+/// Prefix of the files that workers write so that others can see them.
+constexpr const char* kMarkerPrefix = ".worker-";
+
+/// Which workers see the same folder: those of one machine, those of a shared file system, or each
+/// worker only its own. Makes the folder if it does not exist, and finds the workers, including
+/// this one, whose files in it are visible to this worker. Collective. Throws SharedError if a
+/// worker cannot write to it.
+std::vector<int> workers_sharing(const Team& team, const std::filesystem::path& folder);
 
 /// How a run uses its output folder.
 struct RunOutputOptions {

@@ -17,7 +17,7 @@
 
 #include "decent/comm/open_files.h"
 #include "decent/core/error.h"
-#include "decent/core/processors.h"
+#include "decent/core/host.h"
 #include "decent/supervisor/worker_environment.h"
 
 namespace decent {

@@ -8,7 +8,7 @@
 #include "decent/config/choices.h"
 #include "decent/core/error.h"
 #include "decent/core/gpu_errors.h"
-#include "decent/core/processors.h"
+#include "decent/core/host.h"
 #include "decent/model/reason.h"
 
 namespace decent {

@@ -1,5 +1,5 @@
 #pragma once
-// The device of a run: which one it is, and its name for the user.
+// The device of a run: which one it is, and its name for the user; what the recipe is used for.
 
 #include <exception>
 #include <functional>
@@ -11,9 +11,21 @@
 #include "decent/comm/outcome.h"
 #include "decent/config/recipe.h"
 #include "decent/data/batch.h"
-#include "decent/task/purpose.h"
 
 namespace decent {
+
+/// Training needs data.train and data.eval, evaluation only data.eval, prediction data.predict;
+/// `model` reads and writes model files and needs none.
+enum class Purpose { training, evaluation, prediction, evaluation_and_prediction, model };
+
+constexpr bool reads_eval(Purpose purpose) {
+  return purpose == Purpose::training || purpose == Purpose::evaluation ||
+         purpose == Purpose::evaluation_and_prediction;
+}
+
+constexpr bool predicts(Purpose purpose) {
+  return purpose == Purpose::prediction || purpose == Purpose::evaluation_and_prediction;
+}
 
 /// The device and backend on this worker that follow from model.device and parallel.backend. Always
 /// the CPU if a model is only read and written. Throws UserError naming the key if that is

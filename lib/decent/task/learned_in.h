@@ -1,13 +1,19 @@
 #pragma once
-// Reads what a run has learned of its training data, wherever it is kept.
+// Reads what a run has learned of its training data, wherever it is kept; checks that classes have
+// the same numbers in evaluation as in training, and names them.
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "decent/config/recipe.h"
 #include "decent/data/learned.h"
 #include "decent/data/source.h"
 #include "decent/runfolder/run_folder.h"
+#include "decent/task/sources.h"
+#include "decent/task/task.h"
 
 namespace decent {
 
@@ -31,5 +37,15 @@ std::optional<LearnedData> learned_in_model(const ModelRecipe& model);
 /// Whether the program in a model's file normalizes by itself, because a run wrote it so. A file of
 /// weights never does. Throws UserError if the data in the file is damaged.
 bool normalizes_by_itself(const std::filesystem::path& model);
+
+/// The names of `count` classes, from the task's training data, else from the run in the output
+/// folder, else from `data`. Classes without a name get their number. Empty if there are no names
+/// at all.
+std::vector<std::string> names_of_classes(const Task& task, const DataSet& data, std::size_t count);
+
+/// Throws UserError if a class of data.eval has another name than the class with this number in
+/// training: a class that is missing in data.eval shifts the numbers of all later ones. `recipe` is
+/// that of data.eval.
+void check_classes(const DataSet& eval, const SourceRecipe& recipe, const LearnedData& learned);
 
 }  // namespace decent

@@ -4,7 +4,6 @@
 
 #include <optional>
 
-#include "decent/core/printable.h"
 #include "decent/core/text.h"
 
 namespace decent {

@@ -6,7 +6,6 @@
 #include "decent/checkpoint/checksum.h"
 #include "decent/config/option_keys.h"
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/data/formats.h"
 #include "decent/data/subset.h"

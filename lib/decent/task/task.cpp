@@ -14,7 +14,6 @@
 #include "decent/model/weights.h"
 #include "decent/parallel/named_tensors.h"
 #include "decent/parallel/storage.h"
-#include "decent/task/class_names.h"
 #include "decent/task/device.h"
 #include "decent/task/learned_in.h"
 #include "decent/task/metrics.h"

@@ -11,7 +11,7 @@
 #include "decent/model/file_scaling.h"
 #include "decent/model/model.h"
 #include "decent/task/criterion.h"
-#include "decent/task/purpose.h"
+#include "decent/task/device.h"
 #include "decent/task/sources.h"
 
 namespace decent {

@@ -7,7 +7,7 @@
 
 #include "decent/report/progress.h"
 #include "decent/runfolder/log.h"
-#include "decent/train/run.h"
+#include "decent/train/plan.h"
 
 namespace decent {
 

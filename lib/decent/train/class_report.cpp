@@ -5,7 +5,7 @@
 
 #include "decent/report/class_table.h"
 #include "decent/runfolder/run_folder.h"
-#include "decent/task/class_names.h"
+#include "decent/task/learned_in.h"
 
 namespace decent {
 namespace {

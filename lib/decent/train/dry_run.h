@@ -3,7 +3,7 @@
 
 #include "decent/core/membership.h"
 #include "decent/report/dry_run_text.h"
-#include "decent/train/run.h"
+#include "decent/train/plan.h"
 
 namespace decent {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "decent/report/exchange_text.h"
-#include "decent/train/run.h"
+#include "decent/train/plan.h"
 
 namespace decent {
 

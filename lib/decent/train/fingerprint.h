@@ -9,7 +9,7 @@
 #include "decent/comm/world.h"
 #include "decent/task/task.h"
 #include "decent/topology/topology.h"
-#include "decent/train/run.h"
+#include "decent/train/plan.h"
 
 namespace decent {
 

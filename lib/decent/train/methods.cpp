@@ -3,7 +3,7 @@
 #include "decent/config/names.h"
 #include "decent/core/error.h"
 #include "decent/train/methods/built_in.h"
-#include "decent/train/run.h"
+#include "decent/train/plan.h"
 
 namespace decent {
 

@@ -10,6 +10,7 @@
 #include "decent/core/membership.h"
 #include "decent/data/sampler.h"
 #include "decent/task/task.h"
+#include "decent/task/trial.h"
 #include "decent/topology/topology.h"
 #include "decent/train/evaluation/evaluation_rules.h"
 #include "decent/train/learning_rates.h"
@@ -38,5 +39,16 @@ struct Plan {
 /// data. Throws UserError.
 Plan make_plan(const Task& task, const Member& member,
                const std::optional<ResumePoint>& from = std::nullopt);
+
+/// A run that this worker has opened, planned and tried by itself.
+struct Run {
+  Task task;
+  Plan plan;
+  Trial trial;
+};
+
+/// Opens the task of `recipe`, plans its whole run, and tries a batch of each source. Throws
+/// UserError. Talks to no other worker. `known`: see open_task.
+Run prepare_run(const Recipe& recipe, const Launch& launch, const LearnedData* known = nullptr);
 
 }  // namespace decent

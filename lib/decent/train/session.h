@@ -13,7 +13,7 @@
 #include "decent/report/reporter.h"
 #include "decent/runfolder/log.h"
 #include "decent/runfolder/run_folder.h"
-#include "decent/train/run.h"
+#include "decent/train/plan.h"
 
 namespace decent {
 

@@ -6,7 +6,7 @@
 #include "decent/core/error.h"
 #include "decent/task/passes.h"
 #include "decent/train/buffer_backup.h"
-#include "decent/train/training_batches.h"
+#include "decent/train/forward/training_forward.h"
 
 namespace decent {
 namespace {

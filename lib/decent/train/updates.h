@@ -7,7 +7,7 @@
 #include "decent/optim/bucket_update.h"
 #include "decent/parallel/training_options.h"
 #include "decent/train/methods.h"
-#include "decent/train/run.h"
+#include "decent/train/plan.h"
 
 namespace decent {
 

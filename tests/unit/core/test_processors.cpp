@@ -1,4 +1,4 @@
-#include "decent/core/processors.h"
+#include "decent/core/host.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

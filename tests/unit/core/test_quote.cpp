@@ -1,4 +1,4 @@
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 #include <gtest/gtest.h>
 

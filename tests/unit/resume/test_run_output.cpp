@@ -9,7 +9,6 @@
 #include "../support/temporary_folder.h"
 #include "../support/worlds.h"
 #include "decent/core/file.h"
-#include "decent/resume/folder_sharing.h"
 #include "decent/runfolder/run_folder.h"
 #include "saved_checkpoints.h"
 

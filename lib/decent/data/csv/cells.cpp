@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent::csv {
 

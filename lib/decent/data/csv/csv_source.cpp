@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/data/csv/numbers.h"
 #include "decent/data/csv/table.h"

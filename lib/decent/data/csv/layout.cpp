@@ -5,7 +5,6 @@
 #include <charconv>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/data/csv/numbers.h"
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/data/csv/layout.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/data/csv/numbers.h"
 #include "decent/data/learned.h"
 

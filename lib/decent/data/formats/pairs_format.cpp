@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/data/built_in.h"
 #include "decent/data/csv/cells.h"
 #include "decent/data/formats/pairs_source.h"

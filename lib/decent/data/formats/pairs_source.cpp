@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/data/csv/layout.h"
 #include "decent/data/csv/row_index.h"

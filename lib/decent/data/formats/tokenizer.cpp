@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent {
 namespace {

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/data/images/decode.h"
 #include "decent/data/images/listing.h"

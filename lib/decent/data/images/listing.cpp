@@ -9,7 +9,6 @@
 #include "decent/core/csv_cell.h"
 #include "decent/core/error.h"
 #include "decent/core/file.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/data/learned.h"
 

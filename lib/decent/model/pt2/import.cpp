@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/model/pt2/module.h"
 #include "decent/model/reason.h"

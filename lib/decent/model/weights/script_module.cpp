@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/core/torch_tensor.h"
 
 namespace decent {

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_tensor.h"
 

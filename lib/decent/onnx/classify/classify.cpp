@@ -8,7 +8,6 @@
 #include "decent/core/error.h"
 #include "decent/core/text.h"
 #include "decent/onnx/classify/inference_norms.h"
-#include "decent/onnx/classify/weight_names.h"
 #include "decent/onnx/classify/weight_slots.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/graph/uses.h"

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/onnx/format/parse.h"
 #include "decent/onnx/format/read.h"
 #include "decent/onnx/format/walk.h"

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent::onnx {
 namespace {

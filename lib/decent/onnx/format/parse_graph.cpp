@@ -3,7 +3,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/onnx/format/parse.h"
 
 namespace decent::onnx {

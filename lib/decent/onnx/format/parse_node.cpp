@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/onnx/format/parse.h"
 #include "decent/onnx/format/wire.h"
 

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <utility>
 
-#include "decent/core/quote.h"
 #include "decent/core/stored_tensor.h"
 #include "decent/core/text.h"
 #include "decent/onnx/format/elements.h"

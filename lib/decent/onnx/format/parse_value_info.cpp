@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/parse.h"
 

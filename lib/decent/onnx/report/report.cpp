@@ -6,7 +6,6 @@
 
 #include "decent/core/text.h"
 #include "decent/onnx/classify/inference_norms.h"
-#include "decent/onnx/classify/weight_names.h"
 #include "decent/onnx/classify/weight_slots.h"
 #include "decent/onnx/format/export_advice.h"
 #include "decent/onnx/graph/uses.h"

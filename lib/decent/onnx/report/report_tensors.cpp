@@ -7,7 +7,6 @@
 #include <set>
 
 #include "decent/core/text.h"
-#include "decent/onnx/classify/weight_names.h"
 #include "decent/onnx/classify/weight_slots.h"
 #include "decent/onnx/format/elements.h"
 #include "decent/onnx/format/export_advice.h"

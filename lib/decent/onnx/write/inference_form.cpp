@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/onnx/format/parse.h"
 #include "decent/onnx/format/walk.h"
 #include "decent/onnx/format/wire.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/pt2/analyse/nodes.h"
 
 namespace decent::pt2 {

@@ -25,7 +25,7 @@ struct ModeSwitch {
   enum class Kind {
     flag,         // an argument that is true in training: dropout's `train`
     probability,  // an argument that is 0 in evaluation: dropout_p of attention
-    noise,        // the noise of stochastic depth, which `node` makes; see noise.h
+    noise,        // the noise of stochastic depth, which `node` makes
     divisor,      // the divisor that keeps its mean: an argument that is 1 in evaluation
   };
   const Node* node = nullptr;

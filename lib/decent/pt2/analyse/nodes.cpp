@@ -4,7 +4,7 @@
 #include <utility>
 #include <variant>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent::pt2 {
 namespace {

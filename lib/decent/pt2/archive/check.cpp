@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/pt2/program/walk.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent::pt2 {
 namespace {

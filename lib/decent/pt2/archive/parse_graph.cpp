@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "decent/core/quote.h"
 #include "decent/core/stored_tensor.h"
+#include "decent/core/text.h"
 
 namespace decent::pt2 {
 namespace {

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "decent/core/quote.h"
 #include "decent/core/stored_tensor.h"
 #include "decent/core/text.h"
 

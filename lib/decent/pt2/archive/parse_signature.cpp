@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent::pt2 {
 namespace {

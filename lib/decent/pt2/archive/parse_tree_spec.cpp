@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/pt2/json/document.h"
 
 namespace decent::pt2 {

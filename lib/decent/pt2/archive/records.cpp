@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent::pt2 {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "decent/core/error.h"
 #include "decent/core/pickle.h"
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 #include "decent/core/torch_file.h"
 #include "decent/core/torch_tensor.h"

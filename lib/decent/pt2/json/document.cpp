@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 
 namespace decent::pt2 {
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/pt2/translate/node_context.h"
 
 namespace decent::pt2 {

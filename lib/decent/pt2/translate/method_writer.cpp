@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/pt2/analyse/nodes.h"
 #include "decent/pt2/program/walk.h"
 #include "decent/pt2/translate/node_context.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "decent/core/quote.h"
 #include "decent/core/text.h"
 
 namespace decent::pt2 {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "decent/core/error.h"
-#include "decent/core/quote.h"
+#include "decent/core/text.h"
 #include "decent/pt2/analyse/shared_memory.h"
 #include "decent/pt2/translate/program_method.h"
 #include "decent/pt2/translate/translation.h"

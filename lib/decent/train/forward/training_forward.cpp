@@ -3,17 +3,57 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
+#include <cstddef>
 #include <utility>
 
 #include "decent/core/error.h"
+#include "decent/task/device.h"
 #include "decent/task/non_finite.h"
 #include "decent/task/passes.h"
 #include "decent/task/random.h"
 #include "decent/task/target_check.h"
-#include "decent/train/training_batches.h"
 #include "decent/train/updates.h"
 
 namespace decent {
+namespace {
+
+// The number of batches of the whole run; a number that overflows is never reached anyway.
+std::int64_t batch_count(const Run& run) {
+  std::int64_t count = 0;
+  const bool too_many =
+      __builtin_mul_overflow(run.plan.total_steps, run.task.recipe.train.grad_accumulation, &count);
+  return too_many ? Prefetcher::kEndless : count;
+}
+
+// The batch of micro-batch `micro_batch` of update `update`, both counted from 0, in host memory
+// that suits the run's device. Any thread.
+Batch read_training_batch(const Run& run, std::int64_t update, std::int64_t micro_batch) {
+  return run.task.train->read(run.plan.sampler->micro_batch(update, micro_batch),
+                              run.plan.sampler->position(update).epoch,
+                              host_memory_for(run.task.device.device));
+}
+
+// Seeds the random generators for step `step`, counted from 1, of worker `rank`.
+void seed_training_step(const Run& run, int rank, std::int64_t step) {
+  seed_generator(static_cast<std::uint64_t>(run.task.recipe.seed), rank, step,
+                 RandomStream::training, run.task.device.device);
+}
+
+}  // namespace
+
+std::unique_ptr<Prefetcher> training_batches(const Run& run, std::shared_ptr<Trace> trace) {
+  const std::int64_t accumulation = run.task.recipe.train.grad_accumulation;
+  return std::make_unique<Prefetcher>(
+      [&run, trace = std::move(trace), accumulation](std::int64_t number) {
+        const std::int64_t update = number / accumulation;
+        const TraceSpan span(trace.get(), kDataLane, "batch of", {.step = update + 1});
+        return read_training_batch(run, update, number % accumulation);
+      },
+      run.plan.first_step * accumulation, batch_count(run),
+      static_cast<std::size_t>(run.task.recipe.data.prefetch),
+      static_cast<std::size_t>(run.task.recipe.data.threads),
+      thread_start_for(run.task.device.device));
+}
 
 TrainingForward::TrainingForward(Run& run, int rank, TrainedParameters& parallel,
                                  std::shared_ptr<Trace> trace, StepLosses::Saw saw)

@@ -5,16 +5,22 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "decent/core/trace.h"
 #include "decent/data/device_batch.h"
+#include "decent/data/prefetcher.h"
 #include "decent/parallel/trained_parameters.h"
 #include "decent/train/forward/step_losses.h"
-#include "decent/train/run.h"
+#include "decent/train/plan.h"
 
 namespace decent {
+
+/// Reads the batches of the run's steps ahead, in order. `run` must outlive the result; `trace` may
+/// be null.
+std::unique_ptr<Prefetcher> training_batches(const Run& run, std::shared_ptr<Trace> trace);
 
 /// Runs the model on micro-batches and reports their losses.
 ///

@@ -1,6 +1,8 @@
 #pragma once
 // Runs the current model on all of data.predict, shared out among the workers.
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -13,9 +15,15 @@
 #include "decent/report/predictions/prediction_file.h"
 #include "decent/task/predicted.h"
 #include "decent/task/task.h"
-#include "decent/train/predictions/message.h"
 
 namespace decent {
+
+/// The numbers of a batch's predictions that workers send; the elements follow as one tensor.
+struct PredictionHeader {
+  std::vector<std::int64_t> shape = {};        // of the output; empty: there are no samples
+  std::vector<std::int64_t> class_shape = {};  // empty: no classes
+  std::vector<std::int64_t> left_out = {};     // numbers of the batch's samples without prediction
+};
 
 /// Filled only on the worker that speaks.
 struct PredictionCounts {
