@@ -144,7 +144,7 @@ Run prepare_run_together(Program& program) {
                      check_not_held(recipe.output);
                      if (!program.flags.resume) RunFolder(recipe.output).check_free();
                    }
-                   run = prepare_run(recipe, program.launch, known);
+                   run = prepare_run(recipe, program.launch, program.world->member(), known);
                    return *run->task.model;
                  });
   compare_workers(*program.world, run->task, run->plan.topology);
@@ -156,7 +156,7 @@ TriedTask prepare_task_together(Program& program, Purpose purpose) {
   agree_on_setup(program, purpose,
                  [&](const Recipe& recipe, const LearnedData* known) -> const Model& {
                    Task task = open_task(recipe, program.launch, purpose, known);
-                   Trial trial = try_task(task, program.launch.member(), {});
+                   Trial trial = try_task(task, program.world->member(), {});
                    return *tried.emplace(std::move(task), std::move(trial)).task.model;
                  });
   compare_workers(*program.world, tried->task, {});

@@ -27,15 +27,22 @@ namespace {
 
 using namespace decent;
 
+BatchPlan plan_of(const Recipe& recipe, const DataSet& data, int rank, int workers) {
+  BatchPlan plan;
+  plan.samples = data.size();
+  plan.batch_size = recipe.data.batch_size;
+  plan.member.workers = everyone(workers);
+  plan.member.rank = rank;
+  plan.shuffle = recipe.data.shuffle;
+  plan.seed = static_cast<std::uint64_t>(recipe.seed);
+  return plan;
+}
+
 struct Loader {
   Loader(const std::string& file, int rank, int workers)
       : recipe(with_statistics(load_recipe(file, {}, recipe_names()))),
         data(open_data_set("data.train", recipe, DataUse::training)),
-        sampler({.samples = data.size(),
-                 .batch_size = recipe.data.batch_size,
-                 .member = {.workers = everyone(workers), .rank = rank},
-                 .shuffle = recipe.data.shuffle,
-                 .seed = static_cast<std::uint64_t>(recipe.seed)}),
+        sampler(plan_of(recipe, data, rank, workers)),
         batches(
             [this](std::int64_t update) {
               return data.read(sampler.micro_batch(update, 0), sampler.position(update).epoch);

@@ -38,7 +38,7 @@ struct Launch {
 
   bool hosts_store() const { return rank == 0 && !agent_store; }
   bool one_machine() const { return local_world_size == world_size; }
-  /// This worker among all that were started.
+  /// This worker among all that were started; see World::member for those that train together.
   Member member() const {
     return {.workers = everyone(world_size),
             .rank = rank,

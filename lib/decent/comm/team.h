@@ -26,7 +26,7 @@ class Team {
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
   Control& control() const { return world_->control(); }
 
-  Member member() const { return world_->launch().member(); }
+  Member member() const { return world_->member(); }
   /// This worker's rank, as the launcher counts.
   int rank() const { return world_->launch().rank; }
   /// This worker's place among the members, and the number of members.

@@ -47,6 +47,12 @@ class World {
 
   /// The ranks that train together: today every worker that was started, for the whole run.
   const Membership& membership() const { return membership_; }
+  /// This worker among them.
+  Member member() const {
+    Member member = launch_.member();
+    member.workers = membership_;
+    return member;
+  }
 
   /// Runs a stage on every worker. Either it succeeds on all of them, and the results of all are
   /// returned by rank, or all throw the same SharedError. Calls are matched by `name` and order

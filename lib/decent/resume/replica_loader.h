@@ -24,7 +24,7 @@ void load_replica(FoundCheckpoint& found, Communicator& communicator, const Name
 /// the consensus distance sqrt(mean over replicas of ||x_i - mean||^2) over all parameters. The
 /// same on every worker. Collective.
 double average_replicas(const FoundCheckpoint& found, Communicator& communicator,
-                        const NamedTensors& targets, bool average_buffers = true);
+                        const NamedTensors& targets, bool average_buffers);
 
 struct LoadOptions {
   /// All workers get the average of the replicas and optimizer states.

@@ -27,7 +27,7 @@ void load_ema(const ResumeContext& context, const FoundCheckpoint& found, const 
   NamedTensors targets;
   for (const auto& [name, tensor] : task.model->parameters())
     targets.emplace_back(tensor_name(kEmaPrefix, name), tensor);
-  average_replicas(found, *context.team.communicator(), targets);
+  average_replicas(found, *context.team.communicator(), targets, /*average_buffers=*/true);
 }
 
 }  // namespace

@@ -54,9 +54,9 @@ Plan make_plan(const Task& task, const Member& member, const std::optional<Resum
   return plan;
 }
 
-Run prepare_run(const Recipe& recipe, const Launch& launch, const LearnedData* known) {
+Run prepare_run(const Recipe& recipe, const Launch& launch, const Member& member,
+                const LearnedData* known) {
   Task task = open_task(recipe, launch, Purpose::training, known);
-  const Member member = launch.member();
   Plan plan = make_plan(task, member);
   const std::vector<std::int64_t> first_batch = plan.sampler->micro_batch(0, 0);
   Trial trial = try_task(task, member, first_batch);

@@ -49,6 +49,7 @@ struct Run {
 
 /// Opens the task of `recipe`, plans its whole run, and tries a batch of each source. Throws
 /// UserError. Talks to no other worker. `known`: see open_task.
-Run prepare_run(const Recipe& recipe, const Launch& launch, const LearnedData* known = nullptr);
+Run prepare_run(const Recipe& recipe, const Launch& launch, const Member& member,
+                const LearnedData* known = nullptr);
 
 }  // namespace decent

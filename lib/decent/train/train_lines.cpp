@@ -31,7 +31,9 @@ void TrainLines::saw(const StepLoss& loss) {
 
 bool TrainLines::has_line() const {
   const std::int64_t every = session_.recipe().log.every_steps;
-  return session_.step() % every == 0 || (session_.step() < every && session_.is_done());
+  const Plan& plan = session_.run.plan;
+  const bool is_last = session_.step() == plan.total_steps || plan.rules.stops();
+  return session_.step() % every == 0 || (session_.step() < every && is_last);
 }
 
 StepFacts TrainLines::facts() const {

@@ -207,7 +207,7 @@ void Trainer::note(const EvalMetrics& evaluation) {
 
 void Trainer::save(bool in_background) {
   const TraceSpan span(session_.trace.get(), kTrainingLane, "saving");
-  settle();  // lines up to this step are on disk before its checkpoint
+  lines_.finish_line(/*wait=*/true);  // lines up to this step are on disk before its checkpoint
   control().report(Operation::saving);
   session_.options.check_folder();
   const DataPosition position = session_.run.plan.sampler->position(step());
@@ -222,6 +222,7 @@ void Trainer::save(bool in_background) {
   } else {
     progress.evaluation_pending = is_evaluation_due();
   }
+  step_.settle();
   lines_.keep();
   checkpointer_.save(progress, state(), in_background);
 }

@@ -28,19 +28,21 @@ TrainingStep::TrainingStep(Session& session, TrainLines& lines)
       batches_(*read_ahead_, session.run.task.device.device) {}
 
 // The whole step, as a list:
+//   1. seed the random generators by (seed, rank, step)
 //   for each micro-batch:
-//     1. take the next batch, which was read ahead
-//     2. seed the random generators by (seed, rank, step); forward; loss
-//     3. look at the losses of the step before, if a GPU had still to compute them
-//     4. backward adds to the gradients
-//   in the last backward, for each bucket, once its gradients and the buckets before it are done:
-//     5. wait for the exchange of the bucket, which began one step ago
-//     6. mix and update, in one pass over memory
-//     7. begin the next exchange, with the neighbours of this step
-//   at the end of it, the same for buckets with parameters that this step did not use
-//     8. what an overflowed step left in the buffers is taken back
-// 5 to 7 are DecentralizedParameters::handle_bucket. In DistributedParameters, the exchange begins
-// after 4 and carries gradients; it is waited for in the same step, and nothing is mixed.
+//     2. take the next batch, which was read ahead
+//     3. forward; loss
+//     4. look at the losses of the step before, if a GPU had still to compute them
+//     5. backward adds to the gradients
+//   in the last backward, for each bucket, once its gradients and the buckets before it are done
+//   (at the end of it, if the norm of the whole gradient is needed first; and for buckets with
+//   parameters that this step did not use):
+//     6. wait for the exchange of the bucket, which began one step ago
+//     7. mix and update, in one pass over memory
+//     8. begin the next exchange, with the neighbours of this step
+//   9. take back what an overflowed step left in the buffers
+// 6 to 8 are DecentralizedParameters::handle_bucket. In DistributedParameters, the exchange begins
+// after 5 and carries gradients; it is waited for in the same step, and nothing is mixed.
 double TrainingStep::run() {
   TrainedParameters& parallel = *session_.parallel;
   Trace* const trace = session_.trace.get();

@@ -19,7 +19,6 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using ::testing::FloatEq;
-using ::testing::IsSupersetOf;
 using testing::refusal;
 
 using Integers = std::vector<std::int64_t>;
@@ -105,9 +104,10 @@ TEST(SampleRandom, ReachesBothEndsOfARange) {
 TEST(Transforms, AreKnownByTheirNames) {
   std::vector<std::string> names;
   for (const Transform& row : transform_rows()) names.push_back(row.name);
+  names.resize(10);  // others may have been registered
   EXPECT_THAT(names,
-              IsSupersetOf({"resize", "center_crop", "random_crop", "random_resized_crop", "flip",
-                            "color_jitter", "cutout", "normalize", "to_float", "mixup"}));
+              ElementsAre("resize", "center_crop", "random_crop", "random_resized_crop", "flip",
+                          "color_jitter", "cutout", "normalize", "to_float", "mixup"));
   EXPECT_EQ(
       refusal([] { transform_row("rotate"); }).find("unknown transform 'rotate'; valid: resize, "),
       0U);

@@ -6,6 +6,7 @@
 
 #include "../support/refusal.h"
 #include "decent/config/loader.h"
+#include "decent/resume/topics.h"
 #include "methods.h"
 
 namespace decent {

@@ -25,7 +25,7 @@ Run run_of(int workers, const std::string& topology, const std::string& method =
   Recipe recipe = testing::digits_recipe("digits_mlp.pt");
   recipe.parallel.topology.name = topology;
   recipe.parallel.comm_dtype = method;
-  return prepare_run(recipe, first_of(workers));
+  return prepare_run(recipe, first_of(workers), first_of(workers).member());
 }
 
 double weights_of(const Run& run) {

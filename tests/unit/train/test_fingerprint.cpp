@@ -9,6 +9,7 @@
 
 #include "decent/config/loader.h"
 #include "decent/resume/compatibility.h"
+#include "decent/resume/topics.h"
 #include "decent/train/recipe_names.h"
 
 namespace decent {

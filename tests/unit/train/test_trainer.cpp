@@ -75,7 +75,7 @@ class TrainerTest : public ::testing::Test {
 void run_trainers(const Recipe& recipe, const std::function<void(const Worker&)>& work) {
   testing::run_worlds(kWorkers, [&](World& world) {
     use_plain_executor();
-    Run run = prepare_run(recipe, world.launch());
+    Run run = prepare_run(recipe, world.launch(), world.member());
     const Team team(world, world.communicator(run.task.device));
     Log log(team.rank(), Verbosity::quiet);
     const RunOutput output = open_output({.team = team, .recipe = recipe, .log = log}, {});

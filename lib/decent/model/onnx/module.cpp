@@ -107,7 +107,7 @@ std::vector<onnx::Tensor> evaluate_module(const onnx::ModuleSource& source) {
     for (const at::Tensor& each : make_module(source).forward({}).toTensorVector())
       outcomes.push_back(from_torch(each));
   } catch (const std::exception& error) {
-    throw onnx::Unsupported("cannot be computed: " + reason_of(error));
+    throw Unsupported("cannot be computed: " + reason_of(error));
   }
   return outcomes;
 }

@@ -11,7 +11,7 @@ namespace decent {
 /// the source is wrong, which is a bug of the translation.
 torch::jit::Module make_module(const onnx::ModuleSource& source);
 
-/// An onnx::Evaluate that uses LibTorch. Throws onnx::Unsupported with LibTorch's reason.
+/// An onnx::Evaluate that uses LibTorch. Throws Unsupported with LibTorch's reason.
 std::vector<onnx::Tensor> evaluate_module(const onnx::ModuleSource& source);
 
 /// A tensor with memory of its own. Throws UserError for types that PyTorch lacks.
