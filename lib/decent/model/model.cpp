@@ -444,7 +444,7 @@ void Model::use_channels_last() {
 
 void Model::move_to(at::Device device) {
   const at::NoGradGuard no_grad;
-  const auto move = [&](at::Tensor tensor) {
+  const auto move = [&](const at::Tensor& tensor) {
     if (tensor.device() != device) tensor.set_data(tensor.to(device));
   };
   for (const auto& [name, parameter] : parameters_) move(parameter);

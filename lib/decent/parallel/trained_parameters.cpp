@@ -127,7 +127,7 @@ at::Tensor EmaWeights::view(std::size_t bucket, std::size_t i) const {
 /// complete; on a GPU in autograd's thread of that device.
 class GradientHooks {
  public:
-  GradientHooks(const NamedTensors& parameters, std::function<void(std::size_t)> ready);
+  GradientHooks(const NamedTensors& parameters, const std::function<void(std::size_t)>& ready);
   ~GradientHooks();
   GradientHooks(const GradientHooks&) = delete;
   GradientHooks& operator=(const GradientHooks&) = delete;
@@ -136,7 +136,8 @@ class GradientHooks {
   NamedTensors parameters_;
 };
 
-GradientHooks::GradientHooks(const NamedTensors& parameters, std::function<void(std::size_t)> ready)
+GradientHooks::GradientHooks(const NamedTensors& parameters,
+                             const std::function<void(std::size_t)>& ready)
     : parameters_(parameters) {
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameters_[p].second,
@@ -177,8 +178,8 @@ struct TrainedParameters::Parts {
 };
 
 TrainedParameters::TrainedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
-                                     std::shared_ptr<Communicator> communicator,
-                                     TrainingOptions options, Traits traits)
+                                     const std::shared_ptr<Communicator>& communicator,
+                                     TrainingOptions options, const Traits& traits)
     : options_(std::move(options)) {
   if (communicator == nullptr)
     throw UserError("no communicator; make_single_worker() makes that of one worker");

@@ -124,8 +124,8 @@ class TrainedParameters {
   /// worker gets rank 0's values of all parameters and buffers. Collective. Throws UserError for no
   /// communicator, and for parameters that cannot be trained in place (see check_storage).
   TrainedParameters(const NamedTensors& parameters, const NamedTensors& buffers,
-                    std::shared_ptr<Communicator> communicator, TrainingOptions options,
-                    Traits traits);
+                    const std::shared_ptr<Communicator>& communicator, TrainingOptions options,
+                    const Traits& traits);
 
   /// Called in backward() when a step begins, when the gradient of parameter number `parameter` is
   /// complete, and when all are. finish_step() leaves every bucket updated.

@@ -46,7 +46,7 @@ at::ScalarType type_in_file(onnx::ElementType type) {
 
 // Otherwise a weight that is finite in training but not in the file's type would be lost silently.
 at::Tensor rounded(const std::string& name, const at::Tensor& weight, onnx::ElementType type) {
-  const at::Tensor result = weight.detach().to(at::kCPU).to(type_in_file(type));
+  at::Tensor result = weight.detach().to(at::kCPU).to(type_in_file(type));
   const bool lost = at::isfinite(weight.detach().to(at::kCPU)).sum().item<std::int64_t>() !=
                     at::isfinite(result).sum().item<std::int64_t>();
   if (!lost) return result;
