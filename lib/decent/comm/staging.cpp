@@ -213,7 +213,7 @@ class StagedCommunicator : public Communicator {
   // Copies the present values of `tensor` to the host, and returns that copy.
   at::Tensor copy_out(StagedOperation& operation, const at::Tensor& tensor) {
     HostBuffer& buffer = add_buffer(operation, tensor);
-    const at::Tensor copy = host_tensor(buffer, tensor);
+    at::Tensor copy = host_tensor(buffer, tensor);
     operation.ready.push_back(staging_->device->copy_out(tensor, copy, buffer.last_use));
     buffer.last_use = nullptr;  // it has passed when the operation starts
     return copy;
