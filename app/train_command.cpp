@@ -28,14 +28,17 @@ const FoundCheckpoint* found_by(const std::optional<StartingPoint>& start) {
   return start ? &start->checkpoint : nullptr;
 }
 
+RunBegins begins_as(const std::optional<std::string>& resume) {
+  if (!resume) return RunBegins::afresh;
+  return *resume == "auto" ? RunBegins::resuming : RunBegins::going_back;
+}
+
 // Prepares the output folder for this run, and makes the trainer, ready for its first step.
 void begin(Program& program, const Team& team, Run run, std::optional<StartingPoint> start) {
   Log& log = *program.log;
-  const bool resumes = program.flags.resume.has_value();
-  const RunOutput output = open_output(resume_context(program, team, run.task),
-                                       {.start = found_by(start),
-                                        .resume_asked = resumes,
-                                        .goes_back = resumes && *program.flags.resume != "auto"});
+  const RunBegins begins = begins_as(program.flags.resume);
+  const RunOutput output =
+      open_output(resume_context(program, team, run.task), found_by(start), begins);
   std::vector<std::string> lines;
   if (start) {
     lines = resume_lines(*start, run.plan.total_steps);
@@ -43,7 +46,7 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
     if (auto line = changed_rates(value_of(manifest.facts, kRatesTopic), run.plan.rates,
                                   manifest.step, run.plan.total_steps))
       lines.push_back(*line);
-  } else if (resumes) {
+  } else if (begins != RunBegins::afresh) {
     lines.emplace_back("no checkpoint to resume from: the run starts afresh");
   }
   SessionOptions options{.run_id = start ? start->run_id : program.session,
@@ -65,12 +68,12 @@ void begin(Program& program, const Team& team, Run run, std::optional<StartingPo
   });
 }
 
-// The end of the run, which may be the step at which it resumes.
-PlannedEnd end_of(const Run& run) {
-  const Recipe& recipe = run.task.recipe;
-  const auto earlier = recipe_of_run(recipe.output);
-  return {.step = run.plan.rules.stops() ? run.plan.first_step : run.plan.total_steps,
-          .same_stop = earlier && earlier->train.stop == recipe.train.stop};
+// Whether nothing is left to do. The run may end at the very step at which it resumes.
+bool is_over(Program& program, const Team& team, const Run& run, const FoundCheckpoint* start) {
+  const auto earlier = recipe_of_run(run.task.recipe.output);
+  return is_complete(resume_context(program, team, run.task), start,
+                     run.plan.rules.stops() ? run.plan.first_step : run.plan.total_steps,
+                     earlier && earlier->train.stop == run.task.recipe.train.stop);
 }
 
 }  // namespace
@@ -86,8 +89,7 @@ void train(Program& program) {
   lock_output(program, folder.path(), /*for_new_run=*/!program.flags.resume);
   std::optional<StartingPoint> start;
   if (program.flags.resume) start = find_start(program, team, run);
-  if (program.flags.resume &&
-      is_complete(resume_context(program, team, run.task), found_by(start), end_of(run))) {
+  if (program.flags.resume && is_over(program, team, run, found_by(start))) {
     tidy_checkpoints(resume_context(program, team, run.task));
     return;
   }

@@ -63,9 +63,9 @@ def test_stopped_process(victim: int, backend: str, tmp_path: Path) -> None:
 
 def test_slow_is_not_silent(tmp_path: Path) -> None:
     """Heartbeats come from a thread of their own: a worker that computes for long is not declared lost."""
-    with Started(2, tmp_path, False, "--set", "parallel.timeout_s=1", "--set", "eval.every_steps=1") as run:
+    with Started(2, tmp_path, False, "--set", "eval.every_steps=1") as run:
         run.wait_until_it_trains()
-        time.sleep(3)
+        time.sleep(TIMEOUT_S + GRACE_S)
         assert [p.poll() for p in run.processes] == [None, None], run.said()
 
 

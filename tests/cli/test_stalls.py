@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hanging import HANGS_IN_STEP, STALL_S, WORKERS, make_recipe
-from started import Started
+from started import GRACE_S, TIMEOUT_S, Started
 
 
 @pytest.mark.parametrize(("where", "doing"), [("train", "in forward"), ("eval", "evaluating")])
@@ -38,8 +38,7 @@ def test_a_single_worker_is_watched_too(tmp_path: Path) -> None:
 def test_without_a_limit_it_is_waited_for(tmp_path: Path) -> None:
     """What the README says of the default: heartbeats go on, so that timeout_s does not end the run."""
     config = make_recipe(tmp_path, 1, "train", None)
-    with Started(WORKERS, tmp_path / "out", False, "--set", "log.every_steps=1", "--set", "parallel.timeout_s=1",
-                 config=config) as run:
+    with Started(WORKERS, tmp_path / "out", False, "--set", "log.every_steps=1", config=config) as run:
         run.wait_until_it_trains()
-        time.sleep(4)
+        time.sleep(TIMEOUT_S + GRACE_S)
         assert [process.poll() for process in run.processes] == [None, None], run.said()

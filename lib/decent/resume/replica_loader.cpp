@@ -299,10 +299,11 @@ double average_replicas(const FoundCheckpoint& found, Communicator& communicator
 }
 
 void load_state(FoundCheckpoint& found, Communicator& communicator, const NamedTensors& state,
-                const NamedTensors& untrained, const LoadOptions& options) {
+                const NamedTensors& untrained, BeginWith begin, bool average_buffers) {
+  const bool from_average = begin == BeginWith::average_of_replicas;
   const auto load = [&](const NamedTensors& targets) {
-    if (options.from_average) {
-      average_replicas(found, communicator, targets, options.average_buffers);
+    if (from_average) {
+      average_replicas(found, communicator, targets, average_buffers);
     } else {
       load_replica(found, communicator, targets);
     }
@@ -314,9 +315,9 @@ void load_state(FoundCheckpoint& found, Communicator& communicator, const NamedT
   load({averages.begin(), first_average});
   averages.erase(averages.begin(), first_average);
   // No exchange would ever bring the workers' copies of these parameters together again.
-  if (!options.from_average && !found.manifest.copies_alike())
+  if (!from_average && !found.manifest.copies_alike())
     average_replicas(found, communicator, newly_frozen(found, untrained, communicator.rank()),
-                     options.average_buffers);
+                     average_buffers);
   begin_ema(state);  // of parameters whose average the checkpoint lacks
   load(averages);
 }

@@ -6,7 +6,7 @@
 
 #include "decent/comm/communicator.h"
 #include "decent/parallel/named_tensors.h"
-#include "decent/resume/checkpoint_search.h"
+#include "decent/resume/starting_point.h"
 
 namespace decent {
 
@@ -26,18 +26,13 @@ void load_replica(FoundCheckpoint& found, Communicator& communicator, const Name
 double average_replicas(const FoundCheckpoint& found, Communicator& communicator,
                         const NamedTensors& targets, bool average_buffers);
 
-struct LoadOptions {
-  /// All workers get the average of the replicas and optimizer states.
-  bool from_average = false;
-  bool average_buffers = true;  // see average_replicas
-};
-
 /// Fills `state`, the tensors of a worker's state under their names in checkpoints, for a run that
 /// resumes; and those of `untrained`, the model's parameters that it does not train, that the
 /// checkpoint's run trained. Tensors that the checkpoint lacks stay as they are, except that a
 /// missing moving average (of a parameter that was frozen, say) begins with the parameter's value.
-/// Collective.
+/// The average of the weights is taken afterwards, by the caller. `average_buffers`: see
+/// average_replicas. Collective.
 void load_state(FoundCheckpoint& found, Communicator& communicator, const NamedTensors& state,
-                const NamedTensors& untrained, const LoadOptions& options);
+                const NamedTensors& untrained, BeginWith begin, bool average_buffers);
 
 }  // namespace decent

@@ -23,22 +23,23 @@ bool is_pending(const FoundCheckpoint* start) {
 }
 
 // After a crash nobody misses the removed lines: they are written again. A user who goes back may.
-bool leaves_something_behind(const RunOutputOptions& options, const RunFolder& folder) {
-  if (!options.start) return std::filesystem::exists(folder.metrics());
-  return options.goes_back && last_step_in(folder.metrics()) > step_of(options.start);
+bool leaves_something_behind(const FoundCheckpoint* start, RunBegins begins,
+                             const RunFolder& folder) {
+  if (!start) return std::filesystem::exists(folder.metrics());
+  return begins == RunBegins::going_back && last_step_in(folder.metrics()) > step_of(start);
 }
 
 // Opens the files that only rank 0 writes.
-void open_run_files(const ResumeContext& context, const RunOutputOptions& options,
+void open_run_files(const ResumeContext& context, const FoundCheckpoint* start, RunBegins begins,
                     const RunFolder& folder) {
-  if (leaves_something_behind(options, folder)) {
+  if (leaves_something_behind(start, begins, folder)) {
     context.log.info("the metrics so far, and models that were exported, are kept in '" +
                      folder.set_aside().string() + "'");
   }
   // All lines of a run that starts afresh are of step 0 or later.
-  cut_metrics(folder.metrics(), {.step = options.start ? step_of(options.start) : -1,
+  cut_metrics(folder.metrics(), {.step = start ? step_of(start) : -1,
                                  .log_every = context.recipe.log.every_steps,
-                                 .evaluation_pending = is_pending(options.start)});
+                                 .evaluation_pending = is_pending(start)});
   write_file(folder.recipe(), print_recipe(context.recipe));
   context.log.open_file(folder.log());
 }
@@ -98,10 +99,11 @@ bool is_leftover(const RunFolder& folder, const std::string& name) {
 
 // Whether the planned end is reached. For a run that resumes after an early stop, the evaluations
 // in its checkpoint decide whether it still ends there.
-bool reaches(const EndMetrics& end, const FoundCheckpoint* start, const PlannedEnd& planned) {
+bool reaches(const EndMetrics& end, const FoundCheckpoint* start, std::int64_t planned,
+             bool same_stop) {
   if (is_pending(start)) return false;
-  if (start) return end.step >= planned.step && step_of(start) >= planned.step;
-  return end.step >= planned.step || (end.stopped_early && planned.same_stop);
+  if (start) return end.step >= planned && step_of(start) >= planned;
+  return end.step >= planned || (end.stopped_early && same_stop);
 }
 
 // Removes what is left if workers_sharing() or the writing of one of the run's files is killed.
@@ -140,7 +142,8 @@ std::vector<int> workers_sharing(const Team& team, const std::filesystem::path& 
   return sharing;
 }
 
-RunOutput open_output(const ResumeContext& context, const RunOutputOptions& options) {
+RunOutput open_output(const ResumeContext& context, const FoundCheckpoint* start,
+                      RunBegins begins) {
   const Team& team = context.team;
   const RunFolder folder(context.recipe.output);
   const CheckpointFolder checkpoints(folder.checkpoints());
@@ -152,33 +155,33 @@ RunOutput open_output(const ResumeContext& context, const RunOutputOptions& opti
   team.agree("checkpoints", [&] {
     if (!leads) return;
     remove_leftovers(folder);
-    finish_start(checkpoints, options.start);
+    finish_start(checkpoints, start);
     checkpoints.clear_leftovers();
-    if (!options.resume_asked) return;
-    const bool keeps = holds_start(checkpoints, options.start);
-    for (const auto& line : set_later_aside(checkpoints, step_of(options.start), keeps)) {
+    if (begins == RunBegins::afresh) return;
+    const bool keeps = holds_start(checkpoints, start);
+    for (const auto& line : set_later_aside(checkpoints, step_of(start), keeps)) {
       context.log.warn(line);
     }
     // A run that was killed after its last checkpoint saves no more, which would prune.
     prune_checkpoints(checkpoints, context.recipe.checkpoint, context.higher_is_better);
   });
   team.agree("output", [&] {
-    if (context.team.speaks()) open_run_files(context, options, folder);
+    if (context.team.speaks()) open_run_files(context, start, begins, folder);
   });
-  const auto here = team.gather("has start", holds_start(checkpoints, options.start));
+  const auto here = team.gather("has start", holds_start(checkpoints, start));
   output.holds_checkpoint = std::all_of(here.begin(), here.end(), [](bool has) { return has; });
   return output;
 }
 
-bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
-                 const PlannedEnd& planned) {
+bool is_complete(const ResumeContext& context, const FoundCheckpoint* start, std::int64_t planned,
+                 bool same_stop) {
   constexpr std::int64_t kNotComplete = -1;
   std::int64_t complete = kNotComplete;  // or the step at which the run is complete
   bool early = false;                    // on rank 0, which prints
   const RunFolder folder(context.recipe.output);
   if (context.team.speaks()) {
     const auto end = completion_in(folder.metrics());
-    const bool is = end && reaches(*end, start, planned);
+    const bool is = end && reaches(*end, start, planned, same_stop);
     if (is && std::filesystem::exists(folder.model())) complete = end->step;
     early = is && end->stopped_early;
   }

@@ -22,11 +22,11 @@ constexpr const char* kMarkerPrefix = ".worker-";
 /// worker cannot write to it.
 std::vector<int> workers_sharing(const Team& team, const std::filesystem::path& folder);
 
-/// How a run uses its output folder.
-struct RunOutputOptions {
-  const FoundCheckpoint* start = nullptr;  // where the run resumes; null: it begins
-  bool resume_asked = false;               // --resume was given, even if there is no checkpoint
-  bool goes_back = false;                  // the user chose the checkpoint: --resume DIR
+/// What the user asked for.
+enum class RunBegins {
+  afresh,
+  resuming,    // --resume auto, even if there is no checkpoint
+  going_back,  // --resume DIR
 };
 
 struct RunOutput {
@@ -35,21 +35,17 @@ struct RunOutput {
   bool holds_checkpoint = false;
 };
 
-/// Brings the output folder to the state right after the step of the start: later checkpoints are
-/// set aside, and later lines of the metrics are removed. If the run goes back, or begins in a
-/// folder that held a run, metrics and models are set aside, too. Collective. Throws SharedError.
-RunOutput open_output(const ResumeContext& context, const RunOutputOptions& options);
-
-/// The end of a run that would resume.
-struct PlannedEnd {
-  std::int64_t step = 0;
-  bool same_stop = false;  // train.stop is the same as in the run in the output folder
-};
+/// Brings the output folder to the state right after the step of `start` (null: there is no
+/// checkpoint): later checkpoints are set aside, and later lines of the metrics are removed. If the
+/// run goes back, or begins in a folder that held a run, metrics and models are set aside, too.
+/// Collective. Throws SharedError.
+RunOutput open_output(const ResumeContext& context, const FoundCheckpoint* start, RunBegins begins);
 
 /// Whether the run in the output folder is already complete, so that nothing is left to do; if so,
-/// logs it. `planned`: the end of the run that would resume from `start`. Collective.
-bool is_complete(const ResumeContext& context, const FoundCheckpoint* start,
-                 const PlannedEnd& planned);
+/// logs it. The run that would resume from `start` ends at step `planned`; `same_stop`: its
+/// train.stop is that of the run in the folder. Collective.
+bool is_complete(const ResumeContext& context, const FoundCheckpoint* start, std::int64_t planned,
+                 bool same_stop);
 
 /// Removes checkpoints that the recipe does not keep, and remains of a save that was cut short: a
 /// run that was killed at its very end had no time for this. Collective.

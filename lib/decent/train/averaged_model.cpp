@@ -8,7 +8,6 @@
 #include "decent/parallel/named_tensors.h"
 #include "decent/resume/compatibility.h"
 #include "decent/resume/replica_loader.h"
-#include "decent/resume/run_identity.h"
 #include "decent/resume/starting_point.h"
 #include "decent/runfolder/run_folder.h"
 #include "decent/train/fingerprint.h"

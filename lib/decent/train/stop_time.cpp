@@ -37,8 +37,8 @@ std::optional<std::string> StopTime::warning() {
   return "a step takes " + about(longest_step_s_) + " and a save " +
          (save_was_seen_ ? "" : "probably ") + about(save_s_) +
          ", but torchrun kills its workers 30 s after it is told to stop, which would lose what "
-         "was trained since the last checkpoint.\nTo stop with a checkpoint send SIGUSR1 to one of "
-         "the "
+         "was "
+         "trained since the last checkpoint.\nTo stop with a checkpoint send SIGUSR1 to one of the "
          "workers (pkill -USR1 -o decent-train) rather than a signal to torchrun; or save more "
          "often (checkpoint.every_steps)";
 }

@@ -72,9 +72,8 @@ void Trainer::resume_from(FoundCheckpoint& found, BeginWith begin, bool in_outpu
   const NamedTensors targets = state();
   TrainedParameters& parallel = *session_.parallel;
   load_state(found, *session_.team.communicator(), targets,
-             untrained_part(session_.run.task.model->parameters()),
-             {.from_average = begin == BeginWith::average_of_replicas,
-              .average_buffers = session_.recipe().parallel.average_buffers});
+             untrained_part(session_.run.task.model->parameters()), begin,
+             session_.recipe().parallel.average_buffers);
   parallel.resume_from(found.manifest.step, targets);
   control().resume_from(found.manifest.step);
   if (in_output) checkpointer_.note_existing(found.manifest.step);

@@ -1,4 +1,4 @@
-#include "decent/resume/run_identity.h"
+#include "decent/resume/starting_point.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -51,7 +51,7 @@ class RunOutputTest : public ::testing::Test {
 
 TEST_F(RunOutputTest, ResumingLeavesOneRunUpToOneStep) {
   const FoundCheckpoint start = found(10);
-  const RunOutput output = open_output(context(), {.start = &start, .resume_asked = true});
+  const RunOutput output = open_output(context(), &start, RunBegins::resuming);
   EXPECT_EQ(output.leaders, std::vector<int>{0});
   EXPECT_TRUE(output.holds_checkpoint);
   EXPECT_EQ(checkpoints().steps(), (Steps{10, 5}));
@@ -64,20 +64,20 @@ TEST_F(RunOutputTest, ResumingLeavesOneRunUpToOneStep) {
 // The lines of steps that come again are the same: nobody misses them.
 TEST_F(RunOutputTest, ResumingAfterACrashKeepsNoCopyOfMetrics) {
   const FoundCheckpoint start = found(10);
-  open_output(context(), {.start = &start, .resume_asked = true});
+  open_output(context(), &start, RunBegins::resuming);
   EXPECT_FALSE(std::filesystem::exists(folder().path() / "set-aside"));
 }
 
 TEST_F(RunOutputTest, GoingBackKeepsTheMetricsOfTheWayLeft) {
   const FoundCheckpoint start = found(10);
-  open_output(context(), {.start = &start, .resume_asked = true, .goes_back = true});
+  open_output(context(), &start, RunBegins::going_back);
   EXPECT_EQ(read_text(folder().path() / "set-aside" / "1" / "metrics.jsonl"), kLines);
 }
 
 TEST_F(RunOutputTest, AnotherRunsCheckpointIsNotOneOfThisFolder) {
   FoundCheckpoint start = found(10);
   start.folder = place_ / "elsewhere";
-  const RunOutput output = open_output(context(), {.start = &start, .resume_asked = true});
+  const RunOutput output = open_output(context(), &start, RunBegins::resuming);
   EXPECT_FALSE(output.holds_checkpoint);
   EXPECT_EQ(checkpoints().steps(), (Steps{5}));  // the one of step 10 is another one
 }
@@ -90,7 +90,7 @@ TEST_F(RunOutputTest, ACheckpointThatOthersHaveGetsItsName) {
   std::filesystem::rename(folder.path_of(15), folder.writing_path_of(15));
   FoundCheckpoint start = found(15);
   start.manifest = manifest;
-  const RunOutput output = open_output(context(), {.start = &start, .resume_asked = true});
+  const RunOutput output = open_output(context(), &start, RunBegins::resuming);
   EXPECT_TRUE(output.holds_checkpoint);
   EXPECT_EQ(folder.steps(), (Steps{15, 10, 5}));
 }
@@ -112,17 +112,17 @@ TEST_F(RunOutputTest, TidyKeepsWhatTheRecipeKeeps) {
 
 TEST_F(RunOutputTest, IsCompleteOnceThereIsAModelOfTheLastStep) {
   const FoundCheckpoint last = found(15);
-  EXPECT_FALSE(is_complete(context(), &last, {.step = 15}));
+  EXPECT_FALSE(is_complete(context(), &last, 15, false));
   write_file(
       folder().metrics(),
       std::string(kLines) + "{\"type\": \"end\", \"step\": 15, \"status\": \"completed\"}\n");
-  EXPECT_FALSE(is_complete(context(), &last, {.step = 15}));
+  EXPECT_FALSE(is_complete(context(), &last, 15, false));
   write_file(folder().model(), "");
-  EXPECT_TRUE(is_complete(context(), &last, {.step = 15}));
-  EXPECT_FALSE(is_complete(context(), &last, {.step = 20}));  // the recipe asks for more now
-  EXPECT_FALSE(is_complete(context(), nullptr, {.step = 20, .same_stop = true}));
+  EXPECT_TRUE(is_complete(context(), &last, 15, false));
+  EXPECT_FALSE(is_complete(context(), &last, 20, false));  // the recipe asks for more now
+  EXPECT_FALSE(is_complete(context(), nullptr, 20, true));
   const FoundCheckpoint earlier = found(10);
-  EXPECT_FALSE(is_complete(context(), &earlier, {.step = 15}));  // the user goes back
+  EXPECT_FALSE(is_complete(context(), &earlier, 15, false));  // the user goes back
 }
 
 TEST(FolderSharing, FindsWhoSeesTheSameFolder) {

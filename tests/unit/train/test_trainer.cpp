@@ -78,7 +78,8 @@ void run_trainers(const Recipe& recipe, const std::function<void(const Worker&)>
     Run run = prepare_run(recipe, world.launch(), world.member());
     const Team team(world, world.communicator(run.task.device));
     Log log(team.rank(), Verbosity::quiet);
-    const RunOutput output = open_output({.team = team, .recipe = recipe, .log = log}, {});
+    const RunOutput output =
+        open_output({.team = team, .recipe = recipe, .log = log}, nullptr, RunBegins::afresh);
     auto trainer = std::make_unique<Trainer>(
         std::move(run), team, log, SessionOptions{.run_id = "one", .leaders = output.leaders});
     work({team, trainer});
