@@ -2,9 +2,10 @@
 // The folder checkpoints/ of a run. A checkpoint in it is whole or absent: it is written under a
 // temporary name, made durable, and renamed.
 //
-//     step-00000500/ a checkpoint .step-00000600.writing/ one that is being written, or was when
-//     the program was killed .step-00000100.removing/ one that is being removed, likewise
-//     set-aside/step-00000700/ one that is later than the one from which a run resumed
+// - step-00000500/: a checkpoint
+// - .step-00000600.writing/: one that is being written, or was when the program was killed
+// - .step-00000100.removing/: one that is being removed, likewise
+// - set-aside/step-00000700/: one that is later than the one from which a run resumed
 //
 // Nothing here talks to other workers: workers that share a folder agree among themselves on who
 // does what.
