@@ -49,10 +49,8 @@ decent::Batch read_all(const decent::Source& source) {
 void train(decent::Distributed& workers, std::int64_t epochs) {
   const auto digits = decent::open_digits(/*train=*/true);
   const decent::Batch test = read_all(*decent::open_digits(/*train=*/false));
-  const decent::Sampler sampler({.samples = digits->size(),
-                                 .batch_size = 32,
-                                 .workers = workers.membership(),
-                                 .rank = workers.rank()});
+  const decent::Sampler sampler(
+      {.samples = digits->size(), .batch_size = 32, .member = workers.member()});
   const std::int64_t steps = sampler.updates_until(epochs);
 
   torch::manual_seed(1);  // for the first weights; those of worker 0 are everyone's

@@ -47,8 +47,8 @@ class Distributed {
   Distributed(const Distributed&) = delete;
   Distributed& operator=(const Distributed&) = delete;
 
-  /// The ranks that train together, for samplers.
-  const Membership& membership() const { return world_.membership(); }
+  /// This worker among those that train together, for samplers.
+  Member member() const { return world_.member(); }
 
   int rank() const { return world_.launch().rank; }
   int world_size() const { return world_.launch().world_size; }
